@@ -1,10 +1,10 @@
-/* Averaging of parameters. average: after every H steps the learners' parameters are replaced by
- * their mean (Stich 2018), or moved towards it by an outer optimiser (Douillard et al. 2023).
- * oneshot: once, at the end (Zinkevich et al. 2010).
+/* Parameter averaging. average: after every H steps the learners' parameters are replaced by their
+ * mean (local SGD, Stich 2018), or move towards it by an outer optimizer (DiLoCo, Douillard et al.
+ * 2023). oneshot: once, at the end (Zinkevich et al. 2010).
  *
- * With D = w_prev - mean and a velocity u = momentum u + D, an outer step is
- * w = w_prev - lr (D + momentum u), written as mean - (lr - 1) D - lr momentum u, so that lr 1
- * without momentum is the mean bit for bit. */
+ * With D = w_prev - mean and a velocity u = momentum u + D, an outer step is w = w_prev - lr (D +
+ * momentum u), written as mean - (lr - 1) D - lr momentum u, so that lr 1 without momentum is the
+ * mean bit for bit. */
 #include <math.h>
 
 #include "base/spec.h"
@@ -18,10 +18,10 @@ typedef struct average {
     bool outer;
     double lr, momentum;
     keep state;
-    void *before, *velocity; /* of the outer optimiser, like the parameters; else NULL */
+    void *before, *velocity; /* of the outer optimizer, like the parameters; else NULL */
     size_t bytes;            /* of each */
-    int64_t met;             /* step of the last meeting */
-    bool plain;              /* learners lay their tensors in memory in different ways */
+    int64_t met;             /* step of the last average */
+    bool plain;              /* learners have different tensor layouts */
 } average;
 
 static weft_status parse_state(const char *text, keep *out)
@@ -137,7 +137,7 @@ static weft_status outer_step(average *a)
     return weft_store_unmap(a->head.site.store, WEFT_ALL_PARAMETERS, data);
 }
 
-/* Where all learners began is where the outer optimiser begins. */
+/* The outer optimizer begins with the initial parameters. */
 static weft_status remember(average *a)
 {
     void *data;
@@ -149,8 +149,8 @@ static weft_status remember(average *a)
     return WEFT_OK;
 }
 
-/* Statistics belong to the weights that are averaged, so they are too, whatever becomes of the
- * optimiser's state. Counts are alike in all learners, and sums begin anew. */
+/* Statistics belong to the averaged weights, so they are averaged, too, whatever `state` is. Counts
+ * are equal in all learners, and sums begin anew. */
 static bool meets(const average *a, int i)
 {
     weft_role role = weft_store_role(a->head.site.store, i);
@@ -165,7 +165,7 @@ static bool resets(const average *a, int i)
            a->state == KEEP_NOTHING;
 }
 
-/* One tensor as it lies: its mean, or zeros. */
+/* A tensor in its layout: averaged, or set to zero. */
 static weft_status meet_as_it_lies(average *a, int i, bool zero)
 {
     weft_store *store = a->head.site.store;
@@ -185,7 +185,7 @@ static weft_status meet_as_it_lies(average *a, int i, bool zero)
     return status == WEFT_OK ? back : status;
 }
 
-/* The same where learners lay it differently. */
+/* Averages a tensor in the plain layout, where learners' layouts differ. */
 static weft_status meet_plain(average *a, int i)
 {
     weft_store *store = a->head.site.store;
@@ -227,7 +227,7 @@ static weft_status average_after(weft_exchange *exchange, weft_exchange_turn *tu
     return WEFT_OK;
 }
 
-/* Ranges of tensors that ranks share out are of elements as they lie. */
+/* Ranges of sharded tensors cannot be read in the plain layout. */
 static weft_status check_plain(const average *a)
 {
     weft_store *store = a->head.site.store;

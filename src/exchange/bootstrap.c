@@ -1,3 +1,4 @@
+/* Addresses of actors, and the exchange of layouts, addresses and keys between learners. */
 #include "exchange/bootstrap.h"
 
 #include <stdio.h>
@@ -6,7 +7,7 @@ weft_status weft_place_open(weft_net_context *world, weft_actor *actor, weft_act
                             bool others, weft_net **net, weft_place *out)
 {
     *out = (weft_place){.token = weft_net_context_id(world)};
-    /* Of the same number there may be others in this process, of other runs or ranks. */
+    /* Other runs or ranks in this process may have actors with this id. */
     (void)snprintf(out->inside, sizeof(out->inside), "inproc://weft-%u-%llu", id,
                    (unsigned long long)weft_net_context_draw(world));
     WEFT_TRY(weft_net_open(world, actor, id, out->inside, net));
@@ -23,11 +24,11 @@ const char *weft_place_address(const weft_place *place, const weft_net_context *
     return place->token == weft_net_context_id(world) ? place->inside : place->outside;
 }
 
-/* What a learner says of itself. */
+/* Business card of a learner. */
 typedef struct card {
-    uint64_t form;  /* how its parameters lie */
-    uint64_t token; /* of its world */
-    uint64_t host;  /* whose loopback it has */
+    uint64_t form;  /* layout of its parameters */
+    uint64_t token; /* id of its transport context */
+    uint64_t host;  /* id of its loopback */
 } card;
 
 static weft_status tell_all(const weft_exchange *e, const char *what, const void *mine, void *all,
@@ -41,14 +42,14 @@ static weft_status tell_all(const weft_exchange *e, const char *what, const void
                                                                      .count = (int64_t)bytes});
 }
 
-/* Between machines messages are encrypted, with keys that are made for this run and that learners
- * tell each other the way on which they are ranks of one job. */
+/* Messages between machines are encrypted with keys made for this run, which learners exchange over
+ * the job's own communicator. */
 static weft_status tell_keys(const weft_exchange *e, weft_net_context *world)
 {
     int n = e->site.endpoint->learners;
     weft_key mine, *all;
     weft_status armed = weft_net_context_set_keys(world, NULL);
-    /* Who cannot is found by all, and by none of them waiting for it. */
+    /* A learner without encryption sends zeros, so that all find it and none waits. */
     if (armed != WEFT_OK || !weft_net_context_has_keys(world, &mine)) mine = (weft_key){{0}};
     WEFT_TRY(WEFT_NEW(&all, n));
     weft_status status = tell_all(e, "keys of learners", &mine, all, sizeof(mine));
@@ -65,8 +66,8 @@ static weft_status tell_keys(const weft_exchange *e, weft_net_context *world)
     return armed != WEFT_OK ? armed : status;
 }
 
-/* A message has at most all parameters and what an optimiser keeps beside them, of which eight
- * times as much is more than any does. */
+/* A message has at most all parameters and their optimizer state, which is less than eight times as
+ * much. */
 void weft_learners_expect(const weft_exchange *e, weft_net_context *world)
 {
     enum { MOST_STATES = 8 };

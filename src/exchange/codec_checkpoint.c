@@ -1,3 +1,4 @@
+/* Copies codec state between ranges and flat arrays with an element for each parameter. */
 #include "exchange/codec_checkpoint.h"
 
 #include <stdio.h>
@@ -11,8 +12,8 @@ struct weft_codec_checkpoint {
         void *data; /* [count] of dtype; SENDER: one double */
     } states[WEFT_CODEC_STATES];
     int state_count;
-    weft_gap_list gaps; /* what is no parameter */
-    double momentum;    /* of the codec */
+    weft_gap_list gaps; /* padding */
+    double momentum;    /* coefficient of the codec */
 };
 
 static size_t bytes_of(const weft_codec_checkpoint *k, const struct kept_state *s)
@@ -21,7 +22,8 @@ static size_t bytes_of(const weft_codec_checkpoint *k, const struct kept_state *
     return (size_t)k->count * weft_dtype_size(k->dtype);
 }
 
-/* A sample says what there is; its parameters are the first one, and those of a range alike. */
+/* Lists the states of a sample codec. Its elements have initial values that all parameters begin
+ * with. */
 static weft_status list(weft_codec_checkpoint *k, weft_codec *sample)
 {
     weft_codec_state s;
@@ -41,7 +43,7 @@ static weft_status list(weft_codec_checkpoint *k, weft_codec *sample)
     return WEFT_OK;
 }
 
-/* Whether a codec leaves anything out. */
+/* Whether a codec has a residual. */
 static weft_status look_at(weft_codec_checkpoint *k, weft_context *context, const char *spec,
                            bool keeps, bool *loses)
 {

@@ -1,5 +1,5 @@
-/* What the codecs of a rank keep between updates, as checkpoints have it: it belongs to parameters,
- * not to the ranges that they are sent in, and so loads on another number of servers or ranks. */
+/* State of the codecs of a rank, such as residuals, for checkpoints: by parameter, not by the
+ * ranges in which updates are sent, so it loads with any number of servers or ranks. */
 #ifndef WEFT_EXCHANGE_CODEC_CHECKPOINT_H
 #define WEFT_EXCHANGE_CODEC_CHECKPOINT_H
 
@@ -9,32 +9,32 @@
 
 typedef struct weft_codec_checkpoint weft_codec_checkpoint;
 
-/* Of a codec, by its specification, for the parameters of a store in one or more ranges. What a
- * codec keeps to begin with is in it. back: of another one that goes the other way, of which
- * nothing is kept; NULL: there is none. copies: what another rank of the learner has, too, and
- * speaks of, is nothing of this one's; NULL: all is. */
+/* For a codec, by its specification, and the parameters of a store, in one or more ranges; begins
+ * with the codec's initial state. back: the downlink codec, which keeps no state; NULL: none.
+ * copies: parameters for which another rank of the learner is the leader are left out; NULL: none
+ * are. */
 weft_status weft_codec_checkpoint_open(weft_context *context, const char *spec, const char *back,
                                        const weft_store *store, const weft_shared_params *copies,
                                        weft_codec_checkpoint **out) WEFT_NODISCARD;
 void weft_codec_checkpoint_close(weft_codec_checkpoint **kept);
 
-/* The codec of the range that begins at number `begin` of them as they lie: what it keeps, into it,
- * once, and out of it. The first also tells it what of its range is no parameter, */
+/* For the codec of the range that begins at element `begin` of the parameters: loads the state into
+ * it, once, and stores the state from it. `_load` also excludes the padding of the range; */
 weft_status weft_codec_checkpoint_load(const weft_codec_checkpoint *kept, weft_codec *codec,
                                        int64_t begin) WEFT_NODISCARD;
 void weft_codec_checkpoint_store(weft_codec_checkpoint *kept, weft_codec *codec, int64_t begin);
-/* and this tells a codec that alone. */
+/* this excludes only the padding. */
 weft_status weft_codec_checkpoint_exclude_padding(const weft_codec_checkpoint *kept,
                                                   weft_codec *codec, int64_t begin) WEFT_NODISCARD;
 
-/* Says so in a note where updates gather momentum twice, in the codec and in the optimiser. */
+/* Logs a note if both the codec and the optimizer apply momentum. */
 void weft_codec_checkpoint_set_momentum(const weft_codec_checkpoint *kept,
                                         const weft_exchange_site *site);
 
-/* padding.c: as weft_parameter_gaps, and what another rank speaks of. */
+/* padding.c: as weft_parameter_gaps, and parameters that another rank leads. */
 weft_status weft_gaps_of(const weft_store *store, const weft_shared_params *copies,
                          weft_gap_list *out) WEFT_NODISCARD;
-/* Tells the codec of the range that begins at number `begin` of those that are in it. */
+/* Excludes from the codec of the range that begins at element `begin` the gaps in it. */
 weft_status weft_gaps_skip(weft_gap_list gaps, weft_codec *codec, int64_t begin) WEFT_NODISCARD;
 weft_gap_list weft_codec_checkpoint_padding(const weft_codec_checkpoint *kept);
 

@@ -1,20 +1,21 @@
+/* A channel from each other learner to the first, for one state buffer at a time. */
 #include "exchange/collect_state.h"
 
 #include <time.h>
 
-/* How long somebody sleeps between two looks, and how long one that ends looks whether what it has
- * handed over is taken, before it lets that wait until all have left. */
+/* Pause between two tests; and how long a learner that ends tests whether its last buffer has left,
+ * before it postpones that until all have left. */
 static const struct timespec NAP = {.tv_nsec = 2000000};
 static const double A_WHILE = 1;
-/* The step of the last parcel, in which there is nothing. */
+/* The step in the last, empty buffer. */
 enum { LAST = -1 };
-/* What stands before the states: the step after which it was so. Room for a line of the cache. */
+/* Header of a buffer: the step of the state. A cache line. */
 enum { HEAD = 64, TAG = 77 };
 
-/* Between the first learner and another one. */
+/* The channel between the first learner and another one. */
 typedef struct lane {
-    char *parcel; /* is under way */
-    char *latest; /* of the first: what came last; NULL: nothing has */
+    char *parcel; /* in transit */
+    char *latest; /* of the first: received last; NULL: none yet */
     weft_group_request *passage;
     bool started, ended;
 } lane;
@@ -22,8 +23,9 @@ typedef struct lane {
 struct weft_collect {
     weft_exchange *exchange;
     bool first;
-    size_t bytes; /* of a parcel */
-    lane *lanes;  /* [count]: of the first one to each of the others; of another one to the first */
+    size_t bytes; /* of a buffer */
+    lane *lanes;  /* [count]: of the first learner, one for each other; of another, the one to the
+                     first */
     int count;
 };
 
@@ -32,7 +34,7 @@ static const weft_learner_group *between(const weft_collect *o)
     return o->exchange->site.endpoint;
 }
 
-/* The next state that is each learner's own, from number *i on; its place in a parcel. */
+/* The next state that each learner has of its own, from number *i on. */
 static bool next_own(weft_exchange *e, int *i, weft_exchange_state *out)
 {
     while (weft_exchange_state_at(e, *i, out))
@@ -127,7 +129,7 @@ void weft_collect_close(weft_collect **others)
     *others = NULL;
 }
 
-/* --- on the way --- */
+/* --- transfers --- */
 
 static weft_status look(lane *l, bool *done)
 {
@@ -135,7 +137,7 @@ static weft_status look(lane *l, bool *done)
     return l->started ? weft_group_request_test(l->passage, done) : WEFT_OK;
 }
 
-/* Whether it is so on all ranks of this learner, which do the same. */
+/* Whether a condition holds on all ranks of this learner, so that they do the same. */
 static weft_status agree(const weft_collect *o, bool *so)
 {
     double all = *so;
@@ -163,12 +165,12 @@ weft_status weft_collect_send(weft_collect *o, int64_t step)
     bool free_again;
     WEFT_TRY(look(&o->lanes[0], &free_again));
     WEFT_TRY(agree(o, &free_again));
-    if (!free_again) return WEFT_OK; /* the first one is far behind */
+    if (!free_again) return WEFT_OK; /* the first learner is far behind */
     if (o->exchange->ops->keep) WEFT_TRY(o->exchange->ops->keep(o->exchange));
     return send(o, step);
 }
 
-/* What has come is the latest, and the next one is looked out for. */
+/* Keeps the received buffer as the latest, and receives the next one. */
 static weft_status take(const weft_collect *o, lane *l, int64_t *step)
 {
     memcpy(step, l->parcel, sizeof(*step));
@@ -181,7 +183,7 @@ static weft_status take(const weft_collect *o, lane *l, int64_t *step)
     return weft_group_request_start(l->passage);
 }
 
-/* Those that take their steps with this one come to this one, unless they end before. */
+/* Waits for the state of a learner in step with this one, unless it ends before. */
 static weft_status await(const weft_collect *o, lane *l, int64_t step)
 {
     weft_patience patience = {0};
@@ -225,8 +227,8 @@ weft_status weft_collect_receive(weft_collect *o, int64_t step)
 
 /* --- the end --- */
 
-/* Before all have left nobody is waited for: the first one may be on its way to a parcel that is
- * not to come any more, and has to hear that. */
+/* Before all have left a learner does not wait: the first one may be waiting for a buffer that will
+ * not come, and has to learn that. */
 static weft_status say_last(const weft_collect *o, bool before)
 {
     lane *l = &o->lanes[0];

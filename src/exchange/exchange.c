@@ -1,4 +1,4 @@
-/* Opening exchanges, and calling them at their moments. */
+/* Opens exchanges and calls their hooks. */
 #include <sys/resource.h>
 
 #include <ctype.h>
@@ -13,7 +13,7 @@ static bool is_word(const char *name)
     return true;
 }
 
-/* A checkpoint could not hold what does not obey this. */
+/* A checkpoint can hold only states that pass this. */
 static weft_status check_state(weft_exchange *e, int i, const weft_exchange_state *s)
 {
     weft_exchange_state other;
@@ -68,7 +68,7 @@ static weft_status open_at(const weft_context *context, const char *spec,
     return WEFT_OK;
 }
 
-/* Each socket takes an open file, and so does about as much again as a process needs otherwise. */
+/* Each socket takes a file descriptor, and the process needs some more. */
 static weft_status check_sockets(const weft_exchange *e, const weft_exchange_plan *plan)
 {
     enum { OTHER_FILES = 64 };
@@ -139,7 +139,7 @@ void weft_exchange_close(weft_exchange **exchange)
     *exchange = NULL;
 }
 
-/* A failure of its own has a message. */
+/* A failure without a message gets one. */
 static weft_status heard(const weft_exchange *e, weft_status status, uint64_t before,
                          const char *function)
 {
@@ -281,7 +281,7 @@ bool weft_exchange_ends_together(const weft_exchange *e)
            (!link || link->job);
 }
 
-/* Who is there answers within that, over any line that a run goes on over. */
+/* A live peer answers within that, over any network that a run can use. */
 static const double IN_A_HURRY = 1;
 
 bool weft_exchange_is_stopped(const weft_exchange *e)
@@ -295,8 +295,8 @@ double weft_exchange_limit(const weft_exchange *e, double usual)
     return weft_exchange_is_stopped(e) ? WEFT_MIN(usual, IN_A_HURRY) : usual;
 }
 
-/* All is told and saved by then, and in a job that was stopped nobody comes in the place of a
- * coordinator that does not answer. */
+/* The result is sent and saved by then, and in a job that was stopped no other coordinator replaces
+ * one that does not answer. */
 double weft_exchange_farewell(const weft_exchange *e, bool last)
 {
     static const double LONG_ENOUGH = 15;

@@ -1,12 +1,12 @@
-/* The run's optimiser for a flat range of parameters: a graph of one parameter, whose gradient is
- * an input, and the update that weft_optimizer_build gives it. */
+/* The run's optimizer for a flat range of parameters: a graph of one parameter, whose gradient is
+ * an input, and the update that weft_optimizer_build adds. */
 #include <stdio.h>
 
 #include "exchange/exchange.h"
 #include "graph/graph.h"
 #include "program/program.h"
 
-/* The name of the parameter, with which those of its moments begin. */
+/* Name of the parameter, and prefix of its moments' names. */
 static const char RANGE[] = "range";
 
 struct weft_flat_optimizer {
@@ -14,9 +14,9 @@ struct weft_flat_optimizer {
     weft_store *store;
     weft_instance *instance;
     weft_value gradient;
-    const void *lent; /* where it reads the gradient; NULL: in its own room */
+    const void *lent; /* external gradient buffer; NULL: its own */
     int parameter;    /* in the store */
-    int32_t *step;    /* that the schedule goes by */
+    int32_t *step;    /* counter of the schedule */
     size_t bytes;
     struct state {
         char name[64];
@@ -62,7 +62,7 @@ static weft_status build_graph(weft_flat_optimizer *o, const weft_optimizer_opti
     return weft_optimizer_build(o->graph, options, &values);
 }
 
-/* Each under its name without that of the parameter, and without what is no letter. */
+/* Names states without that prefix, and with _ for /. */
 static weft_status list_states(weft_flat_optimizer *o)
 {
     size_t skip = strlen(RANGE);
@@ -105,7 +105,7 @@ weft_status weft_flat_optimizer_open(weft_context *context, const weft_store *li
     return WEFT_OK;
 }
 
-/* Copies the parameters in or out; a vector lies as it is written. */
+/* Copies the parameters in or out; a vector has no other layout. */
 static weft_status copy_parameters(weft_flat_optimizer *o, void *data, bool in)
 {
     void *here;

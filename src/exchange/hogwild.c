@@ -1,10 +1,9 @@
-/* Learners that are threads of one process and update the same parameters without locks (Recht et
- * al. 2011). A learner computes on its own copy, with an optimiser of its own. What its step has
- * changed it adds to the common parameters, number by number, whatever others do meanwhile, and
- * takes in the same pass what is there by then. Of a number that nobody else has touched it writes
- * what its step has made of it, so that steps that touch different numbers are those of one
- * learner, bit for bit. Of two that write the same number at the same moment one may be lost; how
- * often is counted in a sample. */
+/* Hogwild! (Recht et al. 2011): learners are threads of one process that update shared parameters
+ * without locks. A learner computes on its own copy, with an optimizer of its own. It adds the
+ * changes of its step to the shared parameters, element by element, whatever others do meanwhile,
+ * and reads them in the same pass. An element that no other learner has changed gets the learner's
+ * own value, so steps on disjoint elements are those of one learner, bit for bit. Of two
+ * simultaneous writes to an element one may be lost; lost updates are counted in a sample. */
 #include <stdatomic.h>
 #include <time.h>
 
@@ -13,16 +12,16 @@
 #include "exchange/shared_params.h"
 #include "exchange/bootstrap.h"
 
-/* Numbers that are read, computed with and written at a time: the fewer, the shorter is the time in
- * which something may be lost. */
+/* Elements that are read, computed with and written at a time: with fewer, fewer updates are
+ * lost. */
 enum { BLOCK = 64, STALENESS = 256 };
-/* So many bytes before they are read. */
+/* Prefetch distance, in bytes. */
 enum { AHEAD = 1024 };
 
 typedef struct tally {
-    int64_t written, mixed; /* numbers; of them those that others have changed, too */
-    int64_t checked, lost;  /* of them those looked at; what was written over there */
-    int64_t every, skip;    /* one block of so many is looked at, after so many */
+    int64_t written, mixed; /* elements written; of them contended: changed by others, too */
+    int64_t checked, lost;  /* of them checked; and lost updates among these */
+    int64_t every, skip;    /* one block of `every` is checked; the blocks before the next */
 } tally;
 
 #define REAL float
@@ -36,11 +35,11 @@ typedef struct tally {
 #define NAME(function) function##_f64
 #include "exchange/hogwild_pass.h"
 
-/* What all learners have in common. */
+/* The shared parameters of all learners. */
 typedef struct field {
     atomic_int users;
-    atomic_llong passes; /* of all, that have come to their end */
-    atomic_llong *steps; /* of each, in this process */
+    atomic_llong passes; /* finished passes of all learners */
+    atomic_llong *steps; /* [learners]: of each */
     void *numbers;       /* in words of 64 bits, each atomic */
 } field;
 
@@ -49,17 +48,17 @@ enum { WRITTEN, MIXED, CHECKED, LOST, FIGURES };
 typedef struct hogwild {
     weft_exchange head;
     tally tally;
-    weft_shared_params *copies; /* what ranks of the learner have in common */
+    weft_shared_params *copies; /* parameters that ranks of the learner share */
     bool leads;
     weft_dtype dtype;
-    int64_t count;    /* of the parameters as they lie */
+    int64_t count;    /* of the parameters in memory */
     void *parameters; /* [count]: the learner's own, */
-    void *took;       /* and as they were before its step: what the pass before it, */
-    int64_t taken;    /* which ended after so many of all, has left */
+    void *took;       /* and their values before its step, after its last pass, */
+    int64_t taken;    /* which was this many passes of all */
     field *field;
     struct {
         double of[FIGURES], staleness[STALENESS];
-    } figures; /* of all learners, in the end */
+    } figures; /* sums over all learners, at the end */
 } hogwild;
 
 /* --- opening --- */
@@ -118,7 +117,7 @@ static weft_status hogwild_open(const char *arguments, const weft_exchange_site 
     return status;
 }
 
-/* --- the common parameters --- */
+/* --- the shared parameters --- */
 
 static weft_status make_field(const hogwild *h, field **out)
 {
@@ -135,7 +134,7 @@ static weft_status make_field(const hogwild *h, field **out)
     return WEFT_OK;
 }
 
-/* The first learner makes it, and tells the others where. */
+/* The first learner allocates them, and broadcasts their address. */
 static weft_status enter_field(hogwild *h)
 {
     weft_net_context *world;
@@ -165,7 +164,7 @@ static weft_status enter_field(hogwild *h)
     return status;
 }
 
-/* The next step begins with what the learner has now. */
+/* Notes the parameters that the next step begins with. */
 static void remember(hogwild *h)
 {
     memcpy(h->took, h->parameters, (size_t)h->count * weft_dtype_size(h->dtype));
@@ -178,7 +177,7 @@ static void take(hogwild *h)
     remember(h);
 }
 
-/* Staleness is counted in passes of others between taking and writing. */
+/* Staleness counts the passes of others between reading and writing. */
 static weft_status meet(hogwild *h, int64_t step)
 {
     h->tally.skip = step % h->tally.every;
@@ -192,7 +191,7 @@ static weft_status meet(hogwild *h, int64_t step)
     return weft_learner_group_check(h->head.site.endpoint);
 }
 
-/* --- the moments --- */
+/* --- hooks --- */
 
 static weft_status hogwild_begin(weft_exchange *exchange)
 {
@@ -217,7 +216,7 @@ static weft_status hogwild_save(weft_exchange *exchange)
     return weft_shared_params_write(h->copies);
 }
 
-/* As long as any of the others goes on. */
+/* Waits as long as any other learner makes progress. */
 static weft_status wait_for_all(hogwild *h, weft_group_request *passage)
 {
     const weft_learner_group *e = h->head.site.endpoint;
@@ -266,7 +265,7 @@ static weft_status add_up_figures(hogwild *h)
     return weft_comm_run(h->head.site.learner, &sum);
 }
 
-/* What all have come to is what it is when the last of them has. */
+/* The result is read after all learners have finished. */
 static weft_status hogwild_end(weft_exchange *exchange)
 {
     hogwild *h = (hogwild *)exchange;

@@ -1,19 +1,19 @@
-/* A learner's pass over common parameters, of one type: included by hogwild.c once for each, with
- * REAL, BITS (an integer as wide), SET (so many of them are a word of 64 bits) and NAME(function)
- * defined.
+/* A learner's pass over the shared parameters, of one type: included by hogwild.c once for each,
+ * with REAL, BITS (an integer of equal width), SET (elements in a word of 64 bits) and
+ * NAME(function) defined.
  *
- * Only what others may write at the same time is atomic, and without any order. That is a word at a
- * time, as wide as a core takes at once, so blocks are read first, then computed with, which the
- * compiler turns into vector code, then written. Where a step has left one number of a word alone
- * the other is written beside what is there. */
+ * Only memory that other learners may write at the same time is atomic, with relaxed order. Atomic
+ * accesses are words of 64 bits, so blocks are read first, then computed with, which the compiler
+ * vectorizes, then written. If a step has changed one element of a word only, the other keeps its
+ * present value. */
 
 typedef struct NAME(block) {
-    REAL took[BLOCK];   /* as the learner has taken them, */
-    REAL left[BLOCK];   /* as its step has left them, */
-    REAL common[BLOCK]; /* as they are now, */
-    REAL next[BLOCK];   /* and as they are to be */
-    BITS mine[BLOCK];   /* all bits: the step has changed it */
-    int written, mixed; /* numbers that it has changed; and others have, too */
+    REAL took[BLOCK];   /* base: values before the learner's step, */
+    REAL left[BLOCK];   /* local: after it, */
+    REAL common[BLOCK]; /* shared: the present values, */
+    REAL next[BLOCK];   /* and the next ones */
+    BITS mine[BLOCK];   /* all bits: changed by the step */
+    int written, mixed; /* elements changed by it; and by others, too (contended) */
 } NAME(block);
 
 static inline BITS NAME(bits)(REAL x)
@@ -31,8 +31,8 @@ static inline void NAME(load)(const _Atomic uint64_t *from, int64_t words, REAL 
     }
 }
 
-/* What nobody else has changed becomes what the step has made of it: added up it would be rounded
- * once more. */
+/* An element that only this step has changed becomes the local value: adding the difference would
+ * round once more. */
 static inline void NAME(advance)(NAME(block) *restrict b)
 {
     BITS written = 0, mixed = 0;
@@ -51,8 +51,8 @@ static inline void NAME(advance)(NAME(block) *restrict b)
     b->mixed = (int)mixed;
 }
 
-/* Writes what the step has changed of word i, and nothing else of it; counts what is lost, which is
- * what others have written since it was read. */
+/* Writes the elements of word i that the step has changed, and no others; returns the lost updates:
+ * writes by others since the word was read. */
 static int NAME(merge)(const NAME(block) * b, int i, _Atomic uint64_t *to)
 {
     BITS was[SET], is[SET];
@@ -70,8 +70,8 @@ static int NAME(merge)(const NAME(block) * b, int i, _Atomic uint64_t *to)
     return lost;
 }
 
-/* What the step has left alone is not written: it may be another learner's at this moment. Returns
- * what was lost, if somebody looks. */
+/* Writes only words with changed elements: the others may be written by another learner at this
+ * moment. Returns the lost updates, if `look`. */
 static int NAME(store_some)(const NAME(block) * b, int words, bool look, _Atomic uint64_t *to)
 {
     int lost = 0;
@@ -89,7 +89,8 @@ static inline void NAME(store)(const NAME(block) * b, int words, _Atomic uint64_
     }
 }
 
-/* What is soon read, and then written, begins to come: no core guesses so many rows at once. */
+/* Prefetches data that are soon read, and then written: hardware does not predict so many
+ * streams. */
 static inline void NAME(call)(const void *common, const void *own, const void *took)
 {
     enum { LINE = 64 };
@@ -100,8 +101,7 @@ static inline void NAME(call)(const void *common, const void *own, const void *t
     }
 }
 
-/* n numbers: a block of them, or the last ones. Where that is known copies are a few instructions.
- */
+/* n elements: a block, or the last ones. With a constant n, copies are a few instructions. */
 static inline void NAME(visit)(NAME(block) *restrict b, _Atomic uint64_t *common,
                                REAL *restrict own, REAL *restrict took, int n, tally *t)
 {
@@ -124,8 +124,8 @@ static inline void NAME(visit)(NAME(block) *restrict b, _Atomic uint64_t *common
     memcpy(took, b->next, (size_t)n * sizeof(REAL));
 }
 
-/* own[count]: the parameters after the step, and then those that the next one begins with;
- * took[count]: those that it began with, and then the same. */
+/* own[count]: the parameters after the step, then those of the next one; took[count]: those before
+ * the step, then again those of the next one. */
 WEFT_CLONES static void NAME(pass)(void *numbers, void *own, void *took, int64_t count, tally *t)
 {
     _Atomic uint64_t *common = numbers;

@@ -1,4 +1,4 @@
-/* Endpoints, and the kind that is a communicator. */
+/* Learner groups, and the kind that uses a communicator. */
 #include "exchange/exchange.h"
 
 void weft_learner_group_close(weft_learner_group **endpoint)

@@ -1,5 +1,5 @@
-/* The endpoint of a learner that comes and goes: it meets nobody. What learners of one job would do
- * together each of them does for itself. */
+/* The learner group of an elastic learner, which is its only member: collectives involve no other
+ * learner. */
 #include "exchange/exchange.h"
 
 typedef struct apart_passage {

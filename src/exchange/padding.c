@@ -1,4 +1,4 @@
-/* What is no parameter, of all that lies in a row. */
+/* Finds the padding in the memory of all parameters. */
 #include "exchange/codec_checkpoint.h"
 
 typedef struct gap_list {
@@ -8,7 +8,7 @@ typedef struct gap_list {
     size_t count, capacity;
 } gap_list;
 
-/* Its elements become ones, wherever they lie. */
+/* Sets the elements of a parameter to 1, in whatever layout. */
 static weft_status mark(weft_store *store, int i)
 {
     weft_type type = weft_store_type(store, i);
@@ -21,7 +21,7 @@ static weft_status mark(weft_store *store, int i)
     return status;
 }
 
-/* The same for a range of elements, of which nothing is padded. */
+/* Sets a range of a sharded tensor to 1, which has no padding. */
 static weft_status mark_range(const gap_list *l, const weft_store *store, int i, void *all)
 {
     int64_t begin, count;
@@ -30,7 +30,7 @@ static weft_status mark_range(const gap_list *l, const weft_store *store, int i,
     return WEFT_OK;
 }
 
-/* Runs of zeros. */
+/* Lists runs of zeros. */
 static weft_status list_gaps(gap_list *l, const void *all)
 {
     for (int64_t i = 0; i < l->elements; i++) {
@@ -46,7 +46,7 @@ static weft_status list_gaps(gap_list *l, const void *all)
     return WEFT_OK;
 }
 
-/* Those of the rank itself; what it has of another one is none of its own. */
+/* Marks the parameters that this rank leads; the others count as padding. */
 static weft_status mark_all(const gap_list *l, weft_store *copy, const weft_shared_params *copies,
                             bool spread, void *all)
 {
@@ -60,7 +60,7 @@ static weft_status mark_all(const gap_list *l, weft_store *copy, const weft_shar
     return WEFT_OK;
 }
 
-/* What is not there any more when all elements are one. */
+/* Padding is what is still 0 when all elements are 1. */
 static weft_status find_gaps(gap_list *l, weft_store *copy, const weft_shared_params *copies)
 {
     void *all;

@@ -1,3 +1,4 @@
+/* Main loops of coordinator and server processes, and queries to the coordinator. */
 #include "exchange/process.h"
 
 #include <math.h>
@@ -8,8 +9,8 @@
 #include "membership/client.h"
 #include "exchange/ps/ps.h"
 
-/* How long a process may sleep when it is told to stop, between two notes, and how soon a
- * coordinator goes when the last member has gone. */
+/* Seconds of a poll, after which a process checks for a stop; between two notes; and after which a
+ * coordinator ends when the last member has left. */
 static const double NAP = 0.05, NOTE = 5, LINGERS = 2;
 
 static bool is_stopped(const weft_waiting *w)
@@ -22,7 +23,7 @@ static weft_status fail_stopped(const char *what)
     return weft_fail(WEFT_ERR_INTERRUPTED, "%s was stopped", what);
 }
 
-/* --- asking --- */
+/* --- queries --- */
 
 void weft_invitation_free(weft_invitation *invitation)
 {
@@ -111,7 +112,7 @@ static weft_status tell_view(const weft_coordinating *what, const char *address,
     return WEFT_OK;
 }
 
-/* Until nobody is left of a run that is over, or has come to a fault. */
+/* Until no member is left of a run that is over or has a fault. */
 static weft_status coordinate(const weft_waiting *w, weft_net *net, const weft_coordinating *what,
                               const char *address)
 {

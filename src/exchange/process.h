@@ -1,4 +1,5 @@
-/* Processes that come together by a coordinator: how one of them runs, and what it asks before. */
+/* Processes of an elastic run: the main loops of coordinator and server, and queries to the
+ * coordinator. */
 #ifndef WEFT_EXCHANGE_PROCESS_H
 #define WEFT_EXCHANGE_PROCESS_H
 
@@ -6,18 +7,18 @@
 #include "exchange/exchange.h"
 #include "weft/members.h"
 
-/* What somebody has asked the coordinator for. */
+/* The coordinator's answer to a query. */
 typedef struct weft_invitation {
     weft_cluster_status status;
-    int slot;            /* of a learner, that nobody has */
-    uint64_t run;        /* drawn by the first coordinator of it */
-    char *configuration; /* what the coordinator was given */
+    int slot;            /* of a learner; reserved */
+    uint64_t run;        /* drawn by the first coordinator of the run */
+    char *configuration; /* run configuration */
     size_t bytes;
 } weft_invitation;
 void weft_invitation_free(weft_invitation *invitation);
 
-/* How a process waits: until somebody wants it to end, and as long as the other side may be silent.
- * Its notes say what it waits for, and for how long still. */
+/* How a process waits: until a stop is requested, or the other side was silent for the timeout.
+ * Notes in the log say what it waits for, and for how long. */
 typedef struct weft_waiting {
     weft_context *context;
     const weft_stop *stop; /* may be NULL */
@@ -25,45 +26,45 @@ typedef struct weft_waiting {
 } weft_waiting;
 
 typedef enum weft_asking { WEFT_ASK_WHO, WEFT_ASK_TERMS, WEFT_ASK_SLOT } weft_asking;
-/* Asks the coordinator at an address: who is there, for the configuration, too, or also for the
- * slot of a learner; or that a member goes (`other`; 0: nobody). slot: that of a member that has
- * ended, whose place who asks is to have; below 0: any. PEER: it does not answer, and why as far as
- * is known, or it refuses; INTERRUPTED: stopped. */
+/* Queries the coordinator at an address: the view, with the run configuration, too, or also with
+ * the slot of a learner; or requests that a member leaves (`other`; 0: none). slot: that of a
+ * member that has ended, whose place the caller takes; below 0: any. PEER: no answer, with the
+ * reason as far as known, or a rejection; INTERRUPTED: stopped. */
 weft_status weft_cluster_ask(const weft_waiting *waiting, weft_net_context *world,
                              const char *address, weft_asking what, uint32_t other, int slot,
                              weft_invitation *out) WEFT_NODISCARD;
 
-/* A coordinator, until the run is over or it is stopped (INTERRUPTED). */
+/* A coordinator, until the run is over or a stop is requested (INTERRUPTED). */
 typedef struct weft_coordinating {
     const char *listen;    /* an address */
-    int learners, servers; /* that the run is to begin with */
-    weft_dtype dtype;      /* of the parameters that servers share */
+    int learners, servers; /* members with which the run begins */
+    weft_dtype dtype;      /* of the parameters on the servers */
     int64_t count;
     bool replicas;
-    bool job; /* all members are of one job, which ends when the run has come to a fault */
-    double failure_timeout; /* seconds after which a member is gone */
+    bool job;       /* all members are of one job, which ends when the run has a fault */
+    double failure_timeout; /* failure timeout, in seconds */
     const char *model, *data;
     int64_t steps;        /* of each learner, in all */
-    int64_t done;         /* in the place of another coordinator: see coordinator.h */
-    const char *exchange; /* as the options say it */
-    const char *advice;   /* how to go on where the run's state is lost, see coordinator.h */
-    uint64_t parameters;  /* how they lie */
+    int64_t done;         /* replaces another coordinator: see coordinator.h */
+    const char *exchange; /* as in the options */
+    const char *advice;   /* how to go on after a fault, see coordinator.h */
+    uint64_t parameters;  /* their layout */
     uint64_t checkpoint;  /* checksum of the one that the run goes on from; 0: none */
     int64_t step;         /* of that checkpoint */
     const char *configuration;
     size_t bytes;
-    weft_cluster_fn tell; /* where it listens, and who is there, when that changes */
+    weft_cluster_fn tell; /* receives the address and the status when it changes */
     void *user;
 } weft_coordinating;
 weft_status weft_coordinator_process(const weft_waiting *waiting, weft_net_context *world,
                                      const weft_coordinating *what) WEFT_NODISCARD;
 
-/* Where somebody listens who comes to a coordinator at that address: for other machines, unless
- * that one is of this machine or they may not come. */
+/* The address at which a member of the run of that coordinator listens: for other machines, unless
+ * the coordinator is on this machine or other machines may not connect. */
 const char *weft_listen_beside(weft_net_context *world, const char *coordinator);
 
-/* A server of an exchange, until it is not needed any more. PEER: it is refused, dropped, or the
- * run has come to a fault. */
+/* A server of an exchange, until the run ends. PEER: it is rejected or removed, or the run has a
+ * fault. */
 weft_status weft_server_process(const weft_waiting *waiting, weft_net_context *world,
                                 const char *exchange, const char *coordinator, const char *listen,
                                 weft_serving *serving) WEFT_NODISCARD;

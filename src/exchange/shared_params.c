@@ -1,14 +1,15 @@
+/* Broadcasts inside a learner, from the lowest rank with a shard to the others with it. */
 #include "exchange/shared_params.h"
 
 #include "program/program.h"
 
-/* Tags of transfers are below this. */
+/* Bound on tags of transfers. */
 enum { TAGS = 30000 };
 
-/* A parameter that a rank has a part of. */
+/* A parameter of which a rank has a shard. */
 typedef struct holding {
-    uint64_t part; /* which part of which tensor, or range of that, as a hash */
-    uint64_t form; /* how it lies */
+    uint64_t part; /* hash of tensor and shard, or of the range of it */
+    uint64_t form; /* its layout */
     int64_t begin, count;
 } holding;
 
@@ -18,13 +19,13 @@ struct weft_shared_params {
     weft_dtype dtype;
     char *parameters;
     size_t bytes;
-    bool apart; /* from the store, as the device's memory is */
+    bool apart; /* not the store's own memory */
     int ranks, me;
     int64_t *counts; /* [ranks] */
     holding **of;    /* [ranks]: into `all` */
     holding *all;
-    int64_t *at;     /* [entries of the store]: which holding of this rank it is; -1: none */
-    size_t *started; /* [own holdings + 1]: the first of the operations with it */
+    int64_t *at;     /* [entries of the store]: index among the holdings of this rank; -1: none */
+    size_t *started; /* [own holdings + 1]: its first operation */
     weft_operation **operations;
     size_t operation_count, operation_capacity;
     bool leads;
@@ -56,7 +57,7 @@ void *weft_shared_params_parameters(const weft_shared_params *copies)
     return copies->parameters;
 }
 
-/* --- who has what --- */
+/* --- shards of ranks --- */
 
 static weft_status describe(const weft_store *store, int entry, holding *out)
 {
@@ -123,7 +124,7 @@ static weft_status tell_all(weft_shared_params *c, const holding *mine, int64_t 
     return status;
 }
 
-/* Where rank r has that part, or -1. */
+/* Index of that shard among those of rank r, or -1. */
 static int64_t find(const weft_shared_params *c, int r, uint64_t part)
 {
     for (int64_t i = 0; i < c->counts[r]; i++)
@@ -131,7 +132,7 @@ static int64_t find(const weft_shared_params *c, int r, uint64_t part)
     return -1;
 }
 
-/* The first rank that has it. */
+/* The lowest rank with that shard. */
 static int first_of(const weft_shared_params *c, uint64_t part)
 {
     int r = 0;
@@ -260,7 +261,7 @@ weft_status weft_shared_params_write(const weft_shared_params *c)
     return copy(c, true);
 }
 
-/* --- one after the other --- */
+/* --- parameter by parameter --- */
 
 static bool shares_with(const weft_shared_params *c, int r)
 {
@@ -269,8 +270,8 @@ static bool shares_with(const weft_shared_params *c, int r)
     return false;
 }
 
-/* Ranks meet at each parameter that they share, and none of them may come to a later one before an
- * earlier one. */
+/* Ranks synchronize at each parameter that they share, so they must read these in the same
+ * order. */
 weft_status weft_shared_params_follow(weft_shared_params *c, const weft_program *program, bool *can)
 {
     uint64_t mine = 0, *all;
@@ -301,7 +302,7 @@ weft_status weft_shared_params_follow(weft_shared_params *c, const weft_program 
     return status;
 }
 
-/* The store itself is where they come, or else each is brought there. */
+/* The parameters arrive in the store itself, or each is copied there. */
 weft_status weft_shared_params_begin(const weft_shared_params *c)
 {
     return c->apart ? WEFT_OK : copy(c, true);

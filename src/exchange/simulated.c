@@ -1,4 +1,4 @@
-/* Opening casts. */
+/* Opens simulated exchanges. */
 #include "exchange/simulated.h"
 
 #include "base/registry.h"
