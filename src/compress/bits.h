@@ -1,4 +1,4 @@
-/* Streams of bits, lowest first, and the codes in them. */
+/* Bit streams, lowest bit first, and the codes in them. */
 #ifndef WEFT_COMPRESS_BITS_H
 #define WEFT_COMPRESS_BITS_H
 
@@ -8,7 +8,7 @@ typedef struct weft_bits {
     uint8_t *at, *end;
     uint64_t hold;
     int held;
-    bool full; /* there was no room; the rest is not written */
+    bool full; /* no room was left; the rest is not written */
 } weft_bits;
 
 /* n at most 32. */
@@ -29,20 +29,20 @@ static inline void weft_bits_put(weft_bits *b, uint64_t value, int n)
     }
 }
 
-/* The rest of a byte. */
+/* Completes a byte. */
 static inline void weft_bits_flush(weft_bits *b)
 {
     if (b->held) weft_bits_put(b, 0, 8 - b->held);
 }
 
-/* Bits of a whole number without its highest one. */
+/* Bits below the highest one of an integer. */
 static inline int weft_log2(uint64_t x)
 {
     return 63 - __builtin_clzll(x);
 }
 
-/* How often a step goes, 1 to 2^30 times: as many ones as there are bits below the highest one, a
- * zero, and those bits (Elias 1975). Once takes one bit. */
+/* Elias gamma code (Elias 1975) of a multiple, 1 to 2^30: as many ones as there are bits below the
+ * highest one, a zero, and those bits. 1 takes one bit. */
 enum { WEFT_TIMES_BITS = 30 };
 static inline int weft_times_size(uint32_t times)
 {
@@ -55,10 +55,9 @@ static inline void weft_times_put(weft_bits *b, uint32_t times)
     weft_bits_put(b, times & ((UINT64_C(1) << low) - 1), low);
 }
 
-/* Gaps are written with the Rice code that fits those before it (as in Weinberger, Seroussi and
- * Sapiro 2000): so many ones as 2^k goes into the gap, a zero, and k bits. Nothing has to be told
- * about k, which follows parts of a range that are fuller than others. A gap far beyond what came
- * before is written as it is, behind so many ones as no other has. */
+/* Gaps have an adaptive Golomb-Rice code (as in Weinberger, Seroussi and Sapiro 2000): as many ones
+ * as 2^k goes into the gap, a zero, and k bits. k is not sent, as it follows from the gaps before.
+ * A gap far beyond these is written in 32 bits, after as many ones as no other gap has. */
 enum { WEFT_GAP_ONES = 24, WEFT_GAP_MEMORY = 64 };
 
 typedef struct weft_gaps {
@@ -71,8 +70,8 @@ static inline weft_gaps weft_gaps_begin(int64_t count, uint32_t hits)
     return (weft_gaps){(uint64_t)count / (hits ? hits : 1), 1};
 }
 
-/* One more bit pays where the mean is beyond 25/12 of 2^k: for gaps between hits that do not know
- * of each other that is where both codes are as long (Kiely 2004). */
+/* One more bit pays where the mean is beyond 25/12 of 2^k: for geometrically distributed gaps both
+ * codes are equally long there (Kiely 2004). */
 static inline int weft_gaps_bits(const weft_gaps *g)
 {
     int k = 0;

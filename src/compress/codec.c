@@ -1,4 +1,4 @@
-/* The built-in codecs, and what they have in common. A new one is its file and a line here. */
+/* The built-in codecs, and their common parts. A new one is its file and a line here. */
 #include "compress/codec.h"
 
 #include <stdio.h>
@@ -102,7 +102,7 @@ size_t weft_encoded_bound(weft_dtype dtype, int64_t count)
     return WEFT_MESSAGE_HEADER + (size_t)count * weft_dtype_size(dtype);
 }
 
-/* Of what stands for nothing, nothing is sent: it has what takes the update away. */
+/* The residual of padding cancels the update, so zeros are sent. */
 static void close_gaps(weft_codec *codec, const void *update)
 {
     for (size_t i = 0; codec->residual && i < codec->gap_count; i++)

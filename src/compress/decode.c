@@ -1,4 +1,4 @@
-/* Reading messages, which may come from anywhere. */
+/* Decodes and checks messages from any source. */
 #include <math.h>
 
 #include "compress/bits.h"
@@ -28,7 +28,7 @@ static bool take_bits(weft_encoded *m, int n, uint64_t *value)
     return true;
 }
 
-/* Ones up to a zero, which is taken too, or up to `most`, behind which there is none. */
+/* Counts ones up to a zero, which is taken too, or up to `most`, after which there is none. */
 static bool take_ones(weft_encoded *m, int most, int *count)
 {
     uint64_t bit = 1;
@@ -89,14 +89,14 @@ bool weft_encoded_levels(weft_encoded *m, int32_t *times)
     return take_signed(m, 1, times);
 }
 
-/* Nothing is left but the rest of the last byte, all zeros. */
+/* Only the padding of the last byte is left, all zeros. */
 static bool at_end(const weft_encoded *m)
 {
     const struct weft_encoded_place *p = &m->place;
     return p->in == m->body + m->bytes && p->held < 8 && p->hold == 0;
 }
 
-/* --- forms --- */
+/* --- encodings --- */
 
 static size_t blocks_of(const weft_encoded_head *head)
 {
@@ -146,7 +146,7 @@ static bool read_head(const uint8_t *data, size_t bytes, weft_encoded *m)
     return true;
 }
 
-/* Numbers that stand in a body as they are. */
+/* Whether the numbers in a body are finite. */
 static bool is_finite(const weft_encoded *m, weft_dtype dtype, size_t count)
 {
     static const uint16_t infinite = 0x7f80;
@@ -185,7 +185,7 @@ static bool reads_blocks(weft_encoded *m, size_t room)
     return m->head.hits && m->bytes == room && is_finite(m, m->head.dtype, 2 * blocks_of(&m->head));
 }
 
-/* Whether the whole body is what its form says. */
+/* Whether the whole body is valid in its encoding. */
 static bool reads_body(weft_encoded *m)
 {
     const weft_encoded_head *h = &m->head;

@@ -1,4 +1,4 @@
-/* none: all numbers as they are. bf16: all of them in half the bytes. */
+/* none: exact numbers. bf16: half the bytes, with error feedback. */
 #include "compress/codec.h"
 
 static weft_status no_options(const char *name, const char *arguments)

@@ -1,4 +1,4 @@
-/* A bit a number (Seide et al. 2014), see real/blocks.c. */
+/* One-bit SGD (Seide et al. 2014), see kernels/onebit.c. */
 #include "compress/codec.h"
 
 typedef struct onebit {
@@ -33,7 +33,7 @@ static weft_status onebit_encode(weft_codec *codec, const void *update, uint8_t 
     int64_t block = ((onebit *)codec)->block;
     weft_encoded_head head = {WEFT_MESSAGE_BLOCKS, codec->dtype, (uint32_t)block, codec->count, 0};
     size_t table = weft_encoded_table(&head);
-    /* A range of a few numbers is shorter as it is. */
+    /* A range of a few numbers is shorter in the dense encoding. */
     if (table >= (size_t)codec->count * weft_dtype_size(codec->dtype))
         return weft_encoded_all(codec, update, message, bytes);
     WEFT_TRY(WEFT_OF_REAL(codec->dtype, weft_blocks_take)(codec, update, block,

@@ -1,13 +1,13 @@
-/* Whole steps are sent, the rest waits (Strom 2015): from residual and update as many steps of
- * `tau` are taken as leave no more than one. The step may follow how much is sent. It changes by
- * less than a thirtieth from one message to the next, so a residual is never worth more than one of
- * the steps before, and needs no clipping. */
+/* Threshold quantization with error feedback (Strom 2015): multiples of `tau` are sent, as many as
+ * leave a residual of at most one. An adaptive step follows the share of elements that are sent. It
+ * changes by less than a thirtieth from one message to the next, so a residual is never more than
+ * one of the former steps, and needs no clipping. */
 #include <float.h>
 #include <math.h>
 
 #include "compress/codec.h"
 
-/* Where an adaptive step is left as it is: between these shares of the numbers are sent. */
+/* An adaptive step is not changed while the share of sent elements is between these. */
 static const double SPARSE = 1e-4, FULL = 1e-2;
 
 typedef struct threshold {

@@ -1,5 +1,5 @@
-/* topk: the numbers that are farthest from zero. dgc: the same of what momentum has gathered, which
- * ends where it has been sent (Lin et al. 2018). */
+/* topk: sends the numbers of the largest magnitude. dgc: Deep Gradient Compression (Lin et al.
+ * 2018), topk with local clipping, momentum correction and momentum factor masking. */
 #include <math.h>
 
 #include "compress/codec.h"
@@ -9,7 +9,7 @@ typedef struct largest {
     double ratio;
     bool halves;
     double momentum_of, most; /* of dgc */
-    int64_t stages;           /* messages over which its ratio comes down */
+    int64_t stages;           /* messages over which the ratio decreases */
     void *momentum;
 } largest;
 
@@ -94,15 +94,15 @@ static weft_status topk_encode(weft_codec *codec, const void *update, uint8_t *m
     return WEFT_OK;
 }
 
-/* A quarter, a sixteenth, ... for a quarter of the first messages each. */
+/* Warm-up of dgc: ratios 1/4, 1/16, 1/64 and 1/256, each for a quarter of the first messages. */
 static double ratio_now(const largest *l)
 {
     double part = l->stages ? l->head.messages / (double)l->stages : 1;
     return part < 1 ? WEFT_MAX(l->ratio, pow(0.25, 1 + floor(4 * part))) : l->ratio;
 }
 
-/* Momentum that led to what has been sent ends: it would go on pushing by what is stale. Where all
- * is sent nothing is. */
+/* Momentum factor masking: clears the momentum of sent elements, which would go on in a stale
+ * direction. Not if all elements are sent. */
 static void end_momentum(largest *l)
 {
     const weft_nonzeros *hits = &l->head.hits;

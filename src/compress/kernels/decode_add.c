@@ -1,4 +1,4 @@
-/* What messages stand for. */
+/* Adds the numbers of a message, in each of its encodings. */
 #include "compress/kernels/precision.h"
 
 WEFT_CLONES static void add_dense(real *restrict to, const real *restrict x, int64_t n, real scale)

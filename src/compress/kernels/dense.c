@@ -1,10 +1,10 @@
-/* All numbers, as they are or in bf16. */
+/* All numbers, exactly or in bf16. */
 #include <float.h>
 #include <math.h>
 
 #include "compress/kernels/precision.h"
 
-/* Numbers that stay close while they are looked at again. */
+/* Numbers that stay in the cache for a second look. */
 enum { BLOCK = 4096 };
 
 WEFT_CLONES static bool all_finite(const real *restrict x, int64_t n)
@@ -19,7 +19,7 @@ bool WEFT_REAL_NAME(weft_all_finite)(const void *numbers, int64_t n)
     return all_finite(numbers, n);
 }
 
-/* Of those from number `at` on. */
+/* Names the first number that is not finite, counted from `at`. */
 static weft_status check(const real *x, int64_t n, int64_t at)
 {
     if (all_finite(x, n)) return WEFT_OK;
@@ -44,7 +44,7 @@ weft_status WEFT_REAL_NAME(weft_residual_add)(weft_codec *codec, const void *upd
     return check(codec->residual, codec->count, 0);
 }
 
-/* u and, if there is one, r, from number `at` of the range on. */
+/* u + r, or u alone, from element `at` of the range on. */
 static weft_status take(const real *u, const real *r, int64_t at, int64_t n, real *to)
 {
     for (int64_t i = 0; i < n; i += BLOCK) {
@@ -68,12 +68,11 @@ weft_status WEFT_REAL_NAME(weft_all_take)(weft_codec *codec, const void *update,
     return WEFT_OK;
 }
 
-/* The nearest, of two equally near the even one, but no infinite one: bf16 ends a little below
- * float. x is finite. */
+/* Rounds to nearest even, but never to infinity: bf16 ends a little below float. x is finite. */
 static inline uint16_t near_half(real x)
 {
     const uint32_t most = 0x7f7f;
-    float f = (float)x; /* of a double more than that: infinite */
+    float f = (float)x; /* infinite for a double out of its range */
     uint32_t bits;
     memcpy(&bits, &f, sizeof(bits));
     uint32_t half = ((bits & 0x7fffffff) + 0x7fff + (bits >> 16 & 1)) >> 16;

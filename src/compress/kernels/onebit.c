@@ -1,5 +1,5 @@
-/* One bit a number (Seide et al. 2014): for each block, the mean of what is below zero and the mean
- * of what is not. */
+/* One bit a number (Seide et al. 2014): for each block, the mean of the negative numbers and the
+ * mean of the others. */
 #include <float.h>
 #include <math.h>
 
@@ -7,11 +7,11 @@
 
 enum { LANES = 16 };
 
-/* Sums of both kinds (which are no numbers where one of theirs is none), how many they are,
- * and the largest magnitude, of residual and update. */
+/* Sums of both kinds (not finite if one of their numbers is not), their counts, and the largest
+ * magnitude, of residual plus update. */
 typedef struct moments {
     double below, above;
-    int64_t above_count, count; /* of the second, and of both */
+    int64_t above_count, count; /* of `above`, and of both */
     double most;
 } moments;
 
@@ -52,8 +52,8 @@ static void add_run(real *r, const real *u, int64_t n, moments *m)
     m->count += n;
 }
 
-/* Of the n numbers from `begin` on, without those that stand for nothing; *gap: the first gap that
- * does not end before them. */
+/* Adds n elements from `begin` on, without padding; *gap: the first gap that does not end before
+ * them. */
 static moments add_block(const weft_codec *codec, const real *u, int64_t begin, int64_t n,
                          size_t *gap)
 {
@@ -70,7 +70,7 @@ static moments add_block(const weft_codec *codec, const real *u, int64_t begin, 
     return m;
 }
 
-/* A mean with few digits, so that taking it off is exact where the numbers have few themselves. */
+/* A mean with few digits, so that its subtraction is exact for numbers with few digits. */
 static real rounded(double sum, int64_t count, double most)
 {
     if (count == 0 || most == 0) return 0;

@@ -1,4 +1,4 @@
-/* What a file knows of its precision. */
+/* The real type of a kernel file, and its properties. */
 #ifndef WEFT_COMPRESS_KERNELS_PRECISION_H
 #define WEFT_COMPRESS_KERNELS_PRECISION_H
 
@@ -13,11 +13,11 @@ typedef WEFT_REAL real;
 #define WEFT_REAL_NAME1(name, type) WEFT_REAL_NAME2(name, type)
 #define WEFT_REAL_NAME(name) WEFT_REAL_NAME1(name, WEFT_REAL)
 
-/* Of numbers of any of the two types. */
+/* For both types. */
 #define WEFT_FABS(x) ((x) < 0 ? -(x) : (x))
 #define WEFT_REAL_MOST (sizeof(real) == 4 ? (real)FLT_MAX : (real)DBL_MAX)
 
-/* As whole numbers, magnitudes stand in the same order, and what is not finite above all. */
+/* Magnitudes as integers: in the same order, with numbers that are not finite above all others. */
 #define WEFT_REAL_BITS ((int)sizeof(real) * 8)
 static inline uint64_t magnitude(real x)
 {
@@ -33,7 +33,7 @@ static inline uint64_t magnitude(real x)
     return wide;
 }
 
-/* Of a bf16. */
+/* Converts a bf16. */
 static inline real of_half(uint16_t half)
 {
     uint32_t bits = (uint32_t)half << 16;

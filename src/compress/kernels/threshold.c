@@ -1,11 +1,11 @@
-/* Whole steps of residual and update (Strom 2015). */
+/* Threshold quantization of residual and update (Strom 2015). */
 #include <math.h>
 
 #include "compress/kernels/precision.h"
 
 enum { BLOCK = 256 };
 
-/* Adds up, and says whether anything goes beyond a step. */
+/* r += u; returns whether an element exceeds a step. */
 WEFT_CLONES static bool add_block(real *restrict r, const real *restrict u, int n, real step)
 {
     int beyond = 0;
@@ -16,7 +16,7 @@ WEFT_CLONES static bool add_block(real *restrict r, const real *restrict u, int 
     return beyond;
 }
 
-/* How often a step goes into x, which is more, so that no more than one is left. */
+/* The largest multiple of `step` below x in magnitude, which leaves at most one step. */
 static int32_t times_in(real x, real step)
 {
     double times = ceil(fabs((double)x) / (double)step) - 1;

@@ -1,12 +1,11 @@
-/* The numbers that are farthest from zero, and what deep gradient compression keeps (Lin et al.
- * 2018). */
+/* Selection of the largest magnitudes, and momentum correction (Lin et al. 2018). */
 #include <math.h>
 
 #include "compress/kernels/precision.h"
 
 enum { DIGIT = 11 };
 
-/* Of how many numbers whose magnitude begins as `prefix` does the next digit has each value. */
+/* Histogram of the next digit of the numbers whose magnitude begins with `prefix`. */
 static void count_digits(const real *x, int64_t n, uint64_t prefix, int shift, int64_t *histogram)
 {
     memset(histogram, 0, sizeof(int64_t) << DIGIT);
@@ -16,8 +15,8 @@ static void count_digits(const real *x, int64_t n, uint64_t prefix, int shift, i
     }
 }
 
-/* The magnitude of the number that `most` - 1 others are at least as large as; of those that equal
- * it *equal are among the `most`. Digit by digit, so nothing has to be sorted. */
+/* The magnitude of the `most`-th largest number, by radix selection, digit by digit; *equal: how
+ * many of the numbers with just that magnitude are among the `most`. */
 static uint64_t find_bound(const real *x, int64_t n, int64_t most, int64_t *histogram,
                            int64_t *equal)
 {
@@ -34,7 +33,7 @@ static uint64_t find_bound(const real *x, int64_t n, int64_t most, int64_t *hist
     return prefix;
 }
 
-/* What is zero need not be sent. */
+/* Zeros are not sent. */
 weft_status WEFT_REAL_NAME(weft_largest)(weft_codec *codec, int64_t most)
 {
     const real *x = codec->residual;
@@ -58,7 +57,7 @@ static double squares(const real *x, int64_t n)
     return sum;
 }
 
-/* Without what stands for nothing. */
+/* The norm without padding. */
 static double norm(const weft_codec *codec, const real *x)
 {
     double sum = 0;
