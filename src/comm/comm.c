@@ -1,4 +1,4 @@
-/* What all engines share: the table of them, operations, waiting, statistics. */
+/* Common part of all engines: their table, operations, waiting, statistics. */
 #include "comm/comm.h"
 
 #include <sched.h>
@@ -155,8 +155,8 @@ weft_status weft_comm_prepare(weft_comm *comm, const weft_transfer *transfer, we
     return WEFT_OK;
 }
 
-/* Asking for the time would be a good part of a short operation: those of so few bytes are timed
- * from when somebody has looked so often for their end. */
+/* Reading the clock would be a good part of a short operation: operations of so few bytes are timed
+ * only after so many polls. */
 enum { SHORT_BYTES = 4096, SHORT_WAIT = 10 };
 
 static void leave(weft_operation *o)
@@ -213,7 +213,7 @@ weft_status weft_operation_start(weft_operation *o)
     return WEFT_OK;
 }
 
-/* Lets everything that is under way go on. */
+/* Advances all active operations. */
 static weft_status advance_all(weft_progress *m)
 {
     for (weft_operation **at = &m->active; *at;) {
@@ -254,8 +254,8 @@ static weft_status overdue(weft_operation *o)
     return status;
 }
 
-/* Polls at once for a moment, then spins, then yields, then sleeps. Ranks that are more than the
- * cores sleep early: a thread that yields gets its share of a core as one that computes does. */
+/* Polls for a moment, then spins, then yields, then sleeps. If there are more ranks than cores, it
+ * sleeps early: a thread that yields gets as much of a core as one that computes. */
 static void pause_for(int64_t round, bool crowded)
 {
     if (round < 2000 && !crowded) {

@@ -1,15 +1,15 @@
-/* Inside of communicators: what an engine implements. */
+/* Internals of communicators: the interface that an engine implements. */
 #ifndef WEFT_COMM_COMM_H
 #define WEFT_COMM_COMM_H
 
 #include "base/base.h"
 #include "weft/comm.h"
 
-/* One rank of a job: what its communicators share. Operations under way are advanced together,
- * since a rank that waits for one of them may owe another one its part. */
+/* The progress engine of a rank, shared by its communicators. All active operations are advanced
+ * together, since a rank that waits for one of them may owe another its part. */
 typedef struct weft_progress {
     int references;
-    int local_rank; /* of the ranks on this machine */
+    int local_rank; /* among the ranks of this machine */
     double timeout;
     bool check;
     weft_operation *active; /* list */
@@ -21,13 +21,13 @@ typedef struct weft_comm_ops {
     const char *name;
     void (*close)(weft_comm *comm);
     weft_status (*split)(weft_comm *comm, int color, int key, weft_comm **out);
-    /* Makes room for what the engine keeps for an operation; its head is filled already. */
+    /* Allocates the engine's state of an operation, whose head is filled. */
     weft_status (*prepare)(weft_operation *operation);
     void (*destroy)(weft_operation *operation);
     weft_status (*start)(weft_operation *operation);
-    /* Goes on as far as it can without waiting; sets operation->done at the end. */
+    /* Makes progress without waiting; sets operation->done at the end. */
     weft_status (*advance)(weft_operation *operation);
-    /* Describes who is missing, after the time limit. */
+    /* Lists missing ranks, after the time limit. */
     void (*describe)(weft_operation *operation, weft_text *text);
     void (*abort)(weft_comm *comm);
     /* The message of an abort, or NULL. */
@@ -48,9 +48,9 @@ struct weft_operation {
     weft_comm *comm;
     weft_transfer t;
     char *what;
-    char note[2][WEFT_NOTE_SIZE]; /* for the member: under way, done */
+    char note[2][WEFT_NOTE_SIZE]; /* for the progress engine's note: active, done */
     int64_t *counts;              /* [2 N]: counts, then receive_counts */
-    int64_t bytes;                /* that this rank sends */
+    int64_t bytes;                /* sent by this rank */
     int64_t sequence;
     bool started, done;
     double began, ended;
@@ -68,31 +68,31 @@ typedef struct weft_engine {
 extern const weft_engine weft_engine_self, weft_engine_threads, weft_engine_mpi,
     weft_engine_processes;
 
-/* The engines that are built in, to what a context knows. */
+/* Registers the built-in engines with a context. */
 weft_status weft_engines_register(weft_context *context) WEFT_NODISCARD;
 
 /* For tests: the largest message of the engine mpi, otherwise 2^30 bytes. MPI counts in int, so
- * what is longer goes in several. */
+ * longer transfers take several. */
 void weft_mpi_set_piece(int64_t bytes);
 
 weft_status weft_progress_new(weft_progress **out) WEFT_NODISCARD;
 /* PEER: another rank has ended the job, "before" or "in" this operation. Such messages begin alike,
- * which tells them from those of ranks that found something out themselves. */
+ * unlike those of ranks that have found a failure themselves. */
 #define WEFT_ENDED "the job was ended"
 weft_status weft_operation_ended(const weft_operation *o, const char *when,
                                  const char *why) WEFT_NODISCARD;
 void weft_progress_release(weft_progress *member);
 
-/* transfer.c: whether it can be prepared; and the elements that this rank sends, as weft_comm_stats
- * counts them. */
+/* transfer.c: checks the arguments of a transfer; and the number of elements that this rank sends,
+ * for weft_comm_stats. */
 weft_status weft_transfer_check(const weft_comm *comm,
                                 const weft_transfer *transfer) WEFT_NODISCARD;
 int64_t weft_transfer_sends(const weft_operation *operation);
 
-/* Elements of the whole and those before rank r, in an operation with counts. */
+/* Elements of the ranks before rank r, in an operation with counts; r may be the size. */
 int64_t weft_counts_before(const int64_t *counts, int r);
 
-/* match.c: whether what rank r is in (a transfer and its counts) is what `o` is. */
+/* match.c: whether rank r's collective (a transfer and its counts) matches `o`. */
 bool weft_transfer_alike(const weft_operation *o, int r, const weft_transfer *t,
                          const int64_t *counts);
 /* "all-gather of fc1/weight (30 f32 = 10 + 20)" */
@@ -105,7 +105,7 @@ static inline bool weft_is_collective(weft_transfer_kind kind)
     return kind != WEFT_SEND && kind != WEFT_RECEIVE;
 }
 
-/* Collectives that one rank, the peer, gives or gets. */
+/* Collectives with a root, the peer. */
 static inline bool weft_has_root(weft_transfer_kind kind)
 {
     return kind == WEFT_BROADCAST || kind == WEFT_GATHER;
@@ -116,7 +116,7 @@ static inline bool weft_is_sum(weft_transfer_kind kind)
     return kind == WEFT_ALL_REDUCE || kind == WEFT_REDUCE_SCATTER;
 }
 
-/* Those in which the counts of all ranks are known to all. */
+/* Collectives in which all ranks know the counts of all. */
 static inline bool weft_has_counts(weft_transfer_kind kind)
 {
     return kind == WEFT_REDUCE_SCATTER || kind == WEFT_ALL_GATHER || kind == WEFT_GATHER;

@@ -1,9 +1,9 @@
-/* Whether ranks mean the same collective, and how to say what each of them means. */
+/* Compares the collectives of ranks, and describes them. */
 #include <stdio.h>
 
 #include "comm/comm.h"
 
-/* Whether rank r counts as this one does: the whole, or what each rank brings. */
+/* Whether the counts of rank r match: in all-to-all its count for this rank. */
 static bool counts_alike(const weft_operation *o, int r, const weft_transfer *t,
                          const int64_t *counts)
 {

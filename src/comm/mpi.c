@@ -1,9 +1,9 @@
-/* Ranks as MPI processes (MPI-3.1). Of MPI we use messages between two ranks, and make every
- * operation of them (mpi_rounds.c).
+/* The engine mpi: ranks are MPI processes (MPI-3.1). It uses only messages between two ranks, of
+ * which every operation is made (mpi_rounds.c).
  *
- * No operation blocks inside of MPI, so that a rank that waits can notice that another one gave up
- * (a notice on a communicator of its own) or that it has waited too long. Communicators are made by
- * MPI, which blocks, but only when all their ranks have come. */
+ * No operation blocks inside of MPI, so a waiting rank notices that another one has aborted (a
+ * notice on a communicator of its own) or that it has waited too long. MPI creates communicators,
+ * which blocks, but only after a barrier of all their ranks. */
 #include "comm/comm.h"
 
 #ifdef WEFT_MPI
@@ -26,7 +26,7 @@ weft_status mpi_failed(const char *call, int code)
     return weft_fail(WEFT_ERR_PEER, "%s: %s", call, text);
 }
 
-/* At the end of the process; a job that was given up is ended by its launcher instead. */
+/* At the end of the process; an aborted job is ended by its launcher instead. */
 static void finalize(void)
 {
     int done = 0;
@@ -74,8 +74,8 @@ static void forget(weft_operation *o)
     free(p);
 }
 
-/* An operation that is given up ends the job. What is under way is taken back, or has a moment to
- * end; after that this process calls MPI no more, so nothing arrives in memory that is free. */
+/* Giving up an operation ends the job. Active messages are cancelled, or have a moment to end;
+ * after that this process calls MPI no more, so nothing arrives in freed memory. */
 static void mpi_destroy(weft_operation *o)
 {
     mpi_pending *p = o->state;
@@ -109,8 +109,8 @@ static weft_status mpi_start(weft_operation *o)
     return mpi_start_rounds(o);
 }
 
-/* A rank that gives up says so before it frees what it was sending, so what has been fetched from
- * there counts only if that has not been said. The first look for it may only let it come in. */
+/* A rank that aborts sends a notice before it frees its send buffers, so data fetched from there
+ * count only if there is no notice. The first probe may only make MPI receive it. */
 static weft_status mpi_advance(weft_operation *o)
 {
     const mpi_pending *p = o->state;
@@ -167,7 +167,7 @@ static weft_status fill(mpi_comm *m)
     return WEFT_OK;
 }
 
-/* Takes `comm`, which is freed if it fails. */
+/* Takes `comm`, which is freed on failure. */
 static weft_status make(weft_context *context, weft_progress *member, MPI_Comm comm,
                         weft_comm **out)
 {

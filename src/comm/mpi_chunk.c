@@ -1,16 +1,15 @@
-/* Elements of some ranges, as they lie in vectors and as they lie in chunks of messages: packed
- * together to be sent, and added up when they have come. In a chunk the parts lie one behind the
- * other. */
+/* Copies elements of ranges between vectors and chunks of messages: packs them to be sent, and sums
+ * received ones. In a chunk the parts follow one another. */
 #include "base/tree_sum.h"
 #include "comm/comm.h"
 
 #ifdef WEFT_MPI
 #include "comm/mpi.h"
 
-/* Where a chunk's elements are, as far as they lie together. */
+/* A walk over the contiguous runs of a chunk's elements. */
 typedef struct walk {
     const mpi_range *range, *end;
-    int64_t skip;  /* elements of ranges before the chunk that are still to be passed over */
+    int64_t skip;  /* elements of ranges before the chunk that are still to be skipped */
     int64_t left;  /* of the chunk */
     int64_t start; /* in the vector */
     int64_t count;
@@ -34,7 +33,7 @@ static bool next(walk *w)
         w->start = w->range->start + w->skip;
         w->count = WEFT_MIN(w->range->size - w->skip, w->left);
         w->left -= w->count;
-        w->skip += w->count; /* passes this range over next time, if that was all of it */
+        w->skip += w->count; /* skips this range next time, if that was all of it */
         return true;
     }
     return false;
@@ -59,7 +58,7 @@ void mpi_pack(const weft_operation *o, const mpi_message *m, int64_t c)
     }
 }
 
-/* The subtrees of leaves [first, last) one after the other; their data come later. */
+/* Lists the subtrees of leaves [first, last) in order; their data are set later. */
 static int subtrees(int leaves, int first, int last, weft_subtree *out)
 {
     int count = 0;
@@ -72,7 +71,7 @@ static int subtrees(int leaves, int first, int last, weft_subtree *out)
     return count;
 }
 
-/* The subtrees that sources bring for elements from `start` on, the `passed`-th of chunk c. */
+/* Lists the sources' subtrees for elements from `start` on, the `passed`-th of chunk c. */
 static int gather(const weft_operation *o, const mpi_merge *g, int leaves, int64_t c,
                   int64_t passed, int64_t start, weft_subtree *out)
 {
@@ -96,7 +95,7 @@ static int gather(const weft_operation *o, const mpi_merge *g, int leaves, int64
     return count;
 }
 
-/* Element `start` of what a source brings, which is one subtree. */
+/* Element `start` of a source with one subtree. */
 static void *only(const weft_operation *o, const mpi_source *s, int64_t c, int64_t start)
 {
     const mpi_pending *p = o->state;

@@ -1,6 +1,6 @@
-/* Everything over MPI that adds nothing up, as rounds: levels of them for gathering to all,
- * broadcasts and barriers, one for the rest. MPI's own would do for most; but a rank that gives up
- * must be able to take back what it began, and counts may be larger than MPI's. */
+/* Operations over MPI without sums, as rounds: levels of them for all-gather, broadcast and
+ * barrier, one for the others. MPI's own would do for most; but a rank that aborts must be able to
+ * cancel its messages, and counts may be larger than MPI's. */
 #include "comm/comm.h"
 
 #ifdef WEFT_MPI
@@ -14,11 +14,11 @@ static size_t size_of(const weft_operation *o)
 static mpi_vector as_vector(const void *data)
 {
     mpi_vector v = {.parts = 1};
-    memcpy(&v.base, &data, sizeof(data)); /* what is only sent is not written to */
+    memcpy(&v.base, &data, sizeof(data)); /* a vector that is sent is not written to */
     return v;
 }
 
-/* A message of elements that lie together, to or from a peer; none if there are none. */
+/* A message of contiguous elements, to or from a peer; none without elements. */
 static weft_status move(weft_operation *o, mpi_message like, const void *data, int64_t start,
                         int64_t count)
 {
@@ -30,7 +30,7 @@ static weft_status move(weft_operation *o, mpi_message like, const void *data, i
     return mpi_add_message(o, like);
 }
 
-/* What stays on this rank. */
+/* Copies the part that stays on this rank. */
 static void copy(weft_operation *o, int64_t from, int64_t to, int64_t count)
 {
     mpi_pending *p = o->state;
@@ -39,7 +39,7 @@ static void copy(weft_operation *o, int64_t from, int64_t to, int64_t count)
     p->copy_bytes = count * (int64_t)size_of(o);
 }
 
-/* What the ranks of a block have, which lies together. */
+/* Moves the elements of a block of ranks, which are contiguous. */
 static weft_status move_block(weft_operation *o, const mpi_slots *s, mpi_message like, int slot,
                               int level)
 {
@@ -50,7 +50,7 @@ static weft_status move_block(weft_operation *o, const mpi_slots *s, mpi_message
     return move(o, like, o->t.receive, start, weft_counts_before(o->counts, end) - start);
 }
 
-/* In round l slots exchange what their blocks of 2^l have. */
+/* Recursive doubling: in round l slots exchange the elements of their blocks of 2^l. */
 static weft_status all_gather(weft_operation *o)
 {
     mpi_slots s = mpi_slots_of(o);
@@ -68,7 +68,7 @@ static weft_status all_gather(weft_operation *o)
     return WEFT_OK;
 }
 
-/* All at once: the root receives everything at its place. */
+/* All at once: the root receives each rank's elements at their place. */
 static weft_status gather(weft_operation *o)
 {
     int n = o->comm->size, me = o->comm->rank, root = o->t.peer;
@@ -100,8 +100,8 @@ static weft_status all_to_all(weft_operation *o)
     return WEFT_OK;
 }
 
-/* Counted from the root, rank v has it from the one without v's lowest bit, and gives it to those
- * with one bit more below that. */
+/* Binomial tree: counted from the root, rank v receives from v without its lowest bit, and sends to
+ * v plus each lower bit. */
 static weft_status broadcast(weft_operation *o)
 {
     int n = o->comm->size, root = o->t.peer, v = (o->comm->rank - root + n) % n, bit = 1;
@@ -118,7 +118,8 @@ static weft_status broadcast(weft_operation *o)
     return WEFT_OK;
 }
 
-/* In round l everybody hears from the rank 2^l before it, which has heard from those before. */
+/* Dissemination barrier: in round l each rank receives from the rank 2^l before it, which has
+ * received from those before. */
 static weft_status barrier(weft_operation *o)
 {
     mpi_pending *p = o->state;
@@ -134,7 +135,7 @@ static weft_status barrier(weft_operation *o)
     return WEFT_OK;
 }
 
-/* There is a message even if it has no elements: the other one may expect some. */
+/* An empty message is sent, too, as the receiver may expect elements. */
 static weft_status one(weft_operation *o)
 {
     mpi_pending *p = o->state;

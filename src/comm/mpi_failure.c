@@ -1,5 +1,5 @@
-/* What MPI ranks tell each other when something is wrong: on a communicator of their own, so that
- * it never meets what is under way. */
+/* Notices between MPI ranks about failures: on a communicator of their own, so that they never
+ * match messages of operations. */
 #include "comm/comm.h"
 
 #ifdef WEFT_MPI
@@ -21,7 +21,7 @@ static notice notice_of(const weft_operation *o)
     return n;
 }
 
-/* What a rank is about to do, with its count for each rank behind it. */
+/* The collective that a rank is about to start, followed by its count for each rank. */
 typedef struct intent {
     weft_transfer t;
     int rank;
@@ -34,7 +34,7 @@ static size_t intent_size(const weft_comm *c)
     return sizeof(intent) + (size_t)c->size * sizeof(int64_t);
 }
 
-/* One more collective, that is not counted and not checked. */
+/* One more collective, which is neither counted nor checked. */
 static weft_status gather_intents(weft_comm *c, const void *mine, void *all)
 {
     c->member->check = false;
@@ -60,7 +60,7 @@ static weft_status compare(const weft_operation *o, const intent *other, int r)
                      (long long)o->sequence, mpi_process.rank, mine, other->rank, theirs);
 }
 
-/* In check mode everybody tells what it is about to do before it does it. */
+/* Check mode: all ranks exchange their next collective before they start it. */
 weft_status mpi_check_alike(const weft_operation *o)
 {
     weft_comm *c = o->comm;
@@ -80,8 +80,8 @@ weft_status mpi_check_alike(const weft_operation *o)
     return status;
 }
 
-/* Short messages, which go out at once where the ranks have spoken before; the others get so
- * many seconds for that: more than a moment, where a busy machine must not lose them. */
+/* Sends short notices, which leave at once between ranks that have communicated before; the others
+ * get so many seconds: on a busy machine a mere moment would lose them. */
 static void tell(int tag, const void *data, int bytes, double seconds)
 {
     MPI_Request *all = mpi_process.told;
@@ -123,10 +123,11 @@ void mpi_abort(weft_comm *comm)
     tell(TAG_GIVEN_UP, mpi_process.why, sizeof(mpi_process.why), 1);
 }
 
-/* Everybody who is stuck tells so and listens for a second; who says nothing is missing. */
+/* Each rank that is stuck sends a notice and collects those of others for a second; a rank without
+ * one is missing. */
 void mpi_describe(weft_operation *o, weft_text *text)
 {
-    static notice mine; /* outlives the messages that have not gone yet */
+    static notice mine; /* outlives messages that have not left yet */
     char *state;
     int n = mpi_process.size;
     mine = notice_of(o);

@@ -1,35 +1,36 @@
-/* Sums over MPI processes, of our own messages: MPI promises no order of additions. Whichever way
- * is taken, what is added up is the fixed tree, so all of them give the same bits.
+/* Reductions over MPI processes, with messages of our own, since MPI promises no order of
+ * additions. Every algorithm sums over the fixed tree, so all of them give the same bits.
  *
- * Doubling, for few bytes (NEAR on one machine, FAR across several): in round l a slot and the one
- * that differs from it in bit l exchange all they have, which is the sum over the blocks of 2^l
- * ranks around them. levels rounds.
+ * Recursive doubling, for few bytes (NEAR on one machine, FAR across several): in round l a slot
+ * and the one that differs from it in bit l exchange all of their sums, those over the blocks of
+ * 2^l ranks around them. levels rounds.
  *
- * Halving, for many: the same, but each keeps one half of the elements and sends the other, so that
- * in the end each slot has the whole sum of its part. An all-reduce then goes back through the same
- * rounds, where each brings the other what it has. 2 levels rounds, and twice the whole in bytes.
+ * Recursive halving, for many: likewise, but each keeps one half of the elements and sends the
+ * other, so that in the end each slot has the whole sum of its part. An all-reduce then goes back
+ * through the same rounds (recursive doubling of the all-gather): 2 levels rounds, and twice the
+ * whole in bytes (Rabenseifner 2004).
  *
- * Direct, where parts are large, the ranks few, and halving would send more bytes than it must (N
- * is no power of two) or copy them (the parts of a reduce-scatter do not lie together): each rank
- * gets everybody's elements of its part and adds them up, and sends the result to all. */
+ * Direct, if parts are large, ranks few, and halving would send more bytes than necessary (N is no
+ * power of two) or copy them (the parts of a reduce-scatter are not contiguous): each rank receives
+ * its part from all others and sums it, and sends the result to all. */
 #include "comm/comm.h"
 
 #ifdef WEFT_MPI
 #include "comm/mpi.h"
 
-enum { NEAR = 2 << 10, FAR = 16 << 10 };       /* bytes that are doubled, at most */
-enum { DIRECT = 64 << 10, DIRECT_RANKS = 16 }; /* bytes of a part, at least; at most */
-enum { CHUNK = 512 << 10 };                    /* bytes that are added up at a time */
+enum { NEAR = 2 << 10, FAR = 16 << 10 };       /* most bytes for doubling */
+enum { DIRECT = 64 << 10, DIRECT_RANKS = 16 }; /* of a part, at least; ranks, at most */
+enum { CHUNK = 512 << 10 };                    /* bytes summed at a time */
 
-/* A sum while its rounds are made. */
+/* A reduction while its rounds are planned. */
 typedef struct sum {
     weft_operation *o;
     mpi_slots slots;
     bool halving;
     int64_t whole;         /* elements */
     int64_t *start, *size; /* [P] the part of each slot */
-    int *order;            /* [P] slots as their parts lie */
-    mpi_vector have[2];    /* what this rank's slots have of their blocks */
+    int *order;            /* [P] slots in the order of their parts */
+    mpi_vector have[2];    /* sums that this rank's slots have of their blocks */
     mpi_vector result;
 } sum;
 
@@ -45,8 +46,9 @@ static int parts_of(const weft_operation *o, int begin, int end)
                            leaves_before(o, end));
 }
 
-/* Where the parts of slots lie. Those of a reduce-scatter are given. Those of an all-reduce are
- * laid so that what a slot keeps in a round lies together: by the bits of the slot in reverse. */
+/* Lays out the parts of slots. Those of a reduce-scatter are given. Those of an all-reduce are in
+ * bit-reversed order of the slots, so that the parts that a slot keeps in a round are
+ * contiguous. */
 static void lay_parts(sum *s)
 {
     int p = s->slots.slots;
@@ -67,8 +69,8 @@ static void lay_parts(sum *s)
     }
 }
 
-/* The parts of all slots that agree with this one in the lowest `level` bits; those that lie
- * together as one range. *first is where the ranges begin. */
+/* Adds the parts of all slots that agree with this one in the lowest `level` bits; contiguous ones
+ * as one range. *first is the first of the ranges. */
 static weft_status add_ranges(const sum *s, int slot, int level, size_t *first)
 {
     mpi_pending *p = s->o->state;
@@ -93,7 +95,7 @@ static bool none(const sum *s, size_t first_range)
     return p->range_count == first_range;
 }
 
-/* What the partner has of what this slot keeps is added to what the slot has. */
+/* Adds the partner's sum of the part that this slot keeps to the slot's own. */
 static weft_status add_up(sum *s, int which, int level, int64_t message, const mpi_vector *theirs,
                           size_t ranges, bool last)
 {
@@ -120,7 +122,8 @@ static weft_status add_up(sum *s, int which, int level, int64_t message, const m
         all, count);
 }
 
-/* One slot of this rank in one round: sends what the partner keeps, and adds up what it keeps. */
+/* One slot of this rank in one round: sends the part that the partner keeps, and sums the part that
+ * it keeps. */
 static weft_status meet(sum *s, int which, int level)
 {
     mpi_pending *p = s->o->state;
@@ -128,7 +131,7 @@ static weft_status meet(sum *s, int which, int level)
     int slot = c->mine[which], partner = slot ^ 1 << level, begin, end;
     int owner = mpi_slot_owner(c, partner);
     bool last = level == c->levels - 1;
-    const mpi_vector *beside = NULL; /* the partner's, where this rank stands in for it */
+    const mpi_vector *beside = NULL; /* the partner's sum, if that slot is this rank's, too */
     size_t ranges;
     int64_t message = -1;
     if (owner == c->me) beside = &s->have[!which];
@@ -158,7 +161,7 @@ static weft_status meet(sum *s, int which, int level)
     return add_up(s, which, level, message, beside, ranges, last);
 }
 
-/* What a slot has after a round in which it met its partner. */
+/* The sum that a slot has after a round with a partner. */
 static void keep(sum *s, int which, int level)
 {
     const mpi_pending *p = s->o->state;
@@ -169,8 +172,8 @@ static void keep(sum *s, int which, int level)
         .base = p->kept[which], .stride = s->whole, .parts = parts_of(s->o, begin, end)};
 }
 
-/* The way back of an all-reduce. A slot that somebody stands in for has had all it needs: that rank
- * has the same elements from its own slot. */
+/* The all-gather of an all-reduce. A slot without a rank of its own receives nothing: its rank has
+ * the same elements from its own slot. */
 static weft_status bring_back(sum *s, int level)
 {
     const mpi_slots *c = &s->slots;
@@ -281,9 +284,9 @@ static weft_status exchange_results(sum *s)
     return WEFT_OK;
 }
 
-/* --- which way --- */
+/* --- choice of the algorithm --- */
 
-/* Memory for sums over some of the ranks: the result's own, where it has room for all of them. */
+/* Memory for partial sums: the result's own, if that suffices. */
 static weft_status make_room(sum *s)
 {
     mpi_pending *p = s->o->state;
@@ -332,7 +335,7 @@ weft_status mpi_plan_sum(weft_operation *o)
         p->copy_bytes = s.whole * (int64_t)weft_dtype_size(t->dtype);
         return WEFT_OK;
     }
-    /* Only read: the result and what is kept are others, or elements that are not sent any more. */
+    /* Only read: results are written elsewhere, or over elements that are not sent any more. */
     memcpy(&s.have[0].base, &t->send, sizeof(t->send));
     s.have[0].stride = s.whole;
     s.have[0].parts = parts_of(o, me, me + 1);

@@ -1,5 +1,5 @@
-/* Operations over MPI as rounds of messages. What is large goes in chunks, so that a chunk is added
- * up while the next one is on its way, and so that no message is longer than MPI can count. */
+/* Operations over MPI as rounds of messages. Large ones are sent in chunks, so that a chunk is
+ * summed while the next one is in transit, and no message is longer than MPI can count. */
 #include "comm/comm.h"
 
 #ifdef WEFT_MPI
@@ -29,9 +29,8 @@ static int64_t elements_of(const mpi_pending *p, size_t first, int *count)
     return sum;
 }
 
-/* Through the memory of one machine most of what implements MPI sends less than 4 KiB at once, and
- * more only when the receiver has answered. A few short messages take less time than that answer.
- */
+/* In shared memory most MPI libraries send less than 4 KiB eagerly, and more only after a
+ * rendezvous. A few short messages take less time than that. */
 enum { AT_ONCE = 3584 };
 
 static int64_t chunk_elements(const weft_operation *o, int64_t elements, int64_t at_most)
@@ -50,7 +49,7 @@ weft_status mpi_add_message(weft_operation *o, mpi_message like)
     like.each = chunk_elements(o, like.elements, like.at_most);
     like.chunks = like.bounded ? like.elements / like.each + 1
                                : WEFT_MAX((like.elements + like.each - 1) / like.each, (int64_t)1);
-    /* A room of a window must not be made for messages that go from where they lie. */
+    /* No workspace for messages that are sent from their own memory. */
     like.roomed = like.merged || (like.out && (like.at.parts > 1 || like.ranges > 1));
     like.each = WEFT_MIN(like.each, WEFT_MAX(like.elements, (int64_t)1));
     for (int i = 0; i < WINDOW; i++) like.requests[i] = MPI_REQUEST_NULL;
@@ -83,11 +82,11 @@ weft_status mpi_add_merge(weft_operation *o, mpi_merge like, const mpi_source *s
     return WEFT_OK;
 }
 
-/* Bytes of a message that surely are copied when it is sent; what is longer may be fetched from the
- * sender's memory when it is received. */
+/* Bytes of a message that are surely copied by a send; MPI may fetch a longer one from the sender's
+ * memory when it is received. */
 enum { COPIED = 1024 };
 
-/* Rooms for chunks: each round begins anew. */
+/* Assigns workspace to chunks: each round begins anew. */
 weft_status mpi_end_rounds(weft_operation *o)
 {
     mpi_pending *p = o->state;
@@ -109,11 +108,10 @@ weft_status mpi_end_rounds(weft_operation *o)
     return mpi_merge_rooms(o);
 }
 
-/* --- doing them --- */
+/* --- executing --- */
 
-/* The chunks of one message are matched in order. Two messages of a round from one rank to another
- * come from its two slots, and neither waits for the other; those and operations are told apart by
- * tag. */
+/* Chunks of one message are matched in order. Two messages of a round between the same ranks come
+ * from the sender's two slots, and are independent; tags tell these and operations apart. */
 static int tag_of(const weft_operation *o, const mpi_message *m)
 {
     return weft_is_collective(o->t.kind) ? (int)(o->sequence % 16000) * 2 + m->second : o->t.tag;
@@ -155,7 +153,7 @@ static weft_status check_length(const weft_operation *o, const mpi_message *m,
                      o->comm->rank, (long long)m->elements * m->at.parts, o->what);
 }
 
-/* Another length than expected, told by MPI. */
+/* MPI reports a longer message than expected. */
 static weft_status receive_failed(const weft_operation *o, const mpi_message *m, int code)
 {
     int class = MPI_SUCCESS;

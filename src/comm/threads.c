@@ -1,12 +1,12 @@
-/* Ranks as threads of this process. Nobody sends anything: a collective posts where its data lie,
- * and each rank reads what it needs from the others' memory.
+/* The engine threads: ranks are threads of this process. No data are sent: a collective posts the
+ * addresses of its buffers, and each rank reads the memory of others.
  *
- * The ranks of a communicator share a hub. Collective number s uses row s of a ring, with a cell
- * for each rank that says how far it has come: posted, worked (its part of a sum is there), left
- * (it needs nothing of the others any more). All that ranks share is ordered by these counters.
+ * The ranks of a communicator share a hub. Collective s uses row s of a ring, with a cell for each
+ * rank that records its progress: posted, worked (its part of a sum is there), left (it needs
+ * nothing of the others any more). These counters order all accesses to shared data.
  *
- * An operation that ends lets go of the others by itself: it is done when nobody needs its memory.
- * One that is given up ends the job and waits until nobody reads any more. */
+ * An operation is done when no other rank needs its memory. Giving one up ends the job, and waits
+ * until no rank reads any more. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -34,7 +34,7 @@ static weft_status hub_new(int size, hub *root, hub **out)
     WEFT_TRY(WEFT_NEW(&h, 1));
     h->size = size;
     h->root = root ? root : h;
-    atomic_store(&h->references, 1); /* the maker's */
+    atomic_store(&h->references, 1); /* the creator's */
     pthread_mutex_init(&h->lock, NULL);
     if (root) atomic_fetch_add(&root->references, 1);
     weft_status status = weft_new_aligned((size_t)RING * (size_t)size * sizeof(cell), &h->cells);
@@ -100,7 +100,7 @@ static void end_job(hub *root, const char *why)
     pthread_mutex_unlock(&root->lock);
 }
 
-/* After the end of the job: nobody reads what is not its own any more, when this returns. */
+/* After the end of the job: when this returns, no rank reads the memory of others. */
 static void wait_for_readers(const hub *root)
 {
     for (int r = 0; r < root->size; r++)
@@ -206,8 +206,8 @@ static weft_status threads_make(weft_context *context, weft_progress *member, hu
     return WEFT_OK;
 }
 
-/* Rank of this one among those of its color, and how many there are; *first is the first of them.
- */
+/* Rank of this one in the group of its color, and the group's size; *first is the group's first
+ * rank. */
 static int place_in_group(const int32_t *wish, int n, int me, int *size, int *first)
 {
     int rank = 0, best = -1;
@@ -234,7 +234,7 @@ static weft_status gather(weft_comm *comm, weft_dtype dtype, int64_t each, const
                                                 .count = each});
 }
 
-/* The hub of this rank's color, made by the first of its ranks. */
+/* The hub of this rank's color, created by its first rank. */
 static weft_status make_hub(const weft_comm *comm, const int32_t *wish, int size, hub **out)
 {
     const hub *parent = ((const threads *)comm)->hub;
@@ -248,8 +248,8 @@ static weft_status make_hub(const weft_comm *comm, const int32_t *wish, int size
     return WEFT_OK;
 }
 
-/* Takes a reference to a hub that another rank has made and keeps until all have taken theirs, or
- * until the job has ended and nobody looks at it any more. */
+/* References a hub that another rank has created and keeps until all have referenced it, or the job
+ * has ended and no rank reads it any more. */
 static weft_status take_hub(weft_comm *comm, hub *made)
 {
     const hub *parent = ((threads *)comm)->hub;

@@ -1,4 +1,4 @@
-/* Inside of the engine threads. */
+/* Internals of the engine threads. */
 #ifndef WEFT_COMM_THREADS_H
 #define WEFT_COMM_THREADS_H
 
@@ -8,7 +8,7 @@
 
 #include "comm/comm.h"
 
-enum { RING = 64, SMALL = 512 }; /* collectives under way; bytes that are summed by everybody */
+enum { RING = 64, SMALL = 512 }; /* active collectives; bytes that every rank sums itself */
 enum { POSTED = 1, WORKED = 2, LEFT = 3, STAGES = 4 };
 
 typedef struct cell {
@@ -19,7 +19,7 @@ typedef struct cell {
     alignas(8) char small[SMALL];
 } cell;
 
-/* A send or receive that waits for its partner. */
+/* A send that waits for its receive. */
 typedef struct message {
     weft_operation *operation;
     int source;
@@ -32,7 +32,7 @@ typedef struct mailbox {
     message *sends; /* oldest first */
 } mailbox;
 
-/* Whether a rank is reading others' memory now. */
+/* Whether a rank reads the memory of others now. */
 typedef struct reader {
     alignas(64) _Atomic int reading;
 } reader;
@@ -41,11 +41,11 @@ typedef struct hub {
     int size;
     struct hub *root;
     _Atomic int references;
-    int *world; /* ranks in the root's numbers */
+    int *world; /* ranks of the root */
     cell *cells;
-    mailbox *boxes; /* of each receiver */
-    /* Of the root alone: */
-    reader *readers; /* by world rank */
+    mailbox *boxes; /* [ranks]: of each receiver */
+    /* Of the root only: */
+    reader *readers; /* [ranks of the root] */
     _Atomic int aborted;
     char why[768];
     pthread_mutex_t lock;
@@ -60,7 +60,7 @@ typedef struct pending {
     int stage;
     message message;
     const void **source; /* [ranks] of a sum */
-    void *room;          /* to work in, of a sum */
+    void *room;          /* workspace of a sum */
 } pending;
 
 static inline hub *hub_of(const weft_operation *o)
@@ -74,17 +74,17 @@ static inline cell *cell_of(const weft_operation *o, int rank)
     return &h->cells[(size_t)(o->sequence % RING) * (size_t)h->size + (size_t)rank];
 }
 
-/* threads.c: a rank reads the memory of others only between enter and leave, and not at all once
- * the job has ended (false). So whoever ends the job and then finds nobody reading may free what
- * its operations had. */
+/* threads.c: a rank reads the memory of others only between enter and leave, and not after the end
+ * of the job (false). So a rank that ends the job and then finds no reader may free the buffers of
+ * its operations. */
 bool threads_enter(const hub *h, int rank);
 void threads_leave(const hub *h, int rank);
 
 /* threads_collectives.c: o->state is a pending. */
 weft_status threads_advance_collective(weft_operation *o) WEFT_NODISCARD;
-/* A send is put where its receiver will look. */
+/* Puts a send into the mailbox of its receiver. */
 void threads_mail(weft_operation *o);
-/* A send that nobody has taken is not found any more; one that is being taken is waited for. */
+/* Takes back a send that no receive has taken; waits for one that is being taken. */
 void threads_withdraw(weft_operation *o);
 weft_status threads_advance_receive(weft_operation *o) WEFT_NODISCARD;
 

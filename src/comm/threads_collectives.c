@@ -1,4 +1,4 @@
-/* How threads share what they have: collectives through the cells of a hub, messages through
+/* Data exchange between threads: collectives through the cells of a hub, messages through
  * mailboxes. */
 #include <sched.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include "base/tree_sum.h"
 #include "comm/threads.h"
 
-/* Whether every rank has come so far in collective `sequence` (which may be negative). */
+/* Whether every rank has reached this stage of collective `sequence` (which may be negative). */
 static bool all_reached(const weft_operation *o, int64_t sequence, int stage)
 {
     for (int r = 0; r < o->comm->size; r++)
@@ -44,7 +44,8 @@ static void post(weft_operation *o)
     reach(o, POSTED);
 }
 
-/* Everybody must mean the same. The descriptions are there anyway, so this costs nothing. */
+/* Checks that all ranks are in the same collective. The descriptions are there anyway, so this
+ * costs nothing. */
 static weft_status check_alike(const weft_operation *o)
 {
     int n = o->comm->size;
@@ -89,12 +90,12 @@ static void gather(const weft_operation *o)
 {
     int n = o->comm->size;
     for (int i = 0; i < n; i++) {
-        int r = (o->comm->rank + i) % n; /* not all from the same rank at once */
+        int r = (o->comm->rank + i) % n; /* ranks start at different peers */
         copy_elements(o, cell_of(o, r)->t.send, 0, weft_counts_before(o->counts, r), o->counts[r]);
     }
 }
 
-/* What a rank does as soon as everybody has posted. */
+/* The part of a rank once all have posted. */
 static void work(weft_operation *o)
 {
     int n = o->comm->size, me = o->comm->rank;
@@ -130,7 +131,7 @@ static void work(weft_operation *o)
     }
 }
 
-/* The second half of an all-reduce: the others' parts. */
+/* The all-gather of an all-reduce. */
 static void collect_parts(weft_operation *o)
 {
     int n = o->comm->size, me = o->comm->rank;
@@ -142,8 +143,7 @@ static void collect_parts(weft_operation *o)
     }
 }
 
-/* Whether others may still read this rank's memory, its counts among it, when it has all it needs.
- */
+/* Whether others may still read this rank's memory, its counts included, when it has finished. */
 static bool is_read(const weft_operation *o)
 {
     if (o->t.kind == WEFT_BARRIER || small(o)) return false;
@@ -206,7 +206,7 @@ void threads_withdraw(weft_operation *o)
             break;
         }
     pthread_mutex_unlock(&box->lock);
-    /* Not there: a receiver has it, and ends its copy whatever happens to the job. */
+    /* Not found: a receiver has taken it, and ends its copy whatever happens to the job. */
     while (!found && !atomic_load_explicit(&p->message.taken, memory_order_acquire)) sched_yield();
 }
 

@@ -1,4 +1,4 @@
-/* What a transfer is: its name, whether it can be done, and what it sends. */
+/* Transfers: names, checks of arguments, and sizes. */
 #include "base/tree_sum.h"
 #include "comm/comm.h"
 
@@ -17,7 +17,7 @@ int64_t weft_counts_before(const int64_t *counts, int r)
     return sum;
 }
 
-/* `send` must hold the subtrees that the others will look for. */
+/* `send` must hold the subtrees of this rank's leaves, which the others read. */
 static weft_status check_leaves(const weft_comm *c, const weft_transfer *t)
 {
     int have = t->parts ? t->parts : 1, want = 1;
@@ -33,7 +33,7 @@ static weft_status check_leaves(const weft_comm *c, const weft_transfer *t)
         have, want);
 }
 
-/* What rank r counts, and all of them. */
+/* The count of rank r, and of all ranks. */
 static int64_t of_rank(const weft_transfer *t, const int64_t *counts, int r)
 {
     return counts ? counts[r] : t->count;
@@ -43,7 +43,7 @@ static int64_t of_all(const weft_comm *c, const weft_transfer *t, const int64_t 
     return counts ? weft_counts_before(counts, c->size) : c->size * t->count;
 }
 
-/* Elements that are read from `send` and written to `receive`. */
+/* Elements read from `send` and written to `receive`. */
 static void extents(const weft_comm *c, const weft_transfer *t, int64_t *sent, int64_t *received)
 {
     *sent = *received = 0;
