@@ -53,14 +53,14 @@ WEFT_API WEFT_NODISCARD weft_status weft_coordinator_run(weft_context *context,
 WEFT_API WEFT_NODISCARD weft_status weft_server_run(weft_context *context, const char *address,
                                                     const weft_cluster_options *options,
                                                     const weft_stop *stop);
-/* A trainer that is a learner of the run; everything but the data comes from the coordinator. It
- * trains like any other (weft_trainer_run), and stops without stopping the run. */
+/* A trainer that is a learner of the run; everything but the data comes from the coordinator. The
+ * trainer runs like any other (weft_trainer_run), and stops without stopping the run. */
 WEFT_API WEFT_NODISCARD weft_status weft_trainer_join(weft_context *context, const char *address,
                                                       const weft_cluster_options *options,
                                                       const weft_stop *stop, weft_trainer **out);
 /* Whether weft_trainer_run failed because the other members have removed this learner, after so
- * many seconds without its heartbeats (0: not known). It may join again: then it is another member,
- * and takes the state of the run, never that of this trainer. */
+ * many seconds without its heartbeats (0: not known). The learner may join again: then it is
+ * another member, and takes the state of the run, never that of this trainer. */
 WEFT_API bool weft_trainer_was_lost(const weft_trainer *trainer, double *quiet_seconds);
 /* Whether weft_trainer_run failed before it had taken part, since another learner has taken its
  * slot meanwhile: it may join again at once, as it has joined before. */

@@ -91,7 +91,7 @@ struct weft_actor {
     bool done;     /* no further calls, please */
 };
 
-/* What a runtime does for its actors. */
+/* Services of a runtime for its actors. */
 typedef struct weft_runtime_ops {
     double (*now)(weft_runtime *host);
     weft_status (*send)(weft_actor *from, weft_actor_id to, const weft_message *message);

@@ -1,5 +1,5 @@
-/* The runtime of real runs: one actor, in the calling thread, over ZeroMQ. It connects threads of a
- * process (inproc://), processes of a machine (ipc://) and machines (tcp://).
+/* The runtime of real runs: one actor, in the calling thread, over ZeroMQ, which connects threads
+ * of a process (inproc://), processes of a machine (ipc://) and machines (tcp://).
  *
  * Nothing happens by itself: weft_net_poll receives messages and calls the actor. A message to a
  * full queue is dropped, like a lost one; protocols retransmit what is not acknowledged. An invalid
@@ -28,7 +28,7 @@ bool weft_key_read(const char *text, weft_key *out);
 
 /* --- transport contexts --- */
 
-/* What the runtimes of one process share. */
+/* State that the runtimes of one process share. */
 typedef struct weft_net_context weft_net_context;
 weft_status weft_net_context_create(weft_net_context **out) WEFT_NODISCARD;
 /* After all of its runtimes. */
@@ -87,10 +87,10 @@ weft_status weft_net_bind(weft_net *net, const char *address, char *bound,
 void weft_net_close(weft_net **net);
 /* Messages that have not left by now are dropped, and closing waits for none. */
 void weft_net_discard_pending(weft_net *net);
-/* The address of actor `id`, which need not be there yet. Of several addresses, as
- * weft_actor_address gives them, one is chosen that can be reached from here, preferably in a
- * network of this machine; without one, nothing changes. A key in the address is allowed; "#KEY"
- * alone does only that. */
+/* The address of actor `id`, which need not be there yet. If there are several, as
+ * weft_actor_address gives them, the runtime chooses one that can be reached from here, preferably
+ * in a network of this machine; without one, nothing changes. A key in the address is allowed;
+ * "#KEY" alone does only that. */
 weft_status weft_net_add_peer(weft_net *net, weft_actor_id id, const char *list) WEFT_NODISCARD;
 /* Why there is no connection to actor `id`, as far as is known; NULL: there is one, or it was not
  * tried. *listens: a process listens at its address, and the sentence is about that process. */

@@ -1,5 +1,5 @@
-/* The engine mpi: ranks are MPI processes (MPI-3.1). It uses only messages between two ranks, of
- * which every operation is made (mpi_rounds.c).
+/* The engine mpi: ranks are MPI processes (MPI-3.1). Every operation is made of messages between
+ * two ranks (mpi_rounds.c).
  *
  * No operation blocks inside of MPI, so a waiting rank notices that another one has aborted (a
  * notice on a communicator of its own) or that it has waited too long. MPI creates communicators,

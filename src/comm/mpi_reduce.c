@@ -46,7 +46,7 @@ static int parts_of(const weft_operation *o, int begin, int end)
                            leaves_before(o, end));
 }
 
-/* Lays out the parts of slots. Those of a reduce-scatter are given. Those of an all-reduce are in
+/* Lays out the parts of slots. A reduce-scatter has given parts. An all-reduce has parts in
  * bit-reversed order of the slots, so that the parts that a slot keeps in a round are
  * contiguous. */
 static void lay_parts(sum *s)

@@ -44,7 +44,7 @@ typedef struct hub {
     int *world; /* ranks of the root */
     cell *cells;
     mailbox *boxes; /* [ranks]: of each receiver */
-    /* Of the root only: */
+    /* For the root only: */
     reader *readers; /* [ranks of the root] */
     _Atomic int aborted;
     char why[768];

@@ -1,7 +1,7 @@
 /* Threshold quantization with error feedback (Strom 2015): multiples of `tau` are sent, as many as
- * leave a residual of at most one. An adaptive step follows the share of elements that are sent. It
- * changes by less than a thirtieth from one message to the next, so a residual is never more than
- * one of the former steps, and needs no clipping. */
+ * leave a residual of at most one. An adaptive step follows the share of elements that are sent.
+ * The step changes by less than a thirtieth from one message to the next, so a residual is never
+ * more than one of the former steps, and needs no clipping. */
 #include <float.h>
 #include <math.h>
 

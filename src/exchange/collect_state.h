@@ -12,10 +12,10 @@
 /* *out is NULL if there is no such state. */
 weft_status weft_collect_open(weft_exchange *exchange, weft_collect **out) WEFT_NODISCARD;
 void weft_collect_close(weft_collect **others);
-/* Of a learner other than the first: sends its state after that step, unless the last one is still
- * in transit. Collective over its ranks. */
+/* A learner other than the first sends its state after that step, unless the last one is still in
+ * transit. Collective over its ranks. */
 weft_status weft_collect_send(weft_collect *others, int64_t step) WEFT_NODISCARD;
-/* Of the first learner: receives states. Collective over its ranks. */
+/* The first learner receives states. Collective over its ranks. */
 weft_status weft_collect_receive(weft_collect *others, int64_t step) WEFT_NODISCARD;
 /* State i of another learner, as received last; NULL: none yet. */
 void *weft_collect_data(const weft_collect *others, int learner, int i);

@@ -71,8 +71,8 @@ struct weft_group_request {
 
 /* Over a communicator whose ranks are the learners; it stays the caller's. */
 weft_status weft_learner_group_over(weft_comm *between, weft_learner_group **out) WEFT_NODISCARD;
-/* Of an elastic learner, which only messages connect with the others: reductions and gathers have
- * its own contribution alone, and a broadcast changes nothing. */
+/* The group of an elastic learner, which only messages connect with the others: reductions and
+ * gathers have its own contribution alone, and a broadcast changes nothing. */
 weft_status weft_learner_group_single(int learner, int learners, double timeout,
                                       weft_learner_group **out) WEFT_NODISCARD;
 /* Closes *endpoint and nulls it. Its requests must have been destroyed. */
@@ -194,7 +194,7 @@ typedef struct weft_exchange_turn {
     bool met;   /* set by the exchange: all learners have synchronized in this step, which is when
                    those in lock step agree on whether to stop */
     bool leave; /* set by an exchange without lock step: this learner leaves, while others may go
-                   on. It takes one more step, so that all its ranks know */
+                   on. The learner takes one more step, so that all its ranks know */
     bool dismissed; /* with leave: this learner alone was asked to leave */
 } weft_exchange_turn;
 
@@ -218,8 +218,8 @@ typedef struct weft_exchange_ops {
      * values. */
     weft_status (*open)(const char *arguments, const weft_exchange_site *site, weft_exchange **out);
     void (*close)(weft_exchange *exchange);
-    /* ARGUMENT: the planned run cannot have it. Of an exchange opened without a site. NULL: all
-     * can. */
+    /* ARGUMENT: the planned run cannot have the exchange, which was opened without a site. NULL:
+     * all can. */
     weft_status (*fits)(const weft_exchange *exchange, const weft_exchange_plan *plan);
     /* Number of sockets of all learners and servers of the planned run. NULL: none. */
     weft_status (*sockets)(const weft_exchange *exchange, const weft_exchange_plan *plan,

@@ -1,9 +1,9 @@
 /* Hogwild! (Recht et al. 2011): learners are threads of one process that update shared parameters
- * without locks. A learner computes on its own copy, with an optimizer of its own. It adds the
+ * without locks. A learner computes on its own copy, with an optimizer of its own. A pass adds the
  * changes of its step to the shared parameters, element by element, whatever others do meanwhile,
- * and reads them in the same pass. An element that no other learner has changed gets the learner's
- * own value, so steps on disjoint elements are those of one learner, bit for bit. Of two
- * simultaneous writes to an element one may be lost; lost updates are counted in a sample. */
+ * and reads these. An element that no other learner has changed gets the learner's own value, so
+ * steps on disjoint elements are those of one learner, bit for bit. One of two simultaneous writes
+ * to an element may be lost; lost updates are counted in a sample. */
 #include <stdatomic.h>
 #include <time.h>
 

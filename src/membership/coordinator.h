@@ -1,6 +1,6 @@
-/* The coordinator, as an actor: it maintains the view of a run. It gives joining members the run
- * configuration, assigns ranges to servers, and removes failed members; no training data pass
- * through it.
+/* The coordinator, as an actor: it maintains the view of a run. The coordinator gives joining
+ * members the run configuration, assigns ranges to servers, and removes failed members; no training
+ * data pass through it.
  *
  * A run begins when all expected members have joined. From then on members may join and leave. When
  * the coordinator fails, the members go on with their view; a new coordinator at its address
@@ -43,7 +43,7 @@ typedef struct weft_coordinator_options {
     size_t configuration_bytes;
 } weft_coordinator_options;
 
-/* Its id is WEFT_COORDINATOR. It is done when the run is over and all members have left. */
+/* Its id is WEFT_COORDINATOR. The actor is done when the run is over and all members have left. */
 weft_status weft_coordinator_create(const weft_coordinator_options *options,
                                     weft_actor **out) WEFT_NODISCARD;
 /* The view, with the statistics of the last heartbeats; the coordinator's, until its next

@@ -9,7 +9,7 @@
 
 /* Number of tombstones: removed members whose messages may still be in flight. */
 enum { GONE = 1024 };
-/* Clients for whom a learner's slot is reserved for a while. */
+/* Clients that have a learner's slot reserved for a while. */
 enum { MOST_RESERVATIONS = 256 };
 typedef struct slot_reservation {
     weft_actor_id client;

@@ -1,8 +1,8 @@
 /* The member's side of membership, a part of every server, learner and peer: it joins the run,
  * sends heartbeats to the coordinator, and installs views.
  *
- * The actor passes its messages and its timer on; the member handles its own. It keeps the last
- * view while the coordinator is unreachable. */
+ * The actor passes its messages and its timer on; the member handles its own. The last view is kept
+ * while the coordinator is unreachable. */
 #ifndef WEFT_MEMBERSHIP_MEMBER_H
 #define WEFT_MEMBERSHIP_MEMBER_H
 

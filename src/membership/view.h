@@ -15,8 +15,8 @@ const char *weft_member_role_name(weft_member_role role);
 /* Size of a member's name for people, "learner 2", with its end. */
 enum { WEFT_MEMBER_NAME = 40 };
 
-/* The coordinator's id, in all runs. It hosts no range, so the same id stands for "none" as an
- * owner. */
+/* The coordinator's id, in all runs. The coordinator hosts no range, so this id also stands for
+ * "none" as an owner. */
 enum { WEFT_COORDINATOR = 0, WEFT_NOBODY = WEFT_COORDINATOR };
 /* Sizes of an address and of a host name, with their ends; bounds on members and ranges of a
  * view. */

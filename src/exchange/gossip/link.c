@@ -78,7 +78,7 @@ weft_buffer *weft_link_inside(weft_buffer *payload)
     return payload->release == let_go ? payload->of : payload;
 }
 
-/* A wrapper for the queue. It holds the inner buffer: a reference to the wrapper of another link
+/* A wrapper for the queue, which holds the inner buffer: a reference to the wrapper of another link
  * would look to that link like a message in transit. */
 static weft_status wrap(weft_buffer *payload, weft_buffer **out)
 {

@@ -82,7 +82,7 @@ typedef struct weft_ps_client_options {
                          and while a running one misses it */
     const void *gradients; /* flat output */
     double patience;       /* first retransmission timeout, in seconds */
-    /* Of the running computation: its step in the run, and the weight of its samples. NULL: the
+    /* Step in the run of the running computation, and weight of its samples. NULL: the
      * computation's number, and 1. */
     const int64_t *step;
     const double *weight;

@@ -5,7 +5,7 @@
 
 struct server_cast;
 
-/* What a learner does besides its steps. */
+/* Data of a learner for local SGD and elastic averaging, between its steps. */
 typedef struct meanwhile {
     const struct server_cast *cast;
     weft_local_sgd *descent; /* between two pulls; NULL: none */

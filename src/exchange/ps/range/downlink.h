@@ -2,7 +2,7 @@
  *
  * The server keeps reference parameters, `public`, which a learner has that applied every message.
  * For a new version their difference to the parameters is encoded, and the decoded message is added
- * on both sides. What the codec omits is thus part of the next difference, nothing is lost or
+ * on both sides. Omissions of the codec are thus part of the next difference, nothing is lost or
  * counted twice, and all learners at one version have the same bits. Messages are kept while they
  * are shorter than all parameters; a learner that is further behind, or new, gets the reference.
  *

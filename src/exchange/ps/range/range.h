@@ -75,7 +75,7 @@ weft_status weft_range_leave(weft_range *range, weft_actor_id learner) WEFT_NODI
  * clock. */
 void weft_range_halt(weft_range *range, int64_t clock);
 int weft_range_learners(const weft_range *range);
-/* It is here, or was here before. */
+/* The learner is here, or was here before. */
 bool weft_range_knows(const weft_range *range, weft_actor_id learner);
 /* Finished steps, as far as its updates have arrived; -1: it is not here. */
 int64_t weft_range_clock(const weft_range *range, weft_actor_id learner);

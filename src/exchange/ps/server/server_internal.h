@@ -13,7 +13,7 @@ typedef struct pending_pull {
     bool leaving, whole, arriving;
 } pending_pull;
 
-/* An entry of the replication log. The same entries in the same order give the same range. */
+/* An entry of the replication log. Equal entries in the same order give equal ranges. */
 typedef struct change {
     Weft__Append__Kind kind;
     int64_t index;
