@@ -1,3 +1,4 @@
+/* The name of an actor for people. */
 #include <stdio.h>
 
 #include "actor/actor.h"

@@ -1,3 +1,4 @@
+/* Packs and parses RPC messages. */
 #include "actor/rpc.h"
 
 /* No valid message is larger. */

@@ -130,8 +130,8 @@ static weft_status take_lost(coordinator_state *c, const Weft__StateLost *m)
     weft_view *v = &c->view;
     if (m->view != v->number || v->over || v->fault) return WEFT_OK;
     if (c->options.ranges == 0 && (c->some_done || (!c->stepped && !m->stepped))) {
-        /* All steps have been taken, or none: nothing is lost. A peer may know of steps before a
-         * heartbeat has told the coordinator of them. */
+        /* All steps have been taken, or none: no state is lost. A peer may know of steps before a
+         * heartbeat has reported them to the coordinator. */
         v->over = c->some_done;
         for (size_t i = 0; i < v->member_count; i++) v->members[i].lacks_state = false;
         return weft_coordinator_changed(c);

@@ -39,23 +39,23 @@ static bool lacks_checkpoint(const coordinator_state *c, const Weft__Join *m)
     return ours && trains && (!m->fingerprint || m->fingerprint->checkpoint != ours);
 }
 
-/* Once the run is under way its state is newer than any checkpoint, and every newcomer takes it
+/* While the run is under way its state is newer than any checkpoint, and every new member takes it
  * from the run. */
 static bool lacks_state(const coordinator_state *c, const Weft__Join *m)
 {
     return !c->view.running && lacks_checkpoint(c, m);
 }
 
-/* Servers may be without parameters still when the run is under way, and must not get those of a
- * newcomer without the checkpoint. Peers take the state from those of them that have it. */
+/* Servers may be uninitialized while the run is under way, and must not get the parameters of a new
+ * member without the checkpoint. Peers take the state from peers that have it. */
 static bool gives_nothing(const coordinator_state *c, const Weft__Join *m)
 {
     return c->options.ranges > 0 ? lacks_checkpoint(c, m)
                                  : c->view.running || lacks_checkpoint(c, m);
 }
 
-/* A learner of servers may come without the checkpoint and takes the state from them; peers have no
- * servers, and the first ones have to have it. */
+/* A learner of servers may join without the checkpoint and take the state from them; peers have no
+ * servers, and the first ones need the checkpoint. */
 static void compare_state(const coordinator_state *c, const Weft__Join *m, char reason[REASON])
 {
     const weft_fingerprint *ours = &c->options.fingerprint;
@@ -92,7 +92,7 @@ static bool is_valid_wish(const coordinator_state *c, const Weft__Join *m)
     return m->role < WEFT_MEMBER_ROLES && m->wish >= 0 && m->wish < c->options.most;
 }
 
-/* The reason for which a joiner is rejected, and whether it is the slot alone; "": it is taken. */
+/* The reason for a rejection, and whether that is the slot alone; "": the member is admitted. */
 static void look(const coordinator_state *c, const weft_message *message, const Weft__Join *m,
                  char reason[REASON], protobuf_c_boolean *slot_taken)
 {

@@ -8,7 +8,7 @@
 
 typedef struct average {
     weft_random random;
-    int64_t request;    /* number of the last one */
+    int64_t request;    /* number of the last request */
     weft_buffer *asked; /* the parameters that it sent; NULL: no request is outstanding */
     weft_actor_id whom;
     double sent; /* time of the last send, or when it was last seen in transit */

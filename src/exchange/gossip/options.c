@@ -26,7 +26,7 @@ weft_status weft_gossip_parse(const char *arguments, char **topology, weft_gossi
     weft_status status = *arguments ? weft_spec_parse("exchange gossip", arguments, keys) : WEFT_OK;
     if (status == WEFT_OK) status = find_mode(name, mode);
     if (status == WEFT_OK && !*topology) status = weft_strdup("all", topology);
-    /* Eight peers can have every topology. */
+    /* Checks the name: every topology exists for eight peers. */
     if (status == WEFT_OK) status = weft_topology_make(*topology, 8, false, 1, &edges);
     weft_topology_free(&edges);
     free(name);

@@ -70,7 +70,7 @@ typedef struct weft_final_average_state {
     int of;            /* and its number of contributors; 0: there is none */
     double sent;
     weft_rto trip;
-    int64_t moves; /* another number when it has gone on */
+    int64_t moves; /* counter of progress */
 } weft_final_average_state;
 
 struct weft_peer {

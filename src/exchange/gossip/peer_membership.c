@@ -46,9 +46,9 @@ static int first_of_beginning(const weft_peer *p)
     return -1;
 }
 
-/* Where no peer has the state of the run, as all say that have this view, the run begins with the
- * parameters of the first one, unless it had begun before: then its state is lost. A peer that has
- * come with a later view asks one that has the state. */
+/* If all other peers report, with this view, that they lack the state of the run, the run begins
+ * with the parameters of the first one; or, if it had begun before, its state is lost. A peer that
+ * has joined with a later view requests the state from a donor. */
 static weft_status find_beginning(weft_peer *p)
 {
     if (p->in || p->gone || p->giver != WEFT_NOBODY || p->peers == 0) return WEFT_OK;

@@ -1,6 +1,7 @@
-/* Training with parameter servers. Each learner pushes the gradients of a range as soon as the last
- * of them is there, and begins the next step with what the servers have by then, as their policy
- * allows (Dean et al. 2012; Li et al. 2014; Ho et al. 2013; Gupta, Zhang and Wang 2016). */
+/* The exchange `server`: training with parameter servers (Dean et al. 2012; Li et al. 2014). Each
+ * learner pushes the gradients of a range when the last of them is ready, and begins the next step
+ * with the parameters that the consistency policy gives it: bsp, async, ssp (Ho et al. 2013) or
+ * softsync (Gupta, Zhang and Wang 2016). */
 #include <math.h>
 
 #include "base/spec.h"

@@ -1,4 +1,4 @@
-/* A server that is a process of its own. */
+/* A server as a process of its own: opens its ranges by the run's options. */
 #include "exchange/ps/ps_exchange.h"
 
 /* Seconds between two heartbeats. */

@@ -169,7 +169,7 @@ static weft_status take_push(server *s, const weft_message *message, const Weft_
     return weft_hosted_range_answer_pulls(s, f);
 }
 
-/* Whether a learner is the first of those that have the state that the run begins with. */
+/* Whether a learner has the lowest slot among those with the initial state of the run. */
 static bool gives(const server *s, weft_actor_id learner)
 {
     const weft_view *v = weft_member_view(s->member);
