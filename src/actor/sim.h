@@ -53,8 +53,7 @@ typedef struct weft_sim_options {
     int need_count;
     weft_sim_supplied_fn supplied; /* may be NULL, like the next two */
     weft_sim_computed_fn computed;
-    weft_sim_computed_fn
-        ended; /* the whole computation has ended; also after its parts were reported */
+    weft_sim_computed_fn ended; /* all of it has ended; also after reports of parts */
     /* An actor has failed with this thread's error, and is destroyed. NULL: the run fails. */
     weft_status (*failed)(void *user, weft_actor_id id, weft_status status);
     void *user;

@@ -143,13 +143,12 @@ typedef struct weft_exchange_site {
     weft_store *store; /* with the parameters, though not yet those of the run */
     /* The learner's program, whose gradients weft_program_gradient lists for those with `ready`. */
     weft_instance *instance;
-    const weft_optimizer_options
-        *optimizer;     /* of the run, for updates outside the learner's graph */
-    weft_comm *learner; /* ranks of this learner */
-    int servers;        /* number of servers; 0: the exchange decides */
-    int replicas;       /* backups of each range, on other servers; 0 or 1 */
-    const char *codec;  /* of pushed updates: a specification */
-    const char *back;   /* of parameters sent back to learners; NULL or empty: the same */
+    const weft_optimizer_options *optimizer; /* of the run, for updates elsewhere */
+    weft_comm *learner;                      /* ranks of this learner */
+    int servers;                             /* number of servers; 0: the exchange decides */
+    int replicas;                            /* backups of each range, on other servers; 0 or 1 */
+    const char *codec;                       /* of pushed updates: a specification */
+    const char *back; /* of parameters sent back to learners; NULL or empty: the same */
     const weft_learner_link *cluster; /* NULL: the learners are one job, and fixed */
     bool again; /* a run is resumed, perhaps with fewer learners than it was planned for */
 } weft_exchange_site;

@@ -5,7 +5,7 @@
  * A run begins when all expected members have joined. From then on members may join and leave. When
  * the coordinator fails, the members go on with their view; a new coordinator at its address
  * recovers the view from them, and fails if its run configuration is another one. A run without
- * learners for long has ended. */
+ * learners for long fails. */
 #ifndef WEFT_MEMBERSHIP_COORDINATOR_H
 #define WEFT_MEMBERSHIP_COORDINATOR_H
 

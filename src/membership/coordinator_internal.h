@@ -43,7 +43,7 @@ typedef struct coordinator_state {
     weft_actor_id gone[GONE];
     size_t gone_count; /* of all; the last GONE are kept */
     slot_reservation reservations[MOST_RESERVATIONS];
-    bool some_done; /* a learner has finished */
+    bool some_done; /* a learner (of a job: the first) has finished */
     bool stepped;   /* a member has done a step */
     double idle;    /* since when the run has no learner or peer; below 0: it has */
     double emptied; /* when the run was over and the last member had left; below 0: not yet */

@@ -208,8 +208,7 @@ static int reserved_slot(coordinator_state *c, weft_actor_id client, int wish)
         if (p->until > now && p->client == client && !is_taken(c, WEFT_MEMBER_LEARNER, p->slot))
             return p->slot;
         if (p->until < oldest->until) oldest = p;
-        if (wish >= 0 && p->slot == wish)
-            p->until = 0; /* of a client that has ended before it joined */
+        if (wish >= 0 && p->slot == wish) p->until = 0; /* its client ended before it joined */
     }
     if (wish >= 0 && !is_taken(c, WEFT_MEMBER_LEARNER, wish)) slot = wish;
     while (is_taken(c, WEFT_MEMBER_LEARNER, slot) || reservation_of(c, slot)) slot++;

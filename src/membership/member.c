@@ -138,8 +138,7 @@ weft_status weft_member_timer(weft_member *m)
     m->left = m->left || m->farewells > MOST_FAREWELLS;
     if (m->left) return WEFT_OK;
     m->farewells += m->leaving;
-    if (m->unanswered++ > MOST_UNANSWERED &&
-        m->view.member_count != 1) /* or there is no other member */
+    if (m->unanswered++ > MOST_UNANSWERED && m->view.member_count != 1) /* or it is the only one */
         return weft_fail(WEFT_ERR_PEER,
                          "neither the coordinator nor anybody else has written for %g s",
                          MOST_UNANSWERED * m->options.beat);

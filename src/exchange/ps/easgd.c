@@ -111,8 +111,7 @@ static weft_status easgd_begin(weft_exchange *exchange)
     memcpy(x->parameters, x->own_parameters, bytes);
     if (x->leads) WEFT_TRY(weft_ps_exchange_begin(x));
     if (!exchange->site.cluster) return WEFT_OK;
-    memcpy(x->own_parameters, x->parameters,
-           bytes); /* a learner that joins later begins with the centre */
+    memcpy(x->own_parameters, x->parameters, bytes); /* a later learner begins with the centre */
     return weft_shared_params_write(x->copies);
 }
 

@@ -147,8 +147,7 @@ static weft_status server_update(weft_exchange *exchange, int64_t step)
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
     WEFT_TRY(explain(weft_error_raise(&x->spoiled), step));
     if (x->leads) {
-        for (int k = 0; k < x->range_count;
-             k++) /* the program reads nothing of it, and it is pushed, too */
+        for (int k = 0; k < x->range_count; k++) /* the program reads none of it; pushed, too */
             if (x->whole[k] == 0) WEFT_TRY(weft_ps_exchange_wait_for(x, k));
         WEFT_TRY(explain(weft_net_computed(x->net, x->turn), step));
     }
