@@ -1,4 +1,5 @@
-/* Answers of HTTP/1.1, strictly: a server that cannot count its own bytes is told so. */
+/* Parses HTTP/1.1 responses strictly: a response whose length does not match its headers is an
+ * error. */
 #include <ctype.h>
 #include <strings.h>
 
@@ -93,10 +94,10 @@ static bool take_field(weft_heard *a, const char *line, size_t size)
     return a->chunked || wrong(a, "its Transfer-Encoding is not chunked");
 }
 
-/* The headers are over: what follows? */
+/* The headers have ended: determines how the body is delimited. */
 static bool take_head(weft_heard *a)
 {
-    if (a->status < 200) { /* a word on the way to the answer */
+    if (a->status < 200) { /* an interim response */
         a->status = 0;
         a->length = -1;
         a->chunked = false;
@@ -144,7 +145,7 @@ static bool take_line(weft_heard *a, const char *line, size_t size)
 
 /* --- bytes --- */
 
-/* A line that ends among these bytes, or the beginning of one that is kept. */
+/* Parses the line that ends in these bytes, or keeps its beginning. */
 static bool feed_line(weft_heard *a, const char *data, size_t size, size_t *used)
 {
     const char *end = memchr(data, '\n', size);

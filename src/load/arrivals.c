@@ -1,4 +1,4 @@
-/* The ways in which requests arrive. A new one is its functions and a line in the table. */
+/* Arrival processes of a load. A new one is its functions and a line in the table. */
 #include <math.h>
 
 #include "base/registry.h"
@@ -16,13 +16,14 @@ struct weft_arrivals {
     const arrivals_ops *ops;
     weft_random random;
     double size;  /* of a burst */
-    int64_t left; /* of the burst under way */
-    double *gaps; /* of a trace: [count], of which the first is their mean */
+    int64_t left; /* of the current burst */
+    double *gaps; /* of a trace: [count]; the first one is their mean */
     size_t count, at;
     double mean;
 };
 
-/* Of mean 1; from 53 bits, so that long gaps are as rare as they should be. */
+/* An exponential variate of mean 1, from 53 random bits, so that long gaps have the right
+ * frequency. */
 static double exponential(weft_random *random)
 {
     uint64_t high = weft_random_u32(random), low = weft_random_u32(random);
@@ -71,9 +72,9 @@ typedef struct lines {
     int64_t line;
 } lines;
 
-/* The first field of the next line that is neither empty nor a comment, into text; false at the
- * end. What follows a comma is not read, so that a table whose first column has the times will do;
- * `more`: there was one. */
+/* Reads the first field of the next line that is neither empty nor a comment; false at the end.
+ * The text after a comma is ignored, so the first column of a table is read; `more`: there was a
+ * comma. */
 static bool next_line(lines *l, char *text, size_t size, bool *more)
 {
     while (l->next < l->end) {
@@ -104,7 +105,7 @@ static weft_status read_times(weft_arrivals *arrivals, lines *l)
     size_t capacity = 0;
     for (; next_line(l, text, sizeof(text), &more); heading = false) {
         if (!weft_parse_real(text, &time) || !isfinite(time)) {
-            if (heading && more) continue; /* the names of a table's columns */
+            if (heading && more) continue; /* a header line */
             return weft_fail(WEFT_ERR_FORMAT,
                              "%s:%lld: '%.40s' is no time; each line must begin with a number of "
                              "seconds",
@@ -123,7 +124,7 @@ static weft_status read_times(weft_arrivals *arrivals, lines *l)
         return weft_fail(WEFT_ERR_FORMAT, "%s: has %zu time%s%s; a trace must have two that differ",
                          l->name, arrivals->count, weft_plural((long long)arrivals->count),
                          arrivals->count < 2 ? "" : ", all of them the same");
-    /* Where it begins again there is a gap that is like the others. */
+    /* The trace repeats after a gap of mean length. */
     arrivals->mean = (before - first) / (double)(arrivals->count - 1);
     arrivals->gaps[0] = arrivals->mean;
     return WEFT_OK;

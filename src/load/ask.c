@@ -1,4 +1,4 @@
-/* One question that is waited for, before the load begins. */
+/* Sends one request and waits for its response, before the load begins. */
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -20,7 +20,7 @@ typedef struct exchange {
     weft_heard answer;
 } exchange;
 
-/* Waits until the socket can be written to or read from. */
+/* Waits until the socket is ready for `events`. */
 static weft_status wait_for(const exchange *x, short events)
 {
     struct pollfd p = {.fd = x->file, .events = events};
@@ -40,7 +40,7 @@ static weft_status wait_for(const exchange *x, short events)
     }
 }
 
-/* Whether this address takes a connection; errno says why not. */
+/* Connects to the current address; on failure errno says why. */
 static weft_status connect_one(exchange *x, bool *connected)
 {
     int why = 0;

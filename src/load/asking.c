@@ -1,4 +1,4 @@
-/* Finding out what a target serves, and making what it is asked. */
+/* Finds the model that a target serves, and makes the requests for it. */
 #include <jansson.h>
 #include <stdio.h>
 
@@ -53,7 +53,7 @@ static weft_status refused(const finder *f, const char *what, const weft_load_re
                      reply->status == 401 || reply->status == 403 ? "; give --token" : "");
 }
 
-/* --- which model --- */
+/* --- choice of the model --- */
 
 static weft_status take_only_model(const finder *f, json_t *list)
 {
@@ -62,7 +62,8 @@ static weft_status take_only_model(const finder *f, json_t *list)
     int count = 0;
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *one = json_string_value(json_object_get(json_array_get(list, i), "name"));
-        if (!one || (name && strcmp(one, name) == 0)) continue; /* another version of it */
+        if (!one || (name && strcmp(one, name) == 0))
+            continue; /* another version of the same model */
         weft_text_add(&names, "%s%.80s", count++ ? ", " : "", one);
         name = one;
     }
@@ -153,7 +154,7 @@ static weft_status ask_metadata(const finder *f, const char *path)
     return status;
 }
 
-/* A request as it is: JSON, JSON with binary tensors behind it, or anything else. */
+/* Reads the body from a file: JSON, JSON with binary tensors after it, or any other content. */
 static weft_status read_body(const finder *f, const char *path)
 {
     weft_bytes file;
@@ -175,7 +176,8 @@ static weft_status read_body(const finder *f, const char *path)
     return add(f, path, &body, head);
 }
 
-/* What would fail each time is told before the load begins; what may pass is part of it. */
+/* An error that every request would get is reported before the load begins; one that may be
+ * transient is part of the load. */
 static weft_status try_one(const finder *f, bool protocol)
 {
     weft_asking *a = f->asking;

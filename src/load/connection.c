@@ -1,5 +1,5 @@
-/* Connections: opened when one is needed, kept, and opened again when the server has closed them.
- */
+/* Connections of a lane: opened on demand, reused, and reopened after the server has closed
+ * them. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -49,7 +49,7 @@ static void end(weft_engine *e, weft_wire *c, bool keep, int status, const char 
     chain_remove(&lane->busy, c);
     c->busy = false;
     if (!keep) shut(c);
-    /* The one that was used last is used next, so that no more stay open than are needed. */
+    /* The most recently used connection is reused first, so that few connections stay open. */
     chain_first(keep ? &lane->idle : &lane->closed, c);
     c->used = keep;
     weft_engine_ended(e, lane, c->now, status, what, example);
@@ -68,7 +68,7 @@ void weft_lane_give_up(weft_engine *e, weft_wire *c, const char *what, const cha
     end(e, c, false, 0, what, why);
 }
 
-/* --- asking --- */
+/* --- requests --- */
 
 static bool watch(weft_engine *e, weft_wire *c, bool first, bool writes)
 {
@@ -101,7 +101,7 @@ static void reset(weft_wire *c)
     weft_heard_begin(&c->answer);
 }
 
-/* The next of its addresses that can be tried. */
+/* Connects to the next address of the target that has not been tried. */
 static void connect_next(weft_engine *e, weft_wire *c)
 {
     const weft_load_target *target = &c->lane->asking->target;
@@ -120,8 +120,8 @@ static void connect_next(weft_engine *e, weft_wire *c)
     fail_address(e, c, why);
 }
 
-/* A failure before it was connected is that of an address; one where a server has closed what it
- * had answered over before is no failure yet, since it may not have seen the request. */
+/* A failure before the connection is established is one of the address. If the server has closed a
+ * reused connection, the request is sent again once, since the server may not have seen it. */
 static void broken(weft_engine *e, weft_wire *c, int why)
 {
     if (!c->connected) {
@@ -166,7 +166,7 @@ bool weft_lane_ask(weft_engine *e, weft_lane *lane, weft_due due)
     return true;
 }
 
-/* --- answers --- */
+/* --- responses --- */
 
 static void answered(weft_engine *e, weft_wire *c)
 {
@@ -183,7 +183,7 @@ static void not_http(weft_engine *e, weft_wire *c, const char *why)
     end(e, c, false, 0, "protocol", text);
 }
 
-/* false: nothing more is to be read now. */
+/* false: there is nothing more to read now. */
 static bool receive(weft_engine *e, weft_wire *c)
 {
     size_t used;
@@ -208,7 +208,7 @@ static bool receive(weft_engine *e, weft_wire *c)
     return state == WEFT_HEARD_MORE && n == BUFFER;
 }
 
-/* The server closes what is idle, or says what nobody asked for. */
+/* An idle connection was closed by the server, or has received unexpected data. */
 static void drop_idle(weft_wire *c)
 {
     chain_remove(&c->lane->idle, c);
@@ -231,7 +231,7 @@ void weft_lane_event(weft_engine *e, weft_wire *c, uint32_t events)
         return;
     }
     if ((events & EPOLLOUT) && c->sent < c->asked->size) why = send_more(e, c, false);
-    /* What it has said before it closed is still to be read. */
+    /* A response that arrived before the error is still read. */
     if (why && !(events & EPOLLIN)) {
         broken(e, c, why);
         return;

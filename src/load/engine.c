@@ -1,4 +1,5 @@
-/* The loop of an open or closed load: asks when it is time, whatever becomes of what was asked. */
+/* The event loop of the load: sends requests when they are due (open loop), independent of earlier
+ * responses, or after each response (closed loop). */
 #include "load/engine.h"
 
 #include <errno.h>
@@ -6,15 +7,16 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* Connections that are heard of at a time, requests between two looks at those, seconds between
- * two ticks, until a closed loop goes on after a failure, and that Ctrl-C leaves to answers. */
+/* Events handled at a time, and requests sent between two polls. Seconds between two ticks, before
+ * a closed loop continues after a failure, and after Ctrl-C until outstanding requests are
+ * abandoned. */
 enum { EVENTS = 128, AT_ONCE = 64, BUFFER = 65536 };
 static const double TICK = 0.1, AFTER_FAILURE = 0.01, LAST_CHANCE = 1;
 
 typedef struct turn {
     weft_engine *engine;
     weft_row *row;
-    int number; /* of the row */
+    int number; /* number of the row */
     weft_arrivals *arrivals;
     bool wait;
     double next; /* when the next request is due */
@@ -68,7 +70,7 @@ static void make(weft_engine *e, weft_lane *lane, double when)
     put_waiting(e, lane, due);
 }
 
-/* Whether another request belongs to the row. */
+/* Whether the row may have another request. */
 static bool goes_on(const weft_engine *e, double when)
 {
     int64_t most = e->options->requests;
@@ -90,12 +92,13 @@ void weft_engine_ended(weft_engine *e, weft_lane *lane, weft_due due, int status
     }
     if (e->trace) write_trace(e, due, latency, status, what);
     if (due.row->plan.closed == 0) return;
-    /* The one after it; a server that is gone is not asked as fast as it refuses. */
+    /* The next request of a closed loop; after a failure it is delayed, so that a dead server is
+     * not asked at the speed of its refusals. */
     lane->owed++;
     lane->owed_at = status == 200 ? lane->owed_at : now + AFTER_FAILURE;
 }
 
-/* What waits goes over connections that have become free. */
+/* Sends waiting requests over connections that have become free. */
 static void serve(weft_engine *e, weft_lane *lane)
 {
     double now = 0;
@@ -175,7 +178,7 @@ static void hear(weft_engine *e, double until)
 
 /* --- a row --- */
 
-/* What is due by now, up to so many; true: there is more. */
+/* Makes the requests that are due, up to AT_ONCE; true: more are due. */
 static bool make_due(turn *t)
 {
     weft_engine *e = t->engine;
@@ -189,7 +192,7 @@ static bool make_due(turn *t)
     return true;
 }
 
-/* A closed loop begins with all its requests, one after the other to each target. */
+/* A closed loop starts with all its requests, spread over the targets in turn. */
 static void make_first(turn *t)
 {
     weft_engine *e = t->engine;

@@ -1,4 +1,4 @@
-/* Inputs of a model, made from what it says of itself. */
+/* Makes random inputs for a model from its metadata. */
 #include <jansson.h>
 #include <stdio.h>
 
@@ -42,7 +42,7 @@ static weft_status read_kind(input *in, const char *datatype)
                      in->url, datatype, in->name);
 }
 
-/* What is open in front is the rows. */
+/* A leading -1 stands for the rows. */
 static weft_status read_shape(input *in, json_t *shape, int64_t rows)
 {
     size_t used = 0;
@@ -88,13 +88,13 @@ static weft_status read_input(const char *url, json_t *from, int64_t rows, input
 
 /* --- numbers --- */
 
-/* 0 or 1 where they are whole: any model that looks something up by them has these. */
+/* Integers are 0 or 1, which any model that uses them as indices accepts. */
 static double draw(const input *in, weft_random *random)
 {
     return in->kind->real ? weft_random_unit(random) : (double)(weft_random_u32(random) & 1);
 }
 
-/* Of what is from 0 on and below 1; below the smallest normal number, 0. */
+/* Converts a number in [0, 1) to FP16; subnormal results become 0. */
 static uint16_t half_of(double x)
 {
     uint16_t bits = 0;

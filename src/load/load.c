@@ -1,4 +1,4 @@
-/* A load: its targets, its rates, one after the other. */
+/* A load test: measures the targets at each rate, one rate after the other. */
 #include "weft/load.h"
 
 #include <errno.h>
@@ -14,12 +14,12 @@ struct weft_load {
     const weft_stop *stop;
     weft_asking *askings;
     int targets, rates;
-    weft_row *rows; /* [rates], and behind them one that does not count */
+    weft_row *rows; /* [rates], and one for the warm-up, which is not reported */
     weft_arrivals *arrivals;
     bool has_run;
 };
 
-/* --- before --- */
+/* --- checks --- */
 
 static weft_status check_token(const char *token)
 {
@@ -30,7 +30,7 @@ static weft_status check_token(const char *token)
     return WEFT_OK;
 }
 
-/* Files that a process may have open, besides those that it has for other things. */
+/* Checks the limit on open files. */
 static weft_status check_files(int64_t connections)
 {
     const int64_t others = 32;
@@ -159,7 +159,7 @@ weft_status weft_load_run(weft_load *load, weft_load_tick *tick, void *user)
         .options = load->options, .stop = load->stop, .tick = tick, .user = user, .epoll = -1};
     if (load->has_run) return weft_fail(WEFT_ERR_ARGUMENT, "this load has been made already");
     load->has_run = true;
-    /* Sleeps end when they should, not up to 50 us later. */
+    /* Timed waits must not end up to 50 us late. */
     int slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
     (void)prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
     weft_status status =

@@ -1,4 +1,4 @@
-/* Latencies in cells, each 1 % wider than the one before: as precise for microseconds as for
+/* Histogram of latencies whose cells grow by 1 %: equal relative precision from microseconds to
  * minutes, in a fixed array. */
 #include "load/measure.h"
 
@@ -43,7 +43,7 @@ void weft_figures_fail(weft_load_figures *figures, int status, const char *what,
     while (i < figures->kinds &&
            (figures->failures[i].status != status || strcmp(figures->failures[i].what, what) != 0))
         i++;
-    if (i == WEFT_LOAD_FAILURES) { /* more kinds than anybody will read */
+    if (i == WEFT_LOAD_FAILURES) { /* the last kind counts all further ones */
         figures->failures[i - 1].what = "others";
         figures->failures[i - 1].status = 0;
         figures->failures[i - 1].count++;

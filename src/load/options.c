@@ -1,4 +1,4 @@
-/* The table behind weft load. */
+/* The option table of weft load. */
 #include <stddef.h>
 
 #include "base/registry.h"

@@ -1,4 +1,4 @@
-/* Where requests go: "http://HOST[:PORT]/v2/models/NAME", and the addresses that this has. */
+/* Parses the URL of a target, "http://HOST[:PORT]/v2/models/NAME", and resolves its host. */
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -10,7 +10,7 @@
 
 static const char HOW[] = "give http://HOST:PORT/v2/models/NAME";
 
-/* HOST, [HOST] or either with :PORT, of which the parts go to host and port. */
+/* Splits HOST or [HOST], either with or without :PORT, into host and port. */
 static weft_status cut_authority(const char *url, const char *text, size_t size, char *host,
                                  char *port)
 {
@@ -38,7 +38,7 @@ static weft_status cut_authority(const char *url, const char *text, size_t size,
     return WEFT_OK;
 }
 
-/* Of "/v2/models/NAME[/versions/V][/infer][/]" the model's part. */
+/* Extracts the model's part of "/v2/models/NAME[/versions/V][/infer][/]". */
 static weft_status cut_path(const char *url, const char *path, bool any, char **out)
 {
     static const char models[] = "/v2/models/";
@@ -95,7 +95,7 @@ static weft_status open_target(const char *url, bool any, weft_load_target *t)
         return weft_fail(WEFT_ERR_ARGUMENT, "target '%s': is no URL of http; %s", url, HOW);
     const char *begin = at ? at + 3 : url;
     size_t size = strcspn(begin, "/?#");
-    if (!at) (void)snprintf(port, sizeof(port), "8000"); /* where such servers usually are */
+    if (!at) (void)snprintf(port, sizeof(port), "8000"); /* the usual port of inference servers */
     WEFT_TRY(cut_authority(url, begin, size, host, port));
     WEFT_TRY(cut_path(url, begin + size, any, &t->path));
     bool six = strchr(host, ':') != NULL;
@@ -126,7 +126,7 @@ int weft_load_target_connect(const weft_load_target *t, int address)
     const struct sockaddr *to = (const struct sockaddr *)&t->addresses[address];
     int file = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), one = 1;
     if (file < 0) return -1;
-    /* Requests are whole when they are sent: there is nothing to wait for. */
+    /* Requests are sent as a whole, so delaying packets gains nothing. */
     (void)setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     if (connect(file, to, t->sizes[address]) == 0 || errno == EINPROGRESS) return file;
     int why = errno;
