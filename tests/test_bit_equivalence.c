@@ -1,10 +1,10 @@
 /* Ways to run that must leave the same parameters, bit for bit. */
 #include "graph_fixture.h"
 
-typedef struct twin_case {
+typedef struct equal_case {
     setting setting;
     result kept; /* of rank 0, gathered whole */
-} twin_case;
+} equal_case;
 
 /* Puts the parts of parameters that ranks hold together, in the order of the graph. */
 static void collect(weft_comm *world, weft_store *store, weft_comm *data_axis, const net *n,
@@ -55,7 +55,7 @@ static void collect(weft_comm *world, weft_store *store, weft_comm *data_axis, c
 
 static void rank_parameters(weft_comm *world, void *user)
 {
-    twin_case *t = user;
+    equal_case *t = user;
     prepared p;
     double losses[STEPS];
     rank_ok(net_prepare(&p, &t->setting, world));
@@ -68,7 +68,7 @@ static void rank_parameters(weft_comm *world, void *user)
 static void same_bits(const setting *common, mesh_case a, mesh_case b, size_t bucket)
 {
     const model_case *m = common->model;
-    twin_case twins[2] = {{.setting = *common}, {.setting = *common}};
+    equal_case twins[2] = {{.setting = *common}, {.setting = *common}};
     twins[0].setting.mesh = &a;
     twins[1].setting.mesh = &b;
     twins[1].setting.bucket_bytes = bucket;

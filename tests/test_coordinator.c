@@ -61,7 +61,7 @@ static void test_twice(void **state)
 /* --- servers --- */
 
 /* The replica of who dies takes its place, if it is whole; and gets another one. */
-static void test_keepers(void **state)
+static void test_range_owners(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -381,7 +381,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_twice),
-        cmocka_unit_test(test_keepers),
+        cmocka_unit_test(test_range_owners),
         cmocka_unit_test(test_coordinator_comes_again),
         cmocka_unit_test(test_figures_are_new),
         cmocka_unit_test(test_other_options),

@@ -5,7 +5,7 @@
  * mean, to the bit.
  *
  * Every update has a mark of its own, which is added to one number of the parameters.
- * WEFT_CHAOS and WEFT_CHAOS_SEED: see fate.h.
+ * WEFT_CHAOS and WEFT_CHAOS_SEED: see random_runs.h.
  */
 #include "exchange/gossip/gossip.h"
 #include "random_runs.h"

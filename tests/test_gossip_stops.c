@@ -4,7 +4,7 @@
  * every update is in every replica once, but for what the codecs keep.
  *
  * Changes are multiples of a power of two, so sums are the same in any order, to the bit.
- * WEFT_CHAOS and WEFT_CHAOS_SEED: see fate.h.
+ * WEFT_CHAOS and WEFT_CHAOS_SEED: see random_runs.h.
  */
 #include <math.h>
 

@@ -4,7 +4,7 @@
  * ahead than the policy lets him; and the same seed is the same run.
  *
  * Every update has a mark of its own in each range, and the servers' update counts marks.
- * WEFT_CHAOS and WEFT_CHAOS_SEED: see fate.h.
+ * WEFT_CHAOS and WEFT_CHAOS_SEED: see random_runs.h.
  */
 #include "chaos.h"
 #include "one_context.h"

@@ -107,7 +107,7 @@ int weft_context_threads(const weft_context *context)
     return context->threads;
 }
 
-/* Every rank of a process, and every program it makes, finds the same to warn of. */
+/* The ranks of a process and their programs repeat warnings; each is logged once. */
 static bool is_news(weft_context *context, const char *line)
 {
     uint64_t hash = weft_hash_text(line);
@@ -151,8 +151,9 @@ double weft_patience_look(weft_patience *p, double most)
 
 double weft_process_seconds(void)
 {
-    /* Field 22 of /proc/self/stat is the start in clock ticks since boot; the second field is a
-     * name in parentheses that may hold anything, so counting begins behind the last one. */
+    /* Field 22 of /proc/self/stat is the start time in clock ticks since boot; the second field,
+     * a name in parentheses, may contain anything, so fields are counted after the last
+     * parenthesis. */
     char text[1024];
     FILE *file = fopen("/proc/self/stat", "re");
     if (!file) return 0;

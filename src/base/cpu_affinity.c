@@ -1,4 +1,4 @@
-/* Disjoint sets of neighbouring cores, and threads that keep to one of them. */
+/* Divides cores into disjoint sets of neighbours, and binds threads to them (hwloc). */
 #include <hwloc.h>
 
 #include "base/base.h"
@@ -14,7 +14,7 @@ static weft_status no_topology(const char *what)
     return weft_fail(WEFT_ERR_IO, "the cores of this machine cannot be found out: %s failed", what);
 }
 
-/* The cores this process may use; whether these are all there are. */
+/* The cores of this process; *all: whether they are all cores of the machine. */
 static weft_status own_cores(weft_core_sets *s, bool *all)
 {
     hwloc_bitmap_t own = hwloc_bitmap_alloc();
@@ -34,7 +34,7 @@ static weft_status find_sets(weft_core_sets *s, int parts, bool processes)
     if (hwloc_topology_load(s->topology) != 0) return no_topology("hwloc_topology_load");
     WEFT_TRY(own_cores(s, &all));
     int cores = hwloc_get_nbobjs_by_type(s->topology, HWLOC_OBJ_PU);
-    /* Whoever started the processes has given each its cores. */
+    /* The launcher of the processes has bound them already. */
     if (cores < parts || parts < 2 || (processes && !all)) return WEFT_OK;
     hwloc_obj_t root = hwloc_get_root_obj(s->topology);
     WEFT_TRY(WEFT_NEW(&s->sets, parts));

@@ -1,10 +1,10 @@
-/* Sums of squares that are not rounded before they are whole, so that they do not depend on the
- * order of additions, and with that not on how a tensor is laid out, cut or shared out.
+/* Exact sums of squares, which do not depend on the order of additions, and so not on the layout or
+ * distribution of a tensor.
  *
- * A square, rounded to a double, is a mantissa of 53 bits times a power of two. Mantissas are added
- * up apart for each power, in two halves, of which none can overflow (Neal 2015, "Fast exact
- * summation using small and large superaccumulators"). What comes out is digits, which may be added
- * to other digits without rounding. */
+ * A square, rounded to a double, is a mantissa of 53 bits times a power of two. For each power the
+ * mantissas are summed separately, in two halves that cannot overflow (Neal 2015, "Fast exact
+ * summation using small and large superaccumulators"). The result is a list of digits, which may be
+ * added to other digits without rounding. */
 #include <math.h>
 
 #include "base/base.h"
@@ -30,7 +30,7 @@ static void add_square(weft_exact *sum, int lane, double x)
     sum->high[lane][power] += mantissa >> 32;
 }
 
-/* Both lanes, so that neighbours of one power need not wait for each other. */
+/* Uses both lanes, so that neighbours with the same power need not wait for each other. */
 #define ADD_ALL(type)                                                                              \
     do {                                                                                           \
         const type *from = data;                                                                   \
@@ -82,7 +82,7 @@ void weft_exact_digits(const weft_exact *sums, int count, double *digits)
         endless |= s->high[lane][NO_NUMBER];
     }
     carry(digit, digits);
-    if (endless) digits[0] = INFINITY; /* and so it stays in every sum */
+    if (endless) digits[0] = INFINITY; /* stays infinite in every sum */
 }
 
 void weft_exact_add(const double *a, const double *b, double *out)
@@ -102,9 +102,9 @@ double weft_exact_root(const double *digits)
     double whole[WEFT_EXACT_DIGITS], zero[WEFT_EXACT_DIGITS] = {0}, value = 0;
     int top = WEFT_EXACT_DIGITS - 1, last;
     if (!isfinite(digits[0])) return INFINITY;
-    weft_exact_add(digits, zero, whole); /* the digits of a sum over ranks may be large */
+    weft_exact_add(digits, zero, whole); /* normalises digits of a sum over ranks */
     while (top > 0 && whole[top] == 0) top--;
     last = WEFT_MAX(top - 5, 0); /* 70 to 84 bits */
     for (int d = top; d >= last; d--) value = value * (double)(DIGIT_MASK + 1) + whole[d];
-    return ldexp(sqrt(value), (BITS * last - BELOW) / 2); /* an even number */
+    return ldexp(sqrt(value), (BITS * last - BELOW) / 2); /* an even exponent */
 }

@@ -20,7 +20,7 @@ weft_status weft_fail_io(const char *what, const char *path)
 
 weft_status weft_file_map(const char *path, weft_bytes *out)
 {
-    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe would wait for its writer */
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* opening a pipe would block */
     if (file < 0) return weft_fail_io("open", path);
     struct stat info;
     if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
@@ -43,7 +43,7 @@ weft_status weft_file_map(const char *path, weft_bytes *out)
 
 void weft_file_unmap(weft_bytes *bytes)
 {
-    /* munmap takes a pointer without const; the pages are ours. */
+    /* munmap takes a non-const pointer. */
     if (bytes->mapped) munmap((void *)(uintptr_t)bytes->data, bytes->size);
     *bytes = (weft_bytes){0};
 }
@@ -81,8 +81,8 @@ weft_status weft_file_replace(const char *path, const void *data, size_t size)
     return status == WEFT_OK ? end : status;
 }
 
-/* A new folder is there after a power cut if the one above it was synced. One that may not be read
- * cannot be. */
+/* Syncs the parent folder, so that a new folder survives a power failure; a parent without read
+ * permission cannot be synced. */
 static weft_status sync_above(char *path)
 {
     char *slash = strrchr(path, '/');

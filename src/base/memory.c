@@ -1,4 +1,4 @@
-/* Memory: what a large array must leave free, and threads that begin without taking of that. */
+/* Allocates memory so that large arrays leave a reserve, and starts threads without using it. */
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -31,9 +31,8 @@ weft_status weft_grow_bytes(void *array, size_t *capacity, size_t count, size_t 
     return WEFT_OK;
 }
 
-/* What takes much at once holds this alone; whoever needs the reserve shares it. It guards a
- * property of the whole process, the memory that the system will still give, so it belongs to no
- * object. */
+/* Large allocations hold this exclusively, users of the reserve hold it shared. It guards the
+ * memory that the system will still give to the process, so it is global. */
 static pthread_rwlock_t reserve = PTHREAD_RWLOCK_INITIALIZER;
 
 static bool reserve_there(void)
@@ -47,7 +46,7 @@ static bool reserve_there(void)
 
 weft_status weft_reserve_enter(void)
 {
-    pthread_rwlock_wrlock(&reserve); /* asking takes it for a moment */
+    pthread_rwlock_wrlock(&reserve); /* the test allocates the reserve briefly */
     bool there = reserve_there();
     pthread_rwlock_unlock(&reserve);
     if (!there) return weft_fail_memory(WEFT_RESERVE);
@@ -81,8 +80,8 @@ static void *large_array(size_t alignment, size_t bytes)
 
 weft_status weft_new_aligned(size_t bytes, void *out)
 {
-    /* Large ranges lie on large pages where the system has them: the step walks through more
-     * memory than the tables of small pages reach. */
+    /* Large arrays use huge pages if available: a step accesses more memory than the TLB covers
+     * with small pages. */
     const size_t large = (size_t)2 << 20;
     memset(out, 0, sizeof(void *));
     size_t rounded = (WEFT_MAX(bytes, (size_t)1) + 63) / 64 * 64;
@@ -94,9 +93,8 @@ weft_status weft_new_aligned(size_t bytes, void *out)
     return WEFT_OK;
 }
 
-/* What a thread takes at its first request: the allocator maps twice the 64 MB that it keeps.
- * Refused that, it asks again at every request, and so takes what there is for a moment, again and
- * again. */
+/* The memory that a thread's allocator maps at its first request: twice its arena of 64 MB. If that
+ * fails it tries again at every request, and so briefly takes the remaining memory each time. */
 static bool allocator_there(void)
 {
     const size_t bytes = ((size_t)128 << 20) + WEFT_RESERVE;
@@ -119,7 +117,7 @@ static void *begin(void *given)
     void *user = b->user;
     void *volatile first = malloc(1);
     free(first);
-    sem_post(&b->begun); /* which ends b */
+    sem_post(&b->begun); /* which ends the life of b */
     return work(user);
 }
 
@@ -129,7 +127,7 @@ weft_status weft_thread_start(pthread_t *thread, void *(*work)(void *user), void
     if (sem_init(&b.begun, 0, 0) != 0) return weft_fail(WEFT_ERR_IO, "no semaphore can be made");
     pthread_rwlock_wrlock(&reserve);
     int code = allocator_there() ? pthread_create(thread, NULL, begin, &b) : ENOMEM;
-    while (code == 0 && sem_wait(&b.begun) != 0) continue; /* a signal came */
+    while (code == 0 && sem_wait(&b.begun) != 0) continue; /* interrupted by a signal */
     pthread_rwlock_unlock(&reserve);
     sem_destroy(&b.begun);
     if (code == 0) return WEFT_OK;

@@ -1,4 +1,4 @@
-/* Numbers by name: open addressing, at most half full. */
+/* A hash table from names to numbers: open addressing, at most half full. */
 #include "base/base.h"
 
 static size_t place_of(const weft_names *n, const char *name)

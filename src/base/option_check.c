@@ -1,4 +1,4 @@
-/* Options that say nothing where they stand. */
+/* Refuses options that have no effect in combination with the others. */
 #include "base/base.h"
 #include "base/registry.h"
 #include "base/settings.h"
@@ -9,7 +9,7 @@ static const weft_option *row(const weft_option *table, const char *name)
     return table->name ? table : NULL;
 }
 
-/* Its value as its default would be written. */
+/* Compares the value with the default in its canonical form. */
 static weft_status is_usual(const weft_option *o, const char *text, bool *out)
 {
     weft_settings usual = {0};
@@ -31,7 +31,7 @@ static bool reads(const weft_entry *entry, const void *option)
     return weft_entry_reads(entry, option);
 }
 
-/* What would have a use for it. */
+/* Reports an option without effect, and what would use it. */
 static weft_status of_no_use(const weft_option *o, const char *text, const weft_option *with,
                              const char *choice)
 {
@@ -55,7 +55,7 @@ static weft_status of_no_use(const weft_option *o, const char *text, const weft_
     return status;
 }
 
-/* What a plug-in adds and nobody knows by name here reads whatever it likes. */
+/* A plug-in whose entry is unknown may read any option. */
 static weft_status check_with(const weft_option *table, const void *target, const weft_option *o,
                               const char *text)
 {

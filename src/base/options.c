@@ -50,7 +50,7 @@ static bool in_bounds(const weft_option *o, double value)
     return (o->low == 0 && o->high == 0) || (value >= o->low && value <= o->high);
 }
 
-/* What is legal because a context knows it, in its order. */
+/* Appends the names that the context knows, in its order. */
 static void add_names(weft_text *text, const weft_option *o, weft_kind kind, const char *between)
 {
     const weft_entry *e;
@@ -220,7 +220,7 @@ weft_status weft_options_set(const weft_option *table, void *target, const char 
     return store_text(o, target, text);
 }
 
-/* One argument that begins with a dash; *used counts the words it takes. */
+/* Parses an argument that begins with a dash; *used: number of words. */
 static weft_status parse_one(const weft_option *table, void *target, int left, char **argv,
                              int *used)
 {
@@ -234,7 +234,7 @@ static weft_status parse_one(const weft_option *table, void *target, int left, c
         (void)snprintf(name, sizeof(name), "%.*s", (int)WEFT_MIN(size, sizeof(name) - 1), word + 2);
         if (equals) value = equals + 1;
         o = find(table, name);
-        if (!o) return weft_options_set(table, target, name, ""); /* says which is near */
+        if (!o) return weft_options_set(table, target, name, ""); /* reports the nearest name */
     } else {
         for (const weft_option *x = table; x->name && !o; x++)
             if (x->letter == word[1]) o = x;

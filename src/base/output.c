@@ -15,8 +15,8 @@ enum { MOST_LINKS = 40 };
 struct weft_output {
     FILE *file;
     char *name;      /* for messages */
-    char *target;    /* a regular file that will be replaced; NULL: written as it goes */
-    char *temporary; /* where its new contents are */
+    char *target;    /* the regular file to replace; NULL: written directly */
+    char *temporary; /* temporary file with the new contents */
     bool regular;
     weft_error error; /* the first failure */
 };
@@ -39,7 +39,7 @@ bool weft_output_is_standard(const char *path)
     return stat(path, &there) == 0 && fstat(STDOUT_FILENO, &here) == 0 && same_file(&there, &here);
 }
 
-/* Where a chain of links ends, whether something is there or not. */
+/* Resolves a chain of links; its end need not exist. */
 static weft_status follow(const char *path, char **out)
 {
     char to[PATH_MAX];
@@ -61,7 +61,7 @@ static weft_status follow(const char *path, char **out)
     return weft_fail_io("open", path);
 }
 
-/* The folder of a path that is not there, and the name that it would have in it. */
+/* The folder and the name of a path that does not exist yet. */
 static bool future_place(const char *path, struct stat *folder, char **name)
 {
     char *target = NULL, *slash;
@@ -93,7 +93,7 @@ bool weft_output_same(const char *a, const char *b)
     return same;
 }
 
-/* A new file beside the one it will replace, with that one's permissions. */
+/* Creates a temporary file with the permissions of the file that it will replace. */
 static weft_status open_beside(weft_output *o, const char *path, const struct stat *old, int *file)
 {
     WEFT_TRY(follow(path, &o->target));
@@ -110,7 +110,7 @@ static weft_status open_file(weft_output *o, const char *path, weft_output_mode 
     int file;
     bool there = stat(path, &info) == 0;
     if (weft_output_is_standard(path) &&
-        (fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY) { /* it had been closed */
+        (fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY) { /* it was closed at the start */
         errno = EBADF;
         file = -1;
     } else if (weft_output_is_standard(path)) {
@@ -124,8 +124,8 @@ static weft_status open_file(weft_output *o, const char *path, weft_output_mode 
     if (file < 0) return fail(o, "open");
     o->regular = fstat(file, &info) == 0 && S_ISREG(info.st_mode);
     o->file = fdopen(file, "w");
-    /* Whoever follows it wants whole lines, in the order of what else goes there, and none in
-     * pieces if this process is killed. */
+    /* Readers that follow the file need whole lines, in order with other writers, also if this
+     * process is killed. */
     if (o->file && mode != WEFT_OUTPUT_REPLACE) (void)setvbuf(o->file, NULL, _IOLBF, 0);
     if (o->file) return WEFT_OK;
     weft_status status = fail(o, "open");
@@ -158,7 +158,7 @@ weft_status weft_output_open(const char *path, weft_output_mode mode, weft_outpu
     return WEFT_OK;
 }
 
-/* What a line-buffered stream could not write it forgets, and but for its flag all looks well. */
+/* A line-buffered stream discards data that it could not write, which only its error flag shows. */
 static weft_status written(weft_output *o, bool taken)
 {
     return taken && !ferror(o->file) ? WEFT_OK : fail(o, "write");
@@ -186,7 +186,7 @@ weft_status weft_output_flush(weft_output *o)
     return written(o, fflush(o->file) == 0);
 }
 
-/* The name must be on the disk as well as what it names. */
+/* The directory entry must be synced as well as the file. */
 static weft_status sync_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -1,5 +1,5 @@
-/* The one place that starts worker threads for loops: the OpenMP runtime that the matrix
- * kernels use too, so that both share one pool and never spin against each other. */
+/* Starts worker threads for loops, by the OpenMP runtime that the matrix kernels use as well, so
+ * that both share one pool and never spin against each other. */
 #include <math.h>
 #include <omp.h>
 #include <pthread.h>
@@ -28,8 +28,8 @@ void weft_parallel_threads(int threads)
     if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
 }
 
-/* Asked of the same runtime: where it binds threads, the mask of this one tells nothing. Asked
- * once, since a thread may keep to some of the cores later. */
+/* The OpenMP runtime is asked, since it may bind threads, whose mask then does not tell; and only
+ * once, since a thread may be bound later. */
 static pthread_once_t asked = PTHREAD_ONCE_INIT;
 static int cores;
 static cpu_set_t all_cores;

@@ -1,4 +1,4 @@
-/* Loading plug-ins. */
+/* Loads plug-ins. */
 #include "weft/plugin.h"
 
 #include <dlfcn.h>
@@ -6,8 +6,8 @@
 
 #include "base/context.h"
 
-/* What a process has only one of: the shared objects in it that have been started, and how many
- * contexts have loaded each. */
+/* Per process: the shared objects that were started, and the number of contexts that have loaded
+ * each. */
 typedef struct started {
     struct started *next;
     void *handle; /* of dlopen */
@@ -34,7 +34,7 @@ static weft_status check(const char *path, const weft_plugin *plugin)
     return WEFT_OK;
 }
 
-/* Once in a process, however many contexts load it. */
+/* Starts a plug-in once in a process, for all contexts. */
 static weft_status start(weft_context *root, const weft_plugin *plugin, void *handle)
 {
     started *s = in_process;
@@ -91,7 +91,7 @@ static weft_status load(weft_context *root, const char *path, weft_loaded *l)
     return status == WEFT_OK ? WEFT_OK : weft_fail_within(status, "plug-in %s", path);
 }
 
-/* Whether this context has it. */
+/* Whether this context has loaded it. */
 static bool is_loaded(const weft_context *root, void *handle)
 {
     const weft_loaded *l = root->loaded;
@@ -99,7 +99,7 @@ static bool is_loaded(const weft_context *root, void *handle)
     return l;
 }
 
-/* With the lock held. */
+/* Call it with the lock. */
 static weft_status open_object(weft_context *root, const char *path, const char *full,
                                const weft_plugin **out)
 {

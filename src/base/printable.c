@@ -1,15 +1,15 @@
-/* Text that came from outside never steers a terminal. */
+/* Makes text from outside safe to print on a terminal. */
 #include <stdio.h>
 
 #include "base/base.h"
 
-/* Code points that move text about, or end a line, without being control characters. */
+/* Code points that change the text direction or end a line without being control characters. */
 static bool is_steering(uint32_t c)
 {
     return (c >= 0x80 && c < 0xA0) || (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
 }
 
-/* Bytes of the character that begins here, 0: it may not be shown, or is none. */
+/* Bytes of the character that begins here; 0: not printable or invalid. */
 static size_t character(const unsigned char *c)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -18,7 +18,7 @@ static size_t character(const unsigned char *c)
     if (c[0] < 0xC2 || c[0] > 0xF4) return 0;
     uint32_t point = c[0] & (0x7Fu >> size);
     for (size_t i = 1; i < size; i++) {
-        if ((c[i] & 0xC0) != 0x80) return 0; /* also where the text ends */
+        if ((c[i] & 0xC0) != 0x80) return 0; /* also at the end of the text */
         point = point << 6 | (c[i] & 0x3Fu);
     }
     bool legal = point >= least[size] && point <= 0x10FFFF && (point < 0xD800 || point > 0xDFFF);

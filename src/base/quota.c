@@ -1,6 +1,6 @@
-/* The CPU quota of this process's control groups, in cores. A container on a host of many cores is
- * often limited by cpu.max (version 2) or cpu.cfs_quota_us (version 1) alone, which neither the
- * affinity mask nor OpenMP knows of. */
+/* Reads the CPU quota of this process's control groups. A container is often limited by cpu.max
+ * (version 2) or cpu.cfs_quota_us (version 1) alone, which the affinity mask and OpenMP do not
+ * reflect. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,8 +8,8 @@
 
 enum { PATH = 512 };
 
-/* The quota of one group, or 0 where it has none. Version 2 has "QUOTA PERIOD" or "max PERIOD" in
- * one file, version 1 has two files and -1. */
+/* The quota of a group, or 0 without one. Version 2 has "QUOTA PERIOD" or "max PERIOD" in one file,
+ * version 1 has two files, and -1 for no quota. */
 static double group_quota(const char *folder, bool version2)
 {
     char path[2 * PATH + 32], text[64];
@@ -28,8 +28,7 @@ static double group_quota(const char *folder, bool version2)
     return quota > 0 && period > 0 ? quota / period : 0;
 }
 
-/* The group `path` and each group above it up to the mount have quotas of their own; the smallest
- * one holds. */
+/* The smallest quota of the group `path` and all groups above it up to the mount. */
 static double smallest_quota(const char *root, const char *mount, const char *path, bool version2)
 {
     char folder[2 * PATH];
@@ -48,7 +47,7 @@ static double smallest_quota(const char *root, const char *mount, const char *pa
     }
 }
 
-/* Whether a list such as "cpu,cpuacct" has the controller "cpu". */
+/* Whether a list such as "cpu,cpuacct" contains the controller "cpu". */
 static bool has_cpu(const char *list)
 {
     for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
@@ -57,8 +56,8 @@ static bool has_cpu(const char *list)
     return false;
 }
 
-/* The path of this process's group in the hierarchy of version 2, or in that of version 1 which has
- * "cpu". */
+/* Finds the path of this process's group in the hierarchy of version 2, or in the one of version 1
+ * with "cpu". */
 static bool find_group(const char *root, bool version2, char path[PATH])
 {
     char name[PATH], *line = NULL;
@@ -81,7 +80,7 @@ static bool find_group(const char *root, bool version2, char path[PATH])
     return found;
 }
 
-/* Of a line of mountinfo: the folder of the hierarchy that is mounted, and where. */
+/* Parses a line of mountinfo: the mounted folder of the hierarchy, and the mount point. */
 static bool is_mount(const char *line, bool version2, char top[PATH], char mount[PATH])
 {
     char kind[32], options[PATH];

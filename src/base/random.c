@@ -79,8 +79,8 @@ int64_t weft_permute(uint64_t key, int64_t count, int64_t i)
     if (count < 2) return i;
     unsigned half = 1;
     while ((uint64_t)1 << (2 * half) < (uint64_t)count) half++;
-    /* The domain is at most four times too large, so this takes four turns at the most on
-     * average, and it ends because a permutation's cycle returns to its start. */
+    /* The domain is at most four times too large, so this takes at most four rounds on average; it
+     * ends because a cycle of the permutation returns to its start. */
     uint64_t value = (uint64_t)i;
     do value = feistel(key, half, value);
     while (value >= (uint64_t)count);

@@ -1,4 +1,4 @@
-/* What a context knows by name. */
+/* The registry of a context: entries by kind and name. */
 #include "base/registry.h"
 
 #include <ctype.h>
@@ -6,7 +6,7 @@
 
 #include "base/context.h"
 
-/* What one is called, and all of them. */
+/* Words for one entry of a kind and for all. */
 static const struct {
     const char *one, *all, *hint;
 } words[WEFT_KIND_COUNT] = {
@@ -43,7 +43,7 @@ static bool is_called(const char *own, const char *name, size_t size)
     return own && strncmp(own, name, size) == 0 && !own[size];
 }
 
-/* With the lock held. */
+/* Call it with the lock. */
 static const weft_entry *look(const weft_context *context, weft_kind kind, const char *name,
                               size_t size)
 {
@@ -81,7 +81,7 @@ const char *weft_context_name(const weft_context *context, weft_kind kind, int i
     return entry ? entry->name : NULL;
 }
 
-/* For weft_suggest. */
+/* Candidates for weft_suggest. */
 typedef struct names_of {
     const weft_context *context;
     weft_kind kind;
@@ -117,7 +117,7 @@ static bool is_name(const char *name)
     return *name && !*c;
 }
 
-/* With the lock held. */
+/* Call it with the lock. */
 static weft_status check(const weft_context *context, const weft_entry *entries, int i)
 {
     const weft_entry *e = &entries[i];

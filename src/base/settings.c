@@ -47,7 +47,7 @@ weft_status weft_settings_add(weft_settings *settings, const weft_option *option
         double real;
         bool flag;
     } value = {0};
-    weft_option one[2] = {*option, {0}}; /* a table for the value alone */
+    weft_option one[2] = {*option, {0}}; /* a table for this option alone */
     char *own = NULL;
     one[0].offset = 0;
     WEFT_TRY(weft_options_set(one, &value, option->name, text));

@@ -1,4 +1,4 @@
-/* Options as text, for those who keep them without knowing what they mean. */
+/* Option values as text, for code that stores them without interpreting them. */
 #ifndef WEFT_BASE_SETTINGS_H
 #define WEFT_BASE_SETTINGS_H
 
@@ -9,22 +9,22 @@ typedef struct weft_setting {
     char *name, *text;
 } weft_setting;
 
-/* In the order of a table (weft/options.h), without those that are unset. */
+/* In the order of a table (weft/options.h), without unset options. */
 typedef struct weft_settings {
     weft_setting *all;
     int count;
     size_t capacity;
 } weft_settings;
 
-/* Of an option struct, and back into one, whose others are what they are without being given. */
+/* Converts from an option struct, and back; other options get their defaults. */
 weft_status weft_settings_take(const weft_option *table, const void *options,
                                weft_settings *out) WEFT_NODISCARD;
 weft_status weft_settings_give(const weft_settings *settings, const weft_option *table,
                                void *options) WEFT_NODISCARD;
-/* Adds one, in the form that weft_options_get gives. ARGUMENT: as weft_options_set. */
+/* Adds a value in the canonical form of weft_options_get. ARGUMENT: see weft_options_set. */
 weft_status weft_settings_add(weft_settings *settings, const weft_option *option,
                               const char *text) WEFT_NODISCARD;
-/* NULL: it is unset. */
+/* NULL: unset. */
 const char *weft_settings_find(const weft_settings *settings, const char *name);
 void weft_settings_free(weft_settings *settings);
 

@@ -1,4 +1,4 @@
-/* The keys of a specification. */
+/* Parses the keys of a specification. */
 #include "base/spec.h"
 
 #include <math.h>

@@ -1,20 +1,20 @@
-/* Specifications: NAME:key=value,... */
+/* Specifications of the form NAME:key=value,... */
 #ifndef WEFT_BASE_SPEC_H
 #define WEFT_BASE_SPEC_H
 
 #include "base/base.h"
 
-/* Options "a=1,b=2,c" behind a specification. */
+/* A key of the options "a=1,b=2,c" after the name. */
 typedef struct weft_spec_key {
     const char *name;
-    double *number; /* where a number goes, or */
-    char **text;    /* where a copy of the text goes, or */
-    bool *flag;     /* what becomes true; there is no value then */
+    double *number; /* receives a number, or */
+    char **text;    /* receives a copy of the text, or */
+    bool *flag;     /* is set to true; there is no value then */
     double low, high;
-    bool whole; /* a number without fraction */
+    bool whole; /* integers only */
 } weft_spec_key;
-/* all ends with a NULL name; text is not empty. ARGUMENT: unknown key (with the nearest), one that
- * is given twice, an empty piece, bad number. */
+/* `all` ends with a NULL name; text is not empty. ARGUMENT: unknown key (with the nearest one),
+ * duplicate key, empty piece, or invalid number. */
 weft_status weft_spec_parse(const char *kind, const char *text,
                             const weft_spec_key *all) WEFT_NODISCARD;
 

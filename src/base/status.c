@@ -5,7 +5,7 @@
 
 static _Thread_local char last_message[sizeof((weft_error){0}.message)] = "no failure so far";
 
-static _Thread_local uint64_t failures; /* that had a message */
+static _Thread_local uint64_t failures; /* failures with a message */
 
 const char *weft_last_message(void)
 {
@@ -53,7 +53,7 @@ const char *weft_status_name(weft_status status)
 
 weft_status weft_fail(weft_status status, const char *format, ...)
 {
-    /* Through a copy, since an argument may be the message itself. */
+    /* Uses a copy, since an argument may be the message itself. */
     char text[sizeof(last_message)];
     va_list arguments;
     va_start(arguments, format);
@@ -95,7 +95,7 @@ weft_status weft_fail_within(weft_status status, const char *format, ...)
     int used = vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
     if (used >= 0 && (size_t)used < sizeof(text)) {
-        /* A message that does not fit is cut, not lost. */
+        /* A message that is too long is truncated. */
         size_t room = sizeof(text) - (size_t)used;
         (void)snprintf(text + used, room, ": %.*s", (int)(room > 3 ? room - 3 : 0), last_message);
     }

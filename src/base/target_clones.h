@@ -1,5 +1,5 @@
-/* Loops that the compiler turns into vector code for several processors; the right one is chosen
- * when the program starts. Sanitizers cannot instrument that choice. */
+/* Function multiversioning for vectorised loops: the version for the processor is chosen when the
+ * program starts. Sanitizers cannot instrument that choice. */
 #ifndef WEFT_BASE_TARGET_CLONES_H
 #define WEFT_BASE_TARGET_CLONES_H
 

@@ -1,5 +1,5 @@
-/* New contents of a file, beside it until they are whole. Who writes them holds a lock on them, so
- * what nobody holds was left by a process that was killed, on whatever machine that was. */
+/* Temporary files for atomic replacement. The writer locks its file, so an unlocked one was left by
+ * a killed process, on any machine. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -13,9 +13,9 @@
 
 #define MARK ".weft-tmp"
 
-/* Whoever tidies on another machine between the two calls takes it for left behind, and it is made
- * again. Who has the lock for longer is this process itself, with another output to the same file.
- */
+/* A process that tidies on another machine between open and lock may remove the file, which is
+ * then created again. If the lock is held for longer, this process has another output to the
+ * same file. */
 weft_status weft_beside_open(const char *target, char **name, int *file)
 {
     enum { TRIES = 20 };
@@ -32,7 +32,7 @@ weft_status weft_beside_open(const char *target, char **name, int *file)
     }
 }
 
-/* Whether it is named as this program names such files of a process that is gone here. */
+/* Whether this is a temporary file of this program whose process does not run on this machine. */
 static bool named(const char *name, const char *target)
 {
     size_t size = strlen(target), mark = sizeof(MARK) - 1;
@@ -44,7 +44,7 @@ static bool named(const char *name, const char *target)
     return pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
 }
 
-/* Only files of this user that nobody holds. Where there are no locks, all are left alone. */
+/* Removes only unlocked files of this user. Without locks, none are removed. */
 static void remove_left(int folder, const char *name)
 {
     struct stat info;
@@ -64,7 +64,7 @@ weft_status weft_beside_tidy(const char *target)
         weft_format(&folder, "%.*s", slash ? (int)(slash - target) + 1 : 1, slash ? target : "."));
     DIR *all = opendir(folder);
     free(folder);
-    if (!all) return WEFT_OK; /* which the one that writes there will notice */
+    if (!all) return WEFT_OK; /* the writer will report the error */
     for (struct dirent *one; (one = readdir(all));)
         if (named(one->d_name, slash ? slash + 1 : target)) remove_left(dirfd(all), one->d_name);
     closedir(all);

@@ -73,7 +73,7 @@ weft_status weft_text_take(weft_text *text, char **out)
     return WEFT_OK;
 }
 
-/* Levenshtein distance, two rows; names longer than the rows are never near. */
+/* Levenshtein distance; names longer than the row are never near. */
 static size_t edit_distance(const char *a, const char *b)
 {
     enum { LONGEST = 63 };

@@ -18,7 +18,7 @@ struct weft_thread_pool {
     void *user;
     task *jobs;
     int job_count;
-    int *waiting; /* a ring: jobs that no thread has begun */
+    int *waiting; /* ring buffer of jobs that no thread has begun */
     int first, count;
     worker *workers;
     int worker_count;

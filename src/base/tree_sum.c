@@ -1,8 +1,8 @@
-/* Sums in a fixed binary tree over V leaves: the order of additions depends on V alone, not on how
- * the leaves are spread over ranks, so 1, 2, 4 .. V ranks get the same bits. */
+/* Sums in a fixed binary tree over V leaves: the order of additions depends on V alone, not on the
+ * distribution of the leaves over ranks, so 1, 2, 4 .. V ranks get the same bits. */
 #include "base/tree_sum.h"
 
-enum { BLOCK = 256, LEVELS = 21 }; /* of elements; V up to 2^20 */
+enum { BLOCK = 256, LEVELS = 21 }; /* elements of a block; V up to 2^20 */
 
 static int subtree_end(int leaves, int first, int level)
 {
@@ -20,7 +20,7 @@ int weft_tree_next(int leaves, int first, int last)
     return subtree_end(leaves, first, level);
 }
 
-/* The same of subtrees in a list. */
+/* The same for subtrees in a list. */
 static const void *listed(const weft_tree *t, int first, int end, int64_t at)
 {
     int low = 0, high = t->listed;
@@ -35,7 +35,7 @@ static const void *listed(const weft_tree *t, int first, int end, int64_t at)
     return (const char *)t->list[low].data + (size_t)at * weft_dtype_size(t->dtype);
 }
 
-/* Element `at` of the subtree [first, end), if some rank holds it whole; else NULL. */
+/* Element `at` of the subtree [first, end), if one rank holds that subtree; else NULL. */
 static const void *held(const weft_tree *t, int first, int end, int64_t at)
 {
     if (t->ranks == 0) return listed(t, first, end, at);
@@ -61,7 +61,7 @@ static const void *held(const weft_tree *t, int first, int end, int64_t at)
         for (int64_t i = 0; i < n; i++) z[i] = x[i] + y[i];                                        \
     } while (0)
 
-/* Each addition is rounded, as it is in a tree of any other type. */
+/* Each addition is rounded, as in a tree of any other type. */
 static void add_bf16(const uint16_t *x, const uint16_t *y, uint16_t *z, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
@@ -76,7 +76,8 @@ void weft_tree_add(weft_dtype dtype, const void *a, const void *b, void *out, in
     if (dtype == WEFT_BF16) add_bf16(a, b, out, n);
 }
 
-/* The subtree's sum: where it lies already, or computed into `room`, which has a block a level. */
+/* The sum of a subtree: in place if it is held, else computed into `room`, which has a block for
+ * each level. */
 static const void *sum(const weft_tree *t, int first, int level, int64_t at, int64_t n,
                        double *room)
 {
@@ -108,7 +109,7 @@ void weft_tree_sum(const weft_tree *tree, int64_t begin, int64_t end, void *out)
 {
     const int level = levels(tree->leaves);
     size_t size = weft_dtype_size(tree->dtype);
-    if (tree->ranks == 2 && tree->leaves == 2) { /* the common case, at the speed of memory */
+    if (tree->ranks == 2 && tree->leaves == 2) { /* common case, at memory speed */
         weft_tree_add(tree->dtype, (const char *)tree->source[0] + (size_t)begin * size,
                       (const char *)tree->source[1] + (size_t)begin * size, out, end - begin);
         return;
@@ -126,7 +127,7 @@ void weft_tree_join(const weft_tree *tree, const weft_subtree *out, int out_coun
     const int leaves = tree->leaves;
     double *room = tree->room, *sums = room + (size_t)(levels(leaves) + 1) * BLOCK;
     size_t size = weft_dtype_size(tree->dtype);
-    if (tree->listed == 2 && out_count == 1) { /* the common case, at the speed of memory */
+    if (tree->listed == 2 && out_count == 1) { /* common case, at memory speed */
         weft_tree_add(tree->dtype, tree->list[0].data, tree->list[1].data, out[0].data, count);
         return;
     }
@@ -138,7 +139,7 @@ void weft_tree_join(const weft_tree *tree, const weft_subtree *out, int out_coun
             memcpy(sums + (size_t)k * BLOCK, sum(tree, out[k].first, level, at, (int64_t)n, room),
                    n * size);
         }
-        /* Only now, since a result may lie where something was that later ones needed. */
+        /* Written last, since a result may overlie an operand that later results need. */
         for (int k = 0; k < out_count; k++)
             memcpy((char *)out[k].data + (size_t)at * size, sums + (size_t)k * BLOCK, n * size);
     }

@@ -4,9 +4,9 @@
 
 #include "base/base.h"
 
-/* Elements i = begin .. end of the sum over the fixed tree. source[r] has weft_tree_parts
- * subtrees of `stride` elements each; out[0] is element `begin`. out may be source[r] + begin for
- * one r with a single part. */
+/* A sum of elements begin .. end over the fixed tree. source[r] has weft_tree_parts subtrees of
+ * `stride` elements each; out[0] is element `begin`. out may be source[r] + begin for one r with a
+ * single part. */
 typedef struct weft_subtree {
     int first, last; /* leaves [first, last) */
     void *data;
@@ -16,24 +16,23 @@ typedef struct weft_tree {
     int ranks, leaves;
     const void *const *source;
     int64_t stride;
-    const weft_subtree *list; /* subtrees in order, instead of ranks (0 then) and sources */
+    const weft_subtree *list; /* subtrees in order, instead of ranks (then 0) and sources */
     int listed;
-    void *room; /* weft_tree_room bytes to work in; for weft_tree_sum, out_count 0 */
+    void *room; /* workspace of weft_tree_room bytes; for weft_tree_sum, out_count 0 */
 } weft_tree;
-/* Bytes, for weft_tree_join to so many subtrees. */
+/* Bytes of workspace for weft_tree_join to so many subtrees. */
 size_t weft_tree_room(int leaves, int out_count);
 void weft_tree_sum(const weft_tree *tree, int64_t begin, int64_t end, void *out);
-/* Adds up `count` elements of the listed subtrees, which are neighbours, to larger ones, which may
- * lie where some of them lie. */
+/* Adds `count` elements of the listed subtrees, which are neighbours, to larger ones, which may
+ * overlie some of them. */
 void weft_tree_join(const weft_tree *tree, const weft_subtree *out, int out_count, int64_t count);
-/* out[i] = a[i] + b[i] for n elements; out may be one of them. */
+/* out[i] = a[i] + b[i] for n elements; out may be a or b. */
 void weft_tree_add(weft_dtype dtype, const void *a, const void *b, void *out, int64_t n);
 /* The end of the largest subtree that begins at `first` and ends at or before `last`. */
 int weft_tree_next(int leaves, int first, int last);
 
-/* Leaf v is added to subtrees that are kept on a stack, beginning with leaf `first`: the place it
- * goes to, and how often the topmost two are then added up. *deepest (may be NULL) is the most
- * places that were in use. */
+/* Adds leaf v to a stack of subtrees that begins with leaf `first`: the place that it goes to, and
+ * how often the topmost two are then added. *deepest (may be NULL): most places in use. */
 void weft_tree_push(int leaves, int first, int v, int *place, int *merges, int *deepest);
 
 #endif

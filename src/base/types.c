@@ -4,7 +4,7 @@
 #include "base/base.h"
 #include "weft/port.h"
 
-/* What the compiler knows by itself: a number taken out, put in, and many put in. */
+/* Conversions that the compiler has: reading a number, writing one, and writing several. */
 #define NUMBERS(name, type)                                                                        \
     static double get_##name(const void *at)                                                       \
     {                                                                                              \
@@ -33,7 +33,7 @@ uint16_t weft_bf16_of(float x)
     uint32_t bits;
     memcpy(&bits, &x, sizeof(bits));
     if (isnan(x))
-        return (uint16_t)(bits >> 16 | 0x40); /* the lower half may be all that makes it one */
+        return (uint16_t)(bits >> 16 | 0x40); /* the lower half may be all that makes it NaN */
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
@@ -42,7 +42,7 @@ static double get_bf16(const void *at)
     return (double)weft_bf16_float(*(const uint16_t *)at);
 }
 
-/* Not by way of the nearest float, which may lie just between two of ours. */
+/* Avoids double rounding: the nearest float may lie halfway between two of our numbers. */
 static uint16_t bf16_of(double x)
 {
     float near = (float)x;
@@ -169,7 +169,7 @@ void weft_copy_part(const weft_type *whole, const int64_t *start, const weft_sha
     int64_t rows = 1, index[WEFT_MAX_RANK] = {0};
     int last = whole->shape.rank - 1;
     size_t size = weft_dtype_size(whole->dtype);
-    /* Dimensions at the end that are whole go along in one piece. */
+    /* Trailing dimensions that are complete are copied as one piece. */
     for (; last > 0 && shape->dim[last] == whole->shape.dim[last]; last--)
         size *= (size_t)shape->dim[last];
     size_t row = last >= 0 ? size * (size_t)shape->dim[last] : size;

@@ -1,4 +1,4 @@
-/* What an index says of a model besides its tensors: settings, and what data have taught. */
+/* Writes and reads the index of a checkpoint: settings, and statistics of the data. */
 #include "checkpoint/about.h"
 
 weft_status weft_checkpoint_damaged(const char *file, const char *what)
@@ -14,7 +14,7 @@ json_t *weft_settings_json(const weft_settings *settings)
     return object;
 }
 
-/* NULL for NULL, which is then not set. */
+/* Returns NULL for NULL, which leaves the key out. */
 static json_t *names_json(char *const *names, int64_t count)
 {
     json_t *array = names ? json_array() : NULL;
@@ -55,7 +55,7 @@ json_t *weft_stats_json(const weft_data_stats *stats)
     return object;
 }
 
-/* Those that the table has; one that the index has not is what it is without being given. */
+/* Reads the options that the table has; a missing one gets its initial value. */
 weft_status weft_settings_read(const char *file, const json_t *object, const weft_option *table,
                                weft_settings *out)
 {
@@ -88,8 +88,7 @@ static weft_status read_numbers(const json_t *array, int count, double **out)
     return WEFT_OK;
 }
 
-/* Means and deviations of the numbers that were to be predicted; where there are none, the target
- * was a class. */
+/* Reads means and deviations of numeric targets; without them the target is a class. */
 static weft_status read_target(const char *file, const json_t *object, weft_data_stats *out)
 {
     const json_t *mean = json_object_get(object, "target_mean"),
@@ -108,7 +107,7 @@ weft_status weft_stats_read(const char *file, const json_t *object, weft_data_st
     const json_t *mean = json_object_get(object, "mean"),
                  *deviation = json_object_get(object, "deviation");
     const json_t *names = json_object_get(object, "class_names");
-    const json_t *columns = json_object_get(object, "column_names"); /* not in older ones */
+    const json_t *columns = json_object_get(object, "column_names"); /* optional */
     const char *label = json_string_value(json_object_get(object, "label_name"));
     const json_t *shape = json_object_get(object, "shape");
     json_int_t classes = json_integer_value(json_object_get(object, "classes"));

@@ -1,4 +1,4 @@
-/* The state of a checkpoint that a run goes on without, because it does not fit this run. */
+/* Records which state of a checkpoint does not fit the resumed run, and reports it. */
 #include "checkpoint/checkpoint.h"
 
 weft_status weft_dropped_add(weft_dropped *d, const char *what, const char *name)

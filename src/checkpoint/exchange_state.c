@@ -1,10 +1,11 @@
-/* The state of an exchange out of a checkpoint, by name. */
+/* Loads the state of an exchange from a checkpoint, by name. */
 #include <stdio.h>
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folder.h"
 
-/* Under which name a state of this learner stands; what is alike, under that of the first. */
+/* The tensor name of a state of this learner; a replicated state has the name of the first
+ * learner's. */
 static const char *place_of(const weft_exchange_state *s, int learner, char *room, size_t size)
 {
     char prefix[16] = "";
@@ -22,7 +23,7 @@ static bool has(const weft_checkpoint *c, const weft_exchange_state *s, int lear
                : weft_safetensors_find(&c->tensors[WEFT_EXCHANGE_FILE], place) != NULL;
 }
 
-/* Copies all parameters as they lie, out of the store or into it. */
+/* Copies all parameters in their layout, out of the store or back. */
 static weft_status all_parameters(weft_store *store, void *aside, bool out)
 {
     void *data;
@@ -35,7 +36,8 @@ static weft_status all_parameters(weft_store *store, void *aside, bool out)
     return WEFT_OK;
 }
 
-/* By way of the place where the parameters lie, which are put back. */
+/* Loads a state with the layout of the parameters through the parameters' own memory, which is
+ * restored afterwards. */
 static weft_status load_like_parameters(const weft_checkpoint *c, weft_store *store,
                                         const weft_exchange_state *s, const char *place)
 {
@@ -54,7 +56,7 @@ done:
     return status;
 }
 
-/* ARGUMENT: the checkpoint's tensor is of another type than the state. */
+/* ARGUMENT: the tensor in the checkpoint has another type. */
 static weft_status check_type(const weft_checkpoint *c, const weft_exchange_state *s, int learner)
 {
     char place[96];
@@ -81,7 +83,7 @@ static weft_status load_state(const weft_checkpoint *c, weft_exchange *e,
     return WEFT_OK;
 }
 
-/* The largest number of a learner of which the checkpoint has anything. */
+/* The largest learner number in the checkpoint. */
 static int most_learner(const weft_checkpoint *c)
 {
     const weft_safetensors *all = &c->tensors[WEFT_EXCHANGE_FILE];
@@ -95,7 +97,7 @@ static int most_learner(const weft_checkpoint *c)
     return (int)most;
 }
 
-/* What a learner had who is none of this run, added to what this one has. */
+/* Adds the state of a learner that the resumed run does not have to that of this learner. */
 static weft_status add_other(const weft_checkpoint *c, weft_exchange *e,
                              const weft_exchange_state *s, weft_dtype dtype, int other)
 {
@@ -110,8 +112,8 @@ static weft_status add_other(const weft_checkpoint *c, weft_exchange *e,
     return status;
 }
 
-/* What all learners keep together must come to the same when it is sent, however many they are now:
- * nothing is lost, and where updates count as a mean of all of them each counts accordingly. */
+/* Redistributes additive state when the number of learners changes, so that its total effect is
+ * unchanged: no residual is lost, and it is scaled where updates are averaged over the learners. */
 static weft_status share_again(const weft_checkpoint *c, weft_exchange *e,
                                const weft_exchange_state *s, int learner)
 {
@@ -132,21 +134,21 @@ static weft_status share_again(const weft_checkpoint *c, weft_exchange *e,
     return WEFT_OK;
 }
 
-/* States that are alike in all learners, or those that are not: all of them are loaded, or none. */
+/* The replicated states or the individual ones: each group is loaded as a whole, or not at all. */
 typedef struct group {
     bool alike;
-    bool left_out;    /* the checkpoint's do not fit these, or are another exchange's */
-    int count, found; /* of the exchange; of them those that the checkpoint has */
+    bool left_out;    /* they do not fit, or belong to another exchange */
+    int count, found; /* states of the exchange; those found in the checkpoint */
 } group;
 
-/* Counts them. ARGUMENT: only some are there, or of another type. */
+/* Counts the states of a group. ARGUMENT: only some are present, or a type differs. */
 static weft_status look_at(const weft_checkpoint *c, weft_exchange *e, int learner, group *g)
 {
     weft_exchange_state s;
     const char *there = NULL, *missing = NULL;
     for (int i = 0; weft_exchange_state_at(e, i, &s); i++) {
         if (s.alike != g->alike) continue;
-        if (s.like_parameters && s.bytes == 0) continue; /* of no parameters nothing is written */
+        if (s.like_parameters && s.bytes == 0) continue; /* no such tensor is written */
         bool known = has(c, &s, learner);
         if (s.found) *s.found = known;
         if (s.found && !known) continue;
@@ -162,8 +164,8 @@ static weft_status look_at(const weft_checkpoint *c, weft_exchange *e, int learn
                      c->path, there, e->ops->name, missing);
 }
 
-/* Whether it wrote the checkpoint. The residual of one exchange is of gradients, that of another of
- * parameters, so the same name does not make it the same state. */
+/* Whether this exchange wrote the checkpoint. State with the same name may differ: one exchange's
+ * residual is of gradients, another's of parameters. */
 static bool is_writer(const weft_checkpoint *c, const weft_exchange *e)
 {
     const char *spec = weft_settings_find(&c->settings, "exchange");
@@ -192,7 +194,7 @@ static weft_status load_group(const weft_checkpoint *c, weft_exchange *e, int le
     return WEFT_OK;
 }
 
-/* The name of a tensor without its learner's number, if it has one. */
+/* The tensor name without the number of a learner. */
 static const char *without_learner(const char *name)
 {
     const char *from = name + strspn(name, "0123456789");
@@ -205,7 +207,7 @@ static bool is_of(const char *name, const char *state)
     return strncmp(name, state, size) == 0 && (name[size] == '/' || !name[size]);
 }
 
-/* Whether a tensor belongs to a state that this exchange has taken; groups: first those alike. */
+/* Whether the tensor belongs to a state that was loaded; groups: first the replicated one. */
 static bool is_taken(weft_exchange *e, const group groups[2], const char *name)
 {
     weft_exchange_state s;
@@ -227,7 +229,8 @@ static weft_status leave_out(const weft_checkpoint *c, const char *name, weft_dr
     return status;
 }
 
-/* What others have left in it would be lost, such as what codecs owe. */
+/* Drops or refuses state that this exchange has not loaded, such as residuals, since it would be
+ * lost. */
 static weft_status check_taken(const weft_checkpoint *c, weft_exchange *e, const group groups[2],
                                weft_dropped *dropped)
 {

@@ -1,13 +1,12 @@
-/* A model and its weights as a folder that needs no run: weights.safetensors as anybody writes
- * them, model.json, which says what network they belong to and what its data were like, and the
- * text of a YAML model. */
+/* Exported models: a folder with weights.safetensors, model.json (network and data statistics) and
+ * the text of a YAML model, which can be used without the run. */
 #include <errno.h>
 #include <stdio.h>
 
 #include "checkpoint/about.h"
 #include "formats/formats.h"
 
-/* What says that the folder is whole comes last. */
+/* model.json is written last, and marks the folder as complete. */
 enum { WEIGHTS, MODEL, ABOUT, NAMES };
 static const char *const names[] = {"weights.safetensors", "model.yaml", "model.json"};
 static const char *const said[] = {"model", "dtype", "seed"};
@@ -31,7 +30,7 @@ static weft_status check_format(const char *file, const json_t *index)
     return WEFT_OK;
 }
 
-/* *files: what it says of the others; NULL in older ones. */
+/* *files: sizes and checksums of the others; NULL in older exports. */
 static weft_status read_about(const char *file, const weft_option *table, weft_checkpoint *c,
                               json_t **files)
 {
@@ -66,7 +65,7 @@ static weft_status read_files(weft_checkpoint *c, const json_t *files)
 {
     char *path;
     weft_bytes *bytes = &c->files[WEFT_PARAMETERS_FILE];
-    /* One that is not of this model may have been there before. */
+    /* A model.yaml that is not listed belongs to an earlier export. */
     if (!files || json_object_get(files, names[MODEL]))
         WEFT_TRY(map(c->path, names[MODEL], false, &c->model));
     WEFT_TRY(map(c->path, names[WEIGHTS], true, bytes));
@@ -132,7 +131,7 @@ static weft_status write_about(const weft_checkpoint *c, const char *folder, con
     return status;
 }
 
-/* An older model in the same folder is none any more while its files are replaced. */
+/* model.json is removed first, so the folder holds no model while its files are replaced. */
 weft_status weft_exported_write(const weft_checkpoint *c, const weft_graph *graph,
                                 const char *folder)
 {

@@ -1,5 +1,6 @@
-/* The folder that holds a run's checkpoints: who may write there, what stands in it, what goes. A
- * name without a dot in front is a whole checkpoint at any moment, also after a crash. */
+/* The checkpoint folder of a run: the lock of its writer, its contents, and the removal of old
+ * checkpoints. Invariant: an entry without a leading dot is a complete checkpoint at any time, also
+ * after a crash. */
 #include "checkpoint/folder.h"
 
 #include <dirent.h>
@@ -16,11 +17,11 @@
 #include "checkpoint/checkpoint.h"
 
 #define WEFT_GONE ".gone"
-#define LINK_BEFORE ".latest.tmp" /* a link that is to be the newest one */
+#define LINK_BEFORE ".latest.tmp" /* temporary link, renamed to `latest` */
 
-/* --- one writer --- */
+/* --- the lock --- */
 
-/* What the holder notes in the file: its process, its machine, and the job it belongs to. */
+/* The holder of the lock, as written to the lock file. */
 typedef struct holder {
     int pid;
     char host[128], job[160];
@@ -54,7 +55,7 @@ static weft_status note_holder(int file, const char *path, const char *job)
     return WEFT_OK;
 }
 
-/* A rank of the same job that a broken line has cut off may hold it for a while yet. */
+/* A rank of the same job that has lost its connection may hold the lock for some time. */
 static weft_status wait_for(int file, const char *directory, const char *job, double patience)
 {
     holder mine = this_process(job);
@@ -102,7 +103,7 @@ void weft_folder_unlock(int *lock)
     *lock = -1;
 }
 
-/* --- what stands in it --- */
+/* --- contents --- */
 
 static int newest_first(const void *a, const void *b)
 {
@@ -110,7 +111,7 @@ static int newest_first(const void *a, const void *b)
     return x > y ? -1 : x < y;
 }
 
-/* Just as it is written: a copy named step-06 is somebody else's. */
+/* The name in canonical form: a copy named step-06 is not ours. */
 static bool is_step(const char *name, int64_t *step)
 {
     char own[40];
@@ -119,7 +120,7 @@ static bool is_step(const char *name, int64_t *step)
     return *step >= 0 && strcmp(name, own) == 0;
 }
 
-/* Its index is what is written last. */
+/* A checkpoint is complete if it has an index, which is written last. */
 static bool is_whole(const char *directory, const char *name)
 {
     char *index;
@@ -129,7 +130,7 @@ static bool is_whole(const char *directory, const char *name)
     return whole;
 }
 
-/* A checkpoint half written, half removed, or moved aside; *step is what it was to be. */
+/* Whether this is a checkpoint being written, removed or replaced; *step is its step. */
 static bool is_hidden(const char *name, int64_t *step)
 {
     static const char *const ends[] = {".tmp", WEFT_GONE, WEFT_ASIDE};
@@ -164,8 +165,8 @@ static bool is_known(const char *name)
     return known;
 }
 
-/* Whether it is a folder with nothing in it but files of a checkpoint, whole or not; if there is
- * something else, what (NULL: nobody asks). */
+/* Whether the entry is a folder that contains only files of a checkpoint, complete or not; if not,
+ * `other` names a foreign file (may be NULL). */
 static bool is_ours(const char *directory, const char *name, char *other, size_t size)
 {
     char *path = NULL;
@@ -184,7 +185,7 @@ static bool is_ours(const char *directory, const char *name, char *other, size_t
     return ours;
 }
 
-/* It is where it lies that counts, whichever checkpoint is read: each of them is somebody's. */
+/* The resolved path counts, so files of any checkpoint are protected. */
 weft_status weft_checkpoint_spares(const char *option, const char *path)
 {
     char real[PATH_MAX], *index, *parameters;
@@ -251,7 +252,7 @@ weft_status weft_checkpoint_list(const char *directory, int64_t **steps, int *co
     return status;
 }
 
-/* --- what goes --- */
+/* --- removal --- */
 
 static weft_status rename_in(const char *directory, const char *from, const char *to)
 {
@@ -275,8 +276,8 @@ static weft_status remove_in(const char *directory, const char *name)
     return status;
 }
 
-/* Something that crashes have left. A folder without an index that `latest` leads to was damaged.
- */
+/* Removes or restores what a crash has left behind. A folder without an index that `latest` points
+ * to was damaged, and is left. */
 static weft_status tidy(const char *directory, const char *name)
 {
     char own[40], target[64] = "", *link;
@@ -317,7 +318,7 @@ weft_status weft_folder_prune(const char *directory, int64_t newest, int64_t kee
         if (steps[i] > newest || kept++ < keep) continue;
         (void)snprintf(name, sizeof(name), "step-%lld", (long long)steps[i]);
         (void)snprintf(gone, sizeof(gone), ".%s" WEFT_GONE, name);
-        if (!is_ours(directory, name, NULL, 0)) continue; /* somebody has put notes there */
+        if (!is_ours(directory, name, NULL, 0)) continue; /* the folder contains foreign files */
         status = rename_in(directory, name, gone);
         if (status == WEFT_OK) status = weft_dir_sync(directory);
         if (status == WEFT_OK) status = remove_in(directory, gone);
@@ -326,7 +327,7 @@ weft_status weft_folder_prune(const char *directory, int64_t newest, int64_t kee
     return status;
 }
 
-/* --- what comes --- */
+/* --- addition --- */
 
 weft_status weft_folder_enter(const char *directory, const char *temporary, const char *name)
 {
@@ -335,8 +336,8 @@ weft_status weft_folder_enter(const char *directory, const char *temporary, cons
     weft_status status = weft_format(&from, "%s/%s", directory, temporary);
     if (status == WEFT_OK) status = weft_format(&to, "%s/%s", directory, name);
     (void)snprintf(aside, sizeof(aside), ".%s%s", name, WEFT_ASIDE);
-    /* In the place of one that is there already, after a resume: both change at once, where the
-     * file system can do that. */
+    /* A checkpoint that has the name, from before a resume, is exchanged atomically if the file
+     * system supports that. */
     struct stat info;
     bool there = status == WEFT_OK && lstat(to, &info) == 0;
     if (there) status = foreign(WEFT_ERR_IO, directory, name);
@@ -351,7 +352,7 @@ weft_status weft_folder_enter(const char *directory, const char *temporary, cons
     return status;
 }
 
-/* A link cannot be replaced in place, but a new one can be renamed over it. */
+/* A symbolic link is replaced atomically by renaming a new one over it. */
 weft_status weft_folder_point(const char *directory, const char *name)
 {
     char *temporary;

@@ -1,6 +1,6 @@
-/* What rank 0 gathers from the others: tensors of which each holds a part, and the ranks of a data
- * axis perhaps a range of a part each. Ranges go to the first rank of their axis, which alone knows
- * their order, and from there to rank 0; who has nothing to give receives nothing. */
+/* Gathers tensors on rank 0. Each rank holds a part, of which the ranks of its data axis may each
+ * hold a range: ranges are gathered on the first rank of their axis, which knows their order, and
+ * sent from there to rank 0. A rank without a part takes no part in the transfer. */
 #include "checkpoint/folder.h"
 
 typedef struct weft_part {
@@ -54,7 +54,7 @@ static weft_status exchange_parts(const weft_gathering *g, int entry, const char
                                                              .count = sizeof(mine)});
 }
 
-/* Of ranks that hold the same part only the first gives it. */
+/* If several ranks hold the same part, the first one sends it. */
 static bool gives(const weft_gathering *g, int rank)
 {
     const weft_part *p = &g->parts[rank];
@@ -74,7 +74,7 @@ static weft_shape part_shape(const weft_part *p, const weft_type *whole, int64_t
     return shape;
 }
 
-/* Where a part begins in the whole, if its elements lie there one behind the other; else NULL. */
+/* The address of a part within the whole if its elements are contiguous there; else NULL. */
 static void *place_of(const weft_type *whole, const int64_t *start, const weft_shape *shape,
                       void *data)
 {
@@ -87,7 +87,7 @@ static void *place_of(const weft_type *whole, const int64_t *start, const weft_s
     return (char *)data + (size_t)at * weft_dtype_size(whole->dtype);
 }
 
-/* What this rank, or all of its data axis, have of it. */
+/* Reads the part of this rank, gathered over its data axis if it is spread. */
 static weft_status read_own(const weft_gathering *g, int entry, const void *image, void *room)
 {
     weft_comm *axis = weft_store_is_spread(g->store, entry) ? g->comms->axes[1] : NULL;
@@ -111,7 +111,7 @@ static weft_status give(const weft_gathering *g, int entry, const void *image, c
     return status;
 }
 
-/* The part of a rank, into the whole: at once, where its elements stay together. */
+/* Receives a part into the whole; directly if it is contiguous there. */
 static weft_status take(const weft_gathering *g, int rank, int entry, const void *image,
                         const char *name, const weft_type *whole, void *data)
 {

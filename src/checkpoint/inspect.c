@@ -1,7 +1,7 @@
-/* Checkpoints as text, and as plain weights. */
+/* Describes checkpoints as text, and writes their weights. */
 #include "checkpoint/checkpoint.h"
 
-/* What the model says of a sample. */
+/* The predicted quantity of the model. */
 static void describe_target(const weft_data_stats *s, weft_text *text)
 {
     if (s->targets == 0) {
@@ -55,7 +55,7 @@ static weft_type export_type(void *user, size_t i)
 {
     const weft_tensor *t = ((const export_list *)user)->tensors[i];
     weft_type type = {WEFT_F32, t->shape};
-    (void)weft_safetensors_real(t->dtype, &type.dtype); /* the trainer writes no others */
+    (void)weft_safetensors_real(t->dtype, &type.dtype); /* the trainer writes no other types */
     return type;
 }
 

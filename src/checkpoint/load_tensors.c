@@ -1,11 +1,11 @@
-/* Tensors of a checkpoint into a store: all of them, or the parts that a rank has. */
+/* Loads tensors of a checkpoint into a store: all of them, or the parts of a rank. */
 #include <stdio.h>
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folder.h"
 #include "formats/formats.h"
 
-/* A tensor by its name, or under "PREFIX/name"; NULL: there is none. */
+/* Finds a tensor by its name, or by "PREFIX/name"; NULL: none. */
 static const weft_tensor *find(const weft_safetensors *file, const char *prefix, const char *name)
 {
     size_t size = prefix ? strlen(prefix) : 0;
@@ -32,7 +32,7 @@ weft_status weft_checkpoint_load_one(const weft_checkpoint *c, weft_store *store
     const weft_tensor *t = find(&c->tensors[file], prefix, name);
     weft_dtype dtype;
     char have[128], want[128];
-    /* Moments used to be as old as the run, and had no count of their own. */
+    /* Older checkpoints have no step count of the moments, but that of the run. */
     if (!t && weft_store_role(store, i) == WEFT_ROLE_OPTIMIZER && type.dtype == WEFT_I32)
         t = find(&c->tensors[file], prefix, "step");
     if (!t)
@@ -51,7 +51,7 @@ weft_status weft_checkpoint_load_one(const weft_checkpoint *c, weft_store *store
             c->path, name, t->dtype, weft_shape_text(&t->shape, have, sizeof(have)),
             weft_safetensors_dtype(type.dtype), weft_shape_text(&whole.shape, want, sizeof(want)),
             weft_settings_find(&c->settings, "model"));
-    /* The data of a file need not be aligned for the device. */
+    /* The tensor in the file may not be aligned as the device requires. */
     void *copy;
     WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), &copy));
     weft_copy_part(&whole, start, &type.shape, (void *)(uintptr_t)t->data, copy, true);
@@ -60,11 +60,11 @@ weft_status weft_checkpoint_load_one(const weft_checkpoint *c, weft_store *store
     return status;
 }
 
-/* skip: a role whose state stays as it is. */
+/* skip: a role whose state is not loaded. */
 static weft_status load_all(const weft_checkpoint *c, weft_store *store, const weft_graph *graph,
                             weft_role skip)
 {
-    /* All parameters of the checkpoint must have a place, or the models differ. */
+    /* A parameter of the checkpoint that the model lacks means that the models differ. */
     for (size_t i = 0; i < c->tensors[0].count; i++)
         if (graph ? weft_graph_find(graph, c->tensors[0].tensors[i].name) == WEFT_NO_VALUE
                   : weft_store_find(store, c->tensors[0].tensors[i].name) < 0)
@@ -95,10 +95,10 @@ bool weft_checkpoint_knows(const weft_checkpoint *c, int file, const char *prefi
     return false;
 }
 
-/* --- the state of the optimizer --- */
+/* --- optimiser state --- */
 
-/* The first state of a parameter that the graph's optimizer needs and the checkpoint lacks; NULL:
- * all are there. The same on all ranks, whatever parts of them they have. */
+/* The first optimiser state of a parameter that the graph needs and the checkpoint lacks; NULL:
+ * none. It is determined by the whole graph, so all ranks agree. */
 static const char *find_missing(const weft_checkpoint *c, const weft_graph *graph)
 {
     for (weft_value v = 0; v < weft_graph_value_count(graph); v++) {
@@ -113,7 +113,7 @@ static const char *find_missing(const weft_checkpoint *c, const weft_graph *grap
     return NULL;
 }
 
-/* Whether this is state of a parameter, such as fc1/weight/m. */
+/* Whether this is the state of a parameter, such as fc1/weight/m. */
 static bool is_of_parameter(const weft_checkpoint *c, const char *name)
 {
     const char *slash = strrchr(name, '/');
@@ -137,8 +137,8 @@ static weft_status refuse_missing(const weft_checkpoint *c, const char *name)
                      exchange ? "and with two learners or more, " : "");
 }
 
-/* State of parameters that no leaf of the graph takes, in a file that has it under the numbers of
- * learners or without. all: none of it is taken. */
+/* Drops or refuses optimiser state that no leaf of the graph takes; in the learners' file names
+ * begin with the number of the learner. all: nothing was taken. */
 static weft_status leave_out(const weft_checkpoint *c, const weft_graph *graph, int file, bool all,
                              weft_dropped *dropped)
 {
@@ -174,7 +174,7 @@ weft_status weft_checkpoint_load_learner(const weft_checkpoint *c, weft_store *s
     WEFT_TRY(leave_out(c, graph, WEFT_STATE_FILE, missing, dropped));
     WEFT_TRY(leave_out(c, graph, WEFT_LEARNERS_FILE, missing, dropped));
     if (learner == 0 || !weft_checkpoint_knows(c, WEFT_LEARNERS_FILE, prefix)) return WEFT_OK;
-    /* All go on at the first one's step, though others may have begun the next one. */
+    /* Counters are those of the first learner, so all learners continue at its step. */
     for (int i = 0; i < weft_store_count(store); i++)
         if (weft_store_role(store, i) != WEFT_ROLE_COUNTER && weft_store_role(store, i) != skip)
             WEFT_TRY(weft_checkpoint_load_one(c, store, i, WEFT_LEARNERS_FILE, prefix));

@@ -1,4 +1,4 @@
-/* Reading checkpoints. Nothing in them is trusted: sizes, checksums and shapes are compared. */
+/* Reads checkpoints, and verifies sizes, checksums and shapes of everything that they contain. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -10,10 +10,10 @@
 #include "data/data.h"
 #include "formats/formats.h"
 
-/* How often a checkpoint that is replaced while it is read is looked for again. */
+/* Attempts to open a checkpoint while a run replaces it. */
 enum { OPEN_TRIES = 100 };
 
-/* Adds which checkpoint could be used instead. */
+/* Adds to the message which checkpoint could be used instead. */
 static weft_status offer_previous(const char *folder, weft_status status)
 {
     char *directory, offer[512] = "";
@@ -41,7 +41,8 @@ static weft_status offer_previous(const char *folder, weft_status status)
     return status;
 }
 
-/* The step folder behind a path, links resolved, and held open: its inode is nobody else's then. */
+/* Finds the step folder behind a path, resolves links, and holds it open, so that its inode is not
+ * reused. */
 static weft_status find_folder(const char *path, char **out, int *held)
 {
     char *candidates[3] = {NULL, NULL, NULL};
@@ -60,7 +61,7 @@ static weft_status find_folder(const char *path, char **out, int *held)
         *held = open(*out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         WEFT_TRY_GOTO(weft_format(&index, "%s/index.json", *out), done);
         bool whole = weft_file_exists(index);
-        if (!whole && i == 1) /* what is newest must not be passed over in silence */
+        if (!whole && i == 1) /* the newest one must not be skipped silently */
             status = offer_previous(*out, weft_checkpoint_damaged(index, "it is missing"));
         free(index);
         if (whole || status != WEFT_OK) goto done;
@@ -80,7 +81,7 @@ done:
     return status;
 }
 
-/* Holds on to a file that the index names, even where a run removes it in the next moment. */
+/* Maps a file that the index names; it stays readable if the run deletes it. */
 static weft_status map_file(const char *folder, const char *name, const json_t *files,
                             weft_bytes *out)
 {
@@ -153,7 +154,7 @@ static weft_status read_files(const json_t *index, weft_checkpoint *c)
     return WEFT_OK;
 }
 
-/* The last line of an index is the checksum of what stands before it; format 1 had none. */
+/* The last line of an index is the checksum of the text before it; format 1 has none. */
 static weft_status check_index(const char *file, const weft_bytes *bytes)
 {
     const char *text = (const char *)bytes->data, key[] = WEFT_INDEX_CRC;
@@ -194,9 +195,8 @@ static weft_status read_folder(const weft_option *table, weft_checkpoint *c)
     return status;
 }
 
-/* Whether a folder that was found still lies where it was. By its inode, which nothing else can
- * have while it is held open: times are too coarse for a run that saves a thousand times a second.
- */
+/* Whether the folder is still the same one, by its inode, which is not reused while it is held
+ * open. Times are too coarse for a run that saves a thousand times a second. */
 static bool still_there(const char *folder, int held)
 {
     struct stat now, then;
@@ -204,8 +204,8 @@ static bool still_there(const char *folder, int held)
            now.st_dev == then.st_dev && now.st_ino == then.st_ino;
 }
 
-/* A run that goes on removes the oldest of its checkpoints, maybe the one that is being read: then
- * there is a newer one. */
+/* A training run may delete the checkpoint that is being read, since it keeps only the newest ones;
+ * then the search is repeated. */
 weft_status weft_checkpoint_open(const char *path, const weft_option *table, weft_checkpoint *out)
 {
     weft_status status = WEFT_OK;

@@ -1,4 +1,4 @@
-/* Writing checkpoints: everything goes to a hidden folder that is renamed when it is whole. */
+/* Writes checkpoints: all files go to a hidden folder, which is renamed when it is complete. */
 #include <jansson.h>
 #include <stdio.h>
 
@@ -12,15 +12,15 @@ const char *const weft_checkpoint_files[WEFT_CHECKPOINT_FILES] = {
     [WEFT_EXCHANGE_FILE] = "exchange.safetensors",
 };
 
-/* A tensor to write: a leaf of the graph as one of the learners has it, or as it stands in a state
- * of its exchange, or such a state that is a tensor itself. */
+/* A tensor to write: a leaf of the graph of a learner, a leaf as stored in a state of its exchange,
+ * or a state that is itself a tensor. */
 typedef struct item {
     weft_value leaf;    /* WEFT_NO_VALUE: the state itself */
     int learner, state; /* state: -1 for none */
-    char *name;         /* "[LEARNER/][STATE/]LEAF"; the first learner is not named */
+    char *name;         /* "[LEARNER/][STATE/]LEAF"; the first learner has no number */
 } item;
 
-/* One file's tensors. Parts come from all ranks that hold them. */
+/* The tensors of one file, gathered from all ranks that hold parts. */
 typedef struct selection {
     const weft_checkpoint_source *source;
     const weft_gathering *gathering;
@@ -62,7 +62,7 @@ static int own_learner(const weft_checkpoint_source *source)
     return source->between ? source->between->learner : 0;
 }
 
-/* The tensor as this learner has it; data is needed on its first rank. */
+/* Gathers the tensor of this learner on its first rank. */
 static weft_status gather(const selection *s, const item *it, const weft_type *type, void *data)
 {
     const void *state = it->state >= 0 ? state_of(s, it).data : NULL;
@@ -72,7 +72,7 @@ static weft_status gather(const selection *s, const item *it, const weft_type *t
     return WEFT_OK;
 }
 
-/* Another learner's first rank hands its tensor to the rank that writes. */
+/* Sends a tensor of another learner from its first rank to the rank that writes. */
 static weft_status hand_over(const selection *s, size_t i, const weft_type *type, void *data)
 {
     const weft_checkpoint_source *from = s->source;
@@ -126,8 +126,8 @@ static weft_status select_leaves(selection *s, weft_value_kind kind, int learner
     return WEFT_OK;
 }
 
-/* What is alike is the first learner's. A learner that saves alone has, of the others, what they
- * have handed over. */
+/* Replicated states are saved for the first learner only. A learner that saves alone has the states
+ * of others that were sent to it. */
 static weft_status select_states(selection *s, int learner)
 {
     weft_exchange *e = s->source->exchange;
@@ -142,7 +142,7 @@ static weft_status select_states(selection *s, int learner)
     return WEFT_OK;
 }
 
-/* What goes into which file. */
+/* Selects the tensors of each file. */
 static weft_status select_all(selection s[WEFT_CHECKPOINT_FILES],
                               const weft_checkpoint_source *from)
 {
@@ -190,13 +190,13 @@ static weft_status write_model(const char *folder, const weft_bytes *model, json
     return status;
 }
 
-/* The last line is the checksum of all before it. */
+/* Appends the checksum of the whole text as the last line. */
 static weft_status write_index(const char *folder, json_t *index)
 {
     char *path = NULL, *whole = NULL;
     char *text = json_dumps(index, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
     if (!text) return weft_fail_memory(1);
-    size_t size = strlen(text) - 2; /* without the newline and the brace at its end */
+    size_t size = strlen(text) - 2; /* without the final newline and brace */
     weft_status status = weft_format(&whole, "%.*s" WEFT_INDEX_CRC "%08x\"\n}", (int)size, text,
                                      weft_crc32((const unsigned char *)text, size));
     if (status == WEFT_OK) status = weft_format(&path, "%s/index.json", folder);
@@ -230,7 +230,7 @@ static weft_status write_folder(const char *folder, selection *s,
     return status == WEFT_OK ? weft_dir_sync(folder) : status;
 }
 
-/* What ranks other than the writing one do. */
+/* The part of the ranks that do not write. */
 static weft_status contribute(selection *s)
 {
     for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++)

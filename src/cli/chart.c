@@ -9,8 +9,8 @@
 
 /* --- styles --- */
 
-/* Colours that the colour-blind can tell apart (Okabe and Ito), and grey. Their number and that of
- * the dashes have no common factor, so a pair comes again only after 72 curves. */
+/* Colours that the colour-blind can distinguish (Okabe and Ito), and grey. Their number and that of
+ * the dashes are coprime, so a pair recurs only after 72 curves. */
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#000000",
                                       "#cc79a7", "#e69f00", "#56b4e9", "#777777"};
 /* From the one that covers most to the one that covers least. */
@@ -66,7 +66,7 @@ static double at_x(const chart_panel *p, double v)
     return p->left + p->width * fmin(fmax(share(&p->x, v), 0), 1);
 }
 
-/* Above or below the frame if the value lies outside, but no further than SVG can say. */
+/* Outside of the frame if the value is, within the range of coordinates of SVG. */
 static double at_y(const chart_panel *p, double v)
 {
     return p->top + p->height * (1 - fmin(fmax(share(&p->y, v), -100), 100));
@@ -102,7 +102,7 @@ typedef struct ticks {
     int count;
 } ticks;
 
-/* "1e-30", not "1e-030" nor "1.000e-30". */
+/* "1e-30" instead of "1e-030" or "1.000e-30". */
 static const char *number_text(double v, char *out, size_t size)
 {
     char text[32];
@@ -130,7 +130,7 @@ static void add_tick(ticks *t, const chart_axis *a, double v)
     (void)(a->text ? a->text : number_text)(v, tick->text, sizeof(tick->text));
 }
 
-/* 1, 2 or 5 times a power of ten, so that at most `most` of them fit. */
+/* 1, 2 or 5 times a power of ten, so that at most `most` steps fit. */
 static double nice_step(double range, int most)
 {
     static const double mantissas[] = {1, 2, 5};
@@ -164,8 +164,8 @@ static void choose_ticks(const chart_axis *a, int most, ticks *out)
         add_tick(out, a, k == 0 ? 0 : k * step);
 }
 
-/* Where the middle of a label stands, and how much room it takes along its axis. It is moved so
- * that it does not stand out beside the frame. */
+/* The centre of a label, and its extent along the axis. Labels are shifted to stay within the
+ * frame. */
 static double place_label(const chart_panel *p, bool vertical, const chart_tick *t, double *size)
 {
     const double GAP = 8;
@@ -206,7 +206,7 @@ static double put_ticks(chart *c, const chart_panel *p, bool vertical)
         choose_ticks(a, most, &t);
         if (labels_fit(p, vertical, &t)) break;
     }
-    /* Ticks that somebody has given may still be too close together: some go without a label. */
+    /* Given ticks may still be too close together: some get no label. */
     double before = 0, size_before = 0;
     for (int i = 0; i < t.count; i++) {
         double at = place_label(p, vertical, &t.at[i], &size);
@@ -247,10 +247,10 @@ typedef struct pen {
     chart *c;
     const chart_panel *p;
     bool down;   /* the last point was drawn */
-    double x, y; /* where that is, or was to be */
+    double x, y; /* the last point */
 } pen;
 
-/* A point on the way from the last one to (x, y), at the height `edge`. */
+/* Draws the point at height `edge` between the last point and (x, y). */
 static void move_to_edge(pen *q, double x, double y, double edge)
 {
     double part = (edge - q->y) / (y - q->y);
@@ -278,7 +278,7 @@ static void draw_to(pen *q, double x, double y, bool first)
     q->y = y;
 }
 
-/* Beside the place where its curve passes each of a few lines, which are others for each style. */
+/* Draws markers where the curve crosses a few vertical lines, which differ between styles. */
 static void put_markers(chart *c, const chart_panel *p, const chart_style *s, chart_point_fn get,
                         const void *curve, size_t count)
 {
@@ -307,7 +307,7 @@ static void put_markers(chart *c, const chart_panel *p, const chart_style *s, ch
 void chart_curve(chart *c, const chart_panel *p, const chart_style *style, bool marked,
                  chart_point_fn at, const void *curve, size_t count)
 {
-    enum { MOST = 500 }; /* that can be seen */
+    enum { MOST = 500 }; /* that are visible */
     size_t step = count / MOST + 1;
     pen q = {.c = c, .p = p};
     if (count == 0) return;

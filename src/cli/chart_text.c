@@ -17,7 +17,7 @@ static size_t character_bytes(const char *text)
     return n;
 }
 
-/* In parts of the font's size, as wide as in the widest of the usual fonts (DejaVu Sans). */
+/* Width relative to the font size, in the widest of the common fonts (DejaVu Sans). */
 static double character_width(const char *text)
 {
     unsigned char c = (unsigned char)*text;
@@ -104,7 +104,7 @@ void chart_end(chart *c)
 
 enum { ROW = 20, STROKE = 56, BETWEEN = 24 }; /* pixels */
 
-/* Bytes of a line that fit, if possible up to behind a blank, a comma or a colon. */
+/* Bytes of a line that fit, ending after a blank, comma or colon if possible. */
 static size_t line_bytes(const char *text, double room)
 {
     size_t fit = bytes_within(text, CHART_FONT, room);
@@ -123,7 +123,7 @@ static const char *entry_text(const chart_entry *e, char *out)
     return out;
 }
 
-/* An entry whose text has `room` pixels; returns its lines. */
+/* Draws an entry whose text has `room` pixels; returns the number of lines. */
 static int put_entry(chart *c, double x, double y, double room, const chart_entry *e)
 {
     char shown[SHOWN];

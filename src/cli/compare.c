@@ -11,24 +11,24 @@
 typedef struct comparison {
     weft_context *context;
     int argc;
-    char **argv; /* the options of all */
+    char **argv; /* options of all runs */
     compared_run all[MOST_RUNS];
     int count, measured;
     bool simulated, quiet;
-    progress *bar; /* of the run that goes on; NULL: it shows nothing */
-    /* of the run that goes on */
+    progress *bar; /* of the current run; NULL: quiet */
+    /* of the current run */
     compared_run *now;
     double batch, comm_bytes;
 } comparison;
 
-/* --- what a run says --- */
+/* --- events of a run --- */
 
 static void add_point(compared_run *c, point p)
 {
     if (c->count == c->capacity) {
         size_t more = c->capacity ? 2 * c->capacity : 256;
         point *larger = realloc(c->points, more * sizeof(*larger));
-        if (!larger) return; /* the curve is drawn as far as it goes */
+        if (!larger) return; /* the curve ends here */
         c->points = larger;
         c->capacity = more;
     }
@@ -50,13 +50,13 @@ static void take_summary(comparison *k, const weft_event *e)
     c->samples_per_second = e->samples_per_second;
     c->staleness = mean_staleness(e);
     c->utilisation = find_series(e, "utilisation") ? series_number(e, "utilisation") : -1;
-    /* What ranks of a learner send each other, and what learners do; in a simulation a step's bytes
-     * are those of all learners already. */
+    /* Bytes between ranks of a learner and between learners; in a simulation the bytes of a step
+     * already cover all learners. */
     double exchanged = find_series(e, "exchange_bytes") ? series_number(e, "exchange_bytes") : 0;
     c->bytes = k->simulated ? exchanged : k->comm_bytes * e->learners + exchanged;
 }
 
-/* That all learners have had by then: the last batch of an epoch may be shorter. */
+/* Samples of all learners until this step; the last batch of an epoch may be smaller. */
 static double samples_by(const comparison *k, const weft_event *e)
 {
     double batch = k->batch * e->learners, all = (double)e->samples;
@@ -91,7 +91,7 @@ static weft_status read_options(const comparison *k, weft_compare_options *out)
                             k->argc, k->argv);
 }
 
-/* The options of one run: those of all, and its own. */
+/* Applies the options of one run. */
 static weft_status set_words(const weft_option *table, weft_compare_options *o, const char *words)
 {
     char *copy = strdup(words), *save = NULL;
@@ -121,7 +121,7 @@ static weft_status run_one(comparison *k)
     const weft_option *table = weft_compare_table(k->context);
     weft_status status = read_options(k, &o);
     if (status == WEFT_OK) status = set_words(table, &o, k->now->words);
-    /* What is sent is counted for those who keep metrics. */
+    /* Communication is counted only if metrics are written. */
     if (status == WEFT_OK && !k->simulated)
         status = weft_options_set(table, &o, "metrics", "/dev/null");
     const weft_task_choice *task = &o.base.train.task;
@@ -139,10 +139,10 @@ static weft_status run_one(comparison *k)
     return status;
 }
 
-/* --- what comes of it --- */
+/* --- results --- */
 
-/* Each loss becomes the mean of those of the last fortieth of the run; from the end, so that those
- * that are still to be added up are what they were. */
+/* Replaces each loss by the mean over the last fortieth of the run; backwards, so that losses still
+ * needed are unchanged. */
 static void smooth(compared_run *c)
 {
     size_t window = c->count / 40 + 1, first = c->count;
@@ -171,7 +171,7 @@ static const char *label_of(const char *words)
     return strncmp(words, exchange, strlen(exchange)) == 0 ? words + strlen(exchange) : words;
 }
 
-/* false: too few, too many, or one is empty; it has been told. */
+/* false: too few, too many, or an empty one; the error was printed. */
 static bool take_strategies(comparison *k, const char *given)
 {
     const char *list = given ? given : "";
@@ -197,7 +197,7 @@ static bool take_strategies(comparison *k, const char *given)
     return false;
 }
 
-/* As the run will begin, up to where its first step would be. */
+/* Checks a run by creating it up to its first step. */
 static weft_status check_one(comparison *k, const weft_compare_options *o)
 {
     weft_trainer *trainer = NULL;
@@ -207,7 +207,7 @@ static weft_status check_one(comparison *k, const weft_compare_options *o)
     return status;
 }
 
-/* Help is of use to who has given what does not fit, and not where a file is missing. */
+/* The help is suggested for invalid options only, not for a missing file. */
 static int refuse_run(const compared_run *c, weft_status status)
 {
     bool misfit = status == WEFT_ERR_ARGUMENT;
@@ -216,7 +216,7 @@ static int refuse_run(const compared_run *c, weft_status status)
     return misfit ? 2 : 1;
 }
 
-/* Before hours of work: whether all runs can be. The code of the command; 0: they can. */
+/* Checks all runs before the first one starts. Returns the exit code; 0: all are valid. */
 static int check_all(comparison *k)
 {
     for (int i = 0; i < k->count; i++) {
@@ -284,8 +284,7 @@ static int compare(comparison *k, const weft_compare_options *o)
                 k->measured + 1, k->count, k->measured);
     else if (interrupted)
         fprintf(stderr, "weft: stopped in run 1 of %d, so there is nothing to compare\n", k->count);
-    /* What has been measured is worth its time, also where a later run has failed or was stopped.
-     */
+    /* Results are printed even if a later run has failed or was stopped. */
     if (k->measured > 0) print_comparison(k->all, k->measured, o->target);
     bool drawn = plot && k->measured > 0 && (status == WEFT_OK || interrupted);
     if (drawn) {

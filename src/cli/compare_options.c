@@ -1,11 +1,11 @@
-/* What one run of a comparison may be told. */
+/* Checks the options of one run of a comparison. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli.h"
 #include "compare.h"
 
-/* What is of the comparison as a whole would change nothing, or not what the table says. */
+/* Options of the comparison as a whole are not allowed for a single run. */
 bool compare_words_fit(const char *words)
 {
     static const char *const own[] = {"cluster", "strategies", "target",

@@ -28,7 +28,7 @@ static void find_reached(compared_run *c, double target)
         if (c->points[i].loss <= target) c->reached = c->points[i].seconds;
 }
 
-/* Times, counts and shares are below 0 where nobody knows them; an R2 may be. */
+/* Unknown times, counts and fractions are below 0; an R2 may be negative. */
 static double known(double x)
 {
     return x < 0 ? NAN : x;

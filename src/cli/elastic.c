@@ -1,4 +1,4 @@
-/* weft coordinator, server and join: the processes of a run that come and go. */
+/* weft coordinator, server and join: the processes of an elastic run. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,8 @@
 
 /* --- options --- */
 
-/* Threads of one program may meet so; of a command there is nobody else in the process. */
+/* In-process addresses work between threads of one program, but a command is alone in its
+ * process. */
 static bool is_inside(const char *address)
 {
     char shown[64];
@@ -60,14 +61,14 @@ int member_end(weft_context *context, weft_cluster_options *o, weft_status statu
 
 /* --- weft coordinator --- */
 
-/* How far the coordinator's log is. */
+/* State of the coordinator's log. */
 typedef struct member_log {
     bool quiet, addressed;
-    int64_t event;   /* the last one that was printed */
-    char state[128]; /* of the run, as it was printed last */
+    int64_t event;   /* the last printed event */
+    char state[128]; /* the last printed state of the run */
 } member_log;
 
-/* So many seconds ago. A coordinator that takes over a run hears of events of long before. */
+/* Prints the time so many seconds ago. A coordinator that takes over a run gets old events. */
 static void print_time(double ago)
 {
     char text[16];
@@ -77,7 +78,7 @@ static void print_time(double ago)
         printf("%s ", text);
 }
 
-/* Events that came and were forgotten between two calls are counted. */
+/* Events that were dropped between two calls are counted. */
 static void print_events(member_log *log, const weft_cluster_status *s)
 {
     int64_t first = s->event_count ? s->events[0].number : log->event + 1;
@@ -94,7 +95,7 @@ static void print_events(member_log *log, const weft_cluster_status *s)
     }
 }
 
-/* A line whenever the run goes into another state. */
+/* Prints a line when the state of the run changes. */
 static void print_state(member_log *log, const weft_cluster_status *s)
 {
     char state[sizeof(log->state)], text[64];
@@ -115,7 +116,7 @@ static void print_state(member_log *log, const weft_cluster_status *s)
     printf("%s\n", state);
 }
 
-/* Others may wait for the line with the address, which goes out at once. */
+/* The line with the address is flushed at once, since scripts may wait for it. */
 static void on_members(void *user, const char *address, const weft_cluster_status *status)
 {
     member_log *log = user;
@@ -208,8 +209,8 @@ static const weft_option *join_table(const weft_context *context)
     return weft_cluster_table((weft_context *)(uintptr_t)context, WEFT_CLUSTER_LEARNER);
 }
 
-/* A learner that is lost again and again without a minute of training in between gives up after so
- * many attempts, before each of which it waits twice as long as before the last. */
+/* A learner that is removed repeatedly, without a minute of training in between, gives up after so
+ * many attempts, with exponential backoff. */
 enum { MOST_ATTEMPTS = 6, LONG_ENOUGH = 60 };
 
 double seconds_now(void)
@@ -219,7 +220,7 @@ double seconds_now(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* false: somebody wants the process to end. */
+/* false: the process is asked to stop. */
 static bool wait_before(int attempt)
 {
     double until = seconds_now() + 0.25 * (1 << attempt);
@@ -238,7 +239,7 @@ static void say_rejoining(const weft_cluster_options *o, double quiet_seconds, i
     fprintf(stderr, "weft: lost to the run%s; joining again as learner %d\n", after, slot);
 }
 
-/* With --rejoin until the run is over, or is not to be reached. */
+/* With --rejoin repeats until the run is over or unreachable. */
 static weft_status take_part(weft_context *context, const char *address,
                              const weft_cluster_options *o)
 {

@@ -30,7 +30,7 @@ static void print_rows(const weft_report *r)
     printf("]");
 }
 
-/* Each target by itself. */
+/* Prints the metrics of each target. */
 static void print_fits(const weft_report *r)
 {
     weft_figure f;
@@ -110,7 +110,7 @@ weft_status read_eval_options(const weft_option *table, int argc, char **argv,
     weft_status status = weft_options_init(table, out);
     if (status == WEFT_OK) status = weft_options_parse(table, out, argc, argv, 1, words, &count);
     if (status != WEFT_OK || count == 0) return status;
-    if (out->checkpoint) /* a word beside it is one too many */
+    if (out->checkpoint) /* a further word is one too many */
         return weft_options_parse(table, out, 1, (char *[]){(char *)(uintptr_t)words[0]}, 0, words,
                                   &count);
     return weft_options_set(table, out, "checkpoint", words[0]);

@@ -1,6 +1,5 @@
-/* What the system would end a command for without a word: a mapped file that somebody cuts off
- * while it is read (SIGBUS), and a file that grows past the limit (SIGXFSZ), which is a failed
- * write then. */
+/* Handles signals that would kill the command silently: reading a mapped file that was truncated
+ * (SIGBUS), and a file that exceeds the size limit (SIGXFSZ), which becomes a failed write. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -10,9 +9,9 @@
 
 #include "cli.h"
 
-/* Handlers may do little: no stdio, no memory. What is said goes out at once, so that the ranks of
- * a job, which all see the fault, do not speak in between. Only the first thread of a process that
- * comes here speaks. */
+/* Only async-signal-safe functions may be called. The message is written at once, so that those of
+ * several ranks are not interleaved. Only the first thread of a process that gets the signal
+ * prints. */
 static char said[12288];
 static size_t said_size;
 
@@ -41,7 +40,8 @@ static uintptr_t hexadecimal(const char **text)
     }
 }
 
-/* Whether a line of /proc/self/maps ("begin-end rwxp offset device inode path") has the address. */
+/* The path in a line of /proc/self/maps ("begin-end rwxp offset device inode path") that contains
+ * the address, or NULL. */
 static char *path_in(char *line, uintptr_t address)
 {
     const char *next = line;
@@ -51,7 +51,7 @@ static char *path_in(char *line, uintptr_t address)
     return address >= begin && address < end ? strchr(line, '/') : NULL;
 }
 
-/* A path as it may be shown: bytes that steer a terminal become question marks. */
+/* Appends a path; bytes that control a terminal become question marks. */
 static void say_path(char *path)
 {
     for (char *c = path; *c; c++)
@@ -59,10 +59,10 @@ static void say_path(char *path)
     say(path);
 }
 
-/* Says the path of the file that is mapped at an address. */
+/* Appends the path of the file that is mapped at an address. */
 static void say_file(uintptr_t address)
 {
-    static char buffer[8192]; /* the stack may be short */
+    static char buffer[8192]; /* the stack may be small */
     size_t size = 0;
     int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     for (ssize_t got; (got = read(maps, buffer + size, sizeof(buffer) - 1 - size)) > 0;) {
@@ -85,7 +85,8 @@ static void say_file(uintptr_t address)
     say("a mapped file");
 }
 
-/* As weft_job_status_line begins it: a supervisor must know that the rank has failed by itself. */
+/* Begins like weft_job_status_line, so that a supervisor knows that the rank's own error ended it.
+ */
 static char words_before[256] = "\n";
 
 static void on_bus_error(int number, siginfo_t *info, void *context)
@@ -93,7 +94,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     static atomic_flag told = ATOMIC_FLAG_INIT;
     (void)number;
     (void)context;
-    /* Another thread has met it too; it says so, and ends the process. */
+    /* Another thread has the same fault; it prints the message and ends the process. */
     while (atomic_flag_test_and_set(&told)) (void)pause();
     say(words_before);
     say_file((uintptr_t)info->si_addr);

@@ -1,4 +1,4 @@
-/* What to expect of each policy of batching, in virtual time. */
+/* Forecasts latency and throughput of the batching policies, in virtual time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* weft help: for people, and as man pages, from the same tables. */
+/* weft help: prints the help and the man pages from the same tables. */
 #include <stdio.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ static int explain(const weft_context *context, const command *c)
     return 0;
 }
 
-/* Escapes what roff would read as a command. */
+/* Escapes text that roff would read as a command. */
 static void roff(const char *text)
 {
     bool start = true;
@@ -99,7 +99,7 @@ static int man_page(const weft_context *context, const command *c)
     return 0;
 }
 
-/* The page of the command itself names the pages of its commands. */
+/* The man page of weft refers to those of its commands. */
 static int man_overview(void)
 {
     printf(

@@ -1,4 +1,4 @@
-/* weft inspect: what there is, and what a run would do. */
+/* weft inspect: lists available names, and describes checkpoints, files and runs. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static const weft_option *table(const weft_context *context)
     return inspect_table;
 }
 
-/* How a specification of data looks is longer than other names. */
+/* Specifications of data are longer than other names. */
 static void print_kind(const weft_context *context, weft_kind kind)
 {
     const weft_entry *e;
@@ -121,7 +121,7 @@ static weft_status inspect_checkpoint(weft_context *context, const char *path)
     return print_text(status, &text);
 }
 
-/* Takes the flags of this command out of argv; the rest are options of weft train. */
+/* Removes the flags of this command from argv; the rest are options of weft train. */
 static int take_flags(int argc, char **argv, inspect_options *what)
 {
     int left = 0;
@@ -137,7 +137,7 @@ static int take_flags(int argc, char **argv, inspect_options *what)
     return left;
 }
 
-/* A checkpoint is a folder, so a file is one of options. */
+/* A regular file is a run file, since a checkpoint is a folder. */
 static bool is_file(const char *path)
 {
     struct stat info;
@@ -172,7 +172,7 @@ static int run(weft_context *context, int argc, char **argv)
         code = 2;
     } else if (count) {
         code = report_failure(inspect_checkpoint(context, words[0]));
-    } else { /* nothing will be read from or written to the folder of its checkpoints */
+    } else { /* the checkpoint folder is neither read nor written */
         weft_free(options.output.checkpoint);
         options.output.checkpoint = NULL;
         options.output.resume = false;

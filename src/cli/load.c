@@ -67,7 +67,7 @@ static void print_targets(const weft_load *load, const weft_load_options *o)
     fflush(stdout);
 }
 
-/* Every connection is an open file. */
+/* Raises the limit on open files, one for each connection. */
 static void allow_files(int64_t connections)
 {
     struct rlimit limit;
@@ -78,7 +78,7 @@ static void allow_files(int64_t connections)
     (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* Nobody has got what was asked for, so nothing has been measured. */
+/* Fails if no request was answered with status 200. */
 static int judge(const weft_load *load)
 {
     const weft_load_figures *f;
@@ -103,7 +103,7 @@ static int judge(const weft_load *load)
 static int report(const weft_load *load, const weft_load_options *o, weft_status run,
                   weft_output *picture)
 {
-    /* What has been measured is worth its time, also where it was stopped. */
+    /* Results are printed even if the load was stopped. */
     bool measured = run == WEFT_OK || run == WEFT_ERR_INTERRUPTED;
     if (!measured) return report_failure(run);
     if (o->json)

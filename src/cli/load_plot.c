@@ -1,5 +1,5 @@
-/* The picture of a load, as SVG: on the left quantiles of latency against the rate, on the right
- * how latency goes up with the percentile at each rate. */
+/* The plot of a load test, as SVG: on the left quantiles of latency against the rate, on the right
+ * the latency by percentile for each rate. */
 #include <math.h>
 #include <stdio.h>
 
@@ -14,19 +14,20 @@ enum { CURVES = sizeof(curves) / sizeof(curves[0]) };
 
 enum { TOP = CHART_TOP + 8, HEIGHT = 320, PANEL = 400, RIGHT = 170 };
 
-/* Nines of the median, where percentiles begin: each further nine takes as much room. */
+/* The percentile axis is in nines, -log10(1 - p), and begins at the median: each further nine takes
+ * equal room. */
 static const double MEDIAN = 0.30102999566398120;
 
 typedef struct plot {
     chart chart;
     const weft_load *load;
-    chart_axis latency;           /* seconds */
-    double least, most;           /* rates */
+    chart_axis latency;           /* in seconds */
+    double least, most;           /* range of the rates */
     double tail;                  /* the last percentile is 1 - 10^-tail */
-    int shown;                    /* rates that have answers */
-    int curve;                    /* of the left panel, that is drawn */
-    const weft_load_figures *row; /* of the right panel, whose curve is drawn */
-    double last;                  /* nines that so many answers have */
+    int shown;                    /* rates with responses */
+    int curve;                    /* current curve of the left panel */
+    const weft_load_figures *row; /* row of the current curve in the right panel */
+    double last;                  /* nines that the number of its responses supports */
 } plot;
 
 static double x_of_rate(const weft_load_figures *f)
@@ -40,7 +41,7 @@ static double value(const weft_load_figures *f, int curve)
                                 : weft_load_quantile(&f->latency, curves[curve].at);
 }
 
-/* Rate i of those that have answers. */
+/* The number-th rate with responses. */
 static const weft_load_figures *answered(const weft_load *load, int number)
 {
     const weft_load_figures *f;

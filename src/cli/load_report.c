@@ -1,4 +1,4 @@
-/* What a load has measured, as a table and as JSON. */
+/* Prints the measurements of a load test as a table or as JSON. */
 #include <stdio.h>
 #include <string.h>
 
@@ -80,7 +80,7 @@ static void print_waits(const weft_load_figures *f)
                load_text(f, text, sizeof(text)), (long long)f->waited, weft_plural(f->waited));
 }
 
-/* Whether the figures can be believed: the load must come when it should. */
+/* Warns if requests were sent late, which makes the results unreliable. */
 static void print_lateness(const weft_load *load)
 {
     const weft_load_figures *f, *worst = NULL;
@@ -101,7 +101,7 @@ static void print_lateness(const weft_load *load)
     printf(".\n");
 }
 
-/* Where the load has no time left, what it could do is measured, and not what the server can. */
+/* Warns if the load generator itself was the bottleneck. */
 static void print_busy(const weft_load *load)
 {
     const double MOST = 0.9;
@@ -164,7 +164,7 @@ static void json_cells(const char *name, const weft_load_cells *cells)
     putchar('}');
 }
 
-/* Counts of the cells that hold some, each with its number i: below 1.01^(i+1) us. */
+/* Nonempty cells of the histogram, each with its index i: below 1.01^(i+1) us. */
 static void json_histogram(const weft_load_cells *cells)
 {
     bool first = true;

@@ -57,7 +57,7 @@ int usage_failure(const char *command_name)
     return 2;
 }
 
-/* How many letters two words share, for a suggestion: enough for five names. */
+/* The first command with the same first two letters, as a suggestion. */
 static const command *nearest(const char *name)
 {
     for (int i = 0; commands[i]; i++)
@@ -65,8 +65,8 @@ static const command *nearest(const char *name)
     return NULL;
 }
 
-/* A file that is opened must never get the number of a stream that is closed. Writing to what is
- * put in its place fails. */
+/* Opens /dev/null for closed standard streams, so that no other file gets their descriptors. It is
+ * read-only, so writing fails. */
 static void fill_streams(void)
 {
     for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
@@ -80,7 +80,7 @@ double clock_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* What was printed must have come through. */
+/* Fails if standard output could not be written. */
 static int end(int code)
 {
     if (fflush(stdout) == 0 && !ferror(stdout)) return code;

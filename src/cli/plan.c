@@ -7,7 +7,7 @@
 #include "cli.h"
 
 typedef struct plan_options {
-    int64_t rank; /* whose graph and program are printed; -1: nobody's */
+    int64_t rank; /* rank whose graph and program are printed; -1: none */
 } plan_options;
 
 static const weft_option dump_table[] = {
@@ -19,7 +19,7 @@ static const weft_option dump_table[] = {
     {.name = NULL},
 };
 
-/* Takes "--dump" and "--dump=K" out of the arguments. */
+/* Removes "--dump" and "--dump=K" from the arguments. */
 static weft_status take_dump(int *argc, char **argv, plan_options *out)
 {
     weft_status status = WEFT_OK;

@@ -1,4 +1,4 @@
-/* The picture of a comparison: the losses of all runs against time and against samples. */
+/* The plot of a comparison: the losses of all runs against time and against samples. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,8 +14,8 @@ typedef struct picture {
     int count;
     bool simulated;
     chart_panel panel;
-    bool samples; /* the panel is against samples, not against time */
-    int drawn;    /* the curve that is drawn */
+    bool samples; /* against samples instead of time */
+    int drawn;    /* index of the current curve */
 } picture;
 
 static double x_of(const picture *p, const point *q)
@@ -23,10 +23,10 @@ static double x_of(const picture *p, const point *q)
     return p->samples ? q->samples : q->seconds;
 }
 
-/* --- what the axes show --- */
+/* --- ranges of the axes --- */
 
-/* From 0, unless one run takes so much longer than another that the shorter one would be a line
- * along the edge. */
+/* From 0, or logarithmic if one run takes so much longer than another that the shorter curve would
+ * vanish at the edge. */
 static void fit_x(picture *p)
 {
     const double FAR = 6;
@@ -47,8 +47,8 @@ static void fit_x(picture *p)
     if (!a->logarithmic) a->high += 0.015 * (a->high - a->low);
 }
 
-/* What all curves need behind their steep beginnings, which would flatten the rest. A loss that
- * diverges leaves the frame at its top. */
+/* The range of all curves after their steep beginnings, which would flatten the rest. A diverging
+ * loss leaves the frame at the top. */
 static void fit_y(picture *p)
 {
     const double BEGINNING = 0.03, FAR = 20, MARGIN = 0.04;
@@ -80,7 +80,7 @@ static void fit_y(picture *p)
     a->label = a->logarithmic ? "training loss, smoothed (logarithmic)" : "training loss, smoothed";
 }
 
-/* --- what is drawn --- */
+/* --- drawing --- */
 
 static chart_point point_at(const void *curve, size_t i)
 {
@@ -120,7 +120,7 @@ static void put_panel(picture *p)
             if (chart_layer_of(i) == layer) put_curve(p, i);
 }
 
-/* Model and data, where they are the same in all runs: those that are not stand in the legend. */
+/* Model and data, if they are the same for all runs; otherwise they are in the legend. */
 static void put_title(picture *p)
 {
     const char *subject = p->all[0].subject;

@@ -7,7 +7,7 @@
 #include "cli.h"
 #include "weft/output.h"
 
-/* Digits that tell all numbers of a precision apart; most of those that people write need fewer. */
+/* Digits that distinguish all numbers of a precision; most numbers written by people need fewer. */
 enum { SINGLE = 9, USUAL = 15, EXACT = 17 };
 
 typedef struct sink {
@@ -21,7 +21,7 @@ static void put(sink *s, weft_status status)
     if (s->status == WEFT_OK) s->status = status;
 }
 
-/* Quotes a name for CSV if it needs it. */
+/* Writes a name as CSV, in quotes if necessary. */
 static void csv_name(sink *s, const char *name)
 {
     if (!strpbrk(name, ",\"\n")) {
@@ -44,7 +44,7 @@ static void csv_class(sink *s, int32_t class_index, char *const *names)
         put(s, weft_output_print(s->to, "%d", class_index));
 }
 
-/* What is not finite is null in JSON, and in CSV what readers of numbers know. */
+/* A number that is not finite is null in JSON, and nan or inf in CSV. */
 static bool put_other(sink *s, double value)
 {
     if (isfinite(value)) return false;
@@ -64,8 +64,8 @@ static void put_number(sink *s, double value, int digits)
     put(s, weft_output_print(s->to, "%s", weft_json_real(value, digits, number, sizeof(number))));
 }
 
-/* Numbers with commas between them. Targets are written so that the same are read again; what is
- * predicted has been computed in single precision. */
+/* Comma-separated numbers. Targets are written so that they read back exactly; predictions were
+ * computed in single precision. */
 static void put_numbers(sink *s, const double *numbers, int count, int digits)
 {
     for (int j = 0; j < count; j++) {
@@ -94,7 +94,7 @@ static void json_prediction(sink *s, const weft_prediction *p)
     put(s, weft_output_print(s->to, "]}\n"));
 }
 
-/* "target,predicted", or of several "target_0,target_1,predicted_0,predicted_1". */
+/* "target,predicted", or with several targets "target_0,target_1,predicted_0,predicted_1". */
 static void csv_header(sink *s, const weft_prediction *p)
 {
     static const char *const of_numbers[] = {"target", "predicted"};
@@ -150,7 +150,7 @@ static int predict(weft_context *context, const weft_eval_options *options)
     if (status == WEFT_OK) status = weft_predict(context, options, on_prediction, &s);
     int code = report_failure(status);
     weft_status end = weft_output_close(&s.to, code == 0);
-    if (code == 0) code = report_failure(end); /* which repeats what could not be written */
+    if (code == 0) code = report_failure(end); /* repeats an earlier write error */
     return code;
 }
 

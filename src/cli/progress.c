@@ -1,4 +1,4 @@
-/* Progress of training: a bar that is redrawn on a terminal, plain lines elsewhere. */
+/* Displays the progress of training: a bar that is redrawn on a terminal, lines elsewhere. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 struct progress {
     const weft_train_options *options;
     bool terminal, quiet, drawn;
-    bool simulated;                 /* the seconds of events are virtual */
-    double last, stepped;           /* when something was shown, and when the last step ended */
+    bool simulated;                 /* event times are virtual */
+    double last, stepped;           /* times of the last display, and of the end of the last step */
     double rate, loss;              /* samples a second; smoothed loss */
-    double steps, samples, seconds; /* since the last line, or of the last ones for a bar */
+    double steps, samples, seconds; /* since the last line, or weighted sums for a bar */
 };
 
 const char *progress_kind(const weft_show_choice *show)
@@ -41,7 +41,7 @@ progress *progress_new(const weft_train_options *options, bool simulated)
     p->simulated = simulated;
     p->stepped = clock_seconds();
     p->terminal = strcmp(progress_kind(&options->show), "bar") == 0;
-    p->drawn = p->terminal && !p->quiet; /* a supervisor may have said that this process starts */
+    p->drawn = p->terminal && !p->quiet; /* a supervisor may have printed the starting line */
     return p;
 }
 
@@ -85,9 +85,9 @@ static void pieces_text(const progress *p, const weft_event *e, double share, ch
     (void)snprintf(piece[LEFT], 48, "  %s left", left);
 }
 
-/* Leaves out what does not fit beside a bar that can be read, the least important first. Returns
- * the width of the bar; negative: there is no room for one. The last column stays free, since some
- * terminals go on to the next line when it is filled. */
+/* Drops texts, the least important first, until a readable bar fits beside them. Returns the width
+ * of the bar; negative: there is no room. The last column stays free, since some terminals wrap
+ * when it is filled. */
 static int fit(char piece[][48], int columns)
 {
     enum { FRAME = 2, LEAST = 8, MOST = 24 };
@@ -120,7 +120,7 @@ static void draw_bar(progress *p, const weft_event *e)
     p->drawn = true;
 }
 
-/* Samples over seconds, each summed apart: steps that take long count for as long as they take. */
+/* Samples and seconds are summed separately, so that steps are weighted by their duration. */
 static void add_step(progress *p, const weft_event *e, double time)
 {
     double keep = p->terminal ? 0.95 : 1;
@@ -149,7 +149,7 @@ static void on_step(progress *p, const weft_event *e)
                p->rate);
 }
 
-/* Of several learners each has a batch of its own in a step. */
+/* Each of several learners has its own batch in a step. */
 static void on_start(const progress *p, const weft_event *e)
 {
     int64_t batch = p->options->length.batch, all = batch * e->learners;
@@ -165,7 +165,7 @@ static void on_start(const progress *p, const weft_event *e)
     if (e->step > 0) printf("resumed after step %lld\n", (long long)e->step);
 }
 
-/* Of a run that went on: what this part of it has done. */
+/* After a resume: the statistics of this part of the run. */
 static void on_summary(const weft_event *e)
 {
     int64_t done = e->step - e->since;
@@ -179,7 +179,7 @@ static void on_summary(const weft_event *e)
     if (e->since > 0) printf(" since step %lld", (long long)e->since);
     printf(" in %.1f s, %.0f samples/s in training, peak memory %.0f MB", e->seconds,
            e->samples_per_second, (double)e->peak_memory / 1e6);
-    bool learner = e->process_ranks * e->learners == e->ranks; /* and servers are others again */
+    bool learner = e->process_ranks * e->learners == e->ranks; /* servers are others */
     if (e->process_ranks < e->ranks && learner)
         printf(" of this learner alone");
     else if (e->process_ranks < e->ranks)

@@ -1,4 +1,5 @@
-/* weft selftest: every way to train, set so that it must be a simpler one. */
+/* weft selftest: checks parallel strategies in configurations where they must be equivalent to a
+ * simpler one. */
 #include <errno.h>
 #include <ftw.h>
 #include <math.h>
@@ -21,7 +22,7 @@ static void on_signal(int number)
     stopped = number;
 }
 
-/* What a run has come to. */
+/* The result of a run. */
 typedef struct outcome {
     double losses[MOST_LOSSES], test;
     int steps;
@@ -59,7 +60,7 @@ static weft_status train(weft_context *context, const weft_train_options *option
     return status;
 }
 
-/* Leaves its parameters in `folder`.weights. */
+/* Exports the parameters to `folder`.weights. */
 static weft_status run_words(weft_context *context, const selftest_row *r, const char *words,
                              const char *folder, outcome *out)
 {
@@ -102,7 +103,7 @@ static bool near(double a, double b, double close)
     return fabs(a - b) <= close * fmax(1, fabs(b));
 }
 
-/* Says in `why` what differs; false: something does. */
+/* Describes the difference in `why`; false: there is one. */
 static bool compare(const selftest_row *r, const outcome *a, const outcome *b, char *why,
                     size_t size)
 {
@@ -156,7 +157,7 @@ static bool check_row(weft_context *context, const selftest_row *r)
     return same;
 }
 
-/* --- all of them --- */
+/* --- all rows --- */
 
 static bool check_rows(weft_context *context)
 {
@@ -171,7 +172,7 @@ static bool check_rows(weft_context *context)
     return failed == 0 && done == selftest_row_count;
 }
 
-/* In a folder of its own, which is gone afterwards. */
+/* Runs in a temporary folder, which is removed afterwards. */
 static int run(weft_context *context, int argc, char **argv)
 {
     char folder[4096], shown[256];

@@ -4,8 +4,9 @@
 
 #include <stdbool.h>
 
-/* Two runs, which start with `simulate` where they are simulated. `close`: 0: the same bits; else
- * the largest difference of losses, of the last test and, where one learner does all, of steps. */
+/* Two runs to compare; the options of simulated ones begin with `simulate`. close 0: equal bits;
+ * else the largest difference of losses, of the last test and, if a single learner trains, of the
+ * steps. */
 typedef struct selftest_row {
     const char *name;
     const char *words; /* of both */
@@ -17,7 +18,7 @@ typedef struct selftest_row {
 extern const selftest_row selftest_rows[];
 extern const int selftest_row_count;
 
-/* Writes the tables and models that they speak of into the working directory. */
+/* Writes the data tables and models that the rows use to the working directory. */
 bool selftest_write(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* What weft selftest holds against what. */
+/* The pairs of runs that weft selftest compares. */
 #include "selftest.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #define LAYERS                                                                                     \
     "data=glyphs:size=9,train=96,test=40 model=layers.yaml seed=4 " EXACT "steps=4 batch=12 "
 #define FAST GLYPHS "threads=1 steps=7 batch=16 "
-/* A constant feature: all learners have the same Hessian. Sample i has feature i alone. */
+/* A constant feature, so all learners have the same Hessian. Sample i has only feature i. */
 #define MEANS                                                                                      \
     "data=csv:means.csv,target=y,test=0.2 model=line.yaml normalize=none seed=3 threads=1 "        \
     "dtype=f64 device=reference optimizer=sgd lr=0.05 steps=12 "

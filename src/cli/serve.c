@@ -10,7 +10,7 @@
 
 enum { MOST_MODELS = 64 };
 
-/* NAME=CHECKPOINT; a checkpoint alone has the name "model". */
+/* NAME=CHECKPOINT; without a name it is "model". */
 typedef struct word {
     char name[256];
     const char *path;
@@ -22,7 +22,7 @@ static word split(const char *text)
     const char *equals = strchr(text, '=');
     if (!equals) return w;
     w.path = equals + 1;
-    /* A name that is too long stays so, and is refused as such. */
+    /* A name that is too long stays so, and is refused later. */
     (void)snprintf(w.name, sizeof(w.name), "%.*s", (int)(equals - text), text);
     return w;
 }
@@ -42,7 +42,7 @@ static weft_status check_names(const char *const *words, int count)
     return WEFT_OK;
 }
 
-/* Who is named must be there; of a folder it is enough that one is. */
+/* All named models must load; of a folder one is enough. */
 static weft_status load(weft_service *service, const weft_server_options *o,
                         const char *const *words, int count)
 {
@@ -70,7 +70,7 @@ static weft_status load(weft_service *service, const weft_server_options *o,
             printf("%s: %s/%s/%lld, version %lld\n", item.name, o->models, item.name,
                    (long long)item.version, (long long)item.version);
     }
-    /* With a watcher one may still come. */
+    /* A watched folder may get models later. */
     if (any || o->watch > 0) return WEFT_OK;
     fprintf(stderr, "weft: no model in %s could be loaded\n", o->models);
     return WEFT_ERR_IO;
@@ -103,7 +103,7 @@ void print_url(const char *before, const weft_server_options *o, int port)
            six ? "]" : "", port);
 }
 
-/* Answers until a signal asks for the end; then what is under way is answered. */
+/* Serves until a signal arrives, then completes the requests in progress. */
 static int answer(weft_service *service, const weft_server_options *o, const sigset_t *ends)
 {
     weft_server *server;
@@ -112,7 +112,7 @@ static int answer(weft_service *service, const weft_server_options *o, const sig
     if (status != WEFT_OK) return report_failure(status);
     weft_server_ports(server, &port, &metrics);
     if (weft_job_supervised()) {
-        print_status_line("built", ""); /* its supervisor tells the ports */
+        print_status_line("built", ""); /* the supervisor prints the ports */
     } else if (!o->quiet) {
         print_url("listening on ", o, port);
         if (metrics >= 0) print_url(" (metrics at ", o, metrics);
@@ -134,7 +134,7 @@ static int serve(weft_context *context, const weft_server_options *o, const char
 {
     weft_service *service;
     sigset_t ends;
-    /* Before there are threads, which have the same mask then. */
+    /* The mask must be set before threads are started, which inherit it. */
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
     sigaddset(&ends, SIGINT);

@@ -1,4 +1,4 @@
-/* weft serve --processes: what the supervisor prints. */
+/* weft serve --processes: output of the supervisor. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

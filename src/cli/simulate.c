@@ -4,7 +4,7 @@
 
 #include "cli.h"
 
-/* A simulation as it is watched. */
+/* The display of a simulation. */
 typedef struct watch {
     const weft_train_options *options;
     progress *bar;
@@ -48,7 +48,7 @@ const char *bytes_text(double bytes, char *out, size_t size)
     return out;
 }
 
-/* A line for each staleness; where there are many, for each of as many ranges. */
+/* Prints a line for each staleness; if there are many, for each of LINES ranges. */
 static void print_staleness(const weft_series *s)
 {
     enum { LINES = 16, WIDTH = 40 };

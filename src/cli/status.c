@@ -1,4 +1,4 @@
-/* weft status and leave: what somebody asks who is no member of a run. */
+/* weft status and leave: requests of a status client, which is no member of the run. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +78,7 @@ static void print_events(const weft_cluster_status *s)
         printf("%6.0f s ago: %s\n", s->events[i].ago, s->events[i].text);
 }
 
-/* stale: seconds since the coordinator answered last; 0: this is its answer. */
+/* stale: seconds since the coordinator's last response; 0: this is its response. */
 static void print_status(const weft_cluster_status *s, double stale)
 {
     if (stale > 0)
@@ -95,11 +95,11 @@ static void print_status(const weft_cluster_status *s, double stale)
     fflush(stdout);
 }
 
-/* One answer of a coordinator that has answered before has to come within seconds. */
+/* A coordinator that has responded before must respond within so many seconds. */
 static const double SOON = 2;
 
-/* On a terminal the table is printed each second on a cleared screen, since lines may be longer
- * than the terminal is wide. The last table is marked while the coordinator does not answer. */
+/* On a terminal the table is printed every second on a cleared screen, since lines may be longer
+ * than the terminal is wide. The last table is marked while the coordinator does not respond. */
 static weft_status show(weft_context *context, const char *address, weft_cluster_options *o)
 {
     bool live = isatty(STDOUT_FILENO);
@@ -159,7 +159,7 @@ const command command_status = {
 
 /* --- weft leave --- */
 
-/* 0: nobody has that number or name. */
+/* 0: no member has that number or name. */
 static uint32_t number_of(const weft_cluster_status *s, const char *word)
 {
     char *end = NULL;

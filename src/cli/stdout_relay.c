@@ -1,5 +1,5 @@
-/* What the ranks of a job print comes through the supervisor: launchers do not mind when it does
- * not arrive. */
+/* Passes the output of a job's ranks through the supervisor, since launchers ignore write
+ * errors. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,14 +13,14 @@
 
 #include "cli.h"
 
-enum { WAIT = 200, GRACE = 10 }; /* milliseconds; how many of those after the job has ended */
+enum { WAIT = 200, GRACE = 10 }; /* milliseconds; number of waits after the end of the job */
 
 struct relay {
     int from, to; /* the job's end; the user's standard output */
-    int failure;  /* errno of the first write that failed; 0: none */
+    int failure;  /* errno of the first failed write; 0: none */
     atomic_bool ended;
     pthread_t thread;
-    char text[65536]; /* on its way */
+    char text[65536]; /* buffer */
 };
 
 static void pass(relay *r, const char *next, ssize_t size)
@@ -37,7 +37,8 @@ static void pass(relay *r, const char *next, ssize_t size)
     }
 }
 
-/* Until all who can write have closed it, or, where somebody was left behind, for a while. */
+/* Relays until all writers have closed the pipe or, if a process was left behind, for a limited
+ * time. */
 static void *work(void *user)
 {
     relay *r = user;
@@ -54,7 +55,7 @@ static void *work(void *user)
     return NULL;
 }
 
-/* Signals are for the thread that supervises. */
+/* Signals are handled by the supervising thread. */
 static bool start(relay *r)
 {
     sigset_t all, before;
@@ -87,7 +88,7 @@ relay *relay_begin(void)
 int relay_end(relay *r, int code)
 {
     if (!r) return code;
-    (void)dup2(r->to, STDOUT_FILENO); /* closes our writing end */
+    (void)dup2(r->to, STDOUT_FILENO); /* closes our write end */
     atomic_store(&r->ended, true);
     pthread_join(r->thread, NULL);
     if (r->failure)

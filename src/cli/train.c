@@ -10,7 +10,7 @@
 #include "cli.h"
 #include "weft/plan.h"
 
-/* The one trainer of this process, for the signal handler, and the signal that ended it. */
+/* The running trainer, for the signal handler, and the signal that stopped it. */
 static weft_trainer *_Atomic running;
 static volatile sig_atomic_t stopped_by;
 weft_stop wanted_stop;
@@ -21,17 +21,17 @@ static void on_signal(int number)
     stopped_by = number;
     wanted_stop.wanted = 1;
     if (trainer) weft_trainer_stop(trainer);
-    signal(number, SIG_DFL); /* a second one ends at once */
+    signal(number, SIG_DFL); /* a second signal ends the process at once */
 }
 
-/* One that is ignored stays so: nohup. A shell's background job ignores SIGINT, but may be sent one
- * by hand. */
+/* An ignored SIGHUP stays ignored (nohup). A background job ignores SIGINT as well, but must react
+ * if one is sent explicitly. */
 void catch_signals(void)
 {
     struct sigaction action, before;
     memset(&action, 0, sizeof(action));
     action.sa_handler = on_signal;
-    action.sa_flags = SA_RESTART; /* what is being written goes on */
+    action.sa_flags = SA_RESTART; /* system calls are restarted */
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
@@ -39,7 +39,7 @@ void catch_signals(void)
         sigaction(SIGHUP, &action, NULL);
 }
 
-/* The exit code of a run that a signal has ended, as shells count. */
+/* The exit code of a run that a signal has stopped, as in shells. */
 int interrupted_code(void)
 {
     return stopped_by ? 128 + stopped_by : EXIT_INTERRUPTED;
@@ -82,7 +82,7 @@ void print_status_line(const char *what, const char *message)
     fprintf(stderr, "%s\n", line);
 }
 
-/* A supervisor hears that the job is done; the rest is for people. */
+/* The supervisor is told the end of the job; all other events are displayed. */
 static void on_event(void *user, const weft_event *event)
 {
     if (weft_job_supervised() && event->kind == WEFT_EVENT_SUMMARY)
@@ -90,7 +90,7 @@ static void on_event(void *user, const weft_event *event)
     if (user) progress_event(user, event);
 }
 
-/* How many seconds a rank may take to come, without those in which it is stopped. */
+/* Seconds that a rank may take to start, without the time for which it is stopped. */
 static volatile sig_atomic_t coming;
 
 static void on_continue(int number)
@@ -112,7 +112,7 @@ weft_status run_until_stopped(weft_trainer *trainer, weft_event_fn fn, void *use
 {
     running = trainer;
     catch_signals();
-    if (wanted_stop.wanted) weft_trainer_stop(trainer); /* before there was one */
+    if (wanted_stop.wanted) weft_trainer_stop(trainer); /* it came earlier */
     weft_status status = weft_trainer_run(trainer, fn, user);
     running = NULL;
     return status;
@@ -131,8 +131,8 @@ static weft_status train(weft_context *context, const weft_train_options *option
 {
     weft_trainer *trainer = NULL;
     print_log(context, options->show.quiet);
-    /* MPI begins by waiting for all ranks without a limit, which the supervisor keeps; but it may
-     * not reach this machine. */
+    /* MPI_Init waits for all ranks without a timeout. The supervisor enforces one, but may be
+     * unable to reach this machine. */
     enum { GRACE = 10 };
     bool limited = weft_job_supervised() && weft_job_rank() >= 0;
     if (limited) limit_coming((int)options->job.timeout + GRACE);
@@ -145,13 +145,13 @@ static weft_status train(weft_context *context, const weft_train_options *option
 
 void print_line(void *user, const char *line)
 {
-    char shown[4096]; /* a launcher may have said it */
+    char shown[4096]; /* may be text of a launcher */
     (void)user;
     fflush(stdout);
     fprintf(stderr, "%s\n", weft_printable(line, shown, sizeof(shown)));
 }
 
-/* Takes away the bar, or the line of print_starting, that stands on the terminal. */
+/* Clears the bar, or the line of print_starting, on a terminal. */
 static void clear_line(bool bar)
 {
     if (bar && isatty(STDERR_FILENO)) fputs(CLEAR_LINE, stderr);
@@ -164,7 +164,7 @@ static void print_over_bar(void *user, const char *line)
     print_line(NULL, line);
 }
 
-/* What is shown until the first of the processes speaks, which on a terminal takes its place. */
+/* Printed until the first process prints; on a terminal that replaces it. */
 static void print_starting(const weft_train_options *o, bool bar)
 {
     int64_t mesh = 1, count = o->job.ranks;
@@ -192,8 +192,8 @@ static bool add_word(char ***next, const char *name, const char *value)
     return true;
 }
 
-/* The command line of the ranks: the options as they have been understood, since the job may begin
- * again when the run file is another one, or gone. */
+/* The command line of the ranks: the parsed options, since the run file may have changed when the
+ * job is restarted. */
 static char **rank_words(const weft_context *context, const weft_train_options *options)
 {
     const weft_option *table = weft_train_table(context);
@@ -212,8 +212,7 @@ static char **rank_words(const weft_context *context, const weft_train_options *
     return NULL;
 }
 
-/* Starts this same command as the ranks of a job; how they show their progress is decided by this
- * process. */
+/* Starts this command as the ranks of a job; this process decides how they show progress. */
 static int supervise(const weft_context *context, weft_train_options *options, const char *show)
 {
     char program[4096], columns[16];
@@ -244,14 +243,15 @@ static int supervise(const weft_context *context, weft_train_options *options, c
     return relay_end(through, code);
 }
 
-/* The launcher ends a job when the first of its ranks has gone: whoever has nothing to say lets the
- * one go first that has, however busy the machine is. Nobody waits for that long otherwise. */
+/* A launcher ends the job when its first rank exits. A rank without a message of its own waits, so
+ * that the rank with the message exits first; no other rank waits for so long. */
 static void let_others_speak(void)
 {
     nanosleep(&(struct timespec){.tv_sec = 5}, NULL);
 }
 
-/* Of several processes one tells what all know; a rank that was only told to end says nothing. */
+/* Errors that all ranks have in common are printed by one of them; a rank that was only told to
+ * stop prints nothing. */
 static int report_rank(weft_status status)
 {
     bool common = status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_INTERRUPTED ||

@@ -1,5 +1,5 @@
-/* A batch. What stands in it is a function of the seed, the epoch and how many samples of it came
- * before, so whoever makes them has no other state that would have to be saved. */
+/* Makes batches. Their contents are a function of the seed, the epoch and the number of earlier
+ * samples, so no other state needs to be saved. */
 #include "data/data.h"
 
 static size_t row_bytes(const weft_column *c)
@@ -35,7 +35,8 @@ static void put_weight(weft_batch *batch, int64_t i, double weight)
         ((float *)all)[i] = (float)weight;
 }
 
-/* Of all samples of the batch, whichever rows are asked for: every rank comes to the same sum. */
+/* Covers all samples of the batch, whichever rows are read here, so all ranks compute the same
+ * sum. */
 static double sum_of_weights(const weft_dataset *data, const weft_loader_options *o, uint64_t key,
                              int64_t start, int64_t valid)
 {
@@ -49,7 +50,7 @@ static double sum_of_weights(const weft_dataset *data, const weft_loader_options
     return sum;
 }
 
-/* What the options leave open. */
+/* Replaces options that are unset by their defaults. */
 static weft_loader_options complete(const weft_loader_options *given)
 {
     weft_loader_options o = *given;
@@ -86,7 +87,7 @@ void weft_batch_make(const weft_dataset *data, const weft_loader_options *option
     uint64_t key = weft_mix(o.seed, (uint64_t)epoch);
     int64_t count = weft_dataset_count(data, o.split), all = o.batch * o.parts;
     int64_t total = WEFT_MIN(all, count - begin);
-    /* What is left at the end of an epoch is shared out evenly. */
+    /* The remainder of an epoch is divided evenly. */
     int64_t start = begin + weft_part_start(total, o.part, o.parts);
     batch->epoch = epoch;
     batch->done = begin + total;

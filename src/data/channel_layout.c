@@ -1,15 +1,15 @@
-/* Where the channels of samples in an array are: layout=, or what their shape tells. */
+/* Determines the position of the channels in an array of samples, by layout= or by the shape. */
 #include <stdio.h>
 
 #include "data/data.h"
 
-/* As many channels as images usually have, where each side has more. */
+/* A usual number of channels, if both sides are larger. */
 static bool is_channels(int64_t dim, int64_t side, int64_t other_side)
 {
     return (dim == 1 || dim == 3 || dim == 4) && side >= 8 && other_side >= 8;
 }
 
-/* What layout= may say: letters for channels, depth, height and width, the samples' dimensions. */
+/* Values of layout=: letters for channels, depth, height and width, the dimensions of a sample. */
 static const struct layout {
     const char *name;
     weft_channels channels;
@@ -18,7 +18,7 @@ static const struct layout {
     {"cw", WEFT_CHANNELS_FIRST}, {"wc", WEFT_CHANNELS_LAST},    {"chw", WEFT_CHANNELS_FIRST},
     {"hwc", WEFT_CHANNELS_LAST}, {"cdhw", WEFT_CHANNELS_FIRST}, {"dhwc", WEFT_CHANNELS_LAST}};
 
-/* Those for samples of `dims` dimensions (0: all), as in "cw, wc or hw". */
+/* The layouts for samples of `dims` dimensions (0: all), as in "cw, wc or hw". */
 static const char *name_layouts(int dims, char *text, size_t room)
 {
     size_t used = 0;

@@ -8,7 +8,7 @@ typedef struct csv_source {
     weft_source head;
     weft_csv csv;
     int64_t *rows; /* training rows, then test rows */
-    char **names;  /* of the features; NULL: there is no header */
+    char **names;  /* of the features; NULL: no header */
     char found_in[160], as_target[160];
 } csv_source;
 
@@ -24,11 +24,11 @@ static void csv_close(weft_source *source)
 static weft_status csv_prepare(weft_source *source, weft_split split)
 {
     (void)source;
-    (void)split; /* the file was read when it was opened */
+    (void)split; /* the whole file was read by open */
     return WEFT_OK;
 }
 
-/* The row of the file. */
+/* The row in the file. */
 static int64_t row_of(const csv_source *s, weft_split split, int64_t i)
 {
     return s->rows[split == WEFT_TRAIN ? i : s->head.count[WEFT_TRAIN] + i];
@@ -49,7 +49,7 @@ static int32_t csv_label(const weft_source *source, weft_split split, int64_t i)
 static double csv_target(const weft_source *source, weft_split split, int64_t i, int64_t j)
 {
     const csv_source *s = (const csv_source *)source;
-    (void)j; /* it is one column */
+    (void)j; /* there is one column */
     return s->csv.targets[row_of(s, split, i)];
 }
 
@@ -59,7 +59,7 @@ static double csv_weight(const weft_source *source, weft_split split, int64_t i)
     return s->csv.weights[row_of(s, split, i)];
 }
 
-/* The names of the features, which stay the table's, and where the target is. */
+/* Sets the names of the features, which the table owns, and the column of the target. */
 static weft_status name_columns(csv_source *s)
 {
     const weft_csv *csv = &s->csv;
@@ -86,7 +86,7 @@ static weft_status name_columns(csv_source *s)
     return WEFT_OK;
 }
 
-/* test < 0: what is usual, which is everything where there is nothing to train with. */
+/* test < 0: default, which is everything if this is not for training. */
 static weft_status load(csv_source *s, const char *path, const char *label, const char *weight,
                         bool measured, const weft_source_wish *wish, double test)
 {

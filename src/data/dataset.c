@@ -49,10 +49,10 @@ struct weft_dataset {
     weft_source *source;
     weft_normalize normalize;
     weft_data_stats stats;
-    bool given;          /* the statistics came from outside */
+    bool given;          /* the statistics were given */
     int32_t *relabel;    /* from the source's classes to the given ones */
-    bool measured;       /* what follows is known */
-    float shift, factor; /* of what is no table */
+    bool measured;       /* the following fields are set */
+    float shift, factor; /* for data other than tables */
 };
 
 static weft_status open_source(const char *spec, const weft_source_wish *wish, weft_source **out)
@@ -76,7 +76,7 @@ static weft_status check_shape(const char *spec, const weft_source *s, const wef
                      s->remedy ? s->remedy : "");
 }
 
-/* A file of targets may have more or fewer to a sample than the one of training. */
+/* The number of targets must be that of training. */
 static weft_status check_targets(const char *spec, const weft_source *s, int want)
 {
     if (s->unlabelled || s->targets == want) return WEFT_OK;
@@ -85,7 +85,7 @@ static weft_status check_targets(const char *spec, const weft_source *s, int wan
                      s->targets, weft_plural(s->targets), want);
 }
 
-/* NULL: as the kind of data asks for. */
+/* NULL: as the kind of data needs. */
 static weft_status find_way(const weft_context *context, const char *name, weft_normalize *out)
 {
     const weft_entry *entry;
@@ -161,7 +161,7 @@ bool weft_dataset_labelled(const weft_dataset *d)
     return !d->source->unlabelled;
 }
 
-/* Labels by name mean the checkpoint's numbers, whatever else this file holds. */
+/* Maps labels by name to the checkpoint's class numbers. */
 static weft_status find_relabel(weft_dataset *d)
 {
     const weft_source *s = d->source;
@@ -195,7 +195,7 @@ static weft_status check_labels(const weft_dataset *d, weft_split split)
     return WEFT_OK;
 }
 
-/* A mean needs some weight, and not too much. */
+/* The sum of the weights must be positive and finite. */
 static weft_status check_weights(const weft_source *s, weft_split split)
 {
     const char *part = split == WEFT_TRAIN ? "training" : "test";

@@ -1,5 +1,5 @@
-/* glyphs: digits drawn with a pen. Each is strokes of a few points; a sample bends them by a
- * random affine map and a smooth random field, draws them with a pen of random width, adds
+/* glyphs: synthetic handwritten digits. Each is a set of strokes; a sample distorts them by a
+ * random affine map and a smooth random field, draws them with a pen of random width, and adds
  * stray marks and noise.
  *
  * Only additions, multiplications, divisions and square roots are used, and this file is compiled
@@ -89,11 +89,11 @@ typedef struct glyphs_source {
     unsigned char *pixels[2], *labels[2];
 } glyphs_source;
 
-/* What one sample does to its strokes. */
+/* The distortion of a sample. */
 typedef struct pen {
     weft_random random;
     float a[2][2], shift[2];    /* affine map about the centre */
-    float field[GRID][GRID][2]; /* displacements, bilinear between */
+    float field[GRID][GRID][2]; /* displacements, bilinearly interpolated */
     float width, *canvas;
     int64_t size;
 } pen;
@@ -105,7 +105,7 @@ static float between(pen *p, double low, double high)
 
 static void hold_pen(pen *p)
 {
-    /* A rotation by the angle whose tangent is t needs no sine. */
+    /* A rotation by the angle with tangent t needs no sine. */
     float t = between(p, -.33, .33), c = 1 / sqrtf(1 + t * t), s = t * c;
     float wide = between(p, .66, 1.0), tall = between(p, .70, 1.0), slant = between(p, -.25, .25);
     p->a[0][0] = c * wide;
@@ -135,7 +135,7 @@ static point bend(const pen *p, point q)
                    p->a[1][0] * x + p->a[1][1] * y + p->shift[1]};
 }
 
-/* Darkens the pixels near a segment; the edge is one pixel soft. */
+/* Darkens the pixels near a segment, with a soft edge of one pixel. */
 static void draw_line(pen *p, point a, point b, float ink)
 {
     float n = (float)p->size, ax = a.x * n, ay = a.y * n, bx = b.x * n, by = b.y * n;
@@ -155,7 +155,7 @@ static void draw_line(pen *p, point a, point b, float ink)
         }
 }
 
-/* Catmull and Rom's spline between points 1 and 2. */
+/* Catmull-Rom spline between points 1 and 2. */
 static point spline(const point *q[4], float t)
 {
     float t2 = t * t, t3 = t2 * t;
@@ -186,7 +186,7 @@ static void draw_stroke(pen *p, const stroke *s, float ink)
     }
 }
 
-/* A short stray mark, fainter than the digit. */
+/* Draws a short stray mark, fainter than the digit. */
 static void draw_mark(pen *p)
 {
     point a = {between(p, 0, 1), between(p, 0, 1)};
@@ -207,7 +207,7 @@ static void draw(const glyphs_source *s, weft_split split, int64_t i, float *can
     for (int k = 0; k < 2; k++) draw_mark(&p);
     float noise = between(&p, .03, .13);
     for (int64_t j = 0; j < pixels; j++) {
-        /* Two uniform numbers make a triangular one. */
+        /* The sum of two uniform numbers has a triangular distribution. */
         float sum = between(&p, -1, 1) + between(&p, -1, 1);
         float value = fminf(fmaxf(canvas[j] + noise * sum, 0), 1);
         s->pixels[split][i * pixels + j] = (unsigned char)(value * 255 + .5f);

@@ -21,7 +21,8 @@ static void idx_close(weft_source *source)
     free(s);
 }
 
-/* The file of a part: "train-images-idx3-ubyte", or with a dot before idx, each also with .gz. */
+/* Finds the file of a split: "train-images-idx3-ubyte", or with a dot before idx, each also with
+ * .gz. */
 static weft_status find_file(const idx_source *s, int split, int labels, char **out)
 {
     static const char *const patterns[] = {"%s/%s-%s-idx%d-ubyte", "%s/%s-%s-idx%d-ubyte.gz",
@@ -68,7 +69,7 @@ static weft_status open_file(idx_source *s, int split, int labels)
     return status;
 }
 
-/* Shape of one sample: [height, width] gets one channel. */
+/* The shape of a sample: [height, width] gets one channel. */
 static weft_shape sample_shape(const weft_idx *images)
 {
     weft_shape shape = {.rank = 0};
@@ -150,7 +151,7 @@ static weft_status idx_open(const char *arguments, const weft_source_wish *wish,
     s->head.ops = &weft_source_idx;
     s->may_lack_labels = wish->unlabelled;
     weft_status status = weft_strdup(arguments, &s->directory);
-    /* All four files are looked for now, so that a missing one is not found after an epoch. */
+    /* All four files are searched now, so that a missing one is reported at once. */
     for (int i = 0; i < 4 && status == WEFT_OK; i++) {
         char *path = NULL;
         if (i % 2 && wish->unlabelled) continue;

@@ -1,4 +1,4 @@
-/* Batches, made ahead by a thread of their own. */
+/* Makes batches ahead in a separate thread. */
 #include <pthread.h>
 
 #include "data/data.h"
@@ -8,9 +8,9 @@ enum { SLOTS = 3 }; /* one in use, one ready, one being made */
 struct weft_loader {
     const weft_dataset *dataset;
     weft_loader_options options;
-    int64_t count; /* samples */
+    int64_t count; /* number of samples */
     weft_batch slots[SLOTS];
-    int64_t ready, taken; /* batches made and handed out so far */
+    int64_t ready, taken; /* batches made and returned so far */
     bool ended, stopped, holding;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -82,7 +82,7 @@ const weft_batch *weft_loader_next(weft_loader *l)
 {
     const weft_batch *batch = NULL;
     pthread_mutex_lock(&l->lock);
-    l->holding = false; /* the batch handed out last may be made anew */
+    l->holding = false; /* the last returned batch may be overwritten */
     pthread_cond_signal(&l->changed);
     while (l->ready == l->taken && !l->ended) pthread_cond_wait(&l->changed, &l->lock);
     if (l->ready > l->taken) {

@@ -1,5 +1,5 @@
-/* npy:SAMPLES,LABELS[,layout=hwc|chw|...,test=0.2], or target=FILE in place of the labels: two
- * NumPy arrays, mapped. */
+/* npy:SAMPLES,LABELS[,layout=hwc|chw|...,test=0.2], or target=FILE instead of labels: two NumPy
+ * arrays, mapped. */
 #include <math.h>
 #include <stdio.h>
 
@@ -14,7 +14,7 @@ typedef struct npy_source {
     weft_npy images, labels, weights;
     int64_t *rows; /* training rows, then test rows */
     char remedy[64];
-    weft_channels channels; /* in the file; in memory they always come first */
+    weft_channels channels; /* in the file; in memory they are first */
 } npy_source;
 
 static void npy_close(weft_source *source)
@@ -28,11 +28,11 @@ static void npy_close(weft_source *source)
 static weft_status npy_prepare(weft_source *source, weft_split split)
 {
     (void)source;
-    (void)split; /* checked when it was opened */
+    (void)split; /* checked by open */
     return WEFT_OK;
 }
 
-/* The row of the files. */
+/* The row in the files. */
 static int64_t row_of(const npy_source *s, weft_split split, int64_t i)
 {
     return s->rows[split == WEFT_TRAIN ? i : s->head.count[WEFT_TRAIN] + i];
@@ -82,7 +82,7 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Whether the labels are classes, or something that has been measured. */
+/* Checks that the labels are classes and not measurements. */
 static weft_status check_classes(const weft_npy *labels, const char *name)
 {
     int64_t rows = labels->shape.dim[0], distinct = 0;
@@ -132,7 +132,7 @@ static weft_status check_labels(npy_source *s, const char *images, const char *l
     return WEFT_OK;
 }
 
-/* Numbers [n] or [n, k], all of which are finite. */
+/* Checks targets [n] or [n, k], all of which must be finite. */
 static weft_status check_targets(npy_source *s, const char *images, const char *file)
 {
     const weft_shape *shape = &s->labels.shape;
@@ -188,7 +188,7 @@ static weft_status check_images(const npy_source *s, const char *images)
     return WEFT_OK;
 }
 
-/* labels and weights: NULL where there are none. numbers: labels are that, and no classes. */
+/* labels and weights: NULL without any. numbers: labels are numeric targets. */
 static weft_status load(npy_source *s, const char *images, const char *labels, const char *weights,
                         bool numbers, double test, const char *layout, const weft_source_wish *wish)
 {
@@ -215,7 +215,7 @@ static weft_status load(npy_source *s, const char *images, const char *labels, c
     return weft_split_rows(s->images.shape.dim[0], test, s->head.count, &s->rows);
 }
 
-/* Whether this is "key=value" and no file. */
+/* Whether this is "key=value" and not a file. */
 static bool is_key(const char *text, const weft_spec_key *keys)
 {
     for (; keys->name; keys++) {

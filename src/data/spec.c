@@ -1,4 +1,4 @@
-/* What specifications of data have in common, and the split of one table into two parts. */
+/* Helpers for specifications of data, and the division of a table into two splits. */
 #include <stdio.h>
 
 #include "data/data.h"

@@ -1,4 +1,4 @@
-/* What the training part teaches of its numbers and labels. */
+/* Computes the statistics of the training split. */
 #include <float.h>
 #include <math.h>
 
@@ -62,21 +62,21 @@ weft_status weft_data_stats_copy(const weft_data_stats *from, weft_data_stats *t
     return name_copy(from->label_name, &to->label_name);
 }
 
-/* A mean and the sum of squares about it, by the update of Welford, and of West (1979) for weights;
- * n is the sum of them, this one among them. */
+/* Updates a mean and the sum of squares about it (Welford; West 1979 for weights); n is the sum of
+ * the weights, including this one. */
 static void take(double value, double weight, double n, double *mean, double *deviation)
 {
     double delta = value - *mean;
     *mean += delta / (n / weight);
     double square = weight * delta * (value - *mean);
-    /* What is too small for a double leaves a trace, which tells it from a constant. */
+    /* An underflow leaves a trace, which distinguishes the column from a constant. */
     if (delta != 0 && n > weight && weight * delta * delta < DBL_MIN)
         square = fmax(square, DBL_TRUE_MIN);
-    if (!(square < 0)) *deviation += square; /* where nearly all weight is here, by rounding */
+    if (!(square < 0)) *deviation += square; /* rounding may make it negative */
 }
 
-/* From sums of squares. A constant carries nothing: it becomes zero instead of a division by zero.
- */
+/* Computes deviations from sums of squares. A constant carries no information: it is normalised to
+ * zero, which avoids a division by zero. */
 static weft_status finish(const char *what, const double *mean, double *deviation, int count,
                           double n)
 {
@@ -120,8 +120,8 @@ static weft_status measure(const weft_source *s, weft_data_stats *stats)
     return finish("column", stats->mean, stats->deviation, features, n);
 }
 
-/* Numbers that are to be predicted get mean 0 and deviation 1, so that a model need not begin far
- * away from them. */
+/* Numeric targets are normalised to mean 0 and deviation 1, so that an untrained model is not far
+ * from them. */
 static weft_status measure_target(const weft_source *s, bool standard, weft_data_stats *stats)
 {
     stats->targets = s->targets;

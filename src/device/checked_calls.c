@@ -1,5 +1,5 @@
-/* What is asked of a device and its kernels. They may be a plug-in's, and a failure without a
- * message would be told in the words of whatever failed before. */
+/* Calls of devices and kernels that ensure a message for each failure: a plug-in may fail without
+ * one, and the message of an earlier failure would be reported. */
 #include "device/device.h"
 
 static weft_status heard(const weft_device *device, weft_status status, uint64_t before,
@@ -33,7 +33,7 @@ weft_status weft_device_reorder(weft_device *device, const weft_type *type, cons
     return heard(device, status, before, "reorder");
 }
 
-/* Copies and transfers are kernels of no device. */
+/* Copies and transfers are kernels without a device. */
 static weft_status heard_of(const weft_kernel *kernel, weft_status status, uint64_t before,
                             const char *function)
 {

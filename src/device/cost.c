@@ -1,4 +1,4 @@
-/* What kernels are taken to cost. */
+/* Estimates the costs of kernels. */
 #include "device/device.h"
 
 double weft_rates_seconds(const weft_rates *rates, double flops, double bytes)

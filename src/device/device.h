@@ -1,5 +1,4 @@
-/* Inside of devices: those that are built in, and what all of them use (weft/device_ops.h says what
- * a device is). */
+/* Internals of devices: the built-in ones and helpers (weft/device_ops.h defines the interface). */
 #ifndef WEFT_DEVICE_DEVICE_H
 #define WEFT_DEVICE_DEVICE_H
 
@@ -7,20 +6,20 @@
 #include "weft/device_ops.h"
 #include "weft/services.h"
 
-/* Where value v stands among the group's inputs (or outputs); -1: not there. */
+/* The index of value v among the group's inputs (or outputs); -1: none. */
 int weft_group_in(const weft_group *group, weft_value v);
 int weft_group_out(const weft_group *group, weft_value v);
 
 extern const weft_device_ops weft_device_reference, weft_device_cpu, weft_device_distant;
 
-/* What plug-ins may ask for. */
+/* The services for plug-ins. */
 extern const weft_services weft_plugin_services;
 
-/* Adds a device to what a context knows, and those that are built in. */
+/* Registers a device, and the built-in ones. */
 weft_status weft_device_register(weft_context *context, const weft_device_ops *ops) WEFT_NODISCARD;
 weft_status weft_devices_register(weft_context *context) WEFT_NODISCARD;
 
-/* name: "NAME" or "NAME:arguments". ARGUMENT: there is no such device, or it takes other ones. */
+/* name: "NAME" or "NAME:arguments". ARGUMENT: unknown device, or invalid arguments. */
 weft_status weft_device_open(weft_context *context, const char *name,
                              weft_device **out) WEFT_NODISCARD;
 void weft_device_close(weft_device **device);
@@ -32,8 +31,8 @@ static inline bool weft_layout_same(const weft_layout *a, const weft_layout *b)
     return a == b || (a->plain && b->plain && a->memory == b->memory);
 }
 
-/* --- memory.c: the same for devices with memory of their own and without; queue and event are NULL
- * for these --- */
+/* --- memory.c: uniform access to devices with and without their own memory; queue and event are
+ * NULL without it --- */
 
 static inline bool weft_device_shares(const weft_device *device)
 {
@@ -45,7 +44,7 @@ static inline weft_address weft_beyond(weft_address address, size_t bytes)
 }
 
 weft_status weft_memory_new(weft_device *device, size_t bytes, weft_memory **out) WEFT_NODISCARD;
-/* Of nothing that is in a queue still. */
+/* The memory must not be used in a queue any more. */
 void weft_memory_free(weft_memory **memory);
 weft_status weft_queue_open(weft_device *device, weft_queue **out) WEFT_NODISCARD;
 void weft_queue_close(weft_device *device, weft_queue **queue);
@@ -53,7 +52,7 @@ weft_status weft_copy_in(weft_queue *queue, weft_address to, const void *from,
                          size_t bytes) WEFT_NODISCARD;
 weft_status weft_copy_out(weft_queue *queue, void *to, weft_address from,
                           size_t bytes) WEFT_NODISCARD;
-/* Within the memory of one device. */
+/* Copies within the memory of one device. */
 weft_status weft_copy(weft_queue *queue, weft_address to, weft_address from,
                       size_t bytes) WEFT_NODISCARD;
 weft_status weft_event_open(weft_device *device, weft_queue_event **out) WEFT_NODISCARD;
@@ -80,35 +79,35 @@ weft_status weft_bound_poll(weft_bound *bound, bool *done) WEFT_NODISCARD;
 
 /* --- cost.c: estimates --- */
 
-/* One pass that does this much: what takes longer of computing and reading, after the start. */
+/* Seconds of one pass: a constant, and the larger of the times for computing and for memory
+ * access. */
 double weft_rates_seconds(const weft_rates *rates, double flops, double bytes);
 /* The same for a group: operations of its nodes, and bytes of its inputs and outputs. */
 double weft_group_seconds(const weft_rates *rates, const weft_group *group);
-/* Bytes from the host's memory to the device's, or back; 0 where these are the same. */
+/* Seconds to copy bytes between host and device memory; 0 if they are the same. */
 double weft_rates_copy(const weft_rates *rates, double bytes);
 
-/* The interned plain layout; what most devices use for their `plain`. */
+/* The interned plain layout, which most devices use as `plain`. */
 weft_status weft_layout_plain(weft_device *device, const weft_type *type,
                               const weft_layout **out) WEFT_NODISCARD;
 
-/* The plain layout of a vector whose elements stand in the order of another layout, as its text
- * says.
- */
+/* The plain layout of a vector that lists the elements in the order of another layout, which its
+ * text names. */
 weft_status weft_layout_flat(weft_device *device, const weft_layout *order,
                              const weft_layout **out) WEFT_NODISCARD;
 
-/* For kernels that write all results of the group's only node: results that nobody reads go to
- * scratch memory. _size adds their bytes to the kernel's scratch; _bind fills to[] for all results
- * from the group's outputs and the end of that scratch. */
+/* For kernels that write all results of the group's single node: unread results go to scratch
+ * memory. _size adds their bytes to the kernel's scratch; _bind fills to[] for all results from the
+ * group's outputs and the end of the scratch. */
 void weft_kernel_unread_size(const weft_group *group, weft_kernel *kernel);
 void weft_kernel_unread_bind(const weft_group *group, const weft_kernel *kernel,
                              const weft_address *out, weft_address scratch, void **to);
 
-/* A struct of `size` bytes, zeroed, that begins with a weft_bound; free with free(). */
+/* Allocates a zeroed struct of `size` bytes that begins with a weft_bound; free it with free(). */
 weft_status weft_bound_new(const weft_kernel *kernel, const weft_bound_ops *ops, size_t size,
                            weft_bound **out) WEFT_NODISCARD;
 
-/* In-place rights of a group of one node, as its operator declares them. */
+/* Sets the in-place flags of a group of one node from its operator. */
 void weft_kernel_in_place(const weft_group *group, weft_kernel *kernel);
 
 #endif

@@ -1,7 +1,7 @@
-/* Memory of devices: of their own, or the host's. */
+/* Device memory: a device's own, or the host's. */
 #include "device/device.h"
 
-/* Memory may be a plug-in's, as in checked_calls.c. */
+/* Memory may belong to a plug-in, as in checked_calls.c. */
 static weft_status heard(const weft_device *device, weft_status status, uint64_t before,
                          const char *function)
 {
@@ -56,7 +56,7 @@ static const weft_memory_ops *ops_of(weft_address address)
     return address.memory->device->ops->memory;
 }
 
-/* memcpy of nothing may not be asked to copy from nowhere. */
+/* memcpy of no bytes must not get NULL. */
 static weft_status copy_host(void *to, const void *from, size_t bytes)
 {
     if (bytes > 0) memcpy(to, from, bytes);

@@ -25,7 +25,7 @@ weft_status weft_devices_register(weft_context *context)
     return WEFT_OK;
 }
 
-/* The device of which a name, up to its arguments, speaks. */
+/* Finds the device that a name refers to, up to its arguments. */
 static weft_status find(weft_context *context, const char *name, const weft_device_ops **out)
 {
     const weft_entry *entry;
@@ -163,7 +163,7 @@ void weft_kernel_in_place(const weft_group *group, weft_kernel *kernel)
         if (which < (int)WEFT_COUNT(node->op->in_place)) rights = node->op->in_place[which];
         for (int i = 0; i < node->in_count && i < 32; i++)
             if (rights & 1u << i) {
-                /* A value that stands twice among the inputs is read after it would be written. */
+                /* An input that occurs twice would be read after it was overwritten. */
                 int uses = 0;
                 for (int j = 0; j < node->in_count; j++) uses += node->in[j] == node->in[i];
                 if (uses == 1) kernel->in_place[o] |= 1u << weft_group_in(group, node->in[i]);

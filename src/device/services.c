@@ -1,4 +1,4 @@
-/* What plug-ins may ask for. */
+/* The services that plug-ins may call. */
 #include "weft/services.h"
 
 #include "device/device.h"

@@ -297,7 +297,7 @@ double weft_exchange_limit(const weft_exchange *e, double usual)
 
 /* The result is sent and saved by then, and in a job that was stopped no other coordinator replaces
  * one that does not answer. */
-double weft_exchange_farewell(const weft_exchange *e, bool last)
+double weft_exchange_leave_timeout(const weft_exchange *e, bool last)
 {
     static const double LONG_ENOUGH = 15;
     const weft_learner_link *link = e->site.cluster;

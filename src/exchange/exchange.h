@@ -341,7 +341,7 @@ double weft_exchange_limit(const weft_exchange *exchange, double usual);
 bool weft_exchange_is_stopped(const weft_exchange *exchange);
 /* Seconds that it waits for the acknowledgement of its leave; `last`: it has taken all steps of the
  * run. */
-double weft_exchange_farewell(const weft_exchange *exchange, bool last);
+double weft_exchange_leave_timeout(const weft_exchange *exchange, bool last);
 /* Sums a number over all learners, which go in lock step. */
 weft_status weft_exchange_sum(weft_exchange *exchange, const char *what,
                               double *number) WEFT_NODISCARD;

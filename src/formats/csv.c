@@ -3,12 +3,12 @@
 
 #include "formats/formats.h"
 
-/* A row's fields are cut out of a copy of the text, in place: quotes are undone and every field
- * ends with a zero byte. */
+/* The fields of a row are cut out of a copy of the text in place: quotes are removed, and each
+ * field ends with a zero byte. */
 typedef struct reader {
     const char *name;
     char *next, *end;
-    int64_t line; /* of the row being read, from 1 */
+    int64_t line; /* of the current row, from 1 */
     int64_t next_line;
     char **fields;
     size_t count, capacity;
@@ -46,7 +46,7 @@ static weft_status field(reader *r, bool *last)
     return WEFT_OK;
 }
 
-/* Reads a row; count is 0 at the end. Empty lines are passed over. */
+/* Reads a row; count is 0 at the end. Empty lines are skipped. */
 static weft_status row(reader *r)
 {
     do {
@@ -71,7 +71,7 @@ static bool number(char *text, double *out)
     return weft_parse_real(trimmed(text), out);
 }
 
-/* Growing columns of labels as text, interned in the order of appearance. */
+/* Growing columns; labels are text, interned in order of appearance. */
 typedef struct table {
     weft_csv *csv;
     size_t value_capacity, label_capacity, weight_capacity, class_capacity;
@@ -123,7 +123,7 @@ static weft_status add_label(reader *r, table *t)
     return intern(t, label, &csv->labels[csv->rows]);
 }
 
-/* What is to be predicted must be there in every row. */
+/* Adds the numeric target, which every row must have. */
 static weft_status add_target(reader *r, table *t)
 {
     weft_csv *csv = t->csv;
@@ -179,7 +179,7 @@ static weft_status add_row(reader *r, table *t)
     return WEFT_OK;
 }
 
-/* Numbers by value, before names by letters. */
+/* Numbers by value come before other names in alphabetical order. */
 static int compare_names(const void *a, const void *b)
 {
     const char *x = *(char *const *)a, *y = *(char *const *)b;
@@ -238,7 +238,7 @@ static weft_status parse(reader *r, const char *label, const char *weight,
 weft_status weft_csv_parse(const char *name, const void *data, size_t size, const char *label,
                            const char *weight, const weft_csv_known *known, weft_csv *out)
 {
-    static const char mark[] = "\xEF\xBB\xBF"; /* some editors put it before UTF-8 */
+    static const char mark[] = "\xEF\xBB\xBF"; /* byte order mark */
     if (size >= sizeof(mark) - 1 && memcmp(data, mark, sizeof(mark) - 1) == 0) {
         data = (const char *)data + sizeof(mark) - 1;
         size -= sizeof(mark) - 1;

@@ -1,21 +1,22 @@
-/* Which column of a table is what: the label, and the features in the order of training. */
+/* Determines the columns of a table: the label, the weights, and the features in the order of
+ * training. */
 #include <stdio.h>
 
 #include "formats/formats.h"
 
-/* A first row, what is asked of it, and what has been found out. */
+/* The first row, the known columns, and the result so far. */
 typedef struct table {
     const char *file;
     char *const *fields;
     int count;
     const weft_csv_known *known;
-    bool bare;      /* as many columns as features, and the label may be missing */
-    bool said;      /* label= names a column that is there */
-    const char *no; /* or one that is not */
-    int label;      /* -1: there is none */
+    bool bare;      /* as many columns as features, so the label may be missing */
+    bool said;      /* label= names an existing column */
+    const char *no; /* the name that does not exist, or NULL */
+    int label;      /* -1: none */
 } table;
 
-/* What the column is called that is to be learned, and the key that asks for it. */
+/* The name of the column to be learned, which is also the option's key. */
 static const char *role(const table *t)
 {
     return t->known->measured ? "target" : "label";
@@ -28,7 +29,7 @@ static int find(char *const *names, int count, const char *name)
     return -1;
 }
 
-/* How many names of features in training are among the fields. */
+/* Number of feature names of training among the fields. */
 static int names_found(const table *t)
 {
     int found = 0;
@@ -58,8 +59,8 @@ static weft_status only_features(const table *t, const char *label)
                      t->file, t->count, role(t), label, role(t));
 }
 
-/* What label= says: a name, or a number from 0. Where nothing does, the place of training, or the
- * last column. */
+/* Finds the column of label=, a name or a number from 0. Without it: the column in training, or the
+ * last one. */
 static weft_status find_label(table *t, const char *label)
 {
     int64_t index;
@@ -86,8 +87,8 @@ static weft_status find_label(table *t, const char *label)
     return WEFT_OK;
 }
 
-/* Columns have names if one of the features, or a label that is measured, is no number, if the
- * label is asked for by its name, or if all names of training are there. */
+/* The first row is a header if a feature, or a numeric target, is not a number in it, if label= is
+ * a name in it, or if all feature names of training are in it. */
 static bool is_header(const table *t, const char *label)
 {
     int64_t index;
@@ -119,7 +120,7 @@ static weft_status check_names(const table *t)
     return WEFT_OK;
 }
 
-/* Without names columns count as they stand. */
+/* Without names columns are identified by their position. */
 static weft_status by_place(table *t, bool header, int *order)
 {
     const weft_csv_known *k = t->known;
@@ -141,7 +142,7 @@ static weft_status by_place(table *t, bool header, int *order)
     return WEFT_OK;
 }
 
-/* The column of the label has the name that it had in training, unless label= says another. */
+/* The label has its name of training, unless label= names another one. */
 static weft_status label_by_name(table *t)
 {
     const weft_csv_known *k = t->known;
@@ -160,7 +161,7 @@ static weft_status label_by_name(table *t)
                      t->file, k->label, role(t), role(t));
 }
 
-/* The features of training, wherever they are now: all of them, and no others. */
+/* Finds all features of training by name; there must be no others. */
 static weft_status by_name(table *t, int *order)
 {
     const weft_csv_known *k = t->known;
@@ -196,7 +197,7 @@ static weft_status by_name(table *t, int *order)
     return WEFT_OK;
 }
 
-/* Who is what among the columns that are left when the weights are taken out. */
+/* Assigns the columns that remain without the weights. */
 static weft_status share_out(table *t, const char *label, bool named, weft_csv *csv)
 {
     t->bare = t->known->unlabelled && t->count == t->known->features;
@@ -215,7 +216,7 @@ static weft_status share_out(table *t, const char *label, bool named, weft_csv *
     return WEFT_OK;
 }
 
-/* The column that weight= says: a name, or a number from 0. */
+/* Finds the column of weight=, a name or a number from 0. */
 static weft_status find_weight(const table *t, const char *weight, bool *named, int *out)
 {
     char near[1024];
@@ -232,8 +233,8 @@ static weft_status find_weight(const table *t, const char *weight, bool *named, 
     return WEFT_OK;
 }
 
-/* The column that was the weight in training, where nothing is said of weights; -1: there is none.
- * Without any of the names columns count as they stand. */
+/* The column that had the weights in training, if weight= is not given; -1: none. Without names
+ * columns are identified by their position. */
 static int known_weight(const table *t, const char *label)
 {
     const weft_csv_known *k = t->known;
@@ -248,7 +249,7 @@ static int known_weight(const table *t, const char *label)
     return learned ? -1 : at;
 }
 
-/* Numbers count all columns; of what is left those behind the weights are one less. */
+/* Column numbers count all columns, so those after the weights are reduced by one. */
 static weft_status left_number(const char *file, const char *label, int weight, char *text,
                                size_t room, const char **out)
 {
@@ -264,7 +265,7 @@ static weft_status left_number(const char *file, const char *label, int weight, 
     return WEFT_OK;
 }
 
-/* at: the column of the weight; named: it has been found by its name. */
+/* at: column of the weights; named: it was found by name. */
 static weft_status without_weight(const table *all, const char *label, int at, bool named,
                                   weft_csv *csv)
 {

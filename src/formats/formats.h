@@ -1,5 +1,5 @@
-/* File formats. Parsers read memory and never trust it: sizes are checked before they are
- * multiplied, and every message names the file (`name`) and the place. */
+/* File formats. Parsers do not trust their input: sizes are checked before they are multiplied, and
+ * messages name the file (`name`) and the position. */
 #ifndef WEFT_FORMATS_FORMATS_H
 #define WEFT_FORMATS_FORMATS_H
 
@@ -7,12 +7,12 @@
 
 /* --- gzip --- */
 
-/* Maps a file; if it is gzip data (RFC 1952), *out is what it holds, checked by its checksum. */
+/* Maps a file; gzip data (RFC 1952) are decompressed and verified by their checksum. */
 weft_status weft_gzip_open(const char *path, weft_bytes *out) WEFT_NODISCARD;
-/* Inflates gzip data in memory; at most `limit` bytes. *out is freed with free(). */
+/* Decompresses gzip data in memory, at most `limit` bytes. *out is freed with free(). */
 weft_status weft_gzip_inflate(const char *name, const void *data, size_t size, size_t limit,
                               unsigned char **out, size_t *out_size) WEFT_NODISCARD;
-/* Frees or unmaps what weft_gzip_open gave. */
+/* Frees or unmaps the bytes of weft_gzip_open. */
 void weft_gzip_close(weft_bytes *bytes);
 
 /* --- IDX: the format of MNIST --- */
@@ -20,7 +20,7 @@ void weft_gzip_close(weft_bytes *bytes);
 typedef struct weft_idx {
     int type; /* 8 u8, 9 i8, 11 i16, 12 i32, 13 f32, 14 f64 */
     weft_shape shape;
-    const unsigned char *data; /* big-endian, inside of the bytes that were parsed */
+    const unsigned char *data; /* big-endian, in the parsed bytes */
 } weft_idx;
 weft_status weft_idx_parse(const char *name, const void *data, size_t size,
                            weft_idx *out) WEFT_NODISCARD;
@@ -47,75 +47,73 @@ typedef struct weft_csv {
     int64_t rows; /* without the header */
     bool has_header;
     char **header; /* column names, or NULL */
-    int label;     /* label column; -1: there is none */
-    int weight;    /* the column of the samples' weights; -1: there is none that is read */
-    int place;     /* the label's column where that of the weights is left out; -1: none */
+    int label;     /* label column; -1: none */
+    int weight;    /* column of sample weights; -1: none is used */
+    int place;     /* label column, not counting that of the weights; -1: none */
     int features;
-    int *order;      /* [features]: the column of each */
+    int *order;      /* [features]: their columns */
     double *values;  /* [rows, features] */
-    int32_t *labels; /* NULL: there are none */
-    double *weights; /* [rows], at least 0; NULL: there are none */
-    double *targets; /* where the label is a number that was measured; NULL: it is not */
+    int32_t *labels; /* NULL: none */
+    double *weights; /* [rows], at least 0; NULL: none */
+    double *targets; /* numeric labels; NULL: labels are classes */
     int classes;
-    char **class_names; /* sorted; numbers in their order */
+    char **class_names; /* sorted; numbers by value */
 } weft_csv;
 
-/* What is known of the columns of an earlier table, which this one must have again: by their names
- * where both have some, in whatever order; else by their places. */
+/* Columns of an earlier table that this one must have as well: matched by name in any order if both
+ * have names, else by position. */
 typedef struct weft_csv_known {
     int features;       /* 0: nothing is known */
     char *const *names; /* [features], or NULL */
-    const char *label;  /* its name; NULL where `names` is */
-    int place;          /* column of the label, not counting weights; -1: not known */
-    const char *weight; /* the name of the weights' column; NULL: it has none, or there was none */
-    int weight_place;   /* that column, counting all; -1: there was none, or it is not known */
-    bool unlabelled; /* the label may be missing, and weights that nobody asks for are not read */
-    bool measured;   /* the label, here called the target, is a number and no class */
+    const char *label;  /* its name; NULL if `names` is */
+    int place;          /* label column, not counting weights; -1: unknown */
+    const char *weight; /* name of the weights' column; NULL: none */
+    int weight_place;   /* that column, counting all; -1: none or unknown */
+    bool unlabelled;    /* the label may be missing; weights are used only if requested */
+    bool measured;      /* the label, called target, is numeric */
 } weft_csv_known;
 
-/* csv_columns.c: what the fields of a first row mean. Sets columns, has_header, label, weight,
- * place, features and order. ARGUMENT: which column is missing, or is there unexpectedly. */
+/* csv_columns.c: interprets the first row. Sets columns, has_header, label, weight, place, features
+ * and order. ARGUMENT: names the missing or unexpected column. */
 weft_status weft_csv_columns(const char *file, char *const *fields, int count, const char *label,
                              const char *weight, const weft_csv_known *known,
                              weft_csv *csv) WEFT_NODISCARD;
 
-/* label: a column's name or number (from 0), NULL for the one of `known` (which may be NULL), else
- * the last. weight: the same for the samples' weights, NULL: those of `known`, else there are none.
- * A first row in which some feature or a measured label is no number, or which names the label or
- * all features that are known, is the header. FORMAT: line and column of what is wrong; ARGUMENT:
- * columns. A byte order mark is passed over. */
+/* label: a column's name or number (from 0); NULL: that of `known` (may be NULL), else the last
+ * one. weight: the same for sample weights; NULL: those of `known`, else none. The first row is a
+ * header if a feature or numeric label in it is not a number, or if it contains the name of the
+ * label or all known feature names. FORMAT: names line and column; ARGUMENT: columns. A byte order
+ * mark is skipped. */
 weft_status weft_csv_parse(const char *name, const void *data, size_t size, const char *label,
                            const char *weight, const weft_csv_known *known,
                            weft_csv *out) WEFT_NODISCARD;
 void weft_csv_free(weft_csv *csv);
-/* Whether two labels mean the same class: the same text, or the same number. */
+/* Whether two labels mean the same class: equal text, or equal numbers. */
 bool weft_csv_same_class(const char *a, const char *b);
 
 /* --- pictures: PNG and JPEG --- */
 
 typedef struct weft_picture {
     int width, height;
-    int channels;          /* 1: grey; 3: red, green, blue; 4: and how opaque it is */
-    unsigned char *pixels; /* [height, width, channels], row by row from the top */
+    int channels;          /* 1: grey; 3: RGB; 4: RGBA */
+    unsigned char *pixels; /* [height, width, channels], from the top */
 } weft_picture;
 
 typedef enum weft_picture_kind { WEFT_NO_PICTURE, WEFT_PNG, WEFT_JPEG } weft_picture_kind;
-/* By its first bytes. */
+/* The format, by the first bytes. */
 weft_picture_kind weft_picture_begins(const void *data, size_t size);
-/* Width and height, from its header. FORMAT: it is no picture, or its header is broken. */
+/* Reads width and height from the header. FORMAT: no picture, or a broken header. */
 weft_status weft_picture_size(const char *name, const void *data, size_t size, int *width,
                               int *height) WEFT_NODISCARD;
-/* Decodes one of at most so many pixels to 1, 3 or 4 channels of 8 bits each; others are refused
- * before anything is decoded. Grey is 0.299 red + 0.587 green + 0.114 blue; palettes and more bits
- * become 8 bits, colours are as they stand (no profile is applied), and without a channel for it,
- * what is not opaque is seen before white. FORMAT: it is broken, or cut off; ARGUMENT: too large.
- */
+/* Decodes a picture of at most `most` pixels to 1, 3 or 4 channels of 8 bits; larger ones are
+ * refused before decoding. Grey is 0.299 red + 0.587 green + 0.114 blue; palettes and deeper
+ * samples become 8 bits, colour profiles are ignored, and without alpha channel the picture is
+ * blended with white. FORMAT: broken or truncated; ARGUMENT: too large. */
 weft_status weft_picture_decode(const char *name, const void *data, size_t size, int channels,
                                 int64_t most, weft_picture *out) WEFT_NODISCARD;
 void weft_picture_free(weft_picture *picture);
-/* In another size, as whole numbers from 0 to 255: [channels, height, width]. Each pixel is the
- * mean of those around its place, weighted by a triangle that reaches as far as one pixel of the
- * coarser of both pictures. What has that size already is only copied. */
+/* Scales to integers from 0 to 255: [channels, height, width], with a triangle filter whose
+ * half-width is one pixel of the coarser picture. A picture of that size is only copied. */
 weft_status weft_picture_scale(const weft_picture *picture, int width, int height,
                                float *out) WEFT_NODISCARD;
 

@@ -34,7 +34,7 @@ static weft_status room(inflater *f)
     return WEFT_OK;
 }
 
-/* zlib counts in 32 bits, so input and output are handed over in pieces. */
+/* zlib counts in 32 bits, so input and output are passed in pieces. */
 static weft_status inflate_member(inflater *f, int *result)
 {
     const size_t piece = (size_t)1 << 30;
@@ -48,7 +48,7 @@ static weft_status inflate_member(inflater *f, int *result)
     f->used += out - f->stream.avail_out;
     if (*result == Z_OK || *result == Z_STREAM_END) return WEFT_OK;
     if (*result == Z_BUF_ERROR && f->in_left == 0) return damage(f, "it is cut off");
-    if (*result == Z_BUF_ERROR) return WEFT_OK; /* the output was full */
+    if (*result == Z_BUF_ERROR) return WEFT_OK; /* the output is full */
     return damage(f, f->stream.msg ? f->stream.msg : "no such stream");
 }
 
@@ -75,7 +75,8 @@ weft_status weft_gzip_inflate(const char *name, const void *data, size_t size, s
     const unsigned char *bytes = data;
     inflater f = {.name = name, .limit = limit, .in_left = size};
     if (!is_gzip(bytes, size)) return weft_fail(WEFT_ERR_FORMAT, "%s: is not gzip data", name);
-    /* The last four bytes tell the size (modulo 2^32): a hint that saves copies, not a promise. */
+    /* The last four bytes are the size modulo 2^32: a hint that saves copies, but is not
+     * trusted. */
     if (size >= 18) {
         size_t hint = bytes[size - 4] | (size_t)bytes[size - 3] << 8 |
                       (size_t)bytes[size - 2] << 16 | (size_t)bytes[size - 1] << 24;

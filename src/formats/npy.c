@@ -2,7 +2,7 @@
 
 #include "formats/formats.h"
 
-/* The header is a Python dict literal with three keys; only that much Python is read. */
+/* The header is a Python dict literal with three keys; only that subset of Python is parsed. */
 typedef struct dict {
     const char *name, *next, *end;
 } dict;

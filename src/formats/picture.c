@@ -1,4 +1,4 @@
-/* Pictures in memory: what they are, and JPEG. */
+/* Detects picture formats, and decodes JPEG. */
 #include <stdio.h>
 #include <turbojpeg.h>
 
@@ -28,7 +28,7 @@ static weft_status jpeg_header(const char *name, tjhandle handle, const void *da
     if (tjDecompressHeader3(handle, data, (unsigned long)size, width, height, &subsampling,
                             &colours) != 0)
         return jpeg_failed(name, handle);
-    /* A file that has tables and no picture is no error to the library. */
+    /* The library accepts a file with tables and no picture. */
     if (*width < 1 || *height < 1)
         return weft_fail(WEFT_ERR_FORMAT, "%s: this JPEG ends before its picture begins", name);
     if (colours == TJCS_CMYK || colours == TJCS_YCCK)
@@ -63,7 +63,7 @@ static weft_status jpeg_decode(const char *name, const void *data, size_t size, 
     return status;
 }
 
-/* --- either --- */
+/* --- any format --- */
 
 weft_status weft_picture_size(const char *name, const void *data, size_t size, int *width,
                               int *height)

@@ -1,13 +1,13 @@
-/* Inside of pictures: PNG. */
+/* Internals of pictures: PNG. */
 #ifndef WEFT_FORMATS_PICTURE_H
 #define WEFT_FORMATS_PICTURE_H
 
 #include "formats/formats.h"
 
-/* png.c: what begins as one. */
+/* png.c: for data that begin like a PNG. */
 weft_status weft_png_size(const char *name, const void *data, size_t size, int *width,
                           int *height) WEFT_NODISCARD;
-/* out: its channels are set, and its pixels are freed by the caller in either case. */
+/* out: channels is set; the caller frees the pixels in any case. */
 weft_status weft_png_decode(const char *name, const void *data, size_t size,
                             weft_picture *out) WEFT_NODISCARD;
 

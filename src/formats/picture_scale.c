@@ -1,13 +1,13 @@
-/* Pictures in another size: rows, then columns. */
+/* Scales pictures: rows, then columns (separable filter). */
 #include <math.h>
 
 #include "formats/formats.h"
 
-/* Which places of a line a place of the new one is made of, and how much of each. */
+/* The source pixels of each destination pixel of a line, with their weights. */
 typedef struct parts {
-    int count;     /* the most of any */
-    int *first;    /* [places] */
-    float *weight; /* [places, count] */
+    int count;     /* largest number of source pixels */
+    int *first;    /* [destination pixels] */
+    float *weight; /* [destination pixels, count] */
 } parts;
 
 static weft_status make_parts(int from, int to, parts *out)
@@ -38,7 +38,7 @@ static void free_parts(parts *p)
     free(p->weight);
 }
 
-/* Rows of the picture in their new width: [channels, height, width]. */
+/* Scales the rows to the new width: [channels, height, width]. */
 static void scale_rows(const weft_picture *p, const parts *across, int width, float *out)
 {
     for (int c = 0; c < p->channels; c++)

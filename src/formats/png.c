@@ -1,5 +1,5 @@
-/* PNG, by libpng. It tells of failures by jumping, so all that is made in between is kept in one
- * place. */
+/* Decodes PNG with libpng, which reports failures by longjmp; so all resources are kept in one
+ * struct. */
 #include <png.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ static void end(decoder *d)
     d->pixels = NULL;
 }
 
-/* Up to the header. All that may jump is called with `failed` set. */
+/* Reads up to the header. All functions that may jump are called with `failed` set. */
 static bool begin(decoder *d)
 {
     enum { CHUNK = 8 << 20, CHUNKS = 1000, SIDE = 1000000 };
@@ -66,7 +66,7 @@ static bool begin(decoder *d)
     return true;
 }
 
-/* To four channels of 8 bits. */
+/* Reads the pixels as four channels of 8 bits. */
 static bool read_pixels(decoder *d)
 {
     if (setjmp(d->failed)) return false;
@@ -87,7 +87,7 @@ static bool read_pixels(decoder *d)
     return true;
 }
 
-/* Before white. */
+/* Blends with white. */
 static unsigned char seen(unsigned value, unsigned opaque)
 {
     return (unsigned char)((value * opaque + 255 * (255 - opaque) + 127) / 255);

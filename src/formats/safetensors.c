@@ -10,13 +10,13 @@ static const struct {
     const char *name;
     size_t size;
 } dtypes[] = {
-    /* ours, by number */
+    /* types of this library, by number */
     [WEFT_F32] = {"F32", 4},
     [WEFT_F64] = {"F64", 8},
     [WEFT_I32] = {"I32", 4},
     [WEFT_U8] = {"U8", 1},
     [WEFT_BF16] = {"BF16", 2},
-    /* others', which are only passed on */
+    /* other types, which are only passed on */
     {"BOOL", 1},
     {"I8", 1},
     {"I16", 2},

@@ -1,4 +1,4 @@
-/* safetensors: named tensors behind a JSON header. */
+/* safetensors: named tensors after a JSON header. */
 #ifndef WEFT_FORMATS_SAFETENSORS_H
 #define WEFT_FORMATS_SAFETENSORS_H
 
@@ -8,7 +8,7 @@ typedef struct weft_tensor {
     char *name;
     char dtype[8]; /* as in the file: "F32", "F64", "I32", ... */
     weft_shape shape;
-    const unsigned char *data; /* inside of the parsed bytes */
+    const unsigned char *data; /* in the parsed bytes */
     size_t bytes;
 } weft_tensor;
 
@@ -17,19 +17,19 @@ typedef struct weft_safetensors {
     size_t count;
 } weft_safetensors;
 
-/* Parses and checks everything the format promises: header size, no duplicate keys, known types,
- * sizes that fit the shapes, no holes and no overlap. The bytes must outlive the result. */
+/* Parses the file, and checks header size, unique keys, known types, sizes that match the shapes,
+ * and absence of holes and overlap. The bytes must outlive the result. */
 weft_status weft_safetensors_parse(const char *name, const void *data, size_t size,
                                    weft_safetensors *out) WEFT_NODISCARD;
 void weft_safetensors_free(weft_safetensors *file);
 const weft_tensor *weft_safetensors_find(const weft_safetensors *file, const char *name);
 
-/* "F32" of an element type; the inverse gives false for types that the library does not compute
+/* "F32" for an element type; the inverse returns false for types that the library does not compute
  * with. */
 const char *weft_safetensors_dtype(weft_dtype dtype);
 bool weft_safetensors_real(const char *dtype, weft_dtype *out);
 
-/* What is to be written: tensor i's name and type, and its data on request. */
+/* Tensors to write: name and type of tensor i, and its data on request. */
 typedef struct weft_tensor_list {
     size_t count;
     const char *(*name)(void *user, size_t i);
@@ -38,8 +38,8 @@ typedef struct weft_tensor_list {
     void *user;
 } weft_tensor_list;
 
-/* Writes a file, which is replaced as a whole (weft/output.h); *crc is the CRC-32 of all its bytes
- * and *bytes their number (both may be NULL). */
+/* Replaces a file atomically (weft/output.h); *crc is the CRC-32 of all bytes and *bytes their
+ * number (both may be NULL). */
 weft_status weft_safetensors_write(const char *path, const weft_tensor_list *list, uint32_t *crc,
                                    size_t *bytes) WEFT_NODISCARD;
 

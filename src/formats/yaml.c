@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <yaml.h>
 
-/* Loaded data are arrays of strings in the order of the tables; behind those of the outer mapping
- * stand the items and their number. */
+/* Loaded data are arrays of strings in the order of the tables; those of the outer mapping are
+ * followed by the items and their number. */
 typedef struct items_head {
     char *items;
     uint32_t count;
@@ -18,17 +18,17 @@ struct weft_yaml {
     const weft_option *table, *item_table;
     const char *list_key;
     int options, item_options;
-    cyaml_schema_field_t *fields, *item_fields; /* up to one without a key */
+    cyaml_schema_field_t *fields, *item_fields; /* terminated by one without a key */
     cyaml_schema_value_t top, item;
     char **loaded;
-    /* What the library said, message by message: words of the text stand in some of them, and may
-     * look like any other. */
-    char *unexpected; /* the key that no table holds, or NULL */
-    char *field;      /* the key of ours where it stopped, or NULL */
-    int entry;        /* the item where it stopped, counted from 1; 0: in none */
+    /* Messages of the library are stored one by one, since some contain words of the text, which
+     * could look like other messages. */
+    char *unexpected; /* the unknown key, or NULL */
+    char *field;      /* our key at which parsing stopped, or NULL */
+    int entry;        /* item at which parsing stopped, from 1; 0: none */
 };
 
-/* Keeps what stands in a message between its start and its last mark: the first such words. */
+/* Stores the words of a message between its start and its last mark, for the first such message. */
 static bool between(char *said, const char *start, char mark, char **word)
 {
     size_t skip = strlen(start);
@@ -62,7 +62,7 @@ static cyaml_config_t config(weft_yaml *y)
                             .flags = CYAML_CFG_NO_ALIAS};
 }
 
-/* With room for a list, and for the end. */
+/* Has room for a list and the terminator. */
 static weft_status string_fields(const weft_option *table, cyaml_schema_field_t **out, int *options)
 {
     int count = 0;
@@ -110,15 +110,15 @@ static weft_status make_schema(weft_yaml *y)
     return WEFT_OK;
 }
 
-/* A walk over the events of the text, to find lines; the schema library does not keep them. */
+/* A walk over the events of the text, to find lines, which the schema library does not store. */
 typedef struct walk {
     int depth;    /* of mappings and sequences */
-    int item;     /* number of the list's item inside of which the walk is, or -1 */
-    bool in_list; /* inside of the value of list_key */
+    int item;     /* current item of the list, or -1 */
+    bool in_list; /* inside the value of list_key */
     bool is_key;  /* the next scalar at this depth is a key */
 } walk;
 
-/* Looks at one event; true where it is what is looked for. */
+/* Processes an event; true: it is the one searched for. */
 static bool visit(walk *w, const weft_yaml *y, const yaml_event_t *event, int item, const char *key)
 {
     bool wanted_depth = item < 0 ? w->depth == 1 : w->in_list && w->depth == 3 && w->item == item;
@@ -138,7 +138,7 @@ static bool visit(walk *w, const weft_yaml *y, const yaml_event_t *event, int it
     case YAML_SCALAR_EVENT: {
         const char *value = (const char *)event->data.scalar.value;
         bool was_key = w->is_key;
-        if (w->in_list && w->depth == 2) { /* an item that is none */
+        if (w->in_list && w->depth == 2) { /* an item that is no mapping */
             w->item++;
             return !key && w->item == item;
         }
@@ -191,12 +191,12 @@ static weft_status explain(const weft_yaml *y)
                          weft_yaml_line(y, item, y->unexpected), y->unexpected,
                          weft_suggest(near, sizeof(near), y->unexpected, key_candidate,
                                       item < 0 ? y->fields : y->item_fields));
-    /* Where an item is no mapping it names the key that the items belong to. */
+    /* If an item is no mapping the library names the key of the items. */
     if (item >= 0 && y->field && strcmp(y->field, y->list_key) == 0)
         return weft_fail(WEFT_ERR_FORMAT, "%s:%d: item %d of '%s' must be a mapping (- %s: ...)",
                          y->name, weft_yaml_line(y, item, NULL), item + 1, y->list_key,
                          y->item_table->name);
-    /* It names the first of ours where the text has no key at all that could be compared. */
+    /* If the text has no key at all the library names our first one. */
     if (y->field && find_line(y, item, y->field) > 0) {
         bool list = y->list_key && strcmp(y->field, y->list_key) == 0;
         int line = weft_yaml_line(y, list ? -1 : item, y->field);

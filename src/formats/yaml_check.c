@@ -1,4 +1,5 @@
-/* What YAML allows and nobody means: several documents in one file, a key given twice. */
+/* Refuses YAML that is legal but certainly a mistake: several documents in one file, a duplicate
+ * key. */
 #include <stdio.h>
 #include <yaml.h>
 
@@ -6,7 +7,7 @@
 
 enum { DEEPEST = 16 };
 
-/* The keys of a mapping that the walk is inside of. */
+/* The keys of a mapping that contains the current event. */
 typedef struct seen {
     weft_names names;
     char **key;
@@ -17,7 +18,7 @@ typedef struct check {
     const char *name;
     int documents, depth;
     bool mapping[DEEPEST]; /* else a sequence */
-    bool is_key[DEEPEST];  /* the next thing at this depth is a key */
+    bool is_key[DEEPEST];  /* the next event at this depth is a key */
     seen keys[DEEPEST];
 } check;
 
@@ -39,7 +40,7 @@ static weft_status take_key(check *c, const yaml_event_t *event)
     return weft_names_add(&s->names, s->key[s->count++], 0);
 }
 
-/* A key or a value has been taken; in a mapping they take turns. */
+/* Keys and values alternate in a mapping. */
 static void taken(check *c)
 {
     c->is_key[c->depth] = c->mapping[c->depth] && !c->is_key[c->depth];

@@ -1,5 +1,5 @@
-/* Lists of plain values under keys that take several numbers: the schema library knows no value
- * that is either one or a list, so "[3, 5]" is handed to it as the text "3, 5". */
+/* Joins lists of plain values under keys that take several numbers: the schema library has no type
+ * for a value or a list, so "[3, 5]" becomes the text "3, 5". */
 #include <stdio.h>
 #include <yaml.h>
 
@@ -9,12 +9,12 @@ typedef struct joiner {
     const char *list_key;
     const weft_option *items;
     int depth;          /* of mappings and sequences */
-    bool is_key, found; /* the next scalar is a key; some list has been joined */
-    bool in_list;       /* inside of the value of list_key */
-    bool takes_list;    /* the key that has been read last does */
+    bool is_key, found; /* the next scalar is a key; a list was joined */
+    bool in_list;       /* inside the value of list_key */
+    bool takes_list;    /* the last key takes a list */
     bool joining;
     weft_text list; /* so far */
-    weft_text text; /* what has been written */
+    weft_text text; /* output */
 } joiner;
 
 static int on_write(void *user, unsigned char *data, size_t size)
@@ -32,7 +32,7 @@ static void take_key(joiner *j, const char *key)
         j->takes_list = j->takes_list || (o->kind == WEFT_OPT_INTS && strcmp(o->name, key) == 0);
 }
 
-/* Puts the joined list in the place of its end. */
+/* Replaces the end of a list by the joined list. */
 static bool end_list(joiner *j, yaml_event_t *event)
 {
     char *joined = NULL;
@@ -55,8 +55,8 @@ static void drop(weft_text *text)
     if (weft_text_take(text, &taken) == WEFT_OK) free(taken);
 }
 
-/* What an event is to the writer: written, or kept back. Nested lists are left as they are, for the
- * schema to refuse. */
+/* The treatment of an event: written, or kept back. Nested lists are unchanged, so that the schema
+ * refuses them. */
 typedef enum outcome { WRITE, KEEP, GIVE_UP } outcome;
 
 static outcome look(joiner *j, yaml_event_t *event)
@@ -97,7 +97,7 @@ static outcome look(joiner *j, yaml_event_t *event)
     return WRITE;
 }
 
-/* Whether all of it was read and written. */
+/* Whether everything was read and written. */
 static bool copy(joiner *j, yaml_parser_t *parser, yaml_emitter_t *emitter)
 {
     for (bool done = false; !done;) {
@@ -105,7 +105,8 @@ static bool copy(joiner *j, yaml_parser_t *parser, yaml_emitter_t *emitter)
         if (!yaml_parser_parse(parser, &event)) return false;
         done = event.type == YAML_STREAM_END_EVENT;
         outcome what = look(j, &event);
-        if (what == WRITE && !yaml_emitter_emit(emitter, &event)) return false; /* has taken it */
+        if (what == WRITE && !yaml_emitter_emit(emitter, &event))
+            return false; /* frees the event */
         if (what != WRITE) yaml_event_delete(&event);
         if (what == GIVE_UP) return false;
     }

@@ -1,13 +1,13 @@
-/* Reverse mode: walks the nodes backwards, asks each operator for the gradients of its inputs,
- * and adds contributions that meet in one value. */
+/* Reverse-mode differentiation: walks the nodes backwards, lets each operator add nodes for the
+ * gradients of its inputs, and sums contributions to the same value. */
 #include <stdio.h>
 
 #include "graph/graph.h"
 
 typedef struct autodiff {
     weft_graph *graph;
-    weft_value *dy; /* per value of the forward graph */
-    bool *active;   /* the value depends on something that wants a gradient */
+    weft_value *dy; /* gradient of each value of the forward graph */
+    bool *active;   /* the value depends on a leaf that needs a gradient */
     size_t values, nodes;
 } autodiff;
 

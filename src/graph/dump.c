@@ -1,4 +1,4 @@
-/* The graph as text and as Graphviz dot. */
+/* Prints graphs as text and as Graphviz dot. */
 #include "graph/graph.h"
 
 static void add_type(weft_text *text, const weft_type *type)

@@ -1,81 +1,80 @@
-/* Inside of the graph: what operators, rewrites and lowering see. */
+/* Internals of the graph: the view of operators, rewrites and lowering. */
 #ifndef WEFT_GRAPH_GRAPH_H
 #define WEFT_GRAPH_GRAPH_H
 
 #include "base/base.h"
 #include "weft/graph.h"
 
-/* The most results of a node; an operator's shape rule must refuse more. */
+/* Most results of a node; an operator's shape rule must refuse more. */
 enum { WEFT_MAX_OUTPUTS = 16 };
 
 typedef struct weft_node weft_node;
 typedef struct weft_window weft_window;
 typedef struct weft_op weft_op;
 
-/* An operator is data. */
+/* An operator. */
 struct weft_op {
     const char *name;
-    const char *before; /* what it was named once, which graphs may go on to say; NULL: nothing */
+    const char *before; /* an earlier name, which graphs may still use; NULL: none */
     const char *summary;
     int min_inputs, max_inputs; /* max_inputs < 0: any number */
-    const char *const *attrs;   /* names it takes, NULL at the end; NULL: none */
+    const char *const *attrs;   /* names of its attributes, NULL-terminated; NULL: none */
 
-    /* Output types from input types and attributes; sets node->out_count. May complete attributes
-     * that were left out with weft_node_set. */
+    /* Computes output types from input types and attributes, and sets node->out_count. It may add
+     * missing attributes with weft_node_set. */
     weft_status (*shape)(const weft_graph *graph, weft_node *node, weft_type *out);
 
-    /* Emits nodes for the gradients of the inputs. dy[i] is WEFT_NO_VALUE where the loss does not
-     * depend on output i. want[i] says which dx[i] are needed; dx starts as WEFT_NO_VALUE.
-     * NULL: not differentiable. */
+    /* Adds nodes for the gradients of the inputs. dy[i] is WEFT_NO_VALUE where the loss does not
+     * depend on output i. want[i] says whether dx[i] is needed; dx starts as WEFT_NO_VALUE. NULL:
+     * not differentiable. */
     void (*gradient)(weft_graph *graph, const weft_node *node, const weft_value *dy,
                      const bool *want, weft_value *dx);
 
     /* Appends the label signature. */
     void (*labels)(const weft_graph *graph, const weft_node *node, weft_text *text);
 
-    /* Floating point operations; NULL: one for each output element. Bytes are every operand
+    /* Floating-point operations; NULL: one for each output element. Bytes count each operand
      * once. */
     double (*flops)(const weft_graph *graph, const weft_node *node);
 
-    /* Bit i of in_place[o]: output o may be written over input i, element by element. */
+    /* Bit i of in_place[o]: output o may overwrite input i, element by element. */
     unsigned in_place[WEFT_MAX_OUTPUTS];
 
-    /* The output is the input under another shape; no work. As it lies: in the layout of the value
-     * that attribute `like` names, rather than plain. */
+    /* view: the output is the input with another shape, in the same memory. as_it_lies: its order
+     * is the layout of the value that attribute `like` names, instead of plain. */
     bool view, as_it_lies;
 
-    /* The output is the range of the input along attribute `axis` that begins at `start`: a view
-     * where that is one piece of memory. */
+    /* The output is the range of the input along attribute `axis` from `start` on: a view if that
+     * is contiguous in memory. */
     bool range;
 
     /* --- for rewrites: how a part of the node is computed --- */
 
-    /* Every element of the inputs counts by itself, so a range of them is computed alone; results
-     * with whole dimensions, or none, are sums over them. */
+    /* Elements of the inputs are independent, so a range of them can be computed alone; results
+     * with whole dimensions, or none, are sums over the elements. */
     bool by_element;
 
-    /* Bit i: the outputs are linear in these inputs taken together, so partial sums may pass. */
+    /* Bit i: the outputs are jointly linear in these inputs, so partial sums may pass. */
     unsigned linear;
-    /* Bit i: input i is a sum over the batch. A virtual worker, which is a batch of its own, takes
-     * its own addend. */
+    /* Bit i: input i is a sum over the batch. A virtual worker, which has its own batch, uses its
+     * own addend. */
     unsigned statistics;
-    /* What adds in the fixed order of virtual workers, where this adds in the order of time. */
+    /* The operator that adds in the fixed order of virtual workers instead of the order of time. */
     const char *in_order;
-    /* An attribute that holds the output's dimensions from `dims_from` on. */
+    /* An attribute with the output's dimensions from `dims_from` on. */
     const char *dims;
     int dims_from;
-    /* The window that ties windowed labels together, over the operands' dimensions from 2 on. */
+    /* The window that relates windowed labels, over the dimensions of the operands from 2 on. */
     weft_window (*window)(const weft_graph *graph, const weft_node *node);
-    /* Sets further attributes of a node that computes the part of output 0 at `start`; NULL: none.
-     */
+    /* Sets additional attributes of a node that computes the part of output 0 at `start`; NULL:
+     * none. */
     weft_status (*localize)(const weft_graph *graph, const weft_node *node, const int64_t *start,
                             weft_node *part);
-    /* Moves values between ranks; a communicator runs it, not a device. Any order: operands are
-     * taken and results left as they lie, if attribute `plain` does not forbid it. Keeps part: the
-     * output is this rank's part of the input along `dim`, and may be left in its place. */
+    /* transfer: moves values between ranks, run by a communicator instead of a device. any_order:
+     * operands and results have any layout, unless attribute `plain` is set. keeps_part: the output
+     * is this rank's part of the input along `dim`, and may stay in its place. */
     bool transfer, any_order, keeps_part;
-    /* Runs although nobody reads its result: one end of a message, which the other end waits for.
-     */
+    /* The node runs even if its result is not read: one end of a message. */
     bool effect;
 };
 
@@ -90,8 +89,8 @@ struct weft_node {
     int attr_count;
     size_t attr_capacity;
     weft_phase phase;
-    int origin; /* the node whose gradient this is part of, or which it computes again; else -1 */
-    bool again; /* computes once more what node `origin` has computed */
+    int origin; /* the node whose gradient this is part of, or which it recomputes; else -1 */
+    bool again; /* recomputes node `origin` */
 };
 
 typedef struct weft_value_info {
@@ -101,21 +100,21 @@ typedef struct weft_value_info {
     weft_init init;
     int node;            /* producer, or -1 for a leaf */
     weft_value assigned; /* leaf: its value in the next run, or WEFT_NO_VALUE */
-    weft_value next_of;  /* the (first) leaf that it is assigned to, or WEFT_NO_VALUE */
-    weft_value gradient; /* leaf: found by autodiff, or WEFT_NO_VALUE */
-    weft_value handed;   /* parameter: the gradient that is handed over, or WEFT_NO_VALUE */
-    /* It is a range of it only, from this element on in the order of op flat; plain: not in that of
-     * the parameter, but row-major. */
+    weft_value next_of;  /* the first leaf that it is assigned to, or WEFT_NO_VALUE */
+    weft_value gradient; /* leaf: its gradient, or WEFT_NO_VALUE */
+    weft_value handed;   /* parameter: the gradient that is exported, or WEFT_NO_VALUE */
+    /* range: the exported gradient is a range, from this element on in the order of op flat; plain:
+     * it is row-major instead of in the parameter's layout. */
     bool handed_range, handed_plain;
     int64_t handed_begin;
-    weft_value gradient_of; /* result: the parameter whose gradient it is, or WEFT_NO_VALUE */
-    bool want_gradient;     /* input: asked for */
-    weft_role role;         /* leaf */
-    weft_value role_of;     /* leaf: the parameter it belongs to, or WEFT_NO_VALUE */
-    weft_shape whole; /* the tensor this is a part of; the same as its own shape if it is none */
-    int64_t start[WEFT_MAX_RANK]; /* where the part begins */
-    /* A leaf that is a range of a part: the part's elements from flat_begin on, in the order of
-     * op flat with this `like`. */
+    weft_value gradient_of;       /* result: the parameter whose gradient it is, or WEFT_NO_VALUE */
+    bool want_gradient;           /* input: its gradient was requested */
+    weft_role role;               /* leaf */
+    weft_value role_of;           /* leaf: the parameter that it belongs to, or WEFT_NO_VALUE */
+    weft_shape whole;             /* the tensor that this is a part of, or its own shape */
+    int64_t start[WEFT_MAX_RANK]; /* start of the part */
+    /* A leaf that is a range of a part: the part's elements from flat_begin on, in the order of op
+     * flat with this `like`. */
     bool flat;
     weft_value like;
     weft_shape flat_shape;
@@ -131,25 +130,25 @@ struct weft_graph {
     size_t value_count, value_capacity;
     weft_names leaves;
     weft_phase phase;
-    int origin; /* of nodes added now */
-    /* Leaves that rewrites and layers ask for, or WEFT_NO_VALUE: the count of finished steps, and
+    int origin; /* of new nodes */
+    /* Leaves that rewrites and layers request, or WEFT_NO_VALUE: the number of finished steps, and
      * the input that counts the micro-batches of a step. */
     weft_value step, micro;
-    weft_error error; /* the first failure; nothing is added after it */
+    weft_error error; /* the first failure; later additions are ignored */
 };
 
-/* Adds a leaf of the library's own: an input (DATA) or a state of this role, of `parameter` or of
- * none, that begins at zero. Where its name is taken, in this graph or in `beside` (may be NULL),
- * underscores follow it: the user's names are the user's. */
+/* Adds a leaf of the library: an input (DATA), or a zero-initialised state with this role, of
+ * `parameter` or of none. If its name is taken, in this graph or in `beside` (may be NULL),
+ * underscores are appended, so that the user's names take precedence. */
 weft_value weft_graph_own_leaf(weft_graph *graph, const weft_graph *beside, const char *name,
                                const weft_type *type, weft_role role, weft_value parameter);
 
-/* Says that value is the part of a tensor of shape `whole` that begins at `start`. */
+/* Declares that value is the part of a tensor of shape `whole` at `start`. */
 void weft_graph_set_part(weft_graph *graph, weft_value value, const weft_shape *whole,
                          const int64_t *start);
 
-/* Says that a leaf, a vector, is the range from `begin` on of a part of shape `part`, which
- * weft_graph_set_part has placed. */
+/* Declares that a leaf, a vector, is the range from `begin` on of a part of shape `part`, which was
+ * placed by weft_graph_set_part. */
 void weft_graph_set_flat(weft_graph *graph, weft_value leaf, weft_value like,
                          const weft_shape *part, int64_t begin);
 
@@ -167,8 +166,8 @@ static inline const weft_type *weft_in(const weft_graph *graph, const weft_node 
 {
     return &graph->values[node->in[i]].type;
 }
-/* The type of the fractions that a node computes with: as its attribute `dtype` says, or as the
- * first operand that has any, or else the graph's. */
+/* The real type that a node computes with: its attribute `dtype`, else the type of the first real
+ * operand, else the graph's. */
 weft_dtype weft_node_float(const weft_graph *graph, const weft_node *node);
 static inline const weft_type *weft_out(const weft_graph *graph, const weft_node *node, int i)
 {
@@ -181,9 +180,9 @@ int64_t weft_node_int(const weft_node *node, const char *name, int i, int64_t ot
 double weft_node_real(const weft_node *node, const char *name, double otherwise);
 weft_status weft_node_set(weft_node *node, const weft_attr *attr) WEFT_NODISCARD;
 
-/* A window over the dimensions of space, those of a tensor [batch, channels, ...] behind the first
- * two: of so many as `dims` says, read from the attributes, which have a number for each. "padding"
- * has twice as many where the ends differ from the beginnings. */
+/* A window over the `dims` spatial dimensions, those of a tensor [batch, channels, ...] after the
+ * first two, read from the attributes, which have a number for each. "padding" has twice as many if
+ * both sides differ. */
 enum { WEFT_MAX_SPACE = 3 };
 struct weft_window {
     int dims;
@@ -192,13 +191,13 @@ struct weft_window {
 };
 weft_window weft_node_window(const weft_node *node, int dims);
 
-/* "node 'conv1' (conv): " + message, as an argument failure. */
+/* "node 'conv1' (conv): " and the message, as ARGUMENT. */
 weft_status weft_node_fail(const weft_node *node, const char *format, ...)
     WEFT_PRINTF(2, 3) WEFT_NODISCARD;
 
-/* The nodes that read each value, each once and in order. Of a graph that grows no more. */
+/* The readers of each value, without duplicates and in order, in a finished graph. */
 typedef struct weft_readers {
-    int *first; /* [value_count + 1]: of value v in node[], up to that of v + 1 */
+    int *first; /* [value_count + 1]: index into node[] of the first reader of each value */
     int *node;
 } weft_readers;
 weft_status weft_readers_find(const weft_graph *graph, weft_readers *out) WEFT_NODISCARD;
@@ -208,17 +207,17 @@ static inline int weft_readers_count(const weft_readers *r, weft_value v)
     return r->first[v + 1] - r->first[v];
 }
 
-/* Calls `each` for the nodes that may be one kernel with this one: those that read a result of it,
- * or the same result as it; for some more than once. What leaves hold, and scalars, are read by too
- * many to say anything. */
+/* Calls `each` for the nodes that might be fused with this one: readers of its results, and nodes
+ * that share an operand with it; some more than once. Leaves and scalars have too many readers to
+ * matter. */
 void weft_readers_adjoining(const weft_graph *graph, const weft_readers *readers,
                             const weft_node *node, void (*each)(void *user, int node), void *user);
 
-/* A name of any length, freed by the caller. NULL: there is no memory, and the graph has failed, so
- * that what is added under this name is not. */
+/* A formatted name, freed by the caller. NULL: out of memory; the graph has failed, so additions
+ * are ignored. */
 char *weft_graph_format(weft_graph *graph, const char *format, ...) WEFT_PRINTF(2, 3);
 
-/* One node with one input and no attributes; a common case in gradients. */
+/* Adds a node with one input and no attributes, as is common in gradients. */
 weft_value weft_graph_unary(weft_graph *graph, const char *op, const char *name, weft_value x);
 
 /* --- labels --- */
@@ -229,7 +228,7 @@ typedef struct weft_label {
     char name[WEFT_LABEL_SIZE];
     bool whole;    /* ! : never split */
     bool windowed; /* ~ : parts of an input need a halo, those of an output overlap in one */
-    bool scaled;   /* * : sizes differ by a factor; parts correspond in proportion */
+    bool scaled;   /* * : sizes differ by a factor, and parts correspond in proportion */
 } weft_label;
 
 typedef struct weft_operand_labels {
@@ -242,7 +241,7 @@ typedef struct weft_signature {
     weft_operand_labels operand[WEFT_MAX_LABELS]; /* inputs, then outputs */
 } weft_signature;
 
-/* FORMAT with the column where the text stops being a signature. */
+/* FORMAT with the column of the error. */
 weft_status weft_labels_parse(const char *text, weft_signature *out) WEFT_NODISCARD;
 weft_status weft_node_signature(const weft_graph *graph, const weft_node *node,
                                 weft_signature *out) WEFT_NODISCARD;

@@ -1,6 +1,6 @@
-/* Label signatures: "b c h~ w~, o c i j -> b o h w". An operand is its labels, a comma ends it,
- * the arrow separates inputs from outputs. A mark stands before or after its label: ! whole,
- * ~ windowed, * scaled. An operand without labels is a scalar. */
+/* Label signatures: "b c h~ w~, o c i j -> b o h w". An operand is a list of labels, a comma
+ * separates operands, the arrow separates inputs from outputs. A mark precedes or follows its
+ * label: ! whole, ~ windowed, * scaled. An operand without labels is a scalar. */
 #include <ctype.h>
 
 #include "graph/graph.h"
@@ -8,7 +8,7 @@
 typedef struct parser {
     const char *text, *next;
     weft_signature *out;
-    int operand; /* the one being read */
+    int operand; /* current operand */
 } parser;
 
 static weft_status parse_error(const parser *p, const char *what)
@@ -82,7 +82,7 @@ weft_status weft_labels_parse(const char *text, weft_signature *out)
     return WEFT_OK;
 }
 
-/* The signature of a node, with the empty left side of operators without inputs taken away. */
+/* The signature of a node; the empty left side of operators without inputs is removed. */
 weft_status weft_node_signature(const weft_graph *graph, const weft_node *node, weft_signature *out)
 {
     weft_text text = {0};
@@ -98,12 +98,13 @@ weft_status weft_node_signature(const weft_graph *graph, const weft_node *node, 
     return status;
 }
 
-/* Labels mean one size wherever they stand; windowed ones and those that meet them may differ. */
+/* Checks that a label has the same size everywhere; windowed labels and those that meet them may
+ * differ. */
 weft_status weft_labels_check(const char *text, const weft_shape *shapes, int inputs, int outputs)
 {
     weft_signature s;
     WEFT_TRY(weft_labels_parse(text, &s));
-    /* An empty left side is one scalar, or nothing at all. */
+    /* An empty left side means one scalar or no operand. */
     if (inputs == 0 && s.inputs == 1 && s.operand[0].rank == 0) {
         memmove(&s.operand[0], &s.operand[1], (size_t)s.outputs * sizeof(s.operand[0]));
         s.inputs = 0;

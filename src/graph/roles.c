@@ -1,4 +1,4 @@
-/* What leaves are to training, and the leaves that the library adds for itself. */
+/* Roles of leaves in training, and the leaves that the library adds itself. */
 #include "graph/graph.h"
 
 static const char *const role_names[] = {"data",      "parameter", "optimizer",

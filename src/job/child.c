@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In the new process, where only what is safe in a signal handler may be called. */
+/* Runs in the new process, where only async-signal-safe functions may be called. */
 static void become(char *const *words, char *const *environment, int last, pid_t parent,
                    const int errors[2], const weft_child *c, int trouble)
 {
@@ -31,7 +31,7 @@ static void close_both(int ends[2])
     }
 }
 
-/* A pipe whose ends are no standard streams: those are replaced in the child. */
+/* A pipe whose ends are not 0, 1 or 2: the child replaces those. */
 static bool make_pipe(int ends[2])
 {
     int low[2];
@@ -73,14 +73,15 @@ weft_status weft_child_start(char *const *words, const char *const *environment,
     bool bound = sched_getaffinity(0, sizeof(cores), &cores) == 0;
     WEFT_TRY(join_environment(environment, &all));
     if (make_pipe(errors) && make_pipe(trouble) && make_pipe(out->control)) out->pid = fork();
-    /* It has the cores of this thread; LLVM's OpenMP runtime gives it those of the process. */
+    /* The child gets the cores of this thread, since LLVM's OpenMP runtime would give it those of
+     * the process. */
     if (out->pid == 0 && bound) (void)sched_setaffinity(0, sizeof(cores), &cores);
     if (out->pid == 0)
         become(words, (char *const *)(uintptr_t)all, last, parent, errors, out, trouble[1]);
     if (out->pid < 0) {
         why = errno;
     } else {
-        (void)setpgid(out->pid, out->pid); /* whoever comes first */
+        (void)setpgid(out->pid, out->pid); /* parent and child both call this, to avoid a race */
         close(trouble[1]);
         trouble[1] = -1;
         while (read(trouble[0], &why, sizeof(why)) < 0 && errno == EINTR) {
@@ -96,7 +97,7 @@ weft_status weft_child_start(char *const *words, const char *const *environment,
     return weft_fail(WEFT_ERR_IO, "%s cannot be started: %s", words[0], strerror(why));
 }
 
-/* This process keeps the end to read from open as well, so writing never meets a broken pipe. */
+/* This process keeps the read end open as well, so the write never raises SIGPIPE. */
 void weft_child_ask(const weft_child *c)
 {
     while (write(c->control[1], "s", 1) < 0 && errno == EINTR) {

@@ -1,4 +1,4 @@
-/* What the processes of a job of members say, and what is said of them. */
+/* Reads the output of the processes of a job of members, and describes their ends. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -22,7 +22,8 @@ const char *weft_child_process_name(const child_process *p, char *out, size_t si
     return out;
 }
 
-/* Its last words are told when it is known what follows of them; all else at once. */
+/* Forwards output at once, except the final error message, which is held until it is decided
+ * whether the process is restarted. */
 static void end_line(process_set *t, child_process *p)
 {
     weft_rank_status said;

@@ -1,5 +1,5 @@
-/* What a supervisor finds out about a death: from what the launcher prints, from how the process
- * ended, and from the page, where every rank notes its step and its transfer. */
+/* Diagnoses a failure: from the output of the launcher, from the exit status of the process, and
+ * from the page, where each rank notes its step and its transfer. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -29,8 +29,8 @@ static void pass(job *j, const char *line)
     weft_job_say(j, "%s", line);
 }
 
-/* Takes in what the launcher knows of an end; the first death counts. False: it is not about that.
- */
+/* Interprets a message of the launcher about a failure; the first failed rank counts. false: the
+ * message is not about a failure. */
 static bool take(job *j, const char *text)
 {
     weft_launcher_event w = weft_launcher_event_read(text);
@@ -42,7 +42,7 @@ static bool take(job *j, const char *text)
     }
     if ((w.kind != WEFT_LAUNCHER_SIGNALED && w.kind != WEFT_LAUNCHER_EXITED) || j->dead >= 0)
         return true;
-    if (w.rank < 0 || w.rank >= (int)j->ranks) return false; /* none of this job's */
+    if (w.rank < 0 || w.rank >= (int)j->ranks) return false; /* no rank of this job */
     if (w.kind == WEFT_LAUNCHER_SIGNALED)
         (void)snprintf(j->where, sizeof(j->where), "rank %d on %s died of signal %d (%s)", w.rank,
                        w.host, w.signal, strsignal(w.signal));
@@ -53,8 +53,8 @@ static bool take(job *j, const char *text)
     return true;
 }
 
-/* At the end of what the launcher says between two rules: what it knows of an end is told in our
- * own words, anything else as it is. */
+/* Handles a complete block of the launcher: a message about a failure is replaced by our own, any
+ * other text is passed on. */
 static void end_block(job *j)
 {
     char *save = NULL;
@@ -64,13 +64,14 @@ static void end_block(job *j)
     j->block[0] = '\0';
 }
 
-/* Launchers fill one host after the other, where the rank has not said better. */
+/* The host that the rank reported, else the one by the launchers' order, which fill one host after
+ * the other. */
 static int host_of(const job *j, int rank)
 {
     return j->on[rank] >= 0 ? j->on[rank] : weft_hosts_of_rank(&j->hosts, rank);
 }
 
-/* Where ranks that were waited for in vain are, as far as hosts were given. */
+/* Writes the hosts of unresponsive ranks, as far as hosts were given. */
 static void where_missing(const job *j, char *out, size_t size)
 {
     size_t used = 0;
@@ -85,9 +86,10 @@ static void where_missing(const job *j, char *out, size_t size)
     if (used > 0 && used < size) (void)snprintf(out + used, size - used, ")");
 }
 
-/* Ranks that waited for another one say much the same, so the first speaks for all. Whatever else a
- * rank says (a full disk, damaged data, no memory, a loss that is no number) is its own, and it
- * would say it again; several may have met the same. */
+/* Handles the error message of a rank. Ranks that waited for another rank report much the same, so
+ * the first message stands for all. Any other error (a full disk, damaged data, no memory, a loss
+ * that is NaN) is the rank's own and would recur after a restart; ranks with the same message are
+ * reported once. */
 static void hear_failure(job *j, const weft_rank_status *said)
 {
     bool waited = strcmp(said->what, weft_status_name(WEFT_ERR_PEER)) == 0;
@@ -113,8 +115,8 @@ static void hear_failure(job *j, const weft_rank_status *said)
 static void hear(job *j, const weft_rank_status *said)
 {
     if (strcmp(said->what, WEFT_RANK_STATUS_BUILT) == 0) {
-        if (!j->built) weft_hosts_forget(&j->hosts); /* they were mentioned, but are there */
-        if (j->ending == 0) j->explained = false;    /* what was said before is no reason */
+        if (!j->built) weft_hosts_forget(&j->hosts); /* they have been reached after all */
+        if (j->ending == 0) j->explained = false;    /* earlier messages explain nothing */
         j->built = j->begun = true;
         j->on[said->rank] = weft_hosts_find(&j->hosts, said->host);
     } else if (strcmp(said->what, WEFT_RANK_STATUS_FINISHED) == 0) {
@@ -136,7 +138,7 @@ static void end_line(job *j)
         return;
     }
     bool rule = weft_launcher_event_is_rule(line), own = strncmp(line, "weft: ", 6) == 0;
-    if (j->cut_short && !own) return; /* a launcher that is made to end complains */
+    if (j->cut_short && !own) return; /* a launcher that is being killed complains */
     if (j->mpi && rule) {
         if (j->in_block) end_block(j);
         j->in_block = !j->in_block;
@@ -144,11 +146,11 @@ static void end_line(job *j)
         size_t size = strlen(j->block);
         (void)snprintf(j->block + size, sizeof(j->block) - size, "%s\n", line);
     } else if (!j->mpi || strncmp(line, "[mpiexec@", 9) != 0 || !take(j, line)) {
-        pass(j, line); /* only MPICH's daemons speak outside of rules */
+        pass(j, line); /* only MPICH's daemons print outside of blocks */
     }
 }
 
-/* Open MPI 5 ends some of its blocks with a byte of zero. A line that is too long is taken in
+/* Open MPI 5 ends some blocks with a zero byte. A line longer than the buffer is handled in
  * pieces. */
 void weft_job_hear(job *j, const char *text, size_t size)
 {
@@ -163,12 +165,12 @@ void weft_job_hear(job *j, const char *text, size_t size)
 void weft_job_heard_all(job *j)
 {
     if (j->line_size > 0) end_line(j);
-    if (j->in_block) end_block(j); /* it was cut off */
+    if (j->in_block) end_block(j); /* the block was cut off */
     j->in_block = false;
 }
 
-/* The host that is lost: by the launcher's words, by the agent that has ended, or because others
- * waited in vain for all of its ranks. */
+/* Determines the lost host: by the launcher's message, by the agent that has ended, or because all
+ * of its ranks were unresponsive. */
 static int find_lost(const job *j)
 {
     int lost = -1;
@@ -212,7 +214,7 @@ void weft_job_ended(job *j, int state)
 {
     char host[128] = "", how[128];
     j->lost = find_lost(j);
-    bool said = j->explained && !WIFSIGNALED(state); /* nobody says of himself that he is killed */
+    bool said = j->explained && !WIFSIGNALED(state); /* no process reports that it is killed */
     if (j->dead >= 0 || said || j->no_host || j->cut_short) return;
     (void)gethostname(host, sizeof(host) - 1);
     if (WIFSIGNALED(state))

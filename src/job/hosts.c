@@ -60,7 +60,7 @@ weft_status weft_hosts_text(const weft_hosts *h, char **out)
     return weft_text_take(&text, out);
 }
 
-/* Some say alpha, some alpha.example.org. */
+/* A host name matches with or without its domain. */
 static bool same_name(const char *a, const char *b)
 {
     size_t short_a = strcspn(a, "."), short_b = strcspn(b, ".");
@@ -86,7 +86,7 @@ int weft_hosts_of_rank(const weft_hosts *h, int rank)
     return -1;
 }
 
-/* The host that is a word of a process's command line, or -1. */
+/* The host that occurs in the command line of a process, or -1. */
 static int served_by(const weft_hosts *h, pid_t pid, const char *program)
 {
     char path[64], *word = NULL;
@@ -109,7 +109,7 @@ static int served_by(const weft_hosts *h, pid_t pid, const char *program)
 void weft_hosts_look(weft_hosts *h, pid_t launcher, const char *program)
 {
     pid_t *now = calloc(MOST_CHILDREN, sizeof(*now));
-    if (!now) return; /* another look follows */
+    if (!now) return; /* the next call tries again */
     int count = weft_list_children(launcher, now, MOST_CHILDREN);
     for (int k = 0; k < count; k++) {
         int i = -1;

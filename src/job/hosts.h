@@ -1,4 +1,4 @@
-/* The machines of a job, as --hosts names them: NAME:RANKS,... */
+/* The machines of a job, parsed from --hosts NAME:RANKS,... */
 #ifndef WEFT_JOB_HOSTS_H
 #define WEFT_JOB_HOSTS_H
 
@@ -8,33 +8,33 @@
 
 typedef struct weft_machine {
     char *name;
-    int slots;   /* ranks it takes */
-    pid_t agent; /* what the launcher reaches it by (ssh); 0: not seen yet */
-    bool gone;   /* that has ended */
+    int slots;   /* number of its ranks */
+    pid_t agent; /* process by which the launcher reaches it (ssh); 0: not seen yet */
+    bool gone;   /* the agent has ended */
 } weft_machine;
 
 typedef struct weft_hosts {
     weft_machine *host;
-    int count; /* 0: none were given */
+    int count; /* 0: --hosts was not given */
 } weft_hosts;
 
 weft_status weft_hosts_parse(const char *text, weft_hosts *out) WEFT_NODISCARD;
 void weft_hosts_free(weft_hosts *hosts);
-/* As launchers take them. */
+/* The list in the syntax of launchers. */
 weft_status weft_hosts_text(const weft_hosts *hosts, char **out) WEFT_NODISCARD;
 
-/* Which of them has this name, or where a rank runs: launchers fill one after the other. -1: not
- * known. */
+/* The index of a name, or of the host of a rank: launchers fill one host after the other. -1:
+ * unknown. */
 int weft_hosts_find(const weft_hosts *hosts, const char *name);
 int weft_hosts_of_rank(const weft_hosts *hosts, int rank);
 
-/* Looks at the launcher's children, which say by their command line what host they are for; those
- * that run `program` are ranks. */
+/* Finds the launcher's agents: children whose command line names a host; those that run `program`
+ * are ranks. */
 void weft_hosts_look(weft_hosts *hosts, pid_t launcher, const char *program);
-/* What an agent says when it does not come through names its host, and it may end unseen. */
+/* An error message of an agent names its host; the agent may have ended without being seen. */
 void weft_hosts_mention(weft_hosts *hosts, const char *line);
 void weft_hosts_forget(weft_hosts *hosts); /* before another launcher is started */
-/* The only one whose agent has ended, or -1. */
+/* The only host whose agent has ended, or -1. */
 int weft_hosts_gone(const weft_hosts *hosts);
 
 void weft_hosts_remove(weft_hosts *hosts, int i);

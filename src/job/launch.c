@@ -1,5 +1,5 @@
-/* The supervisor of a job: starts its processes, tells who died where and in which step, and starts
- * it again on what is left. */
+/* The supervisor of a job: starts its processes, reports which rank failed in which step, and
+ * restarts the job on the remaining ranks. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "job/child.h"
 #include "job/supervisor.h"
 
-/* In the order in which launchers are recognised. */
+/* In the order in which launchers are detected. */
 static const char *const rank_variables[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
 
 int weft_job_rank(void)
@@ -28,7 +28,8 @@ bool weft_job_needed(const weft_job_options *o)
     return o->max_restarts > 0 || o->mpi || o->members;
 }
 
-/* Whether a rank left without having come to the end. Of other machines rank 0 speaks for all. */
+/* Whether a rank left before the end of the run. With other machines only the end of rank 0 is
+ * known. */
 static bool unfinished(const job *j)
 {
     if (j->hosts.count > 0) return j->finished == 0;
@@ -37,8 +38,8 @@ static bool unfinished(const job *j)
     return false;
 }
 
-/* If this process dies, so do the ranks: at once where they are its child, and mpirun ends its own,
- * on all machines. */
+/* Runs the job once. If this process dies, so do its ranks: a direct child at once, and those of
+ * mpirun by mpirun, on all machines. */
 static weft_status run_once(job *j, bool again, int *code)
 {
     weft_command w;
@@ -58,12 +59,12 @@ static weft_status run_once(job *j, bool again, int *code)
         killed = WIFSIGNALED(state);
         *code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
         if (*code == 0 && unfinished(j)) *code = 1;
-        if (*code > 2 && j->cut_short) *code = 1; /* not of the signal that ended it */
-        if (*code != 0 && j->own) *code = j->own; /* a launcher may make another one of it */
+        if (*code > 2 && j->cut_short) *code = 1; /* do not return the signal of our own kill */
+        if (*code != 0 && j->own) *code = j->own; /* a launcher may change the exit code */
         asked = weft_job_asked(&times);
         if (*code != 0 && !weft_job_stopped(j, *code, asked)) weft_job_ended(j, state);
     }
-    weft_orphans_end(&j->orphans); /* none of them may still write when the job goes on */
+    weft_orphans_end(&j->orphans); /* none may still write when the job restarts */
     if (j->mpi && killed) {
         j->page->job[sizeof(j->page->job) - 1] = '\0';
         weft_openmpi_cleanup(j->orphans.group, j->page->job);
@@ -129,7 +130,8 @@ static weft_status supervise(job *j, int *code)
     struct sigaction before[WEFT_ASKING];
     char where[128], page[160];
     int file;
-    /* Containers run as root. This process may have other children, who are not to have these. */
+    /* Containers run as root. The first entry marks the processes of the job, as this process may
+     * have other children. */
     j->environment[0] = page;
     j->environment[1] = WEFT_SUPERVISED_VARIABLE "=1";
     if (j->mpi) j->environment[2] = "OMPI_ALLOW_RUN_AS_ROOT=1";
@@ -149,7 +151,7 @@ static weft_status supervise(job *j, int *code)
 weft_status weft_job_supervise(const weft_job_options *options, const char *program,
                                char *const *arguments, weft_job_fn tell, void *user, int *code)
 {
-    job *j; /* too large for a stack */
+    job *j; /* too large for the stack */
     WEFT_TRY(WEFT_NEW(&j, 1));
     *j = (job){.options = options,
                .program = program,

@@ -11,7 +11,7 @@ bool weft_launcher_event_is_rule(const char *line)
     return strncmp(line, "--------------------", 20) == 0;
 }
 
-/* Every run of blanks and newlines as one blank, so that it does not matter where lines end. */
+/* Replaces each run of white space by one space, so that line breaks do not matter. */
 static void unwrap(const char *text, char *out)
 {
     size_t size = 0;
@@ -24,8 +24,8 @@ static void unwrap(const char *text, char *out)
     out[size] = '\0';
 }
 
-/* Said at every end, or about what is no trouble by itself: in a job of one machine Open MPI 5
- * finds no network between its ranks and says so for each pair. */
+/* Messages that follow every failure, or no failure at all: on a single machine Open MPI 5 finds no
+ * network between ranks and says so for each pair. */
 static bool noise(const char *text)
 {
     static const char *const known[] = {
@@ -38,7 +38,7 @@ static bool noise(const char *text)
         "hit ctrl-c again to forcibly",
         "Unable to find reachable pairing between",
         "plm:ssh: Warning: setpgid",
-        /* MPICH's daemons, after one of them has said what is wrong. */
+        /* MPICH's daemons, after the message with the reason. */
         "unable to send signal downstream",
         "callback returned error status",
         "error waiting for event",
@@ -61,15 +61,15 @@ static bool read_end(const char *text, weft_launcher_event *w)
         return false;
     if (sscanf(at + used, " exited on signal %d", &w->signal) == 1)
         w->kind = WEFT_LAUNCHER_SIGNALED;
-    else if (strstr(text, "calling \"abort\"")) /* it has said why, and MPI_Abort has a block too */
+    else if (strstr(text, "calling \"abort\"")) /* the rank has given a reason, and MPI_Abort prints
+                                                   a block of its own */
         w->kind = WEFT_LAUNCHER_IGNORED;
     else
         w->kind = WEFT_LAUNCHER_EXITED;
     return true;
 }
 
-/* "Process name: [[27833,1],1] " or "[prterun-alpha-66@1,1] ": the rank is behind the last comma.
- */
+/* "Process name: [[27833,1],1] " or "[prterun-alpha-66@1,1] ": the rank is after the last comma. */
 static bool read_name(const char *text, weft_launcher_event *w)
 {
     char name[160];

@@ -1,5 +1,4 @@
-/* What a supervisor does while its job runs: it hands on what is said and asked, and ends what does
- * not end by itself. */
+/* Watches a running job: forwards output and signals, and kills a job that hangs. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,11 +17,11 @@ double weft_job_seconds(job *j)
     return 1 + weft_patience_look(&j->clock, 1);
 }
 
-/* On this machine ranks note on the page how far they are.
+/* Detects ranks that are stuck at the start or the end, by the page of this machine.
  *
- * MPI starts and ends by calls that wait for everybody without a limit, so the limit is kept here:
- * all ranks must be built within the time of a collective, and end within that of the first one.
- * One that is alone waits for nobody once it has come, however long its data take. */
+ * MPI_Init and MPI_Finalize wait for all ranks without a timeout, so the timeout is here: all ranks
+ * must be built within the time of a collective, and end within that time of the first one. A job
+ * of one rank waits for no other once it has started, however long reading its data takes. */
 static bool stuck(job *j, double since, double *first_end)
 {
     int built = 0, finished = 0, late = -1;
@@ -48,7 +47,7 @@ static bool stuck(job *j, double since, double *first_end)
     return true;
 }
 
-/* Of ranks on other machines it is known what rank 0 says. */
+/* The same for ranks on other machines, by the status lines of rank 0. */
 static bool stuck_afar(job *j, double since)
 {
     double now = weft_job_seconds(j), limit = j->options->timeout + GRACE;
@@ -63,13 +62,13 @@ static bool stuck_afar(job *j, double since)
     return starting || ending;
 }
 
-/* Ranks that wait for another one keep a limit themselves, but not where all of them stand still.
- * How long a step, a file or a checkpoint takes is no matter: whoever computes, reads or writes
- * does not stand still. */
+/* Detects a deadlock: ranks that wait for another one have their own timeout, unless all of them
+ * stand still. A long step, file or checkpoint does not count, since a rank that computes, reads or
+ * writes makes progress. */
 static bool stands_still(job *j, const weft_child *c)
 {
     uint64_t done = 0;
-    /* Over a cut line ranks speak late, and know more of it. */
+    /* Over a broken connection ranks detect the failure later, and describe it better. */
     double grace = j->hosts.count > 0 ? 4 * GRACE : GRACE;
     double now = weft_job_seconds(j), limit = j->options->timeout + grace;
     int64_t step = 0;
@@ -77,7 +76,7 @@ static bool stands_still(job *j, const weft_child *c)
     j->looked = now;
     for (int r = 0; r < (int)j->ranks; r++) {
         int pid = j->mpi ? atomic_load(&j->page->pid[r]) : (int)c->pid;
-        if (pid == 0) return false; /* it has not come, or is on another machine */
+        if (pid == 0) return false; /* the rank has not started, or is on another machine */
         if (j->mpi || r == 0) done += weft_work_of(pid);
         step = WEFT_MAX(step, atomic_load(&j->page->step[r]));
     }
@@ -101,25 +100,24 @@ static bool hangs(job *j, const weft_child *c, double since)
     return stands_still(j, c);
 }
 
-/* Ends a job that does not end by itself: once a rank has failed all others do so soon, but a
- * launcher waits for ever for a host that it cannot reach, and a process that is stopped for
- * everything. */
+/* Kills a job that does not end by itself: after a failure the other ranks end soon, but a launcher
+ * waits for ever for a host that it cannot reach, and a stopped process for everything. */
 static void end_what_hangs(job *j, const weft_child *c, double since, double *cut)
 {
     double now = weft_job_seconds(j);
     if (*cut == 0 && hangs(j, c, since)) {
         *cut = now;
         j->cut_short = true;
-        kill(c->pid, j->mpi ? SIGTERM : SIGKILL); /* mpirun then ends its ranks, stopped ones too */
+        kill(c->pid, j->mpi ? SIGTERM : SIGKILL); /* mpirun then kills its ranks */
     } else if (*cut > 0 && now - *cut > GRACE) {
         *cut = now;
         kill(c->pid, SIGKILL);
     }
 }
 
-/* The peers of a rank that has died can only wait for it, and a launcher takes its time to end them
- * (Open MPI a second for each signal): those of this machine end at once. One that left by itself
- * has said why, which may yet be on its way. */
+/* The peers of a dead rank can only wait for it, and a launcher is slow to kill them (Open MPI
+ * takes a second for each signal): those on this machine are killed at once. If the rank exited by
+ * itself, its error message may still be on its way. */
 static void end_peers(job *j)
 {
     bool died = false;
@@ -134,8 +132,8 @@ static void end_peers(job *j)
         weft_orphans_kill(&j->orphans, atomic_load(&j->page->pid[r]));
 }
 
-static volatile sig_atomic_t asked; /* the signal that asked for the end */
-static volatile sig_atomic_t times; /* how often it did */
+static volatile sig_atomic_t asked; /* the first signal that asked to stop */
+static volatile sig_atomic_t times; /* number of such signals */
 
 static void on_signal(int number)
 {
@@ -150,8 +148,8 @@ static void on_pause(int number)
     paused = number;
 }
 
-/* Signals that ask for the end, and the one that asks for a pause. What is ignored (SIGHUP under
- * nohup, SIGTSTP where there is no job control) stays so. */
+/* Signals that stop the job, and the one that pauses it. Ignored signals (SIGHUP under nohup,
+ * SIGTSTP without job control) stay ignored. */
 static const int asking[WEFT_ASKING] = {SIGINT, SIGTERM, SIGHUP, SIGTSTP};
 
 void weft_job_catch(struct sigaction before[WEFT_ASKING])
@@ -160,7 +158,7 @@ void weft_job_catch(struct sigaction before[WEFT_ASKING])
     for (int i = 0; i < WEFT_ASKING; i++) {
         bool end = asking[i] == SIGINT || asking[i] == SIGTERM;
         struct sigaction action = {.sa_handler = asking[i] == SIGTSTP ? on_pause : on_signal,
-                                   .sa_flags = SA_RESTART}; /* poll returns even so */
+                                   .sa_flags = SA_RESTART}; /* poll is interrupted all the same */
         sigaction(asking[i], NULL, &before[i]);
         if (end || before[i].sa_handler != SIG_IGN) sigaction(asking[i], &action, NULL);
     }
@@ -184,16 +182,16 @@ bool weft_job_wants_pause(void)
     return wanted;
 }
 
-/* The ranks stop, then this process, and when it goes on so do they. */
+/* Pauses the ranks, then this process; when it is continued so are they. */
 static void pause_all(const weft_child *c)
 {
-    kill(c->pid, SIGTSTP); /* which mpirun hands on */
+    kill(c->pid, SIGTSTP); /* mpirun forwards it */
     (void)raise(SIGSTOP);
     kill(c->pid, SIGCONT);
 }
 
-/* The first signal lets the ranks save and stop, the next ends them, which mpirun does to its own,
- * and one more does not ask. */
+/* The first signal lets the ranks save and stop, the second kills them (through mpirun), and the
+ * third kills mpirun as well. */
 static void pass_on(const job *j, const weft_child *c, int *done)
 {
     int now = times;
@@ -203,7 +201,7 @@ static void pass_on(const job *j, const weft_child *c, int *done)
     *done = now;
 }
 
-/* Passes on what the ranks say on stderr until the job closes it. */
+/* Forwards standard error of the ranks until the job closes it. */
 void weft_job_watch(job *j, const weft_child *c)
 {
     char text[4096];
@@ -217,7 +215,7 @@ void weft_job_watch(job *j, const weft_child *c)
         end_peers(j);
         if (j->hosts.count > 0 && !j->no_host) weft_hosts_look(&j->hosts, c->pid, j->program);
         if (broken) break;
-        if (ready == 0 && weft_child_ended(c)) break; /* what it left may hold the pipe */
+        if (ready == 0 && weft_child_ended(c)) break; /* orphans may hold the pipe */
         if (ready <= 0) continue;
         ssize_t got = read(c->errors, text, sizeof(text));
         if (got <= 0) break;

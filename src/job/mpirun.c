@@ -1,4 +1,4 @@
-/* How a job is started: which mpirun there is, and its command line. */
+/* Detects the version of mpirun, and builds the command line of a job. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,7 +22,7 @@ weft_status weft_job_find_mpirun(job *j)
     return WEFT_OK;
 }
 
-/* Words beside the user's own are few. */
+/* Most words that are added to the user's own. */
 enum { OWN_WORDS = 32 };
 
 static void add(weft_command *w, const char *word)
@@ -30,7 +30,8 @@ static void add(weft_command *w, const char *word)
     w->word[w->count++] = word;
 }
 
-/* Open MPI counts slots and binds ranks to cores: neither fits ranks with threads of their own. */
+/* Open MPI counts slots and binds ranks to cores, neither of which suits ranks with several
+ * threads. */
 static void mpirun_words(const job *j, weft_command *w)
 {
     (void)snprintf(w->numbers[0], sizeof(w->numbers[0]), "%lld", (long long)j->ranks);
@@ -86,7 +87,7 @@ weft_status weft_job_command(const job *j, bool again, weft_command *w)
         add(w, "--mesh");
         add(w, j->mesh);
     }
-    if (j->alone && j->options->zero > 0) { /* nothing to spread anything over */
+    if (j->alone && j->options->zero > 0) { /* there is one rank to shard over */
         add(w, "--zero");
         add(w, "0");
     }

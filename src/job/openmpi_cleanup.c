@@ -1,6 +1,6 @@
-/* What Open MPI leaves on this machine when its launcher is killed before it can tidy: the folder
- * of its session, whose name ends with the launcher's number, and the shared memory of the ranks,
- * whose names have the job's. Nothing else is touched. */
+/* Removes what Open MPI leaves on this machine when its launcher is killed: the session folder,
+ * whose name ends with the launcher's process id, and the shared memory of the ranks, whose names
+ * contain the job id. Nothing else is touched. */
 #include <ctype.h>
 #include <dirent.h>
 #include <ftw.h>
@@ -32,7 +32,7 @@ static void remove_session(const char *host, pid_t launcher)
         (void)nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The job has a number in its launcher's environment; segments have it in hexadecimal. */
+/* The job id is decimal in the launcher's environment, and hexadecimal in the names of segments. */
 static void remove_segments(const char *host, const char *job)
 {
     int64_t number;

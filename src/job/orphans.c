@@ -1,7 +1,6 @@
-/* Processes that a launcher leaves behind. While it adopts orphans, this process becomes the parent
- * of whatever its children leave, and can end it. It may have children of its own: what descends
- * from a job is told by the group of its first process, and by a word in its environment that no
- * other has. */
+/* Ends processes that a launcher leaves behind. As a subreaper this process becomes the parent of
+ * all orphaned descendants, and can kill them. It may have unrelated children: a process belongs to
+ * the job if it is in the group of its first process, or has the job's mark in its environment. */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -40,7 +39,7 @@ void weft_orphans_begin(weft_orphans *o, const char *mark)
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 
-/* Whether a process was started with this word in its environment. */
+/* Whether a process was started with this entry in its environment. */
 static bool has_mark(pid_t pid, const char *mark)
 {
     char path[64], *word = NULL;
@@ -59,7 +58,7 @@ void weft_orphans_kill(const weft_orphans *o, pid_t pid)
     if (pid > 0 && has_mark(pid, o->mark)) kill(pid, SIGKILL);
 }
 
-/* One that has ended has no environment any more, so who was one of the job stays one. */
+/* A process that has ended has no environment any more, so processes of the job are remembered. */
 static bool is_of_job(weft_orphans *o, pid_t pid)
 {
     for (int i = 0; i < o->count; i++)
@@ -70,16 +69,16 @@ static bool is_of_job(weft_orphans *o, pid_t pid)
     return true;
 }
 
-/* Takes what an ended one has left; then its number may be another's. */
+/* Forgets a process that was reaped, since its id may be reused. */
 static void forget(weft_orphans *o, pid_t pid)
 {
     for (int i = 0; i < o->count; i++)
         if (o->known[i] == pid) o->known[i--] = o->known[--o->count];
 }
 
-/* Ends every process of the job that this one has adopted, and what they leave in turn. Lists of
- * children may miss one while others end, so only the kernel's word counts, or, where there are
- * other children, that several lists in a row name none. */
+/* Kills all adopted processes of the job, and those that they orphan in turn. A list of children
+ * may miss some while others end, so the loop stops only if wait reports no children or, where
+ * there are unrelated ones, if several lists in a row contain none of the job. */
 void weft_orphans_end(weft_orphans *o)
 {
     enum { SURE = 6, ROUNDS = 500 };

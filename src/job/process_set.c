@@ -1,5 +1,5 @@
-/* A job of members: one process is the coordinator, others are servers and learners, and what dies
- * is started again while the others go on. */
+/* Supervises a job of members: one coordinator, servers and learners, each a process. A process
+ * that dies is restarted while the others continue. */
 #include "job/process_set.h"
 
 #include <errno.h>
@@ -11,16 +11,16 @@
 #include <unistd.h>
 
 enum { LOOK = 50 }; /* milliseconds */
-/* Seconds: before one is started again, since it may have ended as the coordinator is about to,
- * which says why; that those who are told to end may take; and that others may take to end when the
- * first learner has. */
+/* Seconds before a restart (the coordinator may be about to end as well, which would explain the
+ * failure); that processes may take to end when told to; and that the other learners may take once
+ * the first one has finished. */
 static const double PAUSE = 0.25, GRACE = 2, LATE = 10;
 
 /* --- starting --- */
 
 enum { OWN_WORDS = 4 };
 
-/* A learner that comes anew reads the newest checkpoint for what is its own alone. */
+/* A restarted learner reads the newest checkpoint only for the state that is its own. */
 static weft_status write_command(const process_set *t, const child_process *p, const char ***out)
 {
     const job *j = t->j;
@@ -71,7 +71,8 @@ static void fail(process_set *t, int code, bool own)
     if (own) t->j->own = t->code;
 }
 
-/* What somebody has stopped has stopped all: learners of one job do. */
+/* A process that was stopped by a signal stops the job, since the learners of a job stop together.
+ */
 static void take_stop(process_set *t, child_process *p, int code)
 {
     t->stopping = p->done = true;
@@ -80,7 +81,7 @@ static void take_stop(process_set *t, child_process *p, int code)
         (void)snprintf(t->j->stopped, sizeof(t->j->stopped), "weft: %.500s", p->said);
 }
 
-/* Nothing is to be done any more. But who was to save what the job has come to has not. */
+/* A process has finished. If the job is stopping, learner 0 should have saved, but has not. */
 static void take_end(process_set *t, child_process *p)
 {
     p->done = true;
@@ -95,7 +96,7 @@ static void take_end(process_set *t, child_process *p)
                    p->why);
 }
 
-/* Whether the run has begun, as far as steps say. */
+/* Whether any learner has begun a step. */
 static bool has_begun(const process_set *t)
 {
     for (int i = 0; i < t->count; i++)
@@ -103,7 +104,7 @@ static bool has_begun(const process_set *t)
     return false;
 }
 
-/* Nothing can take the place of a process that had what no other one has. */
+/* Schedules a restart, unless the process held the only copy of some state. */
 static void start_anew(process_set *t, child_process *p)
 {
     if (p->part->only_copy && has_begun(t)) {
@@ -114,8 +115,8 @@ static void start_anew(process_set *t, child_process *p)
     p->died = weft_job_seconds(t->j);
 }
 
-/* What a process fails in by itself it would fail in again; one that has lost the others, or was
- * given up by them, may come back. */
+/* An error of the process itself would recur, so the job fails. A process that was killed, has lost
+ * its peers or was evicted by them may be restarted. */
 static void take_failure(process_set *t, child_process *p, int state)
 {
     bool killed = WIFSIGNALED(state), waits = strcmp(p->what, "peer") == 0;
@@ -146,7 +147,7 @@ void weft_child_process_end(process_set *t, child_process *p)
     else if (t->stopping || t->told > 0)
         take_end(t, p);
     else if (!learner && strcmp(p->what, "interrupted") == 0)
-        start_anew(t, p); /* somebody has told it to end */
+        start_anew(t, p); /* the process was told to end by another process */
     else
         take_failure(t, p, state);
 }
@@ -184,8 +185,8 @@ void weft_process_set_suspend(const process_set *t)
     weft_process_set_signal(t, SIGCONT);
 }
 
-/* The first signal lets learners save and stop, the next one ends all. Who has not begun has
- * nothing to save. */
+/* The first signal lets learners save and stop, the next one kills all. A learner that has not
+ * begun has nothing to save. */
 static void pass_on(process_set *t)
 {
     int now;
@@ -208,8 +209,9 @@ static void pass_on(process_set *t)
     t->passed = now;
 }
 
-/* What somebody has stopped does not end: the others have given it up by then, and nobody but this
- * process can see that a coordinator does not answer. */
+/* Kills a process that has been stopped (SIGSTOP) for longer than the failure timeout: the other
+ * members have removed it by then, and only the supervisor can see that a coordinator does not
+ * respond. */
 void weft_child_process_end_suspended(process_set *t, child_process *p)
 {
     double now = weft_job_seconds(t->j);
@@ -235,8 +237,8 @@ void weft_process_set_poll(process_set *t, struct pollfd *fds)
     }
 }
 
-/* Whether all learners have come to their ends. Where the first one has, nobody needs the others:
- * who has come anew meanwhile may wait for servers that are gone. */
+/* Whether all learners have finished. Once the first one has, the others are waited for only a
+ * limited time: a restarted one may wait for servers that are gone. */
 static bool is_over(const process_set *t)
 {
     bool late = t->told > 0 && weft_job_seconds(t->j) - t->told > LATE;
@@ -265,13 +267,13 @@ static void watch(process_set *t, struct pollfd *fds)
     }
 }
 
-/* Servers and the coordinator have nothing that anybody needs any more. */
+/* Servers and the coordinator are not needed any more. */
 static void close_all(process_set *t)
 {
     double began = weft_seconds();
     t->closing = true;
     weft_process_set_signal(t, t->failed ? SIGKILL : SIGTERM);
-    weft_process_set_signal(t, SIGCONT); /* who is stopped hears nothing */
+    weft_process_set_signal(t, SIGCONT); /* a stopped process does not receive SIGTERM */
     for (bool some = true, killed = t->failed; some;) {
         some = false;
         for (int i = 0; i < t->count; i++) {

@@ -1,6 +1,6 @@
-/* What ranks of a supervised job say on standard error, which launchers bring from every machine:
- * "weft: [rank 2 on beta: peer] ..." instead of "weft: ...". So the supervisor hears from ranks
- * that share no memory with it, and says once what several of them say. */
+/* The status lines of ranks on standard error, which launchers forward from every machine: "weft:
+ * [rank 2 on beta: peer] ..." instead of "weft: ...". Through them the supervisor learns about
+ * ranks that share no memory with it, and reports a message of several ranks once. */
 #include "job/rank_status.h"
 
 #include <stdio.h>

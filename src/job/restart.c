@@ -1,4 +1,4 @@
-/* Whether a job that died is started again, and as what. */
+/* Decides whether a failed job is restarted, and with how many ranks. */
 #include <signal.h>
 #include <stdio.h>
 
@@ -6,9 +6,9 @@
 #include "job/supervisor.h"
 #include "weft/plan.h"
 
-/* The most ranks, of those that are left, that can go on. Learners are as many as are left. In a
- * mesh the data axis shrinks: the other axes stay whole, and it must divide the virtual workers.
- * Places are the user's. */
+/* The largest number of the remaining ranks with which the job can continue. Any number of learners
+ * can. In a mesh only the data axis shrinks, and it must divide the virtual workers. An explicit
+ * placement cannot shrink. */
 static int64_t ranks_left(const job *j, int64_t most)
 {
     const weft_job_options *o = j->options;
@@ -26,7 +26,7 @@ static int64_t ranks_left(const job *j, int64_t most)
     return j->ranks;
 }
 
-/* The same mesh with its data axis as long as there are ranks. */
+/* The mesh with its data axis shortened to the number of ranks. */
 static void shrink_mesh(job *j)
 {
     static const char *const axes[] = {"domain", "tensor", "pipeline"};
@@ -45,8 +45,8 @@ static void shrink_mesh(job *j)
     j->alone = j->ranks == others;
 }
 
-/* A process that is no rank of its own, the launcher or that of ranks that are threads, takes none
- * of the machine with it. */
+/* Excludes the failed ranks or the lost host. If the process that died is no rank itself (the
+ * launcher, or the process whose threads are ranks), no rank is excluded. */
 void weft_job_shrink(job *j)
 {
     int64_t most = j->ranks;
@@ -70,15 +70,15 @@ int64_t weft_job_most_restarts(const weft_job_options *o)
     return o->members && o->max_restarts == 0 ? OFTEN : o->max_restarts;
 }
 
-/* A host that was never reached is a mistake, one that is lost is not; nor is a rank that has died,
- * but what a rank fails in by itself it would fail in again. */
+/* A restart is useless if the host was never reached, if no host is left, or if the error is the
+ * rank's own and would recur. */
 bool weft_job_can_restart(const job *j, int code)
 {
     bool nowhere = (j->no_host && !j->begun) || (j->lost >= 0 && j->hosts.count == 1);
     return code != 0 && code != 2 && !j->own && j->options->checkpoint && !nowhere;
 }
 
-/* One that is damaged is one: who reads it says so. */
+/* A damaged checkpoint counts, since reading it reports the damage. */
 bool weft_job_has_checkpoint(const job *j)
 {
     int64_t *steps;

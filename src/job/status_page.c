@@ -32,7 +32,8 @@ weft_status weft_status_page_make(char *where, size_t size, weft_status_page **o
     return WEFT_OK;
 }
 
-/* On another machine the path may lead to somebody else's file, so what it is called decides. */
+/* On another machine the path may lead to an unrelated file, so the name behind the link
+ * decides. */
 weft_status_page *weft_status_page_map(const char *where)
 {
     char path[128], want[128], have[128] = "";
@@ -86,7 +87,7 @@ bool weft_status_page_listen(weft_supervisor_channel *line)
     char word;
     if (line->deaf || poll(&control, 1, 0) <= 0) return false;
     if (read(STDIN_FILENO, &word, 1) == 1) return true;
-    line->deaf = true; /* a launcher that has closed it */
+    line->deaf = true; /* the launcher has closed it */
     return false;
 }
 
@@ -135,7 +136,8 @@ void weft_status_page_note(const weft_supervisor_channel *line, weft_comm *world
     if (rank == 0 && name) (void)snprintf(page->job, sizeof(page->job), "%s", name);
 }
 
-/* Times and page faults from the one, bytes from the other, which may be closed to us. */
+/* Sums CPU times and page faults of /proc/PID/stat and bytes of /proc/PID/io, which may be
+ * unreadable. */
 uint64_t weft_work_of(pid_t pid)
 {
     unsigned long long small, large, user, kernel, got = 0, put = 0;
@@ -148,7 +150,7 @@ uint64_t weft_work_of(pid_t pid)
         text[size] = '\0';
         fclose(file);
     }
-    const char *at = strrchr(text, ')'); /* behind the name, which may hold anything */
+    const char *at = strrchr(text, ')'); /* the process name may contain anything */
     if (at && sscanf(at, ") %*c %*d %*d %*d %*d %*d %*u %llu %*u %llu %*u %llu %llu", &small,
                      &large, &user, &kernel) == 4)
         work = small + large + user + kernel;

@@ -1,5 +1,5 @@
-/* A job of workers: processes that all do the same, until somebody tells them to end. One that dies
- * is started again while the others go on; one that cannot even begin ends all of them. */
+/* Supervises a job of identical workers. A worker that dies is restarted while the others continue;
+ * if the first one cannot even start, the job fails. */
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -8,20 +8,20 @@
 
 #include "job/process_set.h"
 
-/* Seconds: the shortest and the longest pause before one is started again, and what one that has
- * been told to end may take beyond the time that it has for that. */
+/* Seconds: shortest and longest pause before a restart, and what a worker may take to end beyond
+ * its drain time. */
 static const double SHORTEST = 0.25, LONGEST = 30, GRACE = 5;
-/* Deaths before any of them was ready, after which none is expected to be. */
+/* Deaths of the first worker before any was ready, after which the job fails. */
 enum { MOST_DEATHS = 5 };
 
 typedef struct workers {
     process_set t;
-    weft_core_sets *cores; /* each has its own; as many as there are workers, or none */
-    bool told;             /* that all are ready */
-    double asked, ended;   /* when they were told to end, when they were killed; 0: not yet */
+    weft_core_sets *cores; /* one set for each worker, or none */
+    bool told;             /* the callback for readiness was called */
+    double asked, ended;   /* times when the workers were told to end, and killed; 0: not yet */
 } workers;
 
-/* It is born on its cores, so that whatever counts cores in it counts those. */
+/* The worker is created on its cores, so that its count of available cores is right. */
 static weft_status start(workers *w, child_process *p)
 {
     void *before = weft_core_sets_enter(w->cores, p->part->slot);
@@ -44,25 +44,24 @@ static int ready(const workers *w)
     return count;
 }
 
-/* --- ends --- */
+/* --- end of a worker --- */
 
-/* The pause doubles, less the time for which it has served: what dies at once again and again costs
- * little, and what has worked is back soon. */
+/* Exponential backoff: the pause doubles, less the time for which the worker was ready. */
 static void plan_restart(workers *w, child_process *p, int state)
 {
     double now = weft_job_seconds(w->t.j), served = p->ready ? now - p->since : 0;
     p->pause = fmin(fmax(2 * p->pause - served, SHORTEST), LONGEST);
     p->again = now + p->pause;
-    if (state == 0) /* by somebody else than this process, and has answered what was under way */
+    if (state == 0) /* ended by a signal from outside, after answering its requests */
         (void)snprintf(p->why, sizeof(p->why), "process %d was told to end", p->part->slot);
     weft_job_say(w->t.j, "weft: %s; it is started again in %.3g s (%d of %d processes serve)",
                  p->why, p->pause, ready(w), w->t.count);
 }
 
-/* What a worker says when it has never been ready it would say again, and so would the others. */
+/* An error of a worker that was never ready would recur in all workers. */
 static void take_end(workers *w, child_process *p, int state)
 {
-    bool alone = !w->told && p->part->slot == 0; /* nobody has been ready yet */
+    bool alone = !w->told && p->part->slot == 0; /* no worker has been ready yet */
     if (w->t.stopping) {
         if (state != 0 && w->ended <= 0) w->t.code = 1;
         return;
@@ -98,9 +97,9 @@ static void look(workers *w, child_process *p)
     }
 }
 
-/* --- all of them --- */
+/* --- all workers --- */
 
-/* The first signal lets all of them answer what is under way, the next one does not. */
+/* The first signal lets all workers drain, the next one kills them. */
 static void pass_on(workers *w)
 {
     process_set *t = &w->t;
@@ -111,7 +110,7 @@ static void pass_on(workers *w)
         t->stopping = true;
         w->asked = now;
         weft_process_set_signal(t, SIGTERM);
-        weft_process_set_signal(t, SIGCONT); /* who is stopped hears nothing */
+        weft_process_set_signal(t, SIGCONT); /* a stopped process does not receive signals */
     }
     bool late = t->stopping && now - w->asked > limit;
     if (w->ended > 0 || (times < 2 && !late)) return;
@@ -129,7 +128,7 @@ static bool some_run(const workers *w)
     return false;
 }
 
-/* The first one shows whether they can begin at all, so what is wrong is said once. */
+/* The others are started when the first one is ready, so that a common error is reported once. */
 static weft_status start_due(workers *w)
 {
     process_set *t = &w->t;
@@ -163,7 +162,7 @@ static weft_status watch(workers *w, struct pollfd *fds)
     return WEFT_OK;
 }
 
-/* Those that are left when one has failed. */
+/* Kills the remaining workers after a failure. */
 static void end_all(workers *w)
 {
     w->t.closing = true;

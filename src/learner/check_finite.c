@@ -1,13 +1,12 @@
-/* Whether what a run has come to is made of numbers. The loss says so only of the step before, and
- * not everything that is not finite gets as far as the loss: a kernel's relu may make zeros of it.
- */
+/* Checks that the store contains only finite numbers. The loss covers only the step before, and not
+ * every NaN reaches it: the relu of a kernel may turn it into 0. */
 #include <math.h>
 #include <stdio.h>
 
 #include "learner/learner_internal.h"
 
 typedef struct blemish {
-    char name[200]; /* of the tensor; empty: there is none */
+    char name[200]; /* of the tensor; empty: none */
 } blemish;
 
 static bool all_finite(weft_dtype dtype, const void *data, size_t bytes)

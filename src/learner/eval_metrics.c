@@ -1,12 +1,11 @@
-/* What is counted in an evaluation, and the figures that come of it. */
+/* Accumulates the statistics of an evaluation, and computes its metrics. */
 #include <math.h>
 
 #include "learner/learner.h"
 
-/* Cells of a tally: samples that count, the sum of their weights and that of their losses, then the
- * confusion matrix, and, where samples differ in weight, another one of weights; or, for each
- * target, sums of: how far it is from the mean of training, the square of that, the absolute error,
- * and the square of that. */
+/* Cells of a tally: number of samples, sum of weights, sum of losses; then the confusion matrix,
+ * and a second, weighted one if weights differ; or for each target the sums of its deviation from
+ * the training mean, of that squared, of the absolute error and of the squared error. */
 enum { SAMPLES, WEIGHT, LOSS, HEAD };
 enum { OFF, OFF_SQUARE, ERROR, ERROR_SQUARE, SUMS };
 
@@ -60,7 +59,7 @@ void weft_metric_sums_numbers(weft_metric_sums *t, double weight, const weft_dat
     }
 }
 
-/* From [classes (true), classes (predicted)] of weights. */
+/* Computes the metrics of classes from a [true class, predicted class] matrix of weights. */
 static void report_classes(const double *weights, double all, weft_report *r)
 {
     size_t classes = (size_t)r->classes;
@@ -83,10 +82,10 @@ static void report_classes(const double *weights, double all, weft_report *r)
 
 static weft_fit fit_of(const double *sum, double n)
 {
-    /* By the mean first: the square of a sum over weights that are large or small need not be a
-     * number. */
+    /* The mean is formed first: the square of a sum over large or small weights might overflow or
+     * underflow. */
     double variation = sum[OFF_SQUARE] - sum[OFF] * (sum[OFF] / n);
-    /* What is left of targets that are all alike is rounding. */
+    /* The variation of constant targets is rounding error. */
     bool varies = variation > 1e-12 * sum[OFF_SQUARE];
     return (weft_fit){.r2 = varies ? 1 - sum[ERROR_SQUARE] / variation : (double)NAN,
                       .mae = sum[ERROR] / n,
@@ -132,7 +131,7 @@ void weft_report_free(weft_report *report)
     *report = (weft_report){0};
 }
 
-/* R2 alone has none where the errors are numbers. */
+/* Only R2 can be undefined although the errors are finite. */
 static weft_figure figure(const char *name, const char *title, double value, bool in_units,
                           bool errors)
 {

@@ -1,23 +1,23 @@
-/* Forward runs over a part of the data: evaluation and prediction. */
+/* Runs a forward program over a part of the data, for evaluation and prediction. */
 #include "learner/learner_internal.h"
 #include "models/models.h"
 
 struct weft_evaluator {
-    weft_graph *whole;       /* of all ranks together */
-    weft_rewritten *mine;    /* this rank's part; NULL where there is one rank */
+    weft_graph *whole;       /* of all ranks */
+    weft_rewritten *mine;    /* this rank's part; NULL with one rank */
     const weft_graph *graph; /* the one that is run */
-    weft_comm *ranks;        /* that add up their counts; NULL: one */
+    weft_comm *ranks;        /* ranks whose statistics are summed; NULL: one rank */
     weft_instance *instance;
     weft_model_values values; /* in `graph` */
     weft_value loss, prediction;
     bool counts_loss, counts_rows;
     int64_t batch;
-    int outputs;    /* numbers of a sample's prediction */
-    double *number; /* of one sample: what is said, then the target in its own units */
+    int outputs;    /* numbers of a prediction */
+    double *number; /* of one sample: prediction, then target, in the units of the target */
     float *row;     /* probabilities of one sample */
 };
 
-/* Rewrites the graph for this rank; parameters lie as the training graph has put them. */
+/* Rewrites the graph for this rank, with the parameter layouts of the training graph. */
 static weft_status take_part(weft_evaluator *e, const weft_eval_ranks *share)
 {
     weft_model_values *v = &e->values;
@@ -86,7 +86,7 @@ void weft_evaluator_destroy(weft_evaluator **evaluator)
 
 /* --- a part of the data --- */
 
-/* What is evaluated, and who hears of it. */
+/* An evaluation in progress, and its callback. */
 typedef struct evaluation {
     weft_evaluator *e;
     const weft_dataset *data;
@@ -96,7 +96,7 @@ typedef struct evaluation {
     void *user;
 } evaluation;
 
-/* Which class is said of row `row` of this rank's predictions, and its label (-1: it has none). */
+/* The predicted class of row `row` of this rank, and the label (-1: none). */
 static void take_class(evaluation *v, int64_t row, int32_t label, weft_prediction *p)
 {
     weft_evaluator *e = v->e;
@@ -114,7 +114,7 @@ static void take_class(evaluation *v, int64_t row, int32_t label, weft_predictio
                            best);
 }
 
-/* Which numbers are said, in the units of the targets. */
+/* The predicted numbers of a row, in the units of the targets. */
 static void take_numbers(evaluation *v, int64_t row, weft_prediction *p)
 {
     weft_evaluator *e = v->e;
@@ -134,7 +134,7 @@ static void take_numbers(evaluation *v, int64_t row, weft_prediction *p)
                              p->target, said);
 }
 
-/* Counts one batch; the loss of the program is the mean over its real samples, by their weights. */
+/* Adds a batch; the loss of the program is the weighted mean over its real samples. */
 static void count_batch(evaluation *v, const weft_batch *batch, int64_t first)
 {
     weft_evaluator *e = v->e;
@@ -160,7 +160,7 @@ static void count_batch(evaluation *v, const weft_batch *batch, int64_t first)
     }
 }
 
-/* Sums of all ranks. */
+/* Sums the tally over all ranks. */
 static weft_status add_ranks(const weft_evaluator *e, weft_metric_sums *t)
 {
     if (!e->ranks || weft_comm_size(e->ranks) == 1) return WEFT_OK;
@@ -173,8 +173,8 @@ static weft_status add_ranks(const weft_evaluator *e, weft_metric_sums *t)
                                                     .reproducible = true});
 }
 
-/* Every input gets its column. The program has a loss, which nobody asks for where there is no
- * target: then it gets zeros. */
+/* Feeds each input its column. The program computes a loss in any case: without targets it gets
+ * zeros, and the loss is ignored. */
 static weft_status feed_batch(const evaluation *v, const weft_batch *b, const void *zeros)
 {
     const weft_evaluator *e = v->e;

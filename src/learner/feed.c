@@ -1,10 +1,10 @@
-/* What goes into a program and comes out of it. */
+/* Writes the inputs of a program, and reads its outputs. */
 #include <math.h>
 #include <stdio.h>
 
 #include "learner/learner_internal.h"
 
-/* The part of `shape` that begins at `start`, number by number. */
+/* Copies the part of `shape` at `start`, element by element, with conversion. */
 static void turn_part(const weft_type *from, const int64_t *start, const weft_type *type,
                       const void *rows, void *to)
 {
@@ -35,7 +35,7 @@ void weft_feed(const weft_graph *graph, const weft_instance *instance, weft_valu
         turn_part(&from, start, &type, rows, to);
 }
 
-/* What the model asks for, and what there is. */
+/* Reports the input that has no column, and the columns of the data. */
 static weft_status no_column(const weft_port *port, const weft_batch *batch)
 {
     char have[256] = "";
@@ -63,7 +63,7 @@ double weft_fetch(const weft_graph *graph, const weft_instance *instance, weft_v
 {
     const void *data = weft_instance_output(instance, value);
     double x = weft_number_get(weft_graph_value_type(graph, value).dtype, data, i);
-    return isnan(x) ? fabs(x) : x; /* whose sign means nothing, and would be printed */
+    return isnan(x) ? fabs(x) : x; /* without its meaningless sign */
 }
 
 static void feed_scalar(weft_rank *r, weft_value v, double value)
@@ -75,8 +75,8 @@ static void feed_scalar(weft_rank *r, weft_value v, double value)
     weft_number_put(weft_graph_value_type(g, local).dtype, to, 0, value);
 }
 
-/* Where the rows of a micro-batch begin as rank 0 of the data axis counts them. The virtual workers
- * of a rank follow each other, those of one micro-batch do not. */
+/* The first row of a micro-batch in the numbering of rank 0 of the data axis. The virtual workers
+ * of a rank are contiguous, the rows of a micro-batch are not. */
 static int64_t first_row(const weft_rank *r, int m)
 {
     const weft_run_spec *k = r->recipe;

@@ -1,4 +1,4 @@
-/* What rank 0 gathers of all ranks: figures and traces. */
+/* Gathers memory statistics and traces on rank 0. */
 #include "learner/learner.h"
 
 weft_status weft_gather_memory(weft_rank *r, double *planned)
@@ -53,7 +53,7 @@ static weft_status join(weft_rank *r, const char *mine, const double *sizes, con
     return status;
 }
 
-/* One file of all ranks on one clock: every rank counts from the end of the same barrier. */
+/* Writes the traces of all ranks as one file; their clocks start at the end of the same barrier. */
 weft_status weft_trace_write(weft_rank *r, const char *path)
 {
     char *mine;

@@ -1,9 +1,9 @@
-/* What the nodes of a graph cost on this machine. */
+/* Measures the costs of a graph's nodes on this machine. */
 #include "learner/learner_internal.h"
 
 enum { PROFILED_PASSES = 5 };
 
-/* Where nothing is run, the ranks follow each other, and rank 0 has measured for all. */
+/* In a dry run the ranks are planned in sequence, and reuse the costs measured for rank 0. */
 static weft_status keep(weft_run_spec *k, double *costs, int n)
 {
     if (k->profile) {
@@ -15,7 +15,7 @@ static weft_status keep(weft_run_spec *k, double *costs, int n)
     return WEFT_OK;
 }
 
-/* Rank 0 measures for all, on its own device: one list of costs is what all ranks can agree on. */
+/* Rank 0 measures for all ranks, since all must use the same costs. */
 weft_status weft_rank_measure(weft_rank *r, double *costs)
 {
     int n = weft_graph_node_count(r->graph);

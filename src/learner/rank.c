@@ -1,4 +1,5 @@
-/* One rank of a job: the learner's graph, its plan, this rank's part of it, and the program. */
+/* Builds one rank of a job: the learner's graph, its plan, this rank's part of the graph, and the
+ * program. */
 #include "learner/learner_internal.h"
 #include "models/models.h"
 #include "weft/device.h"
@@ -30,7 +31,7 @@ static weft_status recompute(weft_rank *r)
     return status;
 }
 
-/* The options of the optimiser in the learner's graph. One learner alone has no exchange. */
+/* The optimiser options of the learner's graph. A single learner has no exchange. */
 static weft_status optimizer_options(const weft_run_spec *k, weft_optimizer_options *out)
 {
     const weft_exchange_ops *ops;
@@ -47,7 +48,7 @@ static weft_status optimizer_options(const weft_run_spec *k, weft_optimizer_opti
     return WEFT_OK;
 }
 
-/* The graph that one rank alone would run. */
+/* Builds the graph of a single rank. */
 static weft_status build_graph(weft_rank *r)
 {
     const weft_run_spec *k = r->recipe;
@@ -60,7 +61,7 @@ static weft_status build_graph(weft_rank *r)
     return k->recompute ? recompute(r) : WEFT_OK;
 }
 
-/* No stage may wait for ever; found out before anything is launched. */
+/* Detects a deadlock of the pipeline schedule before anything is run. */
 static weft_status check_schedule(const weft_rank *r)
 {
     double *pass;
@@ -96,7 +97,7 @@ weft_status weft_rank_rewrite(weft_rank *r)
     return weft_plan_rewrite(r->plan, r->graph, r->rank % p.ranks, &r->mine);
 }
 
-/* Communicators of the learner, of its axes, and of the same place in all learners. */
+/* Creates the communicators of the learner, of its axes, and of equal positions in all learners. */
 static weft_status split_world(weft_rank *r)
 {
     int mesh = r->recipe->plan.ranks, within = r->rank % mesh;
@@ -117,7 +118,7 @@ static uint64_t mix_numbers(uint64_t hash, const double *numbers, int count)
     return hash;
 }
 
-/* Ranks that would not compute the same thing must not begin. */
+/* Compares graph and data of all ranks, which must be identical. */
 static weft_status check_alike(weft_rank *r)
 {
     const weft_dataset *data = r->recipe->data;
@@ -203,9 +204,9 @@ static weft_status make_evaluator(weft_rank *r)
                                  &r->evaluator);
 }
 
-/* Whether any rank of the job has found that layouts differ. A rank compares its layouts only with
- * the ranks of an axis, so some may find it and others not, and no rank may go on to the next
- * program alone: building one has collectives. */
+/* Whether any rank of the job has found that layouts differ. A rank compares its layouts only along
+ * an axis, so only some ranks may find it; all must continue in the same way, since building a
+ * program is collective. */
 static weft_status any_differs(weft_rank *r, weft_status built, bool *out)
 {
     double differs = built == WEFT_ERR_UNSUPPORTED;
@@ -226,9 +227,9 @@ static void drop_plan(weft_rank *r)
     weft_graph_destroy(&r->graph);
 }
 
-/* Where ranks lay their values differently, all notice, and sum them in plain layout. Ranks on
- * different devices may lay values alike in a step, and differently where they evaluate; that must
- * be known before there is anything to lose. */
+/* If layouts differ between ranks, all ranks plan again with plain layouts for sums. Ranks on
+ * different devices may agree in training and differ in evaluation, which must be detected before
+ * the run. */
 static weft_status make_programs(weft_rank *r)
 {
     const weft_run_spec *k = r->recipe;
@@ -276,7 +277,7 @@ static weft_status open_exchange(weft_rank *r)
     return WEFT_OK;
 }
 
-/* The exchange, and what the checkpoint that the run goes on from has of this rank. */
+/* Opens the exchange, and loads this rank's state from the checkpoint. */
 static weft_status open_with_state(weft_rank *r, weft_dropped *dropped)
 {
     const weft_run_spec *k = r->recipe;
@@ -309,7 +310,7 @@ weft_status weft_rank_build(weft_rank *r)
     return WEFT_OK;
 }
 
-/* Of the ranks of a learner one speaks to the others; the clock is what it has heard. */
+/* Only one rank of the learner communicates with others; it passes the clock on. */
 static weft_status hear_clock(weft_rank *r, int64_t *clock)
 {
     int64_t began = r->exchange->ops->began(r->exchange);
@@ -319,8 +320,8 @@ static weft_status hear_clock(weft_rank *r, int64_t *clock)
     return WEFT_OK;
 }
 
-/* So many steps further in epochs of `steps`, each of which takes `all` samples; the first may have
- * been begun by other learners. */
+/* The position after so many more steps, in epochs of `steps` with `all` samples a step; the first
+ * epoch may have been begun with other learners. */
 static weft_position advance(weft_position from, int64_t clock, int64_t steps, int64_t all,
                              int64_t samples)
 {
@@ -353,7 +354,8 @@ weft_status weft_rank_evaluate(weft_rank *r, weft_report *out)
 {
     const weft_run_spec *k = r->recipe;
     WEFT_TRY(make_evaluator(r));
-    /* Who says nothing for long is given up by those who are not of the same job. */
+    /* During a long evaluation the exchange keeps sending heartbeats, or an elastic run would
+     * remove this learner. */
     if (k->cluster && r->exchange)
         weft_exchange_attend(r->exchange, weft_evaluator_instance(r->evaluator));
     return weft_evaluator_run(r->evaluator, k->data, WEFT_TEST, out, NULL, NULL);
@@ -381,11 +383,11 @@ weft_status weft_rank_clone(const weft_rank *r, weft_rank *out)
     weft_program *program = (weft_program *)(uintptr_t)weft_instance_program(r->instance);
     if (status == WEFT_OK)
         status = weft_instance_create(program, r->store, &r->comms, &out->instance);
-    if (status != WEFT_OK) weft_rank_free_twin(out);
+    if (status != WEFT_OK) weft_rank_free_clone(out);
     return status;
 }
 
-void weft_rank_free_twin(weft_rank *r)
+void weft_rank_free_clone(weft_rank *r)
 {
     weft_instance_destroy(&r->instance);
     weft_comm_close(&r->learner);

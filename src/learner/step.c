@@ -1,5 +1,5 @@
-/* A step of one rank. All ranks of a learner take it together; what must be agreed on (the loss,
- * whether to stop) is added up over them once. */
+/* A step of one rank. All ranks of a learner run it together; the loss and the votes to stop are
+ * summed over them once. */
 #include <math.h>
 
 #include "learner/learner_internal.h"
@@ -30,7 +30,7 @@ static void add_stats(weft_comm_stats *sum, const weft_comm_stats *since, const 
     sum->waited += now.waited - since->waited;
 }
 
-/* What the exchange has waited for since it was looked at last. */
+/* Adds the time that the exchange has waited since the last look. */
 static void add_waited(weft_rank *r)
 {
     if (!r->exchange) return;
@@ -39,7 +39,7 @@ static void add_waited(weft_rank *r)
     r->exchange_waited = r->exchange->waited;
 }
 
-/* The action that makes the gradients what they are in this step. */
+/* The index of the last backward pass, which completes the gradients. */
 static int last_backward(const weft_schedule *s)
 {
     int last = s->count - 1;

@@ -1,16 +1,16 @@
-/* A loss that is no number: where it comes from. */
+/* Finds the origin of a loss that is not finite. */
 #include <stdio.h>
 
 #include "learner/learner_internal.h"
 
-/* What a rank says of a loss that is no number. */
+/* A rank's result of the search. */
 typedef struct finding {
-    int32_t micro, brought; /* micro-batch; -1: all was finite */
-    int32_t order;          /* of the value in the graph that all ranks have parts of */
+    int32_t micro, brought; /* micro: micro-batch; -1: all finite */
+    int32_t order;          /* of the value in the common graph of all ranks */
     char where[400];
 } finding;
 
-/* What only a rank's own graph has, as what it moves, comes last. */
+/* Values that only the rank's own graph has, such as transfers, come last. */
 static int32_t order_of(const weft_rank *r, weft_value value)
 {
     if (value == WEFT_NO_VALUE) return INT32_MAX;
@@ -20,8 +20,8 @@ static int32_t order_of(const weft_rank *r, weft_value value)
     return INT32_MAX;
 }
 
-/* Whether a comes before b: in an earlier micro-batch, made rather than brought, or earlier in the
- * graph, since the ranks of a pipeline are not at the same place of it. */
+/* Whether a comes before b: an earlier micro-batch, made here rather than received, or earlier in
+ * the graph, as the ranks of a pipeline are at different nodes. */
 static bool before(const finding *a, const finding *b)
 {
     if (a->micro != b->micro) return a->micro < b->micro;
@@ -29,7 +29,7 @@ static bool before(const finding *a, const finding *b)
     return a->order < b->order;
 }
 
-/* All micro-batches once more: the one that the program saw last need not be the one. */
+/* Runs all micro-batches again, since any of them may be the cause. */
 static weft_status find_where(weft_rank *r, const weft_batch *b, finding *out)
 {
     out->micro = -1;
@@ -51,8 +51,8 @@ static weft_status find_where(weft_rank *r, const weft_batch *b, finding *out)
     return WEFT_OK;
 }
 
-/* Which instruction of which rank made the first number that is not finite: in the first
- * micro-batch that has one, where it arose rather than where it was brought to. */
+/* Finds the instruction that made the first non-finite number: in the first affected micro-batch,
+ * on the rank where it arose rather than where it was received. */
 weft_status weft_rank_explain(weft_rank *r, const weft_batch *b, double loss)
 {
     finding mine = {0}, *all;

@@ -1,18 +1,17 @@
-/* The exchange of a learner whose ranks share its parameters out, with learners that may do so in
- * another way, or not at all: what goes between learners is all parameters as one rank alone lays
- * them. The first rank has such a store beside its own part, and there the exchange works, of which
- * the ranks know nothing: its gradients are gathered for it, and what it has made of the parameters
- * is spread over the ranks before they are read. */
+/* Exchange adapter for model-parallel learners. Learners exchange full, unsharded parameters, so
+ * their meshes may differ. The first rank has a store with the full parameters, on which the inner
+ * exchange works; gradients are gathered for it, and its new parameters are scattered to the ranks
+ * before they are read. */
 #include "learner/learner_internal.h"
 #include "program/program.h"
 
-/* A parameter, and what this rank has of it. */
+/* A parameter, and this rank's part of it. */
 typedef struct tensor {
     weft_type type;
-    int64_t at; /* in the room */
-    int entry;  /* of the rank's store; -1: it has nothing of it, */
-    bool gives; /* and whether it is the first that has this part */
-    int inner;  /* of the whole store */
+    int64_t at; /* offset in `room` */
+    int entry;  /* in the rank's store; -1: this rank has no part */
+    bool gives; /* this is the first rank with this part */
+    int inner;  /* index in the full store */
     int64_t start[WEFT_MAX_RANK];
     weft_shape shape;
 } tensor;
@@ -25,15 +24,15 @@ typedef struct whole {
     weft_exchange head;
     weft_exchange_ops ops;
     weft_rank *rank;
-    weft_exchange *inner; /* of the first rank, which has what follows, too */
+    weft_exchange *inner; /* on the first rank only, as are the next four fields */
     weft_comm *self;
-    weft_store *store, *turner; /* turner: for laying gradients as parameters lie */
-    weft_instance *instance;    /* never run: its gradients are those of the ranks */
+    weft_store *store, *turner; /* turner: converts gradients to the parameters' layout */
+    weft_instance *instance;    /* never run: its gradients come from the ranks */
     tensor *tensors;
     int count;
     weft_dtype dtype;
     int64_t total;
-    void *room, *part, *image; /* all, plain; a part; this rank's gradients as they lie */
+    void *room, *part, *image; /* all, in plain layout; a part; this rank's gradients */
 } whole;
 
 static void *at(const whole *w, const tensor *t)
@@ -43,7 +42,7 @@ static void *at(const whole *w, const tensor *t)
 
 /* --- between the ranks --- */
 
-/* All parameters, or what lies in `image` as they do, into the room of every rank. */
+/* Gathers all parameters, or the gradients of `image`, into the room of every rank. */
 static weft_status gather(const whole *w, const void *image)
 {
     const weft_rank *r = w->rank;
@@ -94,7 +93,7 @@ static weft_status take_parameters(const whole *w)
     return put(w, w->store);
 }
 
-/* Where the instance would have made them. */
+/* Writes the gradients to where the instance would have made them. */
 static weft_status lay_gradients(const whole *w)
 {
     size_t size = weft_dtype_size(w->dtype), bytes;
@@ -116,7 +115,7 @@ static weft_status lay_gradients(const whole *w)
     return status;
 }
 
-/* What the ranks wait for is what the exchange waits for. */
+/* Reports the waiting time of the inner exchange. */
 static weft_status from_inner(whole *w, weft_status status)
 {
     w->head.waited = w->inner->waited;
@@ -142,7 +141,7 @@ static weft_status give_gradients(const whole *w)
     return WEFT_OK;
 }
 
-/* --- the moments --- */
+/* --- hooks --- */
 
 static weft_status whole_settle(weft_exchange *exchange)
 {
@@ -279,7 +278,7 @@ static weft_status find_givers(whole *w)
     return status;
 }
 
-/* What one rank alone would have. */
+/* Creates the store and the program of a single rank. */
 static weft_status make_store(whole *w)
 {
     weft_rank *r = w->rank;
@@ -365,7 +364,6 @@ weft_status weft_whole_open(weft_rank *rank, const weft_exchange_site *site, wef
     return status;
 }
 
-/* Whether some rank lacks some of a parameter. */
 weft_status weft_whole_is_needed(const weft_rank *r, bool *out)
 {
     double lacks = 0;

@@ -62,8 +62,7 @@ static weft_status take_only_model(const finder *f, json_t *list)
     int count = 0;
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *one = json_string_value(json_object_get(json_array_get(list, i), "name"));
-        if (!one || (name && strcmp(one, name) == 0))
-            continue; /* another version of the same model */
+        if (!one || (name && strcmp(one, name) == 0)) continue; /* another version of it */
         weft_text_add(&names, "%s%.80s", count++ ? ", " : "", one);
         name = one;
     }

@@ -49,8 +49,7 @@ struct weft_lane {
     weft_chain idle, busy, closed; /* busy: in the order of their due times */
     weft_due *waiting;             /* ring buffer; its capacity is a power of two */
     size_t capacity, head, tail;
-    int64_t
-        owed; /* closed loop: requests to send after responses and failures, not before `owed_at` */
+    int64_t owed; /* closed loop: requests that may be sent from `owed_at` on */
     double owed_at;
 };
 

@@ -10,7 +10,7 @@
 #include "actor/rpc.h"
 
 /* Leave messages without an acknowledgement, after which the coordinator is taken to be gone. */
-enum { MOST_FAREWELLS = 60 };
+enum { MOST_LEAVE_ATTEMPTS = 60 };
 /* Heartbeats without any message from others, after which the member fails. */
 enum { MOST_UNANSWERED = 300 };
 
@@ -135,9 +135,9 @@ static void note_time(weft_member *m)
 weft_status weft_member_timer(weft_member *m)
 {
     note_time(m);
-    m->left = m->left || m->farewells > MOST_FAREWELLS;
+    m->left = m->left || m->leave_attempts > MOST_LEAVE_ATTEMPTS;
     if (m->left) return WEFT_OK;
-    m->farewells += m->leaving;
+    m->leave_attempts += m->leaving;
     if (m->unanswered++ > MOST_UNANSWERED && m->view.member_count != 1) /* or it is the only one */
         return weft_fail(WEFT_ERR_PEER,
                          "neither the coordinator nor anybody else has written for %g s",

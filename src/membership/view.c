@@ -90,34 +90,34 @@ weft_status weft_view_note(weft_view *view, const weft_member_event *event)
 /* --- encoding --- */
 
 /* The protobuf messages of a view: one for each member and range. */
-typedef struct sheet {
+typedef struct packed_view {
     Weft__Member *members;
     Weft__Member **member_list;
     Weft__Stats *figures;
-    Weft__RangeOwner *keepers;
-    Weft__RangeOwner **keeper_list;
+    Weft__RangeOwner *owners;
+    Weft__RangeOwner **owner_list;
     Weft__MemberEvent events[PACKED_EVENTS], *event_list[PACKED_EVENTS];
     Weft__About about;
     uint32_t expected[WEFT_MEMBER_ROLES];
-} sheet;
+} packed_view;
 
-static void free_sheet(sheet *s)
+static void free_packed(packed_view *s)
 {
     free(s->members);
     free(s->member_list);
     free(s->figures);
-    free(s->keepers);
-    free(s->keeper_list);
+    free(s->owners);
+    free(s->owner_list);
 }
 
-static weft_status new_sheet(const weft_view *v, sheet *s)
+static weft_status new_packed(const weft_view *v, packed_view *s)
 {
     size_t members = WEFT_MAX(v->member_count, 1), ranges = (size_t)WEFT_MAX(v->range_count, 1);
     WEFT_TRY(WEFT_NEW(&s->members, members));
     WEFT_TRY(WEFT_NEW(&s->member_list, members));
     WEFT_TRY(WEFT_NEW(&s->figures, members));
-    WEFT_TRY(WEFT_NEW(&s->keepers, ranges));
-    return WEFT_NEW(&s->keeper_list, ranges);
+    WEFT_TRY(WEFT_NEW(&s->owners, ranges));
+    return WEFT_NEW(&s->owner_list, ranges);
 }
 
 static void fill_member(const weft_view_member *from, Weft__Member *m, Weft__Stats *f)
@@ -152,7 +152,7 @@ static void fill_event(const weft_member_event *from, double now, Weft__MemberEv
     e->silent = from->silent;
 }
 
-static void fill_description(const weft_view *v, double now, sheet *s, Weft__View *m)
+static void fill_description(const weft_view *v, double now, packed_view *s, Weft__View *m)
 {
     size_t packed = WEFT_MIN(v->event_count, (size_t)PACKED_EVENTS);
     weft__about__init(&s->about);
@@ -172,7 +172,7 @@ static void fill_description(const weft_view *v, double now, sheet *s, Weft__Vie
     m->n_events = packed;
 }
 
-static weft_status pack(const weft_view *v, double now, sheet *s, weft_buffer **out)
+static weft_status pack(const weft_view *v, double now, packed_view *s, weft_buffer **out)
 {
     Weft__View m;
     weft__view__init(&m);
@@ -181,11 +181,11 @@ static weft_status pack(const weft_view *v, double now, sheet *s, weft_buffer **
         s->member_list[i] = &s->members[i];
     }
     for (int i = 0; i < v->range_count; i++) {
-        weft__range_owner__init(&s->keepers[i]);
-        s->keepers[i].primary = v->ranges[i].primary;
-        s->keepers[i].replica = v->ranges[i].replica;
-        s->keepers[i].ready = v->ranges[i].ready;
-        s->keeper_list[i] = &s->keepers[i];
+        weft__range_owner__init(&s->owners[i]);
+        s->owners[i].primary = v->ranges[i].primary;
+        s->owners[i].replica = v->ranges[i].replica;
+        s->owners[i].ready = v->ranges[i].ready;
+        s->owner_list[i] = &s->owners[i];
     }
     m.run = v->run;
     m.number = v->number;
@@ -195,7 +195,7 @@ static weft_status pack(const weft_view *v, double now, sheet *s, weft_buffer **
     if (v->fault) m.fault = v->fault;
     m.members = s->member_list;
     m.n_members = v->member_count;
-    m.ranges = s->keeper_list;
+    m.ranges = s->owner_list;
     m.n_ranges = (size_t)v->range_count;
     fill_description(v, now, s, &m);
     WEFT_TRY(weft_buffer_new(weft__view__get_packed_size(&m), out));
@@ -205,10 +205,10 @@ static weft_status pack(const weft_view *v, double now, sheet *s, weft_buffer **
 
 weft_status weft_view_pack(const weft_view *view, double now, weft_buffer **out)
 {
-    sheet s = {.members = NULL};
-    weft_status status = new_sheet(view, &s);
+    packed_view s = {.members = NULL};
+    weft_status status = new_packed(view, &s);
     if (status == WEFT_OK) status = pack(view, now, &s, out);
-    free_sheet(&s);
+    free_packed(&s);
     return status;
 }
 

@@ -1,5 +1,5 @@
-/* inception: a small net in the style of GoogLeNet (Szegedy et al. 2015). Each module has four
- * parallel branches that meet in a concatenation. */
+/* inception: a small network in the style of GoogLeNet (Szegedy et al. 2015). Each module has four
+ * parallel branches that are concatenated. */
 #include <stdio.h>
 
 #include "models/models.h"
@@ -19,8 +19,8 @@ static weft_value conv_relu(weft_model_builder *net, weft_value x, const char *m
     return weft_layer_activation(net, x, "relu", name);
 }
 
-/* Filters of the 1x1 branch, of the 3x3 and 5x5 branches (after a narrow 1x1), and of the pooled
- * branch. */
+/* f: filters of the 1x1 branch, of the 3x3 and 5x5 branches (each after a narrow 1x1), and of the
+ * pooled branch. */
 static weft_value module(weft_model_builder *net, weft_value x, const char *name,
                          const int64_t f[6])
 {

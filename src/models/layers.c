@@ -1,4 +1,4 @@
-/* Layers: a few nodes and their parameters, named "<layer>/weight" and so on. */
+/* Layers: a few nodes each, with parameters named "<layer>/weight" and so on. */
 #include <math.h>
 #include <stdio.h>
 
@@ -24,13 +24,13 @@ static weft_value emit(weft_model_builder *net, const char *layer, const char *s
     return made;
 }
 
-/* A value that has failed already has no shape. */
+/* A value that has failed has no shape. */
 static weft_shape shape_of(const weft_model_builder *net, weft_value x)
 {
     return x == WEFT_NO_VALUE ? (weft_shape){0} : weft_value_type(net->graph, x)->shape;
 }
 
-/* Weights are uniform in +-1/sqrt(fan in) unless the layer asks for He et al. (2015). */
+/* Weights are uniform in +-1/sqrt(fan in) unless the layer requests He et al. (2015). */
 static weft_init weight_init(const weft_layer *layer, int64_t fan_in)
 {
     double n = (double)WEFT_MAX(fan_in, (int64_t)1);
@@ -55,7 +55,7 @@ static int64_t otherwise(int64_t value, int64_t other)
     return value ? value : other;
 }
 
-/* The numbers of a key as an attribute, one for each dimension of space. */
+/* The numbers of a key as an attribute, one for each spatial dimension. */
 static weft_attr each_of(weft_model_builder *net, const weft_layer *layer, const char *key,
                          const weft_numbers *given, int dims, const weft_attr *other)
 {
@@ -76,7 +76,7 @@ static weft_attr all_of(int64_t number)
     return (weft_attr){.ints = {number, number, number}};
 }
 
-/* How many dimensions of space a layer's input has; 0: none, and the graph has failed. */
+/* The number of spatial dimensions of a layer's input; 0: none, and the graph has failed. */
 static int space_of(weft_model_builder *net, weft_value x, const weft_layer *layer,
                     const char *type)
 {
@@ -93,7 +93,7 @@ static int space_of(weft_model_builder *net, weft_value x, const weft_layer *lay
     return 0;
 }
 
-/* The channels that a convolution reads and those that it makes are cut into its groups alike. */
+/* Input and output channels of a convolution must be multiples of its groups. */
 static weft_status check_groups(const weft_layer *layer, int64_t channels, int64_t groups)
 {
     char near[48];
@@ -135,7 +135,7 @@ weft_value weft_layer_conv(weft_model_builder *net, weft_value x, const weft_lay
     int64_t fan_in = shape.dim[1];
     for (int i = 0; i < dims; i++) {
         shape.dim[2 + i] = kernel.ints[i];
-        if (fan_in < (int64_t)1 << 40) fan_in *= kernel.ints[i]; /* a larger weight is refused */
+        if (fan_in < (int64_t)1 << 40) fan_in *= kernel.ints[i]; /* larger weights are refused */
     }
     weft_value w =
         leaf(net, layer->name, "weight", WEFT_VALUE_PARAM, shape, weight_init(layer, fan_in));
@@ -186,7 +186,8 @@ weft_value weft_layer_global_avgpool(weft_model_builder *net, weft_value x, cons
     return emit(net, layer->name, "", "global_avgpool", &x, 1, NULL, 0);
 }
 
-/* By the statistics of the batch; *running gets the next running mean, with the variance behind. */
+/* Normalises with batch statistics; running[0] and running[1] get the next running mean and
+ * variance. */
 static weft_value by_batch(weft_model_builder *net, const char *name, weft_value x,
                            const weft_value *leaves, weft_value *running)
 {
@@ -262,7 +263,7 @@ weft_value weft_layer_activation(weft_model_builder *net, weft_value x, const ch
     return emit(net, name, "", op, &x, 1, NULL, 0);
 }
 
-/* What one node cannot take is joined in parts first. */
+/* Inputs that one node cannot take are concatenated in parts first. */
 weft_value weft_layer_concat(weft_model_builder *net, const weft_value *x, int count,
                              const weft_layer *layer)
 {

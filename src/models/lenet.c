@@ -1,5 +1,5 @@
 /* lenet: the demonstration network, after LeCun et al. (1998) with the sizes usual today. Its
- * convolutions have no activation; the pooling between them is what is not linear. */
+ * convolutions have no activation; the max pooling is the nonlinearity. */
 #include "models/models.h"
 
 static weft_value build(weft_model_builder *net, weft_value x)

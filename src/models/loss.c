@@ -1,4 +1,4 @@
-/* The losses, by name: what is minimised, and what a target must be for it. */
+/* The losses by name, and the targets that each one needs. */
 #include "base/registry.h"
 #include "models/models.h"
 
@@ -19,7 +19,7 @@ weft_status weft_losses_register(weft_context *context)
     return weft_context_register(context, entries, WEFT_COUNT(losses));
 }
 
-/* The first that learns such targets. */
+/* The first loss for such targets. */
 static const weft_loss *usual(const weft_context *context, bool classes)
 {
     const weft_entry *entry;

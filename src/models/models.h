@@ -1,4 +1,4 @@
-/* Inside of models: layers, and the table of built-in models. */
+/* Internals of models: layers, and the table of built-in models. */
 #ifndef WEFT_MODELS_MODELS_H
 #define WEFT_MODELS_MODELS_H
 
@@ -9,12 +9,13 @@
 
 typedef struct weft_model_builder weft_model_builder;
 
-/* What is minimised. */
+/* A loss function. */
 typedef struct weft_loss {
     const char *name, *summary;
-    bool classes; /* of targets that are classes, else numbers */
-    /* (logits, target, weights) -> (loss, prediction): a sum over the batch whose weights add up to
-     * one, see ops/softmax.c, and what is said of each sample, of which no rank has but a part. */
+    bool classes; /* for class targets, else numeric ones */
+    /* (logits, target, weights) -> (loss, prediction): a sum over the batch with weights that add
+     * up to one, see ops/softmax.c, and the prediction of each sample, which is never a partial
+     * sum. */
     const char *op;
 } weft_loss;
 
@@ -24,31 +25,31 @@ struct weft_model_builder {
     const weft_model_options *options;
     const weft_loss *loss;
     weft_model_values values;
-    int layers;        /* built so far; each dropout has its own stream */
+    int layers;        /* layers so far; each dropout has its own stream */
     weft_value counts; /* of the batch, for all batch norms; WEFT_NO_VALUE: none yet */
 };
 
 /* An input of the model by its role. */
 weft_value weft_model_builder_input(const weft_model_builder *net, weft_port_role role);
-/* How many numbers the last layer must give for a sample: one for each class, or target. */
+/* Outputs of the last layer for a sample: one for each class or target. */
 int64_t weft_model_builder_outputs(const weft_model_builder *net);
-/* loss.c: whether it is what a model minimises that says nothing, of targets that fit it. */
+/* loss.c: whether this is the default loss for its kind of target. */
 bool weft_loss_is_usual(const weft_context *context, const char *name);
-/* NULL: what fits the target. ARGUMENT: no such loss, or one that does not fit. */
+/* NULL: the default for the target. ARGUMENT: unknown loss, or one for other targets. */
 weft_status weft_model_builder_set_loss(weft_model_builder *net, const char *name) WEFT_NODISCARD;
 
-/* The same number for all dimensions of space. */
+/* The same number for all spatial dimensions. */
 #define WEFT_EACH(number) ((weft_numbers){.count = 1, .at = {number}})
 
-/* One layer; which fields matter depends on its type. Zeros mean the defaults. */
+/* A layer; its type determines the fields that matter. Zero means the default. */
 typedef struct weft_layer {
     const char *name;
     int64_t filters; /* conv: output channels; dense: units */
     weft_numbers kernel, stride, padding,
-        dilation; /* one for all dimensions of space, or for each */
+        dilation; /* one for all spatial dimensions, or one for each */
     int64_t groups, axis;
     double rate; /* dropout */
-    bool he;     /* start normal with deviation sqrt(2 / fan in), for deep relu nets */
+    bool he;     /* normal initialisation with deviation sqrt(2 / fan in), for deep relu networks */
     bool no_bias;
 } weft_layer;
 
@@ -70,7 +71,7 @@ weft_value weft_layer_concat(weft_model_builder *net, const weft_value *x, int c
 weft_value weft_layer_add(weft_model_builder *net, weft_value a, weft_value b,
                           const weft_layer *layer);
 
-/* "images [channels, height, width] of at least `side` pixels a side", or an argument failure. */
+/* ARGUMENT unless samples are images [channels, height, width] of at least `side` pixels a side. */
 weft_status weft_model_builder_images(weft_model_builder *net, const char *model,
                                       int64_t side) WEFT_NODISCARD;
 
@@ -83,26 +84,26 @@ typedef struct weft_model {
 
 extern const weft_model weft_model_mlp, weft_model_lenet, weft_model_vgg11, weft_model_inception;
 
-/* The models that are built in, to what a context knows, and what YAML models are made of. */
+/* Registers the built-in models, and the parts of YAML models. */
 weft_status weft_models_register(weft_context *context) WEFT_NODISCARD;
 weft_status weft_layers_register(weft_context *context) WEFT_NODISCARD; /* yaml.c */
 weft_status weft_losses_register(weft_context *context) WEFT_NODISCARD; /* loss.c */
 
-/* yaml.c: the layers of a file. */
+/* yaml.c: adds the layers of a file. */
 weft_status weft_model_builder_read(weft_model_builder *net, const char *name, const void *data,
                                     size_t size, weft_value *logits) WEFT_NODISCARD;
 
-/* What the data say: the shape of a sample, and what a target is. */
+/* Sets the shape of a sample and the kind of target from the data. */
 void weft_model_options_fit(weft_model_options *options, const weft_data_stats *stats);
 
-/* Builds the built-in model that the options name, or the one of the text, if it is not empty. */
+/* Builds the built-in model that the options name, or that of the text, if it is not empty. */
 weft_status weft_build_model(weft_graph *graph, const weft_model_options *options,
                              const weft_bytes *text, weft_model_values *out) WEFT_NODISCARD;
 
 /* Whether a model's name is the path of a YAML file. */
 bool weft_model_is_file(const char *model);
-/* Compares two texts, key by key, as they are understood. ARGUMENT: they differ; the
- * message begins with the line of `name` in which they do so first. */
+/* Compares two texts by the values of their keys. ARGUMENT: they differ; the message begins with
+ * the line of the first difference in `name`. */
 weft_status weft_model_compare(const weft_context *context, const char *name,
                                const weft_bytes *text, const char *other_name,
                                const weft_bytes *other) WEFT_NODISCARD;

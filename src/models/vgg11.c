@@ -21,7 +21,7 @@ static weft_value build(weft_model_builder *net, weft_value x)
                                           .he = true});
         (void)snprintf(name, sizeof(name), "relu%d", i + 1);
         x = weft_layer_activation(net, x, "relu", name);
-        /* Images of 28 pixels are down to one before the last pool. */
+        /* Images of 28 pixels have size one before the last pool. */
         bool room = x != WEFT_NO_VALUE && weft_value_type(net->graph, x)->shape.dim[2] > 1 &&
                     weft_value_type(net->graph, x)->shape.dim[3] > 1;
         (void)snprintf(name, sizeof(name), "pool%d", i + 1);

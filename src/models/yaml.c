@@ -7,8 +7,8 @@
  *     - {type: maxpool}
  *     - {type: dense, units: outputs}
  *
- * Under the key `loss` stands what is minimised, unless it is what fits the target.
- * A layer reads the one before it, or those named in `from` ("x" is the input). */
+ * The key `loss` names the loss, which by default depends on the target. A layer reads the previous
+ * one, or those named in `from` ("x" is the input). */
 #include "formats/yaml.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ typedef struct reader {
     weft_value *made; /* value of each layer */
     char **names;
     weft_names numbers; /* of the layers by name */
-    weft_names given;   /* of those that the file names, wherever they stand in it */
+    weft_names given;   /* names given in the file, at any layer */
     char **given_names;
     bool *read; /* whether a later layer reads it */
     int count;
@@ -35,8 +35,8 @@ typedef struct layer_type {
     weft_value (*plain)(weft_model_builder *net, weft_value x,
                         const weft_layer *layer); /* or an operator */
     enum { ONE, ACTIVATION, JOIN, SUM } form;
-    const char *needs; /* a key that must be given */
-    const char *keys;  /* beside type, name and from */
+    const char *needs; /* a required key */
+    const char *keys;  /* besides type, name and from */
 } layer_type;
 
 static const layer_type types[] = {
@@ -99,7 +99,7 @@ static bool has_key(const layer_type *type, const char *key)
     return false;
 }
 
-/* What a layer does not look at must not stand there. */
+/* Refuses keys that the type of layer does not use. */
 static weft_status check_keys(const reader *r, const layer_type *type)
 {
     for (const weft_option *o = weft_yaml_layers; o->name; o++)
@@ -111,7 +111,7 @@ static weft_status check_keys(const reader *r, const layer_type *type)
     return WEFT_OK;
 }
 
-/* Names stand in lists, patterns and names of parameters, and on terminals. */
+/* Names occur in lists, patterns and names of parameters, and on terminals. */
 static weft_status check_name(const reader *r, const char *name)
 {
     enum { LONGEST = 64 };
@@ -254,8 +254,8 @@ static weft_status check_layer(const reader *r, const layer_keys *k, const layer
     return WEFT_OK;
 }
 
-/* Its own name, or its type and number. An automatic name steps aside: what the file names belongs
- * to the layer that it stands at, before or after this one. */
+/* The layer's own name, or its type and number. Automatic names avoid all names given in the file,
+ * before or after this layer. */
 static weft_status name_layer(const reader *r, const char *own, const char *type, char **out)
 {
     int first = own ? weft_names_find(&r->numbers, own) : -1;
@@ -278,7 +278,7 @@ static weft_status name_layer(const reader *r, const char *own, const char *type
     return WEFT_OK;
 }
 
-/* All names that the file gives, before the first layer needs one. */
+/* Collects all names given in the file, before the first layer needs one. */
 static weft_status find_given(reader *r)
 {
     for (int i = 0; i < weft_yaml_count(r->yaml); i++) {
@@ -288,7 +288,7 @@ static weft_status find_given(reader *r)
         r->given_names[i] = k.name;
         k.name = NULL;
         weft_options_free(weft_yaml_layers, &k);
-        if (status != WEFT_OK || !r->given_names[i]) continue; /* told where the layer is read */
+        if (status != WEFT_OK || !r->given_names[i]) continue; /* reported when the layer is read */
         if (weft_names_find(&r->given, r->given_names[i]) < 0)
             WEFT_TRY(weft_names_add(&r->given, r->given_names[i], i));
     }
@@ -317,7 +317,7 @@ done:
     return status;
 }
 
-/* Legal, but nobody would write it on purpose: what the last layer does not depend on. */
+/* Warns of layers that the last layer does not depend on, which is legal but hardly intended. */
 static void warn_of_unread(const reader *r)
 {
     for (int i = 0; i < r->count - 1 && r->net->options->training; i++)
@@ -328,7 +328,7 @@ static void warn_of_unread(const reader *r)
                      r->file, weft_yaml_line(r->yaml, i, NULL), r->names[i]);
 }
 
-/* The keys of the model itself. */
+/* Reads the keys of the model itself. */
 static weft_status read_model(reader *r)
 {
     model_keys k = {0};

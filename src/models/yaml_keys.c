@@ -1,4 +1,4 @@
-/* The keys of YAML models, and two models compared key by key. */
+/* The keys of YAML models, and the comparison of two models key by key. */
 #include "models/yaml_keys.h"
 
 const weft_option weft_yaml_model[] = {
@@ -27,7 +27,7 @@ const weft_option weft_yaml_model[] = {
         KEY(key, text), .kind = WEFT_OPT_INT, .low = least, .high = 65536, .initial = start        \
     }
 
-/* One number for all dimensions of space, or a list of one for each. */
+/* One number for all spatial dimensions, or a list with one for each. */
 #define SIDES(key, text, least)                                                                    \
     {                                                                                              \
         KEY(key, text), .kind = WEFT_OPT_INTS, .low = least, .high = 65536                         \
@@ -53,8 +53,7 @@ const weft_option weft_yaml_layers[] = {
     {.name = NULL},
 };
 
-/* A key of a layer (or of the model, layer < 0) as text; NULL: it is not given and has no default.
- */
+/* A key of a layer (or of the model, layer < 0) as text; NULL: not given, and without default. */
 static weft_status value_of(const weft_yaml *yaml, int layer, const char *key, char **out)
 {
     union {
@@ -77,8 +76,7 @@ static weft_status compare_key(const weft_yaml *a, const weft_yaml *b, int layer
     if (status == WEFT_OK) status = value_of(b, layer, key, &then);
     if (status == WEFT_OK && strcmp(now ? now : "", then ? then : "") != 0) {
         int line = weft_yaml_line(a, layer, key);
-        if (line == 1 && layer >= 0)
-            line = weft_yaml_line(a, layer, NULL); /* it has been left out */
+        if (line == 1 && layer >= 0) line = weft_yaml_line(a, layer, NULL); /* the key is missing */
         status = weft_fail(WEFT_ERR_ARGUMENT, "%s:%d: %s is '%s', %s has '%s'", name, line, key,
                            now ? now : "", other_name, then ? then : "");
     }
@@ -87,7 +85,7 @@ static weft_status compare_key(const weft_yaml *a, const weft_yaml *b, int layer
     return status;
 }
 
-/* A model that names no loss minimises what fits the target, which is the same in both. */
+/* A model without a loss uses the default for the target, which is the same in both. */
 static weft_status compare_loss(const weft_context *context, const weft_yaml *a, const weft_yaml *b,
                                 const char *name, const char *other_name)
 {

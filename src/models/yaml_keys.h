@@ -1,4 +1,4 @@
-/* Inside of YAML models: what may stand in a file. */
+/* Internals of YAML models: the keys of a file. */
 #ifndef WEFT_MODELS_YAML_KEYS_H
 #define WEFT_MODELS_YAML_KEYS_H
 
@@ -9,11 +9,11 @@ typedef struct model_keys {
     char *name, *description, *loss;
 } model_keys;
 
-/* What a layer's mapping may hold; which of these keys a layer has depends on its type. */
+/* The keys of a layer's mapping; the type of the layer determines which are allowed. */
 typedef struct layer_keys {
     char *type, *name, *from, *units, *init;
     int64_t filters, groups, axis;
-    weft_numbers kernel, stride, padding, dilation; /* one for all dimensions, or for each */
+    weft_numbers kernel, stride, padding, dilation; /* one for all dimensions, or one for each */
     double rate;
     bool bias;
 } layer_keys;

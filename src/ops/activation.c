@@ -1,5 +1,5 @@
-/* relu, sigmoid, tanh, gelu. The gradients of the first three read the result, so that a device
- * may fuse them into the operator before; gelu's needs what went in. */
+/* relu, sigmoid, tanh, gelu. The gradients of the first three read the result, so that a device may
+ * fuse the function with the operator before it; gelu's reads its input. */
 #include "ops/ops.h"
 
 static void through_result(weft_graph *g, const weft_node *node, const weft_value *dy,

@@ -4,22 +4,21 @@
  *   mean = batch_mean(x, weights, counts), variance = batch_variance(x, weights, counts, mean)
  *   y = batch_norm(x, gamma, beta, weights, counts, mean, variance)
  *
- * Statistics are sums over the batch and the positions, so where these are split ranks add up c
- * numbers for the mean, then c for the variance about it, and everything else stays in parts; the
- * gradient adds up c numbers for gamma and c for beta. Two sums, one after the other, rather than
- * sums of x and of its square in one message: those lose the variance where it is small beside the
- * mean.
+ * Statistics are sums over the batch and the positions, so ranks that split these add c numbers for
+ * the mean, then c for the variance about it, and everything else stays in parts; the gradient adds
+ * c numbers for gamma and c for beta. Two consecutive sums are used instead of the sums of x and
+ * its square in one message, which lose the variance where it is small compared to the mean.
  *
- * Samples count with their weight, so that padding (weight zero) changes neither the statistics
- * nor the gradient. Running statistics follow Ioffe and Szegedy (2015); the running variance is
- * the unbiased one, as other frameworks keep it. */
+ * Samples are weighted, so that padding (weight zero) changes neither the statistics nor the
+ * gradient. Running statistics follow Ioffe and Szegedy (2015); the running variance is unbiased,
+ * as in other frameworks. */
 #include "ops/ops.h"
 
 enum { COUNTS = 3 };
 
 /* --- shapes --- */
 
-/* Operands from first to last are vectors of c numbers. */
+/* Checks that operands `first` to `last` are vectors of c numbers. */
 static weft_status check_channels(const weft_graph *g, const weft_node *node, int64_t c, int first,
                                   int last)
 {
@@ -34,7 +33,8 @@ static weft_status check_counts(const weft_graph *g, const weft_node *node, int 
                        (int64_t[]){COUNTS});
 }
 
-/* Sample weights and counts at `first`. A part of the positions has to know of how many it is. */
+/* Checks sample weights and counts at `first`. A part must know the number of positions of the
+ * whole. */
 static weft_status check_batch(const weft_graph *g, weft_node *node, int first)
 {
     const weft_shape *x = &weft_in(g, node, 0)->shape;
@@ -121,7 +121,7 @@ static weft_status infer_shape(const weft_graph *g, weft_node *node, weft_type *
     return check_channels(g, node, out[0].shape.dim[1], 1, 4);
 }
 
-/* dx takes the way through mean and variance along, so these have no gradient of their own. */
+/* dx includes the dependence through mean and variance, so these have no gradient of their own. */
 static void norm_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
                           const bool *want, weft_value *dx)
 {
@@ -145,7 +145,7 @@ static void add_tensor(weft_text *text, int rank)
     for (int i = 2; i < rank; i++) weft_text_add(text, " d%d", i);
 }
 
-/* `tensors` operands like the first, the rest as given. */
+/* `tensors` operands like the first, then the given rest. */
 static void labels(const weft_graph *g, const weft_node *node, weft_text *text, int tensors,
                    const char *rest, bool tensor_out)
 {
@@ -201,7 +201,7 @@ static double sum_flops(const weft_graph *g, const weft_node *node)
     return 2.0 * (double)weft_shape_elements(&weft_in(g, node, 0)->shape);
 }
 
-/* Bit i of .statistics: input i is of the whole batch. */
+/* Bit i of .statistics: input i depends on the whole batch. */
 const weft_op weft_op_batch_count = {
     .name = "batch_count",
     .summary = "of a batch: the sum of its weights, samples that count, samples",

@@ -1,4 +1,4 @@
-/* cast: the same numbers in another type. */
+/* cast: converts to another type. */
 #include "ops/ops.h"
 
 static weft_status cast_shape(const weft_graph *g, weft_node *node, weft_type *out)
@@ -11,7 +11,7 @@ static weft_status cast_shape(const weft_graph *g, weft_node *node, weft_type *o
     return WEFT_OK;
 }
 
-/* What rounding does to a number is none of the gradient's business. */
+/* Rounding is ignored in the gradient. */
 static void cast_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
                           const bool *want, weft_value *dx)
 {

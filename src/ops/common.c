@@ -49,7 +49,7 @@ weft_status weft_shape_same(const weft_graph *g, weft_node *node, weft_type *out
     return WEFT_OK;
 }
 
-/* One number for each dimension, or one for each end of each. */
+/* An attribute has a number for each dimension; padding may have one for each end of each. */
 static weft_status check_counts(const weft_node *node, int dims)
 {
     static const char *const each[] = {"kernel", "stride", "padding", "dilation", "size"};

@@ -1,4 +1,4 @@
-/* concat, split, slice, pad: tensors joined and cut along one axis. */
+/* concat, split, slice, pad: joins and cuts tensors along one axis. */
 #include "ops/ops.h"
 
 static weft_status axis_of(const weft_graph *g, const weft_node *node, int *out)
@@ -138,7 +138,7 @@ static void pad_gradient(weft_graph *g, const weft_node *node, const weft_value 
     dx[0] = weft_emit(g, node, "dx", "slice", dy, 1, attrs, 3);
 }
 
-/* The axis is whole and has a label of its own in each operand, since its sizes differ. */
+/* The axis is whole and has a different label in each operand, since its sizes differ. */
 static void joined_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
     int axis = (int)weft_node_int(node, "axis", 0, 0), operand = 0;

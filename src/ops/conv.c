@@ -1,8 +1,8 @@
-/* conv: x [b, c, ...] with w [o, c / groups, ...], 1 to 3 dimensions of space behind the first two
- * of both; stride, padding, dilation, groups. */
+/* conv: x [b, c, ...] with w [o, c / groups, ...] and 1 to 3 spatial dimensions; stride, padding,
+ * dilation, groups. */
 #include "ops/ops.h"
 
-/* [first, second, ...] with dimensions of space. */
+/* [first, second, spatial dimensions]. */
 static weft_shape with_space(int64_t first, int64_t second, int dims, const int64_t *space)
 {
     weft_shape shape = {2 + dims, {first, second}};
@@ -10,13 +10,13 @@ static weft_shape with_space(int64_t first, int64_t second, int dims, const int6
     return shape;
 }
 
-/* The numbers of an attribute; those that are not there are 0, which nothing can be. */
+/* The numbers of an attribute; missing ones are 0, which is never valid. */
 static void numbers_of(const weft_node *node, const char *attr, int dims, int64_t *out)
 {
     for (int i = 0; i < dims; i++) out[i] = weft_node_int(node, attr, i, 0);
 }
 
-/* Checks x against the weight's shape and gives the output's dimensions of space. */
+/* Checks x against the weight, and computes the spatial dimensions of the output. */
 static weft_status conv_check(const weft_node *node, const weft_shape *x, const weft_shape *w,
                               int64_t *out)
 {
@@ -54,8 +54,8 @@ static weft_status conv_shape(const weft_graph *g, weft_node *node, weft_type *o
     return WEFT_OK;
 }
 
-/* The dimensions of x cannot be found from dy where a stride leaves a rest, so the gradient carries
- * them in "size". */
+/* The dimensions of x do not follow from dy if a stride leaves a remainder, so the gradient has
+ * them as attribute "size". */
 static weft_status conv_dx_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     WEFT_TRY(weft_expect_space(g, node, 0, "dy"));
@@ -89,7 +89,7 @@ static weft_status conv_dw_shape(const weft_graph *g, weft_node *node, weft_type
     return WEFT_OK;
 }
 
-/* An attribute with the dimensions of space of a shape. */
+/* An attribute with the spatial dimensions of a shape. */
 static weft_attr space_of(const char *name, const weft_shape *shape)
 {
     weft_attr attr = {.name = name, .count = shape->rank - 2};
@@ -114,7 +114,7 @@ static void conv_gradient(weft_graph *g, const weft_node *node, const weft_value
     }
 }
 
-/* Groups tie the channels of both sides together, so neither may be split alone. */
+/* Groups couple the channels of both sides, so neither may be split alone. */
 static bool grouped(const weft_node *node)
 {
     return weft_node_int(node, "groups", 0, 1) > 1;
@@ -152,7 +152,7 @@ static weft_window conv_window(const weft_graph *g, const weft_node *node)
 
 static double conv_work(const weft_shape *dy, const weft_shape *w)
 {
-    int64_t each = weft_shape_elements(w) / w->dim[0]; /* products for a number of the result */
+    int64_t each = weft_shape_elements(w) / w->dim[0]; /* products for each element of the result */
     return 2.0 * (double)weft_shape_elements(dy) * (double)each;
 }
 

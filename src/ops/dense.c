@@ -54,7 +54,7 @@ static void dense_gradient(weft_graph *g, const weft_node *node, const weft_valu
 
 static double dense_flops(const weft_graph *g, const weft_node *node)
 {
-    /* Rows times k times n; of the three operands one is a k by n matrix, whichever it is. */
+    /* Rows * k * n; the formula holds for any assignment of the three operands. */
     double product = 1;
     for (int i = 0; i < 2; i++) product *= (double)weft_shape_elements(&weft_in(g, node, i)->shape);
     product *= (double)weft_shape_elements(&weft_out(g, node, 0)->shape);

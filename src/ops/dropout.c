@@ -1,8 +1,8 @@
 /* dropout (Srivastava et al. 2014), scaled at training time.
  *
- * Which elements fall is a function of (seed, stream, step, sample, position in the sample), so
- * there is no mask to keep, the gradient is the operator itself, and cutting a batch into
- * micro-batches or over ranks changes nothing. */
+ * Dropped elements are a function of (seed, stream, step, sample, position in the sample), so no
+ * mask is stored, the gradient is the operator itself, and the division into micro-batches or ranks
+ * does not matter. */
 #include "ops/ops.h"
 
 /* (x [b, ...], step, index of the first sample in the step's batch) -> y */
@@ -27,7 +27,7 @@ static void dropout_gradient(weft_graph *g, const weft_node *node, const weft_va
                            (weft_value[]){dy[0], node->in[1], node->in[2]}, 3);
 }
 
-/* A part draws what the whole would have drawn in its place. */
+/* A part draws the numbers of its position in the whole. */
 static weft_status dropout_localize(const weft_graph *g, const weft_node *node,
                                     const int64_t *start, weft_node *part)
 {

@@ -1,5 +1,5 @@
-/* embedding: rows of a table [v, d] chosen by integers. An index outside of the table gives
- * not-a-number, which the run's own check then reports, never memory of somebody else. */
+/* embedding: rows of a table [v, d] selected by integers. An index out of range gives NaN, which
+ * the finite check of the run reports, and reads no foreign memory. */
 #include "ops/ops.h"
 
 static weft_status embedding_shape(const weft_graph *g, weft_node *node, weft_type *out)

@@ -1,10 +1,10 @@
-/* flat and unflat: a tensor as a vector of its elements in the order in which they lie, and back.
+/* flat and unflat: converts a tensor to a vector of its elements in memory order, and back.
  *
- * Which order that is, the device decides: that of leaf `like` in its own layout, or, if that is a
- * range itself, in the layout in which its first reader wants all of it, so that nothing moves.
- * Element-wise operators do not care. With `like` -1, or where that layout has padding, the
- * order is the plain one. Both directions must name the same value. Rewrites insert them; they are
- * not differentiated. */
+ * The device determines the order: that of leaf `like` in its layout or, if `like` is itself a
+ * range, that of the layout in which its first reader needs the whole, so that no data are moved.
+ * Elementwise operators work in any order. With `like` -1, or if that layout has padding, the order
+ * is plain. Both directions must name the same value. Rewrites add these nodes; they are not
+ * differentiable. */
 #include "ops/ops.h"
 
 static weft_status flat_shape(const weft_graph *g, weft_node *node, weft_type *out)
@@ -22,7 +22,7 @@ static weft_status flat_shape(const weft_graph *g, weft_node *node, weft_type *o
     return WEFT_OK;
 }
 
-/* Placed after sharding: no label is shared. */
+/* The nodes are added after sharding, so no label is shared. */
 static void whole_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
     for (int side = 0; side < 2; side++) {

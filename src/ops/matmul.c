@@ -1,4 +1,4 @@
-/* matmul: batched matrix product [..., m, k] [..., k, n], either side transposed on request. */
+/* matmul: batched matrix product [..., m, k] [..., k, n]; either side may be transposed. */
 #include "ops/ops.h"
 
 static weft_status matmul_shape(const weft_graph *g, weft_node *node, weft_type *out)

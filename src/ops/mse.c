@@ -1,9 +1,9 @@
-/* mse: a sample's loss is the mean of its squared errors; losses are weighted as those of
+/* mse: the loss of a sample is the mean of its squared errors; losses are weighted as in
  * softmax.c. */
 #include "ops/ops.h"
 
-/* (prediction [b, ...], target [b, ...], weights [b]) -> (loss, prediction): the prediction once
- * more, as the loss has seen it, of which no rank has a part or a partial sum. */
+/* (prediction [b, ...], target [b, ...], weights [b]) -> (loss, prediction). The second result is
+ * the prediction as the loss reads it, which no rank has as a partial sum. */
 static weft_status mse_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     WEFT_TRY(weft_expect_real(g, node, 0, "the prediction", 1));
@@ -26,8 +26,8 @@ static weft_status mse_grad_shape(const weft_graph *g, weft_node *node, weft_typ
     return weft_expect_scalar(g, node, 3, "dloss", weft_node_float(g, node));
 }
 
-/* The loss is symmetric in prediction and target; what reads the prediction adds its own gradient.
- */
+/* The loss is symmetric in prediction and target; readers of the prediction add their own
+ * gradients. */
 static void mse_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
                          const bool *want, weft_value *dx)
 {
@@ -42,7 +42,7 @@ static void mse_gradient(weft_graph *g, const weft_node *node, const weft_value 
                 : weft_emit(g, node, "sum", "add", (weft_value[]){dx[0], said}, 2, NULL, 0);
 }
 
-/* A sample's error is a mean over its numbers, so these stay together. */
+/* The error of a sample is a mean over its numbers, so these are not split. */
 static void add_rows(const weft_graph *g, const weft_node *node, weft_text *text)
 {
     int rank = weft_in(g, node, 0)->shape.rank;

@@ -1,8 +1,8 @@
-/* maxpool, avgpool, global_avgpool over [b, c, ...] with 1 to 3 dimensions of space, and their
+/* maxpool, avgpool, global_avgpool over [b, c, ...] with 1 to 3 spatial dimensions, and their
  * gradients. */
 #include "ops/ops.h"
 
-/* The window over the dimensions of the first operand. */
+/* The window over the spatial dimensions of the first operand. */
 static weft_window window_of(const weft_graph *g, const weft_node *node)
 {
     return weft_node_window(node, weft_in(g, node, 0)->shape.rank - 2);
@@ -13,7 +13,7 @@ static weft_status pool_window(const weft_graph *g, weft_node *node, int64_t *si
     WEFT_TRY(weft_expect_space(g, node, 0, "the tensor"));
     const weft_shape *x = &weft_in(g, node, 0)->shape;
     if (!weft_node_attr(node, "kernel")) return weft_node_fail(node, "needs attribute 'kernel'");
-    if (!weft_node_attr(node, "stride")) { /* windows side by side */
+    if (!weft_node_attr(node, "stride")) { /* adjacent windows */
         weft_attr stride = *weft_node_attr(node, "kernel");
         stride.name = "stride";
         WEFT_TRY(weft_node_set(node, &stride));
@@ -29,8 +29,7 @@ static weft_type pooled(const weft_graph *g, const weft_node *node, const int64_
     return type;
 }
 
-/* Output 1 says which element won; only maxpool_grad reads it, in whatever form the device
- * likes. */
+/* Output 1 is the index of the maximum; only maxpool_grad reads it, in the device's own format. */
 static weft_status maxpool_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     int64_t size[WEFT_MAX_SPACE];

@@ -1,4 +1,4 @@
-/* reduce_sum, reduce_mean and broadcast, which is what their gradients need. */
+/* reduce_sum, reduce_mean, and broadcast, which their gradients need. */
 #include "ops/ops.h"
 
 static bool reduced(const weft_node *node, int axis)
@@ -20,7 +20,7 @@ static weft_status check_axes(const weft_node *node, int rank)
     return WEFT_OK;
 }
 
-/* The shape that is left of `full` when the axes are summed over. */
+/* The shape that remains of `full` after the axes are summed over. */
 static weft_shape rest(const weft_node *node, const weft_shape *full)
 {
     weft_shape shape = {0};
@@ -106,7 +106,7 @@ static void side(const weft_node *node, weft_text *text, int rank, bool full, bo
 static void reduce_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
     int rank = weft_in(g, node, 0)->shape.rank;
-    /* A mean over a split axis would divide by the size of the part: whole. */
+    /* A mean over a split axis would divide by the size of the part, so the axis is whole. */
     side(node, text, rank, true, strcmp(node->op->name, "reduce_mean") == 0);
     weft_text_add(text, " -> ");
     side(node, text, rank, false, false);

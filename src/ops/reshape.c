@@ -31,9 +31,8 @@ static void reshape_gradient(weft_graph *g, const weft_node *node, const weft_va
     dx[0] = weft_emit(g, node, "dx", "reshape", dy, 1, &shape, 1);
 }
 
-/* Dimensions that both sides begin with keep their label. The next one, where one side's size is a
- * multiple of the other's, is cut in proportion: [b, c, h, w] to [b, c h w] by channels. The others
- * are whole. */
+/* Equal leading dimensions keep their label. The next one, if one side is a multiple of the other,
+ * is split in proportion: [b, c, h, w] to [b, c h w] by channels. The others are whole. */
 static void reshape_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
     const weft_shape *in = &weft_in(g, node, 0)->shape, *out = &weft_out(g, node, 0)->shape;

@@ -1,8 +1,8 @@
 /* softmax over the last dimension; softmax_xent, its cross entropy with integer labels.
  *
- * Losses are sums weighted by sample weights. The weights of one step add up to 1, so the sum is
- * the mean over the real samples of the whole batch, however the batch is cut up: that is what
- * makes padding, accumulation and data parallelism exact. */
+ * The loss is a weighted sum. The sample weights of a step add up to 1, so it is the mean over the
+ * real samples of the whole batch, for any division of the batch: this makes padding, accumulation
+ * and data parallelism exact. */
 #include "ops/ops.h"
 
 static void softmax_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,

@@ -1,9 +1,8 @@
 /* Operators that move values between the ranks of a mesh: collectives over some of its axes, and
- * messages. Rewrites insert them; they are not differentiated.
+ * messages. Rewrites add them; they are not differentiable.
  *
- * Attributes: `axes` is the mask of mesh axes, `ranks` how many ranks these span, `index` which of
- * them this one is. A dimension `dim` that is split has weft_part_start parts of its `whole` size.
- */
+ * Attributes: `axes` is the mask of mesh axes, `ranks` the number of ranks that these span, `index`
+ * that of this rank. A split dimension `dim` has weft_part_start parts of its `whole` size. */
 #include "ops/ops.h"
 
 static int64_t attr(const weft_node *node, const char *name)
@@ -30,7 +29,7 @@ static int64_t part_of(const weft_node *node, int64_t whole)
     return weft_part_start(whole, i + 1, n) - weft_part_start(whole, i, n);
 }
 
-/* With virtual workers each value comes in `parts` subtrees, one behind the other. */
+/* With virtual workers each value consists of `parts` consecutive subtrees. */
 static weft_status all_reduce_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     if (node->in_count > WEFT_MAX_OUTPUTS)
@@ -84,7 +83,7 @@ static weft_status all_to_all_shape(const weft_graph *g, weft_node *node, weft_t
     return WEFT_OK;
 }
 
-/* x has this rank's part of the rows; the result has all rows its windows touch. */
+/* x is this rank's part of the rows; the result has all rows that its windows touch. */
 static weft_status halo_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     int64_t begin, end;
@@ -95,7 +94,7 @@ static weft_status halo_shape(const weft_graph *g, weft_node *node, weft_type *o
     return WEFT_OK;
 }
 
-/* The transpose: rows in several windows are added at the rank whose part they are. */
+/* The transpose: a row in several windows is summed at the rank that owns it. */
 static weft_status halo_add_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     int64_t begin, end, dim = attr(node, "dim");
@@ -136,8 +135,8 @@ void weft_halo_rows(const weft_node *node, int rank, int64_t *begin, int64_t *en
                      (int)attr(node, "ranks"), begin, end);
 }
 
-/* Rows of this rank's part that lie among the windows of others (or the other way round, which is
- * as many rows sent back). */
+/* The rows of this rank's part that the windows of other ranks touch (halo), or the reverse, with
+ * as many rows (halo_add). */
 static int64_t halo_elements(const weft_graph *g, const weft_node *node)
 {
     int n = (int)attr(node, "ranks"), me = (int)attr(node, "index");
@@ -193,7 +192,8 @@ static weft_status receive_shape(const weft_graph *g, weft_node *node, weft_type
     return WEFT_OK;
 }
 
-/* Every dimension of every operand is its own and whole: these are placed after sharding. */
+/* All dimensions of all operands are whole and distinct, since these nodes are added after
+ * sharding. */
 static void whole_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
     for (int i = 0; i < node->in_count + node->out_count; i++) {

@@ -9,10 +9,10 @@
 typedef struct builder {
     weft_graph *graph;
     const weft_optimizer_options *options;
-    weft_value lr, age; /* age: of the moments, or WEFT_NO_VALUE where nothing has any */
+    weft_value lr, age; /* age: step count of the moments, or WEFT_NO_VALUE without moments */
 } builder;
 
-/* An optimiser adds the update of one parameter. */
+/* An optimiser: adds the update of one parameter. */
 typedef struct optimizer {
     const char *name, *reads; /* reads: see weft_entry */
     void (*update)(builder *b, weft_value w, weft_value gradient);
@@ -41,7 +41,7 @@ static weft_value moment(const builder *b, weft_value w, const char *suffix)
     return state_of(b, w, suffix, WEFT_ROLE_OPTIMIZER);
 }
 
-/* A count of steps, from 0. */
+/* A counter of steps, from 0. */
 static weft_value count_of(weft_graph *g, const char *name, weft_role role)
 {
     const weft_type scalar = {WEFT_I32, {0}};
@@ -66,8 +66,8 @@ static void sgd_update(builder *b, weft_value w, weft_value gradient)
     weft_graph_assign(b->graph, m, next + 1);
 }
 
-/* Steps that the moments have seen: what their bias is corrected by. Where they begin anew, as
- * learners may have it when they meet, so does this, while the run's own step goes on. */
+/* The step count of the moments, for their bias correction. It restarts with the moments, as when
+ * learners synchronise, while the step of the run continues. */
 static weft_value age_of_moments(builder *b)
 {
     if (b->age == WEFT_NO_VALUE) b->age = count_of(b->graph, "moments/age", WEFT_ROLE_OPTIMIZER);
@@ -208,7 +208,7 @@ static weft_value add_schedule(builder *b)
     return weft_graph_node(b->graph, "schedule", "learning_rate", &b->graph->step, 1, attrs, 7);
 }
 
-/* Sums the gradients of the micro-batches; what the update reads is the sum. */
+/* Accumulates the gradients of the micro-batches; the update reads the sum. */
 static weft_value accumulate(builder *b, weft_value w, weft_value gradient, weft_value keep)
 {
     weft_value sum = state_of(b, w, "gradient_sum", WEFT_ROLE_SUM);

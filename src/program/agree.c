@@ -1,15 +1,15 @@
-/* Whether the transfers of the ranks of a learner fit together: found before any of them runs.
+/* Checks, before anything runs, that the transfers of a learner's ranks match.
  *
- * Ranks that share a communicator must come to the same collectives of it in the same order, and
- * the messages of each tag that one rank sends must be those that its peer receives from it. A rank
- * that decides alone whether there is a collective would otherwise stop the job in a deadlock. */
+ * Ranks that share a communicator must run the same collectives in the same order, and the messages
+ * that a rank sends with a tag must be those that its peer receives. A rank that decided alone
+ * whether there is a collective would otherwise deadlock the job. */
 #include <stdio.h>
 
 #include "program/transfer.h"
 
 enum { TEXT = 200 };
 
-/* A transfer as all its ranks must mean it. */
+/* A transfer, with a hash of everything that all its ranks must agree on. */
 typedef struct meant {
     uint64_t hash;
     size_t order;
@@ -39,8 +39,8 @@ static uint64_t mix_shape(uint64_t hash, const weft_shape *s)
     return hash;
 }
 
-/* Attributes and shapes that do not depend on the rank. Of what is split, each rank has another
- * part: there only the whole counts. */
+/* Hashes the attributes and shapes that do not depend on the rank. If a value is split, the ranks
+ * have different parts, and only the whole shape is hashed. */
 static uint64_t hash_collective(const meant *m)
 {
     static const char *const attrs[] = {"axes",  "ranks",  "dim",    "from",
@@ -66,7 +66,7 @@ static uint64_t hash_message(const meant *m)
     return weft_mix(hash, (uint64_t)weft_shape_elements(&type_of(m)->shape));
 }
 
-/* The collectives of a communicator. */
+/* Lists the collectives of a communicator. */
 static weft_status collectives(const weft_program *p, const weft_comms *comms,
                                const weft_comm *comm, sequence *out)
 {
@@ -89,7 +89,7 @@ static int by_tag(const void *a, const void *b)
     return s != t ? (s > t) - (s < t) : (x->order > y->order) - (x->order < y->order);
 }
 
-/* The messages to a peer, or from it, by their tags. */
+/* Lists the messages to or from a peer, by their tags. */
 static weft_status messages(const weft_program *p, const char *op, int peer, sequence *out)
 {
     out->count = 0;
@@ -137,8 +137,8 @@ static void describe(const sequence *s, size_t i, char *out)
                    weft_dtype_name(type->dtype), shape);
 }
 
-/* All ranks of the communicator come here together, and know that the sequences of ranks a and b
- * differ. Others have empty ones. */
+/* Collective: names the first difference between the sequences of ranks a and b. The other ranks
+ * pass empty ones. */
 static weft_status name_difference(weft_comm *comm, const sequence *mine, int a, int b)
 {
     int n = weft_comm_size(comm);
@@ -182,7 +182,7 @@ static weft_status compare_collectives(const weft_program *p, const weft_comms *
     return status;
 }
 
-/* Of each rank, the hashes of what it sends to each rank, and of what it receives from each. */
+/* Compares the hashes of all messages that each rank sends to and receives from each other rank. */
 static weft_status compare_messages(const weft_program *p, weft_comm *comm, sequence *s)
 {
     size_t n = (size_t)weft_comm_size(comm), me = (size_t)weft_comm_rank(comm), from = n, to = n;

@@ -1,5 +1,5 @@
-/* Copies between the host's memory and a device's own, as kernels. They only go into the queue;
- * what the host does next with either side has to wait. */
+/* Kernels that copy between host and device memory. They are only queued, so the host must wait
+ * before it uses either side. */
 #include <stdio.h>
 
 #include "program/program.h"

@@ -1,4 +1,4 @@
-/* Programs as text. */
+/* Prints programs as text. */
 #include <stdio.h>
 
 #include "program/gradient_ready.h"

@@ -1,4 +1,4 @@
-/* Running instances: instructions in order, transfers that are under way meanwhile. */
+/* Runs instances: instructions in order, with transfers in progress meanwhile. */
 #include "program/gradient_ready.h"
 #include "program/first_use.h"
 
@@ -13,13 +13,13 @@ static weft_bound *bound_of(const weft_instance *x, int i, int slot)
     return x->bound[(size_t)i * (size_t)x->program->slots + (size_t)slot];
 }
 
-/* The update runs once for all micro-batches. */
+/* The update runs once for all micro-batches, in slot 0. */
 static int slot_of(const weft_instance *x, const instruction *code)
 {
     return code->phase == WEFT_PHASE_UPDATE ? 0 : x->slot;
 }
 
-/* Ends the transfer that stands at `at` among those under way. */
+/* Waits for the pending transfer at index `at`. */
 static weft_status finish(weft_instance *x, int at)
 {
     int i = x->pending[at].instruction;
@@ -33,7 +33,7 @@ static weft_status finish(weft_instance *x, int at)
     return x->announces ? weft_handed_tell(x, i) : WEFT_OK;
 }
 
-/* Ends transfers: those of one phase and slot before it is run again, those that instruction
+/* Waits for transfers: those of one phase and slot before it runs again, those that instruction
  * `before` needs, or (both negative) all. */
 static weft_status finish_some(weft_instance *x, int phase, int before)
 {
@@ -53,7 +53,7 @@ static weft_status finish_some(weft_instance *x, int phase, int before)
     return WEFT_OK;
 }
 
-/* What was sent may be a parameter, which the update is about to change. */
+/* Waits for sends, which may read a parameter that the update is about to change. */
 static weft_status finish_sends(weft_instance *x)
 {
     for (int at = 0; at < x->pending_count;)
@@ -75,7 +75,7 @@ static weft_status poll(weft_instance *x, int at, bool *done)
     return weft_bound_poll(bound, done);
 }
 
-/* Ends those that have brought gradients which somebody wants to be told of at once. */
+/* Finishes transfers that have completed and produced gradients with a ready hook. */
 static weft_status finish_gradients(weft_instance *x)
 {
     for (int at = 0; at < x->pending_count;) {
@@ -90,7 +90,8 @@ static weft_status finish_gradients(weft_instance *x)
     return WEFT_OK;
 }
 
-/* All operations of a rank go on together, so it is enough to ask one of them. */
+/* Makes progress on transfers; polling one is enough, since the operations of a rank progress
+ * together. */
 static weft_status go_on(weft_instance *x)
 {
     bool done;
@@ -100,8 +101,8 @@ static weft_status go_on(weft_instance *x)
     return x->announces ? finish_gradients(x) : WEFT_OK;
 }
 
-/* They stand in the order of slots and instructions. A transfer that is under way still begins no
- * second time. */
+/* Adds a transfer, in the order of slots and instructions. A transfer in progress is never begun
+ * again. */
 static void note_pending(weft_instance *x, int slot, int i)
 {
     int at = x->pending_count++;
@@ -143,7 +144,7 @@ weft_status weft_instance_run_one(weft_instance *x, int i)
         x->copying = true;
         WEFT_TRY(weft_event_record(x->program->schema->device, x->store->queue, x->copied));
     }
-    if (x->trace_capacity) { /* a queue would make everything look short */
+    if (x->trace_capacity) { /* without waiting, a queue would make all times short */
         WEFT_TRY(weft_store_finish(x->store));
         record(x, i, start, false);
     }

@@ -1,9 +1,9 @@
-/* Which instruction makes the first number that is not finite. */
+/* Finds the instruction that makes the first non-finite number. */
 #include <math.h>
 
 #include "program/program.h"
 
-/* Looks at raw memory: the padding of blocked layouts is zero, so layouts do not matter. */
+/* Works on raw memory in any layout, since the padding of blocked layouts is zero. */
 static bool all_finite(const void *data, size_t bytes, weft_dtype dtype)
 {
     int64_t count = (int64_t)(bytes / weft_dtype_size(dtype));
@@ -12,7 +12,7 @@ static bool all_finite(const void *data, size_t bytes, weft_dtype dtype)
     return true;
 }
 
-/* The same for memory of any device. */
+/* The same for the memory of any device. */
 static weft_status look_into(const weft_instance *x, int b, size_t bytes, weft_dtype dtype,
                              bool *finite)
 {
@@ -30,7 +30,7 @@ static weft_status look_into(const weft_instance *x, int b, size_t bytes, weft_d
     return status;
 }
 
-/* Whether a leaf holds what passes before the update have written, maybe this very step. */
+/* Whether a leaf is written by passes before the update, possibly in this step. */
 static bool made_in_passes(const weft_graph *g, const weft_value_info *leaf)
 {
     if (leaf->role == WEFT_ROLE_SUM) return true;
@@ -63,8 +63,8 @@ static weft_status look_at_leaves(const weft_instance *x, char **where, weft_val
     return WEFT_OK;
 }
 
-/* What an instruction has made, or a transfer has brought. A running mean also holds what earlier
- * passes gave it, which is for their instructions to answer for. */
+/* Checks the results of an instruction or a finished transfer. Non-finite running means may stem
+ * from earlier passes, so they do not count as made by this instruction. */
 static weft_status look_at(const weft_instance *x, size_t i, char **where, bool *made,
                            weft_value *found)
 {
@@ -92,8 +92,8 @@ static weft_status look_at(const weft_instance *x, size_t i, char **where, bool 
     return WEFT_OK;
 }
 
-/* Transfers are looked at when they have ended: before instruction `next`, or (next < 0) all that
- * no instruction of these passes has waited for. */
+/* Checks finished transfers: those that instruction `next` waits for, or (next < 0) those that no
+ * instruction of these passes waits for. */
 static weft_status look_at_transfers(const weft_instance *x, int next, char **where, bool *made,
                                      weft_value *found)
 {
@@ -108,7 +108,7 @@ static weft_status look_at_transfers(const weft_instance *x, int next, char **wh
     return WEFT_OK;
 }
 
-/* Runs on to the end whatever it finds, since other ranks wait for what is sent. */
+/* Continues to the end in any case, since other ranks wait for this rank's sends. */
 static weft_status look_at_all(weft_instance *x, char **where, bool *made, weft_value *found)
 {
     const weft_program *p = x->program;
@@ -134,7 +134,7 @@ weft_status weft_instance_diagnose(weft_instance *x, char **where, bool *made, w
     bool here = true;
     *where = NULL;
     weft_status status = look_at_all(x, where, &here, &found);
-    if (status != WEFT_OK) { /* others may have ended the job meanwhile */
+    if (status != WEFT_OK) { /* another rank may have aborted the job */
         free(*where);
         *where = NULL;
     }

@@ -1,11 +1,11 @@
-/* Parameters that somebody outside of the program fills in while it runs: which instruction is the
- * first to read each, and who is told before it does. */
+/* First uses of parameters, for parameters that arrive while the program runs (overlap of pull and
+ * forward): finds the instruction that first reads each one, and calls the hook before it. */
 #include "program/first_use.h"
 
-/* --- when it is made --- */
+/* --- creation --- */
 
-/* The entry of the store that an operand is, or -1: only parameters are filled in from outside. A
- * second layout of one is made by an instruction that reads the first. */
+/* The store entry of an operand if it is a parameter, else -1. Another layout of a parameter is
+ * made by an instruction that reads the original. */
 static int entry_of(const weft_program *p, int b)
 {
     const buffer *root = &p->buffers[buffer_root(p, b)];
@@ -42,7 +42,7 @@ weft_status weft_readings_find(weft_program *p)
     return status;
 }
 
-/* --- what is known of them --- */
+/* --- queries --- */
 
 double weft_program_flops_until(const weft_program *p, int i)
 {
@@ -71,7 +71,7 @@ bool weft_program_reading(const weft_program *p, int i, weft_reading *out)
     return true;
 }
 
-/* --- while it runs --- */
+/* --- execution --- */
 
 weft_status weft_reading_tell(const weft_instance *x, int i)
 {

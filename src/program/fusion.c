@@ -1,9 +1,8 @@
-/* Which nodes run, in which order, and which of them together.
+/* Chooses the nodes that run, their order, and which of them are fused.
  *
- * Fusion is one rule: a group grows by a neighbour (a node that reads one of its results, or
- * another node's result that it reads too) as long as the device has a kernel for the larger group
- * that costs no more than the two apart, and nothing outside needs a result before the last member
- * could have run. */
+ * Fusion is one rule: a group grows by a neighbour (a node that reads one of its results, or shares
+ * an operand with it) as long as the device has a kernel for the larger group that costs no more
+ * than the two apart, and no result is needed outside the group before its last member can run. */
 #include <math.h>
 
 #include "program/program.h"
@@ -12,14 +11,14 @@ typedef struct grouper {
     const weft_program *program;
     const weft_graph *graph;
     int *order;    /* nodes in order of execution */
-    int *position; /* of a node in that order; -1: not needed */
+    int *position; /* of each node in that order; -1: not needed */
     int count;
-    int *of; /* of a node: the number of its group, from 1; 0: none yet, or it is alone */
+    int *of; /* group number of each node, from 1; 0: none */
     bool *taken;
     bool *kept; /* values that are read after the run */
-    int *near;  /* positions of neighbours, some more than once */
+    int *near;  /* positions of neighbours, with duplicates */
     size_t near_count, near_capacity;
-    double seconds; /* of the group at hand; below 0: nobody has asked yet */
+    double seconds; /* cost of the current group; below 0: not estimated yet */
     weft_status status;
 } grouper;
 
@@ -31,7 +30,7 @@ static void need(grouper *g, weft_value v)
     for (int i = 0; i < g->graph->nodes[node]->in_count; i++) need(g, g->graph->nodes[node]->in[i]);
 }
 
-/* Marks what fetches and assignments need, then orders it by phase, otherwise as built. */
+/* Marks the nodes that fetches and assignments need, and orders them by phase, then as built. */
 static void find_order(grouper *g)
 {
     const weft_graph *graph = g->graph;
@@ -66,7 +65,7 @@ static bool member(const weft_group *group, const weft_node *node)
     return false;
 }
 
-/* Where the first reader of v outside of the group stands; count if there is none. */
+/* The position of the first reader of v outside the group; g->count if there is none. */
 static int first_reader(const grouper *g, const weft_group *group, weft_value v, int *readers)
 {
     int first = g->count;
@@ -80,8 +79,8 @@ static int first_reader(const grouper *g, const weft_group *group, weft_value v,
     return first;
 }
 
-/* Fills inputs and outputs from the members; false if the group is too large or some result
- * would come too late. */
+/* Fills inputs and outputs from the members. false: the group is too large, or a result would be
+ * too late. */
 static bool complete(const grouper *g, weft_group *group)
 {
     int last = 0, first_use = g->count;
@@ -99,7 +98,7 @@ static bool complete(const grouper *g, weft_group *group)
         for (int i = 0; i < node->out_count; i++) {
             int readers = 0;
             first_use = WEFT_MIN(first_use, first_reader(g, group, node->out + i, &readers));
-            /* The main result of an operator with several is made in any case. */
+            /* The first result of an operator with several is always made. */
             bool made = node->op->transfer || (i == 0 && node->out_count > 1);
             if (readers == 0 && !g->kept[node->out + i] && !made) continue;
             if (group->out_count == WEFT_GROUP_VALUES) return false;
@@ -123,7 +122,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What a group costs that has only this node. */
+/* The cost of a group of this node alone. */
 static double alone(const grouper *g, const weft_node *node)
 {
     weft_group group = {.graph = g->graph, .node = {node}, .count = 1};
@@ -131,8 +130,8 @@ static double alone(const grouper *g, const weft_node *node)
     return weft_group_estimate(g->program->schema, &group);
 }
 
-/* What is computed once more is computed together with what it was the first time, and with nothing
- * else: a kernel of several need not have the bits of several kernels. */
+/* A recomputed node is fused only with the recomputed nodes of its original group: other fusions
+ * may give different bits. */
 static bool may_join(const grouper *g, const weft_group *group, const weft_node *node)
 {
     const weft_node *first = group->node[0];
@@ -140,8 +139,7 @@ static bool may_join(const grouper *g, const weft_group *group, const weft_node 
     return !node->again || (g->of[node->origin] > 0 && g->of[node->origin] == g->of[first->origin]);
 }
 
-/* Adds the first neighbour that fits; false if there is none. Where it stands does not matter: a
- * group grows to both sides. */
+/* Adds the first neighbour that fits, before or after the group; false if there is none. */
 static bool take_one(grouper *g, weft_group *group)
 {
     g->near_count = 0;
@@ -181,7 +179,7 @@ void weft_grouping_free(grouping *groups)
     *groups = (grouping){0};
 }
 
-/* A group and the position of its last node: when it runs. */
+/* A group and the position of its last node, which is when it runs. */
 typedef struct timed {
     weft_group group;
     int end;
@@ -204,7 +202,7 @@ static weft_status take(grouper *g, const weft_group *group, int number, timed *
     return g->status;
 }
 
-/* Groups of several nodes first, since a later node may take an earlier neighbour. */
+/* Groups of several nodes are formed first, since a later node may join an earlier neighbour. */
 static weft_status find_groups(grouper *g, timed *found, int *count)
 {
     for (int pass = 0; pass < 2; pass++)

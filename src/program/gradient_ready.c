@@ -1,5 +1,5 @@
-/* Gradients that somebody outside of the program is told of: where each lies when the last
- * instruction or transfer has made it what the update reads. */
+/* Gradient-ready notification: finds the instruction or transfer that completes each gradient in
+ * the form that the update reads, and calls the hook after it. */
 #include "program/gradient_ready.h"
 #include "program/first_use.h"
 
@@ -11,7 +11,7 @@ static weft_status another_order(const weft_program *p, weft_value leaf)
                      p->graph->values[leaf].name);
 }
 
-/* The layout in which it lies as the parameter does, in the space where it is made. */
+/* The layout of the parameter, in the memory space where the gradient is made. */
 static weft_status wanted_layout(weft_program *p, weft_value leaf, const weft_layout **out)
 {
     const weft_value_info *info = &p->graph->values[leaf];
@@ -30,7 +30,8 @@ static weft_status wanted_layout(weft_program *p, weft_value leaf, const weft_la
     return WEFT_OK;
 }
 
-/* now: whatever it takes; otherwise only what concerns no other micro-batch that is under way. */
+/* Exports a gradient. now: in any case; otherwise only if that does not affect other micro-batches
+ * in progress. */
 static weft_status hand_over(weft_program *p, weft_value leaf, weft_phase phase, bool now)
 {
     const weft_value_info *info = &p->graph->values[leaf];
@@ -41,7 +42,7 @@ static weft_status hand_over(weft_program *p, weft_value leaf, weft_phase phase,
     bool there = weft_program_version(p, info->handed, want);
     if (!there && !now && p->slots > 1 && phase != WEFT_PHASE_UPDATE) return WEFT_OK;
     WEFT_TRY(weft_version_provide(p, info->handed, want, phase, false, &b));
-    p->buffers[b].keep = true; /* nobody writes there afterwards */
+    p->buffers[b].keep = true; /* not written afterwards */
     p->handing[leaf].done = true;
     p->handed[p->handed_count++] =
         (handed){.leaf = leaf,
@@ -77,7 +78,7 @@ weft_status weft_handed_made(weft_program *p, weft_value value, weft_phase phase
     return WEFT_OK;
 }
 
-/* The last instruction that writes a buffer, or that of which it is a view. */
+/* The last instruction that writes a buffer, or the buffer of which it is a view. */
 static int writer_of(const weft_program *p, const int *writer, int b)
 {
     while (writer[b] < 0 && p->buffers[b].alias >= 0) b = p->buffers[b].alias;
@@ -135,7 +136,7 @@ bool weft_program_gradient(const weft_program *p, int i, weft_gradient *out)
     return true;
 }
 
-/* --- while it runs --- */
+/* --- execution --- */
 
 weft_status weft_handed_tell(const weft_instance *x, int i)
 {
@@ -158,7 +159,7 @@ void weft_instance_announce(weft_instance *x, bool announce)
     x->announces = announce && x->listener.ready;
 }
 
-/* Whether the host finds it where it lies. */
+/* Whether the host can read the gradient in place. */
 static bool is_near(const weft_instance *x, int i, weft_address *at)
 {
     *at = weft_instance_address(x, x->program->handed[i].buffer);

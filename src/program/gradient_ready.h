@@ -1,27 +1,27 @@
-/* Gradients that a program hands over. */
+/* Gradients that a program exports. */
 #ifndef WEFT_PROGRAM_GRADIENT_READY_H
 #define WEFT_PROGRAM_GRADIENT_READY_H
 
 #include "program/program.h"
 
-/* A gradient that somebody outside is told of when instruction `by` has made it, in the layout of
- * its parameter or of the range of it that begins at `begin`. */
+/* A gradient whose hook is called after instruction `by`, in the layout of its parameter, or of the
+ * range of the parameter that begins at `begin`. */
 typedef struct handed {
     weft_value leaf;
     int buffer, by;
     size_t begin, bytes;
-    double flops; /* of a micro-batch, until then */
+    double flops; /* of a micro-batch until then */
 } handed;
 
-/* Of a value, while a program is lowered: the first leaf whose gradient it is; of a leaf: the next
- * one with the same gradient, and whether it is among those handed over. */
+/* State during lowering. Of a value: the first leaf whose gradient it is; of a leaf: the next one
+ * with the same gradient, and whether its gradient was exported. */
 typedef struct handing {
     weft_value first, next;
     bool done;
 } handing;
 
-/* In lowering, before the first instruction; when a value has been made in a phase; after
- * the last one. Then when an instruction of a run, or its transfer, has come to its end. */
+/* Called in lowering: before the first instruction, when a phase has made a value, and after the
+ * last instruction. Then, in a run, when an instruction or its transfer has finished. */
 weft_status weft_handed_begin(weft_program *program) WEFT_NODISCARD;
 weft_status weft_handed_made(weft_program *program, weft_value value,
                              weft_phase phase) WEFT_NODISCARD;

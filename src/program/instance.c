@@ -1,7 +1,7 @@
-/* A program in memory of its own, on a store. */
+/* Instances: a program with its own memory, bound to a store. */
 #include "program/transfer.h"
 
-/* One memory from nowhere: what begins there has a large offset, each of a kind another one. */
+/* A placeholder memory for planning: each kind of buffer begins at its own, far offset. */
 static weft_memory nowhere;
 enum { FAR = 44 };
 
@@ -75,7 +75,7 @@ static weft_status bind_all(weft_instance *x)
     return WEFT_OK;
 }
 
-/* Memory of its own in each space that the program uses. */
+/* Allocates memory in each space that the program uses. */
 static weft_status allocate(weft_instance *x)
 {
     const weft_program *p = x->program;
@@ -112,7 +112,7 @@ weft_status weft_instance_create(weft_program *program, weft_store *store, const
     weft_status status = weft_program_agree(program, comms);
     if (status == WEFT_OK) status = allocate(x);
     if (status == WEFT_OK) status = bind_all(x);
-    /* Told only now, so that all ranks come to the end alike. */
+    /* Reported only now, so that all ranks finish the collective part. */
     if (status == WEFT_OK && x->differs)
         status = weft_fail(WEFT_ERR_UNSUPPORTED,
                            "ranks lay values in memory in different ways; plan with plain_sums");
@@ -177,7 +177,7 @@ void weft_instance_destroy(weft_instance **instance)
     if (!instance || !*instance) return;
     weft_instance *x = *instance;
     size_t cells = x->program->code_count * (size_t)x->program->slots;
-    weft_status status = weft_store_finish(x->store); /* what failed there concerns nobody now */
+    weft_status status = weft_store_finish(x->store); /* failures do not matter any more */
     (void)status;
     for (size_t i = 0; x->bound && i < cells; i++)
         if (x->bound[i]) x->bound[i]->ops->destroy(x->bound[i]);

@@ -1,14 +1,13 @@
-/* Which kernel runs a group. The candidates are those of the chosen device and of the reference
- * device; the one is taken that costs least, together with what it costs to bring its operands
- * where it wants them, and its results where they belong. All of that is estimated, see
- * weft_rates. */
+/* Selects the kernel of a group. Candidates are those of the chosen device and of the reference
+ * device; the cheapest is taken, including the cost of bringing operands to its layouts and results
+ * to theirs. All costs are estimates, see weft_rates. */
 #include <math.h>
 #include <stdio.h>
 
 #include "program/program.h"
 
-/* What somebody has chosen a device for runs there, unless the reference device would save more
- * than this: a run is to be on that device, and its results are to be those of that device. */
+/* The chosen device is used unless the reference device saves more than this: runs should stay on
+ * the chosen device, and have its results. */
 static const double elsewhere = 1e-3;
 
 enum { MOST = 2 * WEFT_CANDIDATES };
@@ -16,7 +15,8 @@ enum { MOST = 2 * WEFT_CANDIDATES };
 typedef struct option {
     weft_device *device;
     weft_candidate candidate;
-    double least, moves; /* seconds, at least without moves, which are known once it is made */
+    double least, moves; /* seconds with moves; `least` without them; moves are known once the
+                            kernel is made */
     bool tried, refused;
 } option;
 
@@ -25,7 +25,7 @@ typedef struct search {
     const weft_group *group;
     const weft_layout *in[WEFT_GROUP_VALUES];
     option options[MOST];
-    int count, own; /* the first ones are the chosen device's */
+    int count, own; /* the first `own` are of the chosen device */
     int best;       /* -1: none yet */
     weft_kernel *kernel;
 } search;
@@ -58,7 +58,7 @@ double weft_group_estimate(const schema *s, const weft_group *group)
     return least;
 }
 
-/* What it takes until the operands are where the kernel wants them; INFINITY: they cannot be. */
+/* Cost of bringing the operands to the kernel's layouts; INFINITY: impossible. */
 static weft_status moves_of(const search *s, const weft_kernel *kernel, double *out)
 {
     const weft_group *group = s->group;
@@ -80,7 +80,7 @@ static double total(const option *o)
     return o->least + o->moves;
 }
 
-/* Makes the kernel of option i and keeps it if it is the best so far. */
+/* Creates the kernel of option i, and keeps it if it is the best so far. */
 static weft_status try_one(search *s, int i)
 {
     option *o = &s->options[i];
@@ -105,7 +105,7 @@ static weft_status try_one(search *s, int i)
     return WEFT_OK;
 }
 
-/* The cheapest that has not been tried; -1: there is none that could still be the best. */
+/* The cheapest untried option; -1: none can still be the best. */
 static int next(const search *s)
 {
     int found = -1;
@@ -126,7 +126,7 @@ static void tell_one(const option *o, weft_text *text)
     if (!o->refused && o->moves > 0) weft_text_add(text, " + %.3g us to move", o->moves * 1e6);
 }
 
-/* Where the chosen device left a choice, or was passed over. */
+/* Describes the choice if the chosen device had several options, or was not used. */
 static weft_status tell(const search *s, char **out)
 {
     weft_text text = {0};
@@ -153,7 +153,7 @@ weft_status weft_kernel_choose(weft_program *p, const weft_group *group, choice 
     list(p->schema, group, s.in, s.options, &s.own, &s.count);
     for (int i; status == WEFT_OK && (i = next(&s)) >= 0;) status = try_one(&s, i);
     if (status == WEFT_OK && s.best < 0)
-        status = s.count > 0 ? WEFT_ERR_UNSUPPORTED /* the last one has said why */
+        status = s.count > 0 ? WEFT_ERR_UNSUPPORTED /* the message is of the last one */
                              : weft_fail(WEFT_ERR_UNSUPPORTED, "'%s' (%s): no device has a kernel",
                                          group->node[0]->name, group->node[0]->op->name);
     *out = (choice){.kernel = s.kernel};

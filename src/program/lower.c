@@ -1,4 +1,5 @@
-/* From groups of nodes to instructions: a kernel for each, and the layouts it wants. */
+/* Lowers groups of nodes to instructions: selects a kernel for each, and adds the reorders for its
+ * layouts. */
 #include <stdio.h>
 
 #include "program/gradient_ready.h"
@@ -30,8 +31,8 @@ static void account(const weft_program *p, instruction *code)
     for (int i = 0; i < code->out_count; i++) code->bytes += p->buffers[code->out[i]].bytes;
 }
 
-/* A transfer that nobody waits for ends when the other side likes, and an input may be filled anew
- * as soon as a run has returned: such a transfer sends a copy. */
+/* A transfer whose result is not read ends at any time, but an input may be refilled when a run has
+ * returned: such a transfer sends a copy. */
 static weft_status detach(weft_program *p, const weft_group *group, int i, weft_phase phase,
                           int *in)
 {
@@ -108,7 +109,7 @@ static weft_status lower_group(weft_program *p, const weft_group *group)
     return WEFT_OK;
 }
 
-/* The group of one of a group's nodes. */
+/* The group of a single node of a larger group. */
 static weft_group only(const weft_program *p, const weft_group *whole, const weft_node *node)
 {
     weft_group group = {.graph = whole->graph, .node = {node}, .count = 1};
@@ -121,7 +122,7 @@ static weft_group only(const weft_program *p, const weft_group *whole, const wef
     return group;
 }
 
-/* Nodes of which no device could make one kernel after all, in order. */
+/* Lowers the nodes of a group one by one, in order, if no device has a kernel for the whole. */
 static weft_status lower_apart(weft_program *p, const weft_group *group)
 {
     int last = -1;
@@ -140,7 +141,7 @@ static weft_status lower_apart(weft_program *p, const weft_group *group)
     return WEFT_OK;
 }
 
-/* A part of a plain value that is one piece of its memory. */
+/* Whether the node takes a part of a plain value that is contiguous in memory. */
 static bool is_piece(const weft_program *p, const weft_group *group)
 {
     const weft_node *node = group->node[0];
@@ -151,8 +152,8 @@ static bool is_piece(const weft_program *p, const weft_group *group)
     return outer == 1;
 }
 
-/* The first kernel that reads all of a parameter of which ranks keep ranges chooses in which order
- * these lie, unless they are in use already. */
+/* The order of a parameter that ranks keep as ranges is chosen by the first kernel that reads the
+ * whole parameter, unless it is in use already. */
 static weft_status choose_order(weft_program *p, const grouping *groups, const weft_node *view)
 {
     weft_value like = (weft_value)weft_node_int(view, "like", 0, WEFT_NO_VALUE);
@@ -178,7 +179,8 @@ static weft_status choose_order(weft_program *p, const grouping *groups, const w
     return WEFT_OK;
 }
 
-/* A view shares its input's memory; only plain memory means the same under another shape. */
+/* A view shares the memory of its input, which must be plain, since only that has the same meaning
+ * with another shape. */
 static weft_status lower_view(weft_program *p, const grouping *groups, const weft_node *node)
 {
     const weft_layout *in, *out;
@@ -192,7 +194,7 @@ static weft_status lower_view(weft_program *p, const grouping *groups, const wef
                 .entry = p->buffers[from].entry};
     WEFT_TRY(weft_program_add_buffer(p, b, &index));
     p->buffers[index].alias = from;
-    if (!node->op->view) /* a piece */
+    if (!node->op->view) /* a contiguous part */
         p->buffers[index].within =
             in->bytes /
             (size_t)weft_in(p->graph, node, 0)->shape.dim[weft_node_int(node, "axis", 0, 0)] *
@@ -206,7 +208,7 @@ static weft_status lower_view(weft_program *p, const grouping *groups, const wef
     return weft_handed_made(p, node->out, node->phase);
 }
 
-/* Values to be read after a run get a plain version of their own in the phase that makes them. */
+/* A fetched value gets a plain version in the phase that makes it. */
 static weft_status lower_fetches(weft_program *p, weft_phase phase)
 {
     for (int i = 0; i < p->fetch_count; i++) {
@@ -221,7 +223,7 @@ static weft_status lower_fetches(weft_program *p, weft_phase phase)
     return WEFT_OK;
 }
 
-/* What the model has but nobody reads is part of it: a checkpoint holds it too. */
+/* Parameters and state that no node reads get a place as well, since checkpoints contain them. */
 static weft_status place_unread(weft_program *p)
 {
     for (size_t v = 0; v < p->graph->value_count; v++) {
@@ -242,7 +244,7 @@ weft_status weft_program_lower(weft_program *p, const grouping *groups)
     WEFT_TRY(weft_handed_begin(p));
     for (int i = 0; i < groups->count; i++) {
         const weft_group *group = &groups->groups[i];
-        /* A fetched value of the first phase must not wait until the second has begun. */
+        /* A value fetched from one phase must be ready before the next phase begins. */
         for (; phase < group->node[0]->phase; phase++) WEFT_TRY(lower_fetches(p, phase));
         bool view = group->node[0]->op->view || is_piece(p, group);
         weft_status status = view ? lower_view(p, groups, group->node[0]) : lower_group(p, group);

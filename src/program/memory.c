@@ -1,4 +1,4 @@
-/* Memory of a program: lifetimes, sharing in place, offsets in one arena. */
+/* Plans the memory of a program: lifetimes, in-place results, and offsets in one arena. */
 #include "program/program.h"
 
 static void touch(weft_program *p, int b, int at)
@@ -28,7 +28,7 @@ static bool planned(const buffer *b)
     return b->kind == BUFFER_ARENA || b->kind == BUFFER_GRADIENT;
 }
 
-/* A transfer must have ended before the first instruction that reads what it brings. */
+/* Finds the first instruction that reads the result of each transfer, before which it must end. */
 static weft_status find_finish(weft_program *p)
 {
     int *reader; /* of each buffer: the next instruction that reads it, or -1 */
@@ -47,8 +47,9 @@ static weft_status find_finish(weft_program *p)
     return WEFT_OK;
 }
 
-/* Collectives of planned memory hold it until they end, so only a few may be under way: enough that
- * one moves while the next is being computed. What lies in the range of gradients stays anyway. */
+/* A collective holds its arena memory until it ends, so only a few may be in progress: enough that
+ * one communicates while the next is computed. Memory in the range of gradients is permanent
+ * anyway. */
 static void bound_window(weft_program *p)
 {
     enum { UNDER_WAY = 2 };
@@ -69,8 +70,8 @@ static void bound_window(weft_program *p)
     }
 }
 
-/* Until then it reads its inputs. Those it may write over stay free for that, at first. A send ends
- * when the other side likes. */
+/* A transfer reads its inputs until it ends; a send may end at any time. Inputs that the result may
+ * overwrite are not extended at first, to allow that. */
 static void keep_inputs(weft_program *p, int i, bool sharing)
 {
     const instruction *code = &p->code[i];
@@ -87,8 +88,8 @@ static void keep_inputs(weft_program *p, int i, bool sharing)
     }
 }
 
-/* What forward leaves for backward, and what others may still read, is there once for each
- * micro-batch under way. */
+/* Memory that is used across the phases, or by sends in progress, exists once for each micro-batch
+ * slot. */
 static void find_slots(weft_program *p)
 {
     for (size_t b = 0; b < p->buffer_count && p->slots > 1; b++) {
@@ -100,7 +101,7 @@ static void find_slots(weft_program *p)
     }
 }
 
-/* What a transfer brings is written until it ends, also where nobody reads it. */
+/* The result of a transfer is written until it ends, even if it is not read. */
 static void keep_outputs(weft_program *p, int i)
 {
     const instruction *code = &p->code[i];
@@ -111,7 +112,7 @@ static void keep_outputs(weft_program *p, int i)
     }
 }
 
-/* Lets the outputs of instruction i lie over inputs that nobody reads afterwards. */
+/* Places results over inputs that are not read afterwards. */
 static void share_in_place(weft_program *p, int i)
 {
     const instruction *code = &p->code[i];
@@ -134,7 +135,7 @@ static void share_in_place(weft_program *p, int i)
     }
 }
 
-/* Gradients lie in the order in which they are finished. */
+/* Gradients are placed in the order in which they are completed. */
 static size_t lay_gradients(weft_program *p, int space)
 {
     size_t bytes = 0;
@@ -153,8 +154,8 @@ static bool overlap(const buffer *a, const buffer *b)
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* Lowest offset at which buffer b fits between those already placed, lowest first, that live at its
- * time. */
+/* The lowest offset at which buffer b fits between the placed buffers (in order of offset) that
+ * live at the same time. */
 static size_t lowest_fit(const weft_program *p, const int *placed, int count, const buffer *b)
 {
     size_t offset = 0;
@@ -186,7 +187,7 @@ static int largest_first(const void *a, const void *b)
     return (x->buffer > y->buffer) - (x->buffer < y->buffer);
 }
 
-/* Largest first, each as low as possible. */
+/* First-fit decreasing: the largest buffer first, each as low as possible. */
 static weft_status lay_arena(weft_program *p, int space, size_t *bytes)
 {
     sized *order = NULL;
@@ -215,7 +216,7 @@ done:
     return status;
 }
 
-/* One behind the other, since all live at once. */
+/* Places buffers of a kind one after another, since all live at once. */
 static size_t lay_kind(weft_program *p, buffer_kind kind, int space)
 {
     size_t bytes = 0;
@@ -227,8 +228,8 @@ static size_t lay_kind(weft_program *p, buffer_kind kind, int space)
     return bytes;
 }
 
-/* Store entries that this program brings are placed in the order in which their gradients are
- * finished; what has no gradient follows in the order of its first use. */
+/* New store entries are placed in the order in which their gradients are completed; entries without
+ * gradient follow in the order of first use. */
 static weft_status place_store(weft_program *p)
 {
     int *order = NULL, count = 0;
@@ -254,7 +255,7 @@ done:
     return status;
 }
 
-/* Memory where transfers bring parts together: asked of them, as they would be placed. */
+/* Sums the staging memory of transfers, by binding them to placeholder memory. */
 static weft_status count_rooms(weft_program *p)
 {
     const bases nowhere = weft_bases_nowhere();
@@ -282,7 +283,7 @@ static void find_writes(weft_program *p)
         }
 }
 
-/* What the tensors of a store would take. */
+/* Sums the memory that the tensors of a store would take. */
 static void count_store(weft_program *p)
 {
     for (size_t e = 0; e < p->schema->count; e++) {

@@ -1,5 +1,5 @@
-/* Where the results of instructions lie: in a buffer of their own, over what they replace, or as a
- * part of something larger. */
+/* Chooses the buffers of results: new, in place of what they replace, or part of a larger
+ * buffer. */
 #include "program/program.h"
 
 weft_status weft_program_add_buffer(weft_program *p, buffer b, int *out)
@@ -12,7 +12,7 @@ weft_status weft_program_add_buffer(weft_program *p, buffer b, int *out)
     return WEFT_OK;
 }
 
-/* Whether a node behind this instruction reads the leaf. */
+/* Whether a later node reads the leaf. */
 static bool read_later(const weft_program *p, const instruction *code, weft_value leaf)
 {
     const weft_graph *g = p->graph;
@@ -23,7 +23,7 @@ static bool read_later(const weft_program *p, const instruction *code, weft_valu
     return false;
 }
 
-/* The layout whose order op flat of a node means. Padding has no place among the elements. */
+/* The layout in whose order an op flat or its inverse lists the elements. Padding is not listed. */
 static weft_status order_of(weft_program *p, const weft_node *node, const weft_type *type,
                             const weft_layout **out)
 {
@@ -54,7 +54,7 @@ weft_status weft_view_layouts(weft_program *p, const weft_node *node, const weft
     return weft_layout_flat(device, forth ? *in : *out, forth ? out : in);
 }
 
-/* The leaf that all of a transfer's result becomes as it lies, or WEFT_NO_VALUE. */
+/* The leaf that becomes the whole result of a transfer without conversion, or WEFT_NO_VALUE. */
 static weft_status becomes(weft_program *p, const instruction *code, int o, weft_value *out)
 {
     const weft_graph *g = p->graph;
@@ -75,8 +75,8 @@ static weft_status becomes(weft_program *p, const instruction *code, int o, weft
     return WEFT_OK;
 }
 
-/* The buffer of a piece of a parameter that may be updated where it lies, since all of the
- * parameter gets its next value in this run and nobody reads the present one any more; else -1. */
+/* The buffer of a piece of a parameter that may be updated in place, since the whole parameter is
+ * replaced in this run and its old value is not read again; else -1. */
 static int replaced_piece(const weft_program *p, const instruction *code, int o)
 {
     for (int i = 0; i < code->group.in_count; i++) {
@@ -92,8 +92,8 @@ static int replaced_piece(const weft_program *p, const instruction *code, int o)
     return -1;
 }
 
-/* Whether a sum of vectors may leave its part where it is: in the range of gradients, and nobody
- * else reads the rest. */
+/* Whether a reduce-scatter of vectors may leave its result in its input: in the range of gradients,
+ * if the rest is not read. */
 static bool keeps_part(const weft_program *p, const instruction *code)
 {
     const weft_node *node = code->group.node[0];
@@ -104,7 +104,7 @@ static bool keeps_part(const weft_program *p, const instruction *code)
     if (weft_node_int(node, "leaves", 0, ranks) != ranks) return false;
     for (weft_value v = node->in[0]; v != WEFT_NO_VALUE;) {
         int from = g->values[v].node;
-        if (weft_readers_count(&p->readers, v) != 1 || from < 0) return false; /* a leaf is kept */
+        if (weft_readers_count(&p->readers, v) != 1 || from < 0) return false; /* leaves are kept */
         v = g->nodes[from]->op->view ? g->nodes[from]->in[0] : WEFT_NO_VALUE;
     }
     return true;
@@ -149,13 +149,13 @@ weft_status weft_result_buffer(weft_program *p, const instruction *code, int o, 
     }
     const version *old = weft_program_version(p, leaf, NULL);
     int from = weft_group_in(&code->group, leaf);
-    /* What is read is a copy in another space. */
+    /* The operand is a copy in another space. */
     if (from >= 0 && old && layout_space(old->layout) != layout_space(layout)) from = -1;
-    /* Where the old value is read by this instruction, it must allow that; otherwise no later
-     * instruction may read it, which find_order has seen to. */
+    /* If this instruction reads the old value, its kernel must support that; otherwise no later
+     * instruction may read it, as find_order ensures. */
     bool over = from >= 0 ? code->kernel->in_place[o] & 1u << from : !read_later(p, code, leaf);
     bool same = old && weft_layout_same(old->layout, layout);
-    if (over && old && !same) /* goes there in the store's layout, see weft_version_back */
+    if (over && old && !same) /* converted to the store's layout by weft_version_back */
         return weft_program_add_buffer(p, own, out);
     if (!over || !same || p->buffers[old->buffer].kind != BUFFER_STORE)
         return weft_fail(

@@ -1,4 +1,4 @@
-/* Measured times of a graph's nodes, for those who must share them out. */
+/* Measures the times of a graph's nodes, for balancing pipeline stages. */
 #include "program/program.h"
 
 static int ascending(const void *a, const void *b)
@@ -13,7 +13,7 @@ weft_status weft_instance_profile(weft_instance *x, int passes, double *costs)
     double *times;
     const weft_graph *g = p->graph;
     for (size_t n = 0; n < g->node_count; n++) costs[n] = 0;
-    WEFT_TRY(weft_instance_run(x, WEFT_PHASE_MICRO)); /* caches and clocks get warm */
+    WEFT_TRY(weft_instance_run(x, WEFT_PHASE_MICRO)); /* warms up caches and clocks */
     WEFT_TRY(WEFT_NEW(&times, (size_t)passes * p->code_count));
     weft_status status = WEFT_OK;
     for (int k = 0; k < passes; k++)

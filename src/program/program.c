@@ -1,4 +1,4 @@
-/* Making programs: groups of nodes, instructions, places in memory. */
+/* Creates programs: fuses nodes, lowers them to instructions, and plans memory. */
 #include "program/program.h"
 
 static weft_status build(weft_program *p)

@@ -1,4 +1,4 @@
-/* Inside of programs and stores. */
+/* Internals of programs and stores. */
 #ifndef WEFT_PROGRAM_PROGRAM_H
 #define WEFT_PROGRAM_PROGRAM_H
 
@@ -13,46 +13,44 @@ typedef struct store_entry {
     weft_value_kind kind;
     weft_init init;
     weft_role role;
-    weft_shape whole; /* the tensor of which this is the part that begins at `start` */
+    weft_shape whole; /* shape of the whole tensor, of which this entry is the part at `start` */
     int64_t start[WEFT_MAX_RANK];
-    bool
-        flat; /* a vector: elements from flat_begin on of the part `part`, in the order of `like` */
+    bool flat; /* a vector: the elements of `part` from flat_begin on, in the order of `like` */
     weft_type part;
     char *like; /* another entry; NULL: this one */
-    /* Of a flat entry that is like itself: whose order; NULL, plain until the first kernel that
-     * reads the joined part has chosen. */
+    /* The order of a flat entry that has no `like`; NULL: plain until the first kernel that reads
+     * the joined part has chosen one. */
     const weft_layout *order;
     int64_t flat_begin;
     const weft_layout *layout; /* NULL until the first kernel that reads it has chosen */
     int slab;                  /* of every store; -1 until it is placed */
-    size_t offset;             /* there */
+    size_t offset;             /* in the slab */
 } store_entry;
 
-/* A second layout of a parameter, for programs that read it and do not write it. */
+/* A second layout of a parameter, for programs that only read it. */
 typedef struct derived_layout {
     int entry, slab;
     const weft_layout *layout;
 } derived_layout;
 
-/* Where values lie: in the host's memory, which transfers read and which the caller fills and
- * reads, or in the chosen device's own. Where the device shares the host's, that is all there is.
- */
+/* Memory spaces: that of the host, which transfers and the caller access, and that of the chosen
+ * device. A device that shares host memory has only the first one. */
 enum { SPACE_HOST, SPACE_DEVICE, SPACES };
 
-/* What all stores of one model have in common. Grows by the programs that are made on one of them;
- * held by stores and programs. */
+/* The schema: what all stores of one model have in common. Programs made on one of them extend it;
+ * stores and programs hold references. */
 typedef struct schema {
     atomic_int users;
     weft_context *context;
-    weft_device *device;   /* the chosen one */
-    weft_device *fallback; /* reference; in the host's memory */
+    weft_device *device;   /* chosen device */
+    weft_device *fallback; /* reference device, in host memory */
     store_entry *entries;
     size_t count, capacity;
     weft_names names;
     derived_layout *derived;
     size_t derived_count, derived_capacity;
     size_t *slabs; /* bytes of each: one for the parameters and one for the state of each program,
-                    * and one for each derived layout */
+                      and one for each derived layout */
     size_t slab_count, slab_capacity;
     size_t parameter_bytes, state_bytes;
 } schema;
@@ -60,12 +58,12 @@ typedef struct schema {
 struct weft_store {
     schema *schema;
     uint64_t seed;
-    weft_queue *queue; /* of all that is done with these values; NULL: all is done at once */
+    weft_queue *queue; /* for all operations on these values; NULL: they are synchronous */
     weft_queue_event *event;
     weft_memory **slabs;
-    int slab_count;    /* those that have been filled */
-    uint64_t written;  /* how often parameters have changed, from 1 */
-    uint64_t *derived; /* of each derived layout: as of which change it is; 0: it is not made */
+    int slab_count;    /* slabs that were allocated */
+    uint64_t written;  /* number of parameter changes, from 1 */
+    uint64_t *derived; /* of each derived layout: the change that it corresponds to; 0: not made */
     size_t derived_count;
 };
 
@@ -78,16 +76,16 @@ int weft_schema_find(const schema *s, const char *name);
 /* Finds or adds the entry of a leaf. ARGUMENT: it exists with another type. */
 weft_status weft_schema_bind(schema *s, const weft_graph *graph, weft_value value,
                              int *out) WEFT_NODISCARD;
-/* Gives entries that have a layout but no place yet a place, in the order given. */
+/* Places entries that have a layout but no place yet, in this order. */
 weft_status weft_schema_place(schema *s, const int *order, int count) WEFT_NODISCARD;
-/* The layout of its part in whose order the elements of a flat entry lie. */
+/* The layout in whose order a flat entry lists its elements. */
 weft_status weft_schema_order(const schema *s, int i, const weft_layout **out) WEFT_NODISCARD;
 
 /* Finds or adds a second layout of entry i. */
 weft_status weft_schema_derive(schema *s, int i, const weft_layout *layout,
                                int *out) WEFT_NODISCARD;
 
-/* Options of a program that is only asked for these values. */
+/* Options of a program that only fetches these values. */
 static inline weft_program_options options_to_fetch(const weft_value *fetch, int count)
 {
     weft_program_options o;
@@ -98,25 +96,25 @@ static inline weft_program_options options_to_fetch(const weft_value *fetch, int
 }
 
 /* --- store.c --- */
-/* Memory and first values for what has been placed since. */
+/* Allocates and initialises the entries that were placed since the last call. */
 weft_status weft_store_fill(weft_store *s) WEFT_NODISCARD;
-/* values.c: one side of a reorder: in the store, or memory of the host that is read or written. */
+/* store_io.c: one side of a reorder: in the store, or host memory that is read or written. */
 typedef struct side {
     weft_address there;
     const void *given;
     void *wanted;
 } side;
-/* From one layout of the store's device to another. */
+/* Reorders from one layout of the store's device to another. */
 weft_status weft_store_turn(const weft_store *s, const weft_type *type, const weft_layout *from,
                             const weft_layout *to, side source, side target) WEFT_NODISCARD;
 
-/* Where entry i lies; without memory: it is not placed. */
+/* The address of entry i; without memory if it is not placed. */
 weft_address weft_store_address(const weft_store *s, int i);
-/* Says that values have been written. */
+/* Records that values were written. */
 void weft_store_touch(weft_store *s);
-/* Until all that was put into its queue is done. */
+/* Waits for the store's queue. */
 weft_status weft_store_finish(const weft_store *s) WEFT_NODISCARD;
-/* The device that works in a space, and the space in which parameters are. */
+/* The device of a space, and the space of the parameters. */
 static inline weft_device *schema_device(const schema *s, int space)
 {
     return space == SPACE_DEVICE || weft_device_shares(s->device) ? s->device : s->fallback;
@@ -133,46 +131,45 @@ static inline int layout_space(const weft_layout *layout)
 typedef enum buffer_kind {
     BUFFER_ARENA,    /* planned by lifetime */
     BUFFER_GRADIENT, /* the flat range of gradients */
-    BUFFER_SLOT,     /* lives from forward to backward: one for each micro-batch under way */
-    BUFFER_INPUT,    /* fed from outside; one for each micro-batch under way */
+    BUFFER_SLOT,     /* lives from forward to backward: one for each micro-batch in progress */
+    BUFFER_INPUT,    /* fed by the caller; one for each micro-batch in progress */
     BUFFER_STORE,    /* belongs to the store */
-    BUFFER_DERIVED   /* so does this: a second layout of a parameter */
+    BUFFER_DERIVED   /* a second layout of a parameter, in the store */
 } buffer_kind;
 
 typedef struct buffer {
     buffer_kind kind;
     int space;
     size_t bytes, offset;
-    int first, last; /* instructions that write it first and read it last */
+    int first, last; /* first instruction that writes it, last one that reads it */
     int alias;       /* the buffer whose memory it shares, or -1 */
-    size_t within;   /* where it begins in the memory of `alias` */
-    int entry;       /* of the store, or derived layout */
+    size_t within;   /* offset in the memory of `alias` */
+    int entry;       /* store entry, or derived layout */
     bool keep;       /* read after the run */
-    bool hold;       /* read by others at any time */
+    bool hold;       /* may be read at any time by transfers in progress */
 } buffer;
 
-/* One value in one layout. */
+/* A value in one layout. */
 typedef struct version {
     weft_value value;
-    int next; /* the next one of the same value, or -1 */
+    int next; /* next version of the same value, or -1 */
     const weft_layout *layout;
     int buffer;
-    bool reordered; /* made of another version, in `phase` */
+    bool reordered; /* made from another version, in `phase` */
     weft_phase phase;
 } version;
 
 typedef struct instruction {
     weft_kernel *kernel;
     weft_group group; /* empty for a reorder */
-    char *name,
-        *why; /* why: which candidates there were, for dumps; NULL where there was no choice */
+    char *name, *why; /* candidates, for dumps; NULL if there was no choice */
     bool fallback, reorder, transfer;
-    int space;    /* where it runs */
-    bool copy;    /* from one space to the other, in the device's queue */
-    bool derives; /* makes a derived layout, where that is not as the parameter is by now */
-    int finish;   /* transfer: before which instruction it must have ended; -1: any time */
-    int handed, handed_count; /* gradients that it makes: so many, from here on */
-    int read, read_count;     /* parameters that nothing has read before, the same way */
+    int space;                /* space in which it runs */
+    bool copy;                /* between the spaces, in the device's queue */
+    bool derives;             /* makes a derived layout if it is out of date */
+    int finish;               /* transfer: the instruction before which it must end; -1: none */
+    int handed, handed_count; /* range of the gradients that it completes */
+    int read, read_count;     /* range of the parameters that it reads first */
     weft_phase phase;
     int in[WEFT_GROUP_VALUES], out[WEFT_GROUP_VALUES]; /* buffers */
     weft_value in_value[WEFT_GROUP_VALUES], out_value[WEFT_GROUP_VALUES];
@@ -184,18 +181,18 @@ typedef struct instruction {
 typedef struct trace_event {
     double start, duration;
     int instruction, slot;
-    bool wait; /* for a transfer, rather than its beginning */
+    bool wait; /* the wait for a transfer, rather than its start */
 } trace_event;
 
-/* Changes no more once it is made; its instances run it. */
+/* Immutable once it is made; instances run it. */
 struct weft_program {
-    atomic_int users; /* the caller, and instances */
+    atomic_int users; /* the caller and the instances */
     schema *schema;
     const weft_graph *graph;
     weft_value *fetch;
     int fetch_count;
     bool dry;
-    int slots; /* micro-batches under way */
+    int slots; /* micro-batches in progress */
 
     instruction *code;
     size_t code_count, code_capacity;
@@ -207,10 +204,10 @@ struct weft_program {
         int first, last;
     } * versions_of; /* of each value; -1: none */
     weft_readers readers;
-    struct handed *handed; /* gradients, in the order in which they are made */
+    struct handed *handed; /* exported gradients, in the order of completion */
     size_t handed_count;
-    struct handing *handing;  /* while it is lowered */
-    struct reading *readings; /* parameters, in the order in which they are read first */
+    struct handing *handing;  /* during lowering */
+    struct reading *readings; /* parameters, in the order of their first use */
     size_t reading_count;
 
     size_t input_bytes, slot_bytes[SPACES]; /* of one slot */
@@ -219,11 +216,11 @@ struct weft_program {
     weft_program_info info;
 };
 
-/* Where each kind of buffer begins. */
+/* The beginning of each kind of buffer. */
 typedef struct bases {
     weft_memory *inputs, *arena[SPACES], *gradients[SPACES], *slots[SPACES];
-    const weft_store *store; /* NULL: entries lie far apart, and nobody reads them */
-    weft_memory *lent;       /* of the buffer `borrower`, an input; NULL: it is among the others */
+    const weft_store *store; /* NULL: placeholder memory for planning */
+    weft_memory *lent;       /* memory of buffer `borrower`, an input; NULL: its own */
     int borrower;
 } bases;
 
@@ -231,28 +228,27 @@ struct weft_instance {
     weft_program *program;
     weft_store *store;
     const weft_comms *comms; /* NULL: one rank */
-    bool differs; /* ranks lay a sum's values differently; found while transfers are placed */
-    int slot;     /* the present micro-batch */
+    bool differs; /* layouts of a sum differ between ranks; found when transfers are bound */
+    int slot;     /* current micro-batch */
     bases at;
     weft_memory lent;
     weft_memory *scratch[SPACES];
-    weft_queue_event
-        *copied;        /* all copies between spaces that have been asked for; NULL: one space */
-    bool copying;       /* and not waited for */
-    weft_bound **bound; /* [code_count, slots]; in the update, slot 0 */
+    weft_queue_event *copied; /* event of all copies between spaces; NULL: one space */
+    bool copying;             /* copies were not waited for yet */
+    weft_bound **bound;       /* [code_count, slots]; the update uses slot 0 */
     struct {
         int slot, instruction;
-    } * pending; /* transfers begun and not ended, in this order */
+    } * pending; /* transfers in progress, in this order */
     int pending_count;
-    weft_listener listener; /* to gradients; its functions are NULL where nobody listens */
-    bool announces;         /* what is made now is final */
-    bool awaits;            /* parameters may have to come yet */
+    weft_listener listener; /* hooks; NULL functions without a listener */
+    bool announces;         /* the gradients being made are final */
+    bool awaits;            /* parameters may be outstanding */
 
     trace_event *trace;
     size_t trace_count, trace_capacity;
 };
 
-/* group.c: which nodes run as one instruction, in order of execution. */
+/* fusion.c: the groups of nodes that run as one instruction, in order of execution. */
 typedef struct grouping {
     weft_group *groups;
     int count;
@@ -264,22 +260,22 @@ weft_status weft_group_nodes(const weft_program *program, grouping *out) WEFT_NO
 /* kernel_select.c: the cheapest kernel. */
 typedef struct choice {
     weft_kernel *kernel;
-    weft_device *device; /* whose it is */
+    weft_device *device; /* its device */
     char *why;           /* as in an instruction */
 } choice;
-/* UNSUPPORTED: nobody has a kernel. */
+/* UNSUPPORTED: no device has a kernel. */
 weft_status weft_kernel_choose(weft_program *program, const weft_group *group,
                                choice *out) WEFT_NODISCARD;
-/* Seconds of the cheapest candidate, operands lying as it wants them; INFINITY: there is none. */
+/* Seconds of the cheapest candidate without moving operands; INFINITY: none. */
 double weft_group_estimate(const schema *s, const weft_group *group);
 
 /* lower.c: kernels, layouts, versions, instructions. */
 weft_status weft_program_lower(weft_program *program, const grouping *groups) WEFT_NODISCARD;
 
-/* value_layouts.c: the first version of a value in this layout (NULL: in any), or NULL. */
+/* value_layouts.c: the first version of a value in this layout (NULL: any), or NULL. */
 version *weft_program_version(const weft_program *program, weft_value value,
                               const weft_layout *layout);
-/* The layout a value lies in, or NULL if nothing has chosen one yet. */
+/* The layout of a value, or NULL if none was chosen yet. */
 weft_status weft_program_layout_of(weft_program *p, weft_value value,
                                    const weft_layout **out) WEFT_NODISCARD;
 /* The plain layout of a value's type in a space. */
@@ -287,53 +283,52 @@ weft_status weft_version_plain(const weft_program *p, int space, weft_value valu
                                const weft_layout **out) WEFT_NODISCARD;
 weft_status weft_version_add(weft_program *p, weft_value value, const weft_layout *layout,
                              int buffer_index) WEFT_NODISCARD;
-/* Gives a leaf its first version. layout may be NULL for a leaf of the store that already lies
- * somewhere; for inputs, which the caller fills, it is not looked at. */
+/* Gives a leaf its first version. layout may be NULL if the store has placed the leaf already; it
+ * is ignored for inputs, which the caller fills. */
 weft_status weft_version_place(weft_program *p, weft_value value,
                                const weft_layout *layout) WEFT_NODISCARD;
-/* A reorder, or a copy from one space to the other, into a buffer or (buffer < 0) into a new one.
- */
+/* Adds a reorder, or a copy between spaces, into a buffer or (buffer_index < 0) a new one. */
 weft_status weft_version_turn(weft_program *p, weft_value value, const weft_layout *from,
                               const weft_layout *to, weft_phase phase,
                               int buffer_index) WEFT_NODISCARD;
-/* The buffer of the value in the layout that somebody wants, who only passes it on if `passing`. */
+/* The buffer of the value in the wanted layout. passing: the reader only passes it on. */
 weft_status weft_version_provide(weft_program *p, weft_value value, const weft_layout *want,
                                  weft_phase phase, bool passing, int *out) WEFT_NODISCARD;
-/* What it takes to have the value in the layout that somebody wants, in seconds as estimated;
- * INFINITY: it cannot be. What is done once and not in every run does not count. */
+/* Estimated seconds of converting the value to this layout; INFINITY: impossible. Work that is not
+ * repeated in every run does not count. */
 weft_status weft_version_seconds(weft_program *p, weft_value value, const weft_layout *want,
                                  double *out) WEFT_NODISCARD;
-/* The same for a result in this layout, that belongs where its leaf is or else parameters are. */
+/* The same for a result in this layout, to be converted to the place of its leaf, or to that of
+ * parameters. */
 weft_status weft_version_back_seconds(const weft_program *p, weft_value value,
                                       const weft_layout *layout, double *out) WEFT_NODISCARD;
-/* Puts a value that is to be a leaf's next one into the leaf's place, unless it is there. */
+/* Converts the next value of a leaf to the leaf's place, unless it is there. */
 weft_status weft_version_back(weft_program *p, weft_value value, weft_phase phase) WEFT_NODISCARD;
 /* lower.c */
 weft_status weft_program_add_code(weft_program *p, instruction code) WEFT_NODISCARD;
 
 /* output_buffers.c */
 weft_status weft_program_add_buffer(weft_program *p, buffer b, int *out) WEFT_NODISCARD;
-/* How a view reads and is read: plain on both sides, or in the order of another value. */
+/* The layouts in which a view reads and is read: plain, or in the order of another value. */
 weft_status weft_view_layouts(weft_program *p, const weft_node *node, const weft_layout **in,
                               const weft_layout **out) WEFT_NODISCARD;
-/* The buffer of an instruction's result o. The next value of a parameter or state is written where
- * the present one lies. */
+/* The buffer of result o. The next value of a parameter or state replaces the current one in
+ * place. */
 weft_status weft_result_buffer(weft_program *p, const instruction *code, int o,
                                int *out) WEFT_NODISCARD;
 
-/* copy.c: a value from one space to the other, plain in both. */
+/* device_copy.c: copies a value between spaces, plain in both. */
 weft_status weft_copy_kernel(const weft_layout *from, const weft_layout *to,
                              weft_kernel **out) WEFT_NODISCARD;
 
-/* transfer.c: a kernel for the group's only node, run by a communicator. */
+/* transfer.c: a kernel for the group's single node, run by a communicator. */
 weft_status weft_transfer_kernel(const weft_program *program, const weft_group *group,
                                  const weft_layout *const *in, weft_kernel **out) WEFT_NODISCARD;
 
-/* That kernel, bound to the communicators of an instance; NULL: in no memory, only to ask for the
- * room. */
+/* Binds it to the communicators of an instance; x NULL: to none, for planning memory only. */
 weft_status weft_transfer_bind(const weft_kernel *kernel, weft_instance *x,
                                weft_bound **out) WEFT_NODISCARD;
-/* Memory that a placed transfer has for bringing parts together. */
+/* Staging memory of a placed transfer. */
 size_t weft_transfer_room(const weft_bound *bound);
 
 /* memory.c: lifetimes, sharing, offsets. */
@@ -345,35 +340,35 @@ static inline int buffer_root(const weft_program *p, int b)
     while (p->buffers[b].alias >= 0) b = p->buffers[b].alias;
     return b;
 }
-/* Where buffer b begins in the memory of its root. */
+/* The offset of buffer b in the memory of its root. */
 static inline size_t buffer_within(const weft_program *p, int b)
 {
     size_t within = 0;
     for (; p->buffers[b].alias >= 0; b = p->buffers[b].alias) within += p->buffers[b].within;
     return within;
 }
-/* instance.c: memory that nobody reads, in which what lies together is found to, and nothing else.
- */
+/* instance.c: placeholder memory that preserves which buffers are adjacent, and is never
+ * accessed. */
 bases weft_bases_nowhere(void);
-/* Tells a bound instruction where its operands are in a slot. */
+/* Binds an instruction to the addresses of its operands in a slot. */
 weft_status weft_instruction_place(const weft_program *program, const instruction *code,
                                    const bases *at, int slot, weft_memory *const *scratch,
                                    weft_bound *bound) WEFT_NODISCARD;
-/* The input is read there from now on, in all slots, as weft_instance_input would have it laid;
- * NULL: where that is. Nothing is ever written to an input. */
+/* Reads the input from `data` in all slots from now on, in the layout of weft_instance_input; NULL:
+ * from its own memory. Inputs are never written. */
 weft_status weft_instance_lend(weft_instance *x, weft_value input, const void *data) WEFT_NODISCARD;
-/* Memory of buffer b in a slot. */
+/* The address of buffer b in a slot. */
 weft_address weft_buffer_address(const weft_program *program, const bases *at, int b, int slot);
 static inline weft_address weft_instance_address(const weft_instance *x, int b)
 {
     return weft_buffer_address(x->program, &x->at, b, x->slot);
 }
 
-/* execute.c: one instruction in the present slot, and before it what it waits for, which is nothing
- * if that has ended. */
+/* execute.c: run_one runs one instruction in the current slot; end_before waits for the transfers
+ * that it needs. */
 weft_status weft_instance_end_before(weft_instance *x, int i) WEFT_NODISCARD;
 weft_status weft_instance_run_one(weft_instance *x, int i) WEFT_NODISCARD;
-/* Until the host may touch what copies read and bring. */
+/* Waits until the host may access the memory of copies between spaces. */
 weft_status weft_instance_settle(weft_instance *x) WEFT_NODISCARD;
 
 #endif

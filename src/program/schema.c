@@ -1,4 +1,4 @@
-/* What the stores of one model have in common: their tensors, how these lie, and where. */
+/* The schema of a model's stores: their tensors, layouts and places. */
 #include "program/program.h"
 
 static size_t rounded(size_t bytes)
@@ -108,7 +108,7 @@ weft_status weft_schema_order(const schema *s, int i, const weft_layout **out)
     return weft_device_plain(s->device, &entry->part, out);
 }
 
-/* One flat range for the entries of a kind. */
+/* Places entries of a kind in one contiguous range. */
 static weft_status place_kind(schema *s, const int *order, int count, weft_value_kind kind,
                               size_t *total)
 {

@@ -1,4 +1,4 @@
-/* The values of one model: what its schema says, in memory. */
+/* Stores: the values of one model, in the memory that the schema describes. */
 #include <math.h>
 
 #include "program/program.h"
@@ -22,7 +22,7 @@ weft_status weft_store_finish(const weft_store *s)
     return weft_event_wait(s->schema->device, s->event);
 }
 
-/* Takes the hold of the schema over. */
+/* Takes over the caller's reference to the schema. */
 static weft_status make(schema *of, uint64_t seed, weft_store **out)
 {
     weft_store *s;
@@ -49,7 +49,7 @@ weft_status weft_store_create(weft_context *context, const char *device, uint64_
     return make(of, seed, out);
 }
 
-/* Memory for what the schema has placed since. */
+/* Allocates the next slab of the schema. */
 static weft_status add_slab(weft_store *s)
 {
     weft_memory *slab;
@@ -77,7 +77,7 @@ weft_status weft_store_clone(const weft_store *from, weft_store **out)
             status = weft_copy(store->queue, (weft_address){store->slabs[slab], 0},
                                (weft_address){from->slabs[slab], 0}, from->schema->slabs[slab]);
     }
-    if (status == WEFT_OK) status = weft_store_finish(store); /* the other may go its way now */
+    if (status == WEFT_OK) status = weft_store_finish(store); /* the original may change now */
     if (status == WEFT_OK)
         *out = store;
     else
@@ -137,7 +137,7 @@ int weft_store_find(const weft_store *s, const char *name)
     return weft_schema_find(s->schema, name);
 }
 
-/* Where element i of the whole tensor stands in the part; -1: not there. */
+/* The position of element i of the whole tensor in the part; -1: outside. */
 static int64_t place_in_part(const store_entry *entry, int64_t i)
 {
     int64_t place = 0, step = 1;
@@ -159,8 +159,8 @@ static double draw(const weft_init *init, weft_random *random)
     return init->scale * (radius * cos(6.28318530717958647692 * weft_random_unit(random)));
 }
 
-/* Numbers of a stream are the same for every element type, up to rounding, and the same for an
- * element whether the rest of its tensor is here or not. */
+/* Fills a tensor with initial values. They are the same for every element type, up to rounding, and
+ * independent of the part that is stored here. */
 static void fill(const store_entry *entry, uint64_t seed, void *data)
 {
     enum { BLOCK = 256 };

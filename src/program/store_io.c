@@ -1,7 +1,7 @@
-/* Values of a store on their way to the host and back. */
+/* Reads, writes, maps and gathers the values of a store. */
 #include "program/program.h"
 
-/* --- from layout to layout --- */
+/* --- reorders --- */
 
 static weft_status reorder(const weft_store *s, const weft_type *type, const weft_layout *from,
                            const weft_layout *to, weft_address source, weft_address target)
@@ -23,8 +23,8 @@ static weft_status reorder(const weft_store *s, const weft_type *type, const wef
     return status == WEFT_OK ? ended : status;
 }
 
-/* Where a side of a reorder is for the device: there already, in the host's memory which it shares,
- * or in a room of its own. */
+/* The device address of a side of a reorder: in the store, in shared host memory, or in a temporary
+ * buffer. */
 typedef struct berth {
     weft_memory shared, *own;
     weft_address at;
@@ -36,7 +36,7 @@ static weft_status berth_for(const weft_store *s, const side *x, size_t bytes, b
     *out = (berth){.shared = {.device = s->schema->device}, .at = x->there};
     if (!host) return WEFT_OK;
     if (weft_device_shares(s->schema->device)) {
-        out->shared.base = (char *)(uintptr_t)host; /* what is given is only read */
+        out->shared.base = (char *)(uintptr_t)host; /* only read, if given */
         out->at = (weft_address){&out->shared, 0};
         return WEFT_OK;
     }
@@ -64,9 +64,9 @@ weft_status weft_store_turn(const weft_store *s, const weft_type *type, const we
     return status == WEFT_OK ? ended : status;
 }
 
-/* --- plain --- */
+/* --- plain values --- */
 
-/* A clone has what its model's programs brought later only once it is used. */
+/* A clone allocates entries that later programs of its model have added only when it is used. */
 static weft_status check_filled(const weft_store *s, int i)
 {
     if (weft_store_address(s, i).memory) return WEFT_OK;
@@ -125,9 +125,9 @@ weft_status weft_store_read(const weft_store *s, int i, void *data)
                            (side){.there = weft_store_address(s, i)}, (side){.wanted = data});
 }
 
-/* --- as they lie --- */
+/* --- values in their layout --- */
 
-/* Where all parameters begin, which are one range; without memory, where there is none of them. */
+/* The beginning of all parameters, which are one range; without memory if there are none. */
 static weft_status all_parameters(const weft_store *s, weft_dtype *dtype, weft_address *begin,
                                   size_t *bytes)
 {
@@ -194,7 +194,7 @@ uint64_t weft_store_form(const weft_store *s)
     for (size_t i = 0; i < s->schema->count; i++) {
         const store_entry *e = &s->schema->entries[i];
         form = weft_mix(form, weft_store_form_of(s, (int)i));
-        /* Devices also put tensors in orders of their own. */
+        /* The order of tensors may differ between devices as well. */
         weft_address at = weft_store_address(s, (int)i);
         bool flat = e->kind == WEFT_VALUE_PARAM && at.memory && begin.memory;
         form = weft_mix(form, flat ? at.offset - begin.offset : 0);
@@ -239,10 +239,10 @@ weft_status weft_store_unmap(weft_store *s, int i, void *data)
     return status == WEFT_OK ? ended : status;
 }
 
-/* --- what ranks hold of a tensor, brought together --- */
+/* --- gathering parts --- */
 
-/* What this rank has of it as it lies: in what is like all of its parameters, in the store, or,
- * where that is out of the host's reach, in *copy, which the caller frees. */
+/* Maps this rank's part of entry i in its layout: in `image`, in the store, or, if the host cannot
+ * access that, in *copy, which the caller frees. */
 static weft_status map_own(const weft_store *s, int i, const void *image, const void **out,
                            void **copy)
 {
@@ -264,8 +264,7 @@ static weft_status map_own(const weft_store *s, int i, const void *image, const 
     return status == WEFT_OK ? ended : status;
 }
 
-/* All ranges, one behind the other, in the order that they have in memory, reach `room` of rank
- * `to`. */
+/* Gathers all ranges in memory order into `room` of rank `to`. */
 static weft_status bring_together(const weft_store *s, int i, const void *image, weft_comm *comm,
                                   int to, void *room)
 {

@@ -1,4 +1,4 @@
-/* Traces of what instances ran, as Chrome trace events. */
+/* Records the execution of instances, and writes it as Chrome trace events. */
 #include <stdio.h>
 
 #include "program/program.h"
@@ -14,8 +14,8 @@ weft_status weft_instance_trace(weft_instance *x, size_t events)
     return WEFT_OK;
 }
 
-/* Whether the event is one end of a message, and which: its name is the same at the other end.
- * seen[2 i + wait]: such events of instruction i so far. */
+/* Whether the event is one end of a message; `name` identifies the message at both ends. seen[2 i +
+ * wait]: number of such events of instruction i so far. */
 static bool message_of(const weft_instance *x, size_t event, int *seen, int rank, char *name,
                        size_t size, bool *begins)
 {

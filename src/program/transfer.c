@@ -1,4 +1,4 @@
-/* Instructions that move values between ranks, as kernels that begin and end. */
+/* Instructions that move values between ranks, as kernels with separate start and end. */
 #include <stdio.h>
 
 #include "program/transfer.h"
@@ -20,7 +20,7 @@ static void run_copies(const copy *list, int count, weft_dtype dtype)
         }
 }
 
-/* Forgets where it was placed before. */
+/* Releases everything that depends on the addresses. */
 static void clear(transfer *t)
 {
     weft_operation_destroy(&t->operation);
@@ -118,7 +118,7 @@ weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
 {
     transfer_kernel *t;
     const weft_node *node = group->node[0];
-    weft_device *device = schema_device(p->schema, SPACE_HOST); /* what communicators read */
+    weft_device *device = schema_device(p->schema, SPACE_HOST); /* communicators read host memory */
     WEFT_TRY(WEFT_NEW(&t, 1));
     t->head.ops = &ops;
     t->schema = p->schema;
@@ -136,7 +136,7 @@ weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
     bool as_it_lies = node->op->any_order && !weft_node_int(node, "plain", 0, 0);
     weft_status status = WEFT_OK;
     for (int i = 0; i < group->in_count && status == WEFT_OK; i++) {
-        /* The parts of a value lie alike. */
+        /* The parts of a value have equal layouts. */
         int parts = (int)weft_node_int(node, "parts", 0, 1), like = i - i % parts;
         bool here = in[like] && layout_space(in[like]) == SPACE_HOST;
         t->head.in[i] = here && (as_it_lies || in[like]->plain) ? in[like] : NULL;

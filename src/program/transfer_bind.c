@@ -1,5 +1,5 @@
-/* What a node of ops/transfer.c says, as an operation of a communicator with the copies before and
- * after it that bring parts of tensors together. */
+/* Translates the nodes of ops/transfer.c to operations of a communicator, and the copies that pack
+ * and unpack parts of tensors. */
 #include "program/transfer.h"
 
 static int64_t attr(const transfer *t, const char *name)
@@ -22,7 +22,7 @@ static around around_dim(const weft_shape *s, int64_t dim)
     return a;
 }
 
-/* Positions [begin, end) of a dimension as a copy between the tensor and a dense block. */
+/* Copies positions [begin, end) of a dimension between the tensor and a dense block. */
 static copy slice_copy(const transfer *t, around a, int64_t begin, int64_t end, char *tensor,
                        char *block, bool out)
 {
@@ -50,15 +50,14 @@ static size_t rounded(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/* Memory where parts lie one behind the other; there is none in a dry program. */
+/* Allocates a staging buffer; a dry program only counts it. */
 static weft_status make_room(transfer *t, size_t bytes, char **out)
 {
     t->room_bytes += rounded(bytes);
     return !t->comm ? WEFT_OK : weft_new_aligned(bytes, out);
 }
 
-/* Values in the order in which they lie in memory, which is the same on ranks with the same graph.
- */
+/* Sorts values by address; the order is the same on ranks with the same graph. */
 static void by_address(void *const *in, int n, int *order)
 {
     for (int i = 0; i < n; i++) {
@@ -69,7 +68,7 @@ static void by_address(void *const *in, int n, int *order)
     }
 }
 
-/* Whether all ranks have the same number here. */
+/* Whether all ranks have the same number here; recorded in `differs`. */
 static weft_status compare(transfer *t, uint64_t mine)
 {
     uint64_t *all;
@@ -87,9 +86,9 @@ static weft_status compare(transfer *t, uint64_t mine)
     return status;
 }
 
-/* Ranks with different shapes, or on machines of different kinds, must lay their values alike all
- * the same, or their sums would be of different elements. together: they go as they lie, in the
- * order of their addresses rather than that of the node. */
+/* Compares the layouts of a sum between ranks, which may have different shapes or machines: equal
+ * layouts are needed for adding equal elements. together: values are sent in their layout, ordered
+ * by address rather than as operands. */
 static weft_status compare_layouts(transfer *t, const int *order, int n, int parts, bool together)
 {
     uint64_t mine = together;
@@ -101,7 +100,7 @@ static weft_status compare_layouts(transfer *t, const int *order, int n, int par
     return compare(t, mine);
 }
 
-/* So must ranges that are joined. */
+/* Compares the element order of ranges that are joined. */
 static weft_status compare_order(transfer *t)
 {
     weft_value like = (weft_value)weft_node_int(t->of->node, "like", 0, WEFT_NO_VALUE);
@@ -113,8 +112,8 @@ static weft_status compare_order(transfer *t)
     return compare(t, weft_hash_text(order->text));
 }
 
-/* Values that lie one behind the other in memory, as gradients do, go as one range. The subtrees of
- * virtual workers go one set of values after the other. */
+/* Values that are adjacent in memory, as gradients are, are reduced as one range. The subtrees of
+ * virtual workers are sent as one set of values after another. */
 static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *out)
 {
     int parts = (int)weft_node_int(t->of->node, "parts", 0, 1), n = t->of->node->in_count / parts;
@@ -162,7 +161,8 @@ static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *ou
     return prepare(t, what);
 }
 
-/* Splits dimension `dim` of `tensor` over the ranks into blocks in rank order, or joins them. */
+/* Splits dimension `dim` of `tensor` into one block for each rank, in rank order, or joins the
+ * blocks. */
 static weft_status part_copies(transfer *t, const weft_shape *shape, int64_t dim, void *tensor,
                                bool out, int64_t *counts, char **room)
 {
@@ -232,7 +232,7 @@ static weft_status bind_all_to_all(transfer *t, void *const *in, void *const *ou
                                       .receive_counts = receive_counts});
 }
 
-/* Rows that rank `owner` has as its part and rank `reader` has among its windows. */
+/* Rows in the part of rank `owner` that the windows of rank `reader` touch. */
 static void shared_rows(const transfer *t, int owner, int reader, int64_t *begin, int64_t *end)
 {
     int64_t rows = attr(t, "whole");
@@ -243,7 +243,7 @@ static void shared_rows(const transfer *t, int owner, int reader, int64_t *begin
     if (*end < *begin) *end = *begin;
 }
 
-/* Rows [begin, end) from one tensor to the other. */
+/* Copies rows [begin, end) from one tensor to the other. */
 static copy own_rows(const transfer *t, around x, around y, int64_t from, int64_t to, int64_t rows,
                      void *in, void *out)
 {
@@ -256,7 +256,8 @@ static copy own_rows(const transfer *t, around x, around y, int64_t from, int64_
                   .to_step = (size_t)(y.size * y.inner) * size};
 }
 
-/* halo sends rows of its part to whom they touch; halo_add sends touched rows to whose they are. */
+/* halo sends rows to the ranks whose windows touch them; halo_add returns their gradients to the
+ * owners. */
 static weft_status bind_halo(transfer *t, void *const *in, void *const *out)
 {
     int n = t->of->ranks, me = (int)attr(t, "index");
@@ -353,7 +354,7 @@ weft_status weft_transfer_place(transfer *t, void *const *in, void *const *out)
     if (kind == end) return weft_node_fail(t->of->node, "cannot be transferred");
     WEFT_TRY(WEFT_NEW(&t->counts, 2 * (size_t)t->of->ranks));
     weft_status status = kind->bind(t, in, out);
-    free(t->counts); /* an operation has a copy */
+    free(t->counts); /* the operation has a copy */
     t->counts = NULL;
     return status;
 }

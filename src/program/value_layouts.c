@@ -1,5 +1,5 @@
-/* In which layouts and spaces values are: leaves where they are put, results where they are made,
- * and what is turned or copied for those who want them elsewhere. */
+/* Tracks the layouts and spaces of values: where leaves are placed, where results are made, and
+ * which reorders and copies readers need. */
 #include <math.h>
 
 #include "program/program.h"
@@ -79,8 +79,7 @@ static weft_status make_turn(const weft_program *p, instruction *code, weft_valu
     return weft_device_reorder(device, weft_value_type(p->graph, value), from, to, &code->kernel);
 }
 
-/* A reorder, or a copy from one space to the other, into a buffer or (buffer < 0) into a new one.
- */
+/* Adds a reorder, or a copy between spaces, into a buffer or (buffer_index < 0) a new one. */
 weft_status weft_version_turn(weft_program *p, weft_value value, const weft_layout *from,
                               const weft_layout *to, weft_phase phase, int buffer_index)
 {
@@ -108,8 +107,7 @@ weft_status weft_version_turn(weft_program *p, weft_value value, const weft_layo
     return status;
 }
 
-/* A version as it is now, for what is only passed on where one of an earlier phase does not count.
- */
+/* Finds a version. passing: a reordered version of an earlier phase does not count. */
 static version *version_for(const weft_program *p, weft_value value, const weft_layout *want,
                             weft_phase phase, bool passing)
 {
@@ -117,7 +115,7 @@ static version *version_for(const weft_program *p, weft_value value, const weft_
     return v && passing && v->reordered && v->phase < phase ? NULL : v;
 }
 
-/* The layout of the value that `want` is made of: one of the same space, if there is any. */
+/* The layout to make `want` from: one of the same space, if possible. */
 static const weft_layout *source_of(const weft_program *p, weft_value value,
                                     const weft_layout *want)
 {
@@ -126,8 +124,8 @@ static const weft_layout *source_of(const weft_program *p, weft_value value,
     return weft_program_version(p, value, NULL)->layout;
 }
 
-/* Makes a version in this layout, in a buffer or (buffer < 0) a new one. From space to space values
- * are plain. */
+/* Makes a version in a buffer or (buffer_index < 0) a new one. Values are copied between spaces in
+ * plain layout. */
 static weft_status make_version(weft_program *p, weft_value value, const weft_layout *want,
                                 weft_phase phase, bool passing, int buffer_index)
 {
@@ -142,8 +140,8 @@ static weft_status make_version(weft_program *p, weft_value value, const weft_la
     return weft_version_turn(p, value, from, want, phase, buffer_index);
 }
 
-/* Whether another layout of a parameter, that this program does not write, is made once and stays
- * in the store until the parameter changes. */
+/* Whether another layout of a parameter that this program does not write can be kept in the store
+ * until the parameter changes. */
 static bool derives(const weft_program *p, weft_value value, const weft_layout *want)
 {
     const weft_value_info *info = &p->graph->values[value];
@@ -152,7 +150,7 @@ static bool derives(const weft_program *p, weft_value value, const weft_layout *
            from->kind == BUFFER_STORE && from->alias < 0 && from->space == layout_space(want);
 }
 
-/* A buffer of the store for that layout. -1: there is none. */
+/* The store's buffer for that layout. -1: none. */
 static weft_status derive(weft_program *p, weft_value value, const weft_layout *want, int *out)
 {
     const buffer *from = &p->buffers[weft_program_version(p, value, NULL)->buffer];
@@ -170,7 +168,8 @@ weft_status weft_version_provide(weft_program *p, weft_value value, const weft_l
                                  weft_phase phase, bool passing, int *out)
 {
     if (!weft_program_version(p, value, NULL)) WEFT_TRY(weft_version_place(p, value, want));
-    /* What is only passed on is turned again in backward, so that one form is kept, not two. */
+    /* Values that are only passed on are reordered again in backward, so that only one version is
+     * kept. */
     version *have = version_for(p, value, want, phase, passing);
     if (!have) {
         int to = -1;
@@ -183,7 +182,7 @@ weft_status weft_version_provide(weft_program *p, weft_value value, const weft_l
     return WEFT_OK;
 }
 
-/* Transfers bring plain values; what they bring for the store goes on into its layout. */
+/* Transfers produce plain values, which are converted to the layout of the store. */
 weft_status weft_version_back(weft_program *p, weft_value value, weft_phase phase)
 {
     weft_value leaf = p->graph->values[value].next_of;
@@ -201,7 +200,7 @@ static double turn_seconds(const weft_device *device, const weft_layout *from,
     return weft_rates_seconds(&device->ops->rates, 0, (double)(from->bytes + to->bytes));
 }
 
-/* From one layout to another, wherever they are. */
+/* Seconds of converting between two layouts in any spaces. */
 static weft_status move_seconds(const weft_program *p, weft_value value, const weft_layout *from,
                                 const weft_layout *to, double *out)
 {
@@ -223,7 +222,7 @@ weft_status weft_version_seconds(weft_program *p, weft_value value, const weft_l
 {
     const weft_layout *from;
     *out = 0;
-    if (!weft_program_version(p, value, NULL)) { /* will be placed as it is wanted, at home */
+    if (!weft_program_version(p, value, NULL)) { /* will be placed as wanted, with the parameters */
         if (layout_space(want) == schema_home(p->schema)) return WEFT_OK;
         WEFT_TRY(weft_version_plain(p, schema_home(p->schema), value, &from));
         return move_seconds(p, value, from, want, out);

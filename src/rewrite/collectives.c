@@ -1,5 +1,5 @@
-/* The nodes that move values between the ranks of a mesh: collectives over axes, sums, parts, and
- * ranges of the elements as they lie. */
+/* Adds the nodes that move values between the ranks of a mesh: collectives over axes, sums, slices,
+ * and ranges of the elements in memory order. */
 #include <stdio.h>
 
 #include "rewrite/rewrite.h"
@@ -42,7 +42,7 @@ weft_value weft_move_slice(rewriter *r, weft_value v, weft_value x, int axis, in
     return weft_move_emit(r, "slice", v, &x, 1, attrs, 3);
 }
 
-/* A collective over one axis. */
+/* Adds a collective over one axis. */
 weft_value weft_move_collective(rewriter *r, const char *op, weft_value v, weft_value x, int axis,
                                 int dim, int from)
 {
@@ -63,7 +63,8 @@ weft_value weft_move_collective(rewriter *r, const char *op, weft_value v, weft_
 
 /* --- ranges of elements --- */
 
-/* What a value belongs to: itself, the parameter whose gradient it is, or the one it becomes. */
+/* The parameter that a value belongs to: itself, the one whose gradient it is, or the one that it
+ * becomes. */
 static weft_value owner_of(const rewriter *r, weft_value v)
 {
     const weft_graph *g = r->from;
@@ -85,7 +86,7 @@ static weft_value flatten(rewriter *r, weft_value v, weft_value x)
     return weft_move_emit(r, "flat", v, &x, 1, &like, 1);
 }
 
-/* All ranks' ranges joined, as a part split like this. */
+/* Gathers the ranges of all ranks to a part with this split. */
 weft_value weft_move_join(rewriter *r, weft_value v, weft_value x, sharding split)
 {
     weft_shape part;
@@ -105,7 +106,7 @@ weft_value weft_move_join(rewriter *r, weft_value v, weft_value x, sharding spli
     return weft_move_emit(r, "unflat", v, &x, 1, attrs, 2);
 }
 
-/* This rank's range: of the sum over the data axis, or of what all of it hold. */
+/* This rank's range: of the sum over the data axis, or of a replicated value. */
 weft_value weft_move_range(rewriter *r, weft_value v, weft_value x, sharding split, bool sum)
 {
     weft_shape part;
@@ -128,8 +129,8 @@ weft_value weft_move_range(rewriter *r, weft_value v, weft_value x, sharding spl
     return weft_move_emit(r, "reduce_scatter", v, &x, 1, attrs, r->workers > 0 ? 6 : 5);
 }
 
-/* Ranks of a mask, and which of them this one is; the communicator is split in rank order, which is
- * tensor first. */
+/* The number of ranks of a mask, and the index of this one; the communicator is split in rank
+ * order, with the tensor axis innermost. */
 static void mask_ranks(const rewriter *r, int mask, int64_t *ranks, int64_t *index)
 {
     static const int order[SHARD_AXES] = {AXIS_TENSOR, AXIS_DOMAIN, AXIS_DATA};

@@ -1,10 +1,10 @@
-/* The walk: every node of the graph, in order, becomes a node of this rank's graph. */
+/* Walks the nodes of the graph in order, and emits each into the graph of this rank. */
 #include "rewrite/rewrite.h"
 
 /* --- nodes --- */
 
-/* How input i must be split. The addend of the rank's own worker is what was made here, whatever
- * has become of the sum. */
+/* The sharding that input i must have. Statistics of the rank's own virtual workers are read before
+ * their sum over ranks. */
 static sharding wanted(const rewriter *r, const weft_node *node, const decision *d, int i)
 {
     sharding want = weft_decision_split(d, node, i);
@@ -32,7 +32,7 @@ static weft_status gather_inputs(rewriter *r, const weft_node *node, const decis
     return WEFT_OK;
 }
 
-/* Who computes something once more does it as it was computed the first time. */
+/* A recomputed node refers to the node that it repeats. */
 static void note_origin(rewriter *r, const weft_node *node, int local)
 {
     r->emitted[r->from->values[node->out].node] = local;
@@ -62,7 +62,7 @@ static weft_status emit_node(rewriter *r, const weft_node *node, const decision 
     return status;
 }
 
-/* The gradient's local form stands for its parameter in the flat range of gradients. */
+/* Marks the local form of a gradient, so that it is placed in the flat range of gradients. */
 void weft_rewrite_mark_gradient(rewriter *r, weft_value v)
 {
     weft_value leaf = r->from->values[v].gradient_of;
@@ -75,7 +75,7 @@ void weft_rewrite_mark_gradient(rewriter *r, weft_value v)
     r->to->values[local].gradient = f->local;
 }
 
-/* What a value's readers need to know of it, and the sum of gradients. */
+/* Records the state of a result for its readers, and starts the sum of a gradient. */
 static weft_status finish_output(rewriter *r, const weft_node *node, const decision *d, int o,
                                  int place, weft_value local)
 {
@@ -108,18 +108,18 @@ static weft_status finish_output(rewriter *r, const weft_node *node, const decis
             s->param = r->values[node->in[i]].param;
     if (r->plan->options.zero < 2) weft_rewrite_mark_gradient(r, v);
     bool gradient = s->param != WEFT_NO_VALUE && r->from->values[v].gradient_of != WEFT_NO_VALUE;
-    /* Several virtual workers of a rank add up before their sum leaves it. */
+    /* A rank adds its virtual workers before the sum over ranks. */
     bool each = r->plan->options.zero >= 2 && r->own_workers <= 1 && !s->early;
     if (gradient && r->phase == WEFT_PHASE_BACKWARD && (s->update_only || each))
         WEFT_TRY(weft_rewrite_gradient(r, v));
-    /* What waits to be scattered is marked when it is. */
+    /* A gradient that waits to be scattered is marked after that. */
     bool waits = s->param != WEFT_NO_VALUE && s->split.at[AXIS_DATA] == PARTIAL &&
                  weft_zero_spreads(r, s->param);
     if (r->plan->options.zero >= 2 && !waits) weft_rewrite_mark_gradient(r, v);
     return weft_rewrite_send(r, v);
 }
 
-/* Before the first update: everything that is still partial. */
+/* Before the first update: sums everything that is still partial. */
 static weft_status begin_update(rewriter *r)
 {
     WEFT_TRY(weft_gradient_flush(r));
@@ -130,7 +130,7 @@ static weft_status begin_update(rewriter *r)
     return weft_gradient_flush(r);
 }
 
-/* The sum over micro-batches in the order of virtual workers. The addend keeps its form. */
+/* The sum over micro-batches in the order of virtual workers. The addend keeps its sharding. */
 static weft_status visit_in_order(rewriter *r, const weft_node *node, int place)
 {
     weft_value v = node->out, local = WEFT_NO_VALUE;
@@ -176,7 +176,7 @@ static weft_status visit(rewriter *r, size_t n)
     return WEFT_OK;
 }
 
-/* --- the whole --- */
+/* --- the whole graph --- */
 
 static weft_status find_update_readers(rewriter *r)
 {
@@ -199,7 +199,7 @@ static weft_status find_update_readers(rewriter *r)
     return WEFT_OK;
 }
 
-/* What every virtual worker made of a state in its own way becomes their mean, once a step. */
+/* Averages a state that each virtual worker has changed in its own way, once a step. */
 static weft_status assign_mean(rewriter *r, weft_value leaf, weft_value next)
 {
     const weft_graph *g = r->from;
@@ -225,7 +225,7 @@ static weft_status assign_mean(rewriter *r, weft_value leaf, weft_value next)
     return weft_graph_status(r->to);
 }
 
-/* States get their next value in the form in which they are kept. */
+/* Converts the next value of a state to the sharding in which the state is kept. */
 static weft_status assign(rewriter *r, weft_value leaf)
 {
     const weft_graph *g = r->from;

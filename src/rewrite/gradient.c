@@ -1,5 +1,5 @@
-/* Gradients on their way to the update: sums over micro-batches in the order of virtual workers,
- * and sums over ranks, several in one message, begun as soon as the last of them is there. */
+/* Sums gradients for the update: over micro-batches in the order of virtual workers, and over
+ * ranks, in buckets that are sent as soon as the last gradient in them is ready. */
 #include <stdio.h>
 
 #include "base/tree_sum.h"
@@ -49,7 +49,8 @@ weft_status weft_rewrite_add_up(rewriter *r, weft_value v, int place, weft_value
 
 /* --- gradients --- */
 
-/* Not what has fewer elements than there are ranks. Ranks of other axes must come to the same. */
+/* Tensors with fewer elements than ranks are not spread. The decision is the same on the ranks of
+ * other axes. */
 bool weft_zero_spreads(const rewriter *r, weft_value param)
 {
     const weft_value_info *info = &r->from->values[param];
@@ -78,7 +79,7 @@ static sharding summed(sharding s)
     return s;
 }
 
-/* Whether each rank of the data axis keeps its range of the sum. */
+/* Whether each rank of the data axis keeps only its range of the sum. */
 static bool scatters(const rewriter *r, weft_value v)
 {
     const value_state *s = &r->values[v];
@@ -97,7 +98,7 @@ static weft_status scatter(rewriter *r, weft_value v)
     return WEFT_OK;
 }
 
-/* One message for some of what waits. */
+/* Sums some of the waiting gradients as one message. */
 static weft_status reduce(rewriter *r, const weft_value *values, int count)
 {
     weft_value in[WEFT_MAX_OUTPUTS] = {0};
@@ -120,7 +121,7 @@ static weft_status reduce(rewriter *r, const weft_value *values, int count)
     return WEFT_OK;
 }
 
-/* Values that one message carries on every rank. */
+/* The number of values that a message can carry on every rank. */
 static size_t most_values(const rewriter *r)
 {
     return (size_t)(WEFT_MAX_OUTPUTS / WEFT_MAX(r->most_subtrees, 1));
@@ -181,10 +182,9 @@ static weft_status wait(rewriter *r, weft_value v, int kind)
     return WEFT_OK;
 }
 
-/* Sums wait for others, so that one message carries them, and until everything has run that might
- * be one kernel with what made them: which nodes are one kernel, and with that the last bit of what
- * it makes, must not depend on where a message ends. They start as soon as the last of them is
- * there. */
+/* A gradient waits until its bucket is full enough, and until every node has run that may be fused
+ * with a producer of the bucket: bucket boundaries must not affect fusion, and thereby the last bit
+ * of results. The sum starts as soon as the last gradient is ready. */
 weft_status weft_rewrite_gradient(rewriter *r, weft_value v)
 {
     value_state *s = &r->values[v];
@@ -198,8 +198,8 @@ weft_status weft_rewrite_gradient(rewriter *r, weft_value v)
         r, (form){.value = v, .place = s->place, .split = s->split, .local = WEFT_NO_VALUE});
 }
 
-/* The gradient of a parameter in the form in which the update reads it: as the parameter is split,
- * or this rank's range of that. */
+/* Exports the gradient of a parameter in the sharding that the update reads: that of the parameter,
+ * or this rank's range of it. */
 weft_status weft_gradient_hand_over(rewriter *r, weft_value leaf)
 {
     const weft_graph *g = r->from;
@@ -223,7 +223,7 @@ weft_status weft_gradient_hand_over(rewriter *r, weft_value leaf)
     return WEFT_OK;
 }
 
-/* --- what is known before --- */
+/* --- preparation --- */
 
 typedef struct mates {
     const weft_graph *graph;
@@ -252,7 +252,7 @@ static weft_status find_mates(rewriter *r)
     return WEFT_OK;
 }
 
-/* For all ranks, so that none goes on where another one cannot. */
+/* Checked for all ranks, so that all fail alike. */
 static weft_status count_subtrees(rewriter *r)
 {
     int ranks = r->plan->size[AXIS_DATA];

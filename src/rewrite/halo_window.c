@@ -1,4 +1,4 @@
-/* Windows over split rows, and what of a node's attributes its part has of its own. */
+/* Windows over split rows: the rows that a part touches, and the attributes of its node. */
 #include "rewrite/rewrite.h"
 
 weft_status weft_window_touched(const rewriter *r, const weft_node *node, const decision *d,
@@ -34,7 +34,7 @@ weft_status weft_window_touched(const rewriter *r, const weft_node *node, const 
     return WEFT_OK;
 }
 
-/* The window of a part: padding only where the part is at the edge. */
+/* The padding of a part: only at the edges of the tensor. */
 static weft_status set_padding(const rewriter *r, const weft_node *node, const touched_rows *t,
                                weft_node *part)
 {

@@ -1,4 +1,4 @@
-/* Leaves: how inputs, parameters and state are split, and what of them this rank has. */
+/* Leaves: chooses the sharding of inputs, parameters and state, and emits this rank's part. */
 #include "rewrite/rewrite.h"
 
 static bool is_leaf(const rewriter *r, weft_value v)
@@ -6,8 +6,8 @@ static bool is_leaf(const rewriter *r, weft_value v)
     return r->from->values[v].kind != WEFT_VALUE_RESULT;
 }
 
-/* Each rank of an axis needs a part. What is split without being asked for is the batch, and the
- * first dimension of space. */
+/* Checks that each rank of an axis has a part. Without being asked for, only the batch and the
+ * first spatial dimension are split. */
 static weft_status check_parts(const rewriter *r, weft_value v)
 {
     const weft_value_info *info = &r->from->values[v];
@@ -42,7 +42,7 @@ weft_status weft_leaf_split_input(rewriter *r, weft_value v)
     value_state *s = &r->values[v];
     if (info->type.shape.rank > 0 && r->plan->size[AXIS_DATA] > 1) s->split.at[AXIS_DATA] = 0;
     if (info->type.shape.rank > 2 && info->type.dtype == r->from->real &&
-        r->plan->size[AXIS_DOMAIN] > 1) /* the first dimension of space */
+        r->plan->size[AXIS_DOMAIN] > 1) /* the first spatial dimension */
         s->split.at[AXIS_DOMAIN] = 2;
     const leaf_plan *pin = weft_plan_leaf(r->plan, info->name);
     for (int a = 0; pin && a < SHARD_AXES; a++)
@@ -55,7 +55,7 @@ weft_status weft_leaf_split_input(rewriter *r, weft_value v)
     return check_parts(r, v);
 }
 
-/* Says of which part of its tensor a leaf is, or is a range. */
+/* Records which part of its tensor a leaf is, or that it is a range. */
 static void place_leaf_part(rewriter *r, weft_value v, weft_value local, int64_t *start)
 {
     const weft_shape *whole = &r->from->values[v].type.shape;

@@ -1,4 +1,4 @@
-/* The communicators of a mesh: one for each set of axes that a transfer may go over. */
+/* Creates the communicators of a mesh: one for each set of axes that a transfer may use. */
 #include "rewrite/rewrite.h"
 
 weft_status weft_plan_split(const weft_plan *plan, weft_comm *all, weft_comms *out)
@@ -13,7 +13,7 @@ weft_status weft_plan_split(const weft_plan *plan, weft_comm *all, weft_comms *o
             else
                 color = color * plan->size[a] + weft_plan_coordinate(plan, rank, a);
         }
-        if (ranks == 1) continue; /* the same for all, so nobody waits */
+        if (ranks == 1) continue; /* all ranks agree, so none waits */
         weft_status status = weft_comm_split(all, color, rank, &out->axes[mask]);
         if (status != WEFT_OK) {
             weft_plan_close_comms(out);

@@ -1,6 +1,6 @@
-/* Where nodes run: on pipeline stages, balanced by their cost, or where the user put them. What
- * needs only inputs and counters runs everywhere. Gradients run where their node does, updates
- * where their parameter is. */
+/* Places nodes on pipeline stages, balanced by cost, or where the user put them. Nodes that need
+ * only inputs and counters run everywhere, gradients run where their forward node does, and updates
+ * where the parameter is. */
 #include <fnmatch.h>
 
 #include "rewrite/rewrite.h"
@@ -10,7 +10,7 @@ static bool matches(const place_rule *rule, const weft_node *node)
     return node->phase == WEFT_PHASE_FORWARD && fnmatch(rule->pattern, node->name, 0) == 0;
 }
 
-/* The rule that decides for a node: the first that matches, or -1. */
+/* The first rule that matches a node, or -1. */
 static int find_rule(const weft_plan *plan, const weft_node *node)
 {
     for (size_t i = 0; i < plan->rule_count; i++)
@@ -43,7 +43,8 @@ weft_status weft_place_check(const weft_plan *plan, const weft_graph *g)
     return WEFT_OK;
 }
 
-/* Values that every place has by itself: what needs nothing else and was not placed by name. */
+/* Finds the values that every place computes itself: those that depend on inputs and counters only,
+ * and were not placed by name. */
 static void find_anywhere(const rewriter *r, const int *rule, bool *any)
 {
     const weft_graph *g = r->from;
@@ -66,7 +67,7 @@ static void find_anywhere(const rewriter *r, const int *rule, bool *any)
     }
 }
 
-/* A node costs what its forward and gradient nodes do. */
+/* The cost of a node includes its gradient nodes. */
 static void add_costs(const rewriter *r, double *cost)
 {
     const weft_graph *g = r->from;
@@ -78,12 +79,12 @@ static void add_costs(const rewriter *r, double *cost)
         weft_cost c = weft_graph_node_cost(g, (int)n);
         int at = g->nodes[n]->origin >= 0 ? g->nodes[n]->origin : (int)n;
         if (g->nodes[n]->phase == WEFT_PHASE_UPDATE) continue;
-        cost[at] += c.flops + 4 * c.bytes; /* a byte of memory is worth some operations */
+        cost[at] += c.flops + 4 * c.bytes; /* a byte of memory is counted as four operations */
     }
 }
 
-/* Whether a stage may begin with a node, as far as it is shared out at all. Not between the
- * statistics of a batch and what reads them: that would send the tensor twice. */
+/* Whether a stage may begin with a node: not between batch statistics and their reader, which would
+ * send the tensor twice. */
 static bool begins(const bool *any, const weft_node *node)
 {
     for (int i = 0; i < node->in_count; i++)
@@ -96,7 +97,7 @@ static bool is_shared(const bool *any, const weft_node *node)
     return node->phase == WEFT_PHASE_FORWARD && !any[node->out];
 }
 
-/* What cannot begin a stage costs nothing of its own, but with the node before it. */
+/* The cost of a node that cannot begin a stage is added to the node before it. */
 static void join_costs(const rewriter *r, const bool *any, double *cost)
 {
     size_t first = 0;
@@ -111,8 +112,9 @@ static void join_costs(const rewriter *r, const bool *any, double *cost)
     }
 }
 
-/* Cuts forward nodes into `places` runs so that the largest is as small as possible. A cut may
- * stand before any node that may begin a stage; nodes without cost stay with the one before. */
+/* Cuts the forward nodes into `places` runs, minimising the largest cost (bisection over the
+ * limit). A cut may be before any node that can begin a stage; nodes without cost stay with the
+ * previous one. */
 static weft_status balance(const rewriter *r, const bool *any, int *place)
 {
     const weft_graph *g = r->from;
@@ -154,7 +156,7 @@ static weft_status balance(const rewriter *r, const bool *any, int *place)
         place[n] = at;
         if (!begins(any, g->nodes[n])) continue;
         bool full = sum + cost[n] > high * (1 + 1e-9), last = at == r->plan->places - 1;
-        bool must = left <= r->plan->places - 1 - at; /* one node for each stage to come */
+        bool must = left <= r->plan->places - 1 - at; /* one node for each remaining stage */
         if (!last && !fresh && (full || must)) {
             at++;
             sum = 0;
@@ -168,7 +170,7 @@ static weft_status balance(const rewriter *r, const bool *any, int *place)
     return WEFT_OK;
 }
 
-/* The place of the first input that has one; 0 at the beginning. */
+/* The place of the first input that has one; else 0. */
 static int place_of_inputs(const rewriter *r, const weft_node *node)
 {
     for (int i = 0; i < node->in_count; i++)
@@ -198,7 +200,7 @@ static void place_node(rewriter *r, size_t n, const bool *any, const int *stage,
         if (place == ANYWHERE) place = place_of_inputs(r, node);
     }
     r->node_place[n] = place;
-    for (int i = 0; i < node->in_count; i++) { /* a leaf is where it is read first */
+    for (int i = 0; i < node->in_count; i++) { /* a leaf is placed at its first reader */
         value_state *v = &r->values[node->in[i]];
         if (g->values[node->in[i]].kind != WEFT_VALUE_RESULT && !any[node->in[i]] &&
             v->place == ANYWHERE)
@@ -207,7 +209,7 @@ static void place_node(rewriter *r, size_t n, const bool *any, const int *stage,
     for (int o = 0; o < node->out_count; o++) r->values[node->out + o].place = place;
 }
 
-/* A leaf stands where the graph that was rewritten first has put it. */
+/* Leaves keep the places of the graph that was rewritten first. */
 static void known_places(rewriter *r, const bool *any)
 {
     const weft_graph *g = r->from;
@@ -219,7 +221,7 @@ static void known_places(rewriter *r, const bool *any)
     }
 }
 
-/* A rank with nothing to do would be a mistake of whoever placed the nodes. */
+/* A rank without work is an error of the user's placement. */
 static weft_status check_work(const rewriter *r)
 {
     uint64_t busy = 0;
@@ -249,8 +251,7 @@ static weft_status place_all(rewriter *r, bool *any, int *stage, int *rule)
             if (r->node_place[n] != ANYWHERE)
                 r->values[node->in[i]].readers |= (uint64_t)1 << r->node_place[n];
     }
-    for (size_t v = 0; v < g->value_count;
-         v++) /* a gradient is handed over where its parameter is */
+    for (size_t v = 0; v < g->value_count; v++) /* gradients are exported at their parameter */
         if (g->values[v].handed != WEFT_NO_VALUE && r->values[v].place != ANYWHERE)
             r->values[g->values[v].handed].readers |= (uint64_t)1 << r->values[v].place;
     return WEFT_OK;

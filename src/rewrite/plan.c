@@ -1,4 +1,4 @@
-/* The mesh, what the user pinned and placed, and what is known of leaves. */
+/* Parses the mesh, and the user's pins and placements, and keeps the shardings of leaves. */
 #include <stdio.h>
 
 #include "rewrite/rewrite.h"
@@ -21,7 +21,7 @@ int weft_plan_axis(const weft_plan *plan, int axis)
     return plan->size[axis];
 }
 
-/* Rank numbers run over tensor, domain, data, pipeline; placed nodes have one rank each. */
+/* Order of the axes in rank numbers, innermost first; with placed nodes each place is one rank. */
 static const int order[AXES] = {AXIS_TENSOR, AXIS_DOMAIN, AXIS_DATA, AXIS_PIPELINE};
 
 int weft_plan_coordinate(const weft_plan *plan, int rank, int axis)
@@ -74,7 +74,7 @@ weft_status weft_plan_add_leaf(weft_plan *plan, const char *name, leaf_plan **ou
     return WEFT_OK;
 }
 
-/* --- reading "key=value,key=value" --- */
+/* --- parsing "key=value,key=value" --- */
 
 typedef weft_status (*pair_fn)(weft_plan *plan, const weft_graph *graph, const char *key,
                                const char *value);
@@ -153,8 +153,8 @@ weft_status weft_mesh_axis(const char *mesh, const char *axis, int64_t *out)
     return WEFT_OK;
 }
 
-/* The dimension that `name` means: a number, a label of the first node that reads the leaf, or the
- * usual words for what goes into a weight and what comes out. */
+/* The dimension that `name` means: a number, a label of the first node that reads the leaf, or "in"
+ * and "out" for the input and output dimension of a weight. */
 static int find_dim(const weft_graph *g, weft_value leaf, const char *name)
 {
     int64_t number;
@@ -284,7 +284,7 @@ static weft_status fill(weft_plan *p, const weft_graph *graph)
     if (placed) p->size[AXIS_PIPELINE] = o->ranks;
     for (int a = 0; a < AXES; a++) {
         p->named[a] =
-            p->size[a] > 0 && o->mesh && *o->mesh; /* also of one rank, as what is left may be */
+            p->size[a] > 0 && o->mesh && *o->mesh; /* also if it has one rank, as after a restart */
         if (p->size[a] == 0) p->size[a] = 1;
         product *= p->size[a];
     }
@@ -327,7 +327,7 @@ weft_status weft_plan_create(const weft_graph *graph, const weft_plan_options *o
     p->context = graph->context;
     p->options = *o;
     weft_status status = fill(p, graph);
-    p->options.mesh = p->options.shard = p->options.place = NULL; /* the caller's */
+    p->options.mesh = p->options.shard = p->options.place = NULL; /* owned by the caller */
     p->options.node_costs = NULL;
     if (status == WEFT_OK && o->node_costs) {
         status = WEFT_NEW(&p->costs, weft_graph_node_count(graph));

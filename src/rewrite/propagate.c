@@ -1,9 +1,8 @@
-/* Which labels of a node are split over which axis.
+/* Sharding propagation: decides which labels of a node are split over which axis.
  *
- * A label is a candidate for an axis if an input is split along it already. A node takes a
- * candidate wherever it may, since otherwise every rank would compute the same; among several, the
- * one whose inputs are cheapest to bring into place. A label that no output has leaves partial
- * sums. */
+ * A label is a candidate for an axis if an input is already split along it. A node uses a candidate
+ * wherever possible, since otherwise every rank would compute the same; of several, the one whose
+ * inputs are cheapest to convert. A label that no output has results in partial sums. */
 #include "rewrite/rewrite.h"
 
 int weft_label_dim(const decision *d, int operand, const char *label)
@@ -27,7 +26,7 @@ static bool in_outputs(const decision *d, const char *label)
     return false;
 }
 
-/* Whether this label may be split over the axis at all. */
+/* Whether this label can be split over the axis. */
 static bool legal(const rewriter *r, const weft_node *node, const decision *d, int axis,
                   const char *label)
 {
@@ -50,10 +49,10 @@ static bool is_weight(const rewriter *r, weft_value v)
     return r->from->values[v].kind == WEFT_VALUE_PARAM;
 }
 
-/* A weight stays where it lies, as the user may have said: what is computed from it moves. */
+/* A weight is not moved: the user may have chosen its sharding. */
 enum { WEIGHT_MOVES = 1000000 };
 
-/* Elements that must move to bring the inputs into the form that the label asks for. */
+/* The number of elements that must move to convert the inputs to this split. */
 static double cost_of(const rewriter *r, const weft_node *node, const decision *d, int axis,
                       const char *label)
 {
@@ -72,7 +71,8 @@ static double cost_of(const rewriter *r, const weft_node *node, const decision *
     return cost;
 }
 
-/* A weight: a parameter with a label that is summed over, and one that the output gets from it. */
+/* The output label of a weight: a parameter with a label that is summed over, and one that the
+ * output has. */
 static const char *column_of(const rewriter *r, const weft_node *node, const decision *d)
 {
     for (int i = 1; i < node->in_count; i++) {
@@ -91,8 +91,8 @@ static const char *column_of(const rewriter *r, const weft_node *node, const dec
     return NULL;
 }
 
-/* Convolutions are split by output channels: their partial sums would be as large as what they
- * read. A weight that the user has split otherwise decides for itself. */
+/* Convolutions are split by output channels, since their partial sums would be as large as their
+ * inputs. A weight that the user has split otherwise takes precedence. */
 static bool wanted(const rewriter *r, const weft_node *node, const decision *d, int axis,
                    const char *label)
 {
@@ -115,8 +115,8 @@ static const char *gradient_label(const rewriter *r, const weft_node *node, cons
     return NULL;
 }
 
-/* The input that cannot be brought into another form: a result that is no real number, such as the
- * index of a pool, which only its device can read. -1: none. */
+/* The input that cannot be converted: a result that is not real, such as the index of a pool, which
+ * only its device can read. -1: none. */
 static int fixed_input(const rewriter *r, const weft_node *node)
 {
     for (int i = 0; i < node->in_count; i++) {
@@ -164,8 +164,8 @@ static void choose(const rewriter *r, const weft_node *node, decision *d, int ax
     d->label[axis] = best;
 }
 
-/* Partial sums pass through an operator that is linear in them. A state that has not been decided
- * yet follows, as the sum over micro-batches does. */
+/* Whether partial sums pass through an operator that is linear in them. A state without a decision
+ * follows, as in the sum over micro-batches. */
 static bool carries(const rewriter *r, const weft_node *node, int axis)
 {
     bool any = false;
@@ -180,8 +180,8 @@ static bool carries(const rewriter *r, const weft_node *node, int axis)
     return any;
 }
 
-/* Element by element, a range of the elements of one operand needs the same range of the others:
- * the operand whose ranges decide, or -1. */
+/* An elementwise node with an operand in ranges needs the same ranges of the others: returns that
+ * operand, or -1. */
 static int flat_operand(const rewriter *r, const weft_node *node)
 {
     int flat = -1;
@@ -198,7 +198,8 @@ static int flat_operand(const rewriter *r, const weft_node *node)
     return flat;
 }
 
-/* Whether a node reads what virtual workers must not add up: each is a batch of its own. */
+/* Whether a node reads statistics that virtual workers must not sum up, since each has its own
+ * batch. */
 static bool reads_own(const rewriter *r, const weft_node *node)
 {
     if (r->workers == 0 || r->plan->size[AXIS_DATA] == 1) return false;
@@ -208,7 +209,7 @@ static bool reads_own(const rewriter *r, const weft_node *node)
     return false;
 }
 
-/* What is computed again is split as it was the first time, or its bits would be other ones. */
+/* Records the split of a node: recomputation must use the same one, or its bits would differ. */
 static void remember(rewriter *r, const weft_node *node, const decision *d, int axis)
 {
     int *at = &r->chosen[r->from->values[node->out].node][axis];
@@ -234,7 +235,7 @@ weft_status weft_rewrite_decide(rewriter *r, const weft_node *node, decision *ou
     out->own = reads_own(r, node);
     for (int a = 0; a < SHARD_AXES; a++) {
         if (r->plan->size[a] == 1 || (a == AXIS_DATA && out->flat)) continue;
-        /* Ranges are of the part that the other axes leave, so these split as they do there. */
+        /* Ranges are of the part left by the other axes, so these are split as in that operand. */
         if (flat >= 0)
             out->label[a] = label_of(r, node, out, flat, a);
         else if (node->again)

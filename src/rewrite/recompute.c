@@ -1,7 +1,6 @@
-/* Recomputation (Chen et al. 2016): the forward nodes are cut into about sqrt(n) segments, of which
- * only what crosses from one to another is kept; backward computes the rest of a segment again when
- * it first needs something of it. A graph in, a graph out, so everything else applies to it as
- * before. */
+/* Recomputation (Chen et al. 2016): cuts the forward nodes into about sqrt(n) segments and keeps
+ * only the values that cross their boundaries; backward recomputes a segment when it first needs
+ * another value of it. The result is an ordinary graph. */
 #include <math.h>
 
 #include "rewrite/rewrite.h"
@@ -9,11 +8,11 @@
 typedef struct copier {
     const weft_graph *from;
     weft_graph *to;
-    weft_value *map;   /* of each value: its forward form in the new graph */
-    weft_value *again; /* of each forward value: its second computation, or WEFT_NO_VALUE */
+    weft_value *map;   /* of each value: its forward value in the new graph */
+    weft_value *again; /* of each forward value: its recomputed value, or WEFT_NO_VALUE */
     int *segment;      /* of each node */
-    int *node;         /* of each node: its place in the new graph */
-    bool *kept;        /* of each value: read outside of the segment that makes it */
+    int *node;         /* of each node: its index in the new graph */
+    bool *kept;        /* of each value: read outside of its segment */
 } copier;
 
 static bool is_forward(const copier *c, weft_value v)
@@ -37,7 +36,7 @@ static double layer_bytes(const weft_graph *g, const weft_node *node)
     return begins_layer(g, node) ? (double)weft_type_bytes(weft_out(g, node, 0)) : 0;
 }
 
-/* Segments of whole layers and about equal bytes. */
+/* Cuts segments of whole layers with about equal bytes. */
 static void cut_segments(copier *c)
 {
     const weft_graph *g = c->from;
@@ -63,7 +62,7 @@ static void cut_segments(copier *c)
                 c->segment[g->values[node->in[i]].node] != c->segment[n])
                 c->kept[node->in[i]] = true;
     }
-    /* The last segment is needed at once, so computing it again would be for nothing. */
+    /* The last segment is kept, since backward needs it at once. */
     for (size_t v = 0; v < g->value_count; v++)
         if (is_forward(c, (weft_value)v) && c->segment[g->values[v].node] == at) c->kept[v] = true;
 }
@@ -79,7 +78,7 @@ static weft_status add(copier *c, const weft_node *node, const weft_value *in, w
     return weft_graph_status(c->to);
 }
 
-/* What backward reads in place of forward value v. */
+/* The value that backward reads instead of forward value v. */
 static weft_status second(copier *c, weft_value v, weft_value *out)
 {
     const weft_graph *g = c->from;

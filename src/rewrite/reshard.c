@@ -1,5 +1,5 @@
-/* Brings values into the form that a node needs: sums of partial results, parts joined or cut, rows
- * of neighbours, messages between places. A form is made once and kept. */
+/* Reshards values for their readers: sums of partial results, joined or sliced parts, rows of
+ * neighbours, and messages between places. Each form of a value is made once and reused. */
 #include "rewrite/rewrite.h"
 
 /* --- forms --- */
@@ -8,8 +8,8 @@ static bool matches(const rewriter *r, const form *f, weft_value v, int place, w
 {
     const value_state *s = &r->values[v];
     if (f->place != place && f->place != ANYWHERE) return false;
-    /* What is stored in parts is joined anew in each phase, and rows of others are asked for anew,
-     * so that only the own part is kept from forward to backward. */
+    /* Forms joined from stored parts, and rows of neighbours, are made again in each phase, so that
+     * only the own part is kept from forward to backward. */
     bool kept = !f->halo && (!s->weak || sharding_same(f->split, s->split));
     return kept || f->phase == phase;
 }
@@ -88,8 +88,8 @@ static bool other_axis_splits(sharding s, int axis, int dim)
     return false;
 }
 
-/* From `have` to `want`, at this place. Ranges are of the part that the other axes leave, so they
- * are joined first and taken last. */
+/* Converts from `have` to `want` at this place. Ranges are of the part left by the other axes, so
+ * they are joined first and taken last. */
 static weft_value convert(rewriter *r, weft_value v, weft_value x, sharding have, sharding want,
                           int parts)
 {
@@ -129,8 +129,8 @@ static weft_value convert(rewriter *r, weft_value v, weft_value x, sharding have
     return x;
 }
 
-/* Whoever reads a sum later reads it where it was taken, rather than take it again. What other
- * places read has been sent to them as it was. */
+/* Later readers use the sum instead of repeating it, unless other places have received the
+ * addends. */
 static void keep_sum(rewriter *r, weft_value v, int place, sharding sum)
 {
     value_state *s = &r->values[v];
@@ -138,8 +138,8 @@ static void keep_sum(rewriter *r, weft_value v, int place, sharding sum)
     if (s->place == place && !others) s->split = sum;
 }
 
-/* Axes over which a value must be summed to become `want`, where nothing else is missing; else 0.
- */
+/* The axes over which a value must be summed to become `want`, if nothing else is needed; else
+ * 0. */
 static int sum_mask(const rewriter *r, weft_value v, sharding want)
 {
     sharding have = r->values[v].split;

@@ -1,11 +1,11 @@
-/* Schedules of pipelines: what each stage does in which order, as data, and a check that runs all
- * stages against each other before anything is launched. */
+/* Pipeline schedules: the order of each stage's passes, as data, and a check that simulates all
+ * stages together before anything runs. */
 #include "base/registry.h"
 #include "rewrite/rewrite.h"
 
 typedef struct kind {
     const char *name;
-    /* Forward passes that a stage does before its first backward. */
+    /* Number of forward passes of a stage before its first backward pass. */
     int (*ahead)(int stages, int stage, int microbatches);
 } kind;
 
@@ -50,9 +50,9 @@ weft_status weft_schedule_make(const weft_context *context, const char *name, in
     return WEFT_OK;
 }
 
-/* Stages of a pipeline differ in how far they are ahead. Nodes that were placed by name are no
- * chain of stages: a rank may come before and after another one. All do the same passes in the same
- * order there, so that each waits only for what comes earlier in this order. */
+/* Pipeline stages differ in how far they are ahead. Nodes placed by name need not form a chain, as
+ * a rank may be before and after another one. So all ranks run the same passes in the same order,
+ * and each waits only for earlier passes of that order. */
 weft_status weft_plan_schedule(const weft_plan *plan, int rank, const char *name, int microbatches,
                                weft_schedule *out)
 {
@@ -66,12 +66,13 @@ void weft_schedule_free(weft_schedule *s)
     *s = (weft_schedule){0};
 }
 
-/* When forward and backward of micro-batch m ended at stage s; negative: not yet. */
+/* The times at which forward and backward of micro-batch m ended at each stage; negative: not
+ * yet. */
 typedef struct timetable {
     int stages, microbatches;
     double *ended[2];
     double *clock; /* of each stage */
-    int *next;     /* action of each stage */
+    int *next;     /* next action of each stage */
 } timetable;
 
 static double *ended(const timetable *t, weft_phase phase, int stage, int m)
@@ -80,7 +81,7 @@ static double *ended(const timetable *t, weft_phase phase, int stage, int m)
                     [(size_t)stage * (size_t)t->microbatches + (size_t)m];
 }
 
-/* When an action may begin as far as other stages are concerned; negative: not known yet. */
+/* The earliest start of an action with respect to other stages; negative: unknown yet. */
 static double ready(const timetable *t, int stage, const weft_action *a)
 {
     if (a->phase == WEFT_PHASE_FORWARD)

@@ -1,9 +1,9 @@
-/* How a batch is cut: into micro-batches or the parts of virtual workers, and over ranks. */
+/* Splits a batch into micro-batches, or the parts of virtual workers, and over ranks. */
 #include <stdio.h>
 
 #include "train/trainer.h"
 
-/* Ranks that share out a batch. */
+/* The number of ranks that share a batch. */
 static weft_status data_axis(const weft_trainer *t, int64_t *out)
 {
     const weft_parallel_choice *o = &t->options.parallel;
@@ -11,7 +11,7 @@ static weft_status data_axis(const weft_trainer *t, int64_t *out)
     return o->mesh ? weft_mesh_axis(o->mesh, "data", out) : WEFT_OK;
 }
 
-/* Every rank of the data axis has a sample of each micro-batch. */
+/* Checks that each rank of the data axis has a sample of each micro-batch. */
 static weft_status check_shares(const weft_trainer *t)
 {
     int64_t batch = t->options.length.batch, parts = t->recipe.microbatches, data, most;
@@ -35,8 +35,8 @@ static weft_status check_shares(const weft_trainer *t)
                      weft_plural(t->micro), axis);
 }
 
-/* Each of V workers has a fixed part of the batch; the ranks of the data axis run theirs one after
- * the other, as micro-batches. */
+/* Each of V virtual workers has a fixed part of the batch; a rank of the data axis computes the
+ * parts of its workers in sequence, as micro-batches. */
 static weft_status share_out_workers(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;

@@ -1,4 +1,4 @@
-/* The tables behind what is done with a checkpoint. */
+/* The option tables of the commands that use a checkpoint. */
 #include <stddef.h>
 
 #include "train/option_macros.h"
@@ -6,7 +6,7 @@
 
 #define EVAL(field_) .offset = offsetof(weft_eval_options, field_)
 
-/* What evaluation and prediction share. */
+/* Options of both evaluation and prediction. */
 #define EVAL_ROWS                                                                                  \
     {.name = "checkpoint",                                                                         \
      .letter = 'c',                                                                                \

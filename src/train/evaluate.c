@@ -1,13 +1,13 @@
-/* What is done with a checkpoint: evaluation and prediction. */
+/* Evaluation and prediction with a checkpoint. */
 #include "data/data.h"
 #include "models/models.h"
 #include "train/train.h"
 
 /* A checkpoint with its data and a forward program. */
 typedef struct session {
-    weft_context *context; /* with the threads that were asked for */
+    weft_context *context; /* with the requested threads */
     weft_checkpoint checkpoint;
-    weft_train_options run; /* that wrote it */
+    weft_train_options run; /* options of the run that wrote it */
     weft_dataset *data;
     weft_store *store;
     weft_evaluator *evaluator;
@@ -24,7 +24,7 @@ static void session_close(session *s)
     weft_context_destroy(&s->context);
 }
 
-/* unlabelled: the target may be missing. */
+/* unlabelled: the data may lack the target. */
 static weft_status session_open(weft_context *given, const weft_eval_options *o, bool unlabelled,
                                 session *s)
 {

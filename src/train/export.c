@@ -1,4 +1,4 @@
-/* A checkpoint as text, and what of it a model needs as a file of its own. */
+/* Describes a checkpoint as text, and exports the parameters of its model to a file. */
 #include "models/models.h"
 #include "train/train.h"
 
@@ -12,7 +12,7 @@ weft_status weft_checkpoint_text(weft_context *context, const char *path, char *
     return weft_text_take(&text, out);
 }
 
-/* The model without anything that only training needs: its leaves are what is exported. */
+/* Builds the model for inference: its leaves are the parameters to export. */
 static weft_status build_plain(weft_context *context, const weft_checkpoint *c, weft_graph **out)
 {
     weft_model_values values;

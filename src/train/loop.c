@@ -1,17 +1,18 @@
-/* The training loop of one rank: what stands between its steps. */
+/* The training loop of one rank: steps, evaluation, checkpoints and events. */
 #include <math.h>
 #include <stdio.h>
 
 #include "train/trainer.h"
 
-/* Of learners that come and go each has its own output, unless all are of one job. */
+/* Only learner 0 writes output, unless the learners are separate elastic processes, each with its
+ * own. */
 static bool is_first(const weft_run *run)
 {
     const weft_trainer *t = run->job;
     return run->rank.learner_index == 0 || (t->linked && !t->link.job);
 }
 
-/* Only rank 0 speaks. */
+/* Reports an event; only rank 0 of the learner does. */
 static weft_status tell(const weft_run *run, weft_event *e)
 {
     weft_trainer *t = run->job;
@@ -45,7 +46,7 @@ static weft_status evaluate(weft_run *run)
     return status;
 }
 
-/* The first rank gathers the parts of the others, and writes. */
+/* Saves a checkpoint: rank 0 gathers the parts of the other ranks, and writes. */
 static weft_status save(weft_run *run)
 {
     weft_trainer *t = run->job;
@@ -74,7 +75,8 @@ static weft_status save(weft_run *run)
     return status;
 }
 
-/* What the step's transfers came to over the learner, for those who keep metrics. */
+/* Sums the communication statistics of the step over the learner's ranks, if metrics are
+ * written. */
 static weft_status add_up_transfers(const weft_run *run, weft_event *e)
 {
     const weft_rank *r = &run->rank;
@@ -89,8 +91,8 @@ static weft_status add_up_transfers(const weft_run *run, weft_event *e)
     return WEFT_OK;
 }
 
-/* Learners that do not go in lock step come to what they have in common when their exchange ends:
- * that is what is told of the last step, and saved, of all of them. */
+/* Learners that do not run in lock step have common parameters only after their exchange has ended;
+ * so the last step is reported and saved after that, by all of them. */
 static bool settles_later(const weft_run *run, bool stop)
 {
     const weft_rank *r = &run->rank;
@@ -111,7 +113,8 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
     run->dismissed = t->linked && v->dismissed > 0 && v->stop <= 0;
     if (b->weight > 0) r->loss = v->loss;
     double seconds = now - run->last_step;
-    /* A mean of rates would count short steps too much, so samples and seconds are summed apart. */
+    /* A mean of rates would overweight short steps, so samples and seconds are averaged
+     * separately. */
     run->recent_samples = 0.9 * run->recent_samples + (double)b->total;
     run->recent_seconds = 0.9 * run->recent_seconds + seconds;
     r->rate = run->recent_samples / run->recent_seconds;
@@ -129,7 +132,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
     run->worked += (double)b->total;
     run->last_step = now;
     WEFT_TRY(tell(run, &e));
-    /* Where there is nobody to agree with. */
+    /* A single rank decides without the others. */
     if (t->size == 1 && !(r->exchange && weft_exchange_ends_together(r->exchange)))
         *stop = *stop || atomic_load(&t->stop);
     int64_t every = t->options.output.checkpoint_every;
@@ -145,7 +148,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
     return WEFT_OK;
 }
 
-/* What the supervisor is told of a step, and asks for. */
+/* Reports the step to the supervisor, and reads its request to stop. */
 static void listen(weft_run *run, weft_step_consensus *vote)
 {
     weft_trainer *t = run->job;
@@ -170,7 +173,7 @@ static weft_status run_steps(weft_run *run, weft_loader *loader)
     return WEFT_OK;
 }
 
-enum { MOST_SERIES = 16 }; /* figures of an exchange */
+enum { MOST_SERIES = 16 }; /* statistics of an exchange */
 
 static weft_status summarise(weft_run *run)
 {
@@ -207,7 +210,7 @@ static weft_status finish(weft_run *run)
         weft_log(t->context, WEFT_LOG_NOTE,
                  "this learner has left after step %lld, as it was told; the run goes on",
                  (long long)r->position.step);
-    /* Where learners go their own ways a run has come as far as the first of them. */
+    /* Without lock step the end of the run is decided by the first learner. */
     if (done || run->dismissed ||
         (r->learner_index > 0 && !t->linked && !r->exchange->ops->lockstep))
         return WEFT_OK;
@@ -218,7 +221,7 @@ static weft_status finish(weft_run *run)
                      t->options.output.checkpoint ? t->options.output.checkpoint : "");
 }
 
-/* Learners beyond those that the run was laid out for see the samples in another order. */
+/* Additional elastic learners shuffle the samples with another seed. */
 static uint64_t samples_seed(const weft_run *run)
 {
     uint64_t seed = (uint64_t)run->job->options.task.seed;
@@ -251,7 +254,7 @@ static weft_status run_rank(weft_run *run)
     weft_rank *r = &run->rank;
     weft_loader *loader;
     run->first_step = r->position.step;
-    if (t->resumed.path) run->saved_step = r->position.step; /* nothing new is nothing to write */
+    if (t->resumed.path) run->saved_step = r->position.step; /* nothing to save yet */
     run->started = run->last_step = weft_seconds();
     weft_loader_options options = {.split = WEFT_TRAIN,
                                    .batch = t->options.length.batch,
@@ -266,7 +269,7 @@ static weft_status run_rank(weft_run *run)
                                    .epochs = t->options.length.steps ? INT64_MAX
                                                                      : t->options.length.epochs};
     weft_rank_rows(r, &options);
-    bool before = t->link.job || t->rejoins; /* it may have been there before */
+    bool before = t->link.job || t->rejoins; /* the learner may have been started before */
     if (!before) WEFT_TRY(tell_start(run));
     int ranks = t->link.job ? t->mesh * t->learners : t->size;
     free(run->planned);

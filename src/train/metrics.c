@@ -1,4 +1,4 @@
-/* The metrics file. */
+/* The metrics file: writes events as lines of JSON, and truncates it when a run resumes. */
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include "train/train.h"
 #include "weft/output.h"
 
-/* Lines that a run writes, by their kind of event. */
+/* The line formats by kind of event. */
 static const struct {
     weft_event_kind kind;
     const char *head;
@@ -16,10 +16,10 @@ static const struct {
 
 struct weft_metrics {
     weft_output *to;
-    int64_t last[WEFT_COUNT(lines)]; /* step of the last line of each kind; -1: there is none */
+    int64_t last[WEFT_COUNT(lines)]; /* step of the last line of each kind; -1: none */
 };
 
-/* The step of a line that weft_metrics_event wrote, -1: of another one. */
+/* The step of a line written by weft_metrics_event, or -1. */
 static int64_t step_of(const char *line, size_t size, size_t *kind)
 {
     for (size_t i = 0; i < WEFT_COUNT(lines); i++) {
@@ -35,8 +35,8 @@ static int64_t step_of(const char *line, size_t size, size_t *kind)
     return -1;
 }
 
-/* How much of a file stands before the first line of a later step, or the one that a crash cut off.
- * Of a file that is not all ours nothing is taken away. */
+/* Finds the first line of a later step, or one that a crash has cut off. A file with other contents
+ * is left as it is. */
 static weft_status find_end(weft_metrics *m, const char *path, const char *text, size_t size,
                             int64_t step, size_t *end)
 {
@@ -59,7 +59,7 @@ static weft_status find_end(weft_metrics *m, const char *path, const char *text,
     return WEFT_OK;
 }
 
-/* What was written after the checkpoint that the run goes on from will be written again. */
+/* Removes the lines after the checkpoint, which the resumed run will write again. */
 static weft_status cut_back(weft_metrics *m, const char *path, int64_t step)
 {
     struct stat info;
@@ -69,7 +69,7 @@ static weft_status cut_back(weft_metrics *m, const char *path, int64_t step)
     if (weft_output_is_standard(path) || stat(path, &info) != 0 || !S_ISREG(info.st_mode))
         return WEFT_OK;
     WEFT_TRY(weft_file_map(path, &file));
-    weft_status status = WEFT_NEW(&text, file.size + 1); /* which ends with a zero byte */
+    weft_status status = WEFT_NEW(&text, file.size + 1); /* with a terminating zero byte */
     if (status == WEFT_OK && file.size > 0) memcpy(text, file.data, file.size);
     size_t size = file.size;
     weft_file_unmap(&file);
@@ -174,7 +174,7 @@ static void add_event(weft_text *f, const weft_event *e)
     weft_text_add(f, "}\n");
 }
 
-/* What a run says that was finished before is there already. */
+/* A resumed run does not repeat a line that is in the file already. */
 weft_status weft_metrics_event(weft_metrics *m, const weft_event *e)
 {
     weft_text text = {0};

@@ -1,4 +1,4 @@
-/* The options of a run as a struct: its groups, defaults, and copies. */
+/* The options of a run as a struct: groups, defaults, and copies. */
 #include <stddef.h>
 
 #include "base/registry.h"
@@ -9,7 +9,7 @@ const weft_option *weft_train_table(const weft_context *context)
     return weft_context_table(context, weft_train_rows);
 }
 
-/* Where a group begins, and its bytes. */
+/* Name, offset and size of a group. */
 #define GROUP(field_)                                                                              \
     {                                                                                              \
 #field_, offsetof(weft_train_options, field_), sizeof(((weft_train_options *)0)->field_)   \

@@ -1,4 +1,4 @@
-/* Kinds of options, short enough for tables. */
+/* Shorthands for option tables. */
 #ifndef WEFT_TRAIN_OPTION_MACROS_H
 #define WEFT_TRAIN_OPTION_MACROS_H
 

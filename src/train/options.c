@@ -1,4 +1,4 @@
-/* The table behind `weft train`. */
+/* The option table of `weft train`. */
 #include <math.h>
 #include <stddef.h>
 

@@ -1,14 +1,15 @@
-/* A plan as text: what every rank would hold, compute and send, without running it. */
+/* Describes a plan as text: the memory, computation and communication of each rank, without running
+ * it. */
 #include <stdio.h>
 
 #include "ops/ops.h"
 #include "train/trainer.h"
 
-/* What one rank's program comes to in a step. */
+/* Totals of a rank's program for one step. */
 typedef struct figures {
     weft_program_info info;
-    double flops[3]; /* of each phase, all micro-batches */
-    double bytes;    /* on the wire */
+    double flops[3]; /* of each phase, over all micro-batches */
+    double bytes;    /* sent over the network */
     double pass[2];  /* forward and backward of one micro-batch, in the units of the cost model */
     int transfers;
 } figures;
@@ -91,7 +92,7 @@ static void add_transfers(weft_text *text, const weft_graph *g, int rank, int64_
         }
 }
 
-/* --- building without running --- */
+/* --- planning without running --- */
 
 static weft_status dry_program(weft_rank *r, figures *f, weft_text *dump)
 {
@@ -141,7 +142,7 @@ static weft_status add_schedule(weft_text *text, const weft_trainer *t, const we
     double *forward, bubble = 0, balanced;
     int stages = weft_plan_places(plan), each = t->mesh / stages;
     if (stages == 1) return WEFT_OK;
-    if (t->options.parallel.place) return WEFT_OK; /* not a chain of stages */
+    if (t->options.parallel.place) return WEFT_OK; /* these stages need not be a chain */
     WEFT_TRY(WEFT_NEW(&forward, 2 * (size_t)stages));
     double *backward = forward + stages;
     for (int s = 0; s < stages; s++) {
@@ -184,7 +185,7 @@ static weft_status describe(weft_trainer *t, int dump_rank, weft_text *text)
         bool listed = r == 0 || (first->plan && r % each == 0);
         status = describe_rank(rank, &all[r], &lists, listed, r == dump_rank);
         if (status == WEFT_OK) add_rank(text, rank->plan, r, &all[r]);
-        if (r > 0) weft_rank_free(rank); /* a thousand graphs are a lot */
+        if (r > 0) weft_rank_free(rank); /* limits memory: one graph at a time */
     }
     double bytes = 0;
     if (status == WEFT_OK) {

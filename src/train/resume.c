@@ -1,4 +1,5 @@
-/* What a run that goes on must have in common with the one that wrote its checkpoint. */
+/* Resumes from a checkpoint: checks that the run has the same data, model and optimiser as the one
+ * that wrote it, and opens the outputs. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -7,8 +8,8 @@
 #include "train/trainer.h"
 #include "weft/output.h"
 
-/* What decides which samples form batch t, how they are read and what is kept of them cannot change
- * between two parts of one run. */
+/* Options that determine which samples form batch t, how they are read, and which state is kept
+ * must not change on resuming. */
 static weft_status check_options(const weft_trainer *t)
 {
     static const char *const fixed[] = {"batch", "seed", "data", "normalize", "dtype", "optimizer"};
@@ -40,7 +41,7 @@ static weft_status check_layers(const weft_trainer *t)
     return status;
 }
 
-/* A file is compared by what is in it: it may have another name or place. */
+/* Files are compared by their contents, since the path may differ. */
 static weft_status check_model(const weft_trainer *t)
 {
     bool file = t->model.size > 0, was_file = t->resumed.model.size > 0;
@@ -53,7 +54,7 @@ static weft_status check_model(const weft_trainer *t)
                      t->resumed.path, then, t->options.task.model);
 }
 
-/* Into memory of its own: the file may be edited while the run goes on. */
+/* Copies the file into memory, since it may be edited during the run. */
 static weft_status read_file(const char *path, weft_bytes *out)
 {
     weft_bytes file;
@@ -83,7 +84,7 @@ weft_status weft_trainer_read_model(weft_trainer *t)
     return t->resumed.path ? check_model(t) : WEFT_OK;
 }
 
-/* The rank that writes sees to it that no other run does. */
+/* The rank that writes checkpoints locks the folder against other runs. */
 static weft_status take_folder(weft_trainer *t)
 {
     const char *folder = t->options.output.checkpoint;
@@ -92,7 +93,7 @@ static weft_status take_folder(weft_trainer *t)
     return weft_folder_lock(folder, weft_job_name(), 2 * t->options.job.timeout, &t->folder_lock);
 }
 
-/* Never writes a new run into the folder of an old one. */
+/* A new run never writes into the folder of an old one. */
 static weft_status count_checkpoints(const weft_trainer *t, int *count)
 {
     int64_t *steps;
@@ -105,7 +106,7 @@ static weft_status count_checkpoints(const weft_trainer *t, int *count)
         t->options.output.checkpoint, *count, weft_plural(*count));
 }
 
-/* What is written must neither be written over again, nor be what is read. */
+/* Checks that no output file is given twice, or is also an input. */
 static weft_status check_outputs(const weft_output_choice *o, const weft_task_choice *task)
 {
     const struct {
@@ -127,9 +128,8 @@ static weft_status check_outputs(const weft_output_choice *o, const weft_task_ch
     return WEFT_OK;
 }
 
-/* A run of several processes goes on from one checkpoint or begins anew: a member that was told to
- * go on never begins with fresh weights. A job that starts its processes again may do so before the
- * first checkpoint is there. */
+/* An elastic learner with --resume must find a checkpoint, since it must not start with fresh
+ * weights. The processes of a job may be restarted before the first checkpoint exists. */
 static weft_status find_nothing(const weft_trainer *t)
 {
     const weft_output_choice *o = &t->options.output;
@@ -149,10 +149,10 @@ weft_status weft_trainer_find_resumed(weft_trainer *t)
     if (!t->options.output.checkpoint || !weft_file_exists(t->options.output.checkpoint))
         return find_nothing(t);
     WEFT_TRY(take_folder(t));
-    if (t->rejoins) return WEFT_OK; /* the run is further than what it has saved */
+    if (t->rejoins) return WEFT_OK; /* the run is ahead of its checkpoint */
     WEFT_TRY(count_checkpoints(t, &count));
     if (count == 0) {
-        char *latest; /* a damaged one is told of, and not overwritten */
+        char *latest; /* a damaged checkpoint is reported, not overwritten */
         WEFT_TRY(weft_format(&latest, "%s/latest", t->options.output.checkpoint));
         bool none = !weft_file_exists(latest);
         free(latest);
@@ -165,13 +165,13 @@ weft_status weft_trainer_find_resumed(weft_trainer *t)
     return check_options(t);
 }
 
-/* Finds out before hours of work that the folder of checkpoints cannot be written. */
+/* Detects before the run that the checkpoint folder cannot be written. */
 static weft_status check_folder(weft_trainer *t)
 {
     const char *folder = t->options.output.checkpoint;
     int count = 0;
     WEFT_TRY(weft_dir_make(folder));
-    if (t->folder_lock < 0) { /* there was no folder to lock */
+    if (t->folder_lock < 0) { /* the folder did not exist before */
         WEFT_TRY(take_folder(t));
         WEFT_TRY(count_checkpoints(t, &count));
     }
@@ -192,7 +192,7 @@ weft_status weft_trainer_open_outputs(weft_trainer *t, int64_t step)
     if (o->output.checkpoint) WEFT_TRY(check_folder(t));
     if (!o->output.metrics) return WEFT_OK;
     int64_t after = t->resumed.path ? t->resumed.position.step : -1;
-    /* Who was there before goes on where the run is. */
+    /* A learner that joins again continues at the step of the run. */
     if ((t->link.job || t->rejoins) && step > 0) after = step;
     return weft_metrics_open(o->output.metrics, after, &t->metrics);
 }

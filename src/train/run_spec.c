@@ -1,4 +1,4 @@
-/* From options to what the ranks are made from. */
+/* Translates the options of a run into the recipe by which ranks are built. */
 #include "models/models.h"
 #include "optim/optim.h"
 #include "train/trainer.h"

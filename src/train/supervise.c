@@ -1,4 +1,4 @@
-/* What of a run's options concerns its supervisor. */
+/* Extracts the supervisor's options from those of a run. */
 #include "job/job.h"
 #include "train/elastic/engine_processes.h"
 

@@ -1,4 +1,4 @@
-/* Inside of training. */
+/* Internals of training: the metrics file, and the option tables. */
 #ifndef WEFT_TRAIN_TRAIN_H
 #define WEFT_TRAIN_TRAIN_H
 
@@ -17,11 +17,11 @@
 #include "weft/simulate.h"
 #include "weft/train.h"
 
-/* --- metrics file: one JSON object a line --- */
+/* --- metrics file: one JSON object on each line --- */
 
 typedef struct weft_metrics weft_metrics;
-/* after: step that the run goes on from, -1: it begins. Lines of later steps are taken out of the
- * file, which the run writes again. FORMAT: a line is not ours; nothing is taken out then. */
+/* after: the step that the run resumes from; -1: a new run. Lines of later steps are removed, as
+ * the run writes them again. FORMAT: the file has a line of another kind, and is left unchanged. */
 weft_status weft_metrics_open(const char *path, int64_t after, weft_metrics **out) WEFT_NODISCARD;
 weft_status weft_metrics_event(weft_metrics *metrics, const weft_event *event) WEFT_NODISCARD;
 weft_status weft_metrics_close(weft_metrics **metrics) WEFT_NODISCARD;
@@ -29,10 +29,10 @@ weft_status weft_metrics_close(weft_metrics **metrics) WEFT_NODISCARD;
 weft_status weft_train_options_copy(const weft_context *context, const weft_train_options *from,
                                     weft_train_options *to) WEFT_NODISCARD;
 
-/* ARGUMENT: the struct or a group of it is of another size. */
+/* ARGUMENT: the struct or one of its groups has another size. */
 weft_status weft_train_options_check(const weft_train_options *options) WEFT_NODISCARD;
 extern const weft_option weft_train_rows[];
-/* The tables of simulations and comparisons: rows of their own behind those of a run. */
+/* The tables of simulations and comparisons: additional rows behind those of a run. */
 weft_status weft_simulate_tables_register(weft_context *context) WEFT_NODISCARD;
 
 #endif

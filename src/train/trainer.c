@@ -1,4 +1,4 @@
-/* Making a job: data, a checkpoint to go on from, and its ranks. */
+/* Creates a job: opens the data, reads the checkpoint to resume from, and builds the ranks. */
 #include "train/trainer.h"
 
 #include "compress/compress.h"
@@ -23,8 +23,8 @@ static weft_status open_data(weft_trainer *t)
             (long long)o->length.batch, (long long)t->samples, weft_plural(t->samples),
             (long long)t->samples);
     WEFT_TRY(weft_trainer_share_out(t));
-    /* What was done may have been done by other learners, whose epochs had another number of steps.
-     */
+    /* The earlier part of the run may have had another number of learners, and so of steps in an
+     * epoch. */
     int64_t all = o->length.batch * t->learners, steps = (t->samples + all - 1) / all;
     weft_position *done = &t->resumed.position;
     if (done->samples < 0) done->samples = done->batch * all;
@@ -39,7 +39,7 @@ static weft_status open_data(weft_trainer *t)
     return WEFT_OK;
 }
 
-/* From here on; the context that was handed in stays as it is. */
+/* Uses a context of its own from here on; the caller's context is not changed. */
 static weft_status take_threads(weft_trainer *t, int threads)
 {
     WEFT_TRY(weft_context_with_threads(t->context, threads, &t->own));
@@ -85,7 +85,7 @@ static void *run_task(void *user)
     weft_status status = run->task(run);
     weft_core_sets_leave(t->cores, before);
     if (status == WEFT_OK) return NULL;
-    /* What a rank says about another one is of no use if that one has spoken itself. */
+    /* An error about a peer is replaced by the peer's own error. */
     pthread_mutex_lock(&t->lock);
     if (t->error.status == WEFT_ERR_PEER && status != WEFT_ERR_PEER) t->error = (weft_error){0};
     weft_error_catch(&t->error, status);
@@ -105,7 +105,7 @@ weft_status weft_trainer_everywhere(weft_trainer *t, weft_status (*task)(weft_ru
         if (status != WEFT_OK) break;
     }
     if (started < t->local) {
-        pthread_mutex_lock(&t->lock); /* those that were started may fail meanwhile */
+        pthread_mutex_lock(&t->lock); /* the threads that were started may fail meanwhile */
         t->error = (weft_error){0};
         weft_error_catch(&t->error, weft_fail_within(status, "the threads of %d ranks", t->local));
         pthread_mutex_unlock(&t->lock);
@@ -117,7 +117,6 @@ weft_status weft_trainer_everywhere(weft_trainer *t, weft_status (*task)(weft_ru
     return weft_error_raise(&t->error);
 }
 
-/* Before MPI is begun, which makes a process look like one of a job. */
 static weft_status build(weft_run *run)
 {
     weft_trainer *t = run->job;
@@ -128,7 +127,7 @@ static weft_status build(weft_run *run)
     return WEFT_OK;
 }
 
-/* What others of the run must have alike. */
+/* Describes the data, which must be identical in all processes of the run. */
 static weft_status describe_data(weft_trainer *t)
 {
     const weft_data_stats *s = weft_dataset_stats(t->data);
@@ -154,7 +153,7 @@ static weft_status make(weft_trainer *t)
     return weft_trainer_check_servers(t);
 }
 
-/* *out has to be destroyed even if that fails, unless it is NULL. */
+/* *out must be destroyed even on failure, unless it is NULL. */
 static weft_status begin(weft_context *context, const weft_train_options *options,
                          weft_trainer **out)
 {

@@ -1,4 +1,5 @@
-/* Whether the options of a job fit together, and learners and servers to its ranks and model. */
+/* Checks that the options of a job are consistent, and that learners and servers fit its ranks and
+ * its model. */
 #include "compress/compress.h"
 #include "train/trainer.h"
 #include "weft/device.h"
@@ -13,7 +14,7 @@ weft_status weft_trainer_check_ranks(const weft_trainer *t)
                      "has; give -n 1 or more");
 }
 
-/* --- options that contradict each other, or need one that is not there --- */
+/* --- options that exclude each other, or need a missing one --- */
 
 static weft_status check_devices(const weft_trainer *t)
 {
@@ -23,7 +24,7 @@ static weft_status check_devices(const weft_trainer *t)
     WEFT_TRY(weft_device_of_rank(t->context, o->where.device, 0, &device));
     free(device);
     for (const char *at = o->where.device; *at; at++) devices += *at == ',';
-    /* What goes on after a death may have fewer ranks. */
+    /* A resumed job may have fewer ranks. */
     if (devices <= t->size || o->output.resume) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "device '%s' names %d devices for %d rank%s; give one for each rank, or "
@@ -59,7 +60,7 @@ static weft_status check_job(const weft_job_choice *o, const char *checkpoint)
     return WEFT_OK;
 }
 
-/* What is about the stages of a pipeline needs some. */
+/* Options about pipeline stages need a pipeline. */
 static weft_status check_stages(const weft_parallel_choice *o)
 {
     int64_t stages = 1;
@@ -123,7 +124,7 @@ weft_status weft_trainer_count_learners(weft_trainer *t)
                          "a process that joins is one learner, of %lld ranks by its mesh, but -n "
                          "gives %d; start another process for another learner",
                          (long long)mesh, t->size);
-    if (exchange) WEFT_TRY(check_plan(t)); /* also where one learner has no use for it */
+    if (exchange) WEFT_TRY(check_plan(t)); /* checked even if a single learner does not use it */
     if (t->linked || !exchange || t->learners > 1 || t->size == 1) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "exchange is between learners, but the mesh '%s' takes all %d ranks for "

@@ -1,7 +1,6 @@
-/* batch_norm by the statistics of the batch, and its gradient. Any of the operators that follow
- * each other is a kernel, alone or together: where no rank is asked in between, mean, variance,
- * running statistics and result come from one walk over the channels, and both halves of the
- * gradient from another. */
+/* batch_norm with batch statistics, and its gradient. Any sequence of its operators can be one
+ * kernel: if no transfer is in between, mean, variance, running statistics and result take one pass
+ * over the channels, and both parts of the gradient another. */
 #include <math.h>
 
 #include "device/cpu/planes.h"
@@ -42,14 +41,14 @@ typedef struct batch_kernel {
     weft_kernel head;
     cpu_planes p;
     weft_value value[ROLES];
-    bool made[ROLES]; /* here, rather than read */
+    bool made[ROLES]; /* computed here, not read */
     int in[ROLES], out[ROLES];
-    float *data[ROLES]; /* where it is bound; NULL: nobody asks for it */
+    float *data[ROLES]; /* while it is bound; NULL: not needed */
     double epsilon, momentum, positions;
     int threads;
 } batch_kernel;
 
-/* Which value plays which role; false if some role has two. */
+/* Assigns values to roles; false if a role has two values. */
 static bool cast(const weft_group *group, batch_kernel *k)
 {
     for (int r = 0; r < ROLES; r++) k->value[r] = WEFT_NO_VALUE;
@@ -82,7 +81,7 @@ static bool supports(const weft_group *group)
 
 typedef struct block_job {
     int64_t block, first, lanes;
-    double mean[WIDEST]; /* before it is rounded, where it is made here */
+    double mean[WIDEST]; /* unrounded, if it is computed here */
 } block_job;
 
 static double share(const batch_kernel *k, int64_t b)
@@ -164,7 +163,7 @@ static void normalize(const batch_kernel *k, const block_job *j)
     }
 }
 
-/* Sums of dy and of dy times (x - mean) over one plane. */
+/* Sums of dy and of dy * (x - mean) over one plane. */
 WEFT_CLONES static void grad_sums(const float *dy, const float *x, const cpu_planes *p,
                                   int64_t lanes, const float *mean, double *sum, double *sum_x)
 {
@@ -251,7 +250,7 @@ static weft_status place(weft_bound *bound, const weft_address *in, const weft_a
         if (k->out[r] >= 0) k->data[r] = weft_host(out[k->out[r]]);
         if (k->in[r] >= 0) k->data[r] = weft_host(in[k->in[r]]);
         if (k->data[r] || !k->made[r]) continue;
-        k->data[r] = next; /* a vector that nobody else reads */
+        k->data[r] = next; /* a vector without another reader */
         next += k->p.channel_count;
     }
     return WEFT_OK;

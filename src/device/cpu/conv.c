@@ -1,14 +1,14 @@
-/* conv and its gradients. Every operand is left to oneDNN's choice; lowering puts reorders where
+/* conv and its gradients. oneDNN chooses the layouts of all operands; lowering adds reorders where
  * neighbours disagree. */
 #include "device/cpu/cpu.h"
 
 typedef struct conv {
-    onednn_spec any; /* in whatever layouts the primitive likes */
+    onednn_spec any; /* in the layouts that the primitive chooses */
     cpu_weighted m;  /* plain */
 } conv;
 
-/* Weights of groups are [g, o / g, i / g, ...] for oneDNN: the same memory as our [o, i / g, ...].
- */
+/* Weights of groups are [g, o / g, i / g, ...] in oneDNN, which is the same memory as our [o, i /
+ * g, ...]. */
 static weft_status conv_of(weft_device *device, const weft_node *node, const weft_shape *x,
                            const weft_shape *w, const weft_shape *y, conv *out)
 {

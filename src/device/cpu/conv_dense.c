@@ -1,5 +1,5 @@
-/* What convolutions and inner products have in common: an input, a weight, a bias and a result, and
- * three directions. */
+/* Common code of convolutions and inner products: an input, a weight, a bias, a result, and three
+ * directions. */
 #include "device/cpu/cpu.h"
 
 static cpu_arg input(const weft_group *group, weft_value v, onednn_role role, cpu_md plain)
@@ -12,7 +12,7 @@ static cpu_arg output(const weft_group *group, weft_value v, onednn_role role, c
     return (cpu_arg){role, CPU_OUT, weft_group_out(group, v), plain, false};
 }
 
-/* The addend has to lie as the result does, which is known only when the primitive has been
+/* The addend must have the layout of the result, which is known only after the primitive was
  * described without it. */
 static weft_status describe(weft_device *device, const cpu_chain *chain, onednn_spec *spec,
                             onednn_primitive **out)

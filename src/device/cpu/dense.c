@@ -1,13 +1,13 @@
-/* dense and its gradients as inner products, and matmul. Activations stay row-major; weights lie
- * as oneDNN likes them. Our weight [k, n] is its (n, k). */
+/* dense and its gradients as inner products, and matmul. Activations are row-major; oneDNN chooses
+ * the layout of weights. Our weight [k, n] is its (n, k). */
 #include "device/cpu/cpu.h"
 
 typedef struct dense {
-    onednn_spec any; /* the weight as the primitive likes it */
+    onednn_spec any; /* the weight in the layout that the primitive chooses */
     cpu_weighted m;  /* plain */
 } dense;
 
-/* Rows of all leading dimensions of x or dx, times k, and k times n. */
+/* Descriptors of rows (all leading dimensions of x or dx) times k, and of k times n. */
 static weft_status dense_of(weft_device *device, const weft_shape *x, const weft_shape *w,
                             dense *out)
 {
@@ -69,7 +69,7 @@ static weft_status dw_make(weft_device *device, const weft_group *group,
     return cpu_dw_make(device, group, &p.any, &p.m, out);
 }
 
-/* A batched operand as [batch, rows, columns], read across its memory where it is transposed. */
+/* A batched operand as [batch, rows, columns], with swapped strides if it is transposed. */
 static weft_status matrix(weft_device *device, const weft_shape *s, bool transposed, cpu_md *out)
 {
     int64_t rows = s->dim[s->rank - 2], columns = s->dim[s->rank - 1];
@@ -103,7 +103,7 @@ static weft_status matmul_make(weft_device *device, const weft_group *group,
     return cpu_spec_make(device, &s, args, 3, out);
 }
 
-/* One value twice would need two layouts in one operand. */
+/* A value used for both operands would need two layouts. */
 static bool matmul_supports(const weft_group *group)
 {
     return cpu_single(group) && group->node[0]->in[0] != group->node[0]->in[1];

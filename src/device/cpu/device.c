@@ -1,4 +1,4 @@
-/* The cpu device: which kernel for which group, and reorders. */
+/* The cpu device: candidates for groups, and reorders. */
 #include "device/cpu/cpu.h"
 
 static const cpu_entry *const tables[] = {
@@ -33,7 +33,7 @@ static weft_status device_open(weft_context *context, const char *arguments, wef
     return WEFT_OK;
 }
 
-/* Every fraction of the group in single precision. */
+/* Whether all real values of the group are f32. */
 static bool is_single(const weft_group *group)
 {
     const weft_graph *g = group->graph;
@@ -67,14 +67,14 @@ static weft_status kernel(weft_device *device, const weft_group *group,
                           const weft_candidate *candidate, const weft_layout *const *in,
                           weft_kernel **out)
 {
-    weft_parallel_threads(device->threads); /* primitives are made for a number of threads */
+    weft_parallel_threads(device->threads); /* primitives are created for a number of threads */
     WEFT_TRY(weft_reserve_enter());
     weft_status status = ((const cpu_entry *)candidate->how)->make(device, group, in, out);
     weft_reserve_leave();
     return status;
 }
 
-/* Called within the reserve. Both descriptors in the logical dimensions of whichever side is not
+/* Call it within the reserve. Both descriptors have the logical dimensions of the side that is not
  * plain. */
 static weft_status make_reorder(weft_device *device, const weft_type *type, const weft_layout *from,
                                 const weft_layout *to, weft_kernel **out)

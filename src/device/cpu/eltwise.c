@@ -1,4 +1,4 @@
-/* Element-wise operators. Where f(0) = 0 they run over memory as it lies, padding included; the
+/* Elementwise operators. If f(0) = 0 they run over memory in any layout, including padding; the
  * others are oneDNN's, which keeps padding zero. */
 #include "base/tree_sum.h"
 #include "device/cpu/cpu.h"
@@ -34,14 +34,14 @@ WEFT_CLONES static void relu_span(const span *s, int64_t begin, int64_t end)
 WEFT_CLONES static void relu_grad_span(const span *s, int64_t begin, int64_t end)
 {
     for (int64_t i = begin; i < end; i++) {
-        float dy = s->b[i]; /* loaded in any case, so that no branch is left */
+        float dy = s->b[i]; /* loaded unconditionally, to avoid a branch */
         s->out[i] = s->a[i] > 0 ? dy : 0;
     }
 }
 
 WEFT_CLONES static void accumulate_span(const span *s, int64_t begin, int64_t end)
 {
-    /* factor 0 means to start anew, whatever the sum held: it may be anything, even NaN. */
+    /* Factor 0 starts anew, whatever the sum contains, even NaN. */
     if (s->factor == 0)
         for (int64_t i = begin; i < end; i++) s->out[i] = s->b[i];
     else
@@ -66,7 +66,7 @@ SPAN_LOOP(relu_grad, (void)0)
 SPAN_LOOP(accumulate, s.factor = *(const float *)k->in[2])
 SPAN_LOOP(scale, s.factor = (float)weft_node_real(k->group.node[0], "factor", 1))
 
-/* See weft_tree_push. Places that are not touched stay as they are, in place or not. */
+/* See weft_tree_push. Other places are kept, in place or copied. */
 static void accumulate_tree_loop(const cpu_loop *k)
 {
     const weft_node *node = k->group.node[0];
@@ -101,14 +101,14 @@ weft_status cpu_flat_make(weft_device *device, const weft_group *group, cpu_loop
     const weft_type *first = weft_in(g, group->node[0], 0);
     const weft_layout *layout = NULL;
     weft_status status = WEFT_OK;
-    /* What lies somewhere already decides, the first operand before the others. */
+    /* An existing layout decides, that of the first operand first. */
     for (int i = 0; i < group->node[0]->in_count && !layout; i++) {
         const weft_type *type = weft_in(g, group->node[0], i);
         if (type->dtype == first->dtype && weft_shape_equal(&type->shape, &first->shape))
             layout = in[weft_group_in(group, group->node[0]->in[i])];
     }
     if (!layout || layout->opaque) status = weft_layout_plain(device, first, &layout);
-    /* Operands of the first one's shape lie as it does; scalars are plain. */
+    /* Operands with the first one's shape get its layout; scalars are plain. */
     for (int i = 0; i < group->in_count && status == WEFT_OK; i++) {
         const weft_type *type = weft_value_type(g, group->in[i]);
         k->head.in[i] = layout;
@@ -131,8 +131,6 @@ weft_status cpu_flat_make(weft_device *device, const weft_group *group, cpu_loop
     return WEFT_OK;
 }
 
-/* The layout that counts is that of the largest part of the work, usually the first operand's. For
- * gradients it is the incoming gradient's, which is the second. */
 #define FLAT(name)                                                                                 \
     static weft_status name##_make(weft_device *device, const weft_group *group,                   \
                                    const weft_layout *const *in, weft_kernel **out)                \
@@ -148,7 +146,7 @@ FLAT(scale_by)
 FLAT(accumulate)
 FLAT(accumulate_tree)
 
-/* --- oneDNN's own, for functions that are not zero at zero or need a special function --- */
+/* --- oneDNN's functions, where f(0) is not 0 or a special function is needed --- */
 
 static const struct {
     const char *op;

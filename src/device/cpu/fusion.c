@@ -1,5 +1,5 @@
-/* Which neighbours a primitive can take in: bias, activation and residual addition behind it, or
- * the bias gradient beside it. */
+/* Determines the neighbours that a primitive can absorb: bias, activation and residual addition
+ * after it, or the bias gradient beside it. */
 #include "device/cpu/cpu.h"
 
 bool cpu_single(const weft_group *group)
@@ -23,7 +23,7 @@ static onednn_function activation_of(const weft_node *node)
     return ONEDNN_NO_FUNCTION;
 }
 
-/* Takes one link whose input is `tail`; the order of the links is that of the primitive: bias,
+/* Absorbs one link whose input is `tail`; the links have the order of the primitive: bias,
  * normalisation, addition, activation. */
 static bool take_link(const weft_group *group, const weft_node *node, weft_value tail,
                       cpu_chain *chain)
@@ -43,7 +43,7 @@ static bool take_link(const weft_group *group, const weft_node *node, weft_value
     if (strcmp(node->op->name, "batch_norm_infer") == 0) {
         if (node->in[0] != tail || chain->norm || added) return false;
         if (weft_in(group->graph, node, 0)->shape.rank != chain->rank) return false;
-        for (int i = 1; i < 5; i++) /* each vector is one operand, read as it is */
+        for (int i = 1; i < 5; i++) /* each vector must be a separate operand */
             for (int j = 0; j < i; j++)
                 if (node->in[i] == node->in[j]) return false;
         chain->norm = node;
@@ -72,7 +72,7 @@ bool cpu_chain_of(const weft_group *group, cpu_chain *out)
         if (!take_link(group, group->node[i], tail, &chain)) return false;
         tail = group->node[i]->out;
     }
-    /* The addend lies as the result does, so it cannot be another operand too. */
+    /* The addend has the layout of the result, so it cannot be another operand as well. */
     const weft_node *main_node = group->node[0];
     if (chain.addend != WEFT_NO_VALUE &&
         (chain.addend == main_node->in[0] || chain.addend == main_node->in[1] ||
@@ -96,7 +96,7 @@ bool cpu_with_bias_sum(const weft_group *group, int dy, int channel)
     return !over_channel && axes->count == rank - 1;
 }
 
-/* One number for each channel, the same for all samples and positions. */
+/* A vector with one number for each channel. */
 static weft_status channel_vector(weft_device *device, const cpu_chain *chain, cpu_md *out)
 {
     int64_t dim[WEFT_MAX_RANK] = {1, chain->channels, 1, 1, 1, 1};

@@ -1,4 +1,4 @@
-/* Kernels that are one primitive, and kernels that are one loop. */
+/* Kernels that consist of one primitive, and kernels that consist of one loop. */
 #include <math.h>
 #include <stdio.h>
 
@@ -167,7 +167,7 @@ weft_status cpu_spec_make(weft_device *device, const onednn_spec *spec, const cp
 
 /* --- one loop --- */
 
-/* What runs is the kernel's own struct once more, which knows its memory. */
+/* A copy of the kernel's struct with the addresses of its operands. */
 typedef struct loop_bound {
     weft_bound head;
     cpu_loop loop;

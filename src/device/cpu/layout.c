@@ -1,4 +1,4 @@
-/* Plain descriptors, and the layouts that stand for descriptors. */
+/* Plain descriptors, and the layouts that represent descriptors. */
 #include <stdio.h>
 
 #include "device/cpu/cpu.h"
@@ -39,7 +39,7 @@ cpu_md cpu_md_of(const weft_layout *layout, cpu_md plain)
     return same_dims(&there, &here) && own->plain == plain ? own->md : plain;
 }
 
-/* oneDNN's own notation: "aBcd16b" has dimension b cut into blocks of 16 that lie innermost. */
+/* oneDNN's notation: "aBcd16b" has dimension b in blocks of 16, innermost. */
 static void describe(cpu_md md, char *text, size_t size)
 {
     cpu_blocks b = cpu_blocks_of(md);
@@ -63,7 +63,7 @@ static void describe(cpu_md md, char *text, size_t size)
                                  'a' + (int)b.axis[i]);
 }
 
-/* Alike in memory: strides of dimensions of size one do not matter. */
+/* Whether both describe the same memory; strides of dimensions of size one do not matter. */
 static bool is_plain(cpu_md md, cpu_md plain)
 {
     cpu_blocks m = cpu_blocks_of(md), p = cpu_blocks_of(plain);
@@ -127,7 +127,7 @@ bool cpu_planes_of(const weft_type *type, const weft_layout *layout, cpu_planes 
     p->batch = b.strides[0];
     p->channel = b.strides[1];
     p->step = s->rank > 2 ? b.strides[s->rank - 1] : 1;
-    for (int i = 2; i + 1 < s->rank; i++) /* positions must lie one step apart */
+    for (int i = 2; i + 1 < s->rank; i++) /* positions must be contiguous */
         if (b.strides[i] != b.strides[i + 1] * s->dim[i + 1]) return false;
     return true;
 }

@@ -1,4 +1,4 @@
-/* Normalisation by given statistics, and global pooling. */
+/* Normalisation with given statistics, and global pooling. */
 #include <math.h>
 
 #include "device/cpu/planes.h"
@@ -9,7 +9,8 @@ typedef struct norm_job {
     double epsilon;
 } norm_job;
 
-/* Functions with clones are static: gcc lets the library show the others, hidden or not. */
+/* Functions with clones are static, since gcc exports the clones of others even if they are
+ * hidden. */
 static WEFT_CLONES void sum_plane(const float *x, const cpu_planes *p, int64_t lanes, double *sum)
 {
     if (p->block == 1) {
@@ -118,8 +119,8 @@ static void spread_loop(const cpu_loop *k)
     weft_parallel(k->threads, blocks_of(&j.p), 1, spread_part, &j);
 }
 
-/* The gradient of global pooling makes a tensor out of rows, so nothing says how it should lie:
- * in blocks of channels where they are full, as the convolutions before it will want it. */
+/* The gradient of global pooling makes a tensor from rows, so no operand suggests a layout: channel
+ * blocks are used where they are full, as the preceding convolutions will need them. */
 static weft_status spread_make(weft_device *device, const weft_group *group,
                                const weft_layout *const *in, weft_kernel **out)
 {

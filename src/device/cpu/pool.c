@@ -1,8 +1,8 @@
-/* Pooling. The layout follows the input; the index of maxpool is oneDNN's own workspace. */
+/* Pooling. The layout follows the input; the index of maxpool is oneDNN's workspace. */
 #include "device/cpu/cpu.h"
 
 typedef struct pool {
-    onednn_spec any; /* x plain, y in whatever layout follows from x */
+    onednn_spec any; /* x plain, y in the layout that follows from x */
     cpu_md x, y;     /* plain */
 } pool;
 
@@ -39,13 +39,13 @@ static weft_status pool_make(weft_device *device, const weft_group *group,
     cpu_arg args[3] = {
         {ONEDNN_X, CPU_IN, 0, p.x, false},
         {ONEDNN_Y, CPU_OUT, weft_group_out(group, node->out), p.y, false},
-        /* The opaque layout remembers how the input lay, for the gradient. */
+        /* The opaque layout records the layout of the input, for the gradient. */
         {ONEDNN_INDEX, CPU_OUT, index, p.any.x, true},
     };
     return cpu_spec_make(device, &p.any, args, index >= 0 ? 3 : 2, out);
 }
 
-/* maxpool_grad only reads an index that this device has made. */
+/* maxpool_grad reads only an index that this device has made. */
 static weft_status grad_make(weft_device *device, const weft_group *group,
                              const weft_layout *const *in, weft_kernel **out)
 {
@@ -61,7 +61,7 @@ static weft_status grad_make(weft_device *device, const weft_group *group,
                          node->name);
     if (indexed)
         p.any.x = ((const cpu_layout *)index)->plain;
-    else if (cpu_in_channel_blocks(cpu_md_of(in[0], p.y))) /* as dy lies */
+    else if (cpu_in_channel_blocks(cpu_md_of(in[0], p.y))) /* in the layout of dy */
         WEFT_TRY(onednn_md_blocked(cpu_onednn(device), &weft_out(g, node, 0)->shape, &p.any.x));
     p.any.pass = ONEDNN_BACKWARD;
     cpu_arg args[3] = {

@@ -1,8 +1,8 @@
-/* concat and slice along an axis: by oneDNN, in blocked layouts where the cuts fall between blocks;
- * or of plain tensors as rows of bytes. */
+/* concat and slice along an axis: by oneDNN, in blocked layouts if the cuts are between blocks; or
+ * for plain tensors as rows of bytes. */
 #include "device/cpu/cpu.h"
 
-/* The layout of x cut to other dimensions: the same blocks, or plain. */
+/* The layout of x for other dimensions: the same blocks, or plain. */
 static weft_status alike(weft_device *device, cpu_md x, const weft_type *type, cpu_md *out)
 {
     if (type->shape.rank > 2 && cpu_in_channel_blocks(x))
@@ -43,7 +43,7 @@ static bool concat_supports(const weft_group *group)
     return true;
 }
 
-/* A reorder out of a part of the tensor. */
+/* Reorders from a part of the tensor. */
 static weft_status slice_make(weft_device *device, const weft_group *group,
                               const weft_layout *const *in, weft_kernel **out)
 {
@@ -60,7 +60,7 @@ static weft_status slice_make(weft_device *device, const weft_group *group,
     int64_t start[ONEDNN_MOST_DIMS] = {0};
     start[weft_node_int(node, "axis", 0, 0)] = weft_node_int(node, "start", 0, 0);
     if (onednn_md_part(o, whole, result->shape.dim, start, &s.x) != WEFT_OK) {
-        whole = plain; /* the cut falls into a block: from plain memory, then */
+        whole = plain; /* the cut is inside a block, so plain memory is used */
         s.y = target_plain;
         WEFT_TRY(onednn_md_part(o, whole, result->shape.dim, start, &s.x));
     }
@@ -77,7 +77,8 @@ static weft_status slice_make(weft_device *device, const weft_group *group,
 
 enum { GRAIN = 1 << 16 };
 
-/* What one operand gives to each row of the result: the positions behind the axis. In bytes. */
+/* The bytes that an operand contributes to each row of the result: the positions from the axis
+ * on. */
 typedef struct piece {
     const char *from;
     int64_t size, step; /* from one row to the next */
@@ -86,7 +87,7 @@ typedef struct piece {
 typedef struct rows {
     piece pieces[WEFT_GROUP_VALUES];
     int count;
-    int64_t width, height; /* of the result: bytes of a row, and how many there are */
+    int64_t width, height; /* of the result: bytes of a row, number of rows */
     char *to;
 } rows;
 
@@ -106,7 +107,7 @@ static rows rows_of(const weft_group *group)
     return r;
 }
 
-/* Bytes [begin, end) of the result. */
+/* Copies bytes [begin, end) of the result. */
 static void rows_part(void *user, int64_t begin, int64_t end)
 {
     const rows *r = user;
@@ -158,7 +159,7 @@ static weft_status rows_make(weft_device *device, const weft_group *group,
     return WEFT_OK;
 }
 
-/* What is copied, and each turn to the next piece. */
+/* Time of the copied bytes, and of each change to the next piece. */
 static double pieces_seconds(const weft_group *group, double start, double turn, double rate)
 {
     rows r = rows_of(group);
@@ -171,7 +172,7 @@ static double rows_seconds(const weft_group *group, const weft_layout *const *in
     return pieces_seconds(group, 1e-7, 3e-9, 9e10);
 }
 
-/* oneDNN 2.6 joins plain tensors slowly; in blocks the pieces are larger. */
+/* oneDNN 2.6 concatenates plain tensors slowly; in blocks the pieces are larger. */
 static double concat_seconds(const weft_group *group, const weft_layout *const *in)
 {
     bool plain = !in[0] || in[0]->plain;

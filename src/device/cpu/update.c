@@ -1,5 +1,5 @@
-/* Optimiser steps: one pass over memory, in whatever layout the parameter lies. The padding of a
- * blocked layout has gradient zero and stays zero. */
+/* Optimiser steps: one pass over memory, in the layout of the parameter. The padding of a blocked
+ * layout has gradient zero and stays zero. */
 #include <math.h>
 
 #include "device/cpu/cpu.h"
@@ -7,7 +7,7 @@
 
 enum { GRAIN = 8192, CHUNK = 16384 };
 
-/* Elements that are copied and then updated while they are near; where the new parameter does not
+/* Elements that are copied and then updated while they are in cache, if the new parameter does not
  * replace the old one. */
 enum { NEAR = 4096 };
 
@@ -33,7 +33,8 @@ WEFT_CLONES static void adam_span(const void *step, int64_t begin, int64_t end)
     }
 }
 
-/* Runs a span over [begin, end); where the parameter moves from `from` to `to`, bit by bit. */
+/* Runs a span over [begin, end); if the parameter moves from `from` to `to`, in pieces of NEAR
+ * elements. */
 static void run_span(const float *from, float *to, int64_t begin, int64_t end,
                      void (*span)(const void *step, int64_t begin, int64_t end), const void *step)
 {
@@ -122,7 +123,7 @@ static void sgd_loop(const cpu_loop *k)
     weft_parallel(k->threads, k->size, GRAIN, sgd_part, &s);
 }
 
-/* Sums that are not rounded are the same in any pieces. */
+/* Exact sums are the same for any division into pieces. */
 enum { MOST_PIECES = 16 };
 
 typedef struct square_sum {
@@ -180,7 +181,7 @@ static weft_status sgd_make(weft_device *device, const weft_group *group,
     return cpu_flat_make(device, group, sgd_loop, in, out);
 }
 
-/* The loops write state where they read it, so that must be an assignment. */
+/* The loops write state in place, so it must be assigned to the leaf that it was read from. */
 static bool assigned(const weft_group *group)
 {
     if (!cpu_single(group)) return false;

@@ -1,4 +1,4 @@
-/* The distant device: kernels of the reference device that are put into a list. */
+/* The distant device: runs kernels of the reference device through a command list. */
 #include <stdio.h>
 
 #include "base/registry.h"
@@ -127,7 +127,7 @@ static int candidates(weft_device *device, const weft_group *group, const weft_l
     return count;
 }
 
-/* A kernel of the reference device, with this device's layouts. */
+/* Wraps a kernel of the reference device, with this device's layouts. */
 static weft_status wrap(weft_kernel *inside, int in_count, int out_count, weft_kernel **out)
 {
     distant_kernel *k;
@@ -184,7 +184,7 @@ const weft_device_ops weft_device_distant = {
     .open = device_open,
     .close = device_close,
     .plain = weft_layout_plain,
-    /* As if it were fast and far away: what it can do is done there. */
+    /* Rates of a fast device, so that all supported groups run on it. */
     .rates = {.flops = 1e12, .bytes = 1e11, .start = 5e-6, .copied = 1e10, .copied_start = 1e-5},
     .candidates = candidates,
     .kernel = kernel,

@@ -1,5 +1,5 @@
-/* Memory that the host cannot read, and the list of what is to be done there. A thread goes through
- * it, but only as far as somebody waits for: who forgets to wait finds nothing, every time. */
+/* Memory that the host cannot read, and the command list. A thread executes the list only as far as
+ * the host waits for it, so a missing wait always shows. */
 #include <sys/mman.h>
 
 #include "device/fake_remote/distant.h"
@@ -12,7 +12,7 @@ struct weft_queue {
 };
 
 struct weft_queue_event {
-    weft_queue *queue; /* NULL: it was never recorded */
+    weft_queue *queue; /* NULL: never recorded */
     uint64_t position;
 };
 
@@ -46,7 +46,7 @@ static weft_status allocate(weft_device *device, size_t bytes, weft_memory **out
     return status;
 }
 
-/* --- the list --- */
+/* --- the command list --- */
 
 static weft_status execute(const distant_command *c)
 {
@@ -75,7 +75,7 @@ static void *work(void *user)
     return NULL;
 }
 
-/* With the lock held. */
+/* Call it with the lock. */
 static void wait_until(distant_device *d, uint64_t position)
 {
     d->wanted = WEFT_MAX(d->wanted, position);
@@ -88,7 +88,7 @@ weft_status distant_ask(weft_queue *queue, distant_command command)
     distant_device *d = queue->device;
     command.queue = queue;
     pthread_mutex_lock(&d->lock);
-    if (d->asked - d->done == LIST) wait_until(d, d->done + 1); /* as full lists everywhere do */
+    if (d->asked - d->done == LIST) wait_until(d, d->done + 1); /* a full list blocks */
     d->list[d->asked++ % LIST] = command;
     pthread_mutex_unlock(&d->lock);
     return WEFT_OK;
@@ -127,7 +127,7 @@ static weft_status open_queue(weft_device *device, weft_queue **out)
     return WEFT_OK;
 }
 
-/* Nothing in the list may speak of it afterwards. */
+/* Executes the remaining commands, none of which may refer to the queue afterwards. */
 static void close_queue(weft_queue *queue)
 {
     distant_device *d = queue->device;

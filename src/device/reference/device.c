@@ -15,7 +15,7 @@ typedef struct reference_bound {
     void *out[WEFT_MAX_OUTPUTS];
 } reference_bound;
 
-/* Whether all fractions that a node reads and makes are of one type, which the files know. */
+/* Whether all real values that a node reads and makes are of one supported type. */
 static bool uniform(const weft_graph *g, const weft_node *node, weft_dtype dtype)
 {
     for (int i = 0; i < node->in_count + node->out_count; i++) {
@@ -132,7 +132,7 @@ static void device_close(weft_device *device)
     free(device);
 }
 
-/* Nodes of which there is no kernel are refused when that is made, which says why. */
+/* A node without a kernel is refused when the kernel is made, with a message. */
 static int candidates(weft_device *device, const weft_group *group, const weft_layout *const *in,
                       weft_candidate out[WEFT_CANDIDATES])
 {

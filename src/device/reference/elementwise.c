@@ -53,7 +53,7 @@ static void relu(const weft_ref *a)
 {
     const real *x = a->in[0];
     real *y = a->out[0];
-    /* Written so that not-a-number stays one. */
+    /* NaN stays NaN. */
     EACH (i, out_size(a, 0)) y[i] = x[i] < 0 ? 0 : x[i];
 }
 
@@ -112,7 +112,7 @@ static void gelu_grad(const weft_ref *a)
     }
 }
 
-/* Where element j of a part's sample lies in the whole sample. */
+/* The index in the whole sample of element j of a part. */
 static int64_t place_in_sample(const weft_ref *a, int64_t j)
 {
     const weft_attr *start = weft_node_attr(a->node, "start");
@@ -127,7 +127,7 @@ static int64_t place_in_sample(const weft_ref *a, int64_t j)
     return place;
 }
 
-/* See ops/dropout.c: element j of sample s falls by counter (step, s, j). */
+/* See ops/dropout.c: element j of sample s is dropped by counter (step, s, j). */
 static void dropout(const weft_ref *a)
 {
     const real *x = a->in[0];

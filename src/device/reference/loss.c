@@ -2,8 +2,8 @@
 
 #include "device/reference/reference.h"
 
-/* The loss of a sample of weight zero is not looked at: padding may hold anything. A label out
- * of range makes the loss not-a-number, which stops the run with a message. */
+/* The loss of a sample of weight zero is ignored, since padding may contain anything. A label out
+ * of range makes the loss NaN, which stops the run with a message. */
 static void softmax_xent(const weft_ref *a)
 {
     const real *x = a->in[0], *weights = a->in[2];

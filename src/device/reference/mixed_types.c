@@ -1,4 +1,4 @@
-/* Kernels that look up what their numbers are. */
+/* Kernels for any type of elements, and for several at once. */
 #include "device/reference/reference.h"
 
 static void cast(const weft_ref *a)

@@ -27,8 +27,8 @@ static void batch_count(const weft_ref *a)
     counts[2] = (real)in_size(a, 0);
 }
 
-/* A sample's share in the statistics of one position: shares of the batch add up to 1. A batch of
- * padding alone counts its samples alike, so that nothing divides by zero. */
+/* A sample's share in the statistics of one position; the shares of a batch add up to 1. In a batch
+ * of padding alone all samples count equally, which avoids a division by zero. */
 static double share(const weft_ref *a, const real *weights, const real *counts, int64_t b)
 {
     double part = counts[0] > 0 ? (double)weights[b] / (double)counts[0] : 1.0 / (double)counts[2];
@@ -84,8 +84,8 @@ static void batch_running(const weft_ref *a)
     }
 }
 
-/* What the mean of a channel lost when it was rounded, where all of the batch is here: with few
- * samples close to each other that is a large part of their distance. */
+/* The rounding error of a channel's mean, if the whole batch is here: with few, close samples it is
+ * a large part of their distance. */
 static double lost(const weft_ref *a, int64_t k)
 {
     const real *x = a->in[0], *counts = a->in[4], *mean = a->in[5];
@@ -102,7 +102,7 @@ static double lost(const weft_ref *a, int64_t k)
     return sum;
 }
 
-/* low: of the mean of each channel; NULL: nothing. */
+/* low: rounding error of the mean of each channel; NULL: ignored. */
 static void normalize(const weft_ref *a, const real *mean, const real *variance,
                       double (*low)(const weft_ref *, int64_t))
 {

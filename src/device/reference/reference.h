@@ -1,18 +1,18 @@
-/* Reference kernels: portable, serial C that is easy to check by eye. Each file is compiled once
- * for float and once for double (WEFT_REAL); sums are always in double. */
+/* Reference kernels: portable, serial C that is easy to verify by eye. Each file is compiled for
+ * float and for double (WEFT_REAL); sums are always in double. */
 #ifndef WEFT_DEVICE_REFERENCE_H
 #define WEFT_DEVICE_REFERENCE_H
 
 #include "device/device.h"
 
-/* in[i] and out[i] belong to the node's operands, dense and row-major. Outputs may lie over inputs
- * where the operator allows it. */
+/* in[i] and out[i] are the node's operands, dense and row-major. Outputs may overlie inputs if the
+ * operator allows it. */
 typedef struct weft_ref {
     const weft_graph *graph;
     const weft_node *node;
     const void *const *in;
     void *const *out;
-    void *scratch; /* as much as the kernel's entry asks for */
+    void *scratch; /* bytes as in the kernel's entry */
 } weft_ref;
 
 typedef void (*weft_ref_fn)(const weft_ref *a);
@@ -23,10 +23,10 @@ typedef struct weft_ref_entry {
     size_t scratch; /* bytes */
 } weft_ref_entry;
 
-/* any.c: kernels for fractions of any type, and of several. */
+/* mixed_types.c: kernels for real values of any type, and of several. */
 extern const weft_ref_entry weft_ref_any[];
 
-/* One table per file and precision; an entry without name ends it. */
+/* One table for each file and precision; an entry without a name ends it. */
 #define WEFT_REF_FILES(X) X(elementwise) X(matrix) X(window) X(norm) X(shape) X(loss) X(update)
 #define WEFT_REF_DECLARE(file)                                                                     \
     extern const weft_ref_entry weft_ref_##file##_float[];                                         \

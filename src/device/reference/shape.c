@@ -1,4 +1,4 @@
-/* Moving and summing: concat, split, slice, pad, reshape, transpose, reduce, broadcast. */
+/* Data movement and sums: concat, split, slice, pad, reshape, transpose, reduce, broadcast. */
 #include "device/reference/reference.h"
 
 /* [outer, axis, inner] of a shape. */
@@ -15,7 +15,7 @@ static parts parts_of(const weft_ref *a, const weft_shape *s)
     return p;
 }
 
-/* Copies `count` slices along the axis between places of two tensors. */
+/* Copies `count` slices along the axis from one tensor to the other. */
 static void copy_slices(const real *from, parts f, int64_t f_start, real *to, parts t,
                         int64_t t_start, int64_t count)
 {
@@ -88,10 +88,10 @@ static void transpose(const weft_ref *a)
     }
 }
 
-/* For element i of the full shape, its place in the shape without the axes. */
+/* Maps element i of the full shape to its index in the shape without the reduced axes. */
 typedef struct fold {
     const weft_shape *full;
-    int64_t step[WEFT_MAX_RANK]; /* 0 on a reduced axis */
+    int64_t step[WEFT_MAX_RANK]; /* 0 for a reduced axis */
     int64_t at[WEFT_MAX_RANK];
     int64_t place;
 } fold;
@@ -121,8 +121,8 @@ static void fold_next(fold *f)
     }
 }
 
-/* One output at a time: `from` walks the kept axes, and under each of its places a second walk
- * adds the reduced axes in the order of memory. */
+/* One output at a time: `from` walks the kept axes, and at each position a second walk adds the
+ * reduced axes in memory order. */
 typedef struct walk {
     int rank;
     int64_t dim[WEFT_MAX_RANK], stride[WEFT_MAX_RANK], at[WEFT_MAX_RANK], place;

@@ -1,5 +1,5 @@
-/* Optimiser steps. The formulas are those of strategies in the field's own papers; the tests
- * compare ten steps with an independent implementation. */
+/* Optimiser steps, by the formulas of the original papers; the tests compare ten steps with an
+ * independent implementation. */
 #include <math.h>
 
 #include "base/tree_sum.h"
@@ -49,8 +49,8 @@ static void adam(const weft_ref *a)
     }
 }
 
-/* kind 0: constant; 1: times gamma every `every` steps; 2: half a cosine from base down to floor
- * at step `total`. All after `warmup` steps of linear growth from base / warmup. */
+/* kind 0: constant; 1: times gamma every `every` steps; 2: half a cosine from base down to floor at
+ * step `total`. All after `warmup` steps of linear growth from base / warmup. */
 static void schedule(const weft_ref *a)
 {
     const weft_node *node = a->node;

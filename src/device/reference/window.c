@@ -2,7 +2,7 @@
 #include "device/reference/reference.h"
 
 /* Sizes of a convolution, with the loops that all three directions share. There are always three
- * dimensions of space; where a tensor has fewer, the first ones are 1. */
+ * spatial dimensions; missing ones are 1, in front. */
 typedef struct conv {
     int64_t batch, in, out, x[WEFT_MAX_SPACE], y[WEFT_MAX_SPACE], k[WEFT_MAX_SPACE], plane;
     int64_t groups, in_group, out_group;
@@ -15,7 +15,7 @@ static void space_of(const weft_shape *shape, int64_t *out)
     for (int i = 0; i < WEFT_MAX_SPACE; i++) out[i] = i < missing ? 1 : shape->dim[2 + i - missing];
 }
 
-/* The node's window with ones and no padding before its own dimensions. */
+/* The node's window, extended by dimensions of size 1 without padding in front. */
 static weft_window window_of(const weft_ref *a, int dims)
 {
     weft_window own = weft_node_window(a->node, dims), w = {.dims = WEFT_MAX_SPACE};
@@ -52,8 +52,8 @@ static conv conv_sizes(const weft_ref *a, const weft_shape *x, const weft_shape 
     return c;
 }
 
-/* Input position of kernel element k for output position o along one dimension; -1 in the padding.
- */
+/* Input position of kernel element k for output position o along one dimension; -1 in the
+ * padding. */
 static int64_t position(const conv *c, int side, int64_t o, int64_t k)
 {
     const weft_window *w = &c->window;
@@ -61,8 +61,8 @@ static int64_t position(const conv *c, int side, int64_t o, int64_t k)
     return at >= 0 && at < c->x[side] ? at : -1;
 }
 
-/* Calls body for every element of the window at output position (od, oh, ow): `at` is where it lies
- * in its plane of x, `kernel` its place in the window. */
+/* Calls body for every element of the window at output position (od, oh, ow); `at`: index in its
+ * plane of x, `kernel`: index in the window. */
 #define FOR_WINDOW(c, od_, oh_, ow_, at, kernel, body)                                             \
     for (int64_t kd_ = 0, kernel = 0; kd_ < (c)->k[0]; kd_++) {                                    \
         int64_t d_ = position(c, 0, od_, kd_);                                                     \
@@ -132,7 +132,7 @@ static void conv_dw(const weft_ref *a)
     }
 }
 
-/* Planes of pooling: batch times channels. `full` is the input's shape. */
+/* Sizes of pooling; a plane is a channel of a sample. `full` is the input's shape. */
 static conv pool_sizes(const weft_ref *a, const weft_shape *full, const weft_shape *pooled)
 {
     conv c = sizes_of(a, full, pooled);
@@ -142,7 +142,7 @@ static conv pool_sizes(const weft_ref *a, const weft_shape *full, const weft_sha
     return c;
 }
 
-/* The index counts within a plane. */
+/* The index is relative to the plane. */
 static void maxpool(const weft_ref *a)
 {
     conv c = pool_sizes(a, in_shape(a, 0), out_shape(a, 0));

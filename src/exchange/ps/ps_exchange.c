@@ -101,7 +101,7 @@ weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_
 /* Waits for a limited time until the coordinator has acknowledged the leave. */
 static weft_status say_goodbye(const weft_ps_exchange *x)
 {
-    double began = weft_seconds(), most = weft_exchange_farewell(&x->head, x->last);
+    double began = weft_seconds(), most = weft_exchange_leave_timeout(&x->head, x->last);
     while (!weft_net_actor(x->net)->done && weft_seconds() - began < most)
         WEFT_TRY(weft_net_poll(x->net, NAP));
     return WEFT_OK;

@@ -1,4 +1,4 @@
-/* A coordinator, a server and a learner as processes. */
+/* The processes of an elastic run: coordinator, server and learner. */
 #include "train/elastic/elastic.h"
 
 #include "exchange/exchange.h"
@@ -20,7 +20,7 @@ static weft_status take_keys(weft_net_context *world, const weft_cluster_options
     return o->allow ? weft_net_context_allow_file(world, o->allow) : WEFT_OK;
 }
 
-/* Everybody comes to a coordinator first. Servers hear from it whom they may let in. */
+/* All processes contact the coordinator first. It tells the servers which keys to allow. */
 static weft_status check_allowed(weft_net_context *world, const weft_cluster_options *o)
 {
     if (!o->key || weft_net_context_allows(world)) return WEFT_OK;
@@ -44,11 +44,11 @@ static weft_status enter(weft_context *context, const weft_cluster_options *o,
 
 /* --- a coordinator --- */
 
-/* What another coordinator of this job has found out of the run, in whose place this one comes. */
+/* State of the run that the previous coordinator of this job has left on the board. */
 typedef struct past {
     bool known;
     int64_t begun[WEFT_BEGUN];
-    int64_t step; /* that a learner has done; 0: the run is where it began */
+    int64_t step; /* last step of a learner; 0: the run is where it began */
 } past;
 
 static void read_past(past *p)
@@ -68,7 +68,7 @@ static void take_past(const past *p, weft_joining *j)
     j->steps = n[4];
 }
 
-/* The checkpoint that the run began with stays the one that its learners are held against. */
+/* Keeps the checkpoint that the run began with, which joining learners are compared to. */
 static void keep_begun(weft_trainer *t, const past *before)
 {
     if (t->resumed.path) t->begun = t->resumed.position;
@@ -90,7 +90,8 @@ static bool shares_out(const char *mesh)
            weft_mesh_axis(mesh, "pipeline", &pipeline) == WEFT_OK && tensor * pipeline > 1;
 }
 
-/* A run that has neither file nor engine of its own: what the options make of a learner. */
+/* Creates a trainer with the options of a learner, without outputs and engine, only to inspect the
+ * run. */
 static weft_status look_at_run(weft_context *context, const weft_train_options *o,
                                const past *before, int *learners, weft_trainer **out)
 {
@@ -105,7 +106,7 @@ static weft_status look_at_run(weft_context *context, const weft_train_options *
                          (long long)o->job.ranks, (long long)mesh, o->parallel.mesh);
     *learners = (int)(o->job.ranks / mesh);
     WEFT_TRY(weft_train_options_copy(context, o, &one));
-    /* What goes between learners whose ranks share parameters out lies as one rank has it. */
+    /* If ranks share parameters out, learners exchange them in the layout of a single rank. */
     bool shares = shares_out(one.parallel.mesh);
     if (shares) {
         free(one.parallel.mesh);
@@ -117,7 +118,7 @@ static weft_status look_at_run(weft_context *context, const weft_train_options *
     weft_joining joining = {.learners = *learners};
     if (before->known) {
         take_past(before, &joining);
-        free(one.output.checkpoint); /* the run has gone on since */
+        free(one.output.checkpoint); /* the run has progressed since */
         one.output.checkpoint = NULL;
         one.output.resume = one.output.drop_state = false;
     }
@@ -197,7 +198,7 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
     return status;
 }
 
-/* --- who comes --- */
+/* --- joining --- */
 
 static weft_status ask(weft_context *context, const char *address, weft_asking what,
                        const weft_cluster_options *o, const weft_stop *stop,
@@ -263,7 +264,7 @@ weft_status weft_server_run(weft_context *context, const char *address,
     return status;
 }
 
-/* run: that it was lost to; 0: it comes for the first time. */
+/* run: id of the run that it was removed from; 0: it joins for the first time. */
 static weft_status join(weft_context *context, const char *address, const weft_cluster_options *o,
                         const weft_stop *stop, uint64_t run, weft_trainer **out)
 {

@@ -1,4 +1,4 @@
-/* What a joiner is told of a run: pairs of a name and a text, each with a zero byte at its end. */
+/* Encodes the run configuration as pairs of a name and a text, each terminated by a zero byte. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -17,7 +17,7 @@ static void add_number(weft_text *out, const char *name, int64_t number)
     add_pair(out, name, text);
 }
 
-/* How far each is from the end of the one before it, and how long. */
+/* Encodes each gap by its distance from the end of the previous one and its length. */
 static weft_status add_gaps(weft_text *out, weft_gap_list gaps)
 {
     weft_text text = {0};
@@ -35,7 +35,7 @@ static weft_status add_gaps(weft_text *out, weft_gap_list gaps)
     return WEFT_OK;
 }
 
-/* Names that are no options begin with '@'. */
+/* Names that begin with '@' are no options. */
 weft_status weft_elastic_config_write(weft_context *context, const weft_elastic_config *t,
                                       weft_text *out)
 {
@@ -69,7 +69,7 @@ static weft_status fail_terms(const char *name)
                      name);
 }
 
-/* A number of at most `most`, with a space or the end behind it. */
+/* Reads a number of at most `most`, followed by a space or the end. */
 static bool read_number(const char **at, int64_t most, int64_t *out)
 {
     *out = 0;
@@ -82,7 +82,7 @@ static bool read_number(const char **at, int64_t most, int64_t *out)
     return true;
 }
 
-/* In order, of at least one number each, and none beyond the parameters. */
+/* Gaps are in order, not empty, and within the parameters. */
 static bool read_gaps(const char *text, int64_t count, weft_gap_list *out, size_t capacity)
 {
     int64_t at = 0, length;
@@ -95,7 +95,7 @@ static bool read_gaps(const char *text, int64_t count, weft_gap_list *out, size_
     return true;
 }
 
-/* Each takes four bytes of the text at the least, the last one three. */
+/* A gap takes at least four bytes of text, the last one three. */
 static weft_status take_gaps(weft_elastic_config *t, const char *text)
 {
     size_t capacity = strlen(text) / 4 + 1;
@@ -146,7 +146,7 @@ static weft_status take_pair(weft_context *context, weft_elastic_config *t, cons
     return WEFT_OK;
 }
 
-/* What is the joiner's own comes last. */
+/* The options of the joining process override those of the run. */
 static weft_status take_own(weft_context *context, const weft_train_options *own,
                             weft_elastic_config *t)
 {

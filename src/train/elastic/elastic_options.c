@@ -1,4 +1,5 @@
-/* The options of processes that come together: of those of a run the ones that are their own. */
+/* The option tables of the processes of elastic runs: their own options, and those of the run that
+ * each may choose. */
 #include <stddef.h>
 
 #include "base/base.h"
@@ -55,13 +56,13 @@ static const weft_option own_rows[] = {
     {.name = NULL},
 };
 
-/* What a process decides for itself, whatever the run is. */
+/* The options that each kind of process chooses for itself. */
 static const char LEARNER[] =
     "data,ranks,mesh,device,threads,no-bind,timeout,check-collectives,"
     "checkpoint,checkpoint-every,keep,resume,drop-state,metrics,trace,quiet,progress";
 static const char SERVER[] = "device,threads,timeout,quiet";
 static const char GUEST[] = "timeout,quiet";
-/* What a coordinator has no use for, which trains nothing itself. */
+/* The options that a coordinator does not use, since it does not train. */
 static const char NOT_COORDINATOR[] =
     "engine,hosts,checkpoint-every,keep,metrics,trace,progress,max-restarts,profile,no-bind,"
     "check-collectives,place";
@@ -92,7 +93,7 @@ static bool takes_own(weft_cluster_kind kind, const char *option)
     return strcmp(option, "failure-timeout") != 0 || kind == WEFT_CLUSTER_COORDINATOR;
 }
 
-/* An option that says something only with another one that is not here, says it anyway. */
+/* Adds an option; its dependency on an option that this process lacks is dropped. */
 static void add_row(weft_option *table, int *count, const weft_option *row, weft_cluster_kind kind)
 {
     weft_option *o = &table[(*count)++];

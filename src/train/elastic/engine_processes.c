@@ -1,5 +1,5 @@
-/* A job whose coordinator, servers and learners are processes: their command lines, which are those
- * of weft coordinator, server and join. */
+/* Jobs whose coordinator, servers and learners are processes: builds their command lines, which are
+ * those of weft coordinator, server and join. */
 #include "train/elastic/engine_processes.h"
 
 #include <arpa/inet.h>
@@ -11,7 +11,7 @@
 #include "exchange/exchange.h"
 #include "train/elastic/elastic.h"
 
-/* --- what cannot be --- */
+/* --- invalid options --- */
 
 static weft_status refuse(const char *option, const char *value, const char *why)
 {
@@ -38,10 +38,10 @@ static weft_status check(const weft_train_options *o, int64_t mesh)
     return WEFT_OK;
 }
 
-/* --- where they meet --- */
+/* --- the coordinator's port --- */
 
-/* A port of this machine that is kept for the coordinator, also for one that comes in the place of
- * another: who is bound to it and does not listen lets others who allow that listen. */
+/* Reserves a port of this machine for the coordinator and its replacements: a socket that is bound
+ * with SO_REUSEADDR and does not listen leaves the port to another one with that option. */
 static weft_status keep_port(weft_process_plan *p)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -74,7 +74,7 @@ static weft_status add(sentence *s, const char *name, const char *value)
     return WEFT_OK;
 }
 
-/* What each of them is told in another way than the job was. */
+/* Adjusts the value of an option that differs between the processes. */
 static weft_status own_value(const weft_process_plan *p, const weft_job_part *part,
                              const weft_option *o, char **value)
 {
@@ -91,7 +91,7 @@ static weft_status own_value(const weft_process_plan *p, const weft_job_part *pa
         return weft_format(value, "%lld", (long long)p->mesh);
     }
     bool quiet = strcmp(o->name, "quiet") == 0 && !speaks;
-    /* Processes that kept to cores of their own would keep to the same. */
+    /* Processes that bind to cores would all bind to the same ones. */
     if (quiet || strcmp(o->name, "no-bind") == 0) {
         weft_free(*value);
         return weft_strdup("true", value);
@@ -147,7 +147,7 @@ static weft_status write_part(const weft_process_plan *p, weft_job_part *part)
     return add_options(p, part, &s);
 }
 
-/* A server whose ranges no other one has. */
+/* Describes the loss of a server whose ranges have no replica; NULL: they have. */
 static const char *only_copy(const weft_train_options *o, int servers)
 {
     if (o->parallel.replicas > 0 && servers > 1) return NULL;
@@ -157,9 +157,9 @@ static const char *only_copy(const weft_train_options *o, int servers)
                  "nothing of the run was saved, since no --checkpoint was given";
 }
 
-/* --- all of it --- */
+/* --- the plan --- */
 
-/* A member says once a second that it lives, so less would be too little. */
+/* Heartbeats are sent once a second, so a shorter timeout would be too short. */
 static const double LEAST_SILENCE = 3, MOST_SILENCE = 10;
 
 weft_status weft_process_plan_make(const weft_context *context, const weft_train_options *options,

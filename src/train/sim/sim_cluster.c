@@ -86,7 +86,7 @@ static weft_status read_text(const char *path, const weft_bytes *text, weft_sim_
     return status;
 }
 
-/* All alike, if nobody says otherwise. */
+/* Without groups in the file all learners are equal. */
 static weft_status fill_up(weft_sim_cluster *c, int64_t learners)
 {
     if (!c->groups) WEFT_TRY(WEFT_NEW(&c->groups, 1));
@@ -111,7 +111,7 @@ static weft_status agree(const char *path, const weft_sim_cluster *c, int64_t *l
     return WEFT_OK;
 }
 
-/* It is written by hand as options are, and what is wrong with it is wrong as an option is. */
+/* The file is written by hand like options, so its errors are reported as errors of an option. */
 static weft_status as_argument(weft_status status)
 {
     weft_error error = {0};
@@ -146,7 +146,7 @@ void weft_cluster_free(weft_sim_cluster *cluster)
     *cluster = (weft_sim_cluster){.rate = 0};
 }
 
-/* --- what takes how long --- */
+/* --- times --- */
 
 const weft_sim_cluster_group *weft_sim_cluster_group_of(const weft_sim_cluster *c, int learner)
 {
@@ -160,14 +160,15 @@ double weft_sim_cluster_step(const weft_sim_cluster *c, int learner, double flop
 {
     const weft_sim_cluster_group *g = weft_sim_cluster_group_of(c, learner);
     double seconds = (c->step > 0 ? c->step : flops / c->rate) / g->speed / g->awake;
-    /* Both are drawn each time, so that what one of them is changes nothing about the other. */
+    /* Both numbers are always drawn, so that changing one parameter does not change the other's
+     * sequence. */
     double longer = weft_random_unit(random), slow = weft_random_unit(random);
     return seconds * (1 + g->jitter * longer) * (slow < g->slow ? g->slowdown : 1);
 }
 
 static double worse_bandwidth(double a, double b)
 {
-    if (a <= 0 || b <= 0) return WEFT_MAX(a, b); /* 0 is as much as there is */
+    if (a <= 0 || b <= 0) return WEFT_MAX(a, b); /* 0 means unlimited */
     return WEFT_MIN(a, b);
 }
 

@@ -1,4 +1,4 @@
-/* Inside of a simulated run. */
+/* Internals of a simulated run. */
 #ifndef WEFT_TRAIN_SIM_INTERNAL_H
 #define WEFT_TRAIN_SIM_INTERNAL_H
 
@@ -8,17 +8,17 @@
 #include "train/trainer.h"
 #include "weft/simulate.h"
 
-/* One learner of the run. */
+/* A simulated learner. */
 typedef struct weft_sim_learner {
     weft_store *store;
-    void *parameters, *gradients; /* what the exchange reads and writes; gradients may be NULL */
-    weft_random random;           /* of how long its steps take */
-    int64_t steps;                /* that it has done */
-    double takes, busy;           /* the step that goes on; seconds spent in those before */
+    void *parameters, *gradients; /* used by the exchange's actor; gradients may be NULL */
+    weft_random random;           /* for the times of its steps */
+    int64_t steps;                /* steps done */
+    double takes, busy;           /* seconds of the current step; sum over the previous steps */
     double loss, rate;            /* of the last step; the rate may not be known yet */
 } weft_sim_learner;
 
-/* A thread that computes the steps of one learner after another. */
+/* A thread that computes steps of any learner. */
 typedef struct weft_sim_worker {
     weft_rank rank;
     weft_batch batch;
@@ -27,7 +27,7 @@ typedef struct weft_sim_worker {
 } weft_sim_worker;
 
 typedef struct weft_simulation {
-    weft_trainer *job; /* whose first rank has the program, and the store that is evaluated */
+    weft_trainer *job; /* its first rank has the program, and the store that is evaluated */
     weft_rank *lead;
     weft_sim_cluster cluster;
     weft_sim_exchange *exchange;
@@ -37,49 +37,48 @@ typedef struct weft_simulation {
     int worker_count;
     weft_sim_learner *learner;
     int learners;
-    void **parameters, **gradients; /* those of the learners */
-    double *weights;                /* of the samples of their last steps */
+    void **parameters, **gradients; /* of the learner */
+    double *weights;                /* sample weights of their last steps */
     weft_dtype dtype;
-    int64_t count;         /* of all parameters */
-    double flops;          /* of a step of a learner */
-    double *needs, *makes; /* [parts]: shares of a step before which a part of the parameters must
-                            * be there, and after which that part of the gradients is */
-    int parts;             /* of what learners exchange; 0: all is one */
-    int64_t epoch;         /* steps in an epoch */
+    int64_t count;         /* number of parameters */
+    double flops;          /* of a step of one learner */
+    double *needs, *makes; /* [parts]: fractions of a step before which a part of the parameters is
+                              needed, and after which the gradients of that part are ready */
+    int parts;             /* parts of the exchanged parameters; 0: they are exchanged as a whole */
+    int64_t epoch;         /* steps of an epoch */
 
-    /* What has happened. */
+    /* Progress of the run. */
     int64_t done;      /* steps of all learners */
-    double samples;    /* of these */
-    double loss, rate; /* sums over those of this round; of losses by the weights of samples, */
-    double weight;     /* which come to this */
-    bool due;          /* to be evaluated, before anybody goes on */
-    double told;       /* virtual seconds when a step was told of last, and by then */
+    double samples;    /* of these steps */
+    double loss, rate; /* sums over the current round; losses are weighted by samples */
+    double weight;     /* sum of the weights */
+    bool due;          /* an evaluation is due before any learner continues */
+    double told;       /* virtual time of the last step event, and totals at that time */
     double told_bytes, told_samples;
-    double last;      /* virtual seconds when the last step was done */
-    double first_end; /* when the first learner had done its steps; below 0: none has */
+    double last;      /* virtual time of the last step */
+    double first_end; /* virtual time when the first learner finished; below 0: not yet */
     double utilisation, samples_per_second;
-    weft_error error;      /* of a learner's step, in its own words */
-    const weft_stop *stop; /* NULL: nobody can stop it */
+    weft_error error;      /* of a learner's step */
+    const weft_stop *stop; /* may be NULL */
 } weft_simulation;
 
-/* sim_learners.c: learners, and the threads that compute for them. */
+/* learner.c: the learners, and the threads that compute their steps. */
 weft_status weft_simulation_start_learners(weft_simulation *s) WEFT_NODISCARD;
 void weft_simulation_stop_learners(weft_simulation *s);
-/* Begins what learner `index` has asked for, and waits until it is there. */
+/* Starts the step that learner `index` has requested; waits for its end. */
 void weft_simulation_submit(weft_simulation *s, int index);
 weft_status weft_simulation_wait(weft_simulation *s, int index) WEFT_NODISCARD;
 
-/* sim_timing.c: when in a step parts of the parameters are read, and parts of the gradients are
- * there.
+/* sim_timing.c: when in a step each part of the parameters is needed, and its gradients are ready.
  */
 weft_status weft_simulation_measure(weft_simulation *s) WEFT_NODISCARD;
 
-/* sim_report.c: what is said of the run, and what is kept of it. */
+/* sim_report.c: events, evaluation and results of the run. */
 weft_status weft_simulation_report_start(weft_simulation *s) WEFT_NODISCARD;
-/* A step of a learner is done. */
+/* Records a finished step of a learner. */
 weft_status weft_simulation_count_step(weft_simulation *s, weft_sim_learner *p) WEFT_NODISCARD;
 weft_status weft_simulation_evaluate(weft_simulation *s, bool over) WEFT_NODISCARD;
-/* After the last step of all. */
+/* After the last step of all learners. */
 weft_status weft_simulation_finish(weft_simulation *s) WEFT_NODISCARD;
 
 #endif

@@ -1,8 +1,8 @@
-/* The learners of a simulation. All run one program: a thread has an instance of it, which goes to
- * the store of whichever learner has something to compute. */
+/* The simulated learners. All share one program: each thread has an instance, which it binds to the
+ * store of the learner whose step it computes. */
 #include "train/sim/sim_internal.h"
 
-/* A gradient is final: it goes where the learner's actor reads it. */
+/* Copies a gradient that is ready to the buffer that the learner's actor reads. */
 static weft_status take_gradient(void *user, const weft_gradient *g)
 {
     const weft_sim_worker *h = user;
@@ -26,7 +26,7 @@ static weft_status copy_parameters(const weft_sim_learner *p, bool in)
     return WEFT_OK;
 }
 
-/* The batch that it has in a real run. */
+/* Makes the batch that the learner has in a real run. */
 static void make_batch(const weft_simulation *s, int index, weft_sim_worker *h)
 {
     const weft_trainer *t = s->job;
@@ -74,7 +74,7 @@ weft_status weft_simulation_wait(weft_simulation *s, int index)
     return weft_thread_pool_wait(s->pool, index);
 }
 
-/* --- making them --- */
+/* --- creation --- */
 
 static weft_status open_worker(weft_simulation *s, weft_sim_worker *h)
 {
@@ -105,7 +105,7 @@ static weft_status open_player(weft_simulation *s, int i)
     return copy_parameters(p, false);
 }
 
-/* Gradients are asked for where the exchange makes the update. */
+/* Gradients are exported if the exchange makes the update. */
 static weft_status make_room(weft_simulation *s)
 {
     const weft_exchange_ops *ops;
@@ -139,7 +139,7 @@ void weft_simulation_stop_learners(weft_simulation *s)
     weft_thread_pool_close(&s->pool);
     for (int i = 0; s->workers && i < s->worker_count; i++) {
         weft_batch_close(&s->workers[i].batch);
-        weft_rank_free_twin(&s->workers[i].rank);
+        weft_rank_free_clone(&s->workers[i].rank);
     }
     for (int i = 0; s->learner && i < s->learners; i++) {
         weft_store_destroy(&s->learner[i].store);

@@ -1,9 +1,9 @@
-/* What is said of a simulated run, and what is kept of it. */
+/* Reports the events of a simulated run, and saves its result. */
 #include <math.h>
 
 #include "train/sim/sim_internal.h"
 
-/* Series of a summary: those of the exchange, and of the simulation. */
+/* Most metrics of a summary: those of the exchange and of the simulation. */
 enum { MOST_SERIES = 16 };
 
 static weft_status tell(weft_simulation *s, weft_event *e)
@@ -29,7 +29,8 @@ weft_status weft_simulation_report_start(weft_simulation *s)
 
 /* --- steps --- */
 
-/* That a step of a learner has: the last batch of an epoch may be shorter, and is shared out. */
+/* Samples of a step of a learner: the last batch of an epoch may be smaller, and is divided over
+ * the learners. */
 static double samples_of(const weft_simulation *s, int index, int64_t step)
 {
     int64_t all = s->learners * s->job->options.length.batch, begin = step % s->epoch * all;
@@ -38,7 +39,7 @@ static double samples_of(const weft_simulation *s, int index, int64_t step)
                     weft_part_start(total, index, s->learners));
 }
 
-/* As many steps of learners as there are learners. */
+/* A round is over when as many steps are done as there are learners. */
 static weft_status tell_round(weft_simulation *s)
 {
     weft_sim_report report = weft_sim_stats(s->sim);
@@ -60,14 +61,14 @@ static weft_status tell_round(weft_simulation *s)
     return WEFT_OK;
 }
 
-/* Until here all have been training. */
+/* Until now all learners have been training: computes utilisation and throughput. */
 static void note_first_end(weft_simulation *s)
 {
     double busy = 0, samples = s->samples, now = weft_sim_stats(s->sim).seconds;
     for (int i = 0; i < s->learners; i++) {
         const weft_sim_learner *p = &s->learner[i];
         double share = weft_sim_progress(s->sim, s->exchange->first_learner + (weft_actor_id)i);
-        busy += p->busy + share * p->takes; /* of the step that goes on */
+        busy += p->busy + share * p->takes; /* the fraction of the current step */
         samples += share * samples_of(s, i, p->steps);
     }
     s->first_end = now;
@@ -97,9 +98,9 @@ weft_status weft_simulation_count_step(weft_simulation *s, weft_sim_learner *p)
     return s->done % s->learners == 0 ? tell_round(s) : WEFT_OK;
 }
 
-/* --- what the run has come to --- */
+/* --- results --- */
 
-/* Statistics, counters and moments are the first learner's, as in a real run. */
+/* Copies the remaining state (statistics, counters, moments) from learner 0, as in a real run. */
 static weft_status take_state(weft_simulation *s)
 {
     const weft_store *from = s->learner[0].store;
@@ -149,7 +150,7 @@ weft_status weft_simulation_evaluate(weft_simulation *s, bool over)
     return status;
 }
 
-/* --- the end --- */
+/* --- end of the run --- */
 
 static weft_status save(weft_simulation *s)
 {

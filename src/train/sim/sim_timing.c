@@ -1,5 +1,4 @@
-/* When in a simulated step something is read or made: as much of the step is over by then as of its
- * floating point operations. */
+/* Times within a simulated step: progress is proportional to the floating-point operations done. */
 #include "train/sim/sim_internal.h"
 
 static bool overlap(int64_t a, int64_t a_count, int64_t b, int64_t b_count)
@@ -7,18 +6,19 @@ static bool overlap(int64_t a, int64_t a_count, int64_t b, int64_t b_count)
     return a < b + b_count && b < a + a_count;
 }
 
-/* Of a step of so many micro-batches it is the first that reads a parameter first; below 0: nobody
- * reads that part. */
+/* The fraction of the step before which a parameter is needed: its first use in the first
+ * micro-batch. Below 0: no node reads that part. */
 static double needed_after(const weft_simulation *s, int64_t begin, int64_t count)
 {
     const weft_program *program = weft_instance_program(s->lead->instance);
     weft_reading r;
-    for (int i = 0; weft_program_reading(program, i, &r); i++) /* in the order of time */
+    for (int i = 0; weft_program_reading(program, i, &r); i++) /* in order of time */
         if (overlap(r.begin, r.count, begin, count)) return r.flops;
     return -1;
 }
 
-/* And it is the last that makes the gradients what they are. */
+/* The fraction of the step after which a gradient is ready: its producer in the last
+ * micro-batch. */
 static double made_after(const weft_simulation *s, int64_t begin, int64_t count)
 {
     const weft_program *program = weft_instance_program(s->lead->instance);
@@ -48,7 +48,7 @@ weft_status weft_simulation_measure(weft_simulation *s)
         s->makes[i] = made_after(s, begin, count) / s->flops;
         last = WEFT_MAX(last, s->needs[i]);
     }
-    /* What nobody reads keeps nobody waiting who has all that he reads. */
+    /* A part that no node reads is needed together with the last one. */
     for (int i = 0; i < s->parts; i++)
         if (s->needs[i] < 0) s->needs[i] = last;
     return WEFT_OK;

@@ -1,5 +1,5 @@
-/* A run in virtual time: the exchange's actors in the simulator, and learners that really compute
- * what they are asked for. */
+/* Simulates a run in virtual time: the exchange's actors run in the simulator, and the learners
+ * really compute their steps. */
 #include <math.h>
 
 #include "train/sim/sim_internal.h"
@@ -19,7 +19,7 @@ static weft_status check_used(weft_context *context, const weft_train_options *o
     return weft_sim_exchange_check(context, o->parallel.exchange);
 }
 
-/* --- what the simulator asks --- */
+/* --- callbacks of the simulator --- */
 
 static int learner_index(const weft_simulation *s, weft_actor_id id)
 {
@@ -55,7 +55,7 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_s
     return WEFT_OK;
 }
 
-/* The step is begun now, and looked at when virtual time has come to its end. */
+/* Starts computing the step now; its result is collected when virtual time reaches its end. */
 static weft_status supplied(void *user, weft_actor *actor, int64_t ticket)
 {
     weft_simulation *s = user;
@@ -135,12 +135,12 @@ static weft_status run(weft_simulation *s)
     WEFT_TRY(weft_sim_create(&options, &s->sim));
     WEFT_TRY(add_actors(s));
     weft_status status = weft_sim_run(s->sim, INFINITY);
-    /* Actors have numbers of their own, which say nothing to anybody. */
+    /* An error of a learner is preferred, since the simulator's message names actors by numbers. */
     WEFT_TRY(weft_error_raise(&s->error));
     return status == WEFT_OK ? weft_simulation_finish(s) : status;
 }
 
-/* The first rank of a job of which nothing else is there. */
+/* Builds the first rank of the job, whose other ranks do not exist. */
 static weft_status build_lead(weft_simulation *s)
 {
     weft_trainer *t = s->job;
@@ -176,7 +176,8 @@ static weft_status play(weft_simulation *s)
     return run(s);
 }
 
-/* A run of as many learners as the cluster has, with as many threads each as in a real one. */
+/* Prepares a run with the learners of the cluster, each with the threads that it has in a real
+ * run. */
 static weft_status prepare(weft_simulation *s, weft_context *context,
                            const weft_simulate_options *given)
 {

@@ -1,4 +1,4 @@
-/* What simulations and comparisons are told besides the options of a run. */
+/* Option tables of simulations and comparisons. */
 #include <stddef.h>
 
 #include "base/registry.h"

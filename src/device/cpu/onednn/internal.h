@@ -1,4 +1,4 @@
-/* Shared by the files that speak to oneDNN's interface, in the words of its version 3. */
+/* Shared by the files that call oneDNN, by the interface of version 3. */
 #ifndef WEFT_DEVICE_CPU_ONEDNN_INTERNAL_H
 #define WEFT_DEVICE_CPU_ONEDNN_INTERNAL_H
 
@@ -18,8 +18,8 @@ typedef struct kept_md {
 
 struct onednn {
     dnnl_engine_t engine;
-    dnnl_primitive_attr_t attr; /* scratchpad in our memory, nothing else */
-    pthread_mutex_t lock;       /* of what is kept */
+    dnnl_primitive_attr_t attr; /* scratchpad in our memory */
+    pthread_mutex_t lock;       /* guards `kept` */
     kept_md *kept;
 };
 
@@ -30,15 +30,15 @@ struct onednn_primitive {
     cpu_md vector; /* of its tail */
 };
 
-/* Turns a failure of oneDNN into ours. */
+/* Converts a failure of oneDNN to a status. */
 weft_status onednn_status(const char *call, dnnl_status_t code) WEFT_NODISCARD;
 #define DNNL_CALL(expr) onednn_status(#expr, (expr))
 #define DNNL_TRY(expr) WEFT_TRY(DNNL_CALL(expr))
 
-/* Attributes with the scratchpad in our memory and these post-operations (NULL: none). */
+/* Attributes with a scratchpad in our memory and these post-operations (NULL: none). */
 weft_status onednn_attr(const_dnnl_post_ops_t ops, dnnl_primitive_attr_t *out) WEFT_NODISCARD;
 
-/* Takes `md` over: it is kept, or goes if its like is kept already. */
+/* Takes over `md`: interns it, or destroys it if an equal one exists. */
 weft_status onednn_keep(onednn *o, dnnl_memory_desc_t md, cpu_md *out) WEFT_NODISCARD;
 
 static inline const_dnnl_memory_desc_t onednn_theirs(cpu_md md)

@@ -1,4 +1,4 @@
-/* The library, and descriptors of memory. */
+/* Opens the library, and creates memory descriptors. */
 #include "device/cpu/onednn/internal.h"
 
 _Static_assert((int)ONEDNN_MOST_DIMS == (int)DNNL_MAX_NDIMS, "descriptors have as many dimensions");
@@ -139,7 +139,7 @@ size_t onednn_md_bytes(cpu_md md)
     return dnnl_memory_desc_get_size(onednn_theirs(md));
 }
 
-/* Every question is one that oneDNN can answer, so none fails. */
+/* oneDNN answers all of these queries, so none fails. */
 cpu_blocks cpu_blocks_of(cpu_md of)
 {
     cpu_blocks b = {0};

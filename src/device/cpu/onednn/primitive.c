@@ -1,4 +1,4 @@
-/* Primitives: how they are described, what they want, and runs of them. */
+/* Primitives: descriptions, required layouts, and runs. */
 #include <pthread.h>
 #include <signal.h>
 
@@ -180,7 +180,7 @@ const char *onednn_name(const onednn_primitive *p)
     return name;
 }
 
-/* What oneDNN calls an operand, and where a primitive keeps its descriptor. */
+/* oneDNN's argument for an operand, and the query for its descriptor. */
 typedef struct argument {
     int arg;
     dnnl_query_t what;
@@ -203,7 +203,7 @@ static argument argument_of(const onednn_primitive *p, onednn_role role)
         [ONEDNN_SCALE] = {DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, 0, 0},
         [ONEDNN_SHIFT] = {DNNL_ARG_ATTR_MULTIPLE_POST_OP(1) | DNNL_ARG_SRC_1, 0, 0},
     };
-    if (role == ONEDNN_ADDEND) /* lies as the result does */
+    if (role == ONEDNN_ADDEND) /* has the layout of the result */
         return (argument){DNNL_ARG_ATTR_MULTIPLE_POST_OP(p->vector ? 2 : 0) | DNNL_ARG_SRC_1,
                           dnnl_query_dst_md, 0};
     if (role >= ONEDNN_SOURCE) {
@@ -264,10 +264,9 @@ weft_status onednn_run_place(onednn_run *run, int i, void *data)
     return DNNL_CALL(dnnl_memory_set_data_handle(run->args[i].memory, data));
 }
 
-/* Generated kernels use the stack pointer as a register for addresses of tensors, and a signal
- * handler's frame is written below the stack pointer. Signals that may come at any time therefore
- * wait until the primitive has ended; threads that it starts inherit the mask. Faults of the kernel
- * itself stay deliverable. */
+/* Generated kernels use the stack pointer as an address register, while a signal handler's frame is
+ * written below the stack pointer. Asynchronous signals are therefore blocked during a primitive;
+ * threads that it starts inherit the mask. Faults of the kernel itself stay deliverable. */
 static void block_signals(sigset_t *before)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};

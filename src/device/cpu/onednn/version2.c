@@ -1,4 +1,4 @@
-/* oneDNN 3's words said in those of version 2.6. Nothing else knows of version 2. */
+/* Implements oneDNN 3's interface with version 2.6. No other file depends on version 2. */
 #include "device/cpu/onednn/internal.h"
 
 #if DNNL_VERSION_MAJOR < 3
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The names of version 2 that mean something else in version 3. */
+/* Names of version 2 that have another meaning in version 3. */
 #undef dnnl_concat_primitive_desc_create
 #undef dnnl_post_ops_append_eltwise
 #define TRY(expr)                                                                                  \
@@ -148,7 +148,7 @@ dnnl_status_t onednn2_inner_dw(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
     return dnnl_primitive_desc_create(out, &desc, attr, engine, hint);
 }
 
-/* Pooling with gaps is a primitive of its own in version 2, and none of ours has gaps. */
+/* Dilated pooling is a separate primitive in version 2, and is not used here. */
 static bool gaps(const dnnl_dims_t dilation)
 {
     return dilation[0] != 0 || dilation[1] != 0;
@@ -181,7 +181,7 @@ dnnl_status_t onednn2_pool_grad(dnnl_primitive_desc_t *out, dnnl_engine_t engine
     return dnnl_primitive_desc_create(out, &desc, attr, engine, hint);
 }
 
-/* The result lies as its input does: version 2 has one descriptor for both. */
+/* The result has the layout of the input: version 2 has one descriptor for both. */
 dnnl_status_t onednn2_eltwise(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
                               dnnl_prop_kind_t prop, dnnl_alg_kind_t alg,
                               const_dnnl_memory_desc_t x, const_dnnl_memory_desc_t y, float alpha,

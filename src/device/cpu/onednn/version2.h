@@ -1,6 +1,6 @@
-/* What this library uses of oneDNN 3, for oneDNN 2.6. There, descriptors of memory are values whose
- * fields are read, and a primitive is described in two steps: an operation descriptor, then a
- * primitive descriptor made of it. The names and what they mean are those of version 3. */
+/* The part of oneDNN 3's interface that is used here, for oneDNN 2.6. There, memory descriptors are
+ * values with public fields, and a primitive is described in two steps: an operation descriptor,
+ * and a primitive descriptor made from it. Names and meanings are those of version 3. */
 #ifndef WEFT_DEVICE_CPU_ONEDNN_VERSION2_H
 #define WEFT_DEVICE_CPU_ONEDNN_VERSION2_H
 
@@ -95,7 +95,7 @@ dnnl_status_t dnnl_inner_product_backward_weights_primitive_desc_create(
     dnnl_primitive_desc_t *out, dnnl_engine_t engine, const_dnnl_memory_desc_t x,
     const_dnnl_memory_desc_t dw, const_dnnl_memory_desc_t dbias, const_dnnl_memory_desc_t dy,
     const_dnnl_primitive_desc_t hint, const_dnnl_primitive_attr_t attr);
-/* Windows with gaps (a dilation other than 0) are refused as unimplemented. */
+/* Dilated windows are refused as unimplemented. */
 dnnl_status_t dnnl_pooling_forward_primitive_desc_create(
     dnnl_primitive_desc_t *out, dnnl_engine_t engine, dnnl_prop_kind_t prop, dnnl_alg_kind_t alg,
     const_dnnl_memory_desc_t x, const_dnnl_memory_desc_t y, const dnnl_dims_t strides,
