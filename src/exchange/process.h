@@ -41,7 +41,7 @@ typedef struct weft_coordinating {
     weft_dtype dtype;      /* of the parameters on the servers */
     int64_t count;
     bool replicas;
-    bool job;       /* all members are of one job, which ends when the run has a fault */
+    bool job;               /* all members are of one job, which ends when the run has a fault */
     double failure_timeout; /* failure timeout, in seconds */
     const char *model, *data;
     int64_t steps;        /* of each learner, in all */

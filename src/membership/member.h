@@ -15,9 +15,9 @@ typedef struct weft_member weft_member;
 /* Tells the host of a learner that the others have removed it. */
 typedef struct weft_removal {
     atomic_bool lost;
-    atomic_bool taken;      /* another learner has its slot, so it has not joined */
+    atomic_bool taken;              /* another learner has its slot, so it has not joined */
     _Atomic double failure_timeout; /* seconds without its heartbeats; 0: not known */
-    atomic_ullong run;      /* id of the run */
+    atomic_ullong run;              /* id of the run */
 } weft_removal;
 
 /* The member's timer among those of its actor. */

@@ -79,12 +79,12 @@ typedef struct weft_range_owner {
 } weft_range_owner;
 
 typedef struct weft_view {
-    uint64_t run;   /* id of the run, which no other run has */
-    int64_t number; /* 0: no view yet */
-    bool running;   /* all expected members have joined */
-    bool over;      /* all learners have finished */
+    uint64_t run;           /* id of the run, which no other run has */
+    int64_t number;         /* 0: no view yet */
+    bool running;           /* all expected members have joined */
+    bool over;              /* all learners have finished */
     double failure_timeout; /* failure timeout: seconds without a message */
-    char *fault;    /* why the run cannot go on; NULL: it can */
+    char *fault;            /* why the run cannot go on; NULL: it can */
     weft_view_member *members;
     size_t member_count, member_capacity;
     weft_range_owner *ranges;
