@@ -38,7 +38,7 @@ static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out
                                  .count = COUNT,
                                  .parameters = r->w[id],
                                  .steps = r->steps,
-                                 .patience = 0.7};
+                                 .min_rto = 0.7};
     if (r->mode == WEFT_GOSSIP_UPDATES)
         WEFT_TRY(weft_codec_open(context, r->codec, WEFT_F64, COUNT, &r->codecs[id]));
     options.codec = r->codecs[id];
@@ -207,7 +207,7 @@ static double contraction(const weft_topology *t)
 {
     double x[MOST], y[MOST], rate = 0;
     int n = t->peers, askers = 0;
-    for (int i = 0; i < n; i++) askers += t->asks[i];
+    for (int i = 0; i < n; i++) askers += t->active[i];
     for (int i = 0; i < n; i++) x[i] = sin(1.0 + i);
     for (int round = 0; round < 3000; round++) {
         double mean = 0, size = 0;
@@ -216,7 +216,7 @@ static double contraction(const weft_topology *t)
         for (int i = 0; i < n; i++) y[i] = x[i] = (x[i] - mean) / sqrt(size);
         /* W is its own square: E[W] = I - (1/askers) sum over edges (e_i - e_j)(e_i - e_j)'/2d */
         for (int a = 0; a < n; a++)
-            for (int e = t->first[a]; t->asks[a] && e < t->first[a + 1]; e++) {
+            for (int e = t->first[a]; t->active[a] && e < t->first[a + 1]; e++) {
                 int b = t->list[e], degree = t->first[a + 1] - t->first[a];
                 double half = (x[a] - x[b]) / 2 / degree / askers;
                 y[a] -= half;
@@ -250,7 +250,7 @@ static void test_average_contracts(void **state)
             }
             simulate(&r);
             int meetings = 0;
-            for (int k = 0; k < 8; k++) meetings += r.topology.asks[k] ? r.steps : 0;
+            for (int k = 0; k < 8; k++) meetings += r.topology.active[k] ? r.steps : 0;
             log_ratio += log(spread(&r) / before) / RUNS;
             bound = meetings * log(contraction(&r.topology));
             finish(&r);

@@ -35,9 +35,9 @@ typedef struct life {
 typedef struct chaos {
     fate fate;
     weft_gossip_mode mode;
-    const char *shape;
+    const char *topology_name;
     int peers, steps, lives;
-    size_t backlog; /* of an edge, in bytes; 0: the usual */
+    size_t backlog; /* of a link, in bytes; 0: the usual */
     double quiet;   /* when the last fault is over, and known to all */
     bool orphaned;  /* the coordinator is gone for good */
     weft_sim_link link;
@@ -61,7 +61,7 @@ static weft_status make(void *user, weft_actor_id id, int again, weft_actor **ou
     weft_peer_options options = {
         .struct_size = sizeof(options),
         .mode = c->mode,
-        .shape = c->shape,
+        .topology_name = c->topology_name,
         .member = {.struct_size = sizeof(weft_member_options), .key = id, .wish = -1, .beat = BEAT},
         .seed = 1,
         .dtype = WEFT_F64,
@@ -69,7 +69,7 @@ static weft_status make(void *user, weft_actor_id id, int again, weft_actor **ou
         .parameters = l->w,
         .codec = l->codec,
         .steps = c->steps,
-        .patience = 0.5,
+        .min_rto = 0.5,
         .backlog = c->backlog};
     return weft_peer_create(&options, out);
 }
@@ -250,7 +250,7 @@ static void cut_line(chaos *c, double at)
     int a = pick_alive(c), b = pick(&c->fate, 2) ? -1 : pick_alive(c);
     double until = at + weft_random_between(&c->fate.random, 0.5, 2 * LIMIT);
     if (a < 0 || a == b) return;
-    if (b >= 0 && pick(&c->fate, 2)) until += 8 * LIMIT; /* longer than rumours are kept */
+    if (b >= 0 && pick(&c->fate, 2)) until += 8 * LIMIT; /* longer than updates are logged */
     c->life[a].excused = true;
     if (b >= 0) c->life[b].excused = true;
     c->quiet = WEFT_MAX(c->quiet, until + 6 * LIMIT);
@@ -281,7 +281,7 @@ static void draw(chaos *c)
     weft_random *r = &c->fate.random;
     weft_random_start(r, c->fate.seed, 1);
     c->mode = pick(&c->fate, 4) ? WEFT_GOSSIP_UPDATES : WEFT_GOSSIP_AVERAGE;
-    c->shape = shapes[pick(&c->fate, 4)];
+    c->topology_name = shapes[pick(&c->fate, 4)];
     c->peers = 1 + pick(&c->fate, MOST_PEERS);
     c->steps = 5 + pick(&c->fate, MOST_STEPS - 5);
     c->backlog = pick(&c->fate, 3) * COUNT * sizeof(double);
@@ -390,7 +390,7 @@ static uint64_t play(fate *f)
     must(weft_sim_create(&options, &c->sim));
     tell(&c->fate, "seed %llu: %s, %s, %d peers, %d steps, lost %.2f\n",
          (unsigned long long)c->fate.seed, c->mode == WEFT_GOSSIP_UPDATES ? "updates" : "average",
-         c->shape, c->peers, c->steps, c->link.lost);
+         c->topology_name, c->peers, c->steps, c->link.lost);
     must(weft_sim_add(c->sim, WEFT_COORDINATOR, 0));
     for (int i = 0; i < c->peers; i++) must(add_peer(c, 0.1 * i));
     for (int faults = pick(&c->fate, FAULTS); faults > 0; faults--) {

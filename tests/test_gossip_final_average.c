@@ -19,7 +19,7 @@ static weft_context *context;
 
 typedef struct run {
     weft_gossip_mode mode;
-    const char *shape;
+    const char *topology_name;
     int peers, more; /* steps that they take beyond STEPS */
     uint64_t seed;
     weft_sim *sim;
@@ -42,7 +42,7 @@ static weft_status make(void *user, weft_actor_id id, int again, weft_actor **ou
     weft_peer_options options = {
         .struct_size = sizeof(options),
         .mode = r->mode,
-        .shape = r->shape,
+        .topology_name = r->topology_name,
         .member = {.struct_size = sizeof(weft_member_options), .key = id, .wish = i, .beat = 1},
         .seed = 1,
         .dtype = WEFT_F64,
@@ -50,7 +50,7 @@ static weft_status make(void *user, weft_actor_id id, int again, weft_actor **ou
         .parameters = r->w[i],
         .codec = r->codecs[i],
         .steps = STEPS + r->more,
-        .patience = 0.5};
+        .min_rto = 0.5};
     return weft_peer_create(&options, out);
 }
 
@@ -141,7 +141,7 @@ static void test_the_mean_of_all(void **state)
     (void)state;
     for (uint64_t k = 0; k < 2 * WEFT_COUNT(shapes) * (MOST - 1); k++) {
         run r = {.mode = k % 2 ? WEFT_GOSSIP_AVERAGE : WEFT_GOSSIP_UPDATES,
-                 .shape = shapes[k / 2 % WEFT_COUNT(shapes)],
+                 .topology_name = shapes[k / 2 % WEFT_COUNT(shapes)],
                  .peers = 2 + (int)(k / 2 / WEFT_COUNT(shapes)),
                  .seed = k + 1};
         double mean[COUNT];
@@ -167,7 +167,7 @@ static void test_who_dies_at_the_end(void **state)
     (void)state;
     for (uint64_t k = 0; k < 200; k++) {
         run r = {.mode = k % 2 ? WEFT_GOSSIP_AVERAGE : WEFT_GOSSIP_UPDATES,
-                 .shape = shapes[k / 2 % WEFT_COUNT(shapes)],
+                 .topology_name = shapes[k / 2 % WEFT_COUNT(shapes)],
                  .peers = 3 + (int)(k % 5),
                  .seed = k + 1};
         int dead = (int)(k % (uint64_t)r.peers), others = dead == 0;
@@ -202,7 +202,7 @@ static void test_who_dies_while_the_coordinator_sleeps(void **state)
     (void)state;
     for (uint64_t k = 0; k < 160; k++) {
         run r = {.mode = k % 2 ? WEFT_GOSSIP_AVERAGE : WEFT_GOSSIP_UPDATES,
-                 .shape = shapes[k / 2 % WEFT_COUNT(shapes)],
+                 .topology_name = shapes[k / 2 % WEFT_COUNT(shapes)],
                  .peers = 4 + (int)(k % 5),
                  .seed = k + 1};
         double wakes = 4 * LIMIT * (double)(k + 1) / 160;
@@ -229,7 +229,7 @@ static void test_who_comes_unheard(void **state)
     (void)state;
     for (uint64_t k = 0; k < 96; k++) {
         run r = {.mode = k % 2 ? WEFT_GOSSIP_AVERAGE : WEFT_GOSSIP_UPDATES,
-                 .shape = shapes[k / 2 % WEFT_COUNT(shapes)],
+                 .topology_name = shapes[k / 2 % WEFT_COUNT(shapes)],
                  .peers = 1 + (int)(k % 3),
                  .more = 30,
                  .seed = k + 1};

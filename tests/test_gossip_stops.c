@@ -17,11 +17,11 @@ static const double BEAT = 1, LIMIT = 30, END = 1e6;
 
 typedef struct stops {
     fate fate;
-    const char *topology, *codec;
+    const char *topology_name, *codec;
     bool comes_and_goes; /* with a coordinator; one more comes while somebody stands still */
     int peers, steps;
     size_t backlog;
-    weft_topology edges;
+    weft_topology topology;
     weft_sim *sim;
     double seconds[MOST + LATE], at[2], until[2], begun[MOST + LATE], ended[MOST + LATE];
     int stopped[2], made[MOST + LATE];
@@ -44,8 +44,8 @@ static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out
         .struct_size = sizeof(options),
         .me = i,
         .first = FIRST,
-        .topology = &s->edges,
-        .shape = s->comes_and_goes ? s->topology : NULL,
+        .topology = &s->topology,
+        .topology_name = s->comes_and_goes ? s->topology_name : NULL,
         .member = {.struct_size = sizeof(weft_member_options), .key = id, .wish = -1, .beat = BEAT},
         .seed = 1,
         .dtype = WEFT_F64,
@@ -53,7 +53,7 @@ static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out
         .parameters = s->w[i],
         .codec = s->codecs[i],
         .steps = s->steps,
-        .patience = 0.7,
+        .min_rto = 0.7,
         .backlog = s->backlog};
     return weft_peer_create(&options, out);
 }
@@ -82,7 +82,7 @@ static void draw(stops *s)
                                          "topk:ratio=0.1", "bf16"};
     weft_random *r = &s->fate.random;
     weft_random_start(r, s->fate.seed, 1);
-    s->topology = topologies[pick(&s->fate, 4)];
+    s->topology_name = topologies[pick(&s->fate, 4)];
     s->codec = codecs[pick(&s->fate, 5)];
     s->peers = 2 + pick(&s->fate, MOST - 1);
     s->steps = 50 + pick(&s->fate, pick(&s->fate, 2) ? 100 : 1500);
@@ -111,17 +111,17 @@ static weft_actor *peer_at(const stops *s, int i)
     return weft_sim_actor(s->sim, (weft_actor_id)(FIRST + i));
 }
 
-/* Everything of an edge: messages of one step more than the bound, and a sum for each origin. */
+/* Everything of a link: messages of one step more than the bound, and a sum for each origin. */
 static void look_at(stops *s, int i)
 {
     const weft_peer *p = (const weft_peer *)peer_at(s, i);
     size_t one = weft_encoded_bound(WEFT_F64, COUNT);
     for (int k = 0; p && k < p->neighbour_count; k++) {
-        const weft_link *e = &p->rumours.edges[k];
-        size_t most = 2 * (e->room + one) + (size_t)(s->peers + LATE) * one;
-        if (e->told_bytes + e->waiting_bytes > most || e->count > 520 + MOST)
+        const weft_link *e = &p->broadcast.links[k];
+        size_t most = 2 * (e->byte_limit + one) + (size_t)(s->peers + LATE) * one;
+        if (e->in_flight_bytes + e->waiting_bytes > most || e->count > 520 + MOST)
             wrong(&s->fate, "at %g s peer %d keeps %zu updates of %zu bytes for peer %d",
-                  weft_sim_stats(s->sim).now, i, e->count, e->told_bytes + e->waiting_bytes,
+                  weft_sim_stats(s->sim).now, i, e->count, e->in_flight_bytes + e->waiting_bytes,
                   (int)e->to - FIRST);
     }
 }
@@ -172,10 +172,10 @@ static uint64_t play(fate *f)
     int all = s->peers + s->comes_and_goes;
     /* Updates are kept for twelve times the limit, and a line that loses more takes longer. */
     if (s->comes_and_goes && !good) options.link.lost = 0.01;
-    must(weft_topology_make(s->topology, s->peers, false, 1, &s->edges));
+    must(weft_topology_make(s->topology_name, s->peers, false, 1, &s->topology));
     must(weft_sim_create(&options, &s->sim));
-    tell(&s->fate, "%s, %s, %d peers, %d steps%s, backlog %zu, %s links\n", s->topology, s->codec,
-         s->peers, s->steps, s->comes_and_goes ? ", with a coordinator" : "", s->backlog,
+    tell(&s->fate, "%s, %s, %d peers, %d steps%s, backlog %zu, %s links\n", s->topology_name,
+         s->codec, s->peers, s->steps, s->comes_and_goes ? ", with a coordinator" : "", s->backlog,
          good ? "good" : "bad");
     if (s->comes_and_goes) must(weft_sim_add(s->sim, WEFT_COORDINATOR, 0));
     for (int i = 0; i < s->peers; i++)
@@ -195,7 +195,7 @@ static uint64_t play(fate *f)
     s->fate.count += all;
     uint64_t digest = weft_sim_stats(s->sim).digest;
     weft_sim_destroy(&s->sim);
-    weft_topology_free(&s->edges);
+    weft_topology_free(&s->topology);
     for (int i = 0; i < MOST + LATE; i++) weft_codec_close(&s->codecs[i]);
     *f = s->fate;
     free(s);

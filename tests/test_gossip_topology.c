@@ -11,7 +11,7 @@ static const char *const topologies[] = {"all", "ring", "torus", "random"};
 /* What o says comes to everybody once, over edges that are there. */
 static void assert_spans(const weft_topology *t, int o)
 {
-    const int *from = t->from + (ptrdiff_t)o * t->peers;
+    const int *from = t->parent + (ptrdiff_t)o * t->peers;
     for (int p = 0; p < t->peers; p++) {
         int at = p, steps = 0;
         for (; at != o; at = from[at], steps++) {
@@ -41,7 +41,7 @@ static void test_topologies(void **state)
                     for (int a = 0; a < n; a++)
                         for (int e = t.first[a]; e < t.first[a + 1]; e++) {
                             assert_true(t.list[e] != a);
-                            if (halves) assert_true(t.asks[a] != t.asks[t.list[e]]);
+                            if (halves) assert_true(t.active[a] != t.active[t.list[e]]);
                             reached[t.list[e]] = reached[t.list[e]] || reached[a];
                         }
                 for (int a = 0; a < n; a++) assert_true(reached[a]);

@@ -149,7 +149,7 @@ static void create_peer(cluster *c, int id, weft_peer_options *o)
     o->count = COUNT;
     o->parameters = c->parameters[id];
     o->steps = 1000;
-    o->patience = 1;
+    o->min_rto = 1;
     must(weft_peer_create(o, &c->actors[id]));
 }
 
@@ -170,7 +170,7 @@ static void make_peer(cluster *c, int id, weft_gossip_mode mode)
 static void make_comer(cluster *c, int id)
 {
     weft_peer_options o = {
-        .struct_size = sizeof(o), .mode = c->mode, .shape = "ring", .member = member_of(id)};
+        .struct_size = sizeof(o), .mode = c->mode, .topology_name = "ring", .member = member_of(id)};
     create_peer(c, id, &o);
 }
 

@@ -5,51 +5,53 @@
 
 /* --- opening --- */
 
-static weft_status make_room(gossip *x, const weft_exchange_site *site)
+static weft_status prepare(gossip *x, const weft_exchange_site *site)
 {
     void *data;
     size_t bytes;
     const char *codec = NULL;
     WEFT_TRY(weft_gossip_codec(x->mode, site->codec, &codec));
     if (!site->cluster)
-        WEFT_TRY(weft_topology_make(x->topology, site->endpoint->learners,
-                                    x->mode == WEFT_GOSSIP_AVERAGE, WEFT_GOSSIP_SEED, &x->edges));
+        WEFT_TRY(weft_topology_make(x->topology_name, site->endpoint->learners,
+                                    x->mode == WEFT_GOSSIP_AVERAGE, WEFT_GOSSIP_SEED,
+                                    &x->topology));
     WEFT_TRY(weft_strdup(codec, &x->codec_name));
     WEFT_TRY(weft_store_map(site->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
     weft_store_unmap_read(site->store, data);
     x->count = (int64_t)(bytes / weft_dtype_size(x->dtype));
-    WEFT_TRY(weft_shared_params_open(site->learner, site->store, &x->copies));
-    WEFT_TRY(weft_codec_checkpoint_open(site->context, x->codec_name, NULL, site->store, x->copies,
-                                        &x->kept));
-    weft_codec_checkpoint_set_momentum(x->kept, site);
-    x->parameters = weft_shared_params_parameters(x->copies);
-    if (site->cluster && !weft_shared_params_are_whole(x->copies))
+    WEFT_TRY(weft_shared_params_open(site->learner, site->store, &x->shared));
+    WEFT_TRY(weft_codec_checkpoint_open(site->context, x->codec_name, NULL, site->store, x->shared,
+                                        &x->codec_state));
+    weft_codec_checkpoint_set_momentum(x->codec_state, site);
+    x->parameters = weft_shared_params_parameters(x->shared);
+    if (site->cluster && !weft_shared_params_are_whole(x->shared))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "the ranks of a learner that comes and goes must all have all parameters, "
                          "and with this mesh they share them out; split the batch or the pictures "
                          "(data, domain)");
-    x->leads = weft_shared_params_is_leader(x->copies);
-    if (!x->leads) return WEFT_OK;
+    x->is_leader = weft_shared_params_is_leader(x->shared);
+    if (!x->is_leader) return WEFT_OK;
     return weft_codec_open(site->context, x->codec_name, x->dtype, x->count, &x->codec);
 }
 
 /* A failure is ignored: the result of the run is saved. */
-static void go(const gossip *x)
+static void release_hold(const gossip *x)
 {
-    if (!x->stays || !x->net) return;
-    if (weft_peer_release_hold(weft_net_actor(x->net)) == WEFT_OK) (void)!weft_gossip_goodbye(x);
+    if (!x->holds_slot || !x->net) return;
+    if (weft_peer_release_hold(weft_net_actor(x->net)) == WEFT_OK)
+        (void)!weft_gossip_await_leave(x);
 }
 
 static void gossip_close(weft_exchange *exchange)
 {
     gossip *x = (gossip *)exchange;
-    go(x);
+    release_hold(x);
     weft_net_close(&x->net);
-    weft_shared_params_close(&x->copies);
+    weft_shared_params_close(&x->shared);
     weft_codec_close(&x->codec);
-    weft_codec_checkpoint_close(&x->kept);
-    weft_topology_free(&x->edges);
-    free(x->topology);
+    weft_codec_checkpoint_close(&x->codec_state);
+    weft_topology_free(&x->topology);
+    free(x->topology_name);
     free(x->codec_name);
     free(x);
 }
@@ -59,8 +61,8 @@ static weft_status gossip_open(const char *arguments, const weft_exchange_site *
 {
     gossip *x;
     WEFT_TRY(WEFT_NEW(&x, 1));
-    weft_status status = weft_gossip_parse(arguments, &x->topology, &x->mode);
-    if (status == WEFT_OK && site) status = make_room(x, site);
+    weft_status status = weft_gossip_parse(arguments, &x->topology_name, &x->mode);
+    if (status == WEFT_OK && site) status = prepare(x, site);
     if (status == WEFT_OK)
         *out = &x->head;
     else
@@ -79,19 +81,19 @@ static weft_status gossip_sockets(const weft_exchange *exchange, const weft_exch
                                   int64_t *out)
 {
     const gossip *x = (const gossip *)exchange;
-    weft_topology edges;
+    weft_topology topology;
     *out = 1;
     if (plan->learners < 2) return WEFT_OK; /* no socket is needed */
-    WEFT_TRY(weft_topology_make(x->topology, plan->learners, x->mode == WEFT_GOSSIP_AVERAGE,
-                                WEFT_GOSSIP_SEED, &edges));
-    *out = (int64_t)plan->learners + edges.first[plan->learners];
-    weft_topology_free(&edges);
+    WEFT_TRY(weft_topology_make(x->topology_name, plan->learners, x->mode == WEFT_GOSSIP_AVERAGE,
+                                WEFT_GOSSIP_SEED, &topology));
+    *out = (int64_t)plan->learners + topology.first[plan->learners];
+    weft_topology_free(&topology);
     return WEFT_OK;
 }
 
 /* --- hooks --- */
 
-static bool may_go_on(const weft_actor *peer)
+static bool may_continue(const weft_actor *peer)
 {
     return weft_peer_is_computing(peer) || weft_peer_is_leaving(peer);
 }
@@ -101,17 +103,17 @@ static weft_status gossip_begin(weft_exchange *exchange)
 {
     gossip *x = (gossip *)exchange;
     bool joins = exchange->site.cluster;
-    WEFT_TRY(weft_shared_params_read(x->copies));
-    if (x->leads) {
-        WEFT_TRY(weft_codec_checkpoint_load(x->kept, x->codec, 0));
-        WEFT_TRY(weft_net_context_of(exchange->site.context, &x->world));
-        WEFT_TRY(joins ? weft_gossip_join(x) : weft_gossip_meet(x));
+    WEFT_TRY(weft_shared_params_read(x->shared));
+    if (x->is_leader) {
+        WEFT_TRY(weft_codec_checkpoint_load(x->codec_state, x->codec, 0));
+        WEFT_TRY(weft_net_context_of(exchange->site.context, &x->net_context));
+        WEFT_TRY(joins ? weft_gossip_join(x) : weft_gossip_connect(x));
         WEFT_TRY(weft_net_begin(x->net));
-        WEFT_TRY(weft_gossip_wait(x, may_go_on));
+        WEFT_TRY(weft_gossip_wait(x, may_continue));
         WEFT_TRY(weft_gossip_check_slot(x));
-        x->turn = weft_peer_clock(weft_net_actor(x->net));
+        x->step = weft_peer_clock(weft_net_actor(x->net));
     }
-    return joins ? weft_shared_params_write(x->copies) : WEFT_OK;
+    return joins ? weft_shared_params_write(x->shared) : WEFT_OK;
 }
 
 static weft_status gossip_poll(weft_exchange *exchange)
@@ -124,19 +126,19 @@ static weft_status gossip_poll(weft_exchange *exchange)
 static weft_status gossip_after(weft_exchange *exchange, weft_exchange_turn *turn)
 {
     gossip *x = (gossip *)exchange;
-    x->last = turn->last;
+    x->finished = turn->last;
     x->stepped = true;
-    WEFT_TRY(weft_shared_params_read(x->copies));
-    if (x->leads) {
+    WEFT_TRY(weft_shared_params_read(x->shared));
+    if (x->is_leader) {
         weft_peer_set_stats(weft_net_actor(x->net), turn->loss, turn->rate);
         WEFT_TRY(weft_net_poll(x->net, 0));
-        WEFT_TRY(weft_net_computed(x->net, ++x->turn));
-        WEFT_TRY(weft_gossip_wait(x, may_go_on));
+        WEFT_TRY(weft_net_computed(x->net, ++x->step));
+        WEFT_TRY(weft_gossip_wait(x, may_continue));
         bool halted = weft_peer_halted(weft_net_actor(x->net));
         turn->dismissed = !halted && weft_peer_is_leaving(weft_net_actor(x->net));
         turn->leave = halted || turn->dismissed;
     }
-    return weft_shared_params_write(x->copies);
+    return weft_shared_params_write(x->shared);
 }
 
 static void take_result(gossip *x)
@@ -149,9 +151,9 @@ static void take_result(gossip *x)
 
 /* All updates have arrived. Replicas then differ by the order of additions, or, in mode average, by
  * steps since they averaged: their mean is the result of the run. */
-static weft_status settle(gossip *x)
+static weft_status end_job(gossip *x)
 {
-    WEFT_TRY(weft_peer_finish(weft_net_actor(x->net), !x->last));
+    WEFT_TRY(weft_peer_finish(weft_net_actor(x->net), !x->finished));
     WEFT_TRY(weft_gossip_wait(x, weft_peer_finished));
     WEFT_TRY(weft_gossip_leave_together(x));
     take_result(x);
@@ -164,14 +166,14 @@ static weft_status settle(gossip *x)
 }
 
 /* The other learners go on, or end with the same final average. */
-static weft_status leave(gossip *x)
+static weft_status end_elastic(gossip *x)
 {
     const weft_learner_link *link = x->head.site.cluster;
     weft_actor *peer = weft_net_actor(x->net);
     bool late = !x->stepped; /* a learner that joined too late to take a step ends with the run */
-    bool alone = !x->last && !late && !link->job;
-    x->stays = link->job && link->slot == 0;
-    WEFT_TRY(alone ? weft_peer_leave_now(peer) : weft_peer_finish(peer, !x->last && !late));
+    bool alone = !x->finished && !late && !link->job;
+    x->holds_slot = link->job && link->slot == 0;
+    WEFT_TRY(alone ? weft_peer_leave_now(peer) : weft_peer_finish(peer, !x->finished && !late));
     weft_status status = weft_gossip_wait(x, weft_peer_finished);
     if (status != WEFT_ERR_INTERRUPTED) WEFT_TRY(status); /* it leaves without an answer */
     x->figures[2] = weft_peer_mean_contributors(peer);
@@ -179,35 +181,35 @@ static weft_status leave(gossip *x)
         weft_log(x->head.site.context, WEFT_LOG_WARNING,
                  "the learners have not come to a mean, as some of them did not answer: what this "
                  "one has is its own");
-    if (!x->stays) WEFT_TRY(weft_gossip_goodbye(x));
+    if (!x->holds_slot) WEFT_TRY(weft_gossip_await_leave(x));
     take_result(x);
-    if (!x->stays) weft_net_close(&x->net);
+    if (!x->holds_slot) weft_net_close(&x->net);
     return WEFT_OK;
 }
 
 static weft_status gossip_save(weft_exchange *exchange)
 {
     gossip *x = (gossip *)exchange;
-    if (x->leads) weft_codec_checkpoint_store(x->kept, x->codec, 0);
+    if (x->is_leader) weft_codec_checkpoint_store(x->codec_state, x->codec, 0);
     return WEFT_OK;
 }
 
 static weft_status gossip_end(weft_exchange *exchange)
 {
     gossip *x = (gossip *)exchange;
-    if (x->leads) WEFT_TRY(exchange->site.cluster ? leave(x) : settle(x));
-    return weft_shared_params_write(x->copies);
+    if (x->is_leader) WEFT_TRY(exchange->site.cluster ? end_elastic(x) : end_job(x));
+    return weft_shared_params_write(x->shared);
 }
 
 static int64_t gossip_began(weft_exchange *exchange)
 {
     const gossip *x = (const gossip *)exchange;
-    return x->leads ? x->turn : -1;
+    return x->is_leader ? x->step : -1;
 }
 
 static bool gossip_state(weft_exchange *exchange, int i, weft_exchange_state *out)
 {
-    return weft_codec_checkpoint_state(((const gossip *)exchange)->kept, i, out);
+    return weft_codec_checkpoint_state(((const gossip *)exchange)->codec_state, i, out);
 }
 
 static bool gossip_figure(weft_exchange *exchange, int i, weft_series *out)
@@ -238,6 +240,6 @@ const weft_exchange_ops weft_exchange_gossip = {
     .keep = gossip_save,
     .end = gossip_end,
     .figure = gossip_figure,
-    .cast = weft_gossip_cast,
+    .cast = weft_gossip_simulate,
     .began = gossip_began,
 };

@@ -9,25 +9,25 @@
 #include "actor/rpc.h"
 #include "gossip.pb-c.h"
 
-static void forget(weft_final_average_state *s)
+static void reset(weft_final_average_state *s)
 {
-    for (int k = 0; k < WEFT_SETTLE_CHILDREN; k++) weft_buffer_unref(&s->shares[k]);
+    for (int k = 0; k < WEFT_FINAL_AVERAGE_CHILDREN; k++) weft_buffer_unref(&s->partial_sums[k]);
     weft_buffer_unref(&s->sum);
-    s->heard = false;
+    s->acked = false;
 }
 
 void weft_final_average_close(weft_peer *p)
 {
-    forget(&p->settling);
-    weft_buffer_unref(&p->settling.mean);
+    reset(&p->final_average);
+    weft_buffer_unref(&p->final_average.mean);
 }
 
 /* In each pair of subtrees, the first peer of the first one sums both. */
 void weft_final_average_arrange(weft_peer *p)
 {
-    weft_final_average_state *s = &p->settling;
+    weft_final_average_state *s = &p->final_average;
     int first = 0, last = p->peers;
-    forget(s);
+    reset(s);
     s->parent = -1;
     s->child_count = 0;
     while (p->me >= 0 && last - first > 1) {
@@ -44,9 +44,9 @@ void weft_final_average_arrange(weft_peer *p)
 
 /* --- up --- */
 
-static weft_status send_share(weft_peer *p)
+static weft_status send_partial_sum(weft_peer *p)
 {
-    weft_final_average_state *s = &p->settling;
+    weft_final_average_state *s = &p->final_average;
     Weft__PartialSum m = WEFT__PARTIAL_SUM__INIT;
     m.view = weft_member_view(p->member)->number;
     m.members = p->members;
@@ -57,9 +57,9 @@ static weft_status send_share(weft_peer *p)
 
 static weft_status send_mean(weft_peer *p, int to)
 {
-    weft_final_average_state *s = &p->settling;
+    weft_final_average_state *s = &p->final_average;
     Weft__FinalMean m = WEFT__FINAL_MEAN__INIT;
-    m.of = (uint32_t)s->of;
+    m.contributors = (uint32_t)s->contributors;
     s->sent = weft_actor_now(&p->head);
     WEFT_TRY(weft_rpc_send(&p->head, p->ids[to], WEFT_RPC_FINAL_MEAN, &m, s->mean));
     return weft_peer_arm_timer(p);
@@ -67,42 +67,42 @@ static weft_status send_mean(weft_peer *p, int to)
 
 static int child_of(const weft_peer *p, int i)
 {
-    for (int k = 0; k < p->settling.child_count; k++)
-        if (p->settling.children[k] == i) return k;
+    for (int k = 0; k < p->final_average.child_count; k++)
+        if (p->final_average.children[k] == i) return k;
     return -1;
 }
 
 /* Whether peer i is next to this one in the tree, has all updates, and lacks the mean. */
-static bool lacks(const weft_peer *p, int i)
+static bool lacks_mean(const weft_peer *p, int i)
 {
-    const weft_seat *seat = &p->seats[i];
-    bool next = i == p->settling.parent || child_of(p, i) >= 0;
-    return next && seat->says && seat->all != 0 && !seat->settled;
+    const weft_peer_record *record = &p->records[i];
+    bool next = i == p->final_average.parent || child_of(p, i) >= 0;
+    return next && record->same_view && record->version_hash != 0 && !record->has_mean;
 }
 
 static bool is_needed(const weft_peer *p)
 {
     for (int i = 0; i < p->peers; i++)
-        if (lacks(p, i)) return true;
+        if (lacks_mean(p, i)) return true;
     return false;
 }
 
-static weft_status give(weft_peer *p)
+static weft_status send_means(weft_peer *p)
 {
     for (int i = 0; i < p->peers; i++)
-        if (lacks(p, i)) WEFT_TRY(send_mean(p, i));
+        if (lacks_mean(p, i)) WEFT_TRY(send_mean(p, i));
     return weft_peer_arm_timer(p);
 }
 
 /* Announces the mean to all peers, and sends it to the next ones in the tree. */
-static weft_status settle(weft_peer *p, int of)
+static weft_status announce_mean(weft_peer *p, int contributors)
 {
-    weft_final_average_state *s = &p->settling;
-    forget(s);
-    s->of = of;
-    s->moves++;
+    weft_final_average_state *s = &p->final_average;
+    reset(s);
+    s->contributors = contributors;
+    s->progress++;
     WEFT_TRY(weft_peer_send_heartbeat(p));
-    return give(p);
+    return send_means(p);
 }
 
 static void divide(const weft_peer *p, void *numbers)
@@ -112,55 +112,55 @@ static void divide(const weft_peer *p, void *numbers)
         weft_number_put(dtype, numbers, i, weft_number_get(dtype, numbers, i) / p->peers);
 }
 
-static weft_status add_up(weft_peer *p)
+static weft_status reduce(weft_peer *p)
 {
     const weft_peer_options *o = &p->options;
-    weft_final_average_state *s = &p->settling;
+    weft_final_average_state *s = &p->final_average;
     WEFT_TRY(weft_buffer_new(p->bytes, &s->sum));
-    memcpy(s->sum->data, p->now, p->bytes);
+    memcpy(s->sum->data, p->current, p->bytes);
     for (int k = s->child_count; k-- > 0;)
-        weft_tree_add(o->dtype, s->sum->data, s->shares[k]->data, s->sum->data, o->count);
-    s->moves++;
-    if (s->parent >= 0) return send_share(p);
+        weft_tree_add(o->dtype, s->sum->data, s->partial_sums[k]->data, s->sum->data, o->count);
+    s->progress++;
+    if (s->parent >= 0) return send_partial_sum(p);
     divide(p, s->sum->data);
-    memcpy(p->now, s->sum->data, p->bytes);
+    memcpy(p->current, s->sum->data, p->bytes);
     s->mean = weft_buffer_ref(s->sum);
-    return settle(p, p->peers);
+    return announce_mean(p, p->peers);
 }
 
 weft_status weft_final_average_advance(weft_peer *p)
 {
-    const weft_final_average_state *s = &p->settling;
-    if (s->of > 0) return is_needed(p) ? weft_peer_arm_timer(p) : WEFT_OK;
+    const weft_final_average_state *s = &p->final_average;
+    if (s->contributors > 0) return is_needed(p) ? weft_peer_arm_timer(p) : WEFT_OK;
     if (p->me < 0 || s->sum || !weft_peer_all_converged(p)) return WEFT_OK;
     for (int k = 0; k < s->child_count; k++)
-        if (!s->shares[k]) return WEFT_OK;
-    return add_up(p);
+        if (!s->partial_sums[k]) return WEFT_OK;
+    return reduce(p);
 }
 
 weft_status weft_final_average_resend(weft_peer *p, bool *more)
 {
-    weft_final_average_state *s = &p->settling;
+    weft_final_average_state *s = &p->final_average;
     double now = weft_actor_now(&p->head);
-    bool shares = s->sum && s->parent >= 0 && !s->heard;
-    *more = shares || (s->of > 0 && is_needed(p));
+    bool sends_sum = s->sum && s->parent >= 0 && !s->acked;
+    *more = sends_sum || (s->contributors > 0 && is_needed(p));
     if (!*more) return WEFT_OK;
-    if (weft_buffer_is_shared(shares ? s->sum : s->mean)) s->sent = now; /* in transit */
-    if (now - s->sent < weft_rto_timeout(&s->trip, p->options.patience)) return WEFT_OK;
-    weft_rto_backoff(&s->trip);
-    return shares ? send_share(p) : give(p);
+    if (weft_buffer_is_shared(sends_sum ? s->sum : s->mean)) s->sent = now; /* in transit */
+    if (now - s->sent < weft_rto_timeout(&s->rto, p->options.min_rto)) return WEFT_OK;
+    weft_rto_backoff(&s->rto);
+    return sends_sum ? send_partial_sum(p) : send_means(p);
 }
 
 bool weft_final_average_all_have(const weft_peer *p)
 {
     for (int i = 0; i < p->peers; i++)
-        if (i != p->me && !p->seats[i].settled) return false;
-    return p->settling.of > 0;
+        if (i != p->me && !p->records[i].has_mean) return false;
+    return p->final_average.contributors > 0;
 }
 
 /* --- messages --- */
 
-static bool is_whole(const weft_peer *p, const weft_buffer *payload)
+static bool is_valid(const weft_peer *p, const weft_buffer *payload)
 {
     return payload && payload->bytes == p->bytes &&
            weft_numbers_finite(p->options.dtype, payload->data, p->options.count);
@@ -168,43 +168,47 @@ static bool is_whole(const weft_peer *p, const weft_buffer *payload)
 
 /* A partial sum may arrive before this peer knows that all have ended, but not before it has the
  * view. */
-static weft_status take_share(weft_peer *p, const Weft__PartialSum *m, const weft_message *message)
+static weft_status take_partial_sum(weft_peer *p, const Weft__PartialSum *m,
+                                    const weft_message *message)
 {
-    weft_final_average_state *s = &p->settling;
+    weft_final_average_state *s = &p->final_average;
     Weft__PartialSumAck reply = WEFT__PARTIAL_SUM_ACK__INIT;
     bool same;
     int from = weft_peer_index(p, message->from), child = child_of(p, from);
     WEFT_TRY(weft_peer_same_view(p, message->from, m->view, m->members, &same));
-    if (!same || child < 0 || !is_whole(p, message->payload)) return WEFT_OK;
-    if (s->of == 0 && !s->shares[child]) s->shares[child] = weft_buffer_ref(message->payload);
-    s->moves++;
+    if (!same || child < 0 || !is_valid(p, message->payload)) return WEFT_OK;
+    if (s->contributors == 0 && !s->partial_sums[child])
+        s->partial_sums[child] = weft_buffer_ref(message->payload);
+    s->progress++;
     reply.view = m->view;
     reply.members = m->members;
     reply.sent = m->sent;
     return weft_rpc_send(&p->head, message->from, WEFT_RPC_PARTIAL_SUM_ACK, &reply, NULL);
 }
 
-static void take_shared(weft_peer *p, const Weft__PartialSumAck *m, weft_actor_id from)
+static void take_partial_sum_ack(weft_peer *p, const Weft__PartialSumAck *m, weft_actor_id from)
 {
-    weft_final_average_state *s = &p->settling;
+    weft_final_average_state *s = &p->final_average;
     if (!s->sum || s->parent < 0 || from != p->ids[s->parent] || m->members != p->members ||
         m->view != weft_member_view(p->member)->number)
         return;
-    s->heard = true;
-    weft_rto_sample(&s->trip, weft_actor_now(&p->head) - m->sent);
+    s->acked = true;
+    weft_rto_sample(&s->rto, weft_actor_now(&p->head) - m->sent);
 }
 
 static weft_status take_mean(weft_peer *p, const Weft__FinalMean *m, const weft_message *message)
 {
-    weft_final_average_state *s = &p->settling;
-    if (weft_peer_index(p, message->from) < 0 || p->all == 0 || p->computing || m->of == 0 ||
-        m->of > WEFT_MOST_MEMBERS || !is_whole(p, message->payload))
+    weft_final_average_state *s = &p->final_average;
+    if (weft_peer_index(p, message->from) < 0 || p->version_hash == 0 || p->computing ||
+        m->contributors == 0 || m->contributors > WEFT_MOST_MEMBERS ||
+        !is_valid(p, message->payload))
         return WEFT_OK;
-    if (s->of > 0) return weft_peer_send_heartbeat(p); /* the sender's record of this peer is old */
-    memcpy(p->now, message->payload->data, p->bytes);
+    if (s->contributors > 0)
+        return weft_peer_send_heartbeat(p); /* the sender's record of this peer is old */
+    memcpy(p->current, message->payload->data, p->bytes);
     WEFT_TRY(weft_buffer_new(p->bytes, &s->mean));
-    memcpy(s->mean->data, p->now, p->bytes);
-    return settle(p, (int)m->of);
+    memcpy(s->mean->data, p->current, p->bytes);
+    return announce_mean(p, (int)m->contributors);
 }
 
 weft_status weft_final_average_message(weft_peer *p, const weft_message *message)
@@ -213,10 +217,10 @@ weft_status weft_final_average_message(weft_peer *p, const weft_message *message
     void *m = NULL;
     if (message->type == WEFT_RPC_PARTIAL_SUM &&
         (m = weft_rpc_parse(message, &weft__partial_sum__descriptor)))
-        status = take_share(p, m, message);
+        status = take_partial_sum(p, m, message);
     else if (message->type == WEFT_RPC_PARTIAL_SUM_ACK &&
              (m = weft_rpc_parse(message, &weft__partial_sum_ack__descriptor)))
-        take_shared(p, m, message->from);
+        take_partial_sum_ack(p, m, message->from);
     else if (message->type == WEFT_RPC_FINAL_MEAN &&
              (m = weft_rpc_parse(message, &weft__final_mean__descriptor)))
         status = take_mean(p, m, message);

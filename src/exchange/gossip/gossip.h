@@ -20,18 +20,18 @@ typedef struct weft_topology {
     int peers;
     int *first; /* [peers + 1]: index in `list` of each peer's first neighbour */
     int *list;
-    bool *asks; /* [peers]: the half whose peers request averages (bipartite graph) */
-    int *from;  /* [peers][peers]: [o][p]: the neighbour that sends o's updates to p; -1 for o */
+    bool *active; /* [peers]: the half whose peers request averages (bipartite graph) */
+    int *parent;  /* [peers][peers]: [o][p]: the neighbour that sends o's updates to p; -1 for o */
 } weft_topology;
 
 /* Neighbours of each peer, and for each origin a spanning tree of shortest paths over which its
  * updates go.
  *
  * all, ring, torus (rows and columns as equal as possible) or random (a ring, and as many edges
- * more, by the seed). Connected, without loops. `halves`: only edges between even and odd peers (in
- * a torus: fields of a chessboard) remain; the bipartite graph excludes cycles of waiting peers.
- * ARGUMENT: no such topology, or too few peers. */
-weft_status weft_topology_make(const char *name, int peers, bool halves, uint64_t seed,
+ * more, by the seed). Connected, without loops. `bipartite`: only edges between even and odd peers
+ * (in a torus: fields of a chessboard) remain; the bipartite graph excludes cycles of waiting
+ * peers. ARGUMENT: no such topology, or too few peers. */
+weft_status weft_topology_make(const char *name, int peers, bool bipartite, uint64_t seed,
                                weft_topology *out) WEFT_NODISCARD;
 void weft_topology_free(weft_topology *topology);
 
@@ -50,8 +50,9 @@ weft_status weft_gossip_parse(const char *arguments, char **topology,
 weft_status weft_gossip_codec(weft_gossip_mode mode, const char *given,
                               const char **out) WEFT_NODISCARD;
 /* host_sim.c */
-weft_status weft_gossip_cast(const char *arguments, const struct weft_sim_exchange_options *scene,
-                             struct weft_sim_exchange **out) WEFT_NODISCARD;
+weft_status weft_gossip_simulate(const char *arguments,
+                                 const struct weft_sim_exchange_options *options,
+                                 struct weft_sim_exchange **out) WEFT_NODISCARD;
 
 typedef struct weft_peer_options {
     size_t struct_size; /* sizeof(weft_peer_options) */
@@ -63,7 +64,7 @@ typedef struct weft_peer_options {
     const weft_topology *topology;
     /* Elastic peers: a coordinator maintains the view; the topology has this name. NULL: the peers
      * are fixed. The role of the member is filled in. */
-    const char *shape;
+    const char *topology_name;
     weft_member_options member;
     bool job;  /* the peers are those of one job: slot 0 leaves first, when its hold is released */
     bool late; /* the run had taken steps before this peer joined: it must not begin anew */
@@ -73,7 +74,7 @@ typedef struct weft_peer_options {
     void *parameters;  /* input of a computation, which changes them as its own update would */
     weft_codec *codec; /* UPDATES; stays the caller's */
     int64_t steps;
-    double patience; /* least retransmission timeout, in seconds */
+    double min_rto; /* least retransmission timeout, in seconds */
     /* UPDATES: bytes of updates that may wait for a slow neighbour before those of one origin are
      * summed, and that may be in flight. 0: eight times the parameters, at least 1 MiB. */
     size_t backlog;

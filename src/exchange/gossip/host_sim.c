@@ -4,56 +4,56 @@
 #include "exchange/gossip/gossip.h"
 #include "exchange/codec_checkpoint.h"
 
-typedef struct gossip_cast {
+typedef struct gossip_sim {
     weft_sim_exchange head;
     weft_gossip_mode mode;
-    weft_topology edges;
+    weft_topology topology;
     const char *codec;
-    weft_codec_checkpoint *kept; /* knows the padding */
-    weft_codec **codecs;         /* [learners]; UPDATES */
-    const weft_actor **peers;    /* [learners]: owned by the simulation */
-} gossip_cast;
+    weft_codec_checkpoint *codec_state; /* knows the padding */
+    weft_codec **codecs;                /* [learners]; UPDATES */
+    const weft_actor **peers;           /* [learners]: owned by the simulation */
+} gossip_sim;
 
-static void cast_close(weft_sim_exchange *cast)
+static void sim_close(weft_sim_exchange *exchange)
 {
-    gossip_cast *c = (gossip_cast *)cast;
+    gossip_sim *c = (gossip_sim *)exchange;
     for (int i = 0; c->codecs && i < c->head.scene.learners; i++) weft_codec_close(&c->codecs[i]);
-    weft_codec_checkpoint_close(&c->kept);
-    weft_topology_free(&c->edges);
+    weft_codec_checkpoint_close(&c->codec_state);
+    weft_topology_free(&c->topology);
     free((void *)c->codecs);
     free((void *)c->peers);
     free(c);
 }
 
-static weft_status cast_make(weft_sim_exchange *cast, weft_actor_id id, weft_actor **out)
+static weft_status sim_make(weft_sim_exchange *exchange, weft_actor_id id, weft_actor **out)
 {
-    gossip_cast *c = (gossip_cast *)cast;
+    gossip_sim *c = (gossip_sim *)exchange;
     const weft_sim_exchange_options *s = &c->head.scene;
     int i = (int)id;
     if (c->mode == WEFT_GOSSIP_UPDATES) {
         WEFT_TRY(weft_codec_open(s->context, c->codec, s->dtype, s->count, &c->codecs[i]));
-        WEFT_TRY(weft_codec_checkpoint_exclude_padding(c->kept, c->codecs[i], 0));
+        WEFT_TRY(weft_codec_checkpoint_exclude_padding(c->codec_state, c->codecs[i], 0));
     }
     weft_peer_options options = {.struct_size = sizeof(options),
                                  .mode = c->mode,
                                  .me = i,
-                                 .topology = &c->edges,
+                                 .topology = &c->topology,
                                  .seed = 1,
                                  .dtype = s->dtype,
                                  .count = s->count,
                                  .parameters = s->parameters[i],
                                  .codec = c->codecs[i],
                                  .steps = s->steps,
-                                 .patience = 1};
+                                 .min_rto = 1};
     WEFT_TRY(weft_peer_create(&options, out));
     c->peers[i] = *out;
     return WEFT_OK;
 }
 
 /* The mean of the peers' parameters, as at the end of a real run. */
-static weft_status cast_result(weft_sim_exchange *cast, bool over, void *parameters)
+static weft_status sim_result(weft_sim_exchange *exchange, bool over, void *parameters)
 {
-    const gossip_cast *c = (const gossip_cast *)cast;
+    const gossip_sim *c = (const gossip_sim *)exchange;
     const weft_sim_exchange_options *s = &c->head.scene;
     const void **each;
     (void)over;
@@ -76,40 +76,41 @@ static weft_status cast_result(weft_sim_exchange *cast, bool over, void *paramet
     return status;
 }
 
-static const weft_sim_exchange_ops cast_ops = {
-    .close = cast_close,
-    .make = cast_make,
-    .result = cast_result,
+static const weft_sim_exchange_ops sim_ops = {
+    .close = sim_close,
+    .make = sim_make,
+    .result = sim_result,
 };
 
-static weft_status open_cast(gossip_cast *c, const char *arguments)
+static weft_status open_sim(gossip_sim *c, const char *arguments)
 {
     char *topology = NULL;
     weft_status status = weft_gossip_parse(arguments, &topology, &c->mode);
     if (status == WEFT_OK) status = weft_gossip_codec(c->mode, c->head.scene.codec, &c->codec);
     if (status == WEFT_OK)
         status = weft_topology_make(topology, c->head.scene.learners,
-                                    c->mode == WEFT_GOSSIP_AVERAGE, 1, &c->edges);
+                                    c->mode == WEFT_GOSSIP_AVERAGE, 1, &c->topology);
     free(topology);
     const weft_sim_exchange_options *s = &c->head.scene;
     if (status == WEFT_OK)
-        status = weft_codec_checkpoint_open(s->context, c->codec, NULL, s->store, NULL, &c->kept);
+        status =
+            weft_codec_checkpoint_open(s->context, c->codec, NULL, s->store, NULL, &c->codec_state);
     if (status == WEFT_OK) status = WEFT_NEW(&c->codecs, s->learners);
     return status == WEFT_OK ? WEFT_NEW(&c->peers, c->head.scene.learners) : status;
 }
 
-weft_status weft_gossip_cast(const char *arguments, const weft_sim_exchange_options *scene,
-                             weft_sim_exchange **out)
+weft_status weft_gossip_simulate(const char *arguments, const weft_sim_exchange_options *options,
+                                 weft_sim_exchange **out)
 {
-    gossip_cast *c;
+    gossip_sim *c;
     WEFT_TRY(WEFT_NEW(&c, 1));
-    c->head.ops = &cast_ops;
-    c->head.scene = *scene;
-    c->head.actors = scene->learners;
-    weft_status status = open_cast(c, arguments);
+    c->head.ops = &sim_ops;
+    c->head.scene = *options;
+    c->head.actors = options->learners;
+    weft_status status = open_sim(c, arguments);
     if (status == WEFT_OK)
         *out = &c->head;
     else
-        cast_close(&c->head);
+        sim_close(&c->head);
     return status;
 }

@@ -2,9 +2,9 @@
 #include "exchange/gossip/learner.h"
 
 /* Seconds of a poll, after which a learner checks whether the job goes on. */
-static const double NAP = 0.05;
+static const double POLL_SECONDS = 0.05;
 /* Seconds between two heartbeats of an elastic peer. */
-static const double BEAT = 1;
+static const double HEARTBEAT_SECONDS = 1;
 
 static weft_status make_peer(const gossip *x, weft_actor **out)
 {
@@ -13,8 +13,8 @@ static weft_status make_peer(const gossip *x, weft_actor **out)
     weft_peer_options options = {.struct_size = sizeof(options),
                                  .mode = x->mode,
                                  .me = site->endpoint->learner,
-                                 .topology = &x->edges,
-                                 .shape = link ? x->topology : NULL,
+                                 .topology = &x->topology,
+                                 .topology_name = link ? x->topology_name : NULL,
                                  .job = link && link->job,
                                  .late = link && link->late,
                                  .seed = WEFT_GOSSIP_SEED,
@@ -23,7 +23,7 @@ static weft_status make_peer(const gossip *x, weft_actor **out)
                                  .parameters = x->parameters,
                                  .codec = x->codec,
                                  .steps = INT64_MAX,
-                                 .patience = 1};
+                                 .min_rto = 1};
     if (link)
         options.member =
             (weft_member_options){.struct_size = sizeof(options.member),
@@ -36,11 +36,11 @@ static weft_status make_peer(const gossip *x, weft_actor **out)
                                                   .checkpoint = link->checkpoint,
                                                   .step = link->step},
                                   .removal = link->removal,
-                                  .beat = BEAT};
+                                  .beat = HEARTBEAT_SECONDS};
     return weft_peer_create(&options, out);
 }
 
-static weft_status introduce(gossip *x, const weft_place *mine)
+static weft_status exchange_addresses(gossip *x, const weft_place *mine)
 {
     const weft_learner_group *e = x->head.site.endpoint;
     weft_place *all;
@@ -54,8 +54,8 @@ static weft_status introduce(gossip *x, const weft_place *mine)
                                                                        .count = sizeof(*mine)});
     for (int i = 0; i < e->learners && status == WEFT_OK; i++)
         if (i != e->learner)
-            status =
-                weft_net_add_peer(x->net, (weft_actor_id)i, weft_place_address(&all[i], x->world));
+            status = weft_net_add_peer(x->net, (weft_actor_id)i,
+                                       weft_place_address(&all[i], x->net_context));
     free(all);
     return status;
 }
@@ -65,10 +65,10 @@ weft_status weft_gossip_wait(gossip *x, bool (*ready)(const weft_actor *actor))
     weft_patience patience = {0}, hurry = {0}; /* messages reset only the first */
     double limit = x->head.site.endpoint->timeout;
     while (!ready(weft_net_actor(x->net))) {
-        uint64_t heard = weft_net_stats(x->net).received;
-        WEFT_TRY(weft_net_poll(x->net, NAP));
+        uint64_t received = weft_net_stats(x->net).received;
+        WEFT_TRY(weft_net_poll(x->net, POLL_SECONDS));
         WEFT_TRY(weft_learner_group_check(x->head.site.endpoint));
-        if (weft_net_stats(x->net).received != heard) patience = (weft_patience){0};
+        if (weft_net_stats(x->net).received != received) patience = (weft_patience){0};
         double waited = weft_patience_look(&patience, 1);
         if (weft_exchange_is_stopped(&x->head) &&
             weft_patience_look(&hurry, 1) > weft_exchange_limit(&x->head, limit))
@@ -81,16 +81,17 @@ weft_status weft_gossip_wait(gossip *x, bool (*ready)(const weft_actor *actor))
 }
 
 /* The learners of one job exchange addresses. */
-weft_status weft_gossip_meet(gossip *x)
+weft_status weft_gossip_connect(gossip *x)
 {
     const weft_learner_group *e = x->head.site.endpoint;
     weft_actor *peer;
     weft_place mine;
     bool others;
-    WEFT_TRY(weft_learners_meet(&x->head, x->world, &others));
+    WEFT_TRY(weft_learners_meet(&x->head, x->net_context, &others));
     WEFT_TRY(make_peer(x, &peer));
-    WEFT_TRY(weft_place_open(x->world, peer, (weft_actor_id)e->learner, others, &x->net, &mine));
-    return introduce(x, &mine);
+    WEFT_TRY(
+        weft_place_open(x->net_context, peer, (weft_actor_id)e->learner, others, &x->net, &mine));
+    return exchange_addresses(x, &mine);
 }
 
 /* The coordinator sends the address to the other peers. */
@@ -98,10 +99,10 @@ weft_status weft_gossip_join(gossip *x)
 {
     const char *coordinator = x->head.site.cluster->coordinator;
     weft_actor *peer;
-    weft_learners_expect(&x->head, x->world);
+    weft_learners_expect(&x->head, x->net_context);
     WEFT_TRY(make_peer(x, &peer));
-    WEFT_TRY(weft_net_open(x->world, peer, weft_draw_id(),
-                           weft_listen_beside(x->world, coordinator), &x->net));
+    WEFT_TRY(weft_net_open(x->net_context, peer, weft_draw_id(),
+                           weft_listen_beside(x->net_context, coordinator), &x->net));
     return weft_net_add_peer(x->net, WEFT_COORDINATOR, coordinator);
 }
 
@@ -119,7 +120,7 @@ weft_status weft_gossip_check_slot(const gossip *x)
 weft_status weft_gossip_leave_together(gossip *x)
 {
     double all = 0;
-    weft_group_request *passage;
+    weft_group_request *request;
     bool done = false;
     WEFT_TRY(weft_learner_group_bind(x->head.site.endpoint,
                                      &(weft_transfer){.kind = WEFT_ALL_REDUCE,
@@ -128,23 +129,23 @@ weft_status weft_gossip_leave_together(gossip *x)
                                                       .send = &all,
                                                       .receive = &all,
                                                       .count = 1},
-                                     &passage));
-    weft_status status = weft_group_request_start(passage);
+                                     &request));
+    weft_status status = weft_group_request_start(request);
     while (status == WEFT_OK && !done) {
-        status = weft_net_poll(x->net, NAP / 10);
-        if (status == WEFT_OK) status = weft_group_request_test(passage, &done);
+        status = weft_net_poll(x->net, POLL_SECONDS / 10);
+        if (status == WEFT_OK) status = weft_group_request_test(request, &done);
         if (status == WEFT_OK) status = weft_learner_group_check(x->head.site.endpoint);
     }
-    weft_group_request_destroy(&passage);
+    weft_group_request_destroy(&request);
     return status;
 }
 
-weft_status weft_gossip_goodbye(const gossip *x)
+weft_status weft_gossip_await_leave(const gossip *x)
 {
     static const double LONG_ENOUGH = 15;
     double began = weft_seconds();
     while (!weft_net_actor(x->net)->done &&
            weft_seconds() - began < weft_exchange_limit(&x->head, LONG_ENOUGH))
-        WEFT_TRY(weft_net_poll(x->net, NAP));
+        WEFT_TRY(weft_net_poll(x->net, POLL_SECONDS));
     return WEFT_OK;
 }

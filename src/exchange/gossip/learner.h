@@ -13,27 +13,27 @@ enum { WEFT_GOSSIP_SEED = 1 };
 
 typedef struct gossip {
     weft_exchange head;
-    char *topology, *codec_name;
+    char *topology_name, *codec_name;
     weft_gossip_mode mode;
-    weft_topology edges;
+    weft_topology topology;
     weft_codec *codec;
-    weft_codec_checkpoint *kept; /* codec state for checkpoints */
-    weft_shared_params *copies;
-    bool leads;
-    weft_net_context *world;
+    weft_codec_checkpoint *codec_state; /* codec state for checkpoints */
+    weft_shared_params *shared;
+    bool is_leader;
+    weft_net_context *net_context;
     weft_net *net;
     weft_dtype dtype;
-    int64_t count, turn;
-    bool last;        /* the run's last step is over */
+    int64_t count, step;
+    bool finished;    /* the run's last step is over */
     bool stepped;     /* this process has taken a step */
-    bool stays;       /* slot 0 of a job holds its slot, see weft_peer_release_hold */
+    bool holds_slot;  /* slot 0 of a job holds its slot, see weft_peer_release_hold */
     void *parameters; /* [count]: in the order of the store */
     double figures[3];
 } gossip;
 
 /* Creates the peer. Learners of one job exchange addresses; elastic learners get them from the
  * coordinator. */
-weft_status weft_gossip_meet(gossip *x) WEFT_NODISCARD;
+weft_status weft_gossip_connect(gossip *x) WEFT_NODISCARD;
 weft_status weft_gossip_join(gossip *x) WEFT_NODISCARD;
 /* PEER: another learner has taken the slot while this one started. */
 weft_status weft_gossip_check_slot(const gossip *x) WEFT_NODISCARD;
@@ -43,6 +43,6 @@ weft_status weft_gossip_wait(gossip *x, bool (*ready)(const weft_actor *actor)) 
 weft_status weft_gossip_leave_together(gossip *x) WEFT_NODISCARD;
 /* Polls for a limited time until the coordinator has acknowledged the leave, and answers other
  * peers meanwhile. */
-weft_status weft_gossip_goodbye(const gossip *x) WEFT_NODISCARD;
+weft_status weft_gossip_await_leave(const gossip *x) WEFT_NODISCARD;
 
 #endif

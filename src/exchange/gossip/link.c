@@ -5,222 +5,226 @@
 #include "actor/rpc.h"
 #include "gossip.pb-c.h"
 
-/* At most REPEATED updates are retransmitted at a time; later ones would arrive out of order. At
- * most UNDER_WAY are in flight, and WAITING wait before updates are summed. */
-enum { REPEATED = 16, KEPT = 128, UNDER_WAY = 256, WAITING = 64 };
+/* At most MOST_RESENT updates are retransmitted at a time; later ones would arrive out of order. At
+ * most MOST_IN_FLIGHT are in flight, and MOST_WAITING wait before updates are summed. */
+enum { MOST_RESENT = 16, HELD_TIMEOUTS = 128, MOST_IN_FLIGHT = 256, MOST_WAITING = 64 };
 
-void weft_link_free(weft_link *edge)
+void weft_link_free(weft_link *link)
 {
-    for (size_t i = 0; i < edge->count; i++) weft_buffer_unref(&edge->queue[i].payload);
-    free(edge->queue);
-    edge->queue = NULL;
-    edge->count = edge->capacity = edge->told = 0;
-    edge->told_bytes = edge->waiting_bytes = 0;
+    for (size_t i = 0; i < link->count; i++) weft_buffer_unref(&link->queue[i].payload);
+    free(link->queue);
+    link->queue = NULL;
+    link->count = link->capacity = link->in_flight = 0;
+    link->in_flight_bytes = link->waiting_bytes = 0;
 }
 
-void weft_link_open(weft_link *edge, int64_t round)
+void weft_link_open(weft_link *link, int64_t epoch)
 {
-    weft_link_free(edge);
-    edge->heard = 0;
-    edge->round = round;
-    edge->open = true;
+    weft_link_free(link);
+    link->acked = 0;
+    link->send_epoch = epoch;
+    link->open = true;
 }
 
-static weft_status send(weft_actor *from, const weft_link *edge, size_t i)
+static weft_status send(weft_actor *from, const weft_link *link, size_t i)
 {
-    weft_gossip_update *rumour = &edge->queue[i];
+    weft_gossip_update *update = &link->queue[i];
     Weft__Update m = WEFT__UPDATE__INIT;
-    m.edge_sequence = edge->heard + 1 + (int64_t)i;
-    m.origin = rumour->origin;
-    m.sequence = rumour->sequence;
-    m.first = rumour->first < rumour->sequence ? rumour->first : 0;
-    m.halt = rumour->halt;
-    m.round = edge->round;
-    m.sent = rumour->sent = weft_actor_now(from);
-    return weft_rpc_send(from, edge->to, WEFT_RPC_UPDATE, &m, rumour->payload);
+    m.link_sequence = link->acked + 1 + (int64_t)i;
+    m.origin = update->origin;
+    m.sequence = update->sequence;
+    m.first = update->first < update->sequence ? update->first : 0;
+    m.halt = update->halt;
+    m.epoch = link->send_epoch;
+    m.sent = update->sent = weft_actor_now(from);
+    return weft_rpc_send(from, link->to, WEFT_RPC_UPDATE, &m, update->payload);
 }
 
-static size_t bytes_of(const weft_gossip_update *rumour)
+static size_t bytes_of(const weft_gossip_update *update)
 {
-    return rumour->payload ? rumour->payload->bytes : 0;
+    return update->payload ? update->payload->bytes : 0;
 }
 
 /* Whether the window has room. A connection that is given more than it carries queues the rest, and
  * all later messages, acknowledgements too, wait behind it. */
-static bool may_send(const weft_link *edge)
+static bool may_send(const weft_link *link)
 {
-    if (edge->told == edge->count) return false;
-    size_t bytes = edge->told_bytes + bytes_of(&edge->queue[edge->told]);
-    return edge->told == 0 ||
-           (edge->told < WEFT_MIN(edge->window, (size_t)UNDER_WAY) && bytes <= edge->room);
+    if (link->in_flight == link->count) return false;
+    size_t bytes = link->in_flight_bytes + bytes_of(&link->queue[link->in_flight]);
+    return link->in_flight == 0 ||
+           (link->in_flight < WEFT_MIN(link->window, (size_t)MOST_IN_FLIGHT) &&
+            bytes <= link->byte_limit);
 }
 
-static weft_status send_more(weft_actor *from, weft_link *edge)
+static weft_status send_more(weft_actor *from, weft_link *link)
 {
-    for (; may_send(edge); edge->told++) {
-        size_t bytes = bytes_of(&edge->queue[edge->told]);
-        edge->told_bytes += bytes;
-        edge->waiting_bytes -= bytes;
-        WEFT_TRY(send(from, edge, edge->told));
+    for (; may_send(link); link->in_flight++) {
+        size_t bytes = bytes_of(&link->queue[link->in_flight]);
+        link->in_flight_bytes += bytes;
+        link->waiting_bytes -= bytes;
+        WEFT_TRY(send(from, link, link->in_flight));
     }
     return WEFT_OK;
 }
 
-static void let_go(void *of, void *data)
+static void release_inner(void *inner, void *data)
 {
-    weft_buffer *payload = of;
+    weft_buffer *payload = inner;
     (void)data;
     weft_buffer_unref(&payload);
 }
 
-weft_buffer *weft_link_inside(weft_buffer *payload)
+weft_buffer *weft_link_unwrap(weft_buffer *payload)
 {
-    return payload->release == let_go ? payload->of : payload;
+    return payload->release == release_inner ? payload->of : payload;
 }
 
 /* A wrapper for the queue, which holds the inner buffer: a reference to the wrapper of another link
  * would look to that link like a message in transit. */
 static weft_status wrap(weft_buffer *payload, weft_buffer **out)
 {
-    weft_buffer *of = weft_link_inside(payload);
-    return weft_buffer_wrap(of->data, of->bytes, let_go, weft_buffer_ref(of), out);
+    weft_buffer *inner = weft_link_unwrap(payload);
+    return weft_buffer_wrap(inner->data, inner->bytes, release_inner, weft_buffer_ref(inner), out);
 }
 
 /* --- sums --- */
 
 /* The waiting update to which this one is added. A queue has the updates of an origin in order, so
  * the last one of the same origin precedes it; NULL: it is queued alone. */
-static weft_gossip_update *find_before(const weft_link *edge, const weft_gossip_update *rumour)
+static weft_gossip_update *find_merge_target(const weft_link *link,
+                                             const weft_gossip_update *update)
 {
-    bool full = edge->count - edge->told >= WAITING || edge->waiting_bytes >= edge->room;
-    for (size_t i = edge->count; full && rumour->payload && i-- > edge->told;) {
-        weft_gossip_update *last = &edge->queue[i];
-        if (last->origin != rumour->origin) continue;
-        return last->payload && last->sequence + 1 == rumour->first ? last : NULL;
+    bool full =
+        link->count - link->in_flight >= MOST_WAITING || link->waiting_bytes >= link->byte_limit;
+    for (size_t i = link->count; full && update->payload && i-- > link->in_flight;) {
+        weft_gossip_update *last = &link->queue[i];
+        if (last->origin != update->origin) continue;
+        return last->payload && last->sequence + 1 == update->first ? last : NULL;
     }
     return NULL;
 }
 
-static weft_status add(const weft_link *edge, const weft_buffer *payload, void *sum)
+static weft_status add(const weft_link *link, const weft_buffer *payload, void *sum)
 {
     weft_encoded m;
-    WEFT_TRY(weft_encoded_open(payload->data, payload->bytes, edge->dtype, edge->numbers, &m));
-    weft_encoded_add(&m, edge->numbers, 1, sum);
+    WEFT_TRY(weft_encoded_open(payload->data, payload->bytes, link->dtype, link->elements, &m));
+    weft_encoded_add(&m, link->elements, 1, sum);
     return WEFT_OK;
 }
 
 /* A waiting sum has no other holder, so further updates are added in place. */
-static weft_status begin_sum(weft_link *edge, weft_gossip_update *first)
+static weft_status begin_sum(weft_link *link, weft_gossip_update *first)
 {
-    weft_buffer *room, *sum;
-    WEFT_TRY(weft_buffer_new(weft_encoded_bound(edge->dtype, edge->numbers), &room));
-    weft_status status =
-        add(edge, first->payload, weft_encoded_begin_sum(edge->dtype, edge->numbers, room->data));
-    if (status == WEFT_OK) status = wrap(room, &sum);
-    weft_buffer_unref(&room);
+    weft_buffer *buffer, *sum;
+    WEFT_TRY(weft_buffer_new(weft_encoded_bound(link->dtype, link->elements), &buffer));
+    weft_status status = add(link, first->payload,
+                             weft_encoded_begin_sum(link->dtype, link->elements, buffer->data));
+    if (status == WEFT_OK) status = wrap(buffer, &sum);
+    weft_buffer_unref(&buffer);
     WEFT_TRY(status);
-    edge->waiting_bytes += sum->bytes - first->payload->bytes;
+    link->waiting_bytes += sum->bytes - first->payload->bytes;
     weft_buffer_unref(&first->payload);
     first->payload = sum;
     first->sum = true;
     return WEFT_OK;
 }
 
-static weft_status add_to(weft_link *edge, weft_gossip_update *before,
-                          const weft_gossip_update *rumour)
+static weft_status merge(weft_link *link, weft_gossip_update *target,
+                         const weft_gossip_update *update)
 {
-    if (!before->sum) WEFT_TRY(begin_sum(edge, before));
-    WEFT_TRY(add(edge, rumour->payload, (char *)before->payload->data + WEFT_MESSAGE_HEADER));
-    before->sequence = rumour->sequence;
+    if (!target->sum) WEFT_TRY(begin_sum(link, target));
+    WEFT_TRY(add(link, update->payload, (char *)target->payload->data + WEFT_MESSAGE_HEADER));
+    target->sequence = update->sequence;
     return WEFT_OK;
 }
 
-weft_status weft_link_send(weft_actor *from, weft_link *edge, const weft_gossip_update *rumour)
+weft_status weft_link_send(weft_actor *from, weft_link *link, const weft_gossip_update *update)
 {
-    weft_gossip_update mine = *rumour, *before = find_before(edge, rumour);
-    if (before) return add_to(edge, before, rumour);
+    weft_gossip_update mine = *update, *target = find_merge_target(link, update);
+    if (target) return merge(link, target, update);
     mine.sum = false;
-    WEFT_TRY(WEFT_GROW(&edge->queue, &edge->capacity, edge->count));
-    if (rumour->payload) WEFT_TRY(wrap(rumour->payload, &mine.payload));
-    if (mine.began <= 0) mine.began = weft_actor_now(from);
-    edge->queue[edge->count++] = mine;
-    edge->waiting_bytes += bytes_of(&mine);
-    return send_more(from, edge);
+    WEFT_TRY(WEFT_GROW(&link->queue, &link->capacity, link->count));
+    if (update->payload) WEFT_TRY(wrap(update->payload, &mine.payload));
+    if (mine.arrived <= 0) mine.arrived = weft_actor_now(from);
+    link->queue[link->count++] = mine;
+    link->waiting_bytes += bytes_of(&mine);
+    return send_more(from, link);
 }
 
-/* A message that the runtime still holds counts as leaving, for at most KEPT times the patience. */
-static bool is_leaving(const weft_gossip_update *rumour, double now, double patience)
+/* A message that the runtime still holds counts as in transit, for at most
+ * HELD_TIMEOUTS times min_rto. */
+static bool is_in_transit(const weft_gossip_update *update, double now, double min_rto)
 {
-    return weft_buffer_is_shared(rumour->payload) && now - rumour->sent < KEPT * patience;
+    return weft_buffer_is_shared(update->payload) && now - update->sent < HELD_TIMEOUTS * min_rto;
 }
 
-weft_status weft_link_resend(weft_actor *from, weft_link *edge, double patience)
+weft_status weft_link_resend(weft_actor *from, weft_link *link, double min_rto)
 {
     double now = weft_actor_now(from);
-    if (edge->told == 0) return WEFT_OK;
-    if (is_leaving(&edge->queue[0], now, patience)) edge->moved = now;
-    double most = weft_rto_timeout(&edge->trip, patience);
-    if (now - WEFT_MAX(edge->moved, edge->queue[0].sent) < most) return WEFT_OK;
-    for (size_t i = 0; i < edge->told && i < REPEATED; i++) {
-        if (is_leaving(&edge->queue[i], now, patience)) break;
-        if (now - edge->queue[i].sent >= most) WEFT_TRY(send(from, edge, i));
+    if (link->in_flight == 0) return WEFT_OK;
+    if (is_in_transit(&link->queue[0], now, min_rto)) link->last_progress = now;
+    double timeout = weft_rto_timeout(&link->rto, min_rto);
+    if (now - WEFT_MAX(link->last_progress, link->queue[0].sent) < timeout) return WEFT_OK;
+    for (size_t i = 0; i < link->in_flight && i < MOST_RESENT; i++) {
+        if (is_in_transit(&link->queue[i], now, min_rto)) break;
+        if (now - link->queue[i].sent >= timeout) WEFT_TRY(send(from, link, i));
     }
-    edge->window = edge->window / 2;
-    weft_rto_backoff(&edge->trip);
+    link->window = link->window / 2;
+    weft_rto_backoff(&link->rto);
     return WEFT_OK;
 }
 
-static weft_status forget_heard(weft_actor *me, weft_link *edge, const Weft__UpdateAck *m)
+static weft_status take_ack(weft_actor *me, weft_link *link, const Weft__UpdateAck *m)
 {
     double now = weft_actor_now(me);
-    if (m->round != edge->round || m->edge_sequence <= edge->heard || edge->told == 0)
+    if (m->epoch != link->send_epoch || m->link_sequence <= link->acked || link->in_flight == 0)
         return WEFT_OK;
-    size_t gone = (size_t)WEFT_MIN(m->edge_sequence - edge->heard, (int64_t)edge->told);
-    weft_rto_sample(&edge->trip, now - m->sent);
-    if (edge->told >= edge->window) edge->window += gone;
-    for (size_t i = 0; i < gone; i++) {
-        edge->told_bytes -= bytes_of(&edge->queue[i]);
-        weft_buffer_unref(&edge->queue[i].payload);
+    size_t newly_acked = (size_t)WEFT_MIN(m->link_sequence - link->acked, (int64_t)link->in_flight);
+    weft_rto_sample(&link->rto, now - m->sent);
+    if (link->in_flight >= link->window) link->window += newly_acked;
+    for (size_t i = 0; i < newly_acked; i++) {
+        link->in_flight_bytes -= bytes_of(&link->queue[i]);
+        weft_buffer_unref(&link->queue[i].payload);
     }
-    edge->count -= gone;
-    edge->told -= gone;
-    memmove(edge->queue, edge->queue + gone, edge->count * sizeof(weft_gossip_update));
-    edge->heard += (int64_t)gone;
-    edge->moved = now;
-    return send_more(me, edge);
+    link->count -= newly_acked;
+    link->in_flight -= newly_acked;
+    memmove(link->queue, link->queue + newly_acked, link->count * sizeof(weft_gossip_update));
+    link->acked += (int64_t)newly_acked;
+    link->last_progress = now;
+    return send_more(me, link);
 }
 
-static weft_status take_rumour(weft_actor *me, weft_link *edge, const Weft__Update *m,
-                               const weft_message *message, weft_gossip_update *rumour)
+static weft_status take_update(weft_actor *me, weft_link *link, const Weft__Update *m,
+                               const weft_message *message, weft_gossip_update *update)
 {
-    Weft__UpdateAck heard = WEFT__UPDATE_ACK__INIT;
-    if (m->round != edge->asked) return WEFT_OK; /* sent before our SyncRequest arrived */
-    if (m->edge_sequence == edge->come + 1) {
-        edge->come++;
-        *rumour = (weft_gossip_update){.origin = m->origin,
+    Weft__UpdateAck ack = WEFT__UPDATE_ACK__INIT;
+    if (m->epoch != link->receive_epoch) return WEFT_OK; /* sent before our SyncRequest arrived */
+    if (m->link_sequence == link->received + 1) {
+        link->received++;
+        *update = (weft_gossip_update){.origin = m->origin,
                                        .first = m->first ? m->first : m->sequence,
                                        .sequence = m->sequence,
                                        .payload = message->payload,
                                        .halt = m->halt};
     }
-    heard.edge_sequence = edge->come;
-    heard.sent = m->sent;
-    heard.round = edge->asked;
-    return weft_rpc_send(me, edge->to, WEFT_RPC_UPDATE_ACK, &heard, NULL);
+    ack.link_sequence = link->received;
+    ack.sent = m->sent;
+    ack.epoch = link->receive_epoch;
+    return weft_rpc_send(me, link->to, WEFT_RPC_UPDATE_ACK, &ack, NULL);
 }
 
-weft_status weft_link_message(weft_actor *me, weft_link *edge, const weft_message *message,
-                              weft_gossip_update *rumour)
+weft_status weft_link_message(weft_actor *me, weft_link *link, const weft_message *message,
+                              weft_gossip_update *update)
 {
     weft_status status = WEFT_OK;
     void *m = NULL;
-    *rumour = (weft_gossip_update){.sequence = 0};
+    *update = (weft_gossip_update){.sequence = 0};
     if (message->type == WEFT_RPC_UPDATE &&
         (m = weft_rpc_parse(message, &weft__update__descriptor)))
-        status = take_rumour(me, edge, m, message, rumour);
+        status = take_update(me, link, m, message, update);
     else if (message->type == WEFT_RPC_UPDATE_ACK &&
              (m = weft_rpc_parse(message, &weft__update_ack__descriptor)))
-        status = forget_heard(me, edge, m);
+        status = take_ack(me, link, m);
     weft_rpc_free(m);
     return status;
 }

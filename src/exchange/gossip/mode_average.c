@@ -8,25 +8,26 @@
 
 typedef struct average {
     weft_random random;
-    int64_t request;    /* number of the last request */
-    weft_buffer *asked; /* the parameters that it sent; NULL: no request is outstanding */
-    weft_actor_id whom;
+    int64_t request; /* number of the last request */
+    weft_buffer
+        *request_parameters; /* the parameters that it sent; NULL: no request is outstanding */
+    weft_actor_id partner;
     double sent; /* time of the last send, or when it was last seen in transit */
-    weft_rto trip;
-    struct answer {
+    weft_rto rto;
+    struct peer_reply {
         weft_actor_id to;
-        int64_t request;  /* the last one of this peer */
-        weft_buffer *had; /* the parameters of the reply */
-    } * answers;
-    size_t answer_count, answer_capacity;
+        int64_t request;         /* the last one of this peer */
+        weft_buffer *parameters; /* the parameters of the reply */
+    } * replies;
+    size_t reply_count, reply_capacity;
 } average;
 
 static void average_close(weft_peer *p)
 {
     average *a = p->state;
-    for (size_t i = 0; i < a->answer_count; i++) weft_buffer_unref(&a->answers[i].had);
-    weft_buffer_unref(&a->asked);
-    free(a->answers);
+    for (size_t i = 0; i < a->reply_count; i++) weft_buffer_unref(&a->replies[i].parameters);
+    weft_buffer_unref(&a->request_parameters);
+    free(a->replies);
     free(a);
 }
 
@@ -43,96 +44,101 @@ static weft_status average_open(weft_peer *p)
 static weft_status copy_now(const weft_peer *p, weft_buffer **out)
 {
     WEFT_TRY(weft_buffer_new(p->bytes, out));
-    memcpy((*out)->data, p->now, p->bytes);
+    memcpy((*out)->data, p->current, p->bytes);
     return WEFT_OK;
 }
 
-static weft_status send_meet(weft_peer *p)
+static weft_status send_request(weft_peer *p)
 {
     average *a = p->state;
     Weft__AverageRequest m = WEFT__AVERAGE_REQUEST__INIT;
     m.request = a->request;
     m.sent = a->sent = weft_actor_now(&p->head);
-    WEFT_TRY(weft_rpc_send(&p->head, a->whom, WEFT_RPC_AVERAGE_REQUEST, &m, a->asked));
+    WEFT_TRY(
+        weft_rpc_send(&p->head, a->partner, WEFT_RPC_AVERAGE_REQUEST, &m, a->request_parameters));
     return weft_peer_arm_timer(p);
 }
 
 static weft_status average_computed(weft_peer *p, void *change)
 {
     average *a = p->state;
-    weft_peer_add_scaled(p, p->now, 1, change, NULL);
-    if (p->neighbour_count == 0 || !p->topology->asks[p->me] || a->asked) return WEFT_OK;
+    weft_peer_add_scaled(p, p->current, 1, change, NULL);
+    if (p->neighbour_count == 0 || !p->topology->active[p->me] || a->request_parameters)
+        return WEFT_OK;
     uint32_t which = weft_random_u32(&a->random) % (uint32_t)p->neighbour_count;
-    a->whom = p->ids[p->neighbours[which]];
+    a->partner = p->ids[p->neighbours[which]];
     a->request++;
-    WEFT_TRY(copy_now(p, &a->asked));
-    return send_meet(p);
+    WEFT_TRY(copy_now(p, &a->request_parameters));
+    return send_request(p);
 }
 
 /* A valid payload has the size of the parameters, and finite elements. */
-static bool is_someones(const weft_peer *p, const weft_buffer *payload)
+static bool is_valid(const weft_peer *p, const weft_buffer *payload)
 {
     return payload && payload->bytes == p->bytes &&
            weft_numbers_finite(p->options.dtype, payload->data, p->options.count);
 }
 
 /* The last reply to a peer. *out is NULL: the peer is not in the view. */
-static weft_status find_answer(const weft_peer *p, weft_actor_id to, struct answer **out)
+static weft_status find_reply(const weft_peer *p, weft_actor_id to, struct peer_reply **out)
 {
     average *a = p->state;
     *out = NULL;
-    for (size_t i = 0; i < a->answer_count; i++)
-        if (a->answers[i].to == to) *out = &a->answers[i];
+    for (size_t i = 0; i < a->reply_count; i++)
+        if (a->replies[i].to == to) *out = &a->replies[i];
     if (*out || weft_peer_index(p, to) < 0) return WEFT_OK;
-    WEFT_TRY(WEFT_GROW(&a->answers, &a->answer_capacity, a->answer_count));
-    *out = &a->answers[a->answer_count++];
-    **out = (struct answer){.to = to};
+    WEFT_TRY(WEFT_GROW(&a->replies, &a->reply_capacity, a->reply_count));
+    *out = &a->replies[a->reply_count++];
+    **out = (struct peer_reply){.to = to};
     return WEFT_OK;
 }
 
 /* A peer outside the view neither replies nor asks again. A former neighbour may do both. */
-static void average_view(weft_peer *p)
+static void average_view_changed(weft_peer *p)
 {
     average *a = p->state;
-    for (size_t i = a->answer_count; i-- > 0;) {
-        if (weft_peer_index(p, a->answers[i].to) >= 0) continue;
-        weft_buffer_unref(&a->answers[i].had);
-        a->answers[i] = a->answers[--a->answer_count];
+    for (size_t i = a->reply_count; i-- > 0;) {
+        if (weft_peer_index(p, a->replies[i].to) >= 0) continue;
+        weft_buffer_unref(&a->replies[i].parameters);
+        a->replies[i] = a->replies[--a->reply_count];
     }
-    if (a->asked && weft_peer_index(p, a->whom) < 0) weft_buffer_unref(&a->asked);
+    if (a->request_parameters && weft_peer_index(p, a->partner) < 0)
+        weft_buffer_unref(&a->request_parameters);
 }
 
 /* A repeated request gets the same reply: this peer has moved already. */
-static weft_status take_meet(weft_peer *p, const Weft__AverageRequest *m,
-                             const weft_message *message)
+static weft_status take_request(weft_peer *p, const Weft__AverageRequest *m,
+                                const weft_message *message)
 {
-    struct answer *answer;
+    struct peer_reply *last;
     Weft__AverageReply reply = WEFT__AVERAGE_REPLY__INIT;
-    if (!is_someones(p, message->payload)) return WEFT_OK;
-    WEFT_TRY(find_answer(p, message->from, &answer));
-    if (!answer || m->request < answer->request || m->request <= 0) return WEFT_OK;
-    if (m->request > answer->request) {
-        weft_buffer_unref(&answer->had);
-        WEFT_TRY(copy_now(p, &answer->had));
-        answer->request = m->request;
+    if (!is_valid(p, message->payload)) return WEFT_OK;
+    WEFT_TRY(find_reply(p, message->from, &last));
+    if (!last || m->request < last->request || m->request <= 0) return WEFT_OK;
+    if (m->request > last->request) {
+        weft_buffer_unref(&last->parameters);
+        WEFT_TRY(copy_now(p, &last->parameters));
+        last->request = m->request;
         /* The final average is not moved by peers that joined later. */
-        if (p->settling.of == 0)
-            weft_peer_add_scaled(p, p->now, 0.5, message->payload->data, answer->had->data);
+        if (p->final_average.contributors == 0)
+            weft_peer_add_scaled(p, p->current, 0.5, message->payload->data,
+                                 last->parameters->data);
     }
     reply.request = m->request;
     reply.sent = m->sent;
-    return weft_rpc_send(&p->head, message->from, WEFT_RPC_AVERAGE_REPLY, &reply, answer->had);
+    return weft_rpc_send(&p->head, message->from, WEFT_RPC_AVERAGE_REPLY, &reply, last->parameters);
 }
 
-static weft_status take_met(weft_peer *p, const Weft__AverageReply *m, const weft_message *message)
+static weft_status take_reply(weft_peer *p, const Weft__AverageReply *m,
+                              const weft_message *message)
 {
     average *a = p->state;
-    if (!a->asked || message->from != a->whom || m->request != a->request ||
-        !is_someones(p, message->payload))
+    if (!a->request_parameters || message->from != a->partner || m->request != a->request ||
+        !is_valid(p, message->payload))
         return WEFT_OK;
-    weft_rto_sample(&a->trip, weft_actor_now(&p->head) - m->sent);
-    weft_peer_add_scaled(p, p->now, 0.5, message->payload->data, a->asked->data);
-    weft_buffer_unref(&a->asked);
+    weft_rto_sample(&a->rto, weft_actor_now(&p->head) - m->sent);
+    weft_peer_add_scaled(p, p->current, 0.5, message->payload->data, a->request_parameters->data);
+    weft_buffer_unref(&a->request_parameters);
     return WEFT_OK;
 }
 
@@ -142,31 +148,31 @@ static weft_status average_message(weft_peer *p, const weft_message *message)
     void *m = NULL;
     if (message->type == WEFT_RPC_AVERAGE_REQUEST &&
         (m = weft_rpc_parse(message, &weft__average_request__descriptor)))
-        status = take_meet(p, m, message);
+        status = take_request(p, m, message);
     else if (message->type == WEFT_RPC_AVERAGE_REPLY &&
              (m = weft_rpc_parse(message, &weft__average_reply__descriptor)))
-        status = take_met(p, m, message);
+        status = take_reply(p, m, message);
     weft_rpc_free(m);
     return status;
 }
 
-static bool average_waits(const weft_peer *p)
+static bool average_is_waiting(const weft_peer *p)
 {
-    return ((const average *)p->state)->asked;
+    return ((const average *)p->state)->request_parameters;
 }
 
-static weft_status average_repeat(weft_peer *p)
+static weft_status average_resend(weft_peer *p)
 {
     average *a = p->state;
     double now = weft_actor_now(&p->head);
-    if (weft_buffer_is_shared(a->asked)) {
+    if (weft_buffer_is_shared(a->request_parameters)) {
         a->sent = now;
         return weft_peer_arm_timer(p);
     }
-    if (now - a->sent < weft_rto_timeout(&a->trip, p->options.patience))
+    if (now - a->sent < weft_rto_timeout(&a->rto, p->options.min_rto))
         return weft_peer_arm_timer(p);
-    weft_rto_backoff(&a->trip);
-    return send_meet(p);
+    weft_rto_backoff(&a->rto);
+    return send_request(p);
 }
 
 const weft_peer_mode weft_peer_average = {
@@ -174,7 +180,7 @@ const weft_peer_mode weft_peer_average = {
     .close = average_close,
     .computed = average_computed,
     .message = average_message,
-    .waits = average_waits,
-    .repeat = average_repeat,
-    .view = average_view,
+    .is_waiting = average_is_waiting,
+    .resend = average_resend,
+    .view_changed = average_view_changed,
 };

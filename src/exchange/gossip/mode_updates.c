@@ -6,7 +6,7 @@ static weft_status apply(weft_peer *p, const weft_buffer *payload)
     const weft_peer_options *o = &p->options;
     weft_encoded message;
     WEFT_TRY(weft_encoded_open(payload->data, payload->bytes, o->dtype, o->count, &message));
-    weft_encoded_add(&message, o->count, 1, p->now);
+    weft_encoded_add(&message, o->count, 1, p->current);
     return WEFT_OK;
 }
 
@@ -22,29 +22,29 @@ static void add(const weft_peer *p, double scale, const weft_buffer *payload, vo
  * small long-lived ones would fragment the heap. */
 static void updates_close(weft_peer *p)
 {
-    weft_buffer *written = p->state;
-    weft_buffer_unref(&written);
+    weft_buffer *scratch = p->state;
+    weft_buffer_unref(&scratch);
 }
 
 /* Updates may be queued and logged for long, so each is copied into a buffer of its own size. */
 static weft_status updates_computed(weft_peer *p, void *change)
 {
     const weft_peer_options *o = &p->options;
-    weft_buffer *written = p->state, *said;
-    weft_status status = weft_buffer_reuse(weft_encoded_bound(o->dtype, o->count), &written);
-    p->state = written;
+    weft_buffer *scratch = p->state, *payload;
+    weft_status status = weft_buffer_reuse(weft_encoded_bound(o->dtype, o->count), &scratch);
+    p->state = scratch;
     WEFT_TRY(status);
-    WEFT_TRY(weft_codec_encode(o->codec, change, written->data, &written->bytes));
-    WEFT_TRY(weft_buffer_compact(written, &said));
-    status = apply(p, said);
-    if (status == WEFT_OK) status = weft_broadcast_send(p, said, false);
-    weft_buffer_unref(&said);
+    WEFT_TRY(weft_codec_encode(o->codec, change, scratch->data, &scratch->bytes));
+    WEFT_TRY(weft_buffer_compact(scratch, &payload));
+    status = apply(p, payload);
+    if (status == WEFT_OK) status = weft_broadcast_send(p, payload, false);
+    weft_buffer_unref(&payload);
     return status;
 }
 
 const weft_peer_mode weft_peer_updates = {
     .close = updates_close,
     .computed = updates_computed,
-    .heard = apply,
+    .apply = apply,
     .add = add,
 };

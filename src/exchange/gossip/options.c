@@ -20,15 +20,15 @@ static weft_status find_mode(const char *name, weft_gossip_mode *out)
 weft_status weft_gossip_parse(const char *arguments, char **topology, weft_gossip_mode *mode)
 {
     char *name = NULL;
-    weft_topology edges = {0};
+    weft_topology built = {0};
     weft_spec_key keys[] = {
         {.name = "topology", .text = topology}, {.name = "mode", .text = &name}, {.name = NULL}};
     weft_status status = *arguments ? weft_spec_parse("exchange gossip", arguments, keys) : WEFT_OK;
     if (status == WEFT_OK) status = find_mode(name, mode);
     if (status == WEFT_OK && !*topology) status = weft_strdup("all", topology);
     /* Checks the name: every topology exists for eight peers. */
-    if (status == WEFT_OK) status = weft_topology_make(*topology, 8, false, 1, &edges);
-    weft_topology_free(&edges);
+    if (status == WEFT_OK) status = weft_topology_make(*topology, 8, false, 1, &built);
+    weft_topology_free(&built);
     free(name);
     return status;
 }

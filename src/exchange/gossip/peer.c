@@ -1,7 +1,7 @@
 /* The peer actor of both modes: computes on a copy of its parameters and dispatches messages. */
 #include "exchange/gossip/peer_internal.h"
 
-enum { AGAIN = 0 };
+enum { RESEND_TIMER = 0 };
 
 static const weft_peer_mode *const modes[] = {
     [WEFT_GOSSIP_UPDATES] = &weft_peer_updates,
@@ -35,42 +35,42 @@ int weft_peer_index(const weft_peer *p, weft_actor_id id)
 weft_link *weft_peer_link(const weft_peer *p, weft_actor_id id)
 {
     for (int i = 0; i < p->neighbour_count; i++)
-        if (p->rumours.edges[i].to == id) return &p->rumours.edges[i];
+        if (p->broadcast.links[i].to == id) return &p->broadcast.links[i];
     return NULL;
 }
 
 weft_status weft_peer_arm_timer(weft_peer *p)
 {
-    if (p->listens) return WEFT_OK;
-    p->listens = true;
-    return weft_actor_set_timer(&p->head, AGAIN, p->options.patience);
+    if (p->timer_armed) return WEFT_OK;
+    p->timer_armed = true;
+    return weft_actor_set_timer(&p->head, RESEND_TIMER, p->options.min_rto);
 }
 
 /* --- from step to step --- */
 
 static void set_clock(weft_peer *p, int64_t clock)
 {
-    p->clock = p->figures.clock = clock;
-    if (p->member) weft_member_set_stats(p->member, &p->figures);
+    p->clock = p->stats.clock = clock;
+    if (p->member) weft_member_set_stats(p->member, &p->stats);
 }
 
-static weft_status say_end(weft_peer *p, bool halt)
+static weft_status broadcast_end(weft_peer *p, bool halt)
 {
     p->ended = true;
     return weft_broadcast_send(p, NULL, halt);
 }
 
-static bool has_heard_all(const weft_peer *p)
+static bool has_all_updates(const weft_peer *p)
 {
-    return weft_broadcast_all_ended(p) && !(p->mode->waits && p->mode->waits(p));
+    return weft_broadcast_all_ended(p) && !(p->mode->is_waiting && p->mode->is_waiting(p));
 }
 
 /* Sends heartbeats if the hash has changed. */
-static weft_status note_all(weft_peer *p)
+static weft_status update_version_hash(weft_peer *p)
 {
-    uint64_t all = p->ended && has_heard_all(p) ? weft_broadcast_sum(p) : 0;
-    if (all == p->all) return WEFT_OK;
-    p->all = all;
+    uint64_t hash = p->ended && has_all_updates(p) ? weft_broadcast_version_hash(p) : 0;
+    if (hash == p->version_hash) return WEFT_OK;
+    p->version_hash = hash;
     return weft_peer_send_heartbeat(p);
 }
 
@@ -78,51 +78,51 @@ static weft_status note_all(weft_peer *p)
  * peers that have it. */
 static bool may_leave(const weft_peer *p)
 {
-    if (!p->options.job || p->quits) return true;
-    if (weft_member_slot(p->member) == 0) return p->released;
+    if (!p->options.job || p->leaves_now) return true;
+    if (weft_member_slot(p->member) == 0) return p->hold_released;
     return weft_member_view(p->member)->over || weft_member_coordinator_unreachable(p->member);
 }
 
 /* Leave of an elastic peer: a finished peer leaves when all have the final average, one that quits
  * when its neighbours have acknowledged its updates. The wait ends LONG_ENOUGH failure timeouts
  * after the last progress. */
-static weft_status look_for_end(weft_peer *p)
+static weft_status check_leave(weft_peer *p)
 {
     static const double LONG_ENOUGH = 12;
     double now = weft_actor_now(&p->head),
            failure_timeout = weft_member_view(p->member)->failure_timeout;
     if (p->computing) return WEFT_OK;
-    p->quits = p->quits || weft_member_dismissed(p->member);
-    if (p->in && !p->ended && (p->quits || p->clock >= p->options.steps))
-        WEFT_TRY(say_end(p, p->halts));
-    WEFT_TRY(note_all(p));
+    p->leaves_now = p->leaves_now || weft_member_dismissed(p->member);
+    if (p->has_state && !p->ended && (p->leaves_now || p->clock >= p->options.steps))
+        WEFT_TRY(broadcast_end(p, p->requests_halt));
+    WEFT_TRY(update_version_hash(p));
     WEFT_TRY(weft_final_average_advance(p));
-    if (!p->quits && !p->all) p->closing = -1;
-    if (p->gone || (!p->quits && !p->all)) return WEFT_OK;
-    int64_t heard = weft_broadcast_progress(p) + p->settling.moves;
-    if (p->closing < 0 || heard != p->heard) p->closing = now;
-    p->heard = heard;
-    bool ready =
-        !p->in || (p->quits ? weft_broadcast_all_heard(p) : weft_final_average_all_have(p));
-    if (!ready && now - p->closing <= LONG_ENOUGH * failure_timeout) return WEFT_OK;
+    if (!p->leaves_now && !p->version_hash) p->leave_progress = -1;
+    if (p->leaving || (!p->leaves_now && !p->version_hash)) return WEFT_OK;
+    int64_t acks = weft_broadcast_progress(p) + p->final_average.progress;
+    if (p->leave_progress < 0 || acks != p->leave_acks) p->leave_progress = now;
+    p->leave_acks = acks;
+    bool ready = !p->has_state ||
+                 (p->leaves_now ? weft_broadcast_all_acked(p) : weft_final_average_all_have(p));
+    if (!ready && now - p->leave_progress <= LONG_ENOUGH * failure_timeout) return WEFT_OK;
     if (!may_leave(p)) return WEFT_OK;
-    p->gone = true;
-    return weft_member_leave(p->member, !p->quits);
+    p->leaving = true;
+    return weft_member_leave(p->member, !p->leaves_now);
 }
 
 weft_status weft_peer_advance(weft_peer *p)
 {
-    if (p->member) WEFT_TRY(look_for_end(p));
-    if (!p->in || p->computing || p->ended || p->clock >= p->options.steps) return WEFT_OK;
+    if (p->member) WEFT_TRY(check_leave(p));
+    if (!p->has_state || p->computing || p->ended || p->clock >= p->options.steps) return WEFT_OK;
     p->computing = true;
-    memcpy(p->before, p->now, p->bytes);
-    memcpy(p->options.parameters, p->now, p->bytes);
+    memcpy(p->step_start, p->current, p->bytes);
+    memcpy(p->options.parameters, p->current, p->bytes);
     return weft_actor_compute(&p->head, p->clock + 1);
 }
 
 weft_status weft_peer_start_at(weft_peer *p, int64_t clock)
 {
-    p->in = true;
+    p->has_state = true;
     set_clock(p, clock);
     WEFT_TRY(weft_peer_send_heartbeat(p));
     WEFT_TRY(weft_sync_request_all(p));
@@ -132,10 +132,10 @@ weft_status weft_peer_start_at(weft_peer *p, int64_t clock)
 static weft_status peer_begin(weft_actor *actor)
 {
     weft_peer *p = (weft_peer *)actor;
-    memcpy(p->now, p->options.parameters, p->bytes);
-    p->in = !p->member;
-    p->ticked = weft_actor_now(actor);
-    p->closing = -1;
+    memcpy(p->current, p->options.parameters, p->bytes);
+    p->has_state = !p->member;
+    p->last_tick = weft_actor_now(actor);
+    p->leave_progress = -1;
     return p->member ? weft_member_begin(p->member, actor) : weft_peer_advance(p);
 }
 
@@ -146,22 +146,22 @@ static weft_status peer_computed(weft_actor *actor, int64_t ticket)
     p->computing = false;
     set_clock(p, ticket);
     /* The learner leaves its parameters alone until the next computation: subtract in place. */
-    weft_peer_add_scaled(p, p->options.parameters, -1, p->before, NULL);
+    weft_peer_add_scaled(p, p->options.parameters, -1, p->step_start, NULL);
     WEFT_TRY(p->mode->computed(p, p->options.parameters));
-    if (p->clock >= p->options.steps) WEFT_TRY(say_end(p, false));
+    if (p->clock >= p->options.steps) WEFT_TRY(broadcast_end(p, false));
     return weft_peer_advance(p);
 }
 
 /* --- messages --- */
 
 /* Membership first; messages of training are read only by a peer that has the state of the run. */
-static weft_status read_as_member(weft_peer *p, const weft_message *message, bool *mine)
+static weft_status take_membership_message(weft_peer *p, const weft_message *message, bool *mine)
 {
     weft_member_news news;
     int from = weft_peer_index(p, message->from);
     if (from >= 0) {
-        p->seats[from].heard = weft_actor_now(&p->head);
-        p->overslept = false;
+        p->records[from].last_message = weft_actor_now(&p->head);
+        p->paused = false;
     }
     WEFT_TRY(weft_member_message(p->member, message, &news));
     if (news == WEFT_NEWS_VIEW) WEFT_TRY(weft_peer_membership_view(p));
@@ -172,7 +172,7 @@ static weft_status read_as_member(weft_peer *p, const weft_message *message, boo
     WEFT_TRY(weft_sync_message(p, message));
     WEFT_TRY(weft_state_message(p, message));
     WEFT_TRY(weft_final_average_message(p, message));
-    *mine = !p->in;
+    *mine = !p->has_state;
     return WEFT_OK;
 }
 
@@ -180,7 +180,7 @@ static weft_status peer_message(weft_actor *actor, const weft_message *message)
 {
     weft_peer *p = (weft_peer *)actor;
     bool mine = false;
-    if (p->member) WEFT_TRY(read_as_member(p, message, &mine));
+    if (p->member) WEFT_TRY(take_membership_message(p, message, &mine));
     if (!mine) WEFT_TRY(weft_broadcast_message(p, message));
     if (!mine && p->mode->message) WEFT_TRY(p->mode->message(p, message));
     return weft_peer_advance(p);
@@ -197,15 +197,16 @@ static weft_status take_member_timer(weft_peer *p)
 static weft_status peer_timer(weft_actor *actor, int timer)
 {
     weft_peer *p = (weft_peer *)actor;
-    bool more, greets = false, settles = false, waits = p->mode->waits && p->mode->waits(p);
+    bool resending, syncing = false, averaging = false,
+                    waiting = p->mode->is_waiting && p->mode->is_waiting(p);
     if (timer == WEFT_MEMBER_TIMER) return p->member ? take_member_timer(p) : WEFT_OK;
-    p->listens = false;
-    WEFT_TRY(weft_broadcast_resend(p, &more));
-    if (waits) WEFT_TRY(p->mode->repeat(p));
-    if (p->member) WEFT_TRY(weft_sync_resend(p, &greets));
-    if (p->member) WEFT_TRY(weft_final_average_resend(p, &settles));
-    if (p->giver != WEFT_NOBODY) WEFT_TRY(weft_state_request_resend(p));
-    bool again = more || waits || greets || settles || p->giver != WEFT_NOBODY;
+    p->timer_armed = false;
+    WEFT_TRY(weft_broadcast_resend(p, &resending));
+    if (waiting) WEFT_TRY(p->mode->resend(p));
+    if (p->member) WEFT_TRY(weft_sync_resend(p, &syncing));
+    if (p->member) WEFT_TRY(weft_final_average_resend(p, &averaging));
+    if (p->donor != WEFT_NOBODY) WEFT_TRY(weft_state_request_resend(p));
+    bool again = resending || waiting || syncing || averaging || p->donor != WEFT_NOBODY;
     return again ? weft_peer_arm_timer(p) : WEFT_OK;
 }
 
@@ -218,11 +219,11 @@ static void peer_destroy(weft_actor *actor)
     weft_broadcast_close(p);
     weft_final_average_close(p);
     weft_member_destroy(&p->member);
-    weft_topology_free(&p->own);
-    free(p->seats);
+    weft_topology_free(&p->own_topology);
+    free(p->records);
     free(p->ids);
-    free(p->now);
-    free(p->before);
+    free(p->current);
+    free(p->step_start);
     free(p);
 }
 
@@ -236,7 +237,7 @@ static const weft_actor_ops peer_ops = {
 };
 
 /* Fixed peers. */
-static weft_status know_all(weft_peer *p)
+static weft_status add_fixed_peers(weft_peer *p)
 {
     const weft_peer_options *o = &p->options;
     p->topology = o->topology;
@@ -246,7 +247,7 @@ static weft_status know_all(weft_peer *p)
     for (int i = 0; i < p->peers; i++) {
         weft_origin *origin;
         p->ids[i] = o->first + (weft_actor_id)i;
-        WEFT_TRY(weft_origin_of(&p->rumours, p->ids[i], &origin));
+        WEFT_TRY(weft_origin_of(&p->broadcast, p->ids[i], &origin));
     }
     return weft_broadcast_arrange(p);
 }
@@ -255,11 +256,11 @@ static weft_status make(weft_peer *p)
 {
     weft_peer_options *o = &p->options;
     p->bytes = (size_t)o->count * weft_dtype_size(o->dtype);
-    WEFT_TRY(weft_new_aligned(p->bytes, &p->now));
-    WEFT_TRY(weft_new_aligned(p->bytes, &p->before));
-    p->topology = &p->own;
+    WEFT_TRY(weft_new_aligned(p->bytes, &p->current));
+    WEFT_TRY(weft_new_aligned(p->bytes, &p->step_start));
+    p->topology = &p->own_topology;
     o->member.role = WEFT_MEMBER_LEARNER;
-    WEFT_TRY(o->shape ? weft_member_create(&o->member, &p->member) : know_all(p));
+    WEFT_TRY(o->topology_name ? weft_member_create(&o->member, &p->member) : add_fixed_peers(p));
     return p->mode->open ? p->mode->open(p) : WEFT_OK;
 }
 
@@ -285,41 +286,41 @@ weft_status weft_peer_finish(weft_actor *actor, bool halt)
     weft_peer *p = (weft_peer *)actor;
     p->computing = false;
     p->options.steps = p->clock;
-    p->halts = halt;
-    return p->member ? weft_peer_advance(p) : say_end(p, halt);
+    p->requests_halt = halt;
+    return p->member ? weft_peer_advance(p) : broadcast_end(p, halt);
 }
 
 weft_status weft_peer_leave_now(weft_actor *actor)
 {
     weft_peer *p = (weft_peer *)actor;
     p->computing = false;
-    p->quits = true;
+    p->leaves_now = true;
     return weft_peer_advance(p);
 }
 
 weft_status weft_peer_release_hold(weft_actor *actor)
 {
     weft_peer *p = (weft_peer *)actor;
-    p->released = true;
+    p->hold_released = true;
     return weft_peer_advance(p);
 }
 
 int weft_peer_mean_contributors(const weft_actor *actor)
 {
-    return ((const weft_peer *)actor)->settling.of;
+    return ((const weft_peer *)actor)->final_average.contributors;
 }
 
 bool weft_peer_is_leaving(const weft_actor *actor)
 {
-    return ((const weft_peer *)actor)->quits || ((const weft_peer *)actor)->gone;
+    return ((const weft_peer *)actor)->leaves_now || ((const weft_peer *)actor)->leaving;
 }
 
 void weft_peer_set_stats(weft_actor *actor, double loss, double rate)
 {
     weft_peer *p = (weft_peer *)actor;
-    p->figures.loss = loss;
-    p->figures.rate = rate;
-    if (p->member) weft_member_set_stats(p->member, &p->figures);
+    p->stats.loss = loss;
+    p->stats.rate = rate;
+    if (p->member) weft_member_set_stats(p->member, &p->stats);
 }
 
 const weft_member *weft_peer_member(const weft_actor *actor)
@@ -332,7 +333,7 @@ weft_status weft_peer_timeout_error(const weft_actor *actor, double seconds)
     const weft_peer *p = (const weft_peer *)actor;
     if (p->member && weft_member_view(p->member)->number == 0)
         return weft_member_timeout_error(p->member, seconds);
-    if (!p->in)
+    if (!p->has_state)
         return weft_fail(WEFT_ERR_PEER,
                          "none of the %d others has given this peer what the run has come to "
                          "for %g s",
@@ -343,7 +344,7 @@ weft_status weft_peer_timeout_error(const weft_actor *actor, double seconds)
 
 bool weft_peer_halted(const weft_actor *actor)
 {
-    return ((const weft_peer *)actor)->rumours.halted;
+    return ((const weft_peer *)actor)->broadcast.halted;
 }
 
 bool weft_peer_is_computing(const weft_actor *actor)
@@ -359,12 +360,12 @@ int64_t weft_peer_clock(const weft_actor *actor)
 bool weft_peer_finished(const weft_actor *actor)
 {
     const weft_peer *p = (const weft_peer *)actor;
-    bool stays = p->options.job && !p->quits && p->member && weft_member_slot(p->member) == 0;
-    if (p->member) return p->gone || (stays && weft_final_average_all_have(p));
-    return p->clock == p->options.steps && has_heard_all(p);
+    bool holds = p->options.job && !p->leaves_now && p->member && weft_member_slot(p->member) == 0;
+    if (p->member) return p->leaving || (holds && weft_final_average_all_have(p));
+    return p->clock == p->options.steps && has_all_updates(p);
 }
 
 const void *weft_peer_parameters(const weft_actor *actor)
 {
-    return ((const weft_peer *)actor)->now;
+    return ((const weft_peer *)actor)->current;
 }

@@ -15,105 +15,108 @@ typedef struct weft_peer_mode {
     weft_status (*computed)(weft_peer *peer, void *change);
     /* An update of another peer, delivered once. On failure it is dropped and not forwarded. NULL:
      * the mode broadcasts no updates. */
-    weft_status (*heard)(weft_peer *peer, const weft_buffer *payload);
-    /* With `heard`: to += scale * an update that was delivered before. */
+    weft_status (*apply)(weft_peer *peer, const weft_buffer *payload);
+    /* With `apply`: to += scale * an update that was delivered before. */
     void (*add)(const weft_peer *peer, double scale, const weft_buffer *payload, void *to);
     /* A message of another peer. NULL, like the hooks below: the mode has none. */
     weft_status (*message)(weft_peer *peer, const weft_message *message);
     /* Whether a request is outstanding; and retransmits it. */
-    bool (*waits)(const weft_peer *peer);
-    weft_status (*repeat)(weft_peer *peer);
+    bool (*is_waiting)(const weft_peer *peer);
+    weft_status (*resend)(weft_peer *peer);
     /* The view has changed. */
-    void (*view)(weft_peer *peer);
+    void (*view_changed)(weft_peer *peer);
 } weft_peer_mode;
 
-/* An entry of the version vector: all updates of this origin up to number `come` have been applied,
- * and whether the last of them was its end. The format on the wire, too, sorted by id. */
+/* An entry of the version vector: all updates of this origin up to number `applied` have been
+ * applied, and whether the last of them was its end. The format on the wire, too, sorted by id. */
 typedef struct weft_origin {
     weft_actor_id id;
     uint32_t ended;
-    int64_t come;
+    int64_t applied;
 } weft_origin;
 
 /* Broadcast state: the links, the version vector and the update log. */
 typedef struct weft_broadcast {
-    weft_link *edges; /* [neighbours] */
+    weft_link *links; /* [neighbours] */
     weft_origin *origins;
     size_t origin_count, origin_capacity;
     int64_t sequence; /* of this peer's last update */
     bool halted;      /* a peer requests that all end */
     /* Elastic peers: the last updates with a payload, in the order of arrival, for neighbours that
-     * turn out to lack them; `began` is the time of arrival. */
+     * turn out to lack them; `arrived` is the time of arrival. */
     weft_gossip_update *log;
     size_t log_first, log_count, log_capacity, log_bytes;
 } weft_broadcast;
 
 /* Record of a peer in the view, from its messages. */
-typedef struct weft_seat {
-    double heard; /* when the last one arrived */
-    bool has;     /* its last heartbeat says: it has the state of the run, */
-    bool says;    /* it has the same view, */
-    uint64_t all; /* it has every update up to all ends: hash of its version vector, else 0, */
-    bool settled; /* and it has the final average */
-} weft_seat;
+typedef struct weft_peer_record {
+    double last_message; /* when the last one arrived */
+    bool has_state;      /* its last heartbeat says: it has the state of the run, */
+    bool same_view;      /* it has the same view, */
+    uint64_t
+        version_hash; /* it has every update up to all ends: hash of its version vector, else 0, */
+    bool has_mean;    /* and it has the final average */
+} weft_peer_record;
 
 /* Tree reduction of the final average: a peer receives the partial sums of its children, sends the
  * sum of them and its own parameters to its parent, and receives the mean from it. */
-enum { WEFT_SETTLE_CHILDREN = 13 }; /* 2 to the power of that exceeds WEFT_MOST_MEMBERS */
+enum { WEFT_FINAL_AVERAGE_CHILDREN = 13 }; /* 2 to the power of that exceeds WEFT_MOST_MEMBERS */
 typedef struct weft_final_average_state {
-    int parent;                                      /* index in the peer's `ids`; -1: none */
-    int children[WEFT_SETTLE_CHILDREN], child_count; /* from the largest subtree to the smallest */
-    weft_buffer *shares[WEFT_SETTLE_CHILDREN];       /* partial sums of the children */
+    int parent; /* index in the peer's `ids`; -1: none */
+    int children[WEFT_FINAL_AVERAGE_CHILDREN],
+        child_count; /* from the largest subtree to the smallest */
+    weft_buffer *partial_sums[WEFT_FINAL_AVERAGE_CHILDREN]; /* partial sums of the children */
     weft_buffer *sum;  /* of them and its own parameters; NULL: one is missing */
-    bool heard;        /* acknowledged by the parent */
+    bool acked;        /* acknowledged by the parent */
     weft_buffer *mean; /* the final average, */
-    int of;            /* and its number of contributors; 0: there is none */
+    int contributors;  /* and its number of contributors; 0: there is none */
     double sent;
-    weft_rto trip;
-    int64_t moves; /* counter of progress */
+    weft_rto rto;
+    int64_t progress; /* counter of progress */
 } weft_final_average_state;
 
 struct weft_peer {
     weft_actor head;
     const weft_peer_mode *mode;
     weft_peer_options options;
-    size_t bytes; /* of the parameters */
-    void *now;    /* the present parameters */
-    void *before; /* the parameters with which the running computation began */
+    size_t bytes;     /* of the parameters */
+    void *current;    /* the present parameters */
+    void *step_start; /* the parameters with which the running computation began */
     int64_t clock;
-    bool computing, listens; /* the retransmission timer is set */
-    bool ended;              /* it has broadcast its end */
+    bool computing, timer_armed; /* the retransmission timer is set */
+    bool ended;                  /* it has broadcast its end */
     /* The peers of the view in the order of their slots, and the index of this one. */
     weft_actor_id *ids;
     int peers, me;
     const weft_topology *topology;
     const int *neighbours; /* part of the topology */
     int neighbour_count;
-    weft_broadcast rumours;
+    weft_broadcast broadcast;
     void *state; /* of the mode */
     /* Elastic peers. */
     weft_member *member; /* NULL: the peers are fixed */
-    weft_member_stats figures;
-    weft_topology own;
-    weft_seat *seats; /* [peers] */
-    uint64_t members; /* hash of the members of the view */
+    weft_member_stats stats;
+    weft_topology own_topology;
+    weft_peer_record *records; /* [peers] */
+    uint64_t members;          /* hash of the members of the view */
 
-    bool overslept;   /* paused for longer than the failure timeout, without a message since */
-    double ticked;    /* time of the last tick of the failure detector, */
-    double closing;   /* of the last progress of its leave; below 0: it does not leave */
-    int64_t heard;    /* acknowledgements of neighbours by then */
-    int64_t round;    /* epoch of its last SyncRequest */
-    bool in;          /* it has the state of the run */
-    uint64_t all;     /* hash of its version vector if it has every update up to all ends; else 0 */
-    bool quits, gone; /* it leaves before the end; it is leaving */
-    bool halts;       /* it requests that all peers end with it */
-    bool released;    /* see weft_peer_release_hold */
-    weft_final_average_state settling;
-    weft_actor_id giver; /* donor of a snapshot; WEFT_NOBODY: no request is outstanding */
-    int64_t request;
-    int tries;
-    int turn;     /* round robin over donors */
-    double asked; /* time of the last state request */
+    bool paused;           /* paused for longer than the failure timeout, without a message since */
+    double last_tick;      /* time of the last tick of the failure detector, */
+    double leave_progress; /* of the last progress of its leave; below 0: it does not leave */
+    int64_t leave_acks;    /* acknowledgements of neighbours by then */
+    int64_t sync_epoch;    /* epoch of its last SyncRequest */
+    bool has_state;        /* it has the state of the run */
+    uint64_t
+        version_hash; /* hash of its version vector if it has every update up to all ends; else 0 */
+    bool leaves_now, leaving; /* it leaves before the end; it is leaving */
+    bool requests_halt;       /* it requests that all peers end with it */
+    bool hold_released;       /* see weft_peer_release_hold */
+    weft_final_average_state final_average;
+    weft_actor_id donor; /* donor of a snapshot; WEFT_NOBODY: no request is outstanding */
+    int64_t state_request;
+    int state_tries;
+    int next_donor;            /* round robin over donors */
+    double state_requested_at; /* time of the last state request */
 };
 
 extern const weft_peer_mode weft_peer_updates, weft_peer_average;
@@ -143,9 +146,9 @@ weft_status weft_broadcast_resend(weft_peer *peer, bool *more) WEFT_NODISCARD;
 /* The ends of all peers in the view have arrived. */
 bool weft_broadcast_all_ended(const weft_peer *peer);
 /* Hash of the version vector; never 0. */
-uint64_t weft_broadcast_sum(const weft_peer *peer);
+uint64_t weft_broadcast_version_hash(const weft_peer *peer);
 /* Every neighbour has acknowledged every update, and neither side lacks any. */
-bool weft_broadcast_all_heard(const weft_peer *peer);
+bool weft_broadcast_all_acked(const weft_peer *peer);
 /* A number that changes when neighbours have acknowledged more. */
 int64_t weft_broadcast_progress(const weft_peer *peer);
 
@@ -156,7 +159,7 @@ weft_origin *weft_origin_find(const weft_broadcast *u, weft_actor_id id);
 weft_status weft_origin_of(weft_broadcast *u, weft_actor_id id, weft_origin **out) WEFT_NODISCARD;
 /* Adds an update to the log of an elastic peer. */
 weft_status weft_update_log_append(weft_peer *peer,
-                                   const weft_gossip_update *rumour) WEFT_NODISCARD;
+                                   const weft_gossip_update *update) WEFT_NODISCARD;
 void weft_update_log_free(weft_broadcast *u);
 /* Drops the log's entries of an origin, whose count in the version vector then changes. */
 void weft_update_log_forget(weft_broadcast *u, weft_actor_id origin);
@@ -175,7 +178,7 @@ void weft_update_log_roll_back(const weft_peer *peer, void *numbers, weft_origin
 weft_status weft_update_log_replay(weft_peer *peer, const weft_origin *theirs,
                                    size_t count) WEFT_NODISCARD;
 /* Sends over a link the log's updates that its peer, with vector `theirs`, lacks. */
-weft_status weft_update_log_send(weft_peer *peer, weft_link *edge, const weft_origin *theirs,
+weft_status weft_update_log_send(weft_peer *peer, weft_link *link, const weft_origin *theirs,
                                  size_t count) WEFT_NODISCARD;
 
 /* anti_entropy.c: neighbours in a view exchange version vectors. */
@@ -183,7 +186,7 @@ weft_status weft_sync_request_all(weft_peer *peer) WEFT_NODISCARD;
 weft_status weft_sync_resend(weft_peer *peer, bool *more) WEFT_NODISCARD;
 weft_status weft_sync_message(weft_peer *peer, const weft_message *message) WEFT_NODISCARD;
 /* state_transfer.c: a snapshot for a peer that joins, or was cut off for too long. */
-weft_status weft_state_request_from(weft_peer *peer, weft_actor_id giver) WEFT_NODISCARD;
+weft_status weft_state_request_from(weft_peer *peer, weft_actor_id donor) WEFT_NODISCARD;
 weft_status weft_state_request_resend(weft_peer *peer) WEFT_NODISCARD;
 weft_status weft_state_message(weft_peer *peer, const weft_message *message) WEFT_NODISCARD;
 /* final_average.c: the mean of all peers' parameters at the end. `_arrange`: the view has changed;
@@ -207,8 +210,8 @@ weft_status weft_peer_membership_message(weft_peer *peer,
                                          const weft_message *message) WEFT_NODISCARD;
 /* Whether the sender of this view number and hash has the same view; if not, the side that is
  * behind is brought up to date. */
-weft_status weft_peer_same_view(weft_peer *peer, weft_actor_id who, int64_t view, uint64_t members,
-                                bool *same) WEFT_NODISCARD;
+weft_status weft_peer_same_view(weft_peer *peer, weft_actor_id sender, int64_t view,
+                                uint64_t members, bool *same) WEFT_NODISCARD;
 
 /* to += scale * (a - b); b NULL: zeros. */
 void weft_peer_add_scaled(const weft_peer *peer, void *to, double scale, const void *a,

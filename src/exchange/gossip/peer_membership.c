@@ -5,40 +5,40 @@
 #include "membership.pb-c.h"
 #include "gossip.pb-c.h"
 
-static weft_status nod(weft_peer *p, weft_actor_id to, bool is_answer)
+static weft_status send_heartbeat(weft_peer *p, weft_actor_id to, bool is_answer)
 {
     Weft__PeerHeartbeat m = WEFT__PEER_HEARTBEAT__INIT;
     m.view = weft_member_view(p->member)->number;
     m.members = p->members;
-    m.has = p->in;
+    m.has_state = p->has_state;
     m.answer = is_answer;
-    m.all = p->all;
-    m.settled = p->settling.of > 0;
+    m.version_hash = p->version_hash;
+    m.has_mean = p->final_average.contributors > 0;
     return weft_rpc_send(&p->head, to, WEFT_RPC_PEER_HEARTBEAT, &m, NULL);
 }
 
 weft_status weft_peer_send_heartbeat(weft_peer *p)
 {
     for (int i = 0; i < p->peers; i++)
-        if (i != p->me) WEFT_TRY(nod(p, p->ids[i], false));
+        if (i != p->me) WEFT_TRY(send_heartbeat(p, p->ids[i], false));
     return WEFT_OK;
 }
 
 /* --- the state of the run --- */
 
 /* A neighbour that has the state, else any peer that has it. */
-static weft_actor_id choose_giver(const weft_peer *p)
+static weft_actor_id choose_donor(const weft_peer *p)
 {
     for (int i = 0; i < p->neighbour_count; i++)
-        if (p->seats[p->neighbours[i]].has) return p->ids[p->neighbours[i]];
+        if (p->records[p->neighbours[i]].has_state) return p->ids[p->neighbours[i]];
     for (int i = 0; i < p->peers; i++)
-        if (i != p->me && p->seats[i].has) return p->ids[i];
+        if (i != p->me && p->records[i].has_state) return p->ids[i];
     return WEFT_NOBODY;
 }
 
 /* The first peer that was in the run when it began; -1: none is left. In a job, peers learn
  * otherwise whether the run has taken steps. */
-static int first_of_beginning(const weft_peer *p)
+static int first_initial_peer(const weft_peer *p)
 {
     const weft_view *v = weft_member_view(p->member);
     for (int i = 0; i < p->peers; i++)
@@ -49,15 +49,15 @@ static int first_of_beginning(const weft_peer *p)
 /* If all other peers report, with this view, that they lack the state of the run, the run begins
  * with the parameters of the first one; or, if it had begun before, its state is lost. A peer that
  * has joined with a later view requests the state from a donor. */
-static weft_status find_beginning(weft_peer *p)
+static weft_status find_state(weft_peer *p)
 {
-    if (p->in || p->gone || p->giver != WEFT_NOBODY || p->peers == 0) return WEFT_OK;
-    weft_actor_id giver = choose_giver(p);
-    if (giver != WEFT_NOBODY) return weft_state_request_from(p, giver);
-    int first = first_of_beginning(p);
+    if (p->has_state || p->leaving || p->donor != WEFT_NOBODY || p->peers == 0) return WEFT_OK;
+    weft_actor_id donor = choose_donor(p);
+    if (donor != WEFT_NOBODY) return weft_state_request_from(p, donor);
+    int first = first_initial_peer(p);
     bool none = p->me == WEFT_MAX(first, 0);
     for (int i = 0; i < p->peers; i++)
-        none = none && (i == p->me || (p->seats[i].says && !p->seats[i].has));
+        none = none && (i == p->me || (p->records[i].same_view && !p->records[i].has_state));
     if (!none) return WEFT_OK;
     if (!p->options.late && first >= 0) return weft_peer_start_at(p, 0);
     if (!weft_member_coordinator_unreachable(p->member))
@@ -94,11 +94,11 @@ static weft_status list_ids(const weft_peer *p, weft_actor_id **out, int *count)
     return WEFT_OK;
 }
 
-/* Keeps the flag `has` of peers that were in the view before. */
-static weft_status take_seats(weft_peer *p, weft_actor_id *ids, int count)
+/* Keeps `has_state` of peers that were in the view before. */
+static weft_status take_records(weft_peer *p, weft_actor_id *ids, int count)
 {
-    weft_seat *seats;
-    weft_status status = WEFT_NEW(&seats, count + 1);
+    weft_peer_record *records;
+    weft_status status = WEFT_NEW(&records, count + 1);
     if (status != WEFT_OK) {
         free(ids);
         return status;
@@ -106,12 +106,12 @@ static weft_status take_seats(weft_peer *p, weft_actor_id *ids, int count)
     for (int i = 0; i < count; i++) {
         int before = weft_peer_index(p, ids[i]);
         /* A new peer is assumed to have no state until its first heartbeat. */
-        seats[i] = (weft_seat){.heard = weft_actor_now(&p->head),
-                               .has = before >= 0 && p->seats[before].has};
+        records[i] = (weft_peer_record){.last_message = weft_actor_now(&p->head),
+                                        .has_state = before >= 0 && p->records[before].has_state};
     }
-    free(p->seats);
+    free(p->records);
     free(p->ids);
-    p->seats = seats;
+    p->records = records;
     p->ids = ids;
     p->peers = count;
     return WEFT_OK;
@@ -122,110 +122,113 @@ static weft_status arrange(weft_peer *p)
     weft_actor_id *ids;
     int count;
     WEFT_TRY(list_ids(p, &ids, &count));
-    WEFT_TRY(take_seats(p, ids, count));
+    WEFT_TRY(take_records(p, ids, count));
     p->me = weft_peer_index(p, p->head.id);
     p->members = (uint64_t)count;
     for (int i = 0; i < count; i++) p->members = weft_mix(p->members, ids[i]);
-    weft_topology_free(&p->own);
+    weft_topology_free(&p->own_topology);
     if (count > 1)
-        WEFT_TRY(weft_topology_make(p->options.shape, count, p->options.mode == WEFT_GOSSIP_AVERAGE,
-                                    p->options.seed, &p->own));
+        WEFT_TRY(weft_topology_make(p->options.topology_name, count,
+                                    p->options.mode == WEFT_GOSSIP_AVERAGE, p->options.seed,
+                                    &p->own_topology));
     weft_final_average_arrange(p);
     WEFT_TRY(weft_broadcast_arrange(p));
-    if (p->mode->view) p->mode->view(p);
+    if (p->mode->view_changed) p->mode->view_changed(p);
     return WEFT_OK;
 }
 
 weft_status weft_peer_membership_view(weft_peer *p)
 {
     const weft_view *v = weft_member_view(p->member);
-    if (v->fault && !p->gone) return weft_fail(WEFT_ERR_PEER, "%s", v->fault);
-    if (v->over && !p->in && !p->gone && !p->options.job)
+    if (v->fault && !p->leaving) return weft_fail(WEFT_ERR_PEER, "%s", v->fault);
+    if (v->over && !p->has_state && !p->leaving && !p->options.job)
         return weft_fail(WEFT_ERR_PEER, "this run is over, and nothing is left to be done");
     WEFT_TRY(arrange(p));
-    if (weft_peer_index(p, p->giver) < 0) p->giver = WEFT_NOBODY;
-    if (p->in) return weft_sync_request_all(p);
+    if (weft_peer_index(p, p->donor) < 0) p->donor = WEFT_NOBODY;
+    if (p->has_state) return weft_sync_request_all(p);
     WEFT_TRY(weft_peer_send_heartbeat(p));
-    return find_beginning(p);
+    return find_state(p);
 }
 
 /* --- failure detector --- */
 
 /* Heartbeats go to neighbours, and to all peers while this one lacks the state of the run. */
-static bool is_asked(const weft_peer *p, int i)
+static bool is_monitored(const weft_peer *p, int i)
 {
-    return i != p->me && (!p->in || weft_peer_link(p, p->ids[i]));
+    return i != p->me && (!p->has_state || weft_peer_link(p, p->ids[i]));
 }
 
 /* Without a coordinator, removes peers that were silent for a failure timeout, compensated for
  * pauses of this process. */
-static weft_status drop_silent(weft_peer *p, double now)
+static weft_status remove_silent(weft_peer *p, double now)
 {
-    double failure_timeout = weft_member_view(p->member)->failure_timeout, slept = now - p->ticked;
-    bool some = false;
-    for (int i = 0; i < p->peers && slept > 2 * p->options.member.beat; i++)
-        p->seats[i].heard += slept;
-    p->overslept = p->overslept || slept > failure_timeout;
-    p->ticked = now;
+    double failure_timeout = weft_member_view(p->member)->failure_timeout,
+           pause = now - p->last_tick;
+    bool removed = false;
+    for (int i = 0; i < p->peers && pause > 2 * p->options.member.beat; i++)
+        p->records[i].last_message += pause;
+    p->paused = p->paused || pause > failure_timeout;
+    p->last_tick = now;
     for (int i = 0; i < p->peers && weft_member_coordinator_unreachable(p->member); i++)
-        if (is_asked(p, i) && now - p->seats[i].heard > failure_timeout)
-            some = weft_member_remove(p->member, p->ids[i]) || some;
-    if (some && p->overslept && weft_member_view(p->member)->member_count == 1) {
+        if (is_monitored(p, i) && now - p->records[i].last_message > failure_timeout)
+            removed = weft_member_remove(p->member, p->ids[i]) || removed;
+    if (removed && p->paused && weft_member_view(p->member)->member_count == 1) {
         weft_member_is_lost(p->member);
         return weft_fail(WEFT_ERR_PEER,
                          "this peer was stopped for more than %g s, and no other one is left to "
                          "tell what the run has come to; begin it anew",
                          failure_timeout);
     }
-    return some ? weft_peer_membership_view(p) : WEFT_OK;
+    return removed ? weft_peer_membership_view(p) : WEFT_OK;
 }
 
 weft_status weft_peer_membership_tick(weft_peer *p)
 {
     if (p->peers == 0) return WEFT_OK;
     for (int i = 0; i < p->peers; i++)
-        if (is_asked(p, i) || (p->ended && i != p->me)) WEFT_TRY(nod(p, p->ids[i], false));
-    WEFT_TRY(drop_silent(p, weft_actor_now(&p->head)));
-    return find_beginning(p);
+        if (is_monitored(p, i) || (p->ended && i != p->me))
+            WEFT_TRY(send_heartbeat(p, p->ids[i], false));
+    WEFT_TRY(remove_silent(p, weft_actor_now(&p->head)));
+    return find_state(p);
 }
 
 bool weft_peer_all_converged(const weft_peer *p)
 {
     for (int i = 0; i < p->peers; i++)
-        if (i != p->me && p->seats[i].all != p->all) return false;
-    return p->all != 0;
+        if (i != p->me && p->records[i].version_hash != p->version_hash) return false;
+    return p->version_hash != 0;
 }
 
 /* --- messages --- */
 
-weft_status weft_peer_same_view(weft_peer *p, weft_actor_id who, int64_t view, uint64_t members,
+weft_status weft_peer_same_view(weft_peer *p, weft_actor_id sender, int64_t view, uint64_t members,
                                 bool *same)
 {
     const weft_view *v = weft_member_view(p->member);
-    Weft__ViewRequest recall = WEFT__VIEW_REQUEST__INIT;
+    Weft__ViewRequest request = WEFT__VIEW_REQUEST__INIT;
     *same = view == v->number && members == p->members && v->number > 0;
     if (*same || v->number == 0) return WEFT_OK;
-    bool known = weft_peer_index(p, who) >= 0;
+    bool known = weft_peer_index(p, sender) >= 0;
     /* A sender that was removed from our view is sent that view; one that was never in it has a
      * newer view, which is requested. */
-    if (!known && weft_member_was_removed(p->member, who))
-        return weft_member_send_view(p->member, who);
-    if (known && view < v->number) return nod(p, who, true);
-    return weft_rpc_send(&p->head, who, WEFT_RPC_VIEW_REQUEST, &recall, NULL);
+    if (!known && weft_member_was_removed(p->member, sender))
+        return weft_member_send_view(p->member, sender);
+    if (known && view < v->number) return send_heartbeat(p, sender, true);
+    return weft_rpc_send(&p->head, sender, WEFT_RPC_VIEW_REQUEST, &request, NULL);
 }
 
-static weft_status take_nod(weft_peer *p, const Weft__PeerHeartbeat *m, weft_actor_id from)
+static weft_status take_heartbeat(weft_peer *p, const Weft__PeerHeartbeat *m, weft_actor_id from)
 {
     int i = weft_peer_index(p, from);
     bool same;
     WEFT_TRY(weft_peer_same_view(p, from, m->view, m->members, &same));
     if (i < 0) return WEFT_OK;
-    p->seats[i].has = m->has;
-    p->seats[i].says = same;
-    p->seats[i].all = same ? m->all : 0;
-    p->seats[i].settled = same && m->settled;
-    if (!m->has && !m->answer) WEFT_TRY(nod(p, from, true));
-    return find_beginning(p);
+    p->records[i].has_state = m->has_state;
+    p->records[i].same_view = same;
+    p->records[i].version_hash = same ? m->version_hash : 0;
+    p->records[i].has_mean = same && m->has_mean;
+    if (!m->has_state && !m->answer) WEFT_TRY(send_heartbeat(p, from, true));
+    return find_state(p);
 }
 
 weft_status weft_peer_membership_message(weft_peer *p, const weft_message *message)
@@ -239,7 +242,7 @@ weft_status weft_peer_membership_message(weft_peer *p, const weft_message *messa
         return weft_member_send_view(p->member, message->from);
     if (message->type != WEFT_RPC_PEER_HEARTBEAT) return WEFT_OK;
     Weft__PeerHeartbeat *m = weft_rpc_parse(message, &weft__peer_heartbeat__descriptor);
-    weft_status status = m ? take_nod(p, m, message->from) : WEFT_OK;
+    weft_status status = m ? take_heartbeat(p, m, message->from) : WEFT_OK;
     weft_rpc_free(m);
     return status;
 }

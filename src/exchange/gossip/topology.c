@@ -3,33 +3,33 @@
 
 typedef struct edges {
     int peers, columns; /* columns: of a torus; else 0 */
-    bool halves;
-    bool *there; /* [peers][peers] */
+    bool bipartite;
+    bool *adjacent; /* [peers][peers] */
 } edges;
 
-static bool half_of(const edges *e, int peer)
+static bool is_active(const edges *e, int peer)
 {
     int field = e->columns ? peer / e->columns + peer % e->columns : peer;
     return field % 2 == 0;
 }
 
-static void join(edges *e, int a, int b)
+static void add_edge(edges *e, int a, int b)
 {
-    if (a == b || (e->halves && half_of(e, a) == half_of(e, b))) return;
-    e->there[a * e->peers + b] = e->there[b * e->peers + a] = true;
+    if (a == b || (e->bipartite && is_active(e, a) == is_active(e, b))) return;
+    e->adjacent[a * e->peers + b] = e->adjacent[b * e->peers + a] = true;
 }
 
-static void join_all(edges *e, uint64_t seed)
+static void connect_all(edges *e, uint64_t seed)
 {
     (void)seed;
     for (int a = 0; a < e->peers; a++)
-        for (int b = 0; b < a; b++) join(e, a, b);
+        for (int b = 0; b < a; b++) add_edge(e, a, b);
 }
 
-static void join_ring(edges *e, uint64_t seed)
+static void connect_ring(edges *e, uint64_t seed)
 {
     (void)seed;
-    for (int a = 0; a < e->peers; a++) join(e, a, (a + 1) % e->peers);
+    for (int a = 0; a < e->peers; a++) add_edge(e, a, (a + 1) % e->peers);
 }
 
 static int columns_of(int peers)
@@ -40,36 +40,36 @@ static int columns_of(int peers)
     return peers / rows;
 }
 
-static void join_torus(edges *e, uint64_t seed)
+static void connect_torus(edges *e, uint64_t seed)
 {
     int columns = e->columns, rows = e->peers / columns;
     (void)seed;
     for (int r = 0; r < rows; r++)
         for (int c = 0; c < columns; c++) {
-            join(e, r * columns + c, r * columns + (c + 1) % columns);
-            join(e, r * columns + c, (r + 1) % rows * columns + c);
+            add_edge(e, r * columns + c, r * columns + (c + 1) % columns);
+            add_edge(e, r * columns + c, (r + 1) % rows * columns + c);
         }
 }
 
-static void join_random(edges *e, uint64_t seed)
+static void connect_random(edges *e, uint64_t seed)
 {
     weft_random random;
     weft_random_start(&random, seed, 77);
-    join_ring(e, seed);
+    connect_ring(e, seed);
     for (int k = 0; k < e->peers; k++)
-        join(e, (int)(weft_random_u32(&random) % (uint32_t)e->peers),
-             (int)(weft_random_u32(&random) % (uint32_t)e->peers));
+        add_edge(e, (int)(weft_random_u32(&random) % (uint32_t)e->peers),
+                 (int)(weft_random_u32(&random) % (uint32_t)e->peers));
 }
 
 static const struct {
     const char *name;
-    void (*join)(edges *e, uint64_t seed);
+    void (*connect)(edges *e, uint64_t seed);
     bool torus;
 } topologies[] = {
-    {"all", join_all, false},
-    {"ring", join_ring, false},
-    {"torus", join_torus, true},
-    {"random", join_random, false},
+    {"all", connect_all, false},
+    {"ring", connect_ring, false},
+    {"torus", connect_torus, true},
+    {"random", connect_random, false},
 };
 
 static const char *topology_name(const void *user, int i)
@@ -93,18 +93,18 @@ static weft_status find(const char *name, size_t *out)
 static weft_status list_neighbours(const edges *e, weft_topology *out)
 {
     int n = e->peers, count = 0;
-    for (int i = 0; i < n * n; i++) count += e->there[i];
+    for (int i = 0; i < n * n; i++) count += e->adjacent[i];
     *out = (weft_topology){.peers = n};
     weft_status status = WEFT_NEW(&out->first, n + 1);
     if (status == WEFT_OK) status = WEFT_NEW(&out->list, count);
-    if (status == WEFT_OK) status = WEFT_NEW(&out->asks, n);
+    if (status == WEFT_OK) status = WEFT_NEW(&out->active, n);
     WEFT_TRY(status);
     count = 0;
     for (int a = 0; a < n; a++) {
         out->first[a] = count;
-        out->asks[a] = half_of(e, a);
+        out->active[a] = is_active(e, a);
         for (int b = 0; b < n; b++)
-            if (e->there[a * n + b]) out->list[count++] = b;
+            if (e->adjacent[a * n + b]) out->list[count++] = b;
     }
     out->first[n] = count;
     return WEFT_OK;
@@ -114,7 +114,7 @@ static weft_status list_neighbours(const edges *e, weft_topology *out)
  * found that is one hop nearer to it. queue: [peers]. */
 static void span(const weft_topology *t, int origin, int *queue)
 {
-    int *from = t->from + (size_t)origin * (size_t)t->peers, end = 1;
+    int *from = t->parent + (size_t)origin * (size_t)t->peers, end = 1;
     for (int i = 0; i < t->peers; i++) from[i] = -1;
     queue[0] = origin;
     for (int i = 0; i < end && end < t->peers; i++)
@@ -126,17 +126,17 @@ static void span(const weft_topology *t, int origin, int *queue)
         }
 }
 
-static weft_status find_ways(weft_topology *t)
+static weft_status find_spanning_trees(weft_topology *t)
 {
     int *queue;
     WEFT_TRY(WEFT_NEW(&queue, t->peers));
-    weft_status status = WEFT_NEW(&t->from, (size_t)t->peers * (size_t)t->peers);
+    weft_status status = WEFT_NEW(&t->parent, (size_t)t->peers * (size_t)t->peers);
     for (int o = 0; o < t->peers && status == WEFT_OK; o++) span(t, o, queue);
     free(queue);
     return status;
 }
 
-weft_status weft_topology_make(const char *name, int peers, bool halves, uint64_t seed,
+weft_status weft_topology_make(const char *name, int peers, bool bipartite, uint64_t seed,
                                weft_topology *out)
 {
     size_t which = 0;
@@ -144,13 +144,13 @@ weft_status weft_topology_make(const char *name, int peers, bool halves, uint64_
     if (peers < 2)
         return weft_fail(WEFT_ERR_ARGUMENT, "%d peer has nobody to talk to; give -n 2 or more",
                          peers);
-    edges e = {.peers = peers, .halves = halves};
+    edges e = {.peers = peers, .bipartite = bipartite};
     if (topologies[which].torus) e.columns = columns_of(peers);
-    WEFT_TRY(WEFT_NEW(&e.there, (size_t)peers * (size_t)peers));
-    topologies[which].join(&e, seed);
+    WEFT_TRY(WEFT_NEW(&e.adjacent, (size_t)peers * (size_t)peers));
+    topologies[which].connect(&e, seed);
     weft_status status = list_neighbours(&e, out);
-    free(e.there);
-    if (status == WEFT_OK) status = find_ways(out);
+    free(e.adjacent);
+    if (status == WEFT_OK) status = find_spanning_trees(out);
     if (status != WEFT_OK) weft_topology_free(out);
     return status;
 }
@@ -159,7 +159,7 @@ void weft_topology_free(weft_topology *topology)
 {
     free(topology->first);
     free(topology->list);
-    free(topology->asks);
-    free(topology->from);
+    free(topology->active);
+    free(topology->parent);
     *topology = (weft_topology){.peers = 0};
 }
