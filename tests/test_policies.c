@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "forecasts.h"
+#include "forecast_fixture.h"
 #include "load/load.h"
-#include "serve/batch/line.h"
+#include "serve/batch/batch_internal.h"
 
 static void test_closed_formulas(void **state)
 {

@@ -1,7 +1,7 @@
 /* Versions of models come and go while others ask. */
 #include <math.h>
 
-#include "asked.h"
+#include "service_fixture.h"
 
 enum { THREADS = 4, EACH = 120 };
 

@@ -5,7 +5,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "load/engine.h"
+#include "load/engine_internal.h"
 
 enum { BUFFER = 65536 };
 

@@ -1,6 +1,6 @@
 /* The event loop of the load: sends requests when they are due (open loop), independent of earlier
  * responses, or after each response (closed loop). */
-#include "load/engine.h"
+#include "load/engine_internal.h"
 
 #include <errno.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "load/asking.h"
+#include "load/request_set.h"
 
 typedef struct kind {
     const char *name;

@@ -6,7 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include "load/engine.h"
+#include "load/engine_internal.h"
 
 struct weft_load {
     weft_context *context;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "load/http.h"
+#include "load/http_client.h"
 
 static const char HOW[] = "give http://HOST:PORT/v2/models/NAME";
 

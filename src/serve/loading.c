@@ -2,7 +2,7 @@
 #include <ctype.h>
 #include <stdio.h>
 
-#include "serve/service.h"
+#include "serve/service_internal.h"
 
 /* --- places; call these with the lock --- */
 

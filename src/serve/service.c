@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "serve/service.h"
+#include "serve/service_internal.h"
 
 enum { MOST_RANKS = 64 };
 

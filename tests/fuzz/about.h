@@ -2,7 +2,7 @@
 #ifndef WEFT_TESTS_FUZZ_ABOUT_H
 #define WEFT_TESTS_FUZZ_ABOUT_H
 
-#include "serve/front/front.h"
+#include "serve/front/http_internal.h"
 
 /* One of a few, by a byte. */
 static inline weft_served_about fuzz_about(uint8_t choice)

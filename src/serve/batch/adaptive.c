@@ -4,7 +4,7 @@
  * where executors share cores.) */
 #include <math.h>
 
-#include "serve/batch/adaptive.h"
+#include "serve/batch/adaptive_internal.h"
 
 enum { REHEARSED = 4000, SKIPPED = 200, FIRST = 32 };
 static const double DRIFT = 0.1;

@@ -5,7 +5,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "serve/batch/batcher.h"
+#include "serve/batch/batcher_internal.h"
 
 void weft_batcher_options_init(weft_batcher_options *options)
 {

@@ -3,7 +3,7 @@
  * sizes. */
 #include <math.h>
 
-#include "serve/batch/line.h"
+#include "serve/batch/batch_internal.h"
 
 enum { KEPT = 31, GIVEN = 5, FADES = 16, NOISES = 128 };
 

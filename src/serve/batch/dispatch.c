@@ -2,7 +2,7 @@
  * executor time), forms the batch, and keeps the statistics. */
 #include <math.h>
 
-#include "serve/batch/line.h"
+#include "serve/batch/batch_internal.h"
 
 /* A longer delay is not attributed to the timer. */
 static const double MOST_SLACK = 1e-3;

@@ -2,8 +2,8 @@
  * policy under a load. */
 #include <math.h>
 
-#include "serve/batch/demand.h"
-#include "serve/batch/line.h"
+#include "serve/batch/workload.h"
+#include "serve/batch/batch_internal.h"
 
 typedef struct theatre {
     const weft_forecast_options *o;

@@ -2,7 +2,7 @@
  * p99. */
 #include <math.h>
 
-#include "serve/batch/adaptive.h"
+#include "serve/batch/adaptive_internal.h"
 
 weft_status weft_goal_parse(const char *name, double slo, weft_goal *out)
 {

@@ -1,6 +1,6 @@
 /* Binary heaps: one of indices into an array whose elements know their position, so that any can be
  * removed; and one of times, of which only the first can be removed. */
-#include "serve/batch/line.h"
+#include "serve/batch/batch_internal.h"
 
 weft_status weft_heap_reserve(weft_heap *heap)
 {

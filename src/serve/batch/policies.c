@@ -1,6 +1,6 @@
 /* The policies that never change their setting, and the table of all policies. */
 #include "base/registry.h"
-#include "serve/batch/line.h"
+#include "serve/batch/batch_internal.h"
 #include "serve/serve.h"
 
 weft_status weft_policy_parse(const char *kind, const char *arguments, const weft_spec_key *keys)

@@ -2,7 +2,7 @@
  * around the best. */
 #include <math.h>
 
-#include "serve/batch/adaptive.h"
+#include "serve/batch/adaptive_internal.h"
 
 /* A smaller gain is not worth the risk of a wrong model. The threshold grows with the noise of the
  * batch times. */

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "serve/front/decimal.h"
-#include "serve/front/front.h"
+#include "serve/front/http_internal.h"
 
 /* The class that follows `after` (-1: the first) in order of falling probability, then index. NaN
  * comes last. */

@@ -1,5 +1,5 @@
 /* Parses the members of an inference request, other than the input. */
-#include "serve/front/infer.h"
+#include "serve/front/infer_internal.h"
 
 enum { SHOWN = 128 };
 

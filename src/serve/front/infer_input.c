@@ -1,7 +1,7 @@
 /* Parses the input of an inference request, as JSON numbers or as binary data. */
 #include <stdio.h>
 
-#include "serve/front/infer.h"
+#include "serve/front/infer_internal.h"
 
 enum { SHOWN = 128 };
 

@@ -1,7 +1,7 @@
 /* Helpers for all parts of an inference request. */
 #include <stdio.h>
 
-#include "serve/front/infer.h"
+#include "serve/front/infer_internal.h"
 
 weft_status weft_infer_key(const weft_json_key *key, const char *const *known, int count,
                            const char *where, unsigned *seen, int *out)

@@ -2,9 +2,9 @@
 #ifndef WEFT_SERVE_FRONT_PAGE_H
 #define WEFT_SERVE_FRONT_PAGE_H
 
-#include "serve/front/front.h"
+#include "serve/front/http_internal.h"
 
-/* --- history.c: samples of the lines' statistics --- */
+/* --- page_history.c: samples of the lines' statistics --- */
 
 enum { WEFT_MOMENTS = 128, WEFT_PAST_SECONDS = 180 };
 
@@ -31,7 +31,7 @@ const weft_moment *weft_past_moment(const weft_past *past, int i);
 void weft_moments_between(const weft_line_stats *before, const weft_line_stats *after,
                           weft_line_stats *out);
 
-/* --- chart.c: SVG with the style classes of the page, of the last WEFT_PAST_SECONDS --- */
+/* --- page_chart.c: SVG with the style classes of the page, of the last WEFT_PAST_SECONDS --- */
 
 void weft_chart_rate(weft_text *text, const weft_past *past, double now);
 /* The 50th, 95th and 99th percentile, and the latency that the policy predicts. */

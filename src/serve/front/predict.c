@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "formats/formats.h"
-#include "serve/front/front.h"
+#include "serve/front/http_internal.h"
 
 /* Most pixels of a picture, and most that are decoded in the loop's thread. */
 enum { MOST_PIXELS = 1 << 24, FEW_PIXELS = 1 << 18 };

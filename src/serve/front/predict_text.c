@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "serve/front/decimal.h"
-#include "serve/front/front.h"
+#include "serve/front/http_internal.h"
 
 enum { BEST = 3 };
 

@@ -1,5 +1,5 @@
 /* Parses the requests to the model repository. */
-#include "serve/front/infer.h"
+#include "serve/front/infer_internal.h"
 
 /* Enters the object of the body; *there: whether there is one. */
 static weft_status begin(weft_json *j, const char *body, size_t size, bool *there)

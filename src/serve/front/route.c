@@ -1,7 +1,7 @@
 /* Maps paths and methods to handlers. */
 #include <stdio.h>
 
-#include "serve/front/server.h"
+#include "serve/front/server_internal.h"
 
 unsigned weft_call_code(weft_status status)
 {

@@ -4,9 +4,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "serve/front/server.h"
+#include "serve/front/server_internal.h"
 #include "serve/port.h"
-#include "serve/served.h"
+#include "serve/servable.h"
 
 /* Log messages of the library are dropped: the replies report its errors. */
 static void be_silent(void *user, const char *format, va_list arguments)

@@ -1,7 +1,7 @@
 /* Bearer tokens (RFC 6750), each for one model or for all models. */
 #include <strings.h>
 
-#include "serve/front/guard.h"
+#include "serve/front/access_control.h"
 
 enum { MOST_TOKEN = 256, MOST_NAME = 128 };
 

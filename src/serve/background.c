@@ -1,0 +1,69 @@
+/* The service's background thread: scans the folder of models, and saves measured batch times. */
+#include <time.h>
+
+#include "serve/service_internal.h"
+
+/* Seconds between saves of the batch times. */
+static const double KEEPS = 120;
+
+/* Waits until `when` or until the service ends; call it with the lock. */
+static void wait_until(weft_service *s, double when)
+{
+    struct timespec at = {.tv_sec = (time_t)when,
+                          .tv_nsec = (long)((when - (double)(time_t)when) * 1e9)};
+    while (!s->ending && weft_seconds() < when) pthread_cond_timedwait(&s->wake, &s->lock, &at);
+}
+
+static void write_times(weft_service *s)
+{
+    weft_service_item item;
+    for (int i = 0; weft_service_entry(s, i, &item); i++) {
+        weft_served *served = weft_service_hold_entry(s, i);
+        if (!served) continue;
+        weft_times_write(served);
+        weft_served_release(&served);
+    }
+}
+
+static void *keep(void *user)
+{
+    weft_service *s = user;
+    double watch = s->models ? s->options.watch : 0, began = weft_seconds();
+    double look = began + watch, write = began + KEEPS;
+    pthread_mutex_lock(&s->lock);
+    for (;;) {
+        wait_until(s, watch > 0 ? WEFT_MIN(look, write) : write);
+        if (s->ending) break;
+        pthread_mutex_unlock(&s->lock);
+        if (watch > 0 && weft_seconds() >= look) {
+            if (weft_service_look_again(s) != WEFT_OK)
+                weft_log(s->context, WEFT_LOG_WARNING, "%s", weft_last_message());
+            look = weft_seconds() + watch;
+        }
+        if (weft_seconds() >= write) {
+            write_times(s);
+            write = weft_seconds() + KEEPS;
+        }
+        pthread_mutex_lock(&s->lock);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+weft_status weft_service_keep(weft_service *s)
+{
+    WEFT_TRY(weft_thread_start(&s->keeper, keep, s));
+    s->keeps = true;
+    return WEFT_OK;
+}
+
+void weft_service_keep_no_more(weft_service *s)
+{
+    if (!s->keeps) return;
+    pthread_mutex_lock(&s->lock);
+    s->ending = true;
+    pthread_cond_broadcast(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->keeper, NULL);
+    s->keeps = false;
+}

@@ -1,0 +1,68 @@
+/* Generates the requests of a simulation in virtual time, from open-loop arrivals or closed-loop
+ * clients. */
+#include "serve/batch/workload.h"
+
+#include <math.h>
+
+#include "serve/batch/batch_internal.h"
+
+enum { MOST_CLIENTS = 1 << 20 };
+
+static weft_status check(const weft_forecast_options *o)
+{
+    if (o->clients < 0 || o->clients > MOST_CLIENTS)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "a forecast of %d clients, must be from 1 to %d, or 0 for requests that "
+                         "wait for no answer",
+                         o->clients, MOST_CLIENTS);
+    if (!(o->swing >= 0) || o->swing >= 1 || (o->swing > 0 && !(o->period > 0)))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the rate swings by %g of itself in %g s; must be below 1, and above 0",
+                         o->swing, o->period);
+    return WEFT_OK;
+}
+
+/* Seconds from `now` to the next request, of all arrivals or of one client. */
+static double gap(weft_demand *d, double now, bool stepped)
+{
+    const weft_forecast_options *o = d->options;
+    double rate = stepped ? o->then : o->rate;
+    if (o->swing > 0) rate *= 1 - o->swing * cos(6.283185307179586 * now / o->period);
+    return weft_arrivals_next(d->arrivals, o->clients > 0 ? rate / o->clients : rate);
+}
+
+weft_status weft_demand_open(weft_context *context, const weft_forecast_options *options,
+                             weft_demand *out)
+{
+    *out = (weft_demand){.options = options};
+    WEFT_TRY(check(options));
+    WEFT_TRY(WEFT_NEW(&out->at, WEFT_MAX(options->clients, 1)));
+    WEFT_TRY(weft_arrivals_open(context, options->arrivals, options->seed, &out->arrivals));
+    for (int i = 0; i < WEFT_MAX(options->clients, 1); i++)
+        weft_times_put(out->at, &out->count, gap(out, 0, false));
+    return WEFT_OK;
+}
+
+double weft_demand_next(const weft_demand *d)
+{
+    return d->count > 0 ? d->at[0] : INFINITY;
+}
+
+void weft_demand_came(weft_demand *d, bool stepped)
+{
+    double now = d->at[0];
+    weft_times_drop(d->at, &d->count);
+    if (d->options->clients == 0) weft_times_put(d->at, &d->count, now + gap(d, now, stepped));
+}
+
+void weft_demand_answered(weft_demand *d, double now, bool stepped)
+{
+    if (d->options->clients > 0) weft_times_put(d->at, &d->count, now + gap(d, now, stepped));
+}
+
+void weft_demand_close(weft_demand *d)
+{
+    weft_arrivals_close(&d->arrivals);
+    free(d->at);
+    d->at = NULL;
+}

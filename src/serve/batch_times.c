@@ -1,0 +1,200 @@
+/* Saves the measured batch times of a model to a file, and reuses them where the key is equal:
+ * the same network, machine and options. */
+#include "serve/batch_times.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "serve/servable.h"
+
+struct weft_times_key {
+    json_t *json;
+};
+
+/* --- the key --- */
+
+static void read_processor(char *out, size_t size)
+{
+    char line[256];
+    (void)snprintf(out, size, "unknown");
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    while (file && fgets(line, sizeof(line), file)) {
+        const char *colon = strchr(line, ':');
+        if (!colon || (strncmp(line, "model name", 10) != 0 && strncmp(line, "cpu\t", 4) != 0))
+            continue;
+        (void)snprintf(out, size, "%.*s", (int)strcspn(colon + 1 + (colon[1] == ' '), "\n"),
+                       colon + 1 + (colon[1] == ' '));
+        break;
+    }
+    if (file) fclose(file);
+}
+
+weft_status weft_times_key_of(const weft_served *s, weft_times_key **out)
+{
+    char processor[200], network[32], *text;
+    WEFT_TRY(weft_graph_text(s->sizes[0].graph, &text));
+    (void)snprintf(network, sizeof(network), "%016llx", (unsigned long long)weft_hash_text(text));
+    free(text);
+    read_processor(processor, sizeof(processor));
+    WEFT_TRY(WEFT_NEW(out, 1));
+    (*out)->json = json_pack("{s:s, s:s, s:s, s:i, s:s, s:i, s:i, s:s}", "weft", weft_version(),
+                             "network", network, "processor", processor, "cores", weft_cores(),
+                             "device", s->device, "threads", weft_context_threads(s->context),
+                             "instances", s->executors, "mesh", s->mesh ? s->mesh : "");
+    if ((*out)->json) return WEFT_OK;
+    weft_times_key_free(out);
+    return weft_fail_memory(1);
+}
+
+void weft_times_key_free(weft_times_key **key)
+{
+    if (!*key) return;
+    json_decref((*key)->json);
+    free(*key);
+    *key = NULL;
+}
+
+/* --- the file --- */
+
+/* The times of a run's checkpoint are kept in the run's folder, which stays when checkpoints are
+ * deleted; otherwise in the model's own folder. */
+static weft_status beside(const char *path, char **out)
+{
+    const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+    if (slash && strncmp(last, "step-", 5) == 0)
+        return weft_format(out, "%.*s/" WEFT_TIMES_FILE, (int)(slash - path), path);
+    return weft_format(out, "%s/" WEFT_TIMES_FILE, path);
+}
+
+weft_status weft_times_file(const weft_served *s, const char *option, char **out)
+{
+    *out = NULL;
+    if (!option || !*option) return beside(s->checkpoint.path, out);
+    if (strcmp(option, "none") == 0) return WEFT_OK;
+    return weft_format(out, "%s/%s.json", option, s->name);
+}
+
+/* --- reading --- */
+
+/* Logs which entry of the key differs, and how. */
+static void tell_difference(const weft_served *s, const json_t *key)
+{
+    const char *name;
+    json_t *mine;
+    json_object_foreach(s->key->json, name, mine)
+    {
+        const json_t *other = json_object_get(key, name);
+        if (json_equal(mine, other)) continue;
+        char *have = other ? json_dumps(other, JSON_ENCODE_ANY) : NULL;
+        char *want = json_dumps(mine, JSON_ENCODE_ANY);
+        weft_log(s->context, WEFT_LOG_NOTE,
+                 "%s is not used: %s was %s when it was measured, and is %s", s->times, name,
+                 have ? have : "not said", want ? want : "another");
+        free(have);
+        free(want);
+        return;
+    }
+}
+
+static bool take_numbers(const json_t *root, weft_times *out)
+{
+    const json_t *rows = json_object_get(root, "rows"), *seconds = json_object_get(root, "seconds"),
+                 *slower = json_object_get(root, "slower");
+    size_t count = json_array_size(rows), executors = json_array_size(slower);
+    if (count == 0 || count > WEFT_MOST_SIZES || json_array_size(seconds) != count ||
+        executors > WEFT_MOST_EXECUTORS)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        out->rows[i] = json_integer_value(json_array_get(rows, i));
+        out->seconds[i] = json_number_value(json_array_get(seconds, i));
+        bool grows =
+            i == 0 ? out->rows[0] >= 1
+                   : out->rows[i] > out->rows[i - 1] && out->seconds[i] >= out->seconds[i - 1];
+        if (!grows || !(out->seconds[i] > 0) || !isfinite(out->seconds[i])) return false;
+    }
+    for (size_t e = 0; e < executors; e++) {
+        out->slower[e] = json_number_value(json_array_get(slower, e));
+        if (!(out->slower[e] > 0) || !isfinite(out->slower[e])) return false;
+    }
+    out->count = (int)count;
+    out->executors = (int)executors;
+    return true;
+}
+
+void weft_times_read(const weft_served *s, weft_times *out)
+{
+    json_error_t error;
+    *out = (weft_times){0};
+    if (!s->times || !weft_file_exists(s->times)) return;
+    json_t *root = json_load_file(s->times, JSON_REJECT_DUPLICATES, &error);
+    const json_t *key = json_object_get(root, "key");
+    if (!json_is_object(key))
+        weft_log(s->context, WEFT_LOG_NOTE, "%s is not used: it does not say what batches take",
+                 s->times);
+    else if (!json_equal(key, s->key->json))
+        tell_difference(s, key);
+    else if (!take_numbers(root, out)) {
+        *out = (weft_times){0};
+        weft_log(s->context, WEFT_LOG_NOTE, "%s is not used: its times are damaged", s->times);
+    }
+    json_decref(root);
+}
+
+/* --- writing --- */
+
+static void learned(const weft_served *s, weft_times *out)
+{
+    *out = (weft_times){.executors = s->executors};
+    double last = weft_line_time(s->line, s->limit, 1);
+    for (int i = 0; i < s->count && last > 0; i++) {
+        out->rows[out->count] = s->sizes[i].rows;
+        out->seconds[out->count++] = weft_line_time(s->line, s->sizes[i].rows, 1);
+    }
+    for (int e = 0; e < s->executors; e++)
+        out->slower[e] = last > 0 ? weft_line_time(s->line, s->limit, e + 1) / last : 1;
+}
+
+void weft_times_take(const weft_served *s, const weft_served *from, weft_times *out)
+{
+    *out = (weft_times){0};
+    if (from && from->line && from->key && json_equal(from->key->json, s->key->json))
+        learned(from, out);
+}
+
+void weft_times_write(weft_served *s)
+{
+    weft_line_stats stats;
+    weft_times t;
+    if (!s->times || !s->line) return;
+    weft_line_describe(s->line, &stats);
+    if (stats.batches == s->kept) return;
+    learned(s, &t);
+    if (t.count == 0) return;
+    json_t *rows = json_array(), *seconds = json_array(), *slower = json_array();
+    for (int i = 0; i < t.count; i++) {
+        json_array_append_new(rows, json_integer(t.rows[i]));
+        json_array_append_new(seconds, json_real(t.seconds[i]));
+    }
+    for (int e = 0; e < t.executors; e++) json_array_append_new(slower, json_real(t.slower[e]));
+    json_t *root = json_pack("{s:O, s:o, s:o, s:o}", "key", s->key->json, "rows", rows, "seconds",
+                             seconds, "slower", slower);
+    char *text = root ? json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
+    /* If the file cannot be written, the times are only measured again. */
+    if (!text || weft_file_replace(s->times, text, strlen(text)) != WEFT_OK)
+        weft_log(s->context, WEFT_LOG_INFO, "what batches take is not kept: %s",
+                 text ? weft_last_message() : "no memory");
+    s->kept = stats.batches;
+    free(text);
+    json_decref(root);
+}
+
+double weft_times_at(const weft_times *t, int64_t rows)
+{
+    if (t->count == 0 || rows < t->rows[0] || rows > t->rows[t->count - 1]) return 0;
+    int i = 0;
+    while (t->rows[i] < rows) i++;
+    if (t->rows[i] == rows) return t->seconds[i];
+    double part = (double)(rows - t->rows[i - 1]) / (double)(t->rows[i] - t->rows[i - 1]);
+    return t->seconds[i - 1] + part * (t->seconds[i] - t->seconds[i - 1]);
+}

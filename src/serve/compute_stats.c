@@ -1,0 +1,84 @@
+/* Statistics of the time spent in batches. */
+#include <time.h>
+
+#include "serve/servable.h"
+
+struct weft_spent {
+    pthread_mutex_t lock;
+    weft_spent_times total; /* charged to requests */
+    double last;
+    int64_t limit;
+    weft_spent_times *sizes; /* [limit + 1], of batches */
+};
+
+weft_status weft_spent_create(int64_t limit, weft_spent **out)
+{
+    weft_spent *s;
+    WEFT_TRY(WEFT_NEW(&s, 1));
+    weft_status status = WEFT_NEW(&s->sizes, limit + 1);
+    if (status != WEFT_OK) {
+        free(s);
+        return status;
+    }
+    pthread_mutex_init(&s->lock, NULL);
+    s->limit = limit;
+    *out = s;
+    return WEFT_OK;
+}
+
+void weft_spent_free(weft_spent **spent)
+{
+    if (!spent || !*spent) return;
+    pthread_mutex_destroy(&(*spent)->lock);
+    free((*spent)->sizes);
+    free(*spent);
+    *spent = NULL;
+}
+
+static void add(weft_spent_times *t, int64_t rows, int count, const double *at)
+{
+    t->rows += rows;
+    t->count += count;
+    t->input += count * (at[1] - at[0]);
+    t->infer += count * (at[2] - at[1]);
+    t->output += count * (at[3] - at[2]);
+}
+
+void weft_spent_add(weft_spent *s, int64_t rows, int requests, const double *at)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    pthread_mutex_lock(&s->lock);
+    add(&s->total, rows, requests, at);
+    if (rows >= 1 && rows <= s->limit) add(&s->sizes[rows], rows, 1, at);
+    s->last = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+    pthread_mutex_unlock(&s->lock);
+}
+
+bool weft_spent_size(weft_spent *s, int i, weft_spent_times *out)
+{
+    pthread_mutex_lock(&s->lock);
+    int64_t rows = 0;
+    for (int seen = -1; rows <= s->limit && seen < i;)
+        if (++rows <= s->limit) seen += s->sizes[rows].count > 0;
+    bool there = rows <= s->limit;
+    if (there) {
+        *out = s->sizes[rows];
+        out->rows = rows;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return there;
+}
+
+void weft_spent_total(weft_spent *s, weft_spent_times *out, double *last)
+{
+    pthread_mutex_lock(&s->lock);
+    *out = s->total;
+    *last = s->last;
+    pthread_mutex_unlock(&s->lock);
+}
+
+weft_spent *weft_served_spent(const weft_served *served)
+{
+    return served->spent;
+}

@@ -1,0 +1,32 @@
+/* Time spent in batches by their rows: reading inputs, computing, writing outputs. Thread-safe. */
+#ifndef WEFT_SERVE_COMPUTE_STATS_H
+#define WEFT_SERVE_COMPUTE_STATS_H
+
+#include "base/base.h"
+#include "weft/service.h"
+
+typedef struct weft_spent weft_spent;
+
+/* Seconds, summed over batches or over requests; each request is charged the whole time of its
+ * batch. */
+typedef struct weft_spent_times {
+    int64_t rows;  /* of a batch; in the total: sum over all requests */
+    int64_t count; /* of batches, or of requests */
+    double input, infer, output;
+} weft_spent_times;
+
+/* For batches of up to `limit` rows. */
+weft_status weft_spent_create(int64_t limit, weft_spent **out) WEFT_NODISCARD;
+void weft_spent_free(weft_spent **spent); /* NULL is allowed */
+/* Adds a batch. at: times by weft_seconds of its start, and of the ends of input, computation and
+ * output. */
+void weft_spent_add(weft_spent *spent, int64_t rows, int requests, const double *at);
+/* The i-th batch size that occurred; false past the end. */
+bool weft_spent_size(weft_spent *spent, int i, weft_spent_times *out);
+/* All requests; *last is the end of the last batch, in seconds since 1970, 0: none. */
+void weft_spent_total(weft_spent *spent, weft_spent_times *out, double *last);
+
+/* The statistics of a version. */
+weft_spent *weft_served_spent(const weft_served *served);
+
+#endif

@@ -1,0 +1,245 @@
+/* The access log. The loop appends lines to a buffer and a thread writes it, so a slow or full disk
+ * delays no request. A write is completed before the next one starts, so no line is cut or
+ * interleaved. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "serve/front/access_control.h"
+
+/* Bytes of the buffer, of a line, and of a path. Seconds that lines are gathered, between attempts
+ * after an error, and that closing may take. */
+enum { ROOM = 1 << 20, MOST_LINE = 4096, MOST_PATH = 1024 };
+static const double GATHERS = 0.05, AGAIN = 1, ENDS = 1;
+
+struct weft_access {
+    weft_context *context;
+    char *name;
+    int file;
+    bool regular, started, told; /* told: an error was logged; owned by the thread */
+    char *writing;               /* owned by the thread */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+    char *lines; /* this and the following: guarded by the lock */
+    size_t used;
+    int64_t lost;
+    double until; /* deadline of closing; 0: open */
+};
+
+void weft_bear_broken_pipes(void)
+{
+    sigset_t broken;
+    sigemptyset(&broken);
+    sigaddset(&broken, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &broken, NULL);
+}
+
+/* --- a line --- */
+
+static void put(char *line, size_t *n, const char *text)
+{
+    *n = (size_t)(stpcpy(line + *n, text) - line);
+}
+
+/* Writes a JSON string of any bytes: those that are not ASCII are written as Latin-1 characters. */
+static void put_string(char *line, size_t *n, const char *text)
+{
+    char escaped[8];
+    put(line, n, "\"");
+    for (int i = 0; text[i] && i < MOST_PATH && *n < MOST_LINE - 512; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c < 0x20 || c >= 0x7f)
+            (void)snprintf(escaped, sizeof(escaped), "\\u%04x", c);
+        else
+            (void)snprintf(escaped, sizeof(escaped), c == '"' || c == '\\' ? "\\%c" : "%c", c);
+        put(line, n, escaped);
+    }
+    put(line, n, "\"");
+}
+
+static void put_time(char *line, size_t *n)
+{
+    struct timespec now;
+    struct tm parts;
+    char text[64];
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &parts);
+    size_t size = strftime(text, sizeof(text), "{\"time\":\"%Y-%m-%dT%H:%M:%S", &parts);
+    (void)snprintf(text + size, sizeof(text) - size,
+                   ".%03ldZ\",\"client\":", now.tv_nsec / 1000000);
+    put(line, n, text);
+}
+
+static size_t write_line(const weft_accessed *a, char *line)
+{
+    char text[128];
+    size_t n = 0;
+    put_time(line, &n);
+    put_string(line, &n, a->client);
+    put(line, &n, ",\"method\":");
+    put_string(line, &n, a->method);
+    put(line, &n, ",\"path\":");
+    put_string(line, &n, a->path);
+    (void)snprintf(text, sizeof(text), ",\"status\":%u,\"bytes\":%zu,\"seconds\":%.6f", a->code,
+                   a->bytes, a->seconds);
+    put(line, &n, text);
+    if (a->model) {
+        put(line, &n, ",\"model\":");
+        put_string(line, &n, a->model);
+    }
+    put(line, &n, "}\n");
+    return n;
+}
+
+void weft_access_add(weft_access *access, const weft_accessed *accessed)
+{
+    weft_access *x = access;
+    char line[MOST_LINE];
+    size_t n = write_line(accessed, line);
+    pthread_mutex_lock(&x->lock);
+    if (x->used + n > ROOM) {
+        x->lost++;
+    } else {
+        memcpy(x->lines + x->used, line, n);
+        if (x->used == 0) pthread_cond_signal(&x->change);
+        x->used += n;
+    }
+    pthread_mutex_unlock(&x->lock);
+}
+
+/* --- the thread --- */
+
+static bool is_over(weft_access *x)
+{
+    pthread_mutex_lock(&x->lock);
+    bool over = x->until > 0 && weft_seconds() >= x->until;
+    pthread_mutex_unlock(&x->lock);
+    return over;
+}
+
+/* Writes a part of the data. 0: nothing could be written now; below 0: error in errno. A pipe that
+ * polls as writable takes PIPE_BUF bytes without blocking. */
+static ssize_t write_some(const weft_access *x, const char *data, size_t size)
+{
+    struct pollfd pipe = {.fd = x->file, .events = POLLOUT};
+    if (x->regular) return write(x->file, data, size);
+    if (poll(&pipe, 1, 100) <= 0) return 0;
+    return write(x->file, data, WEFT_MIN(size, PIPE_BUF));
+}
+
+/* Waits for a change or so many seconds; call it with the lock. */
+static void rest(weft_access *x, double seconds)
+{
+    double when = weft_seconds() + seconds;
+    struct timespec at = {.tv_sec = (time_t)when,
+                          .tv_nsec = (long)((when - (double)(time_t)when) * 1e9)};
+    pthread_cond_timedwait(&x->change, &x->lock, &at);
+}
+
+static void write_all(weft_access *x, size_t size)
+{
+    for (size_t at = 0; at < size && !is_over(x);) {
+        ssize_t n = write_some(x, x->writing + at, size - at);
+        if (n > 0) at += (size_t)n;
+        if (n >= 0 || errno == EINTR || errno == EAGAIN) continue;
+        if (!x->told)
+            weft_log(x->context, WEFT_LOG_ERROR,
+                     "cannot write the log of requests to %s: %s; it is tried again, and what has "
+                     "no room meanwhile is left out",
+                     x->name, strerror(errno));
+        x->told = true;
+        pthread_mutex_lock(&x->lock);
+        if (x->until == 0) rest(x, AGAIN);
+        bool ends = x->until > 0;
+        pthread_mutex_unlock(&x->lock);
+        if (ends) return;
+    }
+}
+
+static void *write_lines(void *user)
+{
+    weft_access *x = user;
+    weft_bear_broken_pipes();
+    pthread_mutex_lock(&x->lock);
+    while (x->until == 0 || x->used > 0) {
+        if (x->used == 0) {
+            pthread_cond_wait(&x->change, &x->lock);
+            continue;
+        }
+        if (x->until == 0) rest(x, GATHERS);
+        char *lines = x->lines;
+        size_t size = x->used;
+        x->lines = x->writing;
+        x->writing = lines;
+        x->used = 0;
+        pthread_mutex_unlock(&x->lock);
+        write_all(x, size);
+        pthread_mutex_lock(&x->lock);
+        if (x->until > 0 && weft_seconds() >= x->until) break;
+    }
+    pthread_mutex_unlock(&x->lock);
+    return NULL;
+}
+
+/* --- creation and shutdown --- */
+
+static weft_status begin(weft_access *x, const char *path)
+{
+    struct stat info;
+    WEFT_TRY(weft_strdup(path, &x->name));
+    WEFT_TRY(WEFT_NEW(&x->lines, ROOM));
+    WEFT_TRY(WEFT_NEW(&x->writing, ROOM));
+    x->file = strcmp(path, "-") == 0
+                  ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
+                  : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0640);
+    if (x->file < 0) return weft_fail_io("open", path);
+    x->regular = fstat(x->file, &info) == 0 && S_ISREG(info.st_mode);
+    WEFT_TRY(weft_thread_start(&x->thread, write_lines, x));
+    x->started = true;
+    return WEFT_OK;
+}
+
+weft_status weft_access_open(weft_context *context, const char *path, weft_access **out)
+{
+    pthread_condattr_t monotonic;
+    WEFT_TRY(WEFT_NEW(out, 1));
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&(*out)->lock, NULL);
+    pthread_cond_init(&(*out)->change, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    (*out)->context = context;
+    (*out)->file = -1;
+    weft_status status = begin(*out, path);
+    if (status != WEFT_OK) weft_access_close(out);
+    return status;
+}
+
+void weft_access_close(weft_access **access)
+{
+    weft_access *x = *access;
+    if (!x) return;
+    pthread_mutex_lock(&x->lock);
+    x->until = weft_seconds() + ENDS;
+    pthread_cond_broadcast(&x->change);
+    pthread_mutex_unlock(&x->lock);
+    if (x->started) pthread_join(x->thread, NULL);
+    if (x->lost > 0)
+        weft_log(x->context, WEFT_LOG_WARNING,
+                 "%lld requests are not in the log %s, which could not be written fast enough",
+                 (long long)x->lost, x->name);
+    if (x->file >= 0) (void)close(x->file);
+    pthread_cond_destroy(&x->change);
+    pthread_mutex_destroy(&x->lock);
+    free(x->lines);
+    free(x->writing);
+    free(x->name);
+    free(x);
+    *access = NULL;
+}

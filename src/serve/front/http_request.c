@@ -1,0 +1,327 @@
+/* An HTTP request in progress: receives its body, routes it, and sends the reply. */
+#include <stdio.h>
+
+#include "serve/front/server_internal.h"
+
+/* Calls that are kept for reuse; bytes of a body's and a reply's buffer that a kept call retains;
+ * and bytes of a too large body that are read and dropped, so that the client gets a reply instead
+ * of a broken connection. */
+enum { MOST_SPARE = 256, KEPT = 64 << 10, KEPT_TEXT = 4 << 10, FORGOTTEN = 16 << 20 };
+
+/* --- calls --- */
+
+static weft_call *new_call(weft_server *s, struct MHD_Connection *connection, const char *url,
+                           const char *method)
+{
+    weft_call *c = s->spare;
+    size_t size = strlen(url) + 1;
+    if (c) {
+        s->spare = c->next;
+        s->spares--;
+    } else if (WEFT_NEW(&c, 1) != WEFT_OK) {
+        return NULL;
+    }
+    c->server = s;
+    c->connection = connection;
+    c->client = weft_client_of(connection);
+    c->client->call = c;
+    c->method = method;
+    c->url = url;
+    c->path = size <= sizeof(c->path_room) ? c->path_room : malloc(size);
+    if (c->path) memcpy(c->path, url, size);
+    c->no_memory = !c->path;
+    if (c->path) weft_call_cut(c);
+    if (s->access) c->began = weft_seconds();
+    return c;
+}
+
+static void free_memory(weft_call *c)
+{
+    if (c->kept.response) MHD_destroy_response(c->kept.response);
+    free(c->kept.text);
+    free(c->data);
+    free(c);
+}
+
+/* Releases what the call holds, and keeps its memory for the next one. */
+static void free_call(weft_call *c)
+{
+    weft_server *s = c->server;
+    weft_inference_free(&c->inference);
+    weft_served_release(&c->served);
+    free(c->reply.text.data);
+    if (c->path != c->path_room) free(c->path);
+    free(c->name);
+    s->requests -= c->counted;
+    if (s->spares >= MOST_SPARE) {
+        free_memory(c);
+        return;
+    }
+    char *data = c->data;
+    size_t capacity = c->capacity;
+    if (capacity > KEPT) {
+        free(data);
+        data = NULL;
+        capacity = 0;
+    }
+    /* Leaves out `message`, which is long. */
+    memset(c, 0, offsetof(weft_call, message));
+    c->message[0] = '\0';
+    c->plain = (weft_plain_body){0};
+    c->kind = WEFT_CALL_PLAIN;
+    c->name = NULL;
+    c->unloads = false;
+    c->reply = (weft_reply){0};
+    c->data = data;
+    c->capacity = capacity;
+    c->next = s->spare;
+    s->spare = c;
+    s->spares++;
+}
+
+void weft_call_end(weft_call *call)
+{
+    free_call(call);
+}
+
+void weft_calls_free(weft_server *s)
+{
+    for (weft_call *c = s->spare, *next; c; c = next) {
+        next = c->next;
+        free_memory(c);
+    }
+    s->spare = NULL;
+}
+
+bool weft_call_give_up(weft_call *c)
+{
+    if (!c->in_line || c->state == WEFT_CALL_ANSWERED) return false;
+    c->given_up = weft_served_cancel(c->served, c->ticket);
+    return c->given_up;
+}
+
+/* --- the body --- */
+
+/* The buffer grows with the received bytes, whatever length the client announced. false: too much
+ * has been received. */
+static bool take_data(weft_call *c, const char *data, size_t size)
+{
+    size_t most = c->server->body;
+    if (c->too_large || c->no_memory || c->reply.code) {
+        c->size += size;
+        return c->size <= most + FORGOTTEN;
+    }
+    if (size > most - c->size) {
+        c->too_large = true;
+        c->size += size;
+        return true;
+    }
+    if (c->size + size > c->capacity) {
+        size_t room = WEFT_MAX(c->size + size, WEFT_MIN(2 * c->capacity, most));
+        char *more = realloc(c->data, room);
+        c->no_memory = !more;
+        if (!more) return true;
+        c->data = more;
+        c->capacity = room;
+    }
+    memcpy(c->data + c->size, data, size);
+    c->size += size;
+    return true;
+}
+
+/* --- the reply --- */
+
+static struct MHD_Response *make_response(const weft_reply *r, enum MHD_ResponseMemoryMode mode)
+{
+    char bytes[32];
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(r->text.size, r->text.data, mode);
+    if (!response) return NULL;
+    MHD_add_response_header(response, "Content-Type",
+                            r->type   ? r->type
+                            : r->json ? "application/octet-stream"
+                                      : "application/json");
+    if (r->json) {
+        (void)snprintf(bytes, sizeof(bytes), "%zu", r->json);
+        MHD_add_response_header(response, "Inference-Header-Content-Length", bytes);
+    }
+    return response;
+}
+
+/* Replies of a model mostly differ only in their numbers, so the response of the library is
+ * reused. */
+static struct MHD_Response *keep_response(weft_call *c)
+{
+    weft_saved_reply *k = &c->kept;
+    weft_text *text = &c->reply.text;
+    if (k->response && k->size == text->size && k->json == c->reply.json) {
+        memcpy(k->text, text->data, text->size);
+        return k->response;
+    }
+    if (k->response) MHD_destroy_response(k->response);
+    free(k->text);
+    *k = (weft_saved_reply){.text = text->data, .size = text->size, .json = c->reply.json};
+    k->response = make_response(&c->reply, MHD_RESPMEM_PERSISTENT);
+    text->data = NULL;
+    return k->response;
+}
+
+static enum MHD_Result send_once(weft_call *c)
+{
+    weft_reply *r = &c->reply;
+    char bytes[32];
+    struct MHD_Response *response = make_response(r, MHD_RESPMEM_MUST_FREE);
+    if (!response) return MHD_NO;
+    r->text.data = NULL;
+    if (r->allowed) MHD_add_response_header(response, "Allow", r->allowed);
+    if (r->code == 503) MHD_add_response_header(response, "Retry-After", "1");
+    if (r->code == 429) {
+        (void)snprintf(bytes, sizeof(bytes), "%d", weft_rates_later(c->server->rates));
+        MHD_add_response_header(response, "Retry-After", bytes);
+    }
+    if (r->code == 401)
+        MHD_add_response_header(response, "WWW-Authenticate", "Bearer realm=\"weft\"");
+    if (r->code == 413 || c->client->surplus || weft_server_is_draining(c->server))
+        MHD_add_response_header(response, "Connection", "close");
+    enum MHD_Result result = MHD_queue_response(c->connection, r->code, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+static enum MHD_Result send_reply(weft_call *c)
+{
+    const weft_reply *r = &c->reply;
+    c->sent = r->text.size;
+    c->state = WEFT_CALL_REPLIED;
+    weft_client_stand(c->server, c->client, WEFT_STAND_SENDS);
+    if (c->kind == WEFT_CALL_INFERS && r->code == 200 && !r->type && r->text.size <= KEPT_TEXT &&
+        !c->client->surplus && !weft_server_is_draining(c->server)) {
+        struct MHD_Response *kept = keep_response(c);
+        return kept ? MHD_queue_response(c->connection, 200, kept) : MHD_NO;
+    }
+    return send_once(c);
+}
+
+/* --- callbacks of the HTTP library --- */
+
+static const char *header(weft_call *c, const char *name)
+{
+    return MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND, name);
+}
+
+static void check_token(weft_call *c)
+{
+    const char *model;
+    if (!weft_tokens_needed(c->piece, c->pieces, &model)) return;
+    switch (weft_tokens_right(c->server->tokens, header(c, "Authorization"), model)) {
+    case WEFT_RIGHT_GOOD: return;
+    case WEFT_RIGHT_UNKNOWN:
+        weft_reply_error(&c->reply, 401, "this needs a token, 'Authorization: Bearer TOKEN'");
+        return;
+    case WEFT_RIGHT_OTHER:
+        weft_reply_error(&c->reply, 403, "this token is good for other models, not for this");
+        return;
+    }
+}
+
+/* An unauthorised request is refused before its body if the client waits for "100 Continue" or the
+ * body is long. Otherwise the body is read and dropped first, since a client whose connection
+ * breaks while it sends does not see the reply. */
+static enum MHD_Result begin(weft_call *c, const char *version)
+{
+    weft_server *s = c->server;
+    int64_t size = 0;
+    c->modern = strcmp(version, "HTTP/1.1") == 0;
+    c->client->probed = false;
+    weft_client_stand(s, c->client, WEFT_STAND_RECEIVES);
+    if (c->client->surplus)
+        weft_reply_error(&c->reply, 503, "there are as many connections as may be (--connections)");
+    else if (s->rates && !weft_rates_take(s->rates, c->client->bucket, s->now))
+        weft_reply_error(&c->reply, 429,
+                         "these are more requests a second than an address may make");
+    else if (s->tokens)
+        check_token(c);
+    const char *length = header(c, "Content-Length");
+    if (length && weft_parse_int(length, &size) && !c->reply.code && size > (int64_t)s->body)
+        weft_reply_error(&c->reply, 413, "the body is larger than the server takes (--body)");
+    bool now = c->reply.code && (size > FORGOTTEN || header(c, "Expect"));
+    return now ? send_reply(c) : MHD_YES;
+}
+
+/* The request is complete. */
+static enum MHD_Result route(weft_call *c)
+{
+    c->counted = true;
+    c->server->requests++;
+    if (!c->reply.code) weft_call_route(c, c->client->only_metrics);
+    /* Other threads work on it: the library calls again at once. */
+    if (c->state == WEFT_CALL_WAITS) {
+        weft_client_stand(c->server, c->client, WEFT_STAND_NONE);
+        return MHD_YES;
+    }
+    return send_reply(c);
+}
+
+enum MHD_Result weft_call_handle(void *user, struct MHD_Connection *connection, const char *url,
+                                 const char *method, const char *version, const char *data,
+                                 size_t *size, void **state)
+{
+    weft_call *c = *state;
+    if (!c) {
+        *state = c = new_call(user, connection, url, method);
+        return c ? begin(c, version) : MHD_NO;
+    }
+    if (*size > 0) {
+        bool listens = take_data(c, data, *size);
+        *size = 0;
+        return listens ? MHD_YES : MHD_NO;
+    }
+    switch (c->state) {
+    case WEFT_CALL_COMES: return route(c);
+    case WEFT_CALL_WAITS:
+        MHD_suspend_connection(connection);
+        c->state = WEFT_CALL_SLEEPS;
+        weft_client_stand(c->server, c->client, WEFT_STAND_SLEEPS);
+        return MHD_YES;
+    case WEFT_CALL_SLEEPS: return MHD_YES;
+    case WEFT_CALL_ANSWERED:
+        if (c->given_up) return MHD_NO;
+        weft_call_finish(c);
+        return send_reply(c);
+    case WEFT_CALL_REPLIED: break;
+    }
+    return MHD_NO;
+}
+
+/* The code is 499, as in proxies, if the client did not wait for the reply. */
+static void log_call(const weft_call *c)
+{
+    bool replied = c->state == WEFT_CALL_REPLIED;
+    const weft_accessed line = {.client = c->client->address,
+                                .method = c->method,
+                                .path = c->url,
+                                .model = c->served ? c->about.name : NULL,
+                                .code = replied ? c->reply.code : 499,
+                                .bytes = replied ? c->sent : 0,
+                                .seconds = weft_seconds() - c->began};
+    weft_access_add(c->server->access, &line);
+}
+
+void weft_call_completed(void *user, struct MHD_Connection *connection, void **state,
+                         enum MHD_RequestTerminationCode code)
+{
+    weft_call *c = *state;
+    (void)connection, (void)code;
+    *state = NULL;
+    if (!c) return;
+    if (c->server->access) log_call(c);
+    weft_client_stand(user, c->client, WEFT_STAND_RESTS);
+    c->client->call = NULL;
+    c->client = NULL;
+    c->connection = NULL;
+    /* While other threads work on the call, it ends when they are done. */
+    if (c->state != WEFT_CALL_WAITS && c->state != WEFT_CALL_SLEEPS)
+        free_call(c);
+    else if (weft_call_give_up(c))
+        weft_call_wake(c);
+}

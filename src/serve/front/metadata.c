@@ -1,0 +1,191 @@
+/* Metadata and statistics of the server and its models, as JSON of the Open Inference Protocol and
+ * its extensions. */
+#include <stdio.h>
+
+#include "serve/front/http_internal.h"
+#include "serve/compute_stats.h"
+
+weft_status weft_reply_json(weft_reply *reply, json_t *json)
+{
+    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    json_decref(json);
+    if (!text) return weft_fail_memory(1024);
+    weft_text_add_bytes(&reply->text, text, strlen(text));
+    free(text);
+    reply->code = 200;
+    return reply->text.failed ? weft_fail_memory(reply->text.size) : WEFT_OK;
+}
+
+void weft_reply_error(weft_reply *reply, unsigned code, const char *sentence)
+{
+    free(reply->text.data);
+    *reply = (weft_reply){.code = code, .allowed = reply->allowed};
+    weft_text_add(&reply->text, "{\"error\":");
+    weft_text_add_json(&reply->text, sentence);
+    weft_text_add(&reply->text, "}");
+}
+
+weft_status weft_tell_server(weft_reply *reply)
+{
+    return weft_reply_json(reply, json_pack("{s:s,s:s,s:[s,s,s,s,s,s]}", "name", "weft", "version",
+                                            weft_version(), "extensions", "binary_tensor_data",
+                                            "classification", "statistics", "model_repository",
+                                            "model_configuration", "predict"));
+}
+
+/* The dimension of rows is -1; the dimensions of a row follow. */
+static json_t *shape_of(const weft_shape *row)
+{
+    json_t *shape = json_pack("[i]", -1);
+    for (int i = 0; i < row->rank; i++) json_array_append_new(shape, json_integer(row->dim[i]));
+    return shape;
+}
+
+static weft_shape said_of(const weft_served_about *about)
+{
+    return weft_shape_of(1, (int64_t[]){about->targets ? about->targets : about->classes});
+}
+
+static const char *said_type(const weft_served_about *about)
+{
+    return about->real == WEFT_F32 && about->targets == 0 ? "FP32" : "FP64";
+}
+
+static json_t *text_of(long long number)
+{
+    char text[32];
+    (void)snprintf(text, sizeof(text), "%lld", number);
+    return json_string(text);
+}
+
+/* All versions that are ready. */
+static json_t *versions_of(weft_service *service, const char *name)
+{
+    json_t *versions = json_array();
+    weft_service_item item;
+    for (int i = 0; weft_service_entry(service, i, &item); i++)
+        if (item.ready && strcmp(item.name, name) == 0)
+            json_array_append_new(versions, text_of(item.version));
+    return versions;
+}
+
+weft_status weft_tell_model(weft_service *service, const weft_served_about *about,
+                            weft_reply *reply)
+{
+    weft_shape said = said_of(about);
+    json_t *root =
+        json_pack("{s:s,s:o,s:s,s:[{s:s,s:s,s:o}],s:[{s:s,s:s,s:o}]}", "name", about->name,
+                  "versions", versions_of(service, about->name), "platform", "weft", "inputs",
+                  "name", "x", "datatype", "FP32", "shape", shape_of(&about->sample), "outputs",
+                  "name", "prediction", "datatype", said_type(about), "shape", shape_of(&said));
+    return weft_reply_json(reply, root);
+}
+
+static json_t *dims_of(const weft_shape *row)
+{
+    json_t *dims = shape_of(row);
+    json_array_remove(dims, 0);
+    return dims;
+}
+
+weft_status weft_tell_config(weft_served *served, weft_reply *reply)
+{
+    weft_served_about about;
+    weft_line_stats stats;
+    char type[32];
+    weft_served_describe(served, &about);
+    weft_line_describe(weft_served_line(served), &stats);
+    weft_shape said = said_of(&about);
+    (void)snprintf(type, sizeof(type), "TYPE_%s", said_type(&about));
+    json_t *root = json_pack(
+        "{s:s,s:s,s:s,s:I,s:[{s:s,s:s,s:o}],s:[{s:s,s:s,s:o}],s:{s:I},s:{s:{s:s}}}", "name",
+        about.name, "platform", "weft", "backend", "weft", "max_batch_size",
+        (json_int_t)about.limit, "input", "name", "x", "data_type", "TYPE_FP32", "dims",
+        dims_of(&about.sample), "output", "name", "prediction", "data_type", type, "dims",
+        dims_of(&said), "dynamic_batching", "max_queue_delay_microseconds",
+        (json_int_t)(stats.wait * 1e6), "parameters", "policy", "string_value", about.policy);
+    return weft_reply_json(reply, root);
+}
+
+/* --- statistics --- */
+
+static json_t *sum(int64_t count, double seconds)
+{
+    return json_pack("{s:I,s:I}", "count", (json_int_t)count, "ns", (json_int_t)(seconds * 1e9));
+}
+
+/* As other servers count: each request is charged the whole time of its batch. */
+static json_t *inference_stats(const weft_line_stats *s, const weft_spent_times *t)
+{
+    return json_pack(
+        "{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "success", sum(s->requests, s->queued + s->computed),
+        "fail", sum(s->failed + s->late + s->refused, 0), "cancel", sum(s->cancelled, 0), "queue",
+        sum(s->requests, s->queued), "compute_input", sum(t->count, t->input), "compute_infer",
+        sum(t->count, t->infer), "compute_output", sum(t->count, t->output));
+}
+
+/* Statistics for each batch size. */
+static json_t *batch_stats(weft_spent *spent)
+{
+    json_t *all = json_array();
+    weft_spent_times t;
+    for (int i = 0; weft_spent_size(spent, i, &t); i++)
+        json_array_append_new(all, json_pack("{s:I,s:o,s:o,s:o}", "batch_size", (json_int_t)t.rows,
+                                             "compute_input", sum(t.count, t.input),
+                                             "compute_infer", sum(t.count, t.infer),
+                                             "compute_output", sum(t.count, t.output)));
+    return all;
+}
+
+static json_t *stats_of(weft_served *served)
+{
+    weft_served_about about;
+    weft_line_stats s;
+    weft_spent_times times;
+    double last;
+    weft_served_describe(served, &about);
+    weft_line_describe(weft_served_line(served), &s);
+    weft_spent_total(weft_served_spent(served), &times, &last);
+    return json_pack("{s:s,s:o,s:I,s:I,s:I,s:o,s:o}", "name", about.name, "version",
+                     text_of(about.version), "last_inference", (json_int_t)(last * 1000),
+                     "inference_count", (json_int_t)s.rows, "execution_count",
+                     (json_int_t)s.batches, "inference_stats", inference_stats(&s, &times),
+                     "batch_stats", batch_stats(weft_served_spent(served)));
+}
+
+weft_status weft_tell_stats(weft_service *service, const char *name, int64_t version,
+                            weft_reply *reply)
+{
+    json_t *all = json_array();
+    weft_service_item item;
+    for (int i = 0; weft_service_entry(service, i, &item); i++) {
+        bool wanted =
+            (!name || strcmp(name, item.name) == 0) && (version == 0 || version == item.version);
+        weft_served *served = wanted ? weft_service_hold_entry(service, i) : NULL;
+        if (served) json_array_append_new(all, stats_of(served));
+        weft_served_release(&served);
+    }
+    return weft_reply_json(reply, json_pack("{s:o}", "model_stats", all));
+}
+
+/* --- the repository --- */
+
+static json_t *entry(const weft_service_item *item)
+{
+    static const char *const states[] = {[WEFT_SERVED_READY] = "READY",
+                                         [WEFT_SERVED_LOADING] = "LOADING",
+                                         [WEFT_SERVED_UNAVAILABLE] = "UNAVAILABLE"};
+    json_t *told = json_pack("{s:s,s:s,s:s}", "name", item->name, "state", states[item->state],
+                             "reason", item->reason);
+    if (item->version > 0) json_object_set_new(told, "version", text_of(item->version));
+    return told;
+}
+
+weft_status weft_tell_index(weft_service *service, bool only_ready, weft_reply *reply)
+{
+    json_t *all = json_array();
+    weft_service_item item;
+    for (int i = 0; weft_service_entry(service, i, &item); i++)
+        if (item.ready || !only_ready) json_array_append_new(all, entry(&item));
+    return weft_reply_json(reply, all);
+}

@@ -1,0 +1,72 @@
+/* Handles a plain prediction call: decodes the body in the loop or, if that takes long, in a
+ * separate thread. */
+#include <stdio.h>
+
+#include "serve/front/server_internal.h"
+
+/* Large pictures decoded at a time; each may need 128 MiB. */
+enum { MOST_PICTURES = 4 };
+
+/* Queues the decoded request, or reports the error; after that the call may have been freed. */
+static void ask_elsewhere(weft_call *c, weft_status status)
+{
+    weft_question *q = &c->inference.question;
+    if (status == WEFT_OK) {
+        q->patience = c->server->patience;
+        q->user = c;
+        q->done = weft_call_answered;
+        status = weft_served_ask(c->served, q, NULL);
+    }
+    if (status != WEFT_OK) weft_call_refused(c, status);
+}
+
+static void *read_large(void *user)
+{
+    weft_call *c = user;
+    weft_status status = weft_predict_read(&c->about, &c->plain, &c->inference);
+    /* Decremented before the call is answered, since the server may be freed after that. */
+    __atomic_fetch_sub(&c->server->pictures, 1, __ATOMIC_ACQ_REL);
+    ask_elsewhere(c, status);
+    return NULL;
+}
+
+/* Decodes in a separate thread, so that other requests do not wait. */
+static void predict_large(weft_call *c)
+{
+    pthread_t thread;
+    int *pictures = &c->server->pictures;
+    weft_status status = WEFT_OK;
+    if (__atomic_add_fetch(pictures, 1, __ATOMIC_ACQ_REL) > MOST_PICTURES)
+        status =
+            weft_fail(WEFT_ERR_BUSY, "%d large pictures are being read already", MOST_PICTURES);
+    if (status == WEFT_OK) status = weft_thread_start(&thread, read_large, c);
+    if (status == WEFT_OK) {
+        pthread_detach(thread);
+        return;
+    }
+    __atomic_fetch_sub(pictures, 1, __ATOMIC_ACQ_REL);
+    weft_call_refused(c, status);
+}
+
+void weft_call_predict(weft_call *c)
+{
+    const char *type = MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND, "Content-Type"),
+               *accept = MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND, "Accept");
+    weft_status status = weft_predict_look(type, c->data, c->size, &c->plain);
+    if (status != WEFT_OK) {
+        weft_reply_error(&c->reply, weft_call_code(status), weft_last_message());
+        return;
+    }
+    weft_predict_wish(accept, &c->inference);
+    c->kind = WEFT_CALL_PREDICTS;
+    if (weft_predict_is_long(&c->plain)) {
+        weft_call_sleep(c);
+        predict_large(c);
+        return;
+    }
+    status = weft_predict_read(&c->about, &c->plain, &c->inference);
+    if (status == WEFT_OK)
+        weft_call_ask(c);
+    else
+        weft_reply_error(&c->reply, weft_call_code(status), weft_last_message());
+}

@@ -1,0 +1,142 @@
+/* Token buckets: an address may send the requests of one second at once, and then at the rate. */
+#include <math.h>
+#include <netinet/in.h>
+
+#include "serve/front/access_control.h"
+
+/* Buckets that are kept; beyond that the one released first is dropped. */
+enum { CELLS = 4096, MOST = 65536 };
+
+struct weft_bucket {
+    unsigned char key[16];
+    double left, since;         /* tokens at the time `since` */
+    int held;                   /* number of connections */
+    weft_bucket *next;          /* in the cell of the hash table */
+    weft_bucket *older, *newer; /* list of buckets without connections */
+};
+
+struct weft_rates {
+    double rate, most;
+    int count;
+    weft_bucket *oldest, *newest;
+    weft_bucket *cells[CELLS];
+};
+
+weft_status weft_rates_create(double rate, weft_rates **out)
+{
+    WEFT_TRY(WEFT_NEW(out, 1));
+    (*out)->rate = rate;
+    (*out)->most = fmax(1, rate);
+    return WEFT_OK;
+}
+
+void weft_rates_destroy(weft_rates **rates)
+{
+    if (!*rates) return;
+    for (int i = 0; i < CELLS; i++)
+        for (weft_bucket *b = (*rates)->cells[i], *next; b; b = next) {
+            next = b->next;
+            free(b);
+        }
+    free(*rates);
+    *rates = NULL;
+}
+
+/* The key of IPv6 is the /64 network, within which a customer can choose any address. */
+static void make_key(const struct sockaddr_storage *address, unsigned char *key)
+{
+    memset(key, 0, 16);
+    if (address->ss_family == AF_INET6) {
+        const struct in6_addr *six = &((const struct sockaddr_in6 *)address)->sin6_addr;
+        memcpy(key, six, IN6_IS_ADDR_V4MAPPED(six) ? 16 : 8);
+    } else {
+        key[10] = key[11] = 0xff;
+        memcpy(key + 12, &((const struct sockaddr_in *)address)->sin_addr, 4);
+    }
+}
+
+static weft_bucket **cell_of(weft_rates *r, const unsigned char *key)
+{
+    uint64_t parts[2];
+    memcpy(parts, key, sizeof(parts));
+    return &r->cells[weft_mix(parts[0], parts[1]) % CELLS];
+}
+
+static void leave_line(weft_rates *r, weft_bucket *b)
+{
+    *(b->older ? &b->older->newer : &r->oldest) = b->newer;
+    *(b->newer ? &b->newer->older : &r->newest) = b->older;
+    b->older = b->newer = NULL;
+}
+
+static void forget_oldest(weft_rates *r)
+{
+    weft_bucket *b = r->oldest, **at = cell_of(r, b->key);
+    while (*at != b) at = &(*at)->next;
+    *at = b->next;
+    r->oldest = b->newer;
+    *(b->newer ? &b->newer->older : &r->newest) = NULL;
+    r->count--;
+    free(b);
+}
+
+static void fill(const weft_rates *r, weft_bucket *b, double now)
+{
+    b->left = fmin(r->most, b->left + r->rate * (now - b->since));
+    b->since = now;
+}
+
+/* A full bucket need not be kept. */
+static void forget_some(weft_rates *r, double now)
+{
+    for (int i = 0; i < 2 && r->oldest; i++) {
+        fill(r, r->oldest, now);
+        if (r->oldest->left < r->most && r->count < MOST) return;
+        forget_oldest(r);
+    }
+}
+
+weft_bucket *weft_rates_hold(weft_rates *r, const struct sockaddr_storage *address, double now)
+{
+    unsigned char key[16];
+    make_key(address, key);
+    weft_bucket **cell = cell_of(r, key), *b = *cell;
+    while (b && memcmp(b->key, key, sizeof(key)) != 0) b = b->next;
+    if (b) {
+        if (b->held++ == 0) leave_line(r, b);
+        return b;
+    }
+    forget_some(r, now);
+    if (WEFT_NEW(&b, 1) != WEFT_OK) return NULL;
+    memcpy(b->key, key, sizeof(key));
+    b->left = r->most;
+    b->since = now;
+    b->held = 1;
+    b->next = *cell;
+    *cell = b;
+    r->count++;
+    return b;
+}
+
+void weft_rates_release(weft_rates *r, weft_bucket *b)
+{
+    if (!b || --b->held > 0) return;
+    b->older = r->newest;
+    b->newer = NULL;
+    *(r->newest ? &r->newest->newer : &r->oldest) = b;
+    r->newest = b;
+}
+
+bool weft_rates_take(const weft_rates *r, weft_bucket *b, double now)
+{
+    if (!b) return true;
+    fill(r, b, now);
+    if (b->left < 1) return false;
+    b->left--;
+    return true;
+}
+
+int weft_rates_later(const weft_rates *r)
+{
+    return (int)fmax(1, ceil(1 / r->rate));
+}

@@ -1,0 +1,343 @@
+/* The folder of models, DIR/NAME/VERSION: new versions are loaded, and removed ones are taken out
+ * of service. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "serve/service_internal.h"
+
+/* A version in the folder. */
+typedef struct found {
+    int64_t version;
+    uint64_t mark; /* hash of its files */
+} found;
+
+/* Why the folder is scanned. The watcher (AGAIN) waits until files have stopped changing; a request
+ * for a model (ASKED) loads it now, also if it was taken out of service, and again if its files
+ * have changed. */
+typedef enum manner { AT_START, AGAIN, ASKED } manner;
+
+/* --- scanning --- */
+
+/* A hash of names, inodes, sizes and times of the files, independent of the order of the listing,
+ * which changes when files are replaced or are still being copied. The file of batch times, which
+ * the server writes, is left out. */
+static uint64_t mark_of(const char *folder)
+{
+    uint64_t mark = 1;
+    DIR *dir = opendir(folder);
+    if (!dir) return mark;
+    for (const struct dirent *e; (e = readdir(dir));) {
+        struct stat info;
+        if (e->d_name[0] == '.' || strcmp(e->d_name, WEFT_TIMES_FILE) == 0) continue;
+        if (fstatat(dirfd(dir), e->d_name, &info, 0) != 0) continue;
+        uint64_t hash = weft_hash_text(e->d_name);
+        hash = weft_mix(hash, (uint64_t)info.st_ino);
+        hash = weft_mix(hash, S_ISDIR(info.st_mode) ? 0 : (uint64_t)info.st_size);
+        hash = weft_mix(hash, (uint64_t)info.st_mtim.tv_sec);
+        mark += weft_mix(hash, (uint64_t)info.st_mtim.tv_nsec);
+    }
+    closedir(dir);
+    return mark;
+}
+
+static bool is_folder(const DIR *dir, const char *name)
+{
+    struct stat info;
+    return fstatat(dirfd((DIR *)(uintptr_t)dir), name, &info, 0) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* The number in canonical form: neither 01 nor +1. */
+static bool is_version(const char *text, int64_t *version)
+{
+    char own[32];
+    if (!weft_parse_int(text, version) || *version < 1) return false;
+    (void)snprintf(own, sizeof(own), "%lld", (long long)*version);
+    return strcmp(own, text) == 0;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    int64_t x = ((const found *)a)->version, y = ((const found *)b)->version;
+    return x > y ? -1 : x < y;
+}
+
+static weft_status list_versions(const char *folder, found **out, int *count)
+{
+    size_t capacity = 0;
+    weft_status status = WEFT_OK;
+    DIR *dir = opendir(folder);
+    if (!dir && errno == ENOENT) return WEFT_OK;
+    if (!dir) return weft_fail_io("be read", folder);
+    for (const struct dirent *e; status == WEFT_OK && (e = readdir(dir));) {
+        int64_t version;
+        char *path = NULL;
+        if (!is_version(e->d_name, &version) || !is_folder(dir, e->d_name)) continue;
+        status = weft_format(&path, "%s/%s", folder, e->d_name);
+        if (status == WEFT_OK) status = WEFT_GROW(out, &capacity, *count);
+        if (status == WEFT_OK) (*out)[(*count)++] = (found){version, mark_of(path)};
+        free(path);
+    }
+    closedir(dir);
+    if (*count > 0) qsort(*out, (size_t)*count, sizeof(**out), newest_first);
+    return status;
+}
+
+/* --- one version --- */
+
+/* Whether the model was taken out of service; call it with the lock. */
+static bool is_out(const weft_service *s, const char *name)
+{
+    for (int i = 0; i < s->count; i++)
+        if (s->places[i]->out && strcmp(s->places[i]->name, name) == 0) return true;
+    return false;
+}
+
+/* Whether the version must be loaded now; call it with the lock. */
+static bool is_due(weft_place *p, const found *f, manner how)
+{
+    bool still = p->seen == f->mark, changed = p->tried != f->mark;
+    p->seen = f->mark;
+    if (how == ASKED) return changed || !p->served;
+    if (p->served || !changed || p->out) return false;
+    if (how == AT_START || still) return true;
+    (void)snprintf(p->reason, sizeof(p->reason),
+                   "it has only just come, and is loaded when it changes no more");
+    return false;
+}
+
+/* Finds or adds the place of a version, and decides whether to load it now. */
+static weft_status consider(weft_service *s, const char *name, const found *f, manner how,
+                            weft_place **out, bool *now)
+{
+    pthread_mutex_lock(&s->lock);
+    weft_place *p = weft_place_find(s, name, f->version);
+    bool fresh = !p, stays = fresh && is_out(s, name);
+    weft_status status = fresh ? weft_place_add(s, name, f->version, &p) : WEFT_OK;
+    if (status == WEFT_OK) {
+        if (stays) {
+            p->out = true;
+            (void)snprintf(p->reason, sizeof(p->reason), "the model was taken out of service");
+        }
+        *now = p->loading = is_due(p, f, how);
+        if (*now) p->tried = f->mark;
+    }
+    pthread_mutex_unlock(&s->lock);
+    *out = p;
+    return status;
+}
+
+static weft_status load(weft_service *s, weft_place *p, manner how)
+{
+    char *path;
+    int64_t version = p->version;
+    weft_status status = weft_format(&path, "%s/%s/%lld", s->models, p->name, (long long)version);
+    if (status != WEFT_OK) {
+        pthread_mutex_lock(&s->lock);
+        p->loading = false;
+        pthread_mutex_unlock(&s->lock);
+        return status;
+    }
+    status = weft_place_load(s, p, path, version);
+    if (status != WEFT_OK)
+        weft_log(s->context, WEFT_LOG_WARNING, "%s is not served: %s", path, weft_last_message());
+    else if (how == AGAIN)
+        weft_log(s->context, WEFT_LOG_NOTE, "%s is served", path);
+    free(path);
+    return status;
+}
+
+/* --- one model --- */
+
+/* Removes the places for which `goes` is true, and ends their versions. */
+static void drop(weft_service *s, const char *name, bool (*goes)(const weft_place *p, void *user),
+                 void *user)
+{
+    for (bool more = true; more;) {
+        weft_served *served = NULL;
+        more = false;
+        pthread_mutex_lock(&s->lock);
+        for (int i = 0; i < s->count && !more; i++) {
+            weft_place *p = s->places[i];
+            if (!p->numbered || strcmp(p->name, name) != 0 || !goes(p, user)) continue;
+            served = p->served;
+            weft_place_remove(s, p);
+            more = true;
+        }
+        pthread_mutex_unlock(&s->lock);
+        weft_service_end(s, served);
+    }
+}
+
+typedef struct present {
+    const found *all;
+    int count;
+    int64_t newest; /* newest version in service; 0: none */
+    bool waits;     /* a version was found that is still being copied */
+} present;
+
+static bool is_gone(const weft_place *p, void *user)
+{
+    const present *there = user;
+    for (int i = 0; i < there->count; i++)
+        if (there->all[i].version == p->version) return false;
+    return true;
+}
+
+static bool is_older(const weft_place *p, void *user)
+{
+    return p->version < ((const present *)user)->newest;
+}
+
+/* Loads versions, newest first, and stops after the first success unless all are wanted. *newest:
+ * the result for the newest one. */
+static weft_status come(weft_service *s, const char *name, manner how, present *there,
+                        weft_status *newest, weft_error *why)
+{
+    for (int i = 0; i < there->count; i++) {
+        weft_place *p;
+        bool now;
+        WEFT_TRY(consider(s, name, &there->all[i], how, &p, &now));
+        weft_status status = now ? load(s, p, how) : WEFT_OK;
+        if (i == 0) {
+            *newest = status;
+            weft_error_catch(why, status);
+        }
+        pthread_mutex_lock(&s->lock);
+        bool serves = p->served != NULL, out = p->out;
+        there->waits = there->waits || (!serves && !out && p->tried != p->seen);
+        pthread_mutex_unlock(&s->lock);
+        if (serves) there->newest = WEFT_MAX(there->newest, p->version);
+        if ((serves || out) && !s->options.all_versions) break;
+    }
+    return WEFT_OK;
+}
+
+static void bring_back(weft_service *s, const char *name)
+{
+    pthread_mutex_lock(&s->lock);
+    for (int i = 0; i < s->count; i++)
+        if (strcmp(s->places[i]->name, name) == 0) s->places[i]->out = false;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static weft_status settle(weft_service *s, const char *name, manner how)
+{
+    char *folder;
+    found *all = NULL;
+    int count = 0;
+    weft_status newest = WEFT_OK;
+    weft_error why = {0};
+    WEFT_TRY(weft_format(&folder, "%s/%s", s->models, name));
+    weft_status status = list_versions(folder, &all, &count);
+    if (how == ASKED) bring_back(s, name);
+    present there = {.all = all, .count = count};
+    if (status == WEFT_OK) status = come(s, name, how, &there, &newest, &why);
+    if (status == WEFT_OK) {
+        /* A removed version is dropped only when its replacement is in service. */
+        if (there.newest > 0 || !there.waits) drop(s, name, is_gone, &there);
+        if (!s->options.all_versions) drop(s, name, is_older, &there);
+        if (count == 0 && how == ASKED)
+            status = weft_fail(WEFT_ERR_ARGUMENT, "no model is named '%s'", name);
+        else if (count == 0 && how == AT_START)
+            weft_log(s->context, WEFT_LOG_WARNING,
+                     "%s has no versions, which are folders named 1, 2 and so on", folder);
+        else if (how == ASKED && newest != WEFT_OK)
+            status = weft_error_raise(&why);
+    }
+    free(folder);
+    free(all);
+    return status;
+}
+
+/* --- all models --- */
+
+static weft_status add_name(const DIR *dir, const char *name, char ***names, int *count,
+                            size_t *capacity)
+{
+    if (name[0] == '.' || !is_folder(dir, name)) return WEFT_OK;
+    WEFT_TRY(WEFT_GROW(names, capacity, *count));
+    WEFT_TRY(weft_strdup(name, &(*names)[*count]));
+    (*count)++;
+    return WEFT_OK;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Names of the folders, and of models in service whose folder may be gone. */
+static weft_status list_names(weft_service *s, char ***names, int *count)
+{
+    size_t capacity = 0;
+    DIR *dir = opendir(s->models);
+    if (!dir) return weft_fail_io("be read", s->models);
+    weft_status status = WEFT_OK;
+    for (const struct dirent *e; status == WEFT_OK && (e = readdir(dir));)
+        status = add_name(dir, e->d_name, names, count, &capacity);
+    closedir(dir);
+    if (*count > 0) qsort(*names, (size_t)*count, sizeof(**names), by_name);
+    pthread_mutex_lock(&s->lock);
+    for (int i = 0; i < s->count && status == WEFT_OK; i++) {
+        bool listed = !s->places[i]->numbered;
+        for (int k = 0; k < *count; k++)
+            listed = listed || !strcmp((*names)[k], s->places[i]->name);
+        if (listed) continue;
+        status = WEFT_GROW(names, &capacity, *count);
+        if (status == WEFT_OK) status = weft_strdup(s->places[i]->name, &(*names)[*count]);
+        *count += status == WEFT_OK;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+static weft_status check_other(weft_service *s, const char *name)
+{
+    pthread_mutex_lock(&s->lock);
+    bool other = weft_place_find(s, name, 0) != NULL;
+    pthread_mutex_unlock(&s->lock);
+    if (!other) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "two models are named '%s', one of them in %s; give each a name of its own",
+                     name, s->models);
+}
+
+/* A model that fails does not stop the others. */
+static weft_status look(weft_service *s, manner how)
+{
+    char **names = NULL;
+    int count = 0;
+    weft_error first = {0};
+    pthread_mutex_lock(&s->looking);
+    weft_status status = list_names(s, &names, &count);
+    for (int i = 0; i < count && status == WEFT_OK; i++) {
+        weft_status one = check_other(s, names[i]);
+        if (one == WEFT_OK) one = settle(s, names[i], how);
+        if (one != WEFT_OK && first.status == WEFT_OK) weft_error_catch(&first, one);
+    }
+    pthread_mutex_unlock(&s->looking);
+    for (int i = 0; i < count; i++) free(names[i]);
+    free(names);
+    return status == WEFT_OK ? weft_error_raise(&first) : status;
+}
+
+weft_status weft_service_look(weft_service *s)
+{
+    if (!s->models) return weft_fail(WEFT_ERR_ARGUMENT, "the service has no folder of models");
+    return look(s, AT_START);
+}
+
+weft_status weft_service_look_at(weft_service *s, const char *name)
+{
+    pthread_mutex_lock(&s->looking);
+    weft_status status = settle(s, name, ASKED);
+    pthread_mutex_unlock(&s->looking);
+    return status;
+}
+
+weft_status weft_service_look_again(weft_service *s)
+{
+    return look(s, AGAIN);
+}

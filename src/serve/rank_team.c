@@ -1,0 +1,134 @@
+/* The ranks of one executor, as threads: starts one round of work on all ranks, and waits for
+ * all. */
+#include "serve/rank_team.h"
+
+typedef struct member {
+    weft_mesh *mesh;
+    int number;
+    pthread_t thread;
+    bool started;
+    weft_comm *world;
+} member;
+
+struct weft_mesh {
+    int ranks, first;
+    const weft_core_sets *cores;
+    member *all;
+    pthread_mutex_t lock;
+    pthread_cond_t go, done;
+    weft_status (*work)(void *user, int rank);
+    void *user;
+    uint64_t round; /* number of runs */
+    int left;       /* ranks that have not finished this run */
+    bool ending;
+    weft_error error; /* the first one; an error of a rank itself replaces PEER */
+};
+
+static void note(weft_mesh *m, const member *r, weft_status status)
+{
+    weft_error error = {0};
+    if (status == WEFT_OK) return;
+    weft_error_catch(&error, status);
+    pthread_mutex_lock(&m->lock);
+    if (m->error.status == WEFT_OK || (m->error.status == WEFT_ERR_PEER && status != WEFT_ERR_PEER))
+        m->error = error;
+    pthread_mutex_unlock(&m->lock);
+    if (r->world) weft_comm_abort(r->world);
+}
+
+static void *work_on(void *user)
+{
+    member *r = user;
+    weft_mesh *m = r->mesh;
+    uint64_t seen = 0;
+    void *before = weft_core_sets_enter(m->cores, m->first + r->number);
+    pthread_mutex_lock(&m->lock);
+    for (;;) {
+        while (m->round == seen && !m->ending) pthread_cond_wait(&m->go, &m->lock);
+        if (m->ending) break;
+        seen = m->round;
+        pthread_mutex_unlock(&m->lock);
+        note(m, r, m->work(m->user, r->number));
+        pthread_mutex_lock(&m->lock);
+        if (--m->left == 0) pthread_cond_signal(&m->done);
+    }
+    pthread_mutex_unlock(&m->lock);
+    weft_core_sets_leave(m->cores, before);
+    return NULL;
+}
+
+static weft_status start(weft_context *context, weft_mesh *m)
+{
+    weft_comm **worlds;
+    int local = 0;
+    for (int r = 0; r < m->ranks; r++) m->all[r] = (member){.mesh = m, .number = r};
+    if (m->ranks == 1) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&worlds, WEFT_MAX_RANKS));
+    weft_status status = weft_comm_open(context, "threads", m->ranks, worlds, &local);
+    for (int r = 0; r < local; r++) m->all[r].world = worlds[r];
+    free(worlds);
+    for (int r = 1; r < m->ranks && status == WEFT_OK; r++) {
+        status = weft_thread_start(&m->all[r].thread, work_on, &m->all[r]);
+        m->all[r].started = status == WEFT_OK;
+    }
+    return status;
+}
+
+weft_status weft_mesh_open(weft_context *context, int ranks, const weft_core_sets *cores, int first,
+                           weft_mesh **out)
+{
+    weft_mesh *m;
+    WEFT_TRY(WEFT_NEW(&m, 1));
+    pthread_mutex_init(&m->lock, NULL);
+    pthread_cond_init(&m->go, NULL);
+    pthread_cond_init(&m->done, NULL);
+    m->ranks = ranks;
+    m->cores = cores;
+    m->first = first;
+    weft_status status = WEFT_NEW(&m->all, ranks);
+    if (status == WEFT_OK) status = start(context, m);
+    if (status != WEFT_OK) weft_mesh_close(&m);
+    *out = m;
+    return status;
+}
+
+void weft_mesh_close(weft_mesh **mesh)
+{
+    if (!mesh || !*mesh) return;
+    weft_mesh *m = *mesh;
+    pthread_mutex_lock(&m->lock);
+    m->ending = true;
+    pthread_cond_broadcast(&m->go);
+    pthread_mutex_unlock(&m->lock);
+    for (int r = 0; m->all && r < m->ranks; r++)
+        if (m->all[r].started) pthread_join(m->all[r].thread, NULL);
+    for (int r = 0; m->all && r < m->ranks; r++) weft_comm_close(&m->all[r].world);
+    pthread_cond_destroy(&m->go);
+    pthread_cond_destroy(&m->done);
+    pthread_mutex_destroy(&m->lock);
+    free(m->all);
+    free(m);
+    *mesh = NULL;
+}
+
+weft_comm *weft_mesh_world(const weft_mesh *m, int rank)
+{
+    return m->all[rank].world;
+}
+
+weft_status weft_mesh_run(weft_mesh *m, weft_status (*work)(void *user, int rank), void *user)
+{
+    if (m->ranks == 1) return work(user, 0);
+    pthread_mutex_lock(&m->lock);
+    m->work = work;
+    m->user = user;
+    m->round++;
+    m->left = m->ranks - 1;
+    pthread_cond_broadcast(&m->go);
+    pthread_mutex_unlock(&m->lock);
+    note(m, &m->all[0], work(user, 0));
+    pthread_mutex_lock(&m->lock);
+    while (m->left > 0) pthread_cond_wait(&m->done, &m->lock);
+    pthread_mutex_unlock(&m->lock);
+    return weft_error_raise(&m->error);
+}

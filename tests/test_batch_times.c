@@ -1,0 +1,223 @@
+/* What batches take, kept from one start to the next; and the sizes that come of it. */
+#include <jansson.h>
+#include <math.h>
+
+#include "service_fixture.h"
+#include "serve/servable.h"
+
+static char heard[4096];
+
+static void listen_in(void *user, weft_log_level level, const char *text)
+{
+    (void)user;
+    (void)level;
+    size_t size = strlen(heard);
+    (void)snprintf(heard + size, sizeof(heard) - size, "%s\n", text);
+}
+
+/* A service that keeps its times in the folder, and what it serves. */
+typedef struct start {
+    weft_service *service;
+    weft_served *served;
+} start;
+
+static start begin(const char *times, double measure)
+{
+    char path[512];
+    weft_service_options o;
+    start s;
+    weft_service_options_init(&o);
+    o.limit = 32;
+    o.threads = 1;
+    o.measure = measure;
+    o.times = times;
+    assert_ok(weft_service_create(asked_context, &o, &s.service));
+    asked_path(path, sizeof(path), "mlp");
+    assert_ok(weft_service_load(s.service, "it", path));
+    s.served = weft_service_hold(s.service, "it", 0);
+    assert_non_null(s.served);
+    return s;
+}
+
+static void end(start *s)
+{
+    weft_served_release(&s->served);
+    weft_service_destroy(&s->service);
+}
+
+static const char *file_of(const char *name)
+{
+    static char path[512];
+    asked_path(path, sizeof(path), name);
+    return path;
+}
+
+/* Seconds for each of these rows in place of what the file says. */
+static void pretend(const char *file, const int *rows, double (*seconds)(int rows), int count)
+{
+    json_t *root = json_load_file(file, 0, NULL), *r = json_array(), *s = json_array();
+    assert_non_null(root);
+    for (int i = 0; i < count; i++) {
+        json_array_append_new(r, json_integer(rows[i]));
+        json_array_append_new(s, json_real(seconds(rows[i])));
+    }
+    json_object_set_new(root, "rows", r);
+    json_object_set_new(root, "seconds", s);
+    assert_int_equal(json_dump_file(root, file, 0), 0);
+    json_decref(root);
+}
+
+static double alike(int rows)
+{
+    return 0.25 + 1e-6 * rows;
+}
+
+static double by_row(int rows)
+{
+    return 0.125 * rows;
+}
+
+static const int ladder[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
+
+/* Nobody computes that long: what a line believes is what the file said. */
+static void test_kept(void **state)
+{
+    (void)state;
+    start s = begin(asked_folder, 0.05);
+    assert_true(weft_line_time(weft_served_line(s.served), 32, 1) > 0);
+    end(&s);
+    pretend(file_of("it.json"), ladder, by_row, (int)WEFT_COUNT(ladder));
+    s = begin(asked_folder, 0.05);
+    assert_int_equal(s.served->count, WEFT_COUNT(ladder));
+    for (size_t i = 0; i < WEFT_COUNT(ladder); i++) {
+        assert_int_equal(s.served->sizes[i].rows, ladder[i]);
+        assert_true(weft_line_time(weft_served_line(s.served), ladder[i], 1) == by_row(ladder[i]));
+    }
+    /* A new version believes it, too, as one of a run that has gone on would. */
+    weft_served_release(&s.served);
+    assert_ok(weft_service_load(s.service, "it", NULL));
+    s.served = weft_service_hold(s.service, "it", 2);
+    assert_true(fabs(weft_line_time(weft_served_line(s.served), 12, 1) - by_row(12)) < 1e-9);
+    end(&s);
+}
+
+/* Where more rows cost nothing, hardly any sizes are planned; where they cost something, all. */
+static void test_sizes(void **state)
+{
+    (void)state;
+    static const int two[] = {1, 32};
+    pretend(file_of("it.json"), two, alike, 2);
+    start s = begin(asked_folder, 0.05);
+    assert_int_equal(s.served->count, 2);
+    assert_int_equal(s.served->sizes[0].rows, 1);
+    assert_int_equal(s.served->sizes[1].rows, 32);
+    end(&s);
+    s = begin("none", 0); /* nothing is known, so nothing is left out */
+    assert_int_equal(s.served->count, WEFT_COUNT(ladder));
+    assert_true(weft_line_time(weft_served_line(s.served), 32, 1) == 0);
+    end(&s);
+    pretend(file_of("it.json"), two, by_row, 2);
+    s = begin(asked_folder, 0.05);
+    assert_int_equal(s.served->count, WEFT_COUNT(ladder));
+    assert_true(fabs(weft_line_time(weft_served_line(s.served), 16, 1) - by_row(16)) < 1e-9);
+    end(&s);
+}
+
+/* What is of another machine, or no such file, is measured anew, and the log says why. */
+static void test_stale(void **state)
+{
+    (void)state;
+    const char *const bad[] = {"{", "[]", "{\"key\": 3}"};
+    json_t *root = json_load_file(file_of("it.json"), 0, NULL);
+    pretend(file_of("it.json"), ladder, by_row, (int)WEFT_COUNT(ladder));
+    json_object_set_new(json_object_get(root, "key"), "cores", json_integer(12345));
+    assert_int_equal(json_dump_file(root, file_of("it.json"), 0), 0);
+    heard[0] = '\0';
+    start s = begin(asked_folder, 0.05);
+    assert_non_null(strstr(heard, "is not used: cores was 12345 when it was measured, and is "));
+    assert_true(weft_line_time(weft_served_line(s.served), 32, 1) < 1);
+    end(&s);
+    json_decref(root);
+    root = json_load_file(file_of("it.json"), 0, NULL);
+    assert_int_not_equal(json_integer_value(json_object_get(json_object_get(root, "key"), "cores")),
+                         12345);
+    json_object_set_new(root, "seconds", json_array());
+    assert_int_equal(json_dump_file(root, file_of("it.json"), 0), 0);
+    json_decref(root);
+    s = begin(asked_folder, 0.05);
+    assert_non_null(strstr(heard, "it.json is not used: its times are damaged"));
+    end(&s);
+    for (size_t i = 0; i < WEFT_COUNT(bad); i++) {
+        assert_ok(weft_file_write(file_of("it.json"), bad[i], strlen(bad[i])));
+        s = begin(asked_folder, 0.05);
+        end(&s);
+    }
+    assert_non_null(strstr(heard, "it.json is not used: it does not say what batches take"));
+}
+
+/* Beside the checkpoint of a run: in the run's folder, which stays. Elsewhere, or nowhere. */
+static void test_places(void **state)
+{
+    (void)state;
+    char path[600], exported[512];
+    weft_service_options o;
+    weft_service *service;
+    start s = begin("/nowhere/at/all", 0.05);
+    end(&s);
+    s = begin("none", 0.05);
+    end(&s);
+    (void)snprintf(path, sizeof(path), "%s/mlp/times.json", asked_folder);
+    assert_false(weft_file_exists(path));
+    s = begin(NULL, 0.05);
+    assert_true(weft_file_exists(path));
+    end(&s);
+    asked_path(exported, sizeof(exported), "exported");
+    asked_path(path, sizeof(path), "mlp");
+    assert_ok(weft_checkpoint_export_folder(asked_context, path, exported));
+    weft_service_options_init(&o);
+    o.measure = 0.02;
+    assert_ok(weft_service_create(asked_context, &o, &service));
+    assert_ok(weft_service_load(service, "it", exported));
+    weft_service_destroy(&service);
+    asked_path(path, sizeof(path), "exported/times.json");
+    assert_true(weft_file_exists(path));
+}
+
+/* Options that do not fit are refused, and threads beyond the cores told of. */
+static void test_options(void **state)
+{
+    (void)state;
+    weft_service *service;
+    weft_service_options o;
+    static const char *const meshes[] = {"tensor=x", "tensor=0", "sideways=2", "tensor=100"};
+    for (size_t i = 0; i < WEFT_COUNT(meshes); i++) {
+        weft_service_options_init(&o);
+        o.mesh = meshes[i];
+        assert_int_equal(weft_service_create(asked_context, &o, &service), WEFT_ERR_ARGUMENT);
+    }
+    weft_service_options_init(&o);
+    o.limit = 0;
+    assert_refused(weft_service_create(asked_context, &o, &service), WEFT_ERR_ARGUMENT, "0 rows");
+    weft_service_options_init(&o);
+    o.mesh = "data=4";
+    o.limit = 3;
+    o.times = "none";
+    heard[0] = '\0';
+    assert_ok(weft_service_create(asked_context, &o, &service));
+    assert_non_null(strstr(heard, "4 threads on 1 core"));
+    assert_refused(weft_service_load(service, "it", file_of("mlp")), WEFT_ERR_ARGUMENT,
+                   "give --limit 4 or more");
+    weft_service_destroy(&service);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_kept), cmocka_unit_test(test_sizes),
+                                       cmocka_unit_test(test_stale), cmocka_unit_test(test_places),
+                                       cmocka_unit_test(test_options)};
+    asked_begin();
+    weft_context_set_log(asked_context, listen_in, NULL);
+    asked_train("mlp", "mlp", GLYPHS, "f32", 1);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return failed + asked_end();
+}

@@ -1,0 +1,158 @@
+/* Policies where the world is not what they take it for: clients that wait for their answers, cores
+ * that others use as well, timers that are late, and days. */
+#include "base/base.h"
+#include "forecast_fixture.h"
+
+/* As models take on a machine of two cores: a small one, and one that computes long. */
+static curve small(void)
+{
+    return (curve){.sizes = 7,
+                   .rows = {1, 2, 4, 8, 16, 32, 64},
+                   .time = {20e-6, 23e-6, 28e-6, 37e-6, 54e-6, 86e-6, 150e-6}};
+}
+
+static curve large(void)
+{
+    return (curve){.sizes = 7,
+                   .rows = {1, 2, 4, 8, 16, 32, 64},
+                   .time = {1.9e-3, 3.2e-3, 5.7e-3, 10.6e-3, 20.5e-3, 40.5e-3, 80e-3}};
+}
+
+typedef struct world {
+    const char *name, *arrivals;
+    int clients;
+    double load; /* of clients: what they would ask if answers took no time; 0: those of the list */
+    bool others; /* use the cores as well, and batches of a size differ more */
+} world;
+
+static const world worlds[] = {
+    {"independent", "poisson", 0, 0, false},
+    {"bursts", "bursts:size=10", 0, 0, false},
+    {"4 clients", "poisson", 4, 0, false},
+    {"16 clients", "poisson", 16, 0, false},
+    {"64 clients", "poisson", 64, 0, false},
+    {"4 clients, no pause", "steady", 4, 5, false},
+    {"8 clients, no pause", "steady", 8, 5, false},
+    {"32 clients, short pauses", "poisson", 32, 5, false},
+    {"independent, others", "poisson", 0, 0, true},
+    {"16 clients, others", "poisson", 16, 0, true},
+};
+
+/* The mean latency under a policy, over some runs. */
+static double mean_under(weft_forecast_options *o, const char *policy, int runs)
+{
+    double sum = 0;
+    o->policy = policy;
+    for (int run = 0; run < runs; run++) {
+        o->seed = (uint64_t)run + 1;
+        weft_forecast f = forecast(o);
+        sum += f.refused ? INFINITY : f.mean;
+    }
+    return sum / runs;
+}
+
+static double best_under(weft_forecast_options *o, double single, int runs, char *which,
+                         size_t size)
+{
+    static const double waits[] = {0, 0.5, 1, 2, 4, 8};
+    double best = INFINITY;
+    for (int64_t max = 1; max <= o->limit; max *= 2)
+        for (size_t i = 0; i < (max > 1 ? WEFT_COUNT(waits) : 1); i++) {
+            char policy[64];
+            (void)snprintf(policy, sizeof(policy), "fixed:wait=%.1f,max=%lld",
+                           waits[i] * single * 1e6, (long long)max);
+            double mean = mean_under(o, policy, runs);
+            if (mean >= best) continue;
+            best = mean;
+            (void)snprintf(which, size, "%s", policy);
+        }
+    return best;
+}
+
+/* The ratio to the best fixed setting. */
+static double try_world(const world *w, const curve *c, int executors, double load)
+{
+    static const double slower[] = {1, 2};
+    char which[64];
+    int runs = w->others ? 3 : 1;
+    weft_forecast_options o = with(c, 64, (w->load > 0 ? w->load : load) * 64 / c->time[6]);
+    o.arrivals = w->arrivals;
+    o.clients = w->clients;
+    o.slack = 60e-6;
+    o.executors = executors;
+    o.slower = slower;
+    o.requests = getenv("WEFT_FAST") ? 8000 : 20000;
+    o.variation = w->others ? 0.3 : 0.1;
+    if (w->others) {
+        o.disturbed = 0.3;
+        o.disturbance = 2;
+        o.disturbs = 20 * c->time[0];
+        o.rate /= 1.3; /* which is what they take */
+    }
+    double best = best_under(&o, c->time[0], runs, which, sizeof(which));
+    double ratio = mean_under(&o, "adaptive", runs) / best;
+    if (ratio > 1.05)
+        print_message("%s, %.1f ms alone, %d executors, %.0f %%: %.3f of %s\n", w->name,
+                      1e3 * c->time[0], executors, 100 * load, ratio, which);
+    return ratio;
+}
+
+static void test_worlds(void **state)
+{
+    (void)state;
+    static const double loads[] = {0.2, 0.5, 0.8, 0.95};
+    const curve curves[] = {small(), large(), linear(4e-3, 5e-5, 64)};
+    bool fast = getenv("WEFT_FAST") != NULL;
+    /* Of worlds that the policy can know, and of those whose batch times change as they please. */
+    double worst[2] = {0}, sum[2] = {0};
+    int tried[2] = {0};
+    for (size_t c = 0; c < WEFT_COUNT(curves); c++)
+        for (size_t w = 0; w < WEFT_COUNT(worlds); w++)
+            for (size_t l = 0; l < WEFT_COUNT(loads); l++) {
+                if (worlds[w].load > 0 ? l > 0 : fast && l != 2) continue;
+                if (fast && (c + w) % 2) continue;
+                double ratio = try_world(&worlds[w], &curves[c], c == 2 ? 2 : 1, loads[l]);
+                bool others = worlds[w].others;
+                worst[others] = fmax(worst[others], ratio);
+                sum[others] += ratio;
+                tried[others]++;
+            }
+    for (int i = 0; i < 2; i++)
+        print_message(
+            "against the best fixed setting in %d worlds%s: %.3f in the mean, %.3f at the "
+            "worst\n",
+            tried[i], i ? " with others" : "", sum[i] / tried[i], worst[i]);
+    assert_true(worst[0] < 1.1);
+    assert_true(sum[0] / tried[0] < 1.02);
+    /* Others come as they please, so a single world is much a matter of luck. */
+    assert_true(worst[1] < (fast ? 2 : 1.5));
+    assert_true(sum[1] / tried[1] < (fast ? 1.2 : 1.12));
+}
+
+/* --- a day --- */
+
+static void test_day(void **state)
+{
+    (void)state;
+    curve c = linear(4e-3, 5e-5, 64);
+    static const double slower[] = {1, 2};
+    weft_forecast_options o = with(&c, 64, 0.5 * 64 / c.time[6]);
+    char which[64];
+    o.slack = 60e-6;
+    o.variation = 0.1;
+    o.swing = 0.9;
+    o.executors = 2;
+    o.slower = slower;
+    o.requests = getenv("WEFT_FAST") ? 60000 : 200000;
+    o.period = (double)o.requests / o.rate;
+    double best = best_under(&o, c.time[0], 1, which, sizeof(which));
+    double ratio = mean_under(&o, "adaptive", 1) / best;
+    print_message("a day: %.3f of the best single setting, %s\n", ratio, which);
+    assert_true(ratio < (getenv("WEFT_FAST") ? 1.03 : 1)); /* in a short one little is learned */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_worlds), cmocka_unit_test(test_day)};
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,467 @@
+/* Inside of batching, without threads and clock: who is next, what is learned of batches and of
+ * arrivals, and how lines share executors. */
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "serve/batch/adaptive_internal.h"
+#include "one_context.h"
+#include "support.h"
+
+/* --- the queue against a list that is looked through --- */
+
+enum { MOST = 200, KINDS = 5 };
+typedef struct plain {
+    weft_request request;
+    double came, until;
+    uint64_t ticket;
+    bool there;
+} plain;
+
+static bool has_turn(const plain *a, const plain *b)
+{
+    return a->request.priority != b->request.priority ? a->request.priority > b->request.priority
+                                                      : a->came < b->came;
+}
+
+/* What is due of a list: the first by turn among the kinds that are; -1. */
+static int plain_due(const plain *list, int64_t need, double wait, double now, double *when)
+{
+    int due = -1;
+    *when = INFINITY;
+    for (uint64_t like = 0; like < KINDS; like++) {
+        int64_t rows = 0;
+        double oldest = INFINITY;
+        int head = -1;
+        for (int i = 0; i < MOST; i++) {
+            if (!list[i].there || list[i].request.like != like) continue;
+            rows += list[i].request.rows;
+            oldest = fmin(oldest, list[i].came);
+            if (head < 0 || has_turn(&list[i], &list[head])) head = i;
+        }
+        if (head < 0) continue;
+        if (rows >= need || oldest + wait <= now) {
+            if (due < 0 || has_turn(&list[head], &list[due])) due = head;
+        } else {
+            *when = fmin(*when, oldest + wait);
+        }
+    }
+    return due;
+}
+
+static void test_queue(void **state)
+{
+    (void)state;
+    static plain list[MOST];
+    weft_queue q = {0};
+    weft_random r;
+    weft_queue_start(&q);
+    weft_random_start(&r, 3, 0);
+    int64_t count = 0;
+    for (int step = 0; step < 20000; step++) {
+        int i = (int)(weft_random_u32(&r) % MOST), slot = -1;
+        double now = step, when, expected;
+        plain *p = &list[i];
+        bool crowded = step / 2000 % 2; /* fills up, and empties again */
+        if (!p->there && (crowded || weft_random_u32(&r) % 4 == 0)) {
+            weft_request_init(&p->request);
+            p->request.rows = 1 + weft_random_u32(&r) % 4;
+            p->request.like = weft_random_u32(&r) % KINDS;
+            p->request.priority = (int)(weft_random_u32(&r) % 3) - 1;
+            p->request.patience = weft_random_u32(&r) % 2 ? 0 : 1 + weft_random_u32(&r) % 300;
+            p->came = now;
+            p->until = p->request.patience > 0 ? now + p->request.patience : INFINITY;
+            p->there = true;
+            assert_ok(weft_queue_put(&q, &p->request, now, &p->ticket));
+            count++;
+        } else if (weft_queue_find(&q, p->ticket) >= 0 && weft_random_u32(&r) % 2 == 0) {
+            assert_true(p->there);
+            weft_queue_drop(&q, weft_queue_find(&q, p->ticket));
+            assert_int_equal(weft_queue_find(&q, p->ticket), -1);
+            p->there = false;
+            count--;
+        }
+        int64_t need = 1 + weft_random_u32(&r) % 60;
+        double wait = weft_random_u32(&r) % 400;
+        int due = plain_due(list, need, wait, now, &expected);
+        int kind = weft_queue_due(&q, need, wait, now, &when);
+        assert_int_equal(kind >= 0, due >= 0);
+        if (kind >= 0) slot = weft_queue_head(&q, kind);
+        if (kind >= 0) assert_int_equal(slot, weft_queue_find(&q, list[due].ticket));
+        assert_true(when == expected);
+        int late = weft_queue_latest(&q);
+        double least = INFINITY;
+        for (int k = 0; k < MOST; k++)
+            if (list[k].there) least = fmin(least, list[k].until);
+        assert_true((late < 0 ? INFINITY : q.slots[late].until) == least);
+        assert_int_equal(q.count, count);
+        assert_int_equal(weft_queue_any(&q) >= 0, count > 0);
+    }
+    weft_queue_free(&q);
+}
+
+/* A hundred thousand that wait, of ten thousand kinds: none of what is done looks at all of them.
+ * (Where it does, this takes minutes.) */
+static void test_scale(void **state)
+{
+    (void)state;
+    enum { WAIT = 100000, SHAPES = 10000 };
+    weft_queue q = {0};
+    weft_random r;
+    uint64_t *ticket;
+    double when, now = 0;
+    struct timespec begun, ended;
+    int taken = 0;
+    weft_queue_start(&q);
+    weft_random_start(&r, 6, 0);
+    assert_ok(WEFT_NEW(&ticket, WAIT));
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begun);
+    for (int i = 0; i < WAIT; i++, now += 1e-5) {
+        weft_request request;
+        weft_request_init(&request);
+        request.like = weft_random_u32(&r) % SHAPES * 64;
+        request.priority = (int)(weft_random_u32(&r) % 5);
+        request.patience = weft_random_u32(&r) % 2 ? 10 + weft_random_unit(&r) : 0;
+        assert_ok(weft_queue_put(&q, &request, now, &ticket[i]));
+        assert_int_equal(weft_queue_due(&q, 1000, 100, now, &when), -1);
+        assert_true(when == 100);
+    }
+    for (int i = 0; i < WAIT; i += 2) {
+        weft_queue_drop(&q, weft_queue_find(&q, ticket[i]));
+        assert_int_equal(weft_queue_due(&q, 1000, 100, now, &when), -1);
+    }
+    double until = 0;
+    for (int slot = weft_queue_latest(&q); slot >= 0; slot = weft_queue_latest(&q), taken++) {
+        assert_true(q.slots[slot].until >= until);
+        until = q.slots[slot].until;
+        weft_queue_drop(&q, slot);
+    }
+    for (now += 100;; taken++) {
+        int kind = weft_queue_due(&q, 1000, 100, now, &when);
+        if (kind < 0) break;
+        weft_queue_drop(&q, weft_queue_head(&q, kind));
+    }
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ended);
+    assert_int_equal(taken, WAIT / 2);
+    assert_int_equal(q.count, 0);
+    double seconds =
+        (double)(ended.tv_sec - begun.tv_sec) + 1e-9 * (double)(ended.tv_nsec - begun.tv_nsec);
+    if (seconds > 5) fail_msg("%g s for %d requests", seconds, WAIT);
+    print_message("%d requests of %d kinds, %.2f us each\n", WAIT, SHAPES, 1e6 * seconds / WAIT);
+    weft_free(ticket);
+    weft_queue_free(&q);
+}
+
+/* --- what batches take --- */
+
+static void test_curve(void **state)
+{
+    (void)state;
+    weft_curve c;
+    weft_random r;
+    weft_random_start(&r, 9, 0);
+    assert_ok(weft_curve_make(NULL, NULL, 0, NULL, 2, &c));
+    assert_true(weft_curve_time(&c, 4) == 0);
+    /* The first one is cold, and of the others each twentieth is interrupted for long. */
+    weft_curve_learn(&c, 64, 3, 1, 0.5);
+    for (int i = 0; i < 3000; i++) {
+        int64_t rows = 1 + weft_random_u32(&r) % 64;
+        double seconds = (1e-3 + 1e-4 * (double)rows) * (1 + 0.1 * (weft_random_unit(&r) - 0.5));
+        if (weft_random_u32(&r) % 20 == 0) seconds *= 50;
+        weft_curve_learn(&c, 64, rows, 1, seconds);
+    }
+    double before = 0;
+    for (int rows = 1; rows <= 64; rows++) {
+        double time = weft_curve_time(&c, rows), truth = 1e-3 + 1e-4 * rows;
+        if (fabs(time / truth - 1) > 0.1) fail_msg("%d rows: %g s, not %g", rows, time, truth);
+        assert_true(time >= before);
+        before = time;
+    }
+    /* Two at a time take 1.7 times as long each. */
+    for (int i = 0; i < 400; i++) weft_curve_learn(&c, 64, 16, 2, 1.7 * weft_curve_time(&c, 16));
+    assert_true(fabs(c.slower[1] - 1.7) < 0.02);
+    /* The machine becomes slower. */
+    for (int i = 0; i < 100; i++) weft_curve_learn(&c, 64, 16, 1, 8e-3);
+    assert_true(fabs(weft_curve_time(&c, 16) / 8e-3 - 1) < 0.01);
+    assert_true(weft_curve_time(&c, 64) >= weft_curve_time(&c, 16));
+    weft_curve_free(&c);
+}
+
+/* Of sizes that were never computed something is believed, which grows. */
+static void test_few_sizes(void **state)
+{
+    (void)state;
+    for (int64_t rows = 1; rows <= 100; rows += 33) {
+        weft_curve c;
+        assert_ok(weft_curve_make(NULL, NULL, 0, NULL, 1, &c));
+        for (int i = 0; i < 3; i++) weft_curve_learn(&c, 100, rows, 1, 2e-3);
+        for (int n = 2; n <= 100; n++)
+            assert_true(weft_curve_time(&c, n) > 0 &&
+                        weft_curve_time(&c, n) >= weft_curve_time(&c, n - 1));
+        assert_true(weft_curve_time(&c, 100) > weft_curve_time(&c, 1));
+        assert_true(fabs(weft_curve_time(&c, (double)rows) / 2e-3 - 1) < 0.35);
+        weft_curve_free(&c);
+    }
+}
+
+/* --- how requests come --- */
+
+static void test_gaps(void **state)
+{
+    (void)state;
+    weft_gaps *g;
+    weft_random r;
+    double now = 0;
+    assert_ok(WEFT_NEW(&g, 1));
+    g->last = -1;
+    weft_random_start(&r, 4, 0);
+    for (int i = 0; i < 5000; i++) {
+        now += -log(1 - weft_random_unit(&r)) / 100;
+        (void)weft_gaps_add(g, now, 1 + i % 3);
+    }
+    assert_true(fabs(weft_gaps_rate(g) / 100 - 1) < 0.1);
+    assert_true(fabs(weft_gaps_burstiness(g) - 1) < 0.15);
+    /* The sums are those of what is kept. */
+    double sum = 0;
+    int kept = (int)WEFT_MIN(g->count, WEFT_GAPS);
+    for (int i = 0; i < kept; i++) sum += g->gap[i];
+    assert_true(fabs(weft_gaps_rate(g) * sum / kept - 1) < 1e-9);
+    /* A night in which nobody asks is no load. */
+    now += 3e4;
+    assert_false(weft_gaps_add(g, now, 1));
+    assert_true(fabs(weft_gaps_rate(g) / 100 - 1) < 0.1);
+    weft_free(g);
+}
+
+/* A change is found soon wherever in the ring it comes, and what is kept is of the new load. */
+static void test_changes(void **state)
+{
+    (void)state;
+    weft_gaps *g;
+    assert_ok(WEFT_NEW(&g, 1));
+    for (int up = 0; up < 2; up++)
+        for (int begin = 300; begin < 4400; begin += 41) {
+            double now = 0, slow = 1e-2, fast = 2.5e-3;
+            int found = -1;
+            *g = (weft_gaps){.last = -1};
+            for (int i = 0; i < begin + 150 && found < 0; i++) {
+                now += i <= begin ? (up ? slow : fast) : (up ? fast : slow);
+                if (weft_gaps_add(g, now, i)) found = i;
+            }
+            if (found < begin || found > begin + 100)
+                fail_msg("changed at %d, found at %d", begin, found);
+            for (int k = 0; k < g->count; k++)
+                assert_int_equal(g->rows[k], found - g->count + 1 + k);
+        }
+    weft_free(g);
+}
+
+/* --- doubts --- */
+
+/* Answers that take so long where the choice is followed, and where it is not; until the trial
+ * under way has ended, or so many. */
+static void answer(weft_trust *t, double followed, double greedy, int count)
+{
+    const weft_goal mean = {0};
+    for (int i = 0; i < count; i++)
+        (void)weft_trust_answered(t, &mean, 1e-3, true, weft_trust_follows(t) ? followed : greedy);
+}
+
+static void test_doubts(void **state)
+{
+    (void)state;
+    weft_trust *t;
+    assert_ok(WEFT_NEW(&t, 1));
+    answer(t, 1.9e-3, 1e-4, 4096); /* not much worse than it promised: nobody looks yet */
+    assert_int_equal(t->phase, WEFT_TRUST_BELIEVES);
+    answer(t, 2.1e-3, 1e-4, 4000);
+    assert_int_equal(t->phase, WEFT_TRUST_DENIES);
+    *t = (weft_trust){.turn = 0}; /* what is far off is seen soon */
+    answer(t, 0.5, 1e-3, 256);
+    assert_int_equal(t->phase, WEFT_TRUST_TRIES);
+    answer(t, 0.5, 1e-3, 6 * 128);
+    assert_int_equal(t->phase, WEFT_TRUST_DENIES);
+    *t = (weft_trust){.turn = 0}; /* what is better than greedy stays, whatever it promised */
+    answer(t, 2.1e-3, 2.3e-3, 4000);
+    assert_int_equal(t->phase, WEFT_TRUST_BELIEVES);
+    *t = (weft_trust){.turn = 0}; /* what keeps its promise is tried now and then */
+    int tried = 0;
+    for (int i = 0; i < 200000; i++) {
+        answer(t, 1e-3, 1.5e-3, 1);
+        tried += !weft_trust_follows(t);
+    }
+    assert_true(tried > 0 && tried < 200000 / 50);
+    *t = (weft_trust){.turn = 0}; /* and what is worse than greedy is hardly done */
+    int followed = 0;
+    for (int i = 0; i < 200000; i++) {
+        answer(t, 1e-3, 0.9e-3, 1);
+        followed += weft_trust_follows(t);
+    }
+    assert_true(followed < 200000 / 15);
+    weft_free(t);
+}
+
+/* --- how many there can be --- */
+
+static void test_crowd(void **state)
+{
+    (void)state;
+    enum { CLIENTS = 6 };
+    weft_crowd *c;
+    double now = 0;
+    assert_ok(WEFT_NEW(&c, 1));
+    for (int round = 0; round < 200; round++) {
+        for (int i = 1; i <= CLIENTS; i++) weft_crowd_came(c, now += 1e-4, i);
+        now += 5e-3;
+        for (int i = CLIENTS; i-- > 0;) weft_crowd_left(c, now, i);
+        now += 1e-3;
+    }
+    assert_int_equal(weft_crowd_all(c, 1000, 3), CLIENTS);
+    double sum = 0;
+    for (int i = 0; i < WEFT_CROWD; i++) sum += c->pause[i];
+    assert_true(fabs(sum / WEFT_CROWD / 1.35e-3 - 1) < 0.02); /* 1.1, 1.2, ... 1.6 ms */
+    weft_crowd_came(c, now, CLIENTS + 1);
+    assert_int_equal(weft_crowd_all(c, 1000, 3), 0); /* one more than all */
+    weft_free(c);
+}
+
+/* --- lines that share executors --- */
+
+static weft_status nothing(void *user, int executor, void *const *requests, int n, int64_t rows)
+{
+    (void)user, (void)executor, (void)requests, (void)n, (void)rows;
+    return WEFT_OK;
+}
+
+static weft_line *line_of(weft_dispatch *d, double share, int64_t limit, double time)
+{
+    int64_t one = 1;
+    weft_line *line;
+    weft_line_options o;
+    weft_line_options_init(&o);
+    o.policy = "greedy";
+    o.share = share;
+    o.limit = limit;
+    o.curve_rows = &one;
+    o.curve_times = &time;
+    o.curve_sizes = 1;
+    o.run = nothing;
+    assert_ok(weft_dispatch_add(d, context, &o, &line));
+    return line;
+}
+
+static void ask(weft_line *line, double now)
+{
+    weft_request request;
+    bool look;
+    weft_request_init(&request);
+    while (line->queue.count < 20) assert_ok(weft_dispatch_put(line, &request, now, &look, NULL));
+}
+
+/* Executors' seconds of two lines that always have requests, until `end`. */
+static void share_out(weft_dispatch *d, weft_line *lines[2], double *now, double end,
+                      double used[2])
+{
+    weft_job *job[3] = {NULL};
+    double ends[3] = {0}, when;
+    used[0] = used[1] = 0;
+    while (*now < end) {
+        for (int i = 0; i < 2; i++)
+            if (lines[i]) ask(lines[i], *now);
+        int first = 0;
+        for (int e = 0; e < d->executors; e++) {
+            if (!job[e]) {
+                job[e] = weft_dispatch_next(d, e, *now, false, &when);
+                assert_non_null(job[e]);
+                double takes = weft_curve_time(&job[e]->line->curve, (double)job[e]->rows);
+                ends[e] = *now + takes;
+                used[job[e]->line == lines[1]] += takes;
+            }
+            if (ends[e] < ends[first]) first = e;
+        }
+        *now = ends[first];
+        for (int i = 0; i < job[first]->count; i++) job[first]->taken[i].ended = *now;
+        weft_dispatch_end(d, job[first], *now);
+        job[first] = NULL;
+    }
+    for (int e = 0; e < d->executors; e++) /* what is under way ends */
+        if (job[e]) weft_dispatch_end(d, job[e], *now);
+}
+
+static void test_shares(void **state)
+{
+    (void)state;
+    for (int executors = 1; executors <= 3; executors++) {
+        weft_dispatch d = {.executors = executors};
+        weft_line *both[2] = {line_of(&d, 3, 8, 1e-3), line_of(&d, 1, 2, 5e-3)};
+        weft_line *alone[2] = {both[0], NULL};
+        double now = 0, used[2];
+        share_out(&d, both, &now, 20, used);
+        assert_true(fabs(used[0] / used[1] / 3 - 1) < 0.02);
+        /* Who has been away for long gets no more than its share when it comes back. */
+        while (both[1]->queue.count > 0)
+            weft_queue_drop(&both[1]->queue, weft_queue_any(&both[1]->queue));
+        share_out(&d, alone, &now, 200, used);
+        assert_true(used[1] == 0);
+        share_out(&d, both, &now, now + 2, used);
+        assert_true(fabs(used[0] / used[1] / 3 - 1) < 0.1);
+        /* Nor does one that is new. */
+        weft_dispatch_remove(&d, &both[1]);
+        both[1] = line_of(&d, 1, 2, 5e-3);
+        share_out(&d, both, &now, now + 2, used);
+        assert_true(fabs(used[0] / used[1] / 3 - 1) < 0.1);
+        for (int i = 0; i < 2; i++) weft_dispatch_remove(&d, &both[i]);
+        free(d.lines);
+    }
+}
+
+/* Nine lines that are asked much more than can be done, and one that is asked now and then: it is
+ * answered within a round, and the others have equal shares. */
+static void test_none_starves(void **state)
+{
+    (void)state;
+    enum { LINES = 10, RARE = 9 };
+    weft_dispatch d = {.executors = 1};
+    weft_line *line[LINES];
+    double used[LINES] = {0}, now = 0, asked = -1, longest = 0, when;
+    for (int i = 0; i < LINES; i++) line[i] = line_of(&d, 1, 1 + i % 4, 1e-3 * (1 + i % 3));
+    for (int turn = 0; turn < 20000; turn++) {
+        for (int i = 0; i < RARE; i++) ask(line[i], now);
+        if (asked < 0 && turn % 50 == 0) {
+            bool look;
+            weft_request request;
+            weft_request_init(&request);
+            assert_ok(weft_dispatch_put(line[RARE], &request, now, &look, NULL));
+            asked = now;
+        }
+        weft_job *job = weft_dispatch_next(&d, 0, now, false, &when);
+        assert_non_null(job);
+        double takes = weft_curve_time(&job->line->curve, (double)job->rows);
+        for (int i = 0; i < LINES; i++)
+            if (job->line == line[i]) used[i] += takes;
+        if (job->line == line[RARE]) {
+            longest = fmax(longest, now - asked);
+            asked = -1;
+        }
+        now += takes;
+        for (int i = 0; i < job->count; i++) job->taken[i].ended = now;
+        weft_dispatch_end(&d, job, now);
+    }
+    for (int i = 1; i < RARE; i++) assert_true(fabs(used[i] / used[0] - 1) < 0.02);
+    assert_true(asked < 0 || now - asked < 0.1);
+    assert_true(longest < 0.1); /* a batch of each other line takes 72 ms */
+    for (int i = 0; i < LINES; i++) weft_dispatch_remove(&d, &line[i]);
+    free(d.lines);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_queue),  cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_curve),  cmocka_unit_test(test_few_sizes),
+        cmocka_unit_test(test_gaps),   cmocka_unit_test(test_changes),
+        cmocka_unit_test(test_crowd),  cmocka_unit_test(test_doubts),
+        cmocka_unit_test(test_shares), cmocka_unit_test(test_none_starves),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
