@@ -5,6 +5,7 @@ What is counted must be what the server has done; of latencies only lower bounds
 matter.
 """
 import json
+import math
 import os
 import re
 import signal
@@ -360,6 +361,34 @@ def answers():
               (said[:90], row["ok"], row["failures"]))
 
 
+def ticks(picture, which):
+    """Labels below the frame number `which` of a picture, with how far along it their lines are, from 0 to 1."""
+    elements = [(e.get("class"), e.text, {k: float(v) for k, v in e.items() if re.fullmatch(r"-?[0-9.]+", v)})
+                for e in xml.etree.ElementTree.parse(picture).iter()]
+    f = sorted((e for kind, _, e in elements if kind == "frame"), key=lambda f: f["x"])[which]
+    near = lambda x: f["x"] - 1 <= x <= f["x"] + f["width"] + 1
+    lines = sorted((e["x1"] - f["x"]) / f["width"] for kind, _, e in elements if kind == "grid" and e["x1"] == e["x2"] and near(e["x1"]))
+    labels = sorted((e["x"], text) for kind, text, e in elements if kind == "tick" and e["y"] > f["y"] + f["height"] and near(e["x"]))
+    check("each line has its label", len(lines) == len(labels), (lines, labels))
+    return {text: line for (_, text), line in zip(labels, lines)}
+
+
+def pictures():
+    """A percentile stands where as many nines of all requests took no longer; a rate in proportion."""
+    with tempfile.TemporaryDirectory() as folder:
+        picture = os.path.join(folder, "a.svg")
+        for closed, count, shares in (("1,2", 9, (50, 90)), ("1,2", 120, (50, 90, 99)), ("4", 1200, (50, 90, 99, 99.9))):
+            rows = load(Server(), "--closed", closed, "-n", count, "--svg", picture)
+            nines = lambda share: -math.log10(1 - share / 100)
+            tail = max(math.log10(max(row["ok"] for row in rows)), 1)
+            wanted = {f"{share} %": (nines(share) - nines(50)) / (tail - nines(50)) for share in shares}
+            found = ticks(picture, -1)
+            check(f"percentiles of {count} requests", set(found) == set(wanted) and all(abs(found[k] - wanted[k]) < 0.01 for k in wanted),
+                  (found, wanted))
+        rates = ticks(picture, 0) if load(Server(), "--closed", "1,3,5", "-n", 20, "--svg", picture) else {}
+        check("requests under way", all(abs(at - float(text) / 5) < 0.01 for text, at in rates.items()) and len(rates) >= 3, rates)
+
+
 def output():
     server = Server(lambda n, s: answer(b'{"error":"<&>"}', 503) if n % 4 == 1 else answer())
     with tempfile.TemporaryDirectory() as folder:
@@ -441,7 +470,7 @@ def bad_input():
 
 
 begun = time.monotonic()
-for part in (counts, requests, slow, errors, answers, output, bad_input):
+for part in (counts, requests, slow, errors, answers, pictures, output, bad_input):
     part()
     if "-v" in sys.argv:
         print(f"{part.__name__}: {time.monotonic() - begun:.1f} s", flush=True)
