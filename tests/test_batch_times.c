@@ -101,6 +101,28 @@ static void test_kept(void **state)
     end(&s);
 }
 
+/* What times depend on stands beside them, such as the name of the processor, where it has one. */
+static void test_key(void **state)
+{
+    (void)state;
+    start s = begin(asked_folder, 0.05);
+    end(&s);
+    json_t *root = json_load_file(file_of("it.json"), 0, NULL);
+    const json_t *key = json_object_get(root, "key");
+    const char *processor = json_string_value(json_object_get(key, "processor"));
+    char line[4096], name[4096] = "";
+    assert_non_null(processor);
+    FILE *info = fopen("/proc/cpuinfo", "r");
+    while (info && !name[0] && fgets(line, sizeof(line), info))
+        if (sscanf(line, "model name : %4095[^\n]", name) != 1) name[0] = '\0';
+    if (info) fclose(info);
+    if (name[0]) assert_string_equal(processor, name);
+    assert_int_equal(json_integer_value(json_object_get(key, "cores")), weft_cores());
+    assert_int_equal(json_integer_value(json_object_get(key, "threads")), 1);
+    assert_string_equal(json_string_value(json_object_get(key, "weft")), weft_version());
+    json_decref(root);
+}
+
 /* Where more rows cost nothing, hardly any sizes are planned; where they cost something, all. */
 static void test_sizes(void **state)
 {
@@ -212,9 +234,10 @@ static void test_options(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_kept), cmocka_unit_test(test_sizes),
-                                       cmocka_unit_test(test_stale), cmocka_unit_test(test_places),
-                                       cmocka_unit_test(test_options)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kept),   cmocka_unit_test(test_key),
+        cmocka_unit_test(test_sizes),  cmocka_unit_test(test_stale),
+        cmocka_unit_test(test_places), cmocka_unit_test(test_options)};
     asked_begin();
     weft_context_set_log(asked_context, listen_in, NULL);
     asked_train("mlp", "mlp", GLYPHS, "f32", 1);

@@ -166,6 +166,50 @@ static void what_is_whole_stays_whole(void **state)
     each_node(whole_on_both_sides);
 }
 
+/* What ranks send each other are real numbers: every operator that sends says so of anything else.
+ */
+static void transfers_take_real_numbers(void **state)
+{
+    (void)state;
+    const weft_attr known[] = {
+        WEFT_ATTR_INT("axes", 1),  WEFT_ATTR_INT("ranks", 2),        WEFT_ATTR_INT("index", 0),
+        WEFT_ATTR_INT("dim", 1),   WEFT_ATTR_INT("from", 0),         WEFT_ATTR_INT("whole", 4),
+        WEFT_ATTR_INT("peer", 1),  {"window", 4, {1, 1, 0, 4}, 0.0}, WEFT_ATTR_INT("tag", 3),
+        WEFT_ATTR_INT("parts", 1),
+    };
+    const weft_dtype types[] = {WEFT_F32, WEFT_I32, WEFT_U8};
+    const weft_entry *e;
+    int seen = 0;
+    for (int i = 0; (e = weft_context_entry(fresh_context(), WEFT_KIND_OPERATOR, i)); i++) {
+        const weft_op *op = e->ops;
+        if (!op->transfer || op->max_inputs == 0) continue;
+        for (size_t t = 0; t < WEFT_COUNT(types); t++) {
+            weft_context *context;
+            weft_graph *g;
+            weft_attr attrs[WEFT_COUNT(known)];
+            int count = 0;
+            /* Two ranks have two rows each. */
+            weft_shape shape = weft_shape_of(2, (int64_t[]){4, 2});
+            for (size_t a = 0; a < WEFT_COUNT(known); a++)
+                for (int k = 0; op->attrs && op->attrs[k]; k++)
+                    if (strcmp(op->attrs[k], known[a].name) == 0) attrs[count++] = known[a];
+            assert_ok(weft_context_create(&context));
+            assert_ok(weft_graph_create(context, WEFT_F32, &g));
+            weft_value x = weft_graph_leaf(g, WEFT_VALUE_INPUT, "x", types[t], &shape,
+                                           (weft_init){WEFT_INIT_CONSTANT, 0});
+            (void)weft_graph_node(g, op->name, "it", &x, 1, attrs, count);
+            if (types[t] != WEFT_F32)
+                assert_refused(weft_graph_status(g), WEFT_ERR_ARGUMENT, "it");
+            else
+                assert_ok(weft_graph_status(g));
+            weft_graph_destroy(&g);
+            weft_context_destroy(&context);
+        }
+        seen++;
+    }
+    assert_true(seen >= 7);
+}
+
 /* Attributes just inside and just outside of what is possible; tensors are [2, 3, 4, 5]. */
 static const struct limit {
     const char *op;
@@ -297,6 +341,7 @@ int main(void)
         cmocka_unit_test(operands_fit_or_are_refused),
         cmocka_unit_test(attributes_are_there_or_missed),
         cmocka_unit_test(attributes_have_limits),
+        cmocka_unit_test(transfers_take_real_numbers),
         cmocka_unit_test(what_is_whole_stays_whole),
     };
     return cmocka_run_group_tests_name("misfits", tests, NULL, NULL);

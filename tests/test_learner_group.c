@@ -128,6 +128,49 @@ static void test_another_kind_of_endpoint(void **state)
     weft_context_destroy(&c);
 }
 
+/* --- learners that come and go --- */
+
+/* One that meets nobody: a sum is its own part, of what it gathers its own place is filled, and
+ * the rest stays as it is, to the byte. */
+static void test_endpoint_of_one(void **state)
+{
+    (void)state;
+    enum { LEARNERS = 3, MOST = 7 };
+    static const weft_dtype dtypes[] = {WEFT_F32, WEFT_F64, WEFT_BF16, WEFT_I32, WEFT_U8};
+    static const struct {
+        weft_transfer_kind kind;
+        bool sums, gathers;
+    } kinds[] = {{WEFT_ALL_REDUCE, true, false},
+                 {WEFT_ALL_GATHER, false, true},
+                 {WEFT_BROADCAST, false, false},
+                 {WEFT_BARRIER, false, false}};
+    for (int learner = 0; learner < LEARNERS; learner++)
+        for (size_t d = 0; d < WEFT_COUNT(dtypes); d++)
+            for (size_t k = 0; k < WEFT_COUNT(kinds); k++)
+                for (int count = 1; count <= MOST; count++) {
+                    char sent[MOST * 8], got[LEARNERS * MOST * 8 + 8], right[sizeof(got)];
+                    size_t bytes = (size_t)count * weft_dtype_size(dtypes[d]);
+                    weft_learner_group *at;
+                    for (size_t i = 0; i < sizeof(sent); i++) sent[i] = (char)(i + 1);
+                    memset(got, 0x55, sizeof(got));
+                    memset(right, 0x55, sizeof(right));
+                    if (kinds[k].sums) memcpy(right, sent, bytes);
+                    if (kinds[k].gathers) memcpy(right + bytes * (size_t)learner, sent, bytes);
+                    assert_ok(weft_learner_group_single(learner, LEARNERS, 60, &at));
+                    weft_transfer t = {.kind = kinds[k].kind,
+                                       .dtype = dtypes[d],
+                                       .send = sent,
+                                       .receive = got,
+                                       .count = count};
+                    assert_ok(weft_learner_group_run(at, &t));
+                    assert_memory_equal(got, right, sizeof(got));
+                    t.kind = WEFT_ALL_TO_ALL;
+                    assert_refused(weft_learner_group_run(at, &t), WEFT_ERR_UNSUPPORTED,
+                                   "come and go");
+                    weft_learner_group_close(&at);
+                }
+}
+
 /* --- the optimiser of a flat range --- */
 
 static void test_flat_optimizer(void **state)
@@ -177,6 +220,7 @@ static void test_flat_optimizer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_another_kind_of_endpoint),
+                                       cmocka_unit_test(test_endpoint_of_one),
                                        cmocka_unit_test(test_flat_optimizer)};
     return cmocka_run_group_tests_name("endpoint", tests, NULL, NULL);
 }
