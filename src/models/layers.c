@@ -164,7 +164,6 @@ static weft_value pool(weft_model_builder *net, weft_value x, const weft_layer *
 {
     const weft_attr two = all_of(2), none = all_of(0);
     int dims = space_of(net, x, layer, op);
-    if (dims == 0) return WEFT_NO_VALUE;
     weft_attr kernel = each_of(net, layer, "kernel", &layer->kernel, dims, &two);
     weft_attr attrs[] = {kernel, each_of(net, layer, "stride", &layer->stride, dims, &kernel),
                          each_of(net, layer, "padding", &layer->padding, dims, &none)};
