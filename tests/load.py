@@ -334,6 +334,17 @@ def answers():
     row = load(Server(close_quietly), "--closed", 1, "-n", 50)[0]
     check("what a server closes between answers is sent again", row["ok"] == 50 and row["again"] == 8 and row["opened"] == 9, row)
 
+    def close_idle(n, server):  # behind the answer, while nothing is asked of the only connection there is
+        def close(connection=server.all[-1]):
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:  # the other side was first
+                pass
+        threading.Timer(0.005, close).start()
+        return answer()
+    row = load(Server(close_idle), "--rate", 25, "-a", "steady", "-n", 8, "-c", 1, "--timeout", 5)[0]
+    check("a connection that is closed while it is idle can be opened again", (row["ok"], row["sent"]) == (8, 8), row)
+
     wrong = {
         b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\nConnection: close\r\n\r\n" + GOOD: ("closed", "within its answer"),
         b"HTTP/1.1 200 OK\r\nContent-Le": ("timeout", "in time"),
