@@ -205,6 +205,15 @@ def watch(models, a, b, rows):
                 time.sleep(0.15)
     soon("a version that was copied in", lambda: right(server, "digits", rows, a[1]))
     soon("the old one has ended", lambda: ("digits", 2) not in server.index())
+    # What is hidden, or serving keeps there, is no part of a version: it is not loaded anew, which would count from 0.
+    counted = lambda: server.ask("/v2/models/digits/versions/3/stats")[1]["model_stats"][0]["inference_count"]
+    soon("questions to the new one", lambda: counted() >= 50)
+    for name in (".hidden", "times.json"):
+        before = counted()
+        with open(f"{models}/digits/3/{name}", "a") as f:
+            f.write("{}")
+        check("loading what has not changed", server.ask("/v2/repository/models/digits/load", "")[0] == 200)
+        check(f"{name} changes nothing", (now := counted()) >= before, (before, now))
     run("export", b[0], "--folder", f"{models}/.4", "-q")
     os.rename(f"{models}/.4", f"{models}/digits/4")
     soon("a version that was moved in", lambda: right(server, "digits", rows, b[1]))
