@@ -26,6 +26,7 @@ typedef struct run {
     double w[MOST][COUNT], changed[COUNT]; /* changed: by all computations, added up */
     weft_codec *codecs[MOST];
     bool ended[MOST];
+    int stuck; /* the first of those whose computations do not end; 0: all of them do */
 } run;
 
 static weft_status make(void *user, weft_actor_id id, int again, weft_actor **out)
@@ -59,6 +60,8 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_s
     run *r = user;
     int p = (int)actor->id - FIRST;
     weft_random random;
+    work->seconds = 10 * LONG;
+    if (r->stuck > 0 && p >= r->stuck) return WEFT_OK;
     weft_random_start(&random, r->seed * 1000 + actor->id, (uint64_t)ticket);
     for (int i = 0; i < COUNT; i++) {
         double change = weft_random_between(&random, -1, 1) / 3; /* its sums are rounded */
@@ -250,6 +253,35 @@ static void test_who_comes_unheard(void **state)
     }
 }
 
+/* Two meet in the middle, the line between them breaks at any moment of that, and others are there
+ * when it is whole again, since a third one, which has met nobody, has died: whatever had come and
+ * whatever is asked again, together they have what they have learned, once. */
+static void test_who_asks_again(void **state)
+{
+    (void)state;
+    enum { CUTS = 150 };
+    for (uint64_t k = 0; k < CUTS; k++) {
+        run r = {
+            .mode = WEFT_GOSSIP_AVERAGE, .shape = "all", .peers = 3, .seed = k + 1, .stuck = 2};
+        begin_run(&r, &GOOD);
+        go_until(&r, 0.1);
+        double breaks = 0.5 + 1.5 * (double)k / CUTS;
+        assert_int_equal(weft_sim_cut(r.sim, FIRST, FIRST + 1, breaks, 4 * LIMIT), WEFT_OK);
+        assert_int_equal(weft_sim_kill(r.sim, FIRST + 2, 3), WEFT_OK);
+        go_until(&r, LONG);
+        for (int p = 0; p < 2; p++) {
+            const double *now = weft_peer_parameters(peer(&r, p));
+            assert_true(peer(&r, p)->done);
+            assert_int_equal(weft_peer_mean_contributors(peer(&r, p)), 2);
+            for (int i = 0; i < COUNT; i++)
+                if (fabs(now[i] - (1 + r.changed[i] / 2)) > 1e-12)
+                    fail_msg("cut at %g s: peer %d has %.17g, not %.17g", breaks, p, now[i],
+                             1 + r.changed[i] / 2);
+        }
+        finish(&r);
+    }
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -265,9 +297,9 @@ static int end(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_mean_of_all),
-                                       cmocka_unit_test(test_who_dies_at_the_end),
-                                       cmocka_unit_test(test_who_dies_while_the_coordinator_sleeps),
-                                       cmocka_unit_test(test_who_comes_unheard)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_mean_of_all), cmocka_unit_test(test_who_dies_at_the_end),
+        cmocka_unit_test(test_who_dies_while_the_coordinator_sleeps),
+        cmocka_unit_test(test_who_comes_unheard), cmocka_unit_test(test_who_asks_again)};
     return cmocka_run_group_tests_name("ends of peers", tests, begin, end);
 }
