@@ -208,8 +208,62 @@ static void test_stops(void **state)
     play_all(getenv("WEFT_FAST") ? 60 : 300, play, "peers");
 }
 
+/* Who comes asks somebody for what the run has come to; where no answer comes, it asks the same one
+ * again, each time after twice as long. */
+static void test_asks_ever_more_rarely(void **state)
+{
+    (void)state;
+    enum { ASKS = 5 };
+    stops *s;
+    assert_int_equal(WEFT_NEW(&s, 1), WEFT_OK);
+    s->topology = "all";
+    s->codec = "none";
+    s->comes_and_goes = true;
+    s->peers = 2;
+    s->steps = 5000;
+    for (int i = 0; i < 3; i++) s->seconds[i] = 1;
+    weft_sim_options options = {.struct_size = sizeof(options),
+                                .seed = 1,
+                                .link = GOOD,
+                                .make = make,
+                                .compute = compute,
+                                .user = s};
+    assert_int_equal(weft_topology_make("all", 2, false, 1, &s->edges), WEFT_OK);
+    assert_int_equal(weft_sim_create(&options, &s->sim), WEFT_OK);
+    assert_int_equal(weft_sim_add(s->sim, WEFT_COORDINATOR, 0), WEFT_OK);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(weft_sim_add(s->sim, (weft_actor_id)(FIRST + i), i < 2 ? 0 : 5), WEFT_OK);
+    const double STEP = 0.01, PATIENCE = 0.7;
+    double t = 5 + STEP, asked[ASKS];
+    int asks = 0;
+    assert_int_equal(weft_sim_run(s->sim, t), WEFT_OK);
+    const weft_peer *late = (const weft_peer *)peer_at(s, 2);
+    for (; late->giver == WEFT_NOBODY; t += STEP)
+        assert_int_equal(weft_sim_run(s->sim, t), WEFT_OK);
+    weft_actor_id giver = late->giver;
+    int64_t request = late->request;
+    assert_int_equal(weft_sim_cut(s->sim, FIRST + 2, giver, weft_sim_stats(s->sim).now, END),
+                     WEFT_OK);
+    for (; asks < ASKS && t < 100; t += STEP) {
+        assert_int_equal(weft_sim_run(s->sim, t), WEFT_OK);
+        if (late->tries > asks) asked[asks++] = t;
+        assert_true(late->giver == giver && late->request == request);
+    }
+    assert_int_equal(asks, ASKS);
+    for (int i = 1; i < ASKS; i++) {
+        double gap = asked[i] - asked[i - 1], least = PATIENCE * (1 << (i - 1));
+        if (gap < least - 2 * STEP || gap > least + PATIENCE + 2 * STEP)
+            fail_msg("it asks for the %d. time after %g s, not %g", i + 1, gap, least);
+    }
+    weft_sim_destroy(&s->sim);
+    weft_topology_free(&s->edges);
+    for (int i = 0; i < MOST + LATE; i++) weft_codec_close(&s->codecs[i]);
+    free(s);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_stops)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_stops),
+                                       cmocka_unit_test(test_asks_ever_more_rarely)};
     return cmocka_run_group_tests_name("peers that stand still", tests, setup, teardown);
 }
