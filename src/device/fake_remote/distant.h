@@ -5,10 +5,9 @@
 
 #include "device/device.h"
 
-/* A command in the device's list. */
+/* An entry of a queue. */
 typedef struct distant_command {
-    weft_queue *queue;
-    weft_bound *bound; /* to run; NULL: a copy */
+    weft_bound *bound; /* to be run; NULL: a copy */
     void *to;
     const void *from;
     size_t bytes;
@@ -22,9 +21,7 @@ typedef struct distant_device {
     bool started, ends;
     pthread_mutex_t lock;
     pthread_cond_t asked_more, done_more;
-    distant_command *list; /* ring buffer */
-    uint64_t asked, done;  /* number of commands so far */
-    uint64_t wanted;       /* the position up to which it may execute */
+    weft_queue *queues; /* independent of each other */
 } distant_device;
 
 /* The real memory is elsewhere; the public address must not be accessed. */
@@ -38,7 +35,7 @@ extern const weft_memory_ops distant_memory_ops;
 
 weft_status distant_start(distant_device *d) WEFT_NODISCARD;
 void distant_end(distant_device *d);
-/* Appends a command to the list. */
+/* Appends a command to a queue. */
 weft_status distant_ask(weft_queue *queue, distant_command command) WEFT_NODISCARD;
 
 /* The address that kernels may access. */

@@ -1,5 +1,6 @@
-/* Memory that the host cannot read, and the command list. A thread executes the list only as far as
- * the host waits for it, so a missing wait always shows. */
+/* Memory that the host cannot read, and the queues of commands on it. A thread executes the
+ * commands of a queue only up to the position that a caller waits for, so a missing wait always
+ * shows. A wait for one queue executes no command of another. */
 #include <sys/mman.h>
 
 #include "device/fake_remote/distant.h"
@@ -8,7 +9,11 @@ enum { LIST = 1024 };
 
 struct weft_queue {
     distant_device *device;
-    weft_error error; /* the first failure since the last wait */
+    weft_error error;      /* first failure since the last wait */
+    distant_command *list; /* a ring */
+    uint64_t asked, done;  /* numbers of commands */
+    uint64_t wanted;       /* execution is permitted up to here */
+    weft_queue *next;      /* of the device */
 };
 
 struct weft_queue_event {
@@ -55,42 +60,50 @@ static weft_status execute(const distant_command *c)
     return WEFT_OK;
 }
 
+/* A queue with a waiting caller; NULL: there is none. */
+static weft_queue *awaited(const distant_device *d)
+{
+    weft_queue *q = d->queues;
+    while (q && q->done >= q->wanted) q = q->next;
+    return q;
+}
+
 static void *work(void *user)
 {
     distant_device *d = user;
     pthread_mutex_lock(&d->lock);
     while (true) {
-        while (d->done >= d->wanted && !d->ends) pthread_cond_wait(&d->asked_more, &d->lock);
-        if (d->done >= d->wanted) break;
-        distant_command c = d->list[d->done % LIST];
-        bool skip = c.queue->error.status != WEFT_OK;
+        weft_queue *q;
+        while (!(q = awaited(d)) && !d->ends) pthread_cond_wait(&d->asked_more, &d->lock);
+        if (!q) break;
+        distant_command c = q->list[q->done % LIST];
+        bool skip = q->error.status != WEFT_OK;
         pthread_mutex_unlock(&d->lock);
         weft_status status = skip ? WEFT_OK : execute(&c);
         pthread_mutex_lock(&d->lock);
-        weft_error_catch(&c.queue->error, status);
-        d->done++;
+        weft_error_catch(&q->error, status);
+        q->done++;
         pthread_cond_broadcast(&d->done_more);
     }
     pthread_mutex_unlock(&d->lock);
     return NULL;
 }
 
-/* Call it with the lock. */
-static void wait_until(distant_device *d, uint64_t position)
+/* With the lock held. */
+static void wait_until(weft_queue *q, uint64_t position)
 {
-    d->wanted = WEFT_MAX(d->wanted, position);
-    pthread_cond_broadcast(&d->asked_more);
-    while (d->done < position) pthread_cond_wait(&d->done_more, &d->lock);
+    q->wanted = WEFT_MAX(q->wanted, position);
+    pthread_cond_broadcast(&q->device->asked_more);
+    while (q->done < position) pthread_cond_wait(&q->device->done_more, &q->device->lock);
 }
 
 weft_status distant_ask(weft_queue *queue, distant_command command)
 {
-    distant_device *d = queue->device;
-    command.queue = queue;
-    pthread_mutex_lock(&d->lock);
-    if (d->asked - d->done == LIST) wait_until(d, d->done + 1); /* a full list blocks */
-    d->list[d->asked++ % LIST] = command;
-    pthread_mutex_unlock(&d->lock);
+    pthread_mutex_lock(&queue->device->lock);
+    if (queue->asked - queue->done == LIST)
+        wait_until(queue, queue->done + 1); /* the queue is full */
+    queue->list[queue->asked++ % LIST] = command;
+    pthread_mutex_unlock(&queue->device->lock);
     return WEFT_OK;
 }
 
@@ -99,7 +112,6 @@ weft_status distant_start(distant_device *d)
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->asked_more, NULL);
     pthread_cond_init(&d->done_more, NULL);
-    WEFT_TRY(WEFT_NEW(&d->list, LIST));
     WEFT_TRY(weft_thread_start(&d->thread, work, d));
     d->started = true;
     return WEFT_OK;
@@ -115,25 +127,39 @@ void distant_end(distant_device *d)
     pthread_cond_destroy(&d->done_more);
     pthread_cond_destroy(&d->asked_more);
     pthread_mutex_destroy(&d->lock);
-    free(d->list);
 }
 
 /* --- queues and events --- */
 
 static weft_status open_queue(weft_device *device, weft_queue **out)
 {
-    WEFT_TRY(WEFT_NEW(out, 1));
-    (*out)->device = (distant_device *)device;
+    distant_device *d = (distant_device *)device;
+    weft_queue *q;
+    WEFT_TRY(WEFT_NEW(&q, 1));
+    weft_status status = WEFT_NEW(&q->list, LIST);
+    if (status != WEFT_OK) {
+        free(q);
+        return status;
+    }
+    q->device = d;
+    pthread_mutex_lock(&d->lock);
+    q->next = d->queues;
+    d->queues = q;
+    pthread_mutex_unlock(&d->lock);
+    *out = q;
     return WEFT_OK;
 }
 
-/* Executes the remaining commands, none of which may refer to the queue afterwards. */
 static void close_queue(weft_queue *queue)
 {
     distant_device *d = queue->device;
+    weft_queue **at = &d->queues;
     pthread_mutex_lock(&d->lock);
-    wait_until(d, d->asked);
+    wait_until(queue, queue->asked);
+    while (*at != queue) at = &(*at)->next;
+    *at = queue->next;
     pthread_mutex_unlock(&d->lock);
+    free(queue->list);
     free(queue);
 }
 
@@ -172,7 +198,7 @@ static void close_event(weft_queue_event *event)
 static weft_status record(weft_queue *queue, weft_queue_event *event)
 {
     pthread_mutex_lock(&queue->device->lock);
-    *event = (weft_queue_event){queue, queue->device->asked};
+    *event = (weft_queue_event){queue, queue->asked};
     pthread_mutex_unlock(&queue->device->lock);
     return WEFT_OK;
 }
@@ -182,7 +208,7 @@ static weft_status wait(weft_queue_event *event)
     weft_queue *queue = event->queue;
     if (!queue) return WEFT_OK;
     pthread_mutex_lock(&queue->device->lock);
-    wait_until(queue->device, event->position);
+    wait_until(queue, event->position);
     weft_status status = weft_error_raise(&queue->error);
     queue->error = (weft_error){0};
     pthread_mutex_unlock(&queue->device->lock);
