@@ -98,6 +98,7 @@ until_there learner 2
 accepts "leave" "$weft" leave "$at" 'learner 1'
 ends 0 l4
 holds l4.err 'this learner has left after step'
+holds l4.out '^resumed after step [1-9][0-9]*, in epoch [0-9]+$'
 refuses 1 "neither the name nor the number of a member" "$weft" leave "$at" 77
 ends 0 l1
 ends 0 s2

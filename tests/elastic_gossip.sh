@@ -49,6 +49,7 @@ ends 0 l1
 ends 0 c
 learned l1
 for l in l4 l5 l6; do ends 0 $l; done
+for l in l5 l6; do holds $l.out '^resumed after step [1-9][0-9]*, in epoch [0-9]+$'; done
 
 for mode in updates average; do
     what="the coordinator is killed, then a learner: mode=$mode"

@@ -3,7 +3,7 @@
  * here fails, so a new one has to say what it takes. */
 #include <math.h>
 
-#include "train/cluster.h"
+#include "train/sim/sim_cluster.h"
 #include "one_context.h"
 #include "support.h"
 
@@ -148,15 +148,15 @@ static weft_status open_cluster(const char *before, const char *key, double valu
 {
     char path[] = "/tmp/cluster-XXXXXX";
     int64_t learners = 1;
-    weft_cluster cluster;
+    weft_sim_cluster cluster;
     int file = mkstemp(path);
     assert_true(file >= 0);
     FILE *out = fdopen(file, "w");
     assert_non_null(out);
     fprintf(out, "%s%s: %.17g\n", before, key, value);
     fclose(out);
-    weft_status status = weft_cluster_open(path, &learners, &cluster);
-    if (status == WEFT_OK) weft_cluster_free(&cluster);
+    weft_status status = weft_sim_cluster_open(path, &learners, &cluster);
+    if (status == WEFT_OK) weft_sim_cluster_free(&cluster);
     unlink(path);
     return status;
 }

@@ -174,6 +174,10 @@ static void test_sentences(void **state)
     begin();
     progress *p = progress_new(&o, false);
     progress_event(p, &start);
+    weft_event begun = {.kind = WEFT_EVENT_BEGIN, .step = 150, .total_steps = 200, .epoch = 2};
+    progress_event(p, &begun);
+    begun.step = 200;
+    progress_event(p, &begun);
     progress_event(p, &summary);
     summary.learners = 4;
     progress_event(p, &summary);
@@ -182,6 +186,8 @@ static void test_sentences(void **state)
     summary.since = 0;
     summary.process_ranks = 8;
     progress_event(p, &start);
+    begun.step = 0;
+    progress_event(p, &begun);
     progress_event(p, &summary);
     progress_end(p);
     end();
@@ -189,7 +195,8 @@ static void test_sentences(void **state)
         printed,
         "mlp on glyphs: 7 parameters, 9 training samples, 200 steps of 400 samples, 100 by "
         "each of 4 learners, exchange gossip\n"
-        "resumed after step 150\n"
+        "resumed after step 150, in epoch 3\n"
+        "resumed after step 200\n"
         "50 steps since step 150 in 2.0 s, 1000 samples/s in training, peak memory 73 MB "
         "in this one of 4 processes\n"
         "50 steps since step 150 in 2.0 s, 1000 samples/s in training, peak memory 73 MB "

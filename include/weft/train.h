@@ -49,6 +49,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_job_run(const weft_context *context,
 
 typedef enum weft_event_kind {
     WEFT_EVENT_START,      /* everything is ready; total_steps, epochs, parameters are set */
+    WEFT_EVENT_BEGIN,      /* the state is there with which the first step begins: step, epoch */
     WEFT_EVENT_STEP,       /* a step ended */
     WEFT_EVENT_EVAL,       /* an evaluation of the test part ended: report */
     WEFT_EVENT_CHECKPOINT, /* path was written */

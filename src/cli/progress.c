@@ -162,7 +162,15 @@ static void on_start(const progress *p, const weft_event *e)
     if (e->learners > 1 && p->options->parallel.exchange)
         printf(", exchange %s", p->options->parallel.exchange);
     printf("\n");
-    if (e->step > 0) printf("resumed after step %lld\n", (long long)e->step);
+}
+
+/* Of a run that goes on from a checkpoint, or that others have begun. */
+static void on_begin(const weft_event *e)
+{
+    if (e->step == 0) return;
+    printf("resumed after step %lld", (long long)e->step);
+    if (e->step < e->total_steps) printf(", in epoch %lld", (long long)e->epoch + 1);
+    printf("\n");
 }
 
 /* After a resume: the statistics of this part of the run. */
@@ -204,6 +212,7 @@ void progress_event(void *user, const weft_event *e)
     if (e->kind != WEFT_EVENT_STEP) clear_bar(p);
     switch (e->kind) {
     case WEFT_EVENT_START: on_start(p, e); break;
+    case WEFT_EVENT_BEGIN: on_begin(e); break;
     case WEFT_EVENT_STEP: on_step(p, e); break;
     case WEFT_EVENT_EVAL: on_evaluation(e); break;
     case WEFT_EVENT_CHECKPOINT: printf("wrote %s\n", e->path); break;

@@ -281,6 +281,7 @@ static weft_status run_rank(weft_run *run)
     if (r->exchange && t->options.output.checkpoint) WEFT_TRY(weft_exchange_share(r->exchange));
     if (before) WEFT_TRY(tell_start(run));
     run->first_step = r->position.step;
+    WEFT_TRY(tell(run, &(weft_event){.kind = WEFT_EVENT_BEGIN, .epoch = r->position.epoch}));
     options.epoch = r->position.epoch;
     options.done = r->position.samples;
     WEFT_TRY(weft_loader_start(t->data, &options, &loader));
