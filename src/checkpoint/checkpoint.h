@@ -79,6 +79,7 @@ typedef struct weft_dropped {
         int learners;
     } * parts;
     size_t count, capacity;
+    const char *anew; /* the exchange that finds nothing of its own there; NULL: it does */
 } weft_dropped;
 /* Records a dropped tensor; name: without the number of the learner. */
 weft_status weft_dropped_add(weft_dropped *dropped, const char *what,

@@ -259,7 +259,10 @@ weft_status weft_checkpoint_load_exchange(const weft_checkpoint *c, weft_context
     for (int i = 0; i < 2; i++) WEFT_TRY(load_group(c, e, learner, &groups[i], dropped));
     WEFT_TRY(check_taken(c, e, groups, dropped));
     e->restored = alike->count > 0 ? alike->found > 0 : own->found > 0;
-    if (alike->count + own->count > alike->found + own->found && learner == 0)
+    bool anew = alike->count + own->count > alike->found + own->found && learner == 0;
+    if (anew && dropped)
+        dropped->anew = e->ops->name; /* and is told of with the rest */
+    else if (anew)
         weft_log(context, WEFT_LOG_NOTE, "%s: has no state of exchange %s, which begins anew",
                  c->path, e->ops->name);
     return WEFT_OK;
