@@ -1,6 +1,5 @@
-/* What numbers options and the keys of a cluster's file take: the bounds that are written down
- * here, both of them are legal, and what is just beyond them is refused. An option without a row
- * here fails, so a new one has to say what it takes. */
+/* Bounds of the numbers that options and the keys of a cluster file accept: both bounds are legal,
+ * and the next number beyond each is refused. An option without a row here fails. */
 #include <math.h>
 
 #include "train/sim/sim_cluster.h"
@@ -21,6 +20,7 @@ static const limits run_options[] = {
     {"decay-every", 1, 1e9},
     {"epochs", 1, 1e9},
     {"epsilon", 1e-30, 1},
+    {"failure-timeout", 1, 1e6},
     {"gamma", 1e-12, 1},
     {"keep", 1, 1e6},
     {"lr", 1e-30, 1e6},
@@ -32,7 +32,6 @@ static const limits run_options[] = {
     {"replicas", 0, 1},
     {"seed", 0, 9007199254740992},
     {"servers", 0, 1024},
-    {"silence", 1, 1e6},
     {"steps", 0, 2e9},
     {"target", 0, 1e30},
     {"threads", 0, 1024},
