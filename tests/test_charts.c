@@ -399,12 +399,12 @@ static void test_title(void **state)
             compared_run all[RUNS] = {{.words = NULL}};
             for (int i = 0; i < RUNS; i++)
                 all[i] = (compared_run){.label = "run",
-                                      .points = points,
-                                      .count = 2,
-                                      .learners = i == odd ? 8 : 2,
-                                      .subject = i != odd ? common
-                                                 : known  ? other
-                                                          : NULL};
+                                        .points = points,
+                                        .count = 2,
+                                        .learners = i == odd ? 8 : 2,
+                                        .subject = i != odd ? common
+                                                   : known  ? other
+                                                            : NULL};
             char *text = draw(all, RUNS, false);
             assert_true((strstr(text, ">lenet on mnist<") != NULL) == (odd < 0));
             assert_true((strstr(text, ">several models or data<") != NULL) == (odd >= 0));

@@ -37,6 +37,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(learners >= 1 && learners <= 1024 && c.group_count >= 1);
     look(&c, 0);
     look(&c, (int)learners - 1);
-    weft_cluster_free(&c);
+    weft_sim_cluster_free(&c);
     return 0;
 }

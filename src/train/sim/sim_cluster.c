@@ -136,11 +136,11 @@ weft_status weft_sim_cluster_open(const char *path, int64_t *learners, weft_sim_
     if (status == WEFT_OK && path) status = read_file(path, out);
     if (status == WEFT_OK) status = fill_up(out, *learners);
     if (status == WEFT_OK) status = agree(path, out, learners);
-    if (status != WEFT_OK) weft_cluster_free(out);
+    if (status != WEFT_OK) weft_sim_cluster_free(out);
     return status;
 }
 
-void weft_cluster_free(weft_sim_cluster *cluster)
+void weft_sim_cluster_free(weft_sim_cluster *cluster)
 {
     free(cluster->groups);
     *cluster = (weft_sim_cluster){.rate = 0};

@@ -28,7 +28,7 @@ typedef struct weft_sim_cluster {
  * line. */
 weft_status weft_sim_cluster_open(const char *path, int64_t *learners,
                                   weft_sim_cluster *out) WEFT_NODISCARD;
-void weft_cluster_free(weft_sim_cluster *cluster);
+void weft_sim_cluster_free(weft_sim_cluster *cluster);
 
 /* The group of learner i; learners are numbered in the order of the file. */
 const weft_sim_cluster_group *weft_sim_cluster_group_of(const weft_sim_cluster *cluster,

@@ -202,7 +202,7 @@ static void strike(weft_simulation *s)
     weft_sim_exchange_close(&s->exchange);
     weft_simulation_stop_learners(s);
     weft_trainer_destroy(&s->job);
-    weft_cluster_free(&s->cluster);
+    weft_sim_cluster_free(&s->cluster);
     free(s->needs);
     free(s->makes);
 }
