@@ -97,7 +97,7 @@ one_is_told() {
     reaches 'wrote signalled'
     kill -TERM "$(part join 1)"
     ends 143
-    holds err 'stopped after step [0-9]+; go on with --resume from signalled'
+    holds err '^weft: learner 1 was told to end by signal 15 \(Terminated\); stopped after step [0-9]+; go on with --resume from signalled'
     ! grep -q 'the run goes on' err && pass || flunk "said '$(cat err)': $what"
 }
 nothing_left() {
@@ -133,6 +133,21 @@ same -n 2 --exchange server:policy=bsp --servers 2 --replicas 1 --compress topk:
 same -n 2 --model lenet --exchange server:policy=bsp --servers 2 --compress none --compress-downlink onebit --steps 9
 same -n 2 --model lenet --exchange server:policy=bsp --servers 2 --compress none --compress-downlink topk:ratio=0.02 --steps 9
 fi
+
+what="a learner is told to end when the first one has taken all steps"
+for saves in "" "-c late"; do
+    # shellcheck disable=SC2086
+    run -n 2 $async --model mlp -e 20 $saves
+    reaches 'step .* test'
+    late=$(part join 1)
+    kill -STOP "$late"
+    reaches '^step 760 ' # and waits at its last one for the other
+    sleep 2
+    kill -TERM "$late"
+    kill -CONT "$late"
+    ends 143
+    holds err "^weft: learner 1 was told to end by signal 15 \(Terminated\); the first learner had taken all steps by then${saves:+, and saved them in late}\$"
+done
 
 what="a resumed job has the bits of one that was not interrupted"
 rm -rf once twice

@@ -208,15 +208,15 @@ static void test_stops(void **state)
     play_all(getenv("WEFT_FAST") ? 60 : 300, play, "peers");
 }
 
-/* Who comes asks somebody for what the run has come to; where no answer comes, it asks the same one
- * again, each time after twice as long. */
+/* A peer that joins requests the state of the run from a donor; without an answer it asks the same
+ * one again, each time after twice as long. */
 static void test_asks_ever_more_rarely(void **state)
 {
     (void)state;
     enum { ASKS = 5 };
     stops *s;
     assert_int_equal(WEFT_NEW(&s, 1), WEFT_OK);
-    s->topology = "all";
+    s->topology_name = "all";
     s->codec = "none";
     s->comes_and_goes = true;
     s->peers = 2;
@@ -228,7 +228,7 @@ static void test_asks_ever_more_rarely(void **state)
                                 .make = make,
                                 .compute = compute,
                                 .user = s};
-    assert_int_equal(weft_topology_make("all", 2, false, 1, &s->edges), WEFT_OK);
+    assert_int_equal(weft_topology_make("all", 2, false, 1, &s->topology), WEFT_OK);
     assert_int_equal(weft_sim_create(&options, &s->sim), WEFT_OK);
     assert_int_equal(weft_sim_add(s->sim, WEFT_COORDINATOR, 0), WEFT_OK);
     for (int i = 0; i < 3; i++)
@@ -238,16 +238,16 @@ static void test_asks_ever_more_rarely(void **state)
     int asks = 0;
     assert_int_equal(weft_sim_run(s->sim, t), WEFT_OK);
     const weft_peer *late = (const weft_peer *)peer_at(s, 2);
-    for (; late->giver == WEFT_NOBODY; t += STEP)
+    for (; late->donor == WEFT_NOBODY; t += STEP)
         assert_int_equal(weft_sim_run(s->sim, t), WEFT_OK);
-    weft_actor_id giver = late->giver;
-    int64_t request = late->request;
-    assert_int_equal(weft_sim_cut(s->sim, FIRST + 2, giver, weft_sim_stats(s->sim).now, END),
+    weft_actor_id donor = late->donor;
+    int64_t request = late->state_request;
+    assert_int_equal(weft_sim_cut(s->sim, FIRST + 2, donor, weft_sim_stats(s->sim).now, END),
                      WEFT_OK);
     for (; asks < ASKS && t < 100; t += STEP) {
         assert_int_equal(weft_sim_run(s->sim, t), WEFT_OK);
-        if (late->tries > asks) asked[asks++] = t;
-        assert_true(late->giver == giver && late->request == request);
+        if (late->state_tries > asks) asked[asks++] = t;
+        assert_true(late->donor == donor && late->state_request == request);
     }
     assert_int_equal(asks, ASKS);
     for (int i = 1; i < ASKS; i++) {
@@ -256,7 +256,7 @@ static void test_asks_ever_more_rarely(void **state)
             fail_msg("it asks for the %d. time after %g s, not %g", i + 1, gap, least);
     }
     weft_sim_destroy(&s->sim);
-    weft_topology_free(&s->edges);
+    weft_topology_free(&s->topology);
     for (int i = 0; i < MOST + LATE; i++) weft_codec_close(&s->codecs[i]);
     free(s);
 }

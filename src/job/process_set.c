@@ -72,9 +72,14 @@ static void fail(process_set *t, int code, bool own)
 }
 
 /* A process that was stopped by a signal stops the job, since the learners of a job stop together.
- */
+ * A learner that stops because the others do ends as after SIGINT. */
 static void take_stop(process_set *t, child_process *p, int code)
 {
+    char name[64];
+    if (t->passed == 0 && code > 128 && code != 128 + SIGINT && !t->by[0])
+        (void)snprintf(t->by, sizeof(t->by), "%s was told to end by signal %d (%s)",
+                       weft_child_process_name(p, name, sizeof(name)), code - 128,
+                       strsignal(code - 128));
     t->stopping = p->done = true;
     if (t->code == 0 || code != 128 + SIGINT) t->code = code;
     if (p->part->slot == 0 && p->part->role == WEFT_PART_LEARNER)
@@ -290,6 +295,24 @@ static void close_all(process_set *t)
     }
 }
 
+/* Completes the sentence on a job that was stopped: the learner that received the signal, and the
+ * saved step, which the first learner reports unless it had finished before. */
+static void report_stop(const process_set *t)
+{
+    job *j = t->j;
+    char last[sizeof(j->stopped)];
+    const char *folder = j->options->checkpoint;
+    if (!t->stopping) return;
+    if (!j->stopped[0] && t->told > 0)
+        (void)snprintf(j->stopped, sizeof(j->stopped), "weft: the first learner had taken %s%.200s",
+                       folder ? "all steps by then, and saved them in " : "all steps by then",
+                       folder ? folder : "");
+    if (!t->by[0] || !j->stopped[0]) return;
+    memcpy(last, j->stopped, sizeof(last));
+    (void)snprintf(j->stopped, sizeof(j->stopped), "weft: %s; %.400s", t->by,
+                   last + strlen("weft: "));
+}
+
 static weft_status run(process_set *t, int *code)
 {
     struct pollfd *fds;
@@ -299,6 +322,7 @@ static weft_status run(process_set *t, int *code)
     if (status == WEFT_OK) watch(t, fds);
     t->failed = t->failed || status != WEFT_OK;
     close_all(t);
+    report_stop(t);
     free(fds);
     *code = t->code;
     if (t->stopping && *code == 0) *code = 128 + SIGINT;
