@@ -253,16 +253,20 @@ static void test_who_comes_unheard(void **state)
     }
 }
 
-/* Two meet in the middle, the line between them breaks at any moment of that, and others are there
- * when it is whole again, since a third one, which has met nobody, has died: whatever had come and
- * whatever is asked again, together they have what they have learned, once. */
+/* Two peers average, the connection between them breaks at any moment of that, and the view is
+ * another one when it is back, since a third peer, which has averaged with nobody, was killed:
+ * whichever message had arrived and whichever request is repeated, every update counts once in the
+ * final average. */
 static void test_who_asks_again(void **state)
 {
     (void)state;
     enum { CUTS = 150 };
     for (uint64_t k = 0; k < CUTS; k++) {
-        run r = {
-            .mode = WEFT_GOSSIP_AVERAGE, .shape = "all", .peers = 3, .seed = k + 1, .stuck = 2};
+        run r = {.mode = WEFT_GOSSIP_AVERAGE,
+                 .topology_name = "all",
+                 .peers = 3,
+                 .seed = k + 1,
+                 .stuck = 2};
         begin_run(&r, &GOOD);
         go_until(&r, 0.1);
         double breaks = 0.5 + 1.5 * (double)k / CUTS;

@@ -78,7 +78,7 @@ weft_status weft_learner_group_single(int learner, int learners, double timeout,
 /* Closes *endpoint and nulls it. Its requests must have been destroyed. */
 void weft_learner_group_close(weft_learner_group **endpoint);
 
-/* Transfers between learners, which are its peers and counts; otherwise as in weft_comm.h. _bind
+/* Transfers between learners, which are its peers and counts; otherwise as in weft/comm.h. _bind
  * allocates, _start, _test and _wait do not. */
 weft_status weft_learner_group_bind(weft_learner_group *endpoint, const weft_transfer *transfer,
                                     weft_group_request **out) WEFT_NODISCARD;
