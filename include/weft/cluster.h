@@ -29,13 +29,13 @@ typedef struct weft_cluster_options {
     char *key, *allow;        /* files: the secret key, and the allowed public ones */
     bool open_unencrypted;    /* other machines may connect without keys */
     double failure_timeout;   /* failure timeout of members, in seconds */
-    bool rejoin;              /* of a learner: see weft_trainer_was_lost */
+    bool rejoin;              /* for learners: see weft_trainer_was_lost */
 } weft_cluster_options;
 
 /* The options that a process of this kind takes; the table is the context's, and empty if there is
  * no memory for it. */
 WEFT_API const weft_option *weft_cluster_table(weft_context *context, weft_cluster_kind kind);
-/* Defaults, into options that are zeroed; freed with weft_cluster_options_free. */
+/* Sets defaults in zeroed options; free them with weft_cluster_options_free. */
 WEFT_API WEFT_NODISCARD weft_status weft_cluster_options_init(weft_context *context,
                                                               weft_cluster_kind kind,
                                                               weft_cluster_options *options);

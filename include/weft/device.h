@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* The device of a rank, where ranks take those of "NAME[:OPTIONS],..." in turn; the caller frees it
- * with weft_free. ARGUMENT: one of them does not exist. */
+/* The device of a rank, if ranks take the devices of "NAME[:OPTIONS],..." in turn; the caller frees
+ * it with weft_free. ARGUMENT: one of them does not exist. */
 WEFT_API WEFT_NODISCARD weft_status weft_device_of_rank(weft_context *context, const char *list,
                                                         int rank, char **out);
 

@@ -1,7 +1,7 @@
 /*
- * What to expect of a batching policy: the batcher's own queue and policies, run in virtual time
- * against arrivals and batch times of a model. Nothing sleeps, so a day takes seconds; the same
- * seed gives the same numbers.
+ * Forecasts for a batching policy: simulates the batcher's own queue and policies in virtual time
+ * for given arrivals and batch times. Nothing sleeps, so a day takes seconds; the same seed gives
+ * the same numbers.
  */
 #ifndef WEFT_FORECAST_H
 #define WEFT_FORECAST_H
@@ -14,49 +14,49 @@ extern "C" {
 
 typedef struct weft_forecast_options {
     size_t struct_size;   /* sizeof(weft_forecast_options) */
-    const char *policy;   /* as weft_line_options */
+    const char *policy;   /* as in weft_line_options */
     const char *arrivals; /* "poisson", "steady", "bursts[:size=N]", "trace:FILE" (seconds, one a
-                             line); "poisson" */
+                             line); default "poisson" */
     double rate;          /* requests a second */
-    int64_t rows;         /* of a request; 1 */
+    int64_t rows;         /* of a request; default 1 */
     int executors;
     int64_t limit, waiting;
-    const int64_t *curve_rows; /* as weft_line_options: at least one size */
+    const int64_t *curve_rows; /* as in weft_line_options: at least one size */
     const double *curve_times;
     int curve_sizes;
     const double *slower; /* NULL: executors do not slow each other down */
-    double variation;     /* of a batch's time: its coefficient of variation; 0 */
-    int64_t requests;     /* counted, after a tenth as many that are not */
+    double variation;     /* coefficient of variation of batch times; default 0 */
+    int64_t requests;     /* counted requests; a tenth as many precede them */
     uint64_t seed;
-    /* A change of the load on the way: from this request on the rate is `then`. 0: none. */
+    /* A change of the load: from this request on the rate is `then`. 0: none. */
     int64_t step;
     double then;
-    /* As in a day the rate goes down and up by this share of itself (0..1), once in `period`
-     * seconds. 0: it does not. */
+    /* The rate varies like a cosine by this fraction (0..1), with `period` in seconds. 0:
+     * constant. */
     double swing, period;
-    /* So many clients wait for an answer each before they ask again, a gap of `arrivals` at rate /
-     * clients later: `rate` is what they would ask if answers took no time. 0: requests come
-     * whatever becomes of those before them. */
+    /* Closed loop: each of so many clients sends its next request after its answer and a gap of
+     * `arrivals` at rate / clients; `rate` is what they would send if answers took no time. 0: open
+     * loop. */
     int clients;
-    /* Who waits for a time wakes so many seconds after it. */
+    /* Delay of timed waits in seconds. */
     double slack;
-    /* Others use the cores for this share of the time (0..1), for `disturbs` seconds on the mean,
-     * and meanwhile batches take `disturbance` times as long. 0: nobody does. */
+    /* Other processes use the cores for this fraction of the time (0..1), in periods of `disturbs`
+     * seconds on average, and slow batches down by `disturbance`. 0: none. */
     double disturbed, disturbance, disturbs;
 } weft_forecast_options;
 WEFT_API void weft_forecast_options_init(weft_forecast_options *options);
 
 typedef struct weft_forecast {
     int64_t requests, refused, batches;
-    double mean, p50, p95, p99, p999; /* seconds of latency */
-    double rows;                      /* of a batch, mean */
-    double utilisation;               /* executors that compute, mean over them */
-    double wait;                      /* seconds and rows as the policy had them at the end */
+    double mean, p50, p95, p99, p999; /* latency in seconds */
+    double rows;                      /* mean rows of a batch */
+    double utilisation;               /* mean fraction of busy executors */
+    double wait;                      /* the policy's last setting: seconds and rows */
     int64_t need;
 } weft_forecast;
 
-/* Runs it. Each latency is given to `each` (may be NULL) in the order in which requests came; below
- * 0: it was refused. ARGUMENT: an option, and which. */
+/* Runs the simulation. Each latency is passed to `each` (may be NULL) in the order of arrivals;
+ * below 0: refused. ARGUMENT: names the option. */
 WEFT_API WEFT_NODISCARD weft_status weft_forecast_run(weft_context *context,
                                                       const weft_forecast_options *options,
                                                       void (*each)(void *user, double latency),

@@ -26,14 +26,14 @@ typedef struct weft_cluster_member {
     int slot;          /* 0, 1, ... within its role; a free slot is given again */
     int64_t step;      /* finished steps of a learner, updates of a server */
     double loss;       /* of a learner's last step */
-    double rate;       /* samples a second of this learner alone, over its last steps */
+    double rate;       /* samples a second of this learner over its last steps */
     double staleness;  /* mean of a server's updates: other updates that it had made since the
                           learner read the parameters */
     double silent;     /* seconds since its last message */
     bool leaving;
 } weft_cluster_member;
 
-/* A member has joined, left, or was lost. */
+/* An event: a member has joined, left, or was removed. */
 typedef struct weft_cluster_event {
     int64_t number; /* 1 for the first event of a run, then one more for each */
     double ago;     /* seconds */
@@ -41,16 +41,16 @@ typedef struct weft_cluster_event {
 } weft_cluster_event;
 
 typedef struct weft_cluster_status {
-    uint64_t run; /* drawn at random; 0: not known */
+    uint64_t run; /* random id; 0: unknown */
     char model[64], exchange[128], data[128];
-    int64_t step, steps; /* of the learner that is ahead, and of each in all; 0: not known */
+    int64_t step, steps; /* highest step of the learners, and steps of each in all; 0: unknown */
     double rate;         /* samples a second of all learners */
     int learners, servers, learners_expected, servers_expected; /* expected: at first */
     bool running, over;
     char *fault; /* NULL: none */
     weft_cluster_member *members;
     int count;
-    weft_cluster_event *events; /* the last ones, the oldest first */
+    weft_cluster_event *events; /* the last events, the oldest first */
     int event_count;
 } weft_cluster_status;
 WEFT_API void weft_cluster_status_free(weft_cluster_status *status);

@@ -14,11 +14,12 @@ typedef enum weft_schedule_kind {
     WEFT_SCHEDULE_COSINE /* half a cosine from lr down to floor at step total */
 } weft_schedule_kind;
 
-/* Who updates the parameters. */
+/* The part of the program that updates the parameters. */
 typedef enum weft_update {
     WEFT_UPDATE_HERE,     /* the graph */
-    WEFT_UPDATE_TOLD,     /* the graph, which also hands the gradients over */
-    WEFT_UPDATE_ELSEWHERE /* who is handed the gradients; the graph counts steps all the same */
+    WEFT_UPDATE_TOLD,     /* the graph, which also exports the gradients */
+    WEFT_UPDATE_ELSEWHERE /* the listener that gets the gradients; the graph counts steps all the
+                             same */
 } weft_update;
 
 typedef struct weft_optimizer_options {
@@ -38,7 +39,7 @@ typedef struct weft_optimizer_options {
     double gamma;       /* step: factor of a drop */
     double floor;       /* cosine: last learning rate */
     int64_t accumulate; /* micro-batches in a step, at least 1 */
-    weft_update update; /* gradients are handed over summed and clipped, see weft_graph_hand_over */
+    weft_update update; /* gradients are exported summed and clipped, see weft_graph_hand_over */
 } weft_optimizer_options;
 
 /* adam, lr 0.001 and the published defaults. */
@@ -47,20 +48,20 @@ WEFT_API void weft_optimizer_options_init(weft_optimizer_options *options);
 /* Values that a trainer feeds or reads. */
 typedef struct weft_optimizer_values {
     weft_value step;          /* state, i32: finished steps; see weft_graph_step */
-    weft_value learning_rate; /* of the present step */
-    weft_value keep;          /* input: 0 for a step's first micro-batch, else 1;
-                                 WEFT_NO_VALUE without accumulation */
+    weft_value learning_rate; /* of the current step */
+    weft_value keep; /* input: 0 for the first micro-batch of a step, else 1; WEFT_NO_VALUE without
+      accumulation */
 } weft_optimizer_values;
 
-/* Adds the update of every parameter that has a gradient (weft_graph_differentiate first), in the
- * UPDATE phase. States are named "<parameter>/<moment>"; where a leaf has that name
- * already, "_" follows. ARGUMENT: an option out of its range, with the range. */
+/* Adds the update of every parameter that has a gradient, in the UPDATE phase; call
+ * weft_graph_differentiate first. States are named "<parameter>/<moment>"; if a leaf has that name
+ * already, "_" is appended. ARGUMENT: an option is out of range; the message gives the range. */
 WEFT_API WEFT_NODISCARD weft_status weft_optimizer_build(weft_graph *graph,
                                                          const weft_optimizer_options *options,
                                                          weft_optimizer_values *out);
 
-/* The count of finished steps of a graph, a state that is made when it is asked for first: "step",
- * or "step_" where a leaf has that name already. */
+/* The number of finished steps of a graph, a state that is created on the first call: "step", or
+ * "step_" if a leaf has that name already. */
 WEFT_API weft_value weft_graph_step(weft_graph *graph);
 
 #ifdef __cplusplus

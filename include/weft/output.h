@@ -1,12 +1,12 @@
 /*
- * Output: what is written where a user said, as metrics, traces, predictions and weights are.
+ * Output files, such as metrics, traces, predictions and weights.
  *
- * A path is taken as people mean it. "-" is standard output. A link is followed, also one whose
- * target is not there yet. What is no regular file (a device, a pipe) is written to, never
- * replaced. A regular file is replaced as a whole when all is written, or written as it goes.
+ * The path "-" is standard output. Links are followed, even if their target does not exist yet. A
+ * path that is no regular file (a device, a pipe) is written to, never replaced. A regular file is
+ * replaced atomically when it is complete, or written directly.
  *
- * The first failure sticks: later calls repeat it, so that only closing must be checked. An output
- * is used by one thread at a time.
+ * The first failure is sticky: later calls repeat it, so that only closing must be checked. An
+ * output is used by one thread at a time.
  */
 #ifndef WEFT_OUTPUT_H
 #define WEFT_OUTPUT_H
@@ -23,9 +23,9 @@ extern "C" {
 typedef struct weft_output weft_output;
 
 typedef enum weft_output_mode {
-    WEFT_OUTPUT_REPLACE, /* a regular file has all of it, synced, or what it had before */
-    WEFT_OUTPUT_STREAM,  /* it begins empty, and each whole line goes there at once */
-    WEFT_OUTPUT_APPEND   /* the same, behind what is there */
+    WEFT_OUTPUT_REPLACE, /* a regular file has all new contents, synced, or the old ones */
+    WEFT_OUTPUT_STREAM,  /* starts empty; each complete line is written at once */
+    WEFT_OUTPUT_APPEND   /* the same, after the existing contents */
 } weft_output_mode;
 
 /* IO: the path cannot be written; the message names it and the reason. */
@@ -39,19 +39,19 @@ WEFT_API WEFT_NODISCARD weft_status weft_output_print(weft_output *output, const
     __attribute__((format(printf, 2, 3)));
 WEFT_API WEFT_NODISCARD weft_status weft_output_flush(weft_output *output);
 
-/* Ends it, frees *output and nulls it; NULL is allowed. With `keep` false, or after a failure, a
- * file that was to be replaced stays what it was. */
+/* Closes and frees *output and sets it to NULL; NULL is allowed. With `keep` false, or after a
+ * failure, a file to be replaced is left unchanged. */
 WEFT_API WEFT_NODISCARD weft_status weft_output_close(weft_output **output, bool keep);
 
-/* Whether a path means standard output: "-", or another name of where that goes. */
+/* Whether a path means standard output: "-", or another path of the same file. */
 WEFT_API bool weft_output_is_standard(const char *path);
 
-/* Whether two paths lead to one file or folder, by way of links too, whether it is there or not.
- * Devices that take everything, as /dev/null does, may be named twice. */
+/* Whether two paths lead to the same file or folder, also through links, whether it exists or not.
+ * Devices that accept everything, such as /dev/null, may be given twice. */
 WEFT_API bool weft_output_same(const char *a, const char *b);
 
-/* A number as JSON has it, with so many significant digits: null where it is not finite, which JSON
- * has no word for. Into buffer, of which 32 bytes hold any of up to 17 digits; returns buffer. */
+/* Formats a number for JSON with so many significant digits; null if it is not finite. 32 bytes of
+ * buffer are enough for up to 17 digits; returns buffer. */
 WEFT_API const char *weft_json_real(double value, int digits, char *buffer, size_t size);
 
 #ifdef __cplusplus

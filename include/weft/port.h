@@ -1,9 +1,8 @@
 /*
- * Ports: what an array that goes into a model, or comes out of it, is for.
+ * Ports: the role of an array that a model reads or makes.
  *
- * A model declares inputs and outputs, a data set has columns; each has a name and a role. Whoever
- * feeds a model gives each input the column of its role; where there are several of a role, the one
- * of the same name.
+ * A model declares inputs and outputs, and a data set has columns; each has a name and a role. A
+ * model input gets the column with its role; if there are several, the one with its name.
  */
 #ifndef WEFT_PORT_H
 #define WEFT_PORT_H
@@ -15,15 +14,15 @@ extern "C" {
 #endif
 
 typedef enum weft_port_role {
-    /* Columns: an element of a batch for each sample. */
-    WEFT_PORT_FEATURES, /* what a model reads */
-    WEFT_PORT_TARGET,   /* what it is to say: the number of a class (i32), or numbers (real) */
-    WEFT_PORT_WEIGHTS,  /* how much a sample counts: those of a step's whole batch add up to one */
-    /* Of a whole batch. */
-    WEFT_PORT_POSITION, /* where its first sample stands in the whole batch of the step */
+    /* Columns: one element for each sample of a batch. */
+    WEFT_PORT_FEATURES, /* inputs of the model */
+    WEFT_PORT_TARGET,   /* the correct output: a class number (i32), or numbers (real) */
+    WEFT_PORT_WEIGHTS,  /* weights of the samples: those of a step's whole batch add up to one */
+    /* For a whole batch. */
+    WEFT_PORT_POSITION, /* position of its first sample in the whole batch of the step */
     /* Outputs. */
     WEFT_PORT_LOGITS,     /* the last layer */
-    WEFT_PORT_PREDICTION, /* probabilities of the classes, or numbers as targets are */
+    WEFT_PORT_PREDICTION, /* class probabilities, or numbers in the form of targets */
     WEFT_PORT_LOSS,       /* a scalar */
     WEFT_PORT_ROLES
 } weft_port_role;

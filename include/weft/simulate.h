@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* The options of a run, and the cluster it is on. */
+/* The options of a run, and its cluster. */
 typedef struct weft_simulate_options {
     weft_train_options train;
     char *cluster; /* a file; NULL: equal learners, on links of 1 Gbit/s */
@@ -30,7 +30,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_simulate_options_init(const weft_contex
 typedef struct weft_compare_options {
     weft_simulate_options base;
     char *strategies; /* "exchange=average; exchange=gossip compress=bf16": options of each run */
-    char *plot;       /* a file for a picture of their losses; NULL: none */
+    char *plot;       /* a file for a plot of the losses; NULL: none */
     double target;    /* a loss; 0: the lowest that all runs reach */
 } weft_compare_options;
 WEFT_API const weft_option *weft_compare_table(const weft_context *context);

@@ -1,6 +1,6 @@
 /*
- * What a call answers. Every function that can fail returns a weft_status; the sentence that
- * says what was wrong, where, and what would be right is kept per thread until the next failure.
+ * Results of calls. Every function that can fail returns a weft_status; the message, which says
+ * what was wrong, where, and what would be right, is kept for each thread until its next failure.
  *
  * Outputs are set only on success. The library never prints, exits or aborts.
  */
@@ -20,10 +20,10 @@
 extern "C" {
 #endif
 
-/* Grouped by what is lost. */
+/* Grouped by the consequences. */
 typedef enum weft_status {
     WEFT_OK = 0,
-    WEFT_ERR_ARGUMENT,    /* a value given by the caller is wrong; nothing was changed */
+    WEFT_ERR_ARGUMENT,    /* the caller passed a wrong value; nothing was changed */
     WEFT_ERR_FORMAT,      /* a file is damaged, truncated or of another kind */
     WEFT_ERR_IO,          /* the operating system refused (missing file, full disk, ...) */
     WEFT_ERR_MEMORY,      /* out of memory; nothing was changed */
@@ -31,39 +31,39 @@ typedef enum weft_status {
     WEFT_ERR_NUMERIC,     /* a result is not finite; the run stopped before using it */
     WEFT_ERR_INTERRUPTED, /* the caller asked to stop; state is saved and consistent */
     WEFT_ERR_PEER,        /* another rank failed, left or did not come; the job is over */
-    WEFT_ERR_BUSY,    /* more than can be taken now, or it is about to end; nothing was changed */
-    WEFT_ERR_LATE,    /* its time was over before it was begun; nothing was computed */
-    WEFT_ERR_INTERNAL /* a promise inside the library was broken: please report it */
+    WEFT_ERR_BUSY,        /* the limit is reached, or the object is ending; nothing was changed */
+    WEFT_ERR_LATE,        /* the deadline passed before the start; nothing was computed */
+    WEFT_ERR_INTERNAL     /* an invariant of the library was violated: please report it */
 } weft_status;
 
-/* The sentence of this thread's last failure; never NULL, owned by the library, valid until the
- * next failure in the same thread. */
+/* The message of this thread's last failure; never NULL, owned by the library, valid until the next
+ * failure in the same thread. */
 WEFT_API const char *weft_last_message(void);
 
-/* A failure that outlives its thread's next one: kept, given to another thread, told again. Begins
- * as {0}, which is none, and owns nothing. */
+/* A failure that is stored, for reporting it later or in another thread. {0} is no failure; it owns
+ * no memory. */
 typedef struct weft_error {
     weft_status status;
     char message[2048];
 } weft_error;
 
-/* Keeps a failure with this thread's message, unless there is one already or the status is OK. */
+/* Stores a failure with this thread's message, unless it holds one already or the status is OK. */
 WEFT_API void weft_error_catch(weft_error *error, weft_status status);
-/* Makes it this thread's last failure; its status, or OK if there is none. */
+/* Makes it this thread's last failure; returns its status, or OK if there is none. */
 WEFT_API weft_status weft_error_raise(const weft_error *error);
 
 /* The short name of a status, such as "format"; never NULL. */
 WEFT_API const char *weft_status_name(weft_status status);
 
-/* What may be shown of a text that came from outside, into buffer (cut off where it is full):
- * control characters, and bytes that are not UTF-8, become \xNN. Messages of the library are so
- * already. Returns buffer. */
+/* Makes text from outside safe to print, into buffer (truncated if necessary): control characters
+ * and bytes that are not UTF-8 become \xNN. Messages of the library are safe already. Returns
+ * buffer. */
 WEFT_API const char *weft_printable(const char *text, char *buffer, size_t size);
 
-/* "" for one of something, else "s". */
+/* "" for one item, else "s". */
 WEFT_API const char *weft_plural(long long count);
 
-/* Frees text that the library handed out. NULL is allowed. */
+/* Frees text that the library has returned. NULL is allowed. */
 WEFT_API void weft_free(void *memory);
 
 /* "MAJOR.MINOR.PATCH" of the library. */

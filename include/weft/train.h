@@ -2,8 +2,8 @@
  * Training, evaluation and prediction, driven by one table of options.
  *
  * A trainer owns a data set, a model, its optimiser and their programs. It reports through events
- * and never prints. Checkpoints are folders DIR/step-N, written whole or not at all; DIR/latest
- * points at the newest.
+ * and never prints. Checkpoints are folders DIR/step-N, written completely or not at all;
+ * DIR/latest points to the newest one.
  */
 #ifndef WEFT_TRAIN_H
 #define WEFT_TRAIN_H
@@ -23,25 +23,26 @@ extern "C" {
 
 /* --- jobs of several processes --- */
 
-/* Whether a run wants a supervisor: its ranks are processes that nobody has started yet, or it is
- * to be restarted when it dies. */
+/* Whether a run needs a supervisor: its ranks are processes that have not been started yet, or it
+ * must be restarted when it fails. */
 WEFT_API bool weft_job_needs_supervisor(const weft_train_options *options);
 
-/* Whether weft_job_run would begin with these options. ARGUMENT: they contradict each other. */
+/* Checks the options of weft_job_run. ARGUMENT: they contradict each other. */
 WEFT_API WEFT_NODISCARD weft_status weft_job_check(const weft_context *context,
                                                    const weft_train_options *options);
 
-/* Starts the ranks, each with `arguments` (the command line behind the program's name, NULL at the
- * end), and waits for them. If the job dies and restarts are left, starts it again from its newest
- * checkpoint, without the ranks that were lost; what a rank fails in by itself is not started
- * again. *code is the exit code of the job. UNSUPPORTED: there is no mpirun, and what to install.
+/* Starts the ranks, each with `arguments` (the command line after the program's name, NULL at the
+ * end), and waits for them. If the job fails and restarts are left, it is restarted from its newest
+ * checkpoint, without the lost ranks; it is not restarted after an error of a rank itself. *code is
+ * the exit code of the job. UNSUPPORTED: there is no mpirun; the message says what to install.
  *
- * With engine processes the program is weft, or takes its commands coordinator, server and join,
- * and `arguments` are not looked at: each process has a command line of its own, made from the
- * options. What dies is started again by itself, and the whole job only when parameters are lost.
+ * With engine processes the program is weft, or has its commands coordinator, server and join, and
+ * `arguments` are ignored: each process has its own command line, made from the options. A process
+ * that dies is restarted alone, and the whole job only if parameters are lost.
  *
- * One job at a time. While it runs the process takes SIGINT, SIGTERM, SIGHUP and SIGTSTP, and
- * adopts orphans; of its children only those of the job are waited for, and ended at the end. */
+ * One job at a time. While it runs this process handles SIGINT, SIGTERM, SIGHUP and SIGTSTP, and
+ * adopts orphans (subreaper); it waits only for children that belong to the job, and kills those at
+ * the end. */
 WEFT_API WEFT_NODISCARD weft_status weft_job_run(const weft_context *context,
                                                  const weft_train_options *options,
                                                  const char *program, char *const *arguments,
@@ -58,25 +59,25 @@ typedef enum weft_event_kind {
 
 typedef struct weft_event {
     weft_event_kind kind;
-    int64_t step, total_steps; /* finished steps since the very first */
+    int64_t step, total_steps; /* finished steps since the beginning of training */
     int64_t epoch, epochs;
-    int64_t samples, parameters; /* training samples; learned numbers */
-    /* Of a step: of the learner that tells of it, or of all where they step together and in a
-     * simulation; not a number where no sample of it counted. */
+    int64_t samples, parameters; /* training samples; number of parameter elements */
+    /* For a step: of the reporting learner, or of all in lock step and in a simulation; NaN if no
+     * sample of it counted. */
     double loss;
     double lr, samples_per_second;
-    double step_seconds; /* of a step: how long it took, with no evaluation or checkpoint in it */
-    double seconds;      /* of training since this process began */
+    double step_seconds;       /* of a step: its duration, without evaluation and checkpoint */
+    double seconds;            /* of training since this process started */
     double first_step_seconds; /* from the start of the process to the end of its first step */
-    int64_t since; /* summary: the step after which this part of the run began, of which `seconds`
-                      and `samples_per_second` are */
+    int64_t since; /* summary: the step after which this part of the run began, which `seconds` and
+                      `samples_per_second` refer to */
     size_t peak_memory;                 /* of this process */
     int ranks, learners, process_ranks; /* ranks of the job, and those in this process */
-    /* Steps: of all ranks of a learner together; seconds a rank; the share of forward and backward
-     * in which pipeline stages waited for each other. */
+    /* For a step: bytes, summed over the ranks of a learner; seconds of a rank; and the fraction of
+     * forward and backward in which pipeline stages waited for each other. */
     double comm_bytes, comm_seconds, exposed_comm_seconds, bubble_fraction;
     const double *rank_memory; /* summary: planned bytes of each rank */
-    const weft_series *series; /* summary: figure i of the exchange is series[i] */
+    const weft_series *series; /* summary: metrics of the exchange */
     int series_count;
     const weft_report *report;
     const char *path;
@@ -94,45 +95,45 @@ WEFT_API WEFT_NODISCARD weft_status weft_trainer_create(weft_context *context,
                                                         weft_trainer **out);
 WEFT_API void weft_trainer_destroy(weft_trainer **trainer);
 
-/* Trains to the end. NUMERIC: the loss became not-a-number; the message names the step and the
+/* Trains to the end. NUMERIC: the loss became NaN or infinite; the message names the step and the
  * instruction. INTERRUPTED: weft_trainer_stop was called; a checkpoint was written if there is a
  * folder for it. PEER: another rank failed, left or did not come. */
 WEFT_API WEFT_NODISCARD weft_status weft_trainer_run(weft_trainer *trainer, weft_event_fn fn,
                                                      void *user);
 
-/* Asks the trainer to end after the present step. Safe in a signal handler. */
+/* Asks the trainer to stop after the current step. Async-signal-safe. */
 WEFT_API void weft_trainer_stop(weft_trainer *trainer);
 
-/* The options of the run, also of one that was joined; the trainer's. */
+/* The options of the run, also of one that was joined; owned by the trainer. */
 WEFT_API const weft_train_options *weft_trainer_options(const weft_trainer *trainer);
 
 /* The training program and graph, for inspection; owned by the trainer. */
 WEFT_API const weft_graph *weft_trainer_graph(const weft_trainer *trainer);
 WEFT_API const weft_program *weft_trainer_program(const weft_trainer *trainer);
 
-/* What each rank of such a run would hold, compute and send, as text, without running it. dump_rank
+/* Describes memory, computation and communication of each rank as text, without running. dump_rank
  * >= 0 adds that rank's graph and program. The caller frees it with weft_free. */
 WEFT_API WEFT_NODISCARD weft_status weft_train_plan_text(weft_context *context,
                                                          const weft_train_options *options,
                                                          int dump_rank, char **out);
 
-/* What is done with a checkpoint. */
+/* Options of evaluation and prediction with a checkpoint. */
 typedef struct weft_eval_options {
     char *checkpoint, *data, *split, *device, *output;
     int64_t batch, threads;
     bool json, quiet, confusion;
 } weft_eval_options;
 
-/* The options of evaluation, and of prediction, on one struct. */
+/* The option tables of evaluation and of prediction, for the same struct. */
 WEFT_API const weft_option *weft_eval_table(void);
 WEFT_API const weft_option *weft_predict_table(void);
 
-/* Evaluates a checkpoint on a part of the data (its own data unless said). */
+/* Evaluates a checkpoint on a part of the data (by default its own data). */
 WEFT_API WEFT_NODISCARD weft_status weft_evaluate(weft_context *context,
                                                   const weft_eval_options *options,
                                                   weft_report *out);
 
-/* Says what the model makes of each sample. The data need not have a target. */
+/* Predicts each sample. The data need not have a target. */
 WEFT_API WEFT_NODISCARD weft_status weft_predict(weft_context *context,
                                                  const weft_eval_options *options,
                                                  weft_predict_fn fn, void *user);
@@ -141,13 +142,13 @@ WEFT_API WEFT_NODISCARD weft_status weft_predict(weft_context *context,
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_text(weft_context *context, const char *path,
                                                          char **out);
 
-/* Writes the parameters of a checkpoint as one safetensors file under their own names. Running
- * statistics of batch normalisation come along; optimiser state does not. */
+/* Writes the parameters of a checkpoint to a safetensors file under their own names, including the
+ * running statistics of batch normalisation, without optimiser state. */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_export(weft_context *context, const char *path,
                                                            const char *file);
-/* The same as a folder, which is made: weights.safetensors, model.json, which says what network it
- * is, the shape of a sample, how features were normalised, and names of classes, and model.yaml of
- * a YAML model. Whatever reads checkpoints to predict reads it, too. */
+/* Exports to a folder, which is created: weights.safetensors, model.json (network, shape of a
+ * sample, normalisation of features, names of classes) and, for a YAML model, model.yaml. Commands
+ * that read checkpoints for prediction accept it as well. */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_export_folder(weft_context *context,
                                                                   const char *path,
                                                                   const char *folder);

@@ -1,10 +1,10 @@
 /*
- * What a run is, by concern: each group is what some part of the library needs, and there is one
- * table of all of them for the command line, run files and checkpoints (weft/options.h). What an
- * option means stands in its help.
+ * The options of a run, grouped by the part of the library that needs them, with one table of all
+ * groups for the command line, run files and checkpoints (weft/options.h). The help describes each
+ * option.
  *
- * Strings are owned by the struct. Filled with the defaults by weft_train_options_init, which also
- * sets the sizes, and set by name with weft_options_set(weft_train_table(context), ...).
+ * Strings are owned by the struct. Fill it with the defaults by weft_train_options_init, which also
+ * sets the sizes, and set options by name with weft_options_set(weft_train_table(context), ...).
  */
 #ifndef WEFT_TRAIN_OPTIONS_H
 #define WEFT_TRAIN_OPTIONS_H
@@ -15,21 +15,20 @@
 extern "C" {
 #endif
 
-/* What is learned, from which data; the same for training and for what is done with a checkpoint.
- */
+/* The model and the data; the same for training and for the use of a checkpoint. */
 typedef struct weft_task_choice {
-    size_t struct_size; /* sizeof(weft_task_choice); so in all groups */
+    size_t struct_size; /* sizeof(weft_task_choice); likewise in all groups */
     char *model, *data, *normalize, *dtype;
     int64_t seed;
 } weft_task_choice;
 
-/* How long, and what a step is. */
+/* The length of the run, and the parts of a step. */
 typedef struct weft_length_choice {
     size_t struct_size;
     int64_t epochs, steps, batch, microbatches, virtual_workers;
 } weft_length_choice;
 
-/* What is done with the gradients. */
+/* The optimiser. */
 typedef struct weft_update_choice {
     size_t struct_size;
     char *optimizer, *lr_schedule;
@@ -38,7 +37,7 @@ typedef struct weft_update_choice {
     bool nesterov;
 } weft_update_choice;
 
-/* What computes. */
+/* Devices and threads. */
 typedef struct weft_where_choice {
     size_t struct_size;
     char *device;
@@ -46,7 +45,7 @@ typedef struct weft_where_choice {
     bool no_bind;
 } weft_where_choice;
 
-/* How a step is spread over ranks, and what learners do between steps. */
+/* The distribution of a step over ranks, and the exchange between learners. */
 typedef struct weft_parallel_choice {
     size_t struct_size;
     char *mesh, *schedule, *shard, *place, *exchange, *compress, *compress_downlink;
@@ -54,7 +53,7 @@ typedef struct weft_parallel_choice {
     bool recompute, profile;
 } weft_parallel_choice;
 
-/* Ranks, and what becomes of them. */
+/* The ranks of the job, and restarts. */
 typedef struct weft_job_choice {
     size_t struct_size;
     int64_t ranks, max_restarts;
@@ -63,16 +62,16 @@ typedef struct weft_job_choice {
     bool check_collectives;
 } weft_job_choice;
 
-/* What is kept of a run, in which files. */
+/* The files that a run writes. */
 typedef struct weft_output_choice {
     size_t struct_size;
     char *checkpoint, *metrics, *trace;
     int64_t checkpoint_every, keep;
     bool resume;
-    bool drop_state; /* what of the checkpoint does not fit is left out, and not refused */
+    bool drop_state; /* state of the checkpoint that does not fit is dropped instead of refused */
 } weft_output_choice;
 
-/* What is shown of it. */
+/* The display of progress. */
 typedef struct weft_show_choice {
     size_t struct_size;
     char *progress;
@@ -91,10 +90,10 @@ typedef struct weft_train_options {
     weft_show_choice show;
 } weft_train_options;
 
-/* The names that its options take are those that the context knows; the table is the context's. */
+/* The option table, bound to the names that the context knows; owned by the context. */
 WEFT_API const weft_option *weft_train_table(const weft_context *context);
 
-/* Sizes and defaults, into options that are zeroed or have been freed before. They are freed with
+/* Sets sizes and defaults in options that are zeroed or freed. Free them with
  * weft_options_free(weft_train_table(context), options). */
 WEFT_API WEFT_NODISCARD weft_status weft_train_options_init(const weft_context *context,
                                                             weft_train_options *options);

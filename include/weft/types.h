@@ -1,6 +1,6 @@
 /*
  * Element types and shapes of tensors. Tensors are dense and row-major ("C order") wherever the
- * public interface shows their memory; devices may keep them in layouts of their own.
+ * public interface exposes their memory; devices may use other layouts internally.
  */
 #ifndef WEFT_TYPES_H
 #define WEFT_TYPES_H
@@ -17,7 +17,7 @@ extern "C" {
 
 #define WEFT_MAX_RANK 6
 
-/* BF16 is the upper half of an F32: it is stored, cast, sent and added up; operators compute in the
+/* BF16 is the upper half of an F32. It is stored, cast, sent and summed; operators compute in the
  * other two. */
 typedef enum weft_dtype {
     WEFT_F32 = 0,
@@ -28,12 +28,12 @@ typedef enum weft_dtype {
     WEFT_DTYPE_COUNT
 } weft_dtype;
 
-/* A figure of a run that has a name, one number or several. */
+/* A named metric of a run, with one number or several. */
 typedef struct weft_series {
     const char *name;
     const double *numbers;
     int count; /* at least 1 */
-    bool list; /* of as many as there happened to be; written as one also where that is one */
+    bool list; /* a list of variable length, written as a list even with one number */
 } weft_series;
 
 /* dim[0] is the slowest dimension. rank 0 is a scalar of one element. */
@@ -49,28 +49,28 @@ typedef struct weft_type {
 
 /* Bytes of one element. */
 WEFT_API size_t weft_dtype_size(weft_dtype dtype);
-/* Whether it holds fractions. */
+/* Whether it is a real type. */
 WEFT_API bool weft_dtype_is_float(weft_dtype dtype);
-/* Element i of an array, and the nearest that there is to a number (of two equally near the one
- * whose last digit is even; not-a-number stays one). Whole numbers are cut off towards zero. */
+/* Reads and writes element i of an array. Writing rounds to nearest even and keeps NaN; integers
+ * are truncated towards zero. */
 WEFT_API double weft_number_get(weft_dtype dtype, const void *array, int64_t i);
 WEFT_API void weft_number_put(weft_dtype dtype, void *array, int64_t i, double number);
-/* n of them, from element `first` on. */
+/* Writes n numbers from element `first` on. */
 WEFT_API void weft_numbers_put(weft_dtype dtype, void *array, int64_t first, const double *numbers,
                                int64_t n);
 
 /* "f32", "f64", "i32", "u8". */
 WEFT_API const char *weft_dtype_name(weft_dtype dtype);
 
-/* The inverse of weft_dtype_name; false if there is no such type. */
+/* The inverse of weft_dtype_name; false for an unknown name. */
 WEFT_API bool weft_dtype_parse(const char *name, weft_dtype *out);
 
-/* Product of the dimensions (1 for a scalar). */
+/* The product of the dimensions (1 for a scalar). */
 WEFT_API int64_t weft_shape_elements(const weft_shape *shape);
 
 WEFT_API bool weft_shape_equal(const weft_shape *a, const weft_shape *b);
 
-/* Builds a shape from rank dimensions. */
+/* Makes a shape from rank dimensions. */
 WEFT_API weft_shape weft_shape_of(int rank, const int64_t *dim);
 
 /* Bytes of a dense tensor. */
