@@ -31,7 +31,7 @@ weft_status weft_grow_bytes(void *array, size_t *capacity, size_t count, size_t 
     return WEFT_OK;
 }
 
-/* Large allocations hold this exclusively, users of the reserve hold it shared. It guards the
+/* Large allocations hold this exclusively, users of the reserve hold it shared. The lock guards the
  * memory that the system will still give to the process, so it is global. */
 static pthread_rwlock_t reserve = PTHREAD_RWLOCK_INITIALIZER;
 

@@ -76,7 +76,7 @@ static weft_status check_with(const weft_option *table, const void *target, cons
     return status;
 }
 
-/* What may stand in a file that others read, too, is no mistake as long as it asks for nothing. */
+/* An unused option may have its default, since a run file may serve several commands. */
 static weft_status check_unused(const weft_option *o, const char *text)
 {
     bool usual;

@@ -29,7 +29,7 @@ bool weft_plugin_is_path(const char *name, size_t size);
 /* Binds an option table to this context; `rows` identifies it. add_table must be called once before
  * context_table. */
 weft_status weft_context_add_table(weft_context *context, const weft_option *rows) WEFT_NODISCARD;
-/* The same for a table of `rows` followed by `more`, for a struct that begins with the struct of
+/* As above, for a table of `rows` followed by `more`, for a struct that begins with the struct of
  * `rows`. `more` identifies it. */
 weft_status weft_context_add_longer(weft_context *context, const weft_option *rows,
                                     const weft_option *more) WEFT_NODISCARD;

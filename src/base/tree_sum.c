@@ -20,7 +20,7 @@ int weft_tree_next(int leaves, int first, int last)
     return subtree_end(leaves, first, level);
 }
 
-/* The same for subtrees in a list. */
+/* As above, for subtrees in a list. */
 static const void *listed(const weft_tree *t, int first, int end, int64_t at)
 {
     int low = 0, high = t->listed;

@@ -6,7 +6,7 @@ weft_status weft_dropped_add(weft_dropped *d, const char *what, const char *name
     for (size_t i = 0; i < d->count; i++) {
         struct weft_dropped_part *part = &d->parts[i];
         if (strcmp(part->what, what) != 0) continue;
-        /* The same tensor of another learner. */
+        /* A tensor with this name of another learner. */
         part->learners += strcmp(part->first, name) == 0;
         return WEFT_OK;
     }

@@ -89,7 +89,7 @@ int relay_end(relay *r, int code);
 /* Reads the options of weft train: defaults, then the run file, then the command line. */
 weft_status read_train_options(const weft_context *context, weft_train_options *o, int argc,
                                char **argv);
-/* The same for a longer table, whose struct `init` fills; scratch is a second struct. Both are
+/* As above, for a longer table, whose struct `init` fills; scratch is a second struct. Both are
  * zeroed. */
 weft_status read_run_options(const weft_context *context, const weft_option *table,
                              weft_status (*init)(const weft_context *context, void *options),

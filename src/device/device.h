@@ -82,7 +82,7 @@ weft_status weft_bound_poll(weft_bound *bound, bool *done) WEFT_NODISCARD;
 /* Seconds of one pass: a constant, and the larger of the times for computing and for memory
  * access. */
 double weft_rates_seconds(const weft_rates *rates, double flops, double bytes);
-/* The same for a group: operations of its nodes, and bytes of its inputs and outputs. */
+/* As above, for a group: operations of its nodes, and bytes of its inputs and outputs. */
 double weft_group_seconds(const weft_rates *rates, const weft_group *group);
 /* Seconds to copy bytes between host and device memory; 0 if they are the same. */
 double weft_rates_copy(const weft_rates *rates, double bytes);

@@ -47,7 +47,7 @@ static bool stuck(job *j, double since, double *first_end)
     return true;
 }
 
-/* The same for ranks on other machines, by the status lines of rank 0. */
+/* As above, for ranks on other machines, by the status lines of rank 0. */
 static bool stuck_afar(job *j, double since)
 {
     double now = weft_job_seconds(j), limit = j->options->timeout + GRACE;

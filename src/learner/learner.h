@@ -68,8 +68,8 @@ void weft_feed(const weft_graph *graph, const weft_instance *instance, weft_valu
 
 /* --- ranks --- */
 
-/* The recipe of the ranks of a job, equal for all. It owns only the profile, and must outlive the
- * ranks. */
+/* The specification of the ranks of a job, equal for all. It owns only the profile, and must
+ * outlive the ranks. */
 typedef struct weft_run_spec {
     weft_context *context;
     const weft_dataset *data; /* prepared for its splits */
@@ -108,10 +108,9 @@ typedef struct weft_run_spec {
 /* One rank. The ranks of a mesh form a learner: rank r is rank r % mesh of learner r / mesh. */
 typedef struct weft_rank {
     weft_run_spec *recipe;
-    weft_comm *world, *learner,
-        *between;        /* all; of this learner; at this position in each learner */
-    weft_comm *together; /* ranks in lock step: all, or those of this learner */
-    weft_comms comms;    /* of the program */
+    weft_comm *world, *learner, *between; /* all; of this learner; of this position */
+    weft_comm *together;                  /* ranks in lock step: all, or those of this learner */
+    weft_comms comms;                     /* of the program */
     int rank, learner_index;
 
     weft_graph *graph; /* of the learner */
@@ -138,8 +137,8 @@ typedef struct weft_rank {
     double loss, rate;      /* of the last step, for status displays; samples a second */
 } weft_rank;
 
-/* Builds graph, plan and the rank's part of the graph; recipe and rank number are set. Collective
- * over the world, if there is one, with `measured`. */
+/* Builds graph, plan and the rank's part of the graph; specification and rank number are set.
+ * Collective over the world, if there is one, with `measured`. */
 weft_status weft_rank_rewrite(weft_rank *rank) WEFT_NODISCARD;
 /* Creates a store on the device of this rank. */
 weft_status weft_rank_store(const weft_rank *rank, weft_store **out) WEFT_NODISCARD;

@@ -38,7 +38,7 @@ bool weft_loss_is_usual(const weft_context *context, const char *name);
 /* NULL: the default for the target. ARGUMENT: unknown loss, or one for other targets. */
 weft_status weft_model_builder_set_loss(weft_model_builder *net, const char *name) WEFT_NODISCARD;
 
-/* The same number for all spatial dimensions. */
+/* One number for all spatial dimensions. */
 #define WEFT_EACH(number) ((weft_numbers){.count = 1, .at = {number}})
 
 /* A layer; its type determines the fields that matter. Zero means the default. */

@@ -21,7 +21,7 @@ weft_status weft_shape_same(const weft_graph *graph, weft_node *node,
 /* Fails unless input i has this type: "operand what has shape [..], must be [..]". */
 weft_status weft_expect(const weft_graph *graph, const weft_node *node, int i, const char *what,
                         weft_dtype dtype, int rank, const int64_t *dim) WEFT_NODISCARD;
-/* The same with the type of another operand. */
+/* As above, with the type of another operand. */
 weft_status weft_expect_like(const weft_graph *graph, const weft_node *node, int i,
                              const char *what, const weft_type *type) WEFT_NODISCARD;
 weft_status weft_expect_real(const weft_graph *graph, const weft_node *node, int i,
@@ -40,14 +40,14 @@ weft_status weft_window_check(const weft_node *node, const weft_window *window, 
 /* Adds a node "<node>/<suffix>" with one result. */
 weft_value weft_emit(weft_graph *graph, const weft_node *node, const char *suffix, const char *op,
                      const weft_value *in, int count, const weft_attr *attrs, int attr_count);
-/* The same with the attributes of the node. */
+/* As above, with the attributes of the node. */
 weft_value weft_emit_same(weft_graph *graph, const weft_node *node, const char *suffix,
                           const char *op, const weft_value *in, int count);
 
 /* Appends a signature in which S stands for the spatial dimensions, w, h w or d h w, and K for
  * those of a kernel, each with the marks of the letter: "b c S~, o c !K -> b o S". */
 void weft_labels_space(weft_text *text, const char *pattern, int dims);
-/* The same with one more attribute. */
+/* As above, with one more attribute. */
 weft_value weft_emit_with(weft_graph *graph, const weft_node *node, const char *suffix,
                           const char *op, const weft_value *in, int count, const weft_attr *more);
 
@@ -65,7 +65,7 @@ void weft_window_rows(const int64_t *window, int64_t rows, int rank, int ranks, 
                       int64_t *end);
 /* Whether each part is exactly what the windows of its outputs touch. */
 bool weft_window_aligned(const int64_t *window, int64_t rows, int ranks);
-/* The same for a halo or halo_add node. */
+/* As above, for a halo or halo_add node. */
 void weft_halo_rows(const weft_node *node, int rank, int64_t *begin, int64_t *end);
 /* Elements that this rank sends in a transfer node, with the best known algorithm. */
 int64_t weft_transfer_elements(const weft_graph *graph, const weft_node *node);

@@ -12,7 +12,7 @@ static bool all_finite(const void *data, size_t bytes, weft_dtype dtype)
     return true;
 }
 
-/* The same for the memory of any device. */
+/* As above, for the memory of any device. */
 static weft_status look_into(const weft_instance *x, int b, size_t bytes, weft_dtype dtype,
                              bool *finite)
 {

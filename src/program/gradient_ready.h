@@ -13,7 +13,7 @@ typedef struct handed {
     double flops; /* of a micro-batch until then */
 } handed;
 
-/* State during lowering. Of a value: the first leaf whose gradient it is; of a leaf: the next one
+/* State during lowering. For a value: the first leaf whose gradient it is; of a leaf: the next one
  * with the same gradient, and whether its gradient was exported. */
 typedef struct handing {
     weft_value first, next;

@@ -298,7 +298,7 @@ weft_status weft_version_provide(weft_program *p, weft_value value, const weft_l
  * repeated in every run does not count. */
 weft_status weft_version_seconds(weft_program *p, weft_value value, const weft_layout *want,
                                  double *out) WEFT_NODISCARD;
-/* The same for a result in this layout, to be converted to the place of its leaf, or to that of
+/* As above, for a result in this layout, to be converted to the place of its leaf, or to that of
  * parameters. */
 weft_status weft_version_back_seconds(const weft_program *p, weft_value value,
                                       const weft_layout *layout, double *out) WEFT_NODISCARD;

@@ -1,4 +1,4 @@
-/* Translates the options of a run into the recipe by which ranks are built. */
+/* Translates the options of a run into the specification by which ranks are built. */
 #include "models/models.h"
 #include "optim/optim.h"
 #include "train/trainer.h"

@@ -102,8 +102,8 @@ weft_status weft_trainer_open_outputs(weft_trainer *t, int64_t step) WEFT_NODISC
 /* batch.c: determines micro-batches, slots and samples of a micro-batch from the number of samples.
  * ARGUMENT: the batch cannot be split like this, or not over the ranks. */
 weft_status weft_trainer_share_out(weft_trainer *t) WEFT_NODISCARD;
-/* run_spec.c: writes the recipe of the ranks, after data and model have been opened. ARGUMENT:
- * options of the optimiser exclude each other. */
+/* run_spec.c: writes the specification of the ranks, after data and model have been opened.
+ * ARGUMENT: options of the optimiser exclude each other. */
 weft_status weft_trainer_write_recipe(weft_trainer *t) WEFT_NODISCARD;
 /* The optimiser of the options, for a run of so many steps. */
 weft_status weft_optimizer_chosen(const weft_context *context, const weft_update_choice *options,

@@ -26,7 +26,7 @@ weft_status onednn_md_strided(onednn *o, int rank, const int64_t *dim, const int
                               cpu_md *out) WEFT_NODISCARD;
 /* A tensor [b, c, ...] with 1 to 3 spatial dimensions in blocks of 16 channels. */
 weft_status onednn_md_blocked(onednn *o, const weft_shape *shape, cpu_md *out) WEFT_NODISCARD;
-/* The same dimensions in the layout that a primitive chooses. */
+/* These dimensions in the layout that a primitive chooses. */
 weft_status onednn_md_any(onednn *o, cpu_md md, cpu_md *out) WEFT_NODISCARD;
 /* A part of the tensor in place; fails if a cut is inside a block. */
 weft_status onednn_md_part(onednn *o, cpu_md whole, const int64_t *dim, const int64_t *start,
@@ -87,7 +87,7 @@ typedef struct onednn_spec {
     cpu_md x, w, bias, y;     /* operands, also describing their gradients; bias may be NULL */
     const cpu_md *sources;    /* of ONEDNN_CONCAT */
     int source_count, axis;
-    /* Of windows; dilation 0 means adjacent elements, and `kernel` is used by pooling. */
+    /* Windows: dilation 0 means adjacent elements, and `kernel` is used by pooling. */
     int64_t stride[ONEDNN_MOST_DIMS], kernel[ONEDNN_MOST_DIMS], dilation[ONEDNN_MOST_DIMS];
     int64_t padding[ONEDNN_MOST_DIMS], padding_end[ONEDNN_MOST_DIMS];
     onednn_tail tail;

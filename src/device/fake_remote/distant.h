@@ -7,7 +7,7 @@
 
 /* An entry of a queue. */
 typedef struct distant_command {
-    weft_bound *bound; /* to be run; NULL: a copy */
+    weft_bound *bound; /* to run; NULL: a copy */
     void *to;
     const void *from;
     size_t bytes;

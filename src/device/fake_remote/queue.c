@@ -89,7 +89,7 @@ static void *work(void *user)
     return NULL;
 }
 
-/* With the lock held. */
+/* Call it with the lock. */
 static void wait_until(weft_queue *q, uint64_t position)
 {
     q->wanted = WEFT_MAX(q->wanted, position);

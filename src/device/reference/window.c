@@ -77,7 +77,7 @@ static int64_t position(const conv *c, int side, int64_t o, int64_t k)
         }                                                                                          \
     }
 
-/* The same for every triple (x element, weight element, y element) of sample b and output channel
+/* As above, for every triple (x element, weight element, y element) of sample b and output channel
  * o. */
 #define FOR_CONV(c, b, o, od_, oh_, ow_, xi, wi, body)                                             \
     for (int64_t i_ = 0; i_ < (c)->in_group; i_++) {                                               \

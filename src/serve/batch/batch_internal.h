@@ -170,9 +170,9 @@ weft_status weft_queue_put(weft_queue *queue, const weft_request *request, doubl
 /* The slot of a queued ticket, or -1. */
 int weft_queue_find(const weft_queue *queue, uint64_t ticket);
 void weft_queue_drop(weft_queue *queue, int slot);
-/* Of the due kinds (`need` rows wait, or a request has waited `wait` seconds) the one with the next
- * request; -1: none is due. *when is the next time at which a kind may become due. `now` must not
- * decrease. */
+/* Among the due kinds (`need` rows wait, or a request has waited `wait` seconds) the one with the
+ * next request; -1: none is due. *when is the next time at which a kind may become due. `now` must
+ * not decrease. */
 int weft_queue_due(weft_queue *queue, int64_t need, double wait, double now, double *when);
 /* The next request of a kind; -1: none. */
 int weft_queue_head(const weft_queue *queue, int kind);

@@ -44,7 +44,7 @@ static weft_status enter(weft_context *context, const weft_cluster_options *o,
 
 /* --- a coordinator --- */
 
-/* State of the run that the previous coordinator of this job has left on the board. */
+/* State of the run that the previous coordinator of this job has left on the status page. */
 typedef struct past {
     bool known;
     int64_t begun[WEFT_BEGUN];

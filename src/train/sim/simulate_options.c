@@ -44,7 +44,7 @@ static const weft_option compare_rows[] = {
     {.name = NULL},
 };
 
-/* What is about ranks, processes and going on. */
+/* Options about ranks, processes and resuming. */
 static const weft_unused not_simulated[] = {
     {"mesh,place,shard,zero,profile,schedule", "a learner of a simulation is one rank"},
     {"engine,hosts,max-restarts,timeout,check-collectives,no-bind",
