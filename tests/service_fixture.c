@@ -72,7 +72,7 @@ typedef struct wait {
     char message[256];
 } wait;
 
-static void done(void *user, const weft_answered *a)
+static void done(void *user, const weft_request_result *a)
 {
     wait *w = user;
     pthread_mutex_lock(&w->lock);

@@ -90,13 +90,13 @@ static void test_measured(void **state)
     (void)state;
     const double CELL = 1.1893;
     double latency[MOST];
-    weft_measured m;
+    weft_latency_window m;
     weft_random r;
     weft_random_start(&r, 12, 0);
     for (int n = 1; n <= MOST; n++) {
         draw(&r, latency, n);
-        weft_goal_clear(&m);
-        for (int i = 0; i < n; i++) weft_goal_count(&m, latency[i]);
+        weft_latency_window_clear(&m);
+        for (int i = 0; i < n; i++) weft_latency_window_add(&m, latency[i]);
         qsort(latency, (size_t)n, sizeof(*latency), by_size);
         for (int g = 0; g < (int)WEFT_COUNT(goals); g++) {
             weft_goal goal;
@@ -116,7 +116,7 @@ static void test_measured(void **state)
             assert_true(weft_goal_measured(&goal, &m) > latency[n - 1] * 1000);
         }
     }
-    weft_goal_clear(&m);
+    weft_latency_window_clear(&m);
     weft_goal goal;
     assert_ok(weft_goal_parse("mean", 0, &goal));
     assert_true(weft_goal_measured(&goal, &m) == 0);

@@ -8,7 +8,7 @@
 enum { CLIENTS = 4, EACH = 600, LIMIT = 7 };
 
 typedef struct client {
-    weft_line *line;
+    weft_batch_queue *line;
     weft_batcher *batcher;
     uint64_t seed;
     int lends;
@@ -57,7 +57,7 @@ static weft_status run(void *user, int executor, void *const *requests, int coun
     return bad ? weft_fail(WEFT_ERR_NUMERIC, "this one is bad") : WEFT_OK;
 }
 
-static void done(void *user, const weft_answered *a)
+static void done(void *user, const weft_request_result *a)
 {
     sent *s = user;
     s->status = a->status;
@@ -76,19 +76,19 @@ static void *ask(void *user)
         uint64_t ticket;
         weft_request_init(&request);
         s->rows = request.rows = 1 + weft_random_u32(&r) % LIMIT;
-        s->like = request.like = weft_random_u32(&r) % 3;
+        s->like = request.batch_key = weft_random_u32(&r) % 3;
         s->bad = weft_random_u32(&r) % 50 == 0;
         request.priority = (int)(weft_random_u32(&r) % 3);
-        request.patience = weft_random_u32(&r) % 4 ? 0 : 1e-4;
+        request.queue_timeout = weft_random_u32(&r) % 4 ? 0 : 1e-4;
         request.user = s;
         request.done = done;
-        request.quiet = c->lends;
-        if (weft_line_submit(c->line, &request, &ticket) != WEFT_OK) {
+        request.no_wake = c->lends;
+        if (weft_batch_queue_submit(c->line, &request, &ticket) != WEFT_OK) {
             s->refused = 1;
         } else if (weft_random_u32(&r) % 10 == 0) {
-            s->cancelled = weft_line_cancel(c->line, ticket);
+            s->cancelled = weft_batch_queue_cancel(c->line, ticket);
         }
-        if (c->lends) (void)weft_batcher_lend(c->batcher, 1e-3 * (weft_random_u32(&r) % 2));
+        if (c->lends) (void)weft_batcher_run_due(c->batcher, 1e-3 * (weft_random_u32(&r) % 2));
         if (weft_random_u32(&r) % 8 == 0) nap(1e-4);
     }
     return NULL;
@@ -97,33 +97,33 @@ static void *ask(void *user)
 static void crowd(const char *policy, int executors, bool finish)
 {
     weft_batcher_options bo;
-    weft_line_options lo;
+    weft_batch_queue_options lo;
     weft_batcher *batcher;
-    weft_line *line;
+    weft_batch_queue *queue;
     model m = {.wrong = 0};
     client clients[CLIENTS];
     pthread_t threads[CLIENTS];
     weft_batcher_options_init(&bo);
     bo.executors = executors;
     assert_ok(weft_batcher_create(context, &bo, &batcher));
-    weft_line_options_init(&lo);
+    weft_batch_queue_options_init(&lo);
     lo.policy = policy;
     lo.limit = LIMIT;
-    lo.waiting = 40;
+    lo.max_waiting = 40;
     lo.run = run;
     lo.user = &m;
-    lo.short_runs = true;
-    assert_ok(weft_line_add(batcher, &lo, &line));
+    lo.run_in_caller = true;
+    assert_ok(weft_batch_queue_add(batcher, &lo, &queue));
     for (int i = 0; i < CLIENTS; i++) {
         clients[i] =
-            (client){.line = line, .batcher = batcher, .seed = (uint64_t)i, .lends = i % 2};
+            (client){.line = queue, .batcher = batcher, .seed = (uint64_t)i, .lends = i % 2};
         assert_ok(WEFT_NEW(&clients[i].sent, EACH));
         assert_int_equal(pthread_create(&threads[i], NULL, ask, &clients[i]), 0);
     }
     for (int i = 0; i < CLIENTS; i++) pthread_join(threads[i], NULL);
-    weft_line_stats stats;
-    weft_line_remove(&line, finish);
-    assert_null(line);
+    weft_batch_queue_stats stats;
+    weft_batch_queue_remove(&queue, finish);
+    assert_null(queue);
     weft_batcher_destroy(&batcher);
     (void)stats;
     int answered = 0;
@@ -160,7 +160,7 @@ static void test_crowd(void **state)
 }
 
 /* What has been counted is what happened. */
-static void count(void *user, const weft_answered *a)
+static void count(void *user, const weft_request_result *a)
 {
     (void)a;
     __atomic_add_fetch((int *)user, 1, __ATOMIC_SEQ_CST);
@@ -178,53 +178,54 @@ static void test_counts(void **state)
     (void)state;
     enum { ASKED = 60 };
     weft_batcher_options bo;
-    weft_line_options lo;
+    weft_batch_queue_options lo;
     weft_batcher *batcher;
-    weft_line *line;
-    weft_line_stats s;
+    weft_batch_queue *queue;
+    weft_batch_queue_stats s;
     int answered = 0;
     weft_batcher_options_init(&bo);
     assert_ok(weft_batcher_create(context, &bo, &batcher));
-    weft_line_options_init(&lo);
+    weft_batch_queue_options_init(&lo);
     lo.run = slow;
     lo.policy = "greedy";
     lo.limit = 4;
-    assert_ok(weft_line_add(batcher, &lo, &line));
+    assert_ok(weft_batch_queue_add(batcher, &lo, &queue));
     for (int i = 0; i < ASKED; i++) {
         weft_request r;
         weft_request_init(&r);
         r.rows = 1 + i % 2;
         r.user = &answered;
         r.done = count;
-        assert_ok(weft_line_submit(line, &r, NULL));
+        assert_ok(weft_batch_queue_submit(queue, &r, NULL));
     }
     do {
         nap(1e-3);
-        weft_line_describe(line, &s);
+        weft_batch_queue_describe(queue, &s);
     } while (s.requests < ASKED);
     assert_int_equal(answered, ASKED);
     assert_int_equal(s.rows, ASKED * 3 / 2);
-    assert_int_equal(s.failed + s.late + s.refused + s.cancelled + s.waiting, 0);
+    assert_int_equal(s.failed + s.expired + s.refused + s.cancelled + s.waiting, 0);
     int64_t cells = 0, batches = 0;
     for (int i = 0; i < WEFT_LATENCY_CELLS; i++) cells += s.latency[i];
     for (int i = 0; i < WEFT_BATCH_CELLS; i++) batches += s.batch[i];
     assert_int_equal(cells, ASKED);
     assert_int_equal(batches, s.batches);
     assert_true(s.batches >= ASKED * 3 / 2 / 4);
-    assert_true(weft_line_time(line, 1, 1) > 0);
+    assert_true(weft_batch_queue_batch_time(queue, 1, 1) > 0);
     assert_true(weft_latency_quantile(s.latency, 0.99) >= 2e-3);
     weft_request bad;
     weft_request_init(&bad);
     bad.rows = 5;
-    assert_refused(weft_line_submit(line, &bad, NULL), WEFT_ERR_ARGUMENT,
+    assert_refused(weft_batch_queue_submit(queue, &bad, NULL), WEFT_ERR_ARGUMENT,
                    "5 rows, must be from 1 to 4");
     lo.policy = "greedily";
-    weft_line *none;
-    assert_refused(weft_line_add(batcher, &lo, &none), WEFT_ERR_ARGUMENT, "did you mean 'greedy'");
-    weft_batcher_destroy(&batcher); /* with a line that is left */
+    weft_batch_queue *none;
+    assert_refused(weft_batch_queue_add(batcher, &lo, &none), WEFT_ERR_ARGUMENT,
+                   "did you mean 'greedy'");
+    weft_batcher_destroy(&batcher); /* with a queue that is left */
 }
 
-/* --- one line whose batches wait until they may go on --- */
+/* --- one queue whose batches wait until they may go on --- */
 
 typedef struct gate {
     pthread_mutex_t lock;
@@ -272,7 +273,7 @@ static void until_begun(gate *g, int batches)
     pthread_mutex_unlock(&g->lock);
 }
 
-static void told(void *user, const weft_answered *a)
+static void told(void *user, const weft_request_result *a)
 {
     asked *r = user;
     r->status = a->status;
@@ -286,22 +287,22 @@ static void until_answered(const asked *r)
 }
 
 static void open_gate(gate *g, const char *policy, int64_t limit, weft_batcher **batcher,
-                      weft_line **line)
+                      weft_batch_queue **queue)
 {
     weft_batcher_options bo;
-    weft_line_options lo;
+    weft_batch_queue_options lo;
     *g = (gate){.begun = 0};
     pthread_mutex_init(&g->lock, NULL);
     pthread_cond_init(&g->changed, NULL);
     weft_batcher_options_init(&bo);
     assert_ok(weft_batcher_create(context, &bo, batcher));
-    weft_line_options_init(&lo);
+    weft_batch_queue_options_init(&lo);
     lo.run = pass;
     lo.user = g;
     lo.policy = policy;
     lo.limit = limit;
-    lo.short_runs = true;
-    assert_ok(weft_line_add(*batcher, &lo, line));
+    lo.run_in_caller = true;
+    assert_ok(weft_batch_queue_add(*batcher, &lo, queue));
 }
 
 static void close_gate(gate *g, weft_batcher **batcher)
@@ -311,16 +312,16 @@ static void close_gate(gate *g, weft_batcher **batcher)
     pthread_mutex_destroy(&g->lock);
 }
 
-static void submit(weft_line *line, asked *r, int priority, uint64_t like, double patience)
+static void submit(weft_batch_queue *queue, asked *r, int priority, uint64_t like, double patience)
 {
     weft_request request;
     weft_request_init(&request);
     request.priority = priority;
-    request.like = like;
-    request.patience = patience;
+    request.batch_key = like;
+    request.queue_timeout = patience;
     request.user = r;
     request.done = told;
-    assert_ok(weft_line_submit(line, &request, NULL));
+    assert_ok(weft_batch_queue_submit(queue, &request, NULL));
 }
 
 /* Late ones hear of it at once, though every executor computes, and are never computed. */
@@ -329,23 +330,23 @@ static void test_late(void **state)
     (void)state;
     gate g;
     weft_batcher *batcher;
-    weft_line *line;
-    weft_line_stats s;
+    weft_batch_queue *queue;
+    weft_batch_queue_stats s;
     asked r[3] = {{.number = 0}, {.number = 1}, {.number = 2}};
-    open_gate(&g, "greedy", 8, &batcher, &line);
-    submit(line, &r[0], 0, 0, 0);
+    open_gate(&g, "greedy", 8, &batcher, &queue);
+    submit(queue, &r[0], 0, 0, 0);
     until_begun(&g, 1);
-    submit(line, &r[1], 0, 0, 3600);
-    submit(line, &r[2], 0, 0, 1e-3);
+    submit(queue, &r[1], 0, 0, 3600);
+    submit(queue, &r[2], 0, 0, 1e-3);
     until_answered(&r[2]); /* while the first one is under way: nobody has let it go on */
     assert_int_equal(r[2].status, WEFT_ERR_LATE);
     assert_int_equal(r[0].answered + r[1].answered, 0);
     let(&g, 64);
     until_answered(&r[1]);
     assert_int_equal(r[1].status, WEFT_OK);
-    do weft_line_describe(line, &s);
+    do weft_batch_queue_describe(queue, &s);
     while (s.requests < 2);
-    assert_int_equal(s.late, 1);
+    assert_int_equal(s.expired, 1);
     assert_int_equal(s.rows, 2);
     close_gate(&g, &batcher);
 }
@@ -357,19 +358,19 @@ static void test_order(void **state)
     (void)state;
     gate g;
     weft_batcher *batcher;
-    weft_line *line;
-    weft_line_stats s;
+    weft_batch_queue *queue;
+    weft_batch_queue_stats s;
     asked r[10] = {{.number = 0}};
     for (int i = 0; i < 10; i++) r[i].number = i;
     r[6].bad = true;
-    open_gate(&g, "greedy", 4, &batcher, &line);
-    submit(line, &r[0], 0, 0, 0);
+    open_gate(&g, "greedy", 4, &batcher, &queue);
+    submit(queue, &r[0], 0, 0, 0);
     until_begun(&g, 1);
-    for (int i = 1; i < 6; i++) submit(line, &r[i], 0, (uint64_t)i % 2, 0); /* kind 1: 1, 3, 5 */
-    for (int i = 6; i < 10; i++) submit(line, &r[i], 5, 2, 0);
+    for (int i = 1; i < 6; i++) submit(queue, &r[i], 0, (uint64_t)i % 2, 0); /* kind 1: 1, 3, 5 */
+    for (int i = 6; i < 10; i++) submit(queue, &r[i], 5, 2, 0);
     let(&g, 64);
     for (int i = 0; i < 10; i++) until_answered(&r[i]);
-    do weft_line_describe(line, &s);
+    do weft_batch_queue_describe(queue, &s);
     while (s.requests + s.failed < 10);
     /* Alone; the four that are urgent, which fail and are tried again; then kinds 1 and 0. */
     static const int first[] = {0, 6, 6, 7, 8, 9, 1, 2};
@@ -392,50 +393,51 @@ static void test_occupied(void **state)
     (void)state;
     gate g;
     weft_batcher *batcher;
-    weft_line *line;
+    weft_batch_queue *queue;
     asked r = {.slowly = 2e-3};
-    weft_line_stats s;
-    open_gate(&g, "none", 4, &batcher, &line);
+    weft_batch_queue_stats s;
+    open_gate(&g, "none", 4, &batcher, &queue);
     let(&g, 64);
     for (int i = 0; i < 9; i++) {
         r.answered = 0;
-        submit(line, &r, 0, 0, 0);
+        submit(queue, &r, 0, 0, 0);
         until_answered(&r);
     }
-    do weft_line_describe(line, &s);
+    do weft_batch_queue_describe(queue, &s);
     while (s.requests < 9);
-    assert_true(weft_line_time(line, 1, 1) >= 2e-3);
+    assert_true(weft_batch_queue_batch_time(queue, 1, 1) >= 2e-3);
     close_gate(&g, &batcher);
 }
 
-/* A line that is full does not wait for what it has no room for. */
+/* A queue that is full does not wait for what it has no room for. */
 static void test_full(void **state)
 {
     (void)state;
     enum { ROOM = 5 };
     gate g;
     weft_batcher *batcher;
-    weft_line *line, *other;
-    weft_line_options lo;
+    weft_batch_queue *queue, *other;
+    weft_batch_queue_options lo;
     asked r[ROOM + 1] = {{.number = 0}};
     weft_request request;
-    open_gate(&g, "greedy", 8, &batcher, &line);
+    open_gate(&g, "greedy", 8, &batcher, &queue);
     let(&g, 64);
-    weft_line_options_init(&lo);
+    weft_batch_queue_options_init(&lo);
     lo.run = pass;
     lo.user = &g;
     lo.policy = "fixed:wait=1e9,max=64";
-    lo.waiting = ROOM;
-    assert_ok(weft_line_add(batcher, &lo, &other));
+    lo.max_waiting = ROOM;
+    assert_ok(weft_batch_queue_add(batcher, &lo, &other));
     for (int i = 0; i < ROOM; i++) submit(other, &r[i], 0, 0, 0);
     weft_request_init(&request);
-    assert_refused(weft_line_submit(other, &request, NULL), WEFT_ERR_BUSY, "5 rows are waiting");
+    assert_refused(weft_batch_queue_submit(other, &request, NULL), WEFT_ERR_BUSY,
+                   "5 rows are waiting");
     for (int i = 0; i < ROOM; i++) until_answered(&r[i]);
     assert_int_equal(g.begun, 1);
     assert_int_equal(g.rows[0], ROOM);
     /* One that is removed neither. */
     submit(other, &r[ROOM], 0, 0, 0);
-    weft_line_remove(&other, true);
+    weft_batch_queue_remove(&other, true);
     assert_int_equal(r[ROOM].status, WEFT_OK);
     assert_int_equal(r[ROOM].answered, 1);
     close_gate(&g, &batcher);
@@ -447,20 +449,21 @@ static void test_lend(void **state)
     (void)state;
     gate g;
     weft_batcher *batcher;
-    weft_line *line;
+    weft_batch_queue *queue;
     asked r[3] = {{.number = 0}};
     weft_request request;
-    open_gate(&g, "greedy", 8, &batcher, &line);
+    open_gate(&g, "greedy", 8, &batcher, &queue);
     let(&g, 64);
     for (int round = 0; round < 100; round++) {
         for (int i = 0; i < 3; i++) {
             weft_request_init(&request);
-            request.quiet = true;
+            request.no_wake = true;
             request.user = &r[i];
             request.done = told;
-            assert_ok(weft_line_submit(line, &request, NULL));
+            assert_ok(weft_batch_queue_submit(queue, &request, NULL));
         }
-        (void)weft_batcher_lend(batcher, round % 2 ? 10 : 0); /* by itself, or an executor does */
+        (void)weft_batcher_run_due(batcher,
+                                   round % 2 ? 10 : 0); /* by itself, or an executor does */
         for (int i = 0; i < 3; i++) until_answered(&r[i]);
         for (int i = 0; i < 3; i++) {
             assert_int_equal(r[i].status, WEFT_OK);
@@ -471,7 +474,7 @@ static void test_lend(void **state)
         g.begun = 0;
         pthread_mutex_unlock(&g.lock);
     }
-    assert_int_equal(weft_batcher_lend(batcher, 1), 0); /* nothing is due */
+    assert_int_equal(weft_batcher_run_due(batcher, 1), 0); /* nothing is due */
     close_gate(&g, &batcher);
 }
 
@@ -482,18 +485,18 @@ static void test_come_and_go(void **state)
     for (int round = 0; round < 12; round++) {
         gate g;
         weft_batcher *batcher;
-        weft_line *line;
+        weft_batch_queue *queue;
         enum { ASKED = 300 };
         static asked r[ASKED];
         memset(r, 0, sizeof(r));
-        open_gate(&g, "adaptive:goal=p99", 16, &batcher, &line);
+        open_gate(&g, "adaptive:goal=p99", 16, &batcher, &queue);
         let(&g, 1 << 20);
         for (int i = 0; i < ASKED; i++) {
-            submit(line, &r[i], 0, 0, 0);
+            submit(queue, &r[i], 0, 0, 0);
             if (i % 8 == 0) nap(1e-5);
         }
         if (round % 3 == 2) nap(1e-2 * round);
-        if (round % 3) weft_line_remove(&line, round % 2);
+        if (round % 3) weft_batch_queue_remove(&queue, round % 2);
         close_gate(&g, &batcher);
         for (int i = 0; i < ASKED; i++) assert_int_equal(r[i].answered, 1);
     }

@@ -78,15 +78,15 @@ static double try_world(const world *w, const curve *c, int executors, double lo
     weft_forecast_options o = with(c, 64, (w->load > 0 ? w->load : load) * 64 / c->time[6]);
     o.arrivals = w->arrivals;
     o.clients = w->clients;
-    o.slack = 60e-6;
+    o.timer_slack = 60e-6;
     o.executors = executors;
-    o.slower = slower;
+    o.slowdown = slower;
     o.requests = getenv("WEFT_FAST") ? 8000 : 20000;
     o.variation = w->others ? 0.3 : 0.1;
     if (w->others) {
-        o.disturbed = 0.3;
-        o.disturbance = 2;
-        o.disturbs = 20 * c->time[0];
+        o.interference_share = 0.3;
+        o.interference_slowdown = 2;
+        o.interference_seconds = 20 * c->time[0];
         o.rate /= 1.3; /* which is what they take */
     }
     double best = best_under(&o, c->time[0], runs, which, sizeof(which));
@@ -138,11 +138,11 @@ static void test_day(void **state)
     static const double slower[] = {1, 2};
     weft_forecast_options o = with(&c, 64, 0.5 * 64 / c.time[6]);
     char which[64];
-    o.slack = 60e-6;
+    o.timer_slack = 60e-6;
     o.variation = 0.1;
     o.swing = 0.9;
     o.executors = 2;
-    o.slower = slower;
+    o.slowdown = slower;
     o.requests = getenv("WEFT_FAST") ? 60000 : 200000;
     o.period = (double)o.requests / o.rate;
     double best = best_under(&o, c.time[0], 1, which, sizeof(which));

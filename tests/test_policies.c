@@ -85,7 +85,7 @@ static void test_brute_force(void **state)
             (double)limit / (a + b * (double)limit) * executors / slower[executors - 1];
         weft_forecast_options o = with(&c, limit, capacity * weft_random_between(&r, 0.05, 0.95));
         o.executors = executors;
-        o.slower = slower;
+        o.slowdown = slower;
         o.requests = 8000;
         o.seed = (uint64_t)i;
         const goal *g = &goals[i % 3];
@@ -132,7 +132,7 @@ static void test_goals(void **state)
         if (!in_full() && l != 1) continue;
         double of_itself[4], other[4], fixed[4];
         o.executors = 2;
-        o.slower = slower;
+        o.slowdown = slower;
         for (int g = 0; g < 4; g++) {
             o.policy = all[g].policy;
             weft_forecast f = forecast(&o);
@@ -253,7 +253,7 @@ static void test_step(void **state)
             o.seed = (uint64_t)run + 1;
             o.requests = BEFORE + AFTER;
             o.step = BEFORE;
-            o.then = up ? fast : slow;
+            o.step_rate = up ? fast : slow;
             weft_forecast f;
             int64_t batches =
                 200 * (up ? 8 : 2); /* about so many requests are two hundred batches */
@@ -263,8 +263,8 @@ static void test_step(void **state)
             double best = INFINITY;
             for (int need = 1; need <= 16; need++) {
                 char policy[48];
-                snprintf(policy, sizeof(policy), "fixed:wait=%g,max=%d", 1e6 * need * 20 / o.then,
-                         need);
+                snprintf(policy, sizeof(policy), "fixed:wait=%g,max=%d",
+                         1e6 * need * 20 / o.step_rate, need);
                 o.policy = need == 1 ? "greedy" : policy;
                 part q = {.first = p.first, .end = p.end};
                 assert_ok(weft_forecast_run(context, &o, add, &q, &f));
@@ -376,7 +376,7 @@ static void test_rehearsal(void **state)
         int64_t max = 1 + weft_random_u32(&r) % 16, wait = weft_random_u32(&r) % 4000;
         weft_forecast_options o = with(&c, 16, 800);
         o.executors = 1 + i % 3;
-        o.slower = slower;
+        o.slowdown = slower;
         o.requests = PLAYED;
         o.seed = (uint64_t)i;
         o.rows = 1 + i / 12;
@@ -395,10 +395,11 @@ static void test_rehearsal(void **state)
         }
         weft_arrivals_close(&a);
         assert_ok(weft_curve_make(c.rows, c.time, c.sizes, slower, o.executors, &known));
-        weft_rehearsal rehearsal = {
+        weft_queue_sim rehearsal = {
             .at = at, .rows = rows, .count = PLAYED + NOT_COUNTED, .latency = latency};
-        weft_rehearse(&rehearsal, &known,
-                      &(weft_batching){.need = max, .limit = max, .wait = 1e-6 * (double)wait});
+        weft_queue_sim_run(&rehearsal, &known,
+                           &(weft_batch_setting){
+                               .min_rows = max, .max_rows = max, .max_delay = 1e-6 * (double)wait});
         for (int k = 0; k < PLAYED - AT_THE_END; k++)
             if (fabs(latency[k + NOT_COUNTED] - h.latency[k]) > 1e-7)
                 fail_msg("%s, %d executors, request %d: %g s, and %g s when it is rehearsed",
@@ -416,7 +417,7 @@ static void test_slo(void **state)
     double slower[] = {1, 2};
     weft_forecast_options o = with(&c, 16, 0.5 * 16 / c.time[c.sizes - 1]);
     o.executors = 2;
-    o.slower = slower;
+    o.slowdown = slower;
     o.requests = 40000;
     char policy[64];
     o.policy = "adaptive";

@@ -1,5 +1,5 @@
 /* Inside of batching, without threads and clock: who is next, what is learned of batches and of
- * arrivals, and how lines share executors. */
+ * arrivals, and how queues share executors. */
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
@@ -34,7 +34,7 @@ static int plain_due(const plain *list, int64_t need, double wait, double now, d
         double oldest = INFINITY;
         int head = -1;
         for (int i = 0; i < MOST; i++) {
-            if (!list[i].there || list[i].request.like != like) continue;
+            if (!list[i].there || list[i].request.batch_key != like) continue;
             rows += list[i].request.rows;
             oldest = fmin(oldest, list[i].came);
             if (head < 0 || has_turn(&list[i], &list[head])) head = i;
@@ -53,9 +53,9 @@ static void test_queue(void **state)
 {
     (void)state;
     static plain list[MOST];
-    weft_queue q = {0};
+    weft_request_queue q = {0};
     weft_random r;
-    weft_queue_start(&q);
+    weft_request_queue_init(&q);
     weft_random_start(&r, 3, 0);
     int64_t count = 0;
     for (int step = 0; step < 20000; step++) {
@@ -66,38 +66,38 @@ static void test_queue(void **state)
         if (!p->there && (crowded || weft_random_u32(&r) % 4 == 0)) {
             weft_request_init(&p->request);
             p->request.rows = 1 + weft_random_u32(&r) % 4;
-            p->request.like = weft_random_u32(&r) % KINDS;
+            p->request.batch_key = weft_random_u32(&r) % KINDS;
             p->request.priority = (int)(weft_random_u32(&r) % 3) - 1;
-            p->request.patience = weft_random_u32(&r) % 2 ? 0 : 1 + weft_random_u32(&r) % 300;
+            p->request.queue_timeout = weft_random_u32(&r) % 2 ? 0 : 1 + weft_random_u32(&r) % 300;
             p->came = now;
-            p->until = p->request.patience > 0 ? now + p->request.patience : INFINITY;
+            p->until = p->request.queue_timeout > 0 ? now + p->request.queue_timeout : INFINITY;
             p->there = true;
-            assert_ok(weft_queue_put(&q, &p->request, now, &p->ticket));
+            assert_ok(weft_request_queue_add(&q, &p->request, now, &p->ticket));
             count++;
-        } else if (weft_queue_find(&q, p->ticket) >= 0 && weft_random_u32(&r) % 2 == 0) {
+        } else if (weft_request_queue_find(&q, p->ticket) >= 0 && weft_random_u32(&r) % 2 == 0) {
             assert_true(p->there);
-            weft_queue_drop(&q, weft_queue_find(&q, p->ticket));
-            assert_int_equal(weft_queue_find(&q, p->ticket), -1);
+            weft_request_queue_remove(&q, weft_request_queue_find(&q, p->ticket));
+            assert_int_equal(weft_request_queue_find(&q, p->ticket), -1);
             p->there = false;
             count--;
         }
         int64_t need = 1 + weft_random_u32(&r) % 60;
         double wait = weft_random_u32(&r) % 400;
         int due = plain_due(list, need, wait, now, &expected);
-        int kind = weft_queue_due(&q, need, wait, now, &when);
+        int kind = weft_request_queue_due(&q, need, wait, now, &when);
         assert_int_equal(kind >= 0, due >= 0);
-        if (kind >= 0) slot = weft_queue_head(&q, kind);
-        if (kind >= 0) assert_int_equal(slot, weft_queue_find(&q, list[due].ticket));
+        if (kind >= 0) slot = weft_request_queue_head(&q, kind);
+        if (kind >= 0) assert_int_equal(slot, weft_request_queue_find(&q, list[due].ticket));
         assert_true(when == expected);
-        int late = weft_queue_latest(&q);
+        int late = weft_request_queue_next_deadline(&q);
         double least = INFINITY;
         for (int k = 0; k < MOST; k++)
             if (list[k].there) least = fmin(least, list[k].until);
-        assert_true((late < 0 ? INFINITY : q.slots[late].until) == least);
+        assert_true((late < 0 ? INFINITY : q.slots[late].deadline) == least);
         assert_int_equal(q.count, count);
-        assert_int_equal(weft_queue_any(&q) >= 0, count > 0);
+        assert_int_equal(weft_request_queue_first(&q) >= 0, count > 0);
     }
-    weft_queue_free(&q);
+    weft_request_queue_free(&q);
 }
 
 /* A hundred thousand that wait, of ten thousand kinds: none of what is done looks at all of them.
@@ -106,40 +106,41 @@ static void test_scale(void **state)
 {
     (void)state;
     enum { WAIT = 100000, SHAPES = 10000 };
-    weft_queue q = {0};
+    weft_request_queue q = {0};
     weft_random r;
     uint64_t *ticket;
     double when, now = 0;
     struct timespec begun, ended;
     int taken = 0;
-    weft_queue_start(&q);
+    weft_request_queue_init(&q);
     weft_random_start(&r, 6, 0);
     assert_ok(WEFT_NEW(&ticket, WAIT));
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begun);
     for (int i = 0; i < WAIT; i++, now += 1e-5) {
         weft_request request;
         weft_request_init(&request);
-        request.like = weft_random_u32(&r) % SHAPES * 64;
+        request.batch_key = weft_random_u32(&r) % SHAPES * 64;
         request.priority = (int)(weft_random_u32(&r) % 5);
-        request.patience = weft_random_u32(&r) % 2 ? 10 + weft_random_unit(&r) : 0;
-        assert_ok(weft_queue_put(&q, &request, now, &ticket[i]));
-        assert_int_equal(weft_queue_due(&q, 1000, 100, now, &when), -1);
+        request.queue_timeout = weft_random_u32(&r) % 2 ? 10 + weft_random_unit(&r) : 0;
+        assert_ok(weft_request_queue_add(&q, &request, now, &ticket[i]));
+        assert_int_equal(weft_request_queue_due(&q, 1000, 100, now, &when), -1);
         assert_true(when == 100);
     }
     for (int i = 0; i < WAIT; i += 2) {
-        weft_queue_drop(&q, weft_queue_find(&q, ticket[i]));
-        assert_int_equal(weft_queue_due(&q, 1000, 100, now, &when), -1);
+        weft_request_queue_remove(&q, weft_request_queue_find(&q, ticket[i]));
+        assert_int_equal(weft_request_queue_due(&q, 1000, 100, now, &when), -1);
     }
     double until = 0;
-    for (int slot = weft_queue_latest(&q); slot >= 0; slot = weft_queue_latest(&q), taken++) {
-        assert_true(q.slots[slot].until >= until);
-        until = q.slots[slot].until;
-        weft_queue_drop(&q, slot);
+    for (int slot = weft_request_queue_next_deadline(&q); slot >= 0;
+         slot = weft_request_queue_next_deadline(&q), taken++) {
+        assert_true(q.slots[slot].deadline >= until);
+        until = q.slots[slot].deadline;
+        weft_request_queue_remove(&q, slot);
     }
     for (now += 100;; taken++) {
-        int kind = weft_queue_due(&q, 1000, 100, now, &when);
+        int kind = weft_request_queue_due(&q, 1000, 100, now, &when);
         if (kind < 0) break;
-        weft_queue_drop(&q, weft_queue_head(&q, kind));
+        weft_request_queue_remove(&q, weft_request_queue_head(&q, kind));
     }
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ended);
     assert_int_equal(taken, WAIT / 2);
@@ -149,7 +150,7 @@ static void test_scale(void **state)
     if (seconds > 5) fail_msg("%g s for %d requests", seconds, WAIT);
     print_message("%d requests of %d kinds, %.2f us each\n", WAIT, SHAPES, 1e6 * seconds / WAIT);
     weft_free(ticket);
-    weft_queue_free(&q);
+    weft_request_queue_free(&q);
 }
 
 /* --- what batches take --- */
@@ -179,7 +180,7 @@ static void test_curve(void **state)
     }
     /* Two at a time take 1.7 times as long each. */
     for (int i = 0; i < 400; i++) weft_curve_learn(&c, 64, 16, 2, 1.7 * weft_curve_time(&c, 16));
-    assert_true(fabs(c.slower[1] - 1.7) < 0.02);
+    assert_true(fabs(c.slowdown[1] - 1.7) < 0.02);
     /* The machine becomes slower. */
     for (int i = 0; i < 100; i++) weft_curve_learn(&c, 64, 16, 1, 8e-3);
     assert_true(fabs(weft_curve_time(&c, 16) / 8e-3 - 1) < 0.01);
@@ -209,7 +210,7 @@ static void test_few_sizes(void **state)
 static void test_gaps(void **state)
 {
     (void)state;
-    weft_gaps *g;
+    weft_interarrivals *g;
     weft_random r;
     double now = 0;
     assert_ok(WEFT_NEW(&g, 1));
@@ -217,19 +218,19 @@ static void test_gaps(void **state)
     weft_random_start(&r, 4, 0);
     for (int i = 0; i < 5000; i++) {
         now += -log(1 - weft_random_unit(&r)) / 100;
-        (void)weft_gaps_add(g, now, 1 + i % 3);
+        (void)weft_interarrivals_add(g, now, 1 + i % 3);
     }
-    assert_true(fabs(weft_gaps_rate(g) / 100 - 1) < 0.1);
-    assert_true(fabs(weft_gaps_burstiness(g) - 1) < 0.15);
+    assert_true(fabs(weft_interarrivals_rate(g) / 100 - 1) < 0.1);
+    assert_true(fabs(weft_interarrivals_burstiness(g) - 1) < 0.15);
     /* The sums are those of what is kept. */
     double sum = 0;
-    int kept = (int)WEFT_MIN(g->count, WEFT_GAPS);
+    int kept = (int)WEFT_MIN(g->count, WEFT_INTERARRIVALS);
     for (int i = 0; i < kept; i++) sum += g->gap[i];
-    assert_true(fabs(weft_gaps_rate(g) * sum / kept - 1) < 1e-9);
+    assert_true(fabs(weft_interarrivals_rate(g) * sum / kept - 1) < 1e-9);
     /* A night in which nobody asks is no load. */
     now += 3e4;
-    assert_false(weft_gaps_add(g, now, 1));
-    assert_true(fabs(weft_gaps_rate(g) / 100 - 1) < 0.1);
+    assert_false(weft_interarrivals_add(g, now, 1));
+    assert_true(fabs(weft_interarrivals_rate(g) / 100 - 1) < 0.1);
     weft_free(g);
 }
 
@@ -237,16 +238,16 @@ static void test_gaps(void **state)
 static void test_changes(void **state)
 {
     (void)state;
-    weft_gaps *g;
+    weft_interarrivals *g;
     assert_ok(WEFT_NEW(&g, 1));
     for (int up = 0; up < 2; up++)
         for (int begin = 300; begin < 4400; begin += 41) {
             double now = 0, slow = 1e-2, fast = 2.5e-3;
             int found = -1;
-            *g = (weft_gaps){.last = -1};
+            *g = (weft_interarrivals){.last = -1};
             for (int i = 0; i < begin + 150 && found < 0; i++) {
                 now += i <= begin ? (up ? slow : fast) : (up ? fast : slow);
-                if (weft_gaps_add(g, now, i)) found = i;
+                if (weft_interarrivals_add(g, now, i)) found = i;
             }
             if (found < begin || found > begin + 100)
                 fail_msg("changed at %d, found at %d", begin, found);
@@ -260,42 +261,43 @@ static void test_changes(void **state)
 
 /* Answers that take so long where the choice is followed, and where it is not; until the trial
  * under way has ended, or so many. */
-static void answer(weft_trust *t, double followed, double greedy, int count)
+static void answer(weft_ab_trial *t, double followed, double greedy, int count)
 {
     const weft_goal mean = {0};
     for (int i = 0; i < count; i++)
-        (void)weft_trust_answered(t, &mean, 1e-3, true, weft_trust_follows(t) ? followed : greedy);
+        (void)weft_ab_trial_answered(t, &mean, 1e-3, true,
+                                     weft_ab_trial_uses_choice(t) ? followed : greedy);
 }
 
 static void test_doubts(void **state)
 {
     (void)state;
-    weft_trust *t;
+    weft_ab_trial *t;
     assert_ok(WEFT_NEW(&t, 1));
     answer(t, 1.9e-3, 1e-4, 4096); /* not much worse than it promised: nobody looks yet */
-    assert_int_equal(t->phase, WEFT_TRUST_BELIEVES);
+    assert_int_equal(t->phase, WEFT_TRIAL_ACCEPTED);
     answer(t, 2.1e-3, 1e-4, 4000);
-    assert_int_equal(t->phase, WEFT_TRUST_DENIES);
-    *t = (weft_trust){.turn = 0}; /* what is far off is seen soon */
+    assert_int_equal(t->phase, WEFT_TRIAL_REJECTED);
+    *t = (weft_ab_trial){.turn = 0}; /* what is far off is seen soon */
     answer(t, 0.5, 1e-3, 256);
-    assert_int_equal(t->phase, WEFT_TRUST_TRIES);
+    assert_int_equal(t->phase, WEFT_TRIAL_RUNNING);
     answer(t, 0.5, 1e-3, 6 * 128);
-    assert_int_equal(t->phase, WEFT_TRUST_DENIES);
-    *t = (weft_trust){.turn = 0}; /* what is better than greedy stays, whatever it promised */
+    assert_int_equal(t->phase, WEFT_TRIAL_REJECTED);
+    *t = (weft_ab_trial){.turn = 0}; /* what is better than greedy stays, whatever it promised */
     answer(t, 2.1e-3, 2.3e-3, 4000);
-    assert_int_equal(t->phase, WEFT_TRUST_BELIEVES);
-    *t = (weft_trust){.turn = 0}; /* what keeps its promise is tried now and then */
+    assert_int_equal(t->phase, WEFT_TRIAL_ACCEPTED);
+    *t = (weft_ab_trial){.turn = 0}; /* what keeps its promise is tried now and then */
     int tried = 0;
     for (int i = 0; i < 200000; i++) {
         answer(t, 1e-3, 1.5e-3, 1);
-        tried += !weft_trust_follows(t);
+        tried += !weft_ab_trial_uses_choice(t);
     }
     assert_true(tried > 0 && tried < 200000 / 50);
-    *t = (weft_trust){.turn = 0}; /* and what is worse than greedy is hardly done */
+    *t = (weft_ab_trial){.turn = 0}; /* and what is worse than greedy is hardly done */
     int followed = 0;
     for (int i = 0; i < 200000; i++) {
         answer(t, 1e-3, 0.9e-3, 1);
-        followed += weft_trust_follows(t);
+        followed += weft_ab_trial_uses_choice(t);
     }
     assert_true(followed < 200000 / 15);
     weft_free(t);
@@ -307,25 +309,26 @@ static void test_crowd(void **state)
 {
     (void)state;
     enum { CLIENTS = 6 };
-    weft_crowd *c;
+    weft_closed_loop *c;
     double now = 0;
     assert_ok(WEFT_NEW(&c, 1));
     for (int round = 0; round < 200; round++) {
-        for (int i = 1; i <= CLIENTS; i++) weft_crowd_came(c, now += 1e-4, i);
+        for (int i = 1; i <= CLIENTS; i++) weft_closed_loop_arrived(c, now += 1e-4, i);
         now += 5e-3;
-        for (int i = CLIENTS; i-- > 0;) weft_crowd_left(c, now, i);
+        for (int i = CLIENTS; i-- > 0;) weft_closed_loop_answered(c, now, i);
         now += 1e-3;
     }
-    assert_int_equal(weft_crowd_all(c, 1000, 3), CLIENTS);
+    assert_int_equal(weft_closed_loop_bound(c, 1000, 3), CLIENTS);
     double sum = 0;
-    for (int i = 0; i < WEFT_CROWD; i++) sum += c->pause[i];
-    assert_true(fabs(sum / WEFT_CROWD / 1.35e-3 - 1) < 0.02); /* 1.1, 1.2, ... 1.6 ms */
-    weft_crowd_came(c, now, CLIENTS + 1);
-    assert_int_equal(weft_crowd_all(c, 1000, 3), 0); /* one more than all */
+    for (int i = 0; i < WEFT_MOST_CLOSED_CLIENTS; i++) sum += c->think_time[i];
+    assert_true(fabs(sum / WEFT_MOST_CLOSED_CLIENTS / 1.35e-3 - 1) <
+                0.02); /* 1.1, 1.2, ... 1.6 ms */
+    weft_closed_loop_arrived(c, now, CLIENTS + 1);
+    assert_int_equal(weft_closed_loop_bound(c, 1000, 3), 0); /* one more than all */
     weft_free(c);
 }
 
-/* --- lines that share executors --- */
+/* --- queues that share executors --- */
 
 static weft_status nothing(void *user, int executor, void *const *requests, int n, int64_t rows)
 {
@@ -333,12 +336,12 @@ static weft_status nothing(void *user, int executor, void *const *requests, int 
     return WEFT_OK;
 }
 
-static weft_line *line_of(weft_dispatch *d, double share, int64_t limit, double time)
+static weft_batch_queue *line_of(weft_dispatch *d, double share, int64_t limit, double time)
 {
     int64_t one = 1;
-    weft_line *line;
-    weft_line_options o;
-    weft_line_options_init(&o);
+    weft_batch_queue *queue;
+    weft_batch_queue_options o;
+    weft_batch_queue_options_init(&o);
     o.policy = "greedy";
     o.share = share;
     o.limit = limit;
@@ -346,23 +349,24 @@ static weft_line *line_of(weft_dispatch *d, double share, int64_t limit, double 
     o.curve_times = &time;
     o.curve_sizes = 1;
     o.run = nothing;
-    assert_ok(weft_dispatch_add(d, context, &o, &line));
-    return line;
+    assert_ok(weft_dispatch_add(d, context, &o, &queue));
+    return queue;
 }
 
-static void ask(weft_line *line, double now)
+static void ask(weft_batch_queue *queue, double now)
 {
     weft_request request;
     bool look;
     weft_request_init(&request);
-    while (line->queue.count < 20) assert_ok(weft_dispatch_put(line, &request, now, &look, NULL));
+    while (queue->requests.count < 20)
+        assert_ok(weft_dispatch_put(queue, &request, now, &look, NULL));
 }
 
-/* Executors' seconds of two lines that always have requests, until `end`. */
-static void share_out(weft_dispatch *d, weft_line *lines[2], double *now, double end,
+/* Executors' seconds of two queues that always have requests, until `end`. */
+static void share_out(weft_dispatch *d, weft_batch_queue *lines[2], double *now, double end,
                       double used[2])
 {
-    weft_job *job[3] = {NULL};
+    weft_batch_job *job[3] = {NULL};
     double ends[3] = {0}, when;
     used[0] = used[1] = 0;
     while (*now < end) {
@@ -373,14 +377,14 @@ static void share_out(weft_dispatch *d, weft_line *lines[2], double *now, double
             if (!job[e]) {
                 job[e] = weft_dispatch_next(d, e, *now, false, &when);
                 assert_non_null(job[e]);
-                double takes = weft_curve_time(&job[e]->line->curve, (double)job[e]->rows);
+                double takes = weft_curve_time(&job[e]->queue->curve, (double)job[e]->rows);
                 ends[e] = *now + takes;
-                used[job[e]->line == lines[1]] += takes;
+                used[job[e]->queue == lines[1]] += takes;
             }
             if (ends[e] < ends[first]) first = e;
         }
         *now = ends[first];
-        for (int i = 0; i < job[first]->count; i++) job[first]->taken[i].ended = *now;
+        for (int i = 0; i < job[first]->count; i++) job[first]->requests[i].ended = *now;
         weft_dispatch_end(d, job[first], *now);
         job[first] = NULL;
     }
@@ -393,14 +397,15 @@ static void test_shares(void **state)
     (void)state;
     for (int executors = 1; executors <= 3; executors++) {
         weft_dispatch d = {.executors = executors};
-        weft_line *both[2] = {line_of(&d, 3, 8, 1e-3), line_of(&d, 1, 2, 5e-3)};
-        weft_line *alone[2] = {both[0], NULL};
+        weft_batch_queue *both[2] = {line_of(&d, 3, 8, 1e-3), line_of(&d, 1, 2, 5e-3)};
+        weft_batch_queue *alone[2] = {both[0], NULL};
         double now = 0, used[2];
         share_out(&d, both, &now, 20, used);
         assert_true(fabs(used[0] / used[1] / 3 - 1) < 0.02);
         /* Who has been away for long gets no more than its share when it comes back. */
-        while (both[1]->queue.count > 0)
-            weft_queue_drop(&both[1]->queue, weft_queue_any(&both[1]->queue));
+        while (both[1]->requests.count > 0)
+            weft_request_queue_remove(&both[1]->requests,
+                                      weft_request_queue_first(&both[1]->requests));
         share_out(&d, alone, &now, 200, used);
         assert_true(used[1] == 0);
         share_out(&d, both, &now, now + 2, used);
@@ -411,47 +416,47 @@ static void test_shares(void **state)
         share_out(&d, both, &now, now + 2, used);
         assert_true(fabs(used[0] / used[1] / 3 - 1) < 0.1);
         for (int i = 0; i < 2; i++) weft_dispatch_remove(&d, &both[i]);
-        free(d.lines);
+        free(d.queues);
     }
 }
 
-/* Nine lines that are asked much more than can be done, and one that is asked now and then: it is
+/* Nine queues that are asked much more than can be done, and one that is asked now and then: it is
  * answered within a round, and the others have equal shares. */
 static void test_none_starves(void **state)
 {
     (void)state;
     enum { LINES = 10, RARE = 9 };
     weft_dispatch d = {.executors = 1};
-    weft_line *line[LINES];
+    weft_batch_queue *queue[LINES];
     double used[LINES] = {0}, now = 0, asked = -1, longest = 0, when;
-    for (int i = 0; i < LINES; i++) line[i] = line_of(&d, 1, 1 + i % 4, 1e-3 * (1 + i % 3));
+    for (int i = 0; i < LINES; i++) queue[i] = line_of(&d, 1, 1 + i % 4, 1e-3 * (1 + i % 3));
     for (int turn = 0; turn < 20000; turn++) {
-        for (int i = 0; i < RARE; i++) ask(line[i], now);
+        for (int i = 0; i < RARE; i++) ask(queue[i], now);
         if (asked < 0 && turn % 50 == 0) {
             bool look;
             weft_request request;
             weft_request_init(&request);
-            assert_ok(weft_dispatch_put(line[RARE], &request, now, &look, NULL));
+            assert_ok(weft_dispatch_put(queue[RARE], &request, now, &look, NULL));
             asked = now;
         }
-        weft_job *job = weft_dispatch_next(&d, 0, now, false, &when);
+        weft_batch_job *job = weft_dispatch_next(&d, 0, now, false, &when);
         assert_non_null(job);
-        double takes = weft_curve_time(&job->line->curve, (double)job->rows);
+        double takes = weft_curve_time(&job->queue->curve, (double)job->rows);
         for (int i = 0; i < LINES; i++)
-            if (job->line == line[i]) used[i] += takes;
-        if (job->line == line[RARE]) {
+            if (job->queue == queue[i]) used[i] += takes;
+        if (job->queue == queue[RARE]) {
             longest = fmax(longest, now - asked);
             asked = -1;
         }
         now += takes;
-        for (int i = 0; i < job->count; i++) job->taken[i].ended = now;
+        for (int i = 0; i < job->count; i++) job->requests[i].ended = now;
         weft_dispatch_end(&d, job, now);
     }
     for (int i = 1; i < RARE; i++) assert_true(fabs(used[i] / used[0] - 1) < 0.02);
     assert_true(asked < 0 || now - asked < 0.1);
-    assert_true(longest < 0.1); /* a batch of each other line takes 72 ms */
-    for (int i = 0; i < LINES; i++) weft_dispatch_remove(&d, &line[i]);
-    free(d.lines);
+    assert_true(longest < 0.1); /* a batch of each other queue takes 72 ms */
+    for (int i = 0; i < LINES; i++) weft_dispatch_remove(&d, &queue[i]);
+    free(d.queues);
 }
 
 int main(void)

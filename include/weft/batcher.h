@@ -3,10 +3,9 @@
  * percentile of their latencies is minimal for the current load. No network is involved: a program
  * that embeds the library submits a request and gets a callback.
  *
- * A batcher has executors, threads that compute one batch at a time each, and lines, one for each
- * model. A line is a queue of requests with a policy (WEFT_KIND_POLICY), which decides when a batch
- * starts and how many rows it has. Lines share the executors by weighted fair queueing: the line
- * that has used least executor time for its share is next.
+ * A batcher has executors, threads that compute one batch at a time each, and queues, one for each
+ * model. Requests wait in their queue; its policy (WEFT_KIND_POLICY) says when how many of them are
+ * a batch. Lines share the executors: the one that has used them least, for its share, is next.
  *
  *   none                            each request is a batch
  *   fixed:wait=US,max=ROWS          a batch starts with so many rows, or after so long a wait
@@ -33,7 +32,7 @@ extern "C" {
 #endif
 
 typedef struct weft_batcher weft_batcher;
-typedef struct weft_line weft_line;
+typedef struct weft_batch_queue weft_batch_queue;
 
 typedef struct weft_batcher_options {
     size_t struct_size; /* sizeof(weft_batcher_options) */
@@ -50,21 +49,22 @@ WEFT_API void weft_batcher_options_init(weft_batcher_options *options);
 WEFT_API WEFT_NODISCARD weft_status weft_batcher_create(weft_context *context,
                                                         const weft_batcher_options *options,
                                                         weft_batcher **out);
-/* Removes the remaining lines (see weft_line_remove) and ends the executors. NULL is allowed. Not
- * to be called in a callback. */
+/* Ends the queues that are left as weft_batch_queue_remove does, then the executors. NULL is
+ * allowed. Not from a callback. */
 WEFT_API void weft_batcher_destroy(weft_batcher **batcher);
 
-/* Options of a line. */
-typedef struct weft_line_options {
-    size_t struct_size; /* sizeof(weft_line_options) */
-    const char *policy; /* default "adaptive" */
-    int64_t limit;      /* most rows of a batch; default 64 */
-    int64_t waiting; /* most waiting rows; further requests are refused with BUSY. Default 4096 */
-    double share;    /* weight for sharing the executors' time with other lines; default 1 */
-    /* Computes a batch of `rows` rows in `count` requests (given by their `user`), in the
-     * executor's thread or in a caller thread that takes its place; at most one call at a time for
-     * each executor. If a batch of several requests fails, each request is run alone, so that only
-     * those that fail alone are answered with the failure. */
+/* What a queue is made from. */
+typedef struct weft_batch_queue_options {
+    size_t struct_size;  /* sizeof(weft_batch_queue_options) */
+    const char *policy;  /* "adaptive" */
+    int64_t limit;       /* rows of a batch at the most; 64 */
+    int64_t max_waiting; /* rows that may wait; what would be more is refused with BUSY. 4096 */
+    double share;        /* of the executors' time, against other queues; 1 */
+    /* Computes a batch: rows in all of `count` requests (their `user`s), in the thread of this
+     * executor, or in the thread that lends itself in its place; never two at a time for the same
+     * executor. A failure is what every request of the batch is answered; for one of several
+     * requests the queue tries each of them alone first, so that only those fail that fail alone.
+     */
     weft_status (*run)(void *user, int executor, void *const *requests, int count, int64_t rows);
     void *user;
     /* Earlier measurements of batch times, which are copied: `sizes` rows[] and times[] in seconds
@@ -73,86 +73,91 @@ typedef struct weft_line_options {
     const int64_t *curve_rows;
     const double *curve_times;
     int curve_sizes;
-    const double *slower; /* [executors], or NULL */
-    bool short_runs;      /* runs use only the calling thread, so a caller thread may run them */
-} weft_line_options;
-WEFT_API void weft_line_options_init(weft_line_options *options);
+    const double *slowdown; /* [executors], or NULL */
+    bool run_in_caller; /* its runs use only the thread that calls `run`, so another thread may lend
+                        itself to it */
+} weft_batch_queue_options;
+WEFT_API void weft_batch_queue_options_init(weft_batch_queue_options *options);
 
-/* Adds a line. ARGUMENT: names the unknown policy or the number out of range. */
-WEFT_API WEFT_NODISCARD weft_status weft_line_add(weft_batcher *batcher,
-                                                  const weft_line_options *options,
-                                                  weft_line **out);
-/* Refuses further requests (BUSY), and returns when those that wait have been answered: computed if
- * `finish`, else refused with BUSY. Frees *line and sets it to NULL. Not to be called in a callback
- * of this line. */
-WEFT_API void weft_line_remove(weft_line **line, bool finish);
+/* Adds a queue. ARGUMENT: a policy that there is not, or a number out of its bounds; the message
+ * says which. */
+WEFT_API WEFT_NODISCARD weft_status weft_batch_queue_add(weft_batcher *batcher,
+                                                         const weft_batch_queue_options *options,
+                                                         weft_batch_queue **out);
+/* Takes no more requests (BUSY), and returns when those that wait have been answered: computed if
+ * `finish`, else refused with BUSY. Frees *queue and nulls it. Not from a callback of this queue.
+ */
+WEFT_API void weft_batch_queue_remove(weft_batch_queue **queue, bool finish);
 
-/* The result of a request. Valid during the call. */
-typedef struct weft_answered {
-    weft_status status;  /* OK; LATE: its deadline passed before it was computed; BUSY: the line was
-                            removed; or the failure of run */
-    const char *message; /* of a failure; else "" */
-    double queued;       /* seconds from submission to the start of its batch */
-    double computed;     /* seconds of the batch */
-    int64_t rows;        /* of the batch */
-} weft_answered;
+/* How a request has ended. Valid during the call. */
+typedef struct weft_request_result {
+    weft_status status;   /* OK; LATE: its time was over before it was computed; BUSY: the queue has
+                             ended; or what run failed with */
+    const char *message;  /* of a failure; else "" */
+    double queue_seconds; /* seconds from being submitted until its batch began */
+    double compute_seconds; /* seconds of the batch */
+    int64_t rows;           /* of the batch */
+} weft_request_result;
 
 typedef struct weft_request {
-    size_t struct_size; /* sizeof(weft_request) */
-    int64_t rows;       /* from 1 to the line's limit */
-    uint64_t like;      /* only requests with equal values share a batch */
-    double patience;    /* deadline for the start in seconds from submission; 0: none */
-    int priority; /* higher ones are computed first, equal ones in order of arrival; default 0 */
-    bool quiet;   /* wakes no executor, since the caller calls weft_batcher_lend */
+    size_t struct_size;   /* sizeof(weft_request) */
+    int64_t rows;         /* at least 1 and at most the queue's limit */
+    uint64_t batch_key;   /* only requests that are alike in this share a batch */
+    double queue_timeout; /* seconds in which it must have been begun; 0: any */
+    int priority;         /* higher ones are taken first, of the same those that came first; 0 */
+    bool no_wake;         /* wakes no executor: the caller goes on to weft_batcher_run_due */
     void *user;
-    /* Called once for each submitted request that is not cancelled, in the thread that computed it
-     * or found it late. Must not block. */
-    void (*done)(void *user, const weft_answered *answered);
+    /* Called once for each request that was taken and not cancelled, in the thread that computed
+     * it or found it late. Must not wait. */
+    void (*done)(void *user, const weft_request_result *result);
 } weft_request;
 WEFT_API void weft_request_init(weft_request *request);
 
-/* Submits a request; *ticket (may be NULL) identifies it for weft_line_cancel. ARGUMENT: invalid
- * rows; BUSY: too many rows wait, or the line is being removed. */
-WEFT_API WEFT_NODISCARD weft_status weft_line_submit(weft_line *line, const weft_request *request,
-                                                     uint64_t *ticket);
-/* Cancels a request. true: it was waiting, and `done` will not be called; false: it is being
- * computed or has been answered. */
-WEFT_API bool weft_line_cancel(weft_line *line, uint64_t ticket);
+/* Takes a request; *ticket (may be NULL) names it to weft_batch_queue_cancel. ARGUMENT: its rows;
+ * BUSY: too many wait, or the queue is being removed. */
+WEFT_API WEFT_NODISCARD weft_status weft_batch_queue_submit(weft_batch_queue *queue,
+                                                            const weft_request *request,
+                                                            uint64_t *ticket);
+/* Gives up a request. true: it waited, and `done` will not be called; false: it is being computed
+ * or has been. */
+WEFT_API bool weft_batch_queue_cancel(weft_batch_queue *queue, uint64_t ticket);
 
-/* For an event loop without other work: computes due batches of lines with short_runs in the
- * calling thread, in place of idle executors, until none is due or `seconds` have passed. Wakes
- * executors for the remaining ones. Returns the number of batches it computed. */
-WEFT_API int weft_batcher_lend(weft_batcher *batcher, double seconds);
+/* For a thread with an event loop that has nothing else to do: computes in the calling thread what
+ * is due now in queues with run_in_caller, while an executor is idle in whose place it may, until
+ * nothing is due or `seconds` are over. Wakes executors for what is left. How many batches it
+ * computed. */
+WEFT_API int weft_batcher_run_due(weft_batcher *batcher, double seconds);
 
-/* --- statistics of a line --- */
+/* --- what a queue has done and decided --- */
 
 /* Cells of the histogram of latencies grow by 2^(1/4) from one microsecond on; the last one has all
  * longer latencies. */
 enum { WEFT_LATENCY_CELLS = 120, WEFT_BATCH_CELLS = 32 };
-typedef struct weft_line_stats {
-    int64_t requests, rows;                   /* answered with OK */
-    int64_t failed, late, refused, cancelled; /* number of requests */
+typedef struct weft_batch_queue_stats {
+    int64_t requests, rows;                      /* answered with OK */
+    int64_t failed, expired, refused, cancelled; /* requests */
     int64_t batches;
     int64_t waiting, waiting_rows,
-        running; /* current state: requests and rows in the queue, batches in progress */
-    double queued, computed;             /* seconds, summed over requests answered with OK */
-    int64_t latency[WEFT_LATENCY_CELLS]; /* requests answered with OK, by latency from submission */
-    int64_t batch[WEFT_BATCH_CELLS];     /* batches by rows: cell i has (2^(i-1), 2^i] */
-    double rate;                         /* estimated requests a second; 0: unknown */
-    double burstiness; /* squared coefficient of variation of the inter-arrival times; 1 for Poisson
-                          arrivals */
-    double wait;       /* current setting of the policy: seconds, and rows to wait for */
-    int64_t need, limit;
-    double predicted;  /* seconds: the policy's prediction for its goal; 0: none */
-    int64_t decisions; /* number of decisions of the policy */
-} weft_line_stats;
-WEFT_API void weft_line_describe(weft_line *line, weft_line_stats *out);
-/* A quantile (0..1) of a histogram like `latency`, in seconds; 0 if it is empty. */
+        running; /* now: requests and rows in the queue, batches under way */
+    double queue_seconds, compute_seconds; /* seconds, summed over requests answered with OK */
+    int64_t latency[WEFT_LATENCY_CELLS];   /* requests answered with OK, by latency from being
+                                              submitted */
+    int64_t batch[WEFT_BATCH_CELLS];       /* batches by rows: cell i has (2^(i-1), 2^i] */
+    double rate;                           /* requests a second, as estimated now; 0: not known */
+    double burstiness; /* squared coefficient of variation of the gaps between them: 1 for
+                          independent ones */
+    double max_delay;  /* seconds, and rows that are waited for, as the policy has them now */
+    int64_t min_rows, max_rows;
+    double predicted;  /* seconds: what the policy expects of its goal; 0: it does not say */
+    int64_t decisions; /* how often it has chosen anew */
+} weft_batch_queue_stats;
+WEFT_API void weft_batch_queue_describe(weft_batch_queue *queue, weft_batch_queue_stats *out);
+/* A quantile (0..1) of counts as in `latency`, in seconds; 0 where there are none. */
 WEFT_API double weft_latency_quantile(const int64_t *cells, double quantile);
 
-/* The estimated time of a batch in seconds, with `busy` busy executors (1 .. executors). 0:
- * unknown. */
-WEFT_API double weft_line_time(weft_line *line, int64_t rows, int busy);
+/* What a batch of rows takes, as is known now: seconds with `busy` executors computing (1 ..
+ * executors). 0: not known. */
+WEFT_API double weft_batch_queue_batch_time(weft_batch_queue *queue, int64_t rows, int busy);
 
 #ifdef __cplusplus
 }

@@ -14,45 +14,46 @@ extern "C" {
 
 typedef struct weft_forecast_options {
     size_t struct_size;   /* sizeof(weft_forecast_options) */
-    const char *policy;   /* as in weft_line_options */
+    const char *policy;   /* as weft_batch_queue_options */
     const char *arrivals; /* "poisson", "steady", "bursts[:size=N]", "trace:FILE" (seconds, one a
                              line); default "poisson" */
     double rate;          /* requests a second */
     int64_t rows;         /* of a request; default 1 */
     int executors;
     int64_t limit, waiting;
-    const int64_t *curve_rows; /* as in weft_line_options: at least one size */
+    const int64_t *curve_rows; /* as weft_batch_queue_options: at least one size */
     const double *curve_times;
     int curve_sizes;
-    const double *slower; /* NULL: executors do not slow each other down */
-    double variation;     /* coefficient of variation of batch times; default 0 */
-    int64_t requests;     /* counted requests; a tenth as many precede them */
+    const double *slowdown; /* NULL: executors do not slow each other down */
+    double variation;       /* of a batch's time: its coefficient of variation; 0 */
+    int64_t requests;       /* counted, after a tenth as many that are not */
     uint64_t seed;
-    /* A change of the load: from this request on the rate is `then`. 0: none. */
+    /* A change of the load on the way: from this request on the rate is `step_rate`. 0: none. */
     int64_t step;
-    double then;
-    /* The rate varies like a cosine by this fraction (0..1), with `period` in seconds. 0:
-     * constant. */
+    double step_rate;
+    /* As in a day the rate goes down and up by this share of itself (0..1), once in `period`
+     * seconds. 0: it does not. */
     double swing, period;
     /* Closed loop: each of so many clients sends its next request after its answer and a gap of
      * `arrivals` at rate / clients; `rate` is what they would send if answers took no time. 0: open
      * loop. */
     int clients;
-    /* Delay of timed waits in seconds. */
-    double slack;
-    /* Other processes use the cores for this fraction of the time (0..1), in periods of `disturbs`
-     * seconds on average, and slow batches down by `disturbance`. 0: none. */
-    double disturbed, disturbance, disturbs;
+    /* Who waits for a time wakes so many seconds after it. */
+    double timer_slack;
+    /* Others use the cores for this share of the time (0..1), for `interference_seconds` seconds on
+     * the mean, and meanwhile batches take `interference_slowdown` times as long. 0: nobody does.
+     */
+    double interference_share, interference_slowdown, interference_seconds;
 } weft_forecast_options;
 WEFT_API void weft_forecast_options_init(weft_forecast_options *options);
 
 typedef struct weft_forecast {
     int64_t requests, refused, batches;
-    double mean, p50, p95, p99, p999; /* latency in seconds */
-    double rows;                      /* mean rows of a batch */
-    double utilisation;               /* mean fraction of busy executors */
-    double wait;                      /* the policy's last setting: seconds and rows */
-    int64_t need;
+    double mean, p50, p95, p99, p999; /* seconds of latency */
+    double rows;                      /* of a batch, mean */
+    double utilisation;               /* executors that compute, mean over them */
+    double max_delay;                 /* seconds and rows as the policy had them at the end */
+    int64_t min_rows;
 } weft_forecast;
 
 /* Runs the simulation. Each latency is passed to `each` (may be NULL) in the order of arrivals;

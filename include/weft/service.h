@@ -119,8 +119,8 @@ typedef struct weft_served_about {
     const char *policy;
 } weft_served_about;
 WEFT_API void weft_served_describe(const weft_served *served, weft_served_about *out);
-/* The line of a version, for its statistics (weft_line_describe). */
-WEFT_API weft_line *weft_served_line(const weft_served *served);
+/* Its queue, for what it has done (weft_batch_queue_describe). */
+WEFT_API weft_batch_queue *weft_served_line(const weft_served *served);
 
 /* A request. All memory belongs to the caller and must stay valid until `done`; the model is held
  * until then. */
@@ -138,18 +138,18 @@ typedef struct weft_question {
     int priority;
     bool quiet; /* as in weft_request */
     void *user;
-    void (*done)(void *user, const weft_answered *answered);
+    void (*done)(void *user, const weft_request_result *result);
 } weft_question;
 WEFT_API void weft_question_init(weft_question *question);
 
-/* Submits a request: `done` is called once, in another thread, if this returns OK; *ticket (may be
- * NULL) is for weft_served_cancel. See weft_line_submit. */
+/* Asks: `done` is called once, in another thread, if this returns OK; *ticket (may be NULL) is for
+ * weft_served_cancel. As weft_batch_queue_submit. */
 WEFT_API WEFT_NODISCARD weft_status weft_served_ask(weft_served *served, weft_question *question,
                                                     uint64_t *ticket);
-/* See weft_line_cancel. true: `done` will not be called. */
+/* As weft_batch_queue_cancel: true: `done` will not be called. */
 WEFT_API bool weft_served_cancel(weft_served *served, uint64_t ticket);
-/* See weft_batcher_lend. */
-WEFT_API int weft_service_lend(weft_service *service, double seconds);
+/* As weft_batcher_run_due. */
+WEFT_API int weft_service_run_due(weft_service *service, double seconds);
 
 #ifdef __cplusplus
 }

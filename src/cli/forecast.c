@@ -37,7 +37,7 @@ static int forecast_one(weft_context *context, weft_forecast_options *f, const c
                        100 * (double)got.refused / (double)f->requests);
     printf("%-28s %9.2f %9.2f %9.2f %9.2f %7.1f %6.0f %% %7lld %9.2f  %s\n", policy, got.mean * 1e3,
            got.p50 * 1e3, got.p95 * 1e3, got.p99 * 1e3, got.rows, 100 * got.utilisation,
-           (long long)got.need, got.wait * 1e3, refused);
+           (long long)got.min_rows, got.max_delay * 1e3, refused);
     return 0;
 }
 

@@ -146,13 +146,14 @@ void weft_times_read(const weft_served *s, weft_times *out)
 static void learned(const weft_served *s, weft_times *out)
 {
     *out = (weft_times){.executors = s->executors};
-    double last = weft_line_time(s->line, s->limit, 1);
+    double last = weft_batch_queue_batch_time(s->line, s->limit, 1);
     for (int i = 0; i < s->count && last > 0; i++) {
         out->rows[out->count] = s->sizes[i].rows;
-        out->seconds[out->count++] = weft_line_time(s->line, s->sizes[i].rows, 1);
+        out->seconds[out->count++] = weft_batch_queue_batch_time(s->line, s->sizes[i].rows, 1);
     }
     for (int e = 0; e < s->executors; e++)
-        out->slower[e] = last > 0 ? weft_line_time(s->line, s->limit, e + 1) / last : 1;
+        out->slower[e] =
+            last > 0 ? weft_batch_queue_batch_time(s->line, s->limit, e + 1) / last : 1;
 }
 
 void weft_times_take(const weft_served *s, const weft_served *from, weft_times *out)
@@ -164,10 +165,10 @@ void weft_times_take(const weft_served *s, const weft_served *from, weft_times *
 
 void weft_times_write(weft_served *s)
 {
-    weft_line_stats stats;
+    weft_batch_queue_stats stats;
     weft_times t;
     if (!s->times || !s->line) return;
-    weft_line_describe(s->line, &stats);
+    weft_batch_queue_describe(s->line, &stats);
     if (stats.batches == s->kept) return;
     learned(s, &t);
     if (t.count == 0) return;

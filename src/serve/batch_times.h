@@ -15,7 +15,7 @@ typedef struct weft_times {
     int64_t rows[WEFT_MOST_SIZES];
     double seconds[WEFT_MOST_SIZES];    /* of a batch that is alone; increasing */
     int executors;                      /* 0: unknown */
-    double slower[WEFT_MOST_EXECUTORS]; /* as in weft_line_options */
+    double slower[WEFT_MOST_EXECUTORS]; /* as in weft_batch_queue_options */
 } weft_times;
 
 struct weft_served;
@@ -28,10 +28,10 @@ weft_status weft_times_file(const struct weft_served *served, const char *option
                             char **out) WEFT_NODISCARD;
 /* Reads the times if the file has the same key; else returns none and logs the reason. */
 void weft_times_read(const struct weft_served *served, weft_times *out);
-/* Saves what its line has learned, if it has computed batches since the last save. A failed save is
- * only logged. */
+/* Saves what its queue has learned, if it has computed batches since the last save. A failed save
+ * is only logged. */
 void weft_times_write(struct weft_served *served);
-/* The times that another version's line has learned, if its key is equal; else none. */
+/* The times that another version's queue has learned, if its key is equal; else none. */
 void weft_times_take(const struct weft_served *served, const struct weft_served *from,
                      weft_times *out);
 /* Seconds for so many rows, linear between neighbours; 0: outside of the known range. */

@@ -78,16 +78,16 @@ static bool in_folder(weft_service *s, const char *name)
 
 /* --- loading --- */
 
-/* Adds the line, with the batch times that have been measured. */
+/* Adds the queue, with the batch times that have been measured. */
 static weft_status add_line(weft_service *s, weft_served *served)
 {
-    weft_line_options o;
+    weft_batch_queue_options o;
     int64_t rows[WEFT_MOST_SIZES];
     double times[WEFT_MOST_SIZES];
-    weft_line_options_init(&o);
+    weft_batch_queue_options_init(&o);
     o.policy = s->policy;
     o.limit = s->options.limit;
-    o.waiting = s->options.waiting;
+    o.max_waiting = s->options.waiting;
     o.run = weft_served_run;
     o.user = served;
     for (int i = 0; i < served->count; i++) {
@@ -97,11 +97,11 @@ static weft_status add_line(weft_service *s, weft_served *served)
     o.curve_rows = rows;
     o.curve_times = times;
     o.curve_sizes = times[0] > 0 ? served->count : 0;
-    o.slower = served->slowed ? served->slower : NULL;
+    o.slowdown = served->slowed ? served->slower : NULL;
     /* Caller threads may compute short batches only if a run needs no other threads. */
-    o.short_runs = weft_context_threads(served->context) == 1 && served->ranks == 1 &&
-                   times[0] > 0 && times[0] < 1e-3;
-    return weft_line_add(s->batcher, &o, &served->line);
+    o.run_in_caller = weft_context_threads(served->context) == 1 && served->ranks == 1 &&
+                      times[0] > 0 && times[0] < 1e-3;
+    return weft_batch_queue_add(s->batcher, &o, &served->line);
 }
 
 weft_status weft_place_load(weft_service *s, weft_place *p, const char *path, int64_t version)
@@ -130,7 +130,7 @@ weft_status weft_place_load(weft_service *s, weft_place *p, const char *path, in
     pthread_mutex_unlock(&s->lock);
     weft_error_catch(&error, status);
     if (status != WEFT_OK && served) {
-        weft_line_remove(&served->line, true);
+        weft_batch_queue_remove(&served->line, true);
         weft_served_close(&served);
     }
     weft_service_end(s, before);

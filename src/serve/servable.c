@@ -47,7 +47,7 @@ static weft_status open_wholes(weft_served *s)
 }
 
 /* Synchronising the threads of a batch costs microseconds, and a batch of one thread can be
- * computed by the thread that has read the request (weft_batcher_lend): if the largest batch is
+ * computed by the thread that has read the request (weft_batcher_run_due): if the largest batch is
  * little work, one thread is fastest. The choice depends on the model and not on a measurement,
  * since the result bits depend on it. */
 static weft_status choose_threads(weft_served *s, const weft_service_site *site)

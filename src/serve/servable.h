@@ -54,14 +54,14 @@ struct weft_served {
     weft_sized *sizes; /* in increasing order */
     int count;
     int outputs;
-    bool slowed; /* `slower` is known */
+    bool slowed; /* `slowdown` is known */
     double slower[WEFT_MOST_EXECUTORS];
-    weft_line *line;
+    weft_batch_queue *line;
     weft_spent *spent;
     int holds;           /* references, guarded by the service's lock; the table holds one */
     weft_times_key *key; /* what its batch times depend on */
     char *times;         /* file of its batch times; NULL: none */
-    int64_t kept;        /* batches of the line at the last save of the times; -1: not saved yet */
+    int64_t kept;        /* batches of the queue at the last save of the times; -1: not saved yet */
 };
 
 /* The context that the service was created with. */
@@ -74,7 +74,7 @@ typedef struct weft_service_site {
     const weft_core_sets *cores;
 } weft_service_site;
 
-/* servable.c: reads and plans a version, without its line. like: a version in service whose batch
+/* servable.c: reads and plans a version, without its queue. like: a version in service whose batch
  * times are reused if they have the same key; NULL: none. */
 weft_status weft_served_open(const weft_service_site *site, const char *name, const char *path,
                              const weft_served *like, weft_served **out) WEFT_NODISCARD;
@@ -96,7 +96,7 @@ weft_status weft_sized_bind(weft_served *s, weft_sized *v) WEFT_NODISCARD;
 void weft_sized_free(weft_served *s, weft_sized *v);
 /* Runs the batch in the instances of an executor. */
 weft_status weft_sized_run(weft_served *s, const weft_sized *v, int executor) WEFT_NODISCARD;
-/* run_batch.c: the function that its line runs. */
+/* run_batch.c: the function that its queue runs. */
 weft_status weft_served_run(void *user, int executor, void *const *requests, int count,
                             int64_t rows) WEFT_NODISCARD;
 

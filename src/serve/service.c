@@ -152,7 +152,7 @@ void weft_service_end(weft_service *s, weft_served *served)
     while (served->holds > 0) pthread_cond_wait(&s->released, &s->lock);
     pthread_mutex_unlock(&s->lock);
     weft_times_write(served);
-    weft_line_remove(&served->line, true);
+    weft_batch_queue_remove(&served->line, true);
     weft_served_close(&served);
 }
 
@@ -266,12 +266,12 @@ void weft_served_describe(const weft_served *served, weft_served_about *out)
                                .policy = served->policy};
 }
 
-weft_line *weft_served_line(const weft_served *served)
+weft_batch_queue *weft_served_line(const weft_served *served)
 {
     return served->line;
 }
 
-static void answered(void *user, const weft_answered *a)
+static void answered(void *user, const weft_request_result *a)
 {
     const weft_question *q = user;
     q->done(q->user, a);
@@ -285,22 +285,22 @@ weft_status weft_served_ask(weft_served *served, weft_question *q, uint64_t *tic
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "a question needs x, a place for the prediction, and whom to tell");
     request.rows = q->rows;
-    request.patience = q->patience;
+    request.queue_timeout = q->patience;
     request.priority = q->priority;
-    request.quiet = q->quiet;
+    request.no_wake = q->quiet;
     request.user = q;
     request.done = answered;
-    return weft_line_submit(served->line, &request, ticket);
+    return weft_batch_queue_submit(served->line, &request, ticket);
 }
 
 bool weft_served_cancel(weft_served *served, uint64_t ticket)
 {
-    return weft_line_cancel(served->line, ticket);
+    return weft_batch_queue_cancel(served->line, ticket);
 }
 
-int weft_service_lend(weft_service *service, double seconds)
+int weft_service_run_due(weft_service *service, double seconds)
 {
-    return weft_batcher_lend(service->batcher, seconds);
+    return weft_batcher_run_due(service->batcher, seconds);
 }
 
 weft_context *weft_service_context(const weft_service *service)

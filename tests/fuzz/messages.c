@@ -169,8 +169,10 @@ static void make_peer(cluster *c, int id, weft_gossip_mode mode)
 
 static void make_comer(cluster *c, int id)
 {
-    weft_peer_options o = {
-        .struct_size = sizeof(o), .mode = c->mode, .topology_name = "ring", .member = member_of(id)};
+    weft_peer_options o = {.struct_size = sizeof(o),
+                           .mode = c->mode,
+                           .topology_name = "ring",
+                           .member = member_of(id)};
     create_peer(c, id, &o);
 }
 

@@ -9,14 +9,15 @@
 enum {
     GLANCE = 128,  /* answers after which a gross miss is noticed */
     WINDOW = 1024, /* answers after which any other miss is */
-    SETTLE = 32,   /* answers to requests from before the turn */
+    WARMUP = 32,   /* answers to requests from before the turn */
     TURN = 96,     /* answers that count in a turn */
     PAIRS = 3,     /* of turns, at least */
     MOST_PAIRS = 12,
-    FIRST_LOOK = 8192, /* answers until an unprovoked trial; doubles each time */
-    LAST_LOOK = 1 << 18,
-    DENIES = 16384, /* answers during which greedy is used after a lost trial; doubles each time */
-    MOST_DENIES = 1 << 20
+    FIRST_ACCEPTED_SPAN = 8192, /* answers until an unprovoked trial; doubles each time */
+    MOST_ACCEPTED_SPAN = 1 << 18,
+    REJECTED_SPAN =
+        16384, /* answers during which greedy is used after a lost trial; doubles each time */
+    MOST_REJECTED_SPAN = 1 << 20
 };
 static const double FAR_OFF = 4, OFF = 2, CLEAR = 2;
 /* The choice wins after one pair of turns if it is faster by so much, as a logarithm. */
@@ -33,113 +34,114 @@ static int times(const weft_goal *goal)
     return (int)WEFT_MAX(0.16 / (1 - quantile) + 0.5, 1);
 }
 
-static void begin_trial(weft_trust *t)
+static void begin_trial(weft_ab_trial *t)
 {
-    t->phase = WEFT_TRUST_TRIES;
+    t->phase = WEFT_TRIAL_RUNNING;
     t->turn = 0;
     t->sum = t->squares = 0;
-    t->broken = 0;
-    t->settle = SETTLE;
-    weft_goal_clear(&t->measured);
+    t->misses = 0;
+    t->warmup = WARMUP;
+    weft_latency_window_clear(&t->measured);
 }
 
-static void believe(weft_trust *t)
+static void accept(weft_ab_trial *t)
 {
-    t->phase = WEFT_TRUST_BELIEVES;
-    t->look = WEFT_MIN(WEFT_MAX(2 * t->look, FIRST_LOOK), LAST_LOOK);
-    t->denies = 0;
-    t->left = t->look;
-    t->rest = t->look / 4;
+    t->phase = WEFT_TRIAL_ACCEPTED;
+    t->accepted_span =
+        WEFT_MIN(WEFT_MAX(2 * t->accepted_span, FIRST_ACCEPTED_SPAN), MOST_ACCEPTED_SPAN);
+    t->rejected_span = 0;
+    t->left = t->accepted_span;
+    t->rest = t->accepted_span / 4;
 }
 
-static void deny(weft_trust *t)
+static void reject(weft_ab_trial *t)
 {
-    t->phase = WEFT_TRUST_DENIES;
-    t->denies = WEFT_MIN(WEFT_MAX(2 * t->denies, DENIES), MOST_DENIES);
-    t->look = t->rest = 0;
-    t->left = t->denies;
+    t->phase = WEFT_TRIAL_REJECTED;
+    t->rejected_span = WEFT_MIN(WEFT_MAX(2 * t->rejected_span, REJECTED_SPAN), MOST_REJECTED_SPAN);
+    t->accepted_span = t->rest = 0;
+    t->left = t->rejected_span;
 }
 
 /* The turns are choice, greedy, greedy, choice, and so on. */
-bool weft_trust_follows(const weft_trust *t)
+bool weft_ab_trial_uses_choice(const weft_ab_trial *t)
 {
-    return t->phase == WEFT_TRUST_BELIEVES ||
-           (t->phase == WEFT_TRUST_TRIES && (t->turn % 4 == 0 || t->turn % 4 == 3));
+    return t->phase == WEFT_TRIAL_ACCEPTED ||
+           (t->phase == WEFT_TRIAL_RUNNING && (t->turn % 4 == 0 || t->turn % 4 == 3));
 }
 
 /* Adds a pair of turns. off: logarithm of the factor by which the choice is slower. */
-static void weigh(weft_trust *t, double off)
+static void judge(weft_ab_trial *t, double log_ratio)
 {
     int pairs = t->turn / 2;
-    t->sum += off;
-    t->squares += off * off;
+    t->sum += log_ratio;
+    t->squares += log_ratio * log_ratio;
     double mean = t->sum / pairs;
     double spread = sqrt(WEFT_MAX(t->squares / pairs - mean * mean, 0) / pairs);
     bool clear = mean < -FAR_BETTER || (pairs >= PAIRS && fabs(mean) > CLEAR * spread);
     if (!clear && pairs < MOST_PAIRS) return;
     if (mean > 0)
-        deny(t);
+        reject(t);
     else
-        believe(t);
+        accept(t);
 }
 
-static void end_turn(weft_trust *t, double measured)
+static void end_turn(weft_ab_trial *t, double measured)
 {
-    bool found = weft_trust_follows(t);
-    t->of[found ? 0 : 1] = measured;
-    if (++t->turn % 2 == 0) weigh(t, log(t->of[0] / t->of[1]));
-    t->settle = SETTLE;
-    weft_goal_clear(&t->measured);
+    bool uses_choice = weft_ab_trial_uses_choice(t);
+    t->latency[uses_choice ? 0 : 1] = measured;
+    if (++t->turn % 2 == 0) judge(t, log(t->latency[0] / t->latency[1]));
+    t->warmup = WARMUP;
+    weft_latency_window_clear(&t->measured);
 }
 
-static bool ends_turn(const weft_trust *t, const weft_goal *goal)
+static bool ends_turn(const weft_ab_trial *t, const weft_goal *goal)
 {
     int64_t count = t->measured.count, rare = times(goal);
     if (count >= TURN * rare) return true;
-    return !weft_trust_follows(t) && count == ENOUGH * rare &&
-           weft_goal_measured(goal, &t->measured) > HOPELESS * t->of[0];
+    return !weft_ab_trial_uses_choice(t) && count == ENOUGH * rare &&
+           weft_goal_measured(goal, &t->measured) > HOPELESS * t->latency[0];
 }
 
 /* Whether the measured latency is so much worse than the promise that a trial is due. */
-static bool is_broken(weft_trust *t, const weft_goal *goal, double promise)
+static bool is_missed(weft_ab_trial *t, const weft_goal *goal, double promise)
 {
     bool whole = t->measured.count >= WINDOW * times(goal);
     double measured = weft_goal_measured(goal, &t->measured);
-    bool broken = promise > 0 && measured > (whole ? OFF : FAR_OFF) * promise;
-    if (broken) {
-        t->broken++;
+    bool missed = promise > 0 && measured > (whole ? OFF : FAR_OFF) * promise;
+    if (missed) {
+        t->misses++;
     } else if (whole) {
-        t->broken = 0;
+        t->misses = 0;
     }
-    if (broken || whole) weft_goal_clear(&t->measured);
-    return t->broken >= 2;
+    if (missed || whole) weft_latency_window_clear(&t->measured);
+    return t->misses >= 2;
 }
 
-bool weft_trust_answered(weft_trust *t, const weft_goal *goal, double promise, bool differs,
-                         double latency)
+bool weft_ab_trial_answered(weft_ab_trial *t, const weft_goal *goal, double promise, bool differs,
+                            double latency)
 {
-    bool before = weft_trust_follows(t);
-    if (t->settle > 0) {
-        t->settle--;
+    bool before = weft_ab_trial_uses_choice(t);
+    if (t->warmup > 0) {
+        t->warmup--;
         return false;
     }
-    weft_goal_count(&t->measured, latency);
+    weft_latency_window_add(&t->measured, latency);
     if (t->left > 0) t->left--;
     if (t->rest > 0) t->rest--;
     if (!differs) { /* the choice is the greedy policy */
-        if (t->phase == WEFT_TRUST_TRIES || t->measured.count >= WINDOW)
-            weft_goal_clear(&t->measured);
-        if (t->phase == WEFT_TRUST_TRIES) t->phase = WEFT_TRUST_BELIEVES;
-        t->broken = 0;
-    } else if (t->phase == WEFT_TRUST_TRIES) {
+        if (t->phase == WEFT_TRIAL_RUNNING || t->measured.count >= WINDOW)
+            weft_latency_window_clear(&t->measured);
+        if (t->phase == WEFT_TRIAL_RUNNING) t->phase = WEFT_TRIAL_ACCEPTED;
+        t->misses = 0;
+    } else if (t->phase == WEFT_TRIAL_RUNNING) {
         if (ends_turn(t, goal)) end_turn(t, weft_goal_measured(goal, &t->measured));
-    } else if (t->phase == WEFT_TRUST_DENIES) {
+    } else if (t->phase == WEFT_TRIAL_REJECTED) {
         if (t->left <= 0) begin_trial(t);
     } else {
-        if (t->look == 0) t->look = t->left = FIRST_LOOK * times(goal);
+        if (t->accepted_span == 0) t->accepted_span = t->left = FIRST_ACCEPTED_SPAN * times(goal);
         bool doubts =
-            t->measured.count % (GLANCE * times(goal)) == 0 && is_broken(t, goal, promise);
+            t->measured.count % (GLANCE * times(goal)) == 0 && is_missed(t, goal, promise);
         if ((doubts && t->rest <= 0) || (t->left <= 0 && !t->obvious)) begin_trial(t);
     }
-    return weft_trust_follows(t) != before;
+    return weft_ab_trial_uses_choice(t) != before;
 }

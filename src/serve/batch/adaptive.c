@@ -6,34 +6,34 @@
 
 #include "serve/batch/adaptive_internal.h"
 
-enum { REHEARSED = 4000, SKIPPED = 200, FIRST = 32 };
+enum { SIMULATED = 4000, SKIPPED = 200, FIRST = 32 };
 static const double DRIFT = 0.1;
 
 typedef struct adaptive {
     weft_policy head;
-    weft_policy_about about;
+    weft_policy_input about;
     weft_goal goal;
-    weft_gaps gaps;
-    weft_crowd crowd;
-    int64_t all; /* upper bound of the requests in the line, learned from closed-loop clients; 0: no
-                    bound */
-    weft_trust trust;
-    weft_batching found;
+    weft_interarrivals arrivals;
+    weft_closed_loop clients;
+    int64_t max_in_system; /* upper bound of the requests in the queue, learned from closed-loop
+                    clients; 0: no bound */
+    weft_ab_trial trial;
+    weft_batch_setting choice;
     double promise;
     int64_t decisions;
     /* The load on which the last decision was based. */
     double rate, single, full;
     int64_t counted,
         looked; /* requests of this load at the last decision, and at the last comparison */
-    int64_t counted_all;
+    int64_t decided_max_in_system;
     /* The decision in progress. */
     weft_curve curve;
-    weft_gaps taken;
-    double slack, pause[WEFT_CROWD];
-    int pauses;
+    weft_interarrivals arrivals_copy;
+    double timer_slack, think_time[WEFT_MOST_CLOSED_CLIENTS];
+    int think_times;
     weft_tuned tuned;
-    double at[2][REHEARSED], latency[REHEARSED];
-    int64_t rows[2][REHEARSED];
+    double at[2][SIMULATED], latency[SIMULATED];
+    int64_t rows[2][SIMULATED];
 } adaptive;
 
 static void close_adaptive(weft_policy *policy)
@@ -43,7 +43,7 @@ static void close_adaptive(weft_policy *policy)
     free(a);
 }
 
-static weft_status open_adaptive(const char *arguments, const weft_policy_about *about,
+static weft_status open_adaptive(const char *arguments, const weft_policy_input *input,
                                  weft_policy **out)
 {
     adaptive *a;
@@ -56,11 +56,11 @@ static weft_status open_adaptive(const char *arguments, const weft_policy_about 
     weft_status status = weft_policy_parse("adaptive", arguments, keys);
     if (status == WEFT_OK) status = weft_goal_parse(goal ? goal : "mean", slo / 1e3, &a->goal);
     free(goal);
-    a->about = *about;
-    a->gaps.last = -1;
-    a->head.now = a->found = (weft_batching){.need = 1, .limit = about->limit};
-    a->curve.executors = about->curve->executors;
-    if (status == WEFT_OK) status = WEFT_NEW(&a->curve.slower, about->curve->executors);
+    a->about = *input;
+    a->arrivals.last = -1;
+    a->head.setting = a->choice = (weft_batch_setting){.min_rows = 1, .max_rows = input->limit};
+    a->curve.executors = input->curve->executors;
+    if (status == WEFT_OK) status = WEFT_NEW(&a->curve.slowdown, input->curve->executors);
     if (status == WEFT_OK)
         *out = &a->head;
     else
@@ -69,38 +69,40 @@ static weft_status open_adaptive(const char *arguments, const weft_policy_about 
 }
 
 /* Uses the setting that was found, or the greedy one while the trial distrusts it. */
-static void apply(adaptive *a)
+static void update_setting(adaptive *a)
 {
-    a->head.now = weft_trust_follows(&a->trust)
-                      ? a->found
-                      : (weft_batching){.need = 1, .limit = a->about.limit};
-    a->head.now.all = a->all;
+    a->head.setting = weft_ab_trial_uses_choice(&a->trial)
+                          ? a->choice
+                          : (weft_batch_setting){.min_rows = 1, .max_rows = a->about.limit};
+    a->head.setting.max_in_system = a->max_in_system;
 }
 
-static void arrived(weft_policy *policy, double now, int64_t rows, int64_t there)
+static void arrived(weft_policy *policy, double now, int64_t rows, int64_t in_system)
 {
     adaptive *a = (adaptive *)policy;
-    int64_t all = a->all;
+    int64_t previous = a->max_in_system;
     /* The load has changed, so the last decision does not apply to it. */
-    if (weft_gaps_add(&a->gaps, now, rows)) a->counted = a->looked = 0;
-    weft_crowd_came(&a->crowd, now, there);
-    if (there > a->all) a->all = 0;
-    if (a->gaps.count % 32 == 0)
-        a->all =
-            weft_crowd_all(&a->crowd, weft_gaps_rate(&a->gaps), weft_gaps_burstiness(&a->gaps));
-    if (a->all != all) apply(a);
+    if (weft_interarrivals_add(&a->arrivals, now, rows)) a->counted = a->looked = 0;
+    weft_closed_loop_arrived(&a->clients, now, in_system);
+    if (in_system > a->max_in_system) a->max_in_system = 0;
+    if (a->arrivals.count % 32 == 0)
+        a->max_in_system =
+            weft_closed_loop_bound(&a->clients, weft_interarrivals_rate(&a->arrivals),
+                                   weft_interarrivals_burstiness(&a->arrivals));
+    if (a->max_in_system != previous) update_setting(a);
 }
 
 static bool differs(const adaptive *a)
 {
-    return a->found.need > 1 || a->found.limit < a->about.limit;
+    return a->choice.min_rows > 1 || a->choice.max_rows < a->about.limit;
 }
 
-static void answered(weft_policy *policy, double now, double latency, int64_t there)
+static void answered(weft_policy *policy, double now, double latency, int64_t in_system)
 {
     adaptive *a = (adaptive *)policy;
-    weft_crowd_left(&a->crowd, now, there);
-    if (weft_trust_answered(&a->trust, &a->goal, a->promise, differs(a), latency)) apply(a);
+    weft_closed_loop_answered(&a->clients, now, in_system);
+    if (weft_ab_trial_answered(&a->trial, &a->goal, a->promise, differs(a), latency))
+        update_setting(a);
 }
 
 static bool is_off(double a, double b, double by)
@@ -111,81 +113,82 @@ static bool is_off(double a, double b, double by)
 /* A new decision is due soon after the load has changed, when there are four times as many requests
  * to learn from, and whenever the rate or the batch times have drifted further than chance
  * explains. */
-static bool wants(weft_policy *policy, double now)
+static bool wants_search(weft_policy *policy, double now)
 {
     adaptive *a = (adaptive *)policy;
-    const weft_gaps *g = &a->gaps;
+    const weft_interarrivals *g = &a->arrivals;
     (void)now;
     if (a->about.curve->sizes == 0 || a->about.limit == 1 || g->count < FIRST) return false;
     if (a->counted == 0) return true;
-    if (a->counted < WEFT_GAPS && g->count >= 4 * a->counted) return true;
+    if (a->counted < WEFT_INTERARRIVALS && g->count >= 4 * a->counted) return true;
     if (g->count - a->looked < 64) return false;
-    if (a->all != a->counted_all) return true;
-    double chance = 4 / sqrt((double)WEFT_MIN(g->count, WEFT_GAPS));
+    if (a->max_in_system != a->decided_max_in_system) return true;
+    double chance = 4 / sqrt((double)WEFT_MIN(g->count, WEFT_INTERARRIVALS));
     bool drifted =
-        is_off(weft_gaps_rate(g), a->rate, WEFT_MAX(DRIFT, chance)) ||
+        is_off(weft_interarrivals_rate(g), a->rate, WEFT_MAX(DRIFT, chance)) ||
         is_off(weft_curve_time(a->about.curve, 1), a->single, 2 * DRIFT) ||
         is_off(weft_curve_time(a->about.curve, (double)a->about.limit), a->full, 2 * DRIFT);
     if (!drifted) a->looked = g->count;
     return drifted;
 }
 
-static void take(weft_policy *policy, double now)
+static void copy_input(weft_policy *policy, double now)
 {
     adaptive *a = (adaptive *)policy;
     const weft_curve *curve = a->about.curve;
     (void)now;
-    a->counted = a->looked = a->gaps.count;
-    a->rate = weft_gaps_rate(&a->gaps);
+    a->counted = a->looked = a->arrivals.count;
+    a->rate = weft_interarrivals_rate(&a->arrivals);
     a->single = weft_curve_time(curve, 1);
     a->full = weft_curve_time(curve, (double)a->about.limit);
-    a->taken = a->gaps;
-    a->slack = *a->about.slack;
-    a->counted_all = a->all;
-    a->pauses = (int)WEFT_MIN(a->crowd.pauses, WEFT_CROWD);
-    memcpy(a->pause, a->crowd.pause, sizeof(a->pause));
+    a->arrivals_copy = a->arrivals;
+    a->timer_slack = *a->about.timer_slack;
+    a->decided_max_in_system = a->max_in_system;
+    a->think_times = (int)WEFT_MIN(a->clients.think_times, WEFT_MOST_CLOSED_CLIENTS);
+    memcpy(a->think_time, a->clients.think_time, sizeof(a->think_time));
     weft_curve_copy(curve, &a->curve);
 }
 
-static void think(weft_policy *policy)
+static void search(weft_policy *policy)
 {
     adaptive *a = (adaptive *)policy;
-    weft_rehearsal r[2];
+    weft_queue_sim r[2];
     int64_t rows = 0;
     for (int i = 0; i < 2; i++) {
-        weft_gaps_play(&a->taken, REHEARSED, (uint64_t)i, a->at[i], a->rows[i]);
-        r[i] = (weft_rehearsal){.at = a->at[i],
+        weft_interarrivals_replay(&a->arrivals_copy, SIMULATED, (uint64_t)i, a->at[i], a->rows[i]);
+        r[i] = (weft_queue_sim){.at = a->at[i],
                                 .rows = a->rows[i],
-                                .count = REHEARSED,
+                                .count = SIMULATED,
                                 .skip = SKIPPED,
                                 .latency = a->latency,
-                                .slack = a->slack,
-                                .most = a->about.limit};
-        if (a->counted_all == 0) continue;
-        r[i].clients = (int)a->counted_all;
-        r[i].pause = a->pause;
-        r[i].pauses = a->pauses - i; /* so the second simulation assigns them to other clients */
+                                .timer_slack = a->timer_slack,
+                                .row_limit = a->about.limit};
+        if (a->decided_max_in_system == 0) continue;
+        r[i].clients = (int)a->decided_max_in_system;
+        r[i].think_time = a->think_time;
+        r[i].think_times =
+            a->think_times - i; /* so the second simulation assigns them to other clients */
     }
-    for (int i = 0; i < REHEARSED; i++) rows += a->rows[0][i];
-    double rate = (double)rows / WEFT_MAX(a->at[0][REHEARSED - 1], 1e-9);
+    for (int i = 0; i < SIMULATED; i++) rows += a->rows[0][i];
+    double rate = (double)rows / WEFT_MAX(a->at[0][SIMULATED - 1], 1e-9);
     weft_tune(&r[0], &r[1], rate, &a->curve, a->about.limit, &a->goal, &a->tuned);
 }
 
-static void use(weft_policy *policy)
+static void apply(weft_policy *policy)
 {
     adaptive *a = (adaptive *)policy;
-    a->found = a->tuned.best;
+    a->choice = a->tuned.best;
     a->promise = a->tuned.promise;
-    a->trust.obvious = a->tuned.greedy > 1.3 * a->promise;
+    a->trial.obvious = a->tuned.greedy > 1.3 * a->promise;
     a->decisions++;
-    apply(a);
+    update_setting(a);
 }
 
-static void describe(const weft_policy *policy, weft_line_stats *out)
+static void describe(const weft_policy *policy, weft_batch_queue_stats *out)
 {
     const adaptive *a = (const adaptive *)policy;
-    out->rate = weft_gaps_rate(&a->gaps);
-    out->burstiness = weft_gaps_burstiness(&a->gaps);
+    out->rate = weft_interarrivals_rate(&a->arrivals);
+    out->burstiness = weft_interarrivals_burstiness(&a->arrivals);
     out->predicted = weft_goal_seconds(&a->goal, a->promise);
     out->decisions = a->decisions;
 }
@@ -198,9 +201,9 @@ const weft_policy_ops weft_policy_adaptive = {
     .close = close_adaptive,
     .arrived = arrived,
     .answered = answered,
-    .wants = wants,
-    .take = take,
-    .think = think,
-    .use = use,
+    .wants_search = wants_search,
+    .copy_input = copy_input,
+    .search = search,
+    .apply = apply,
     .describe = describe,
 };

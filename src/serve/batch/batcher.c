@@ -12,13 +12,13 @@ void weft_batcher_options_init(weft_batcher_options *options)
     *options = (weft_batcher_options){.struct_size = sizeof(*options), .executors = 1};
 }
 
-void weft_line_options_init(weft_line_options *options)
+void weft_batch_queue_options_init(weft_batch_queue_options *options)
 {
-    *options = (weft_line_options){.struct_size = sizeof(*options),
-                                   .policy = "adaptive",
-                                   .limit = 64,
-                                   .waiting = 4096,
-                                   .share = 1};
+    *options = (weft_batch_queue_options){.struct_size = sizeof(*options),
+                                          .policy = "adaptive",
+                                          .limit = 64,
+                                          .max_waiting = 4096,
+                                          .share = 1};
 }
 
 void weft_request_init(weft_request *request)
@@ -38,48 +38,51 @@ void weft_batcher_wait(weft_batcher *b, pthread_cond_t *cond, double when)
 
 /* --- answers; called without the lock --- */
 
-void weft_batcher_answer(const weft_taken *taken, weft_status status, const char *message,
-                         double queued, double computed, int64_t rows)
+void weft_batcher_answer(const weft_dequeued_request *dequeued, weft_status status,
+                         const char *message, double queued, double computed, int64_t rows)
 {
-    weft_answered a = {
-        .status = status, .message = message, .queued = queued, .computed = computed, .rows = rows};
-    if (taken->request.done) taken->request.done(taken->request.user, &a);
+    weft_request_result a = {.status = status,
+                             .message = message,
+                             .queue_seconds = queued,
+                             .compute_seconds = computed,
+                             .rows = rows};
+    if (dequeued->request.done) dequeued->request.done(dequeued->request.user, &a);
 }
 
 /* Runs each request of a failed batch alone, so that a bad request fails no other one. */
-static void compute_apart(weft_line *line, weft_job *job)
+static void compute_one_by_one(weft_batch_queue *queue, weft_batch_job *batch)
 {
-    job->apart = true;
-    for (int i = 0; i < job->count; i++) {
-        weft_taken *t = &job->taken[i];
+    batch->one_by_one = true;
+    for (int i = 0; i < batch->count; i++) {
+        weft_dequeued_request *t = &batch->requests[i];
         weft_error error = {0};
-        t->status = line->options.run(line->options.user, job->executor, &job->users[i], 1,
-                                      t->request.rows);
+        t->status = queue->options.run(queue->options.user, batch->executor, &batch->users[i], 1,
+                                       t->request.rows);
         t->ended = weft_seconds();
         weft_error_catch(&error, t->status);
-        weft_batcher_answer(t, t->status, error.message, job->began - t->came,
-                            t->ended - job->began, t->request.rows);
+        weft_batcher_answer(t, t->status, error.message, batch->began - t->arrived,
+                            t->ended - batch->began, t->request.rows);
     }
 }
 
-static void compute(weft_job *job)
+static void compute(weft_batch_job *batch)
 {
-    weft_line *line = job->line;
+    weft_batch_queue *queue = batch->queue;
     weft_error error = {0};
-    weft_status status =
-        line->options.run(line->options.user, job->executor, job->users, job->count, job->rows);
+    weft_status status = queue->options.run(queue->options.user, batch->executor, batch->users,
+                                            batch->count, batch->rows);
     double ended = weft_seconds();
-    if (status != WEFT_OK && job->count > 1) {
-        compute_apart(line, job);
+    if (status != WEFT_OK && batch->count > 1) {
+        compute_one_by_one(queue, batch);
         return;
     }
     weft_error_catch(&error, status);
-    for (int i = 0; i < job->count; i++) {
-        weft_taken *t = &job->taken[i];
+    for (int i = 0; i < batch->count; i++) {
+        weft_dequeued_request *t = &batch->requests[i];
         t->status = status;
         t->ended = ended;
-        weft_batcher_answer(t, status, error.message, job->began - t->came, ended - job->began,
-                            job->rows);
+        weft_batcher_answer(t, status, error.message, batch->began - t->arrived,
+                            ended - batch->began, batch->rows);
     }
 }
 
@@ -95,18 +98,18 @@ void weft_batcher_wake(weft_batcher *b)
 }
 
 /* Releases the lock while the batch is computed. */
-static void do_job(weft_batcher *b, weft_job *job)
+static void run_batch(weft_batcher *b, weft_batch_job *batch)
 {
-    weft_line *line = job->line;
+    weft_batch_queue *queue = batch->queue;
     pthread_mutex_unlock(&b->lock);
-    compute(job);
+    compute(batch);
     double now = weft_seconds();
     pthread_mutex_lock(&b->lock);
-    weft_dispatch_end(&b->dispatch, job, now);
-    const weft_policy *p = line->policy;
-    if (p->ops->wants && !b->mind.policy && p->ops->wants(line->policy, now))
-        weft_keeper_mind(b, b->mind.rested);
-    if (line->ending) pthread_cond_broadcast(&b->ended);
+    weft_dispatch_end(&b->dispatch, batch, now);
+    const weft_policy *p = queue->policy;
+    if (p->ops->wants_search && !b->search.policy && p->ops->wants_search(queue->policy, now))
+        weft_maintenance_wake_at(b, b->search.next_at);
+    if (queue->ending) pthread_cond_broadcast(&b->ended);
 }
 
 static void *execute(void *user)
@@ -118,24 +121,24 @@ static void *execute(void *user)
     pthread_mutex_lock(&b->lock);
     for (;;) {
         double when = INFINITY;
-        weft_job *job = NULL;
+        weft_batch_job *batch = NULL;
         /* While expired requests are answered the lock is released, so a caller may take this
          * executor's place. */
-        if (e->state == WEFT_EXECUTOR_IDLE) (void)weft_keeper_tell_late(b);
+        if (e->state == WEFT_EXECUTOR_IDLE) (void)weft_maintenance_expire(b);
         if (e->state == WEFT_EXECUTOR_IDLE)
-            job = weft_dispatch_next(&b->dispatch, e->index, weft_seconds(), false, &when);
-        if (job) {
+            batch = weft_dispatch_next(&b->dispatch, e->index, weft_seconds(), false, &when);
+        if (batch) {
             e->state = WEFT_EXECUTOR_BUSY;
             /* Another executor takes the remaining requests. */
-            if (weft_dispatch_waits(&b->dispatch)) weft_batcher_wake(b);
-            do_job(b, job);
+            if (weft_dispatch_has_requests(&b->dispatch)) weft_batcher_wake(b);
+            run_batch(b, batch);
             e->state = WEFT_EXECUTOR_IDLE;
         } else if (b->ending) {
             break;
         } else {
             weft_batcher_wait(b, &e->wake, when);
             double now = weft_seconds();
-            if (now > when) weft_dispatch_woke(&b->dispatch, when, now);
+            if (now > when) weft_dispatch_timer_fired(&b->dispatch, when, now);
         }
     }
     pthread_mutex_unlock(&b->lock);
@@ -144,32 +147,33 @@ static void *execute(void *user)
 }
 
 /* Computes due batches in the place of an idle executor. */
-static int compute_for(weft_batcher *b, weft_executor *place, double until)
+static int compute_for(weft_batcher *b, weft_executor *executor, double until)
 {
     int computed = 0;
-    place->state = WEFT_EXECUTOR_LENT;
+    executor->state = WEFT_EXECUTOR_IN_CALLER;
     for (;; computed++) {
         double ignored, now = weft_seconds();
         if (now >= until) break;
-        (void)weft_keeper_tell_late(b);
-        weft_job *job = weft_dispatch_next(&b->dispatch, place->index, now, true, &ignored);
-        if (!job) break;
-        do_job(b, job);
+        (void)weft_maintenance_expire(b);
+        weft_batch_job *batch =
+            weft_dispatch_next(&b->dispatch, executor->index, now, true, &ignored);
+        if (!batch) break;
+        run_batch(b, batch);
     }
-    place->state = WEFT_EXECUTOR_IDLE;
+    executor->state = WEFT_EXECUTOR_IDLE;
     return computed;
 }
 
-int weft_batcher_lend(weft_batcher *b, double seconds)
+int weft_batcher_run_due(weft_batcher *b, double seconds)
 {
     int computed = 0;
-    weft_executor *place = NULL;
+    weft_executor *executor = NULL;
     double until = weft_seconds() + seconds;
     pthread_mutex_lock(&b->lock);
-    for (int e = 0; e < b->dispatch.executors && !place && seconds > 0; e++)
-        if (b->executors[e].state == WEFT_EXECUTOR_IDLE) place = &b->executors[e];
-    if (place) computed = compute_for(b, place, until);
-    if (weft_dispatch_waits(&b->dispatch)) weft_batcher_wake(b);
+    for (int e = 0; e < b->dispatch.executors && !executor && seconds > 0; e++)
+        if (b->executors[e].state == WEFT_EXECUTOR_IDLE) executor = &b->executors[e];
+    if (executor) computed = compute_for(b, executor, until);
+    if (weft_dispatch_has_requests(&b->dispatch)) weft_batcher_wake(b);
     pthread_mutex_unlock(&b->lock);
     return computed;
 }
@@ -181,7 +185,7 @@ static weft_status start(weft_batcher *b)
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&b->keep, &monotonic);
+    pthread_cond_init(&b->maintenance_wake, &monotonic);
     pthread_cond_init(&b->ended, &monotonic);
     for (int e = 0; e < b->dispatch.executors; e++) {
         b->executors[e] = (weft_executor){.batcher = b, .index = e};
@@ -192,7 +196,7 @@ static weft_status start(weft_batcher *b)
         WEFT_TRY(weft_thread_start(&b->executors[e].thread, execute, &b->executors[e]));
         b->executors[e].started = true;
     }
-    return weft_keeper_start(b);
+    return weft_maintenance_start(b);
 }
 
 weft_status weft_batcher_create(weft_context *context, const weft_batcher_options *options,
@@ -213,7 +217,7 @@ weft_status weft_batcher_create(weft_context *context, const weft_batcher_option
     b->options = *options;
     b->dispatch.executors = options->executors;
     pthread_mutex_init(&b->lock, NULL);
-    sem_init(&b->mind.asked, 0, 0);
+    sem_init(&b->search.requested, 0, 0);
     status = start(b);
     if (status != WEFT_OK) weft_batcher_destroy(&b);
     *out = b;
@@ -225,8 +229,8 @@ void weft_batcher_destroy(weft_batcher **batcher)
     if (!batcher || !*batcher) return;
     weft_batcher *b = *batcher;
     while (b->dispatch.count > 0) {
-        weft_line *line = b->dispatch.lines[0];
-        weft_line_remove(&line, false);
+        weft_batch_queue *queue = b->dispatch.queues[0];
+        weft_batch_queue_remove(&queue, false);
     }
     pthread_mutex_lock(&b->lock);
     b->ending = true;
@@ -236,20 +240,21 @@ void weft_batcher_destroy(weft_batcher **batcher)
         if (b->executors[e].started) pthread_join(b->executors[e].thread, NULL);
         pthread_cond_destroy(&b->executors[e].wake);
     }
-    weft_keeper_end(b);
-    pthread_cond_destroy(&b->keep);
+    weft_maintenance_stop(b);
+    pthread_cond_destroy(&b->maintenance_wake);
     pthread_cond_destroy(&b->ended);
     pthread_mutex_destroy(&b->lock);
-    free(b->dispatch.lines);
+    free(b->dispatch.queues);
     free(b->executors);
     free(b);
     *batcher = NULL;
 }
 
-weft_status weft_line_add(weft_batcher *b, const weft_line_options *options, weft_line **out)
+weft_status weft_batch_queue_add(weft_batcher *b, const weft_batch_queue_options *options,
+                                 weft_batch_queue **out)
 {
     if (!options->run)
-        return weft_fail(WEFT_ERR_ARGUMENT, "a line has no function that computes its batches");
+        return weft_fail(WEFT_ERR_ARGUMENT, "a queue has no function that computes its batches");
     pthread_mutex_lock(&b->lock);
     weft_status status = weft_dispatch_add(&b->dispatch, b->context, options, out);
     if (status == WEFT_OK) (*out)->batcher = b;
@@ -258,85 +263,87 @@ weft_status weft_line_add(weft_batcher *b, const weft_line_options *options, wef
 }
 
 /* Refuses all requests in the queue; releases the lock for each answer. */
-static void refuse(weft_batcher *b, weft_line *line)
+static void refuse(weft_batcher *b, weft_batch_queue *queue)
 {
-    while (line->queue.count > 0) {
-        int slot = weft_queue_any(&line->queue);
-        const weft_waiting *w = &line->queue.slots[slot];
-        weft_taken taken = {.request = w->request, .came = w->came};
-        weft_queue_drop(&line->queue, slot);
-        line->stats.refused++;
+    while (queue->requests.count > 0) {
+        int slot = weft_request_queue_first(&queue->requests);
+        const weft_queued_request *w = &queue->requests.slots[slot];
+        weft_dequeued_request dequeued = {.request = w->request, .arrived = w->arrived};
+        weft_request_queue_remove(&queue->requests, slot);
+        queue->stats.refused++;
         pthread_mutex_unlock(&b->lock);
-        weft_batcher_answer(&taken, WEFT_ERR_BUSY, "the model has been taken out of service",
-                            weft_seconds() - taken.came, 0, 0);
+        weft_batcher_answer(&dequeued, WEFT_ERR_BUSY, "the model has been taken out of service",
+                            weft_seconds() - dequeued.arrived, 0, 0);
         pthread_mutex_lock(&b->lock);
     }
 }
 
-void weft_line_remove(weft_line **line, bool finish)
+void weft_batch_queue_remove(weft_batch_queue **queue, bool finish)
 {
-    if (!line || !*line) return;
-    weft_batcher *b = (*line)->batcher;
+    if (!queue || !*queue) return;
+    weft_batcher *b = (*queue)->batcher;
     pthread_mutex_lock(&b->lock);
-    (*line)->ending = true;
-    if (!finish) refuse(b, *line);
+    (*queue)->ending = true;
+    if (!finish) refuse(b, *queue);
     weft_batcher_wake(b);
-    while ((*line)->queue.count > 0 || (*line)->running > 0 || (*line)->telling > 0)
+    while ((*queue)->requests.count > 0 || (*queue)->running > 0 || (*queue)->expiring > 0)
         pthread_cond_wait(&b->ended, &b->lock);
-    weft_keeper_leave(b, *line);
-    weft_dispatch_remove(&b->dispatch, line);
+    weft_maintenance_detach(b, *queue);
+    weft_dispatch_remove(&b->dispatch, queue);
     pthread_mutex_unlock(&b->lock);
 }
 
-weft_status weft_line_submit(weft_line *line, const weft_request *request, uint64_t *ticket)
+weft_status weft_batch_queue_submit(weft_batch_queue *queue, const weft_request *request,
+                                    uint64_t *ticket)
 {
-    weft_batcher *b = line->batcher;
+    weft_batcher *b = queue->batcher;
     pthread_mutex_lock(&b->lock);
     bool look = false;
     double now = weft_seconds();
-    weft_status status = weft_dispatch_put(line, request, now, &look, ticket);
+    weft_status status = weft_dispatch_put(queue, request, now, &look, ticket);
     /* A thread in a timed wait must learn of an earlier deadline; the sender of a quiet request
      * looks for itself. */
-    if (look && !request->quiet) weft_batcher_wake(b);
-    if (status == WEFT_OK && request->patience > 0) weft_keeper_mind(b, now + request->patience);
+    if (look && !request->no_wake) weft_batcher_wake(b);
+    if (status == WEFT_OK && request->queue_timeout > 0)
+        weft_maintenance_wake_at(b, now + request->queue_timeout);
     pthread_mutex_unlock(&b->lock);
     return status;
 }
 
-bool weft_line_cancel(weft_line *line, uint64_t ticket)
+bool weft_batch_queue_cancel(weft_batch_queue *queue, uint64_t ticket)
 {
-    pthread_mutex_lock(&line->batcher->lock);
-    int slot = weft_queue_find(&line->queue, ticket);
+    pthread_mutex_lock(&queue->batcher->lock);
+    int slot = weft_request_queue_find(&queue->requests, ticket);
     if (slot >= 0) {
-        weft_queue_drop(&line->queue, slot);
-        line->stats.cancelled++;
-        if (line->ending) pthread_cond_broadcast(&line->batcher->ended);
+        weft_request_queue_remove(&queue->requests, slot);
+        queue->stats.cancelled++;
+        if (queue->ending) pthread_cond_broadcast(&queue->batcher->ended);
     }
-    pthread_mutex_unlock(&line->batcher->lock);
+    pthread_mutex_unlock(&queue->batcher->lock);
     return slot >= 0;
 }
 
-void weft_line_describe(weft_line *line, weft_line_stats *out)
+void weft_batch_queue_describe(weft_batch_queue *queue, weft_batch_queue_stats *out)
 {
-    pthread_mutex_lock(&line->batcher->lock);
-    const weft_policy *p = line->policy;
-    *out = line->stats;
-    out->waiting = line->queue.count;
-    out->waiting_rows = line->queue.rows;
-    out->running = line->running;
-    out->wait = p->now.wait;
-    out->need = p->now.need;
-    out->limit = p->now.limit;
+    pthread_mutex_lock(&queue->batcher->lock);
+    const weft_policy *p = queue->policy;
+    *out = queue->stats;
+    out->waiting = queue->requests.count;
+    out->waiting_rows = queue->requests.rows;
+    out->running = queue->running;
+    out->max_delay = p->setting.max_delay;
+    out->min_rows = p->setting.min_rows;
+    out->max_rows = p->setting.max_rows;
     if (p->ops->describe) p->ops->describe(p, out);
-    pthread_mutex_unlock(&line->batcher->lock);
+    pthread_mutex_unlock(&queue->batcher->lock);
 }
 
-double weft_line_time(weft_line *line, int64_t rows, int busy)
+double weft_batch_queue_batch_time(weft_batch_queue *queue, int64_t rows, int busy)
 {
-    pthread_mutex_lock(&line->batcher->lock);
-    const weft_curve *c = &line->curve;
+    pthread_mutex_lock(&queue->batcher->lock);
+    const weft_curve *c = &queue->curve;
     double time = weft_curve_time(c, (double)rows);
-    if (busy > 1) time *= c->slower[WEFT_MIN(busy, c->executors) - 1];
-    pthread_mutex_unlock(&line->batcher->lock);
+    if (busy > 1) time *= c->slowdown[WEFT_MIN(busy, c->executors) - 1];
+    pthread_mutex_unlock(&queue->batcher->lock);
     return time;
 }

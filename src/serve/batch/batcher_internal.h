@@ -9,7 +9,7 @@
 typedef enum weft_executor_state {
     WEFT_EXECUTOR_IDLE,
     WEFT_EXECUTOR_BUSY,
-    WEFT_EXECUTOR_LENT
+    WEFT_EXECUTOR_IN_CALLER
 } weft_executor_state;
 
 typedef struct weft_executor {
@@ -23,15 +23,16 @@ typedef struct weft_executor {
 
 /* Policies search for a setting one at a time, in a thread of the lowest scheduling class. It may
  * be starved while batches are computed, so it never takes the lock, and no thread waits for it. */
-typedef struct weft_mind {
+typedef struct weft_search_thread {
     pthread_t thread;
     bool started, ending;
-    sem_t asked;
+    sem_t requested;
     bool done; /* atomic */
     weft_policy *policy;
-    weft_line *line;     /* NULL: the line was removed meanwhile, and its policy remains here */
-    double took, rested; /* CPU seconds of the last search; earliest time of the next one */
-} weft_mind;
+    weft_batch_queue
+        *queue; /* NULL: the queue was removed meanwhile, and its policy remains here */
+    double cpu_seconds, next_at; /* CPU seconds of the last search; earliest time of the next one */
+} weft_search_thread;
 
 struct weft_batcher {
     weft_context *context;
@@ -42,31 +43,31 @@ struct weft_batcher {
     weft_dispatch dispatch;
     weft_executor *executors;
     bool ending;
-    /* The keeper thread handles timed events: deadlines, and the policies' searches. */
-    pthread_t keeper;
-    pthread_cond_t keep;
-    bool keeps;
-    double keeper_looks; /* when it wakes up next */
-    weft_mind mind;
+    /* The maintenance thread handles timed events: deadlines, and the policies' searches. */
+    pthread_t maintenance;
+    pthread_cond_t maintenance_wake;
+    bool maintenance_started;
+    double next_maintenance; /* when it wakes up next */
+    weft_search_thread search;
 };
 
 /* batcher.c */
 void weft_batcher_wait(weft_batcher *b, pthread_cond_t *cond, double when);
 /* Wakes one idle executor to look for a due batch. */
 void weft_batcher_wake(weft_batcher *b);
-void weft_batcher_answer(const weft_taken *taken, weft_status status, const char *message,
-                         double queued, double computed, int64_t rows);
+void weft_batcher_answer(const weft_dequeued_request *dequeued, weft_status status,
+                         const char *message, double queued, double computed, int64_t rows);
 
 /* maintenance.c: call these with the lock. */
-weft_status weft_keeper_start(weft_batcher *b) WEFT_NODISCARD;
+weft_status weft_maintenance_start(weft_batcher *b) WEFT_NODISCARD;
 /* Answers requests that are past their deadline; releases the lock for each answer. Returns the
  * time of the next deadline. */
-double weft_keeper_tell_late(weft_batcher *b);
-/* Wakes the keeper at `when` at the latest. */
-void weft_keeper_mind(weft_batcher *b, double when);
-/* Detaches a search in progress from a line that is removed. */
-void weft_keeper_leave(weft_batcher *b, weft_line *line);
-/* Stops both threads; call it without the lock, after the last line was removed. */
-void weft_keeper_end(weft_batcher *b);
+double weft_maintenance_expire(weft_batcher *b);
+/* Wakes the maintenance thread at `when` at the latest. */
+void weft_maintenance_wake_at(weft_batcher *b, double when);
+/* Detaches a search in progress from a queue that is removed. */
+void weft_maintenance_detach(weft_batcher *b, weft_batch_queue *queue);
+/* Stops both threads; call it without the lock, after the last queue was removed. */
+void weft_maintenance_stop(weft_batcher *b);
 
 #endif

@@ -1,79 +1,81 @@
 /* Detects closed-loop clients, which wait for an answer before they send again, so that the
- * number of requests in the line is bounded. The observed maximum is taken as the bound if no
- * request arrived while the line was that full, although many would have at the rate of
+ * number of requests in the queue is bounded. The observed maximum is taken as the bound if no
+ * request arrived while the queue was that full, although many would have at the rate of
  * open-loop arrivals. */
 #include "serve/batch/adaptive_internal.h"
 
-enum { PART = 128, VISITS = 4, LEAST = 64 };
+enum { WINDOW_ARRIVALS = 128, VISITS = 4, LEAST = 64 };
 /* The arrivals that open-loop clients would have sent meanwhile. */
-static const double SURE = 12;
+static const double SURE_ARRIVALS = 12;
 
-static weft_crowd_part *now_part(weft_crowd *c)
+static weft_closed_loop_window *current_window(weft_closed_loop *c)
 {
-    return &c->part[c->parts % WEFT_CROWD_PARTS];
+    return &c->window[c->windows % WEFT_CLOSED_LOOP_WINDOWS];
 }
 
-static void level(weft_crowd *c, double now, int64_t there)
+static void set_in_system(weft_closed_loop *c, double now, int64_t in_system)
 {
-    weft_crowd_part *p = now_part(c);
-    if (c->there == p->most && p->most > 0) p->full += now - c->since;
+    weft_closed_loop_window *p = current_window(c);
+    if (c->in_system == p->max_in_system && p->max_in_system > 0)
+        p->seconds_at_max += now - c->since;
     c->since = now;
-    c->there = there;
-    if (there > p->most) {
-        p->most = there;
-        p->full = 0;
+    c->in_system = in_system;
+    if (in_system > p->max_in_system) {
+        p->max_in_system = in_system;
+        p->seconds_at_max = 0;
         p->visits = 0;
     }
 }
 
-static int64_t most_of(const weft_crowd *c)
+static int64_t max_in_system(const weft_closed_loop *c)
 {
-    int64_t most = 0;
-    for (int i = 0; i < WEFT_CROWD_PARTS; i++) most = WEFT_MAX(most, c->part[i].most);
-    return most;
+    int64_t max = 0;
+    for (int i = 0; i < WEFT_CLOSED_LOOP_WINDOWS; i++)
+        max = WEFT_MAX(max, c->window[i].max_in_system);
+    return max;
 }
 
 /* Which client sent this request is unknown. The arrivals are matched to the answers in order, as
  * if the client that has been away longest came first: only the mean of the pauses matters, and
  * that is the same for any matching. */
-static void note_pause(weft_crowd *c, double now, int64_t there)
+static void note_think_time(weft_closed_loop *c, double now, int64_t in_system)
 {
-    int64_t away = most_of(c) - there + 1;
-    if (away < 1 || away > WEFT_MIN(c->answers, WEFT_CROWD)) return;
-    c->pause[c->pauses++ % WEFT_CROWD] =
-        WEFT_MAX(now - c->answered[(c->answers - away) % WEFT_CROWD], 0);
+    int64_t away = max_in_system(c) - in_system + 1;
+    if (away < 1 || away > WEFT_MIN(c->answers, WEFT_MOST_CLOSED_CLIENTS)) return;
+    c->think_time[c->think_times++ % WEFT_MOST_CLOSED_CLIENTS] =
+        WEFT_MAX(now - c->answered_at[(c->answers - away) % WEFT_MOST_CLOSED_CLIENTS], 0);
 }
 
-void weft_crowd_came(weft_crowd *c, double now, int64_t there)
+void weft_closed_loop_arrived(weft_closed_loop *c, double now, int64_t in_system)
 {
-    if (there > most_of(c)) c->pauses = 0; /* the pauses belong to fewer clients */
-    level(c, now, there);
-    note_pause(c, now, there);
-    weft_crowd_part *p = now_part(c);
-    if (there == p->most) p->visits++;
-    if (++p->came < PART) return;
-    c->parts++;
-    *now_part(c) = (weft_crowd_part){.most = there};
+    if (in_system > max_in_system(c)) c->think_times = 0; /* the pauses belong to fewer clients */
+    set_in_system(c, now, in_system);
+    note_think_time(c, now, in_system);
+    weft_closed_loop_window *p = current_window(c);
+    if (in_system == p->max_in_system) p->visits++;
+    if (++p->arrivals < WINDOW_ARRIVALS) return;
+    c->windows++;
+    *current_window(c) = (weft_closed_loop_window){.max_in_system = in_system};
 }
 
-void weft_crowd_left(weft_crowd *c, double now, int64_t there)
+void weft_closed_loop_answered(weft_closed_loop *c, double now, int64_t in_system)
 {
-    level(c, now, there);
-    c->answered[c->answers++ % WEFT_CROWD] = now;
+    set_in_system(c, now, in_system);
+    c->answered_at[c->answers++ % WEFT_MOST_CLOSED_CLIENTS] = now;
 }
 
-int64_t weft_crowd_all(const weft_crowd *c, double rate, double burstiness)
+int64_t weft_closed_loop_bound(const weft_closed_loop *c, double rate, double burstiness)
 {
-    int64_t most = most_of(c), visits = 0, came = 0;
-    double full = 0;
-    for (int i = 0; i < WEFT_CROWD_PARTS; i++) {
-        const weft_crowd_part *p = &c->part[i];
-        came += p->came;
-        if (p->most < most) continue;
-        full += p->full;
+    int64_t max = max_in_system(c), visits = 0, arrivals = 0;
+    double seconds_at_max = 0;
+    for (int i = 0; i < WEFT_CLOSED_LOOP_WINDOWS; i++) {
+        const weft_closed_loop_window *p = &c->window[i];
+        arrivals += p->arrivals;
+        if (p->max_in_system < max) continue;
+        seconds_at_max += p->seconds_at_max;
         visits += p->visits;
     }
-    bool sure = came >= LEAST && visits >= VISITS && c->pauses >= LEAST &&
-                rate * full > SURE * WEFT_MAX(burstiness, 1);
-    return sure && most <= WEFT_CROWD ? most : 0;
+    bool sure = arrivals >= LEAST && visits >= VISITS && c->think_times >= LEAST &&
+                rate * seconds_at_max > SURE_ARRIVALS * WEFT_MAX(burstiness, 1);
+    return sure && max <= WEFT_MOST_CLOSED_CLIENTS ? max : 0;
 }

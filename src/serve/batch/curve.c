@@ -7,7 +7,7 @@
 
 enum { KEPT = 31, GIVEN = 5, FADES = 16, NOISES = 128 };
 
-struct weft_curve_seen {
+struct weft_curve_samples {
     int64_t noted;                   /* measurements of all sizes */
     int64_t when[WEFT_CURVE_SIZES];  /* `noted` at the last measurement of each size */
     int64_t count[WEFT_CURVE_SIZES]; /* measurements; the last KEPT are stored here */
@@ -15,7 +15,7 @@ struct weft_curve_seen {
     double middle[WEFT_CURVE_SIZES];
 };
 
-/* Sizes of a line without measurements: the powers of two, and the limit. */
+/* Sizes of a queue without measurements: the powers of two, and the limit. */
 static int usual_sizes(int64_t limit, int64_t *rows)
 {
     int n = 0;
@@ -53,7 +53,7 @@ static double middle_of(const double *last, int n)
     return sum / kept;
 }
 
-static void note(weft_curve_seen *s, int size, double seconds)
+static void note(weft_curve_samples *s, int size, double seconds)
 {
     s->last[size][s->count[size]++ % KEPT] = seconds;
     s->when[size] = s->noted++;
@@ -63,34 +63,34 @@ static void note(weft_curve_seen *s, int size, double seconds)
 }
 
 weft_status weft_curve_make(const int64_t *rows, const double *times, int sizes,
-                            const double *slower, int executors, weft_curve *out)
+                            const double *slowdown, int executors, weft_curve *out)
 {
     *out = (weft_curve){.executors = executors, .sizes = sizes};
     WEFT_TRY(check(rows, times, sizes));
-    WEFT_TRY(WEFT_NEW(&out->slower, executors));
-    WEFT_TRY(WEFT_NEW(&out->seen, 1));
+    WEFT_TRY(WEFT_NEW(&out->slowdown, executors));
+    WEFT_TRY(WEFT_NEW(&out->samples, 1));
     for (int e = 0; e < executors; e++) {
-        out->slower[e] = slower ? slower[e] : 1;
-        if (!(out->slower[e] > 0) || !isfinite(out->slower[e]))
+        out->slowdown[e] = slowdown ? slowdown[e] : 1;
+        if (!(out->slowdown[e] > 0) || !isfinite(out->slowdown[e]))
             return weft_fail(WEFT_ERR_ARGUMENT,
                              "executors slow each other down by the factor %g where %d compute; it "
                              "must be above 0",
-                             out->slower[e], e + 1);
+                             out->slowdown[e], e + 1);
     }
     for (int i = 0; i < sizes; i++) {
         out->rows[i] = rows[i];
         out->time[i] = i ? WEFT_MAX(times[i], out->time[i - 1]) : times[i];
-        for (int k = 0; k < GIVEN; k++) note(out->seen, i, times[i]);
+        for (int k = 0; k < GIVEN; k++) note(out->samples, i, times[i]);
     }
     return WEFT_OK;
 }
 
 void weft_curve_free(weft_curve *curve)
 {
-    free(curve->slower);
-    free(curve->seen);
-    curve->slower = NULL;
-    curve->seen = NULL;
+    free(curve->slowdown);
+    free(curve->samples);
+    curve->slowdown = NULL;
+    curve->samples = NULL;
 }
 
 void weft_curve_copy(const weft_curve *curve, weft_curve *to)
@@ -99,7 +99,7 @@ void weft_curve_copy(const weft_curve *curve, weft_curve *to)
     to->noise = curve->noise;
     memcpy(to->rows, curve->rows, sizeof(to->rows));
     memcpy(to->time, curve->time, sizeof(to->time));
-    memcpy(to->slower, curve->slower, (size_t)curve->executors * sizeof(*to->slower));
+    memcpy(to->slowdown, curve->slowdown, (size_t)curve->executors * sizeof(*to->slowdown));
 }
 
 double weft_curve_time(const weft_curve *c, double rows)
@@ -117,7 +117,7 @@ double weft_curve_time(const weft_curve *c, double rows)
 /* --- learning --- */
 
 /* The weight of a size falls exponentially with the age of its last measurement. */
-static double weight_of(const weft_curve_seen *s, int size)
+static double weight_of(const weft_curve_samples *s, int size)
 {
     double age = (double)(s->noted - s->when[size]) / FADES;
     return (double)WEFT_MIN(s->count[size], KEPT) * exp(-WEFT_MIN(age, 500));
@@ -130,10 +130,10 @@ static int pool(const weft_curve *c, int *size, double *time)
     double value[WEFT_CURVE_SIZES], weight[WEFT_CURVE_SIZES];
     int members[WEFT_CURVE_SIZES], pools = 0, n = 0;
     for (int i = 0; i < c->sizes; i++) {
-        if (c->seen->count[i] == 0) continue;
+        if (c->samples->count[i] == 0) continue;
         size[n++] = i;
-        value[pools] = c->seen->middle[i];
-        weight[pools] = weight_of(c->seen, i);
+        value[pools] = c->samples->middle[i];
+        weight[pools] = weight_of(c->samples, i);
         members[pools++] = 1;
         for (; pools > 1 && value[pools - 2] > value[pools - 1]; pools--) {
             double all = weight[pools - 2] + weight[pools - 1];
@@ -184,7 +184,7 @@ static void believe(weft_curve *c)
 
 static bool all_seen(const weft_curve *c, int below, int above)
 {
-    return c->seen->count[below] > 0 && c->seen->count[above] > 0;
+    return c->samples->count[below] > 0 && c->samples->count[above] > 0;
 }
 
 static void note_noise(weft_curve *c, double off)
@@ -203,15 +203,16 @@ void weft_curve_learn(weft_curve *c, int64_t limit, int64_t rows, int busy, doub
     int below = above > 0 && c->rows[above] > rows ? above - 1 : above;
     double expected = weft_curve_time(c, (double)rows);
     bool together = busy > 1 && busy <= c->executors, known = all_seen(c, below, above);
-    if (known) note_noise(c, seconds / (expected * (together ? c->slower[busy - 1] : 1)) - 1);
+    if (known) note_noise(c, seconds / (expected * (together ? c->slowdown[busy - 1] : 1)) - 1);
     if (together && known) {
-        double *slower = &c->slower[busy - 1];
-        *slower += (WEFT_MIN(WEFT_MAX(seconds / expected, 1), 4 * *slower) - *slower) / SLOWLY;
+        double *slowdown = &c->slowdown[busy - 1];
+        *slowdown +=
+            (WEFT_MIN(WEFT_MAX(seconds / expected, 1), 4 * *slowdown) - *slowdown) / SLOWLY;
         return;
     }
-    if (together) seconds /= c->slower[busy - 1];
+    if (together) seconds /= c->slowdown[busy - 1];
     double off = first ? 1 : seconds / expected;
-    note(c->seen, above, first ? seconds : c->time[above] * off);
-    if (below != above && !first) note(c->seen, below, c->time[below] * off);
+    note(c->samples, above, first ? seconds : c->time[above] * off);
+    if (below != above && !first) note(c->samples, below, c->time[below] * off);
     believe(c);
 }

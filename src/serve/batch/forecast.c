@@ -5,24 +5,25 @@
 #include "serve/batch/workload.h"
 #include "serve/batch/batch_internal.h"
 
-typedef struct theatre {
+typedef struct simulation {
     const weft_forecast_options *o;
     weft_dispatch dispatch;
-    weft_line *line;
-    weft_demand demand;
-    weft_random random, disturbance;
-    const weft_curve *truth; /* true batch times, whatever the line has learned */
+    weft_batch_queue *queue;
+    weft_workload workload;
+    weft_random random, interference_random;
+    const weft_curve *truth; /* true batch times, whatever the queue has learned */
     weft_curve curve;
-    weft_job **job; /* [executors]; NULL: idle */
-    double *left;   /* seconds left of each executor's batch, at full speed */
+    weft_batch_job **batch; /* [executors]; NULL: idle */
+    double *left;           /* seconds left of each executor's batch, at full speed */
     double now, due, busy_time, began;
-    double others, turn; /* slowdown by other processes now, and when it changes */
-    int64_t came, first; /* requests; first request that is counted */
-    double *latency;     /* of the counted requests; below 0: refused */
+    double interference,
+        interference_change; /* slowdown by other processes now, and when it changes */
+    int64_t arrivals, first; /* requests; first request that is counted */
+    double *latency;         /* of the counted requests; below 0: refused */
     weft_forecast *out;
     int64_t batches, rows;
     bool stepped;
-} theatre;
+} simulation;
 
 void weft_forecast_options_init(weft_forecast_options *options)
 {
@@ -43,7 +44,7 @@ static weft_status check(const weft_forecast_options *o)
     if (o->struct_size != sizeof(*o) || o->curve_sizes < 1)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "a forecast needs the time of a batch of one size at least");
-    if (!(o->rate > 0) || !isfinite(o->rate) || (o->step > 0 && !(o->then > 0)))
+    if (!(o->rate > 0) || !isfinite(o->rate) || (o->step > 0 && !(o->step_rate > 0)))
         return weft_fail(WEFT_ERR_ARGUMENT, "the rate is %g requests a second, must be above 0",
                          o->rate);
     if (o->executors < 1 || o->executors > 64 || o->requests < 1 || o->requests > 100000000)
@@ -54,20 +55,21 @@ static weft_status check(const weft_forecast_options *o)
     if (!(o->variation >= 0) || o->variation > 10)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "the variation of batch times is %g, must be from 0 to 10", o->variation);
-    if (!(o->slack >= 0) || isinf(o->slack))
+    if (!(o->timer_slack >= 0) || isinf(o->timer_slack))
         return weft_fail(WEFT_ERR_ARGUMENT, "the slack of timers is %g s, must be 0 or more",
-                         o->slack);
-    if (!(o->disturbed >= 0) || o->disturbed >= 1 ||
-        (o->disturbed > 0 && (!(o->disturbance >= 1) || !(o->disturbs > 0))))
+                         o->timer_slack);
+    if (!(o->interference_share >= 0) || o->interference_share >= 1 ||
+        (o->interference_share > 0 &&
+         (!(o->interference_slowdown >= 1) || !(o->interference_seconds > 0))))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "others disturb for %g of the time, %g s on the mean, by the factor %g; "
                          "must be below 1, above 0, and at least 1",
-                         o->disturbed, o->disturbs, o->disturbance);
+                         o->interference_share, o->interference_seconds, o->interference_slowdown);
     return WEFT_OK;
 }
 
 /* A log-normal factor of mean 1 with the options' coefficient of variation (Box and Muller). */
-static double factor(theatre *t)
+static double factor(simulation *t)
 {
     if (t->o->variation <= 0) return 1;
     double spread = log(1 + t->o->variation * t->o->variation);
@@ -77,112 +79,116 @@ static double factor(theatre *t)
 }
 
 /* Other processes start or stop using the cores. */
-static void turn(theatre *t)
+static void change_interference(simulation *t)
 {
     const weft_forecast_options *o = t->o;
-    bool begin = o->disturbed > 0 && t->others <= 1;
-    double mean = begin ? o->disturbs : o->disturbs * (1 - o->disturbed) / o->disturbed;
-    t->others = begin ? o->disturbance : 1;
-    t->turn =
-        o->disturbed > 0 ? t->now - mean * log(1 - weft_random_unit(&t->disturbance)) : INFINITY;
+    bool begin = o->interference_share > 0 && t->interference <= 1;
+    double mean =
+        begin ? o->interference_seconds
+              : o->interference_seconds * (1 - o->interference_share) / o->interference_share;
+    t->interference = begin ? o->interference_slowdown : 1;
+    t->interference_change =
+        o->interference_share > 0
+            ? t->now - mean * log(1 - weft_random_unit(&t->interference_random))
+            : INFINITY;
 }
 
 /* The slowdown of all batches, against one that has the machine alone. */
-static double slowness(const theatre *t)
+static double slowdown(const simulation *t)
 {
-    return t->truth->slower[t->dispatch.busy - 1] * t->others;
+    return t->truth->slowdown[t->dispatch.busy - 1] * t->interference;
 }
 
-static void advance(theatre *t, double to)
+static void advance(simulation *t, double to)
 {
     int busy = t->dispatch.busy;
     if (busy > 0) {
-        double done = (to - t->now) / slowness(t);
+        double done = (to - t->now) / slowdown(t);
         for (int e = 0; e < t->o->executors; e++)
-            if (t->job[e]) t->left[e] -= done;
+            if (t->batch[e]) t->left[e] -= done;
         t->busy_time += busy * (to - t->now);
     }
     t->now = to;
 }
 
-static int next_end(const theatre *t, double *when)
+static int next_end(const simulation *t, double *when)
 {
     int next = -1;
     for (int e = 0; e < t->o->executors; e++)
-        if (t->job[e] && (next < 0 || t->left[e] < t->left[next])) next = e;
-    *when = next < 0 ? INFINITY : t->now + WEFT_MAX(t->left[next], 0) * slowness(t);
+        if (t->batch[e] && (next < 0 || t->left[e] < t->left[next])) next = e;
+    *when = next < 0 ? INFINITY : t->now + WEFT_MAX(t->left[next], 0) * slowdown(t);
     return next;
 }
 
 /* Starts a due batch on each idle executor, and sets `due` to the next time at which one becomes
  * due. */
-static void begin_batches(theatre *t)
+static void begin_batches(simulation *t)
 {
     for (int e = 0; e < t->o->executors; e++) {
-        if (t->job[e]) continue;
-        weft_job *job = weft_dispatch_next(&t->dispatch, e, t->now, false, &t->due);
-        if (!job) return;
-        t->job[e] = job;
-        t->left[e] = weft_curve_time(t->truth, (double)job->rows) * factor(t);
+        if (t->batch[e]) continue;
+        weft_batch_job *batch = weft_dispatch_next(&t->dispatch, e, t->now, false, &t->due);
+        if (!batch) return;
+        t->batch[e] = batch;
+        t->left[e] = weft_curve_time(t->truth, (double)batch->rows) * factor(t);
         t->batches++;
-        t->rows += job->rows;
+        t->rows += batch->rows;
     }
     t->due = INFINITY; /* all executors are busy */
 }
 
-static void finish(theatre *t, int e)
+static void finish(simulation *t, int e)
 {
-    weft_job *job = t->job[e];
-    for (int i = 0; i < job->count; i++) {
-        job->taken[i].ended = t->now;
-        int64_t number = (int64_t)(intptr_t)job->users[i] - t->first;
-        if (number >= 0) t->latency[number] = t->now - job->taken[i].came;
-        weft_demand_answered(&t->demand, t->now, t->stepped);
+    weft_batch_job *batch = t->batch[e];
+    for (int i = 0; i < batch->count; i++) {
+        batch->requests[i].ended = t->now;
+        int64_t number = (int64_t)(intptr_t)batch->users[i] - t->first;
+        if (number >= 0) t->latency[number] = t->now - batch->requests[i].arrived;
+        weft_workload_answered(&t->workload, t->now, t->stepped);
     }
-    weft_dispatch_end(&t->dispatch, job, t->now);
-    t->job[e] = NULL;
+    weft_dispatch_end(&t->dispatch, batch, t->now);
+    t->batch[e] = NULL;
 }
 
-static weft_status arrive(theatre *t, bool *look)
+static weft_status arrive(simulation *t, bool *look)
 {
     weft_request request;
     weft_request_init(&request);
     request.rows = t->o->rows;
-    request.user = (void *)(intptr_t)t->came;
-    if (t->came == t->first) {
+    request.user = (void *)(intptr_t)t->arrivals;
+    if (t->arrivals == t->first) {
         t->began = t->now;
         t->busy_time = 0;
         t->batches = t->rows = 0;
     }
-    t->stepped = t->o->step > 0 && t->came >= t->first + t->o->step;
-    weft_demand_came(&t->demand, t->stepped);
-    weft_status status = weft_dispatch_put(t->line, &request, t->now, look, NULL);
+    t->stepped = t->o->step > 0 && t->arrivals >= t->first + t->o->step;
+    weft_workload_take(&t->workload, t->stepped);
+    weft_status status = weft_dispatch_put(t->queue, &request, t->now, look, NULL);
     if (status == WEFT_ERR_BUSY) {
-        if (t->came >= t->first) t->latency[t->came - t->first] = -1;
-        weft_demand_answered(&t->demand, t->now, t->stepped);
+        if (t->arrivals >= t->first) t->latency[t->arrivals - t->first] = -1;
+        weft_workload_answered(&t->workload, t->now, t->stepped);
         status = WEFT_OK;
     }
-    t->came++;
+    t->arrivals++;
     return status;
 }
 
-static bool think(theatre *t)
+static bool search(simulation *t)
 {
-    weft_policy *p = t->line->policy;
-    if (!p->ops->wants || !p->ops->wants(p, t->now)) return false;
-    p->ops->take(p, t->now);
-    p->ops->think(p);
-    p->ops->use(p);
+    weft_policy *p = t->queue->policy;
+    if (!p->ops->wants_search || !p->ops->wants_search(p, t->now)) return false;
+    p->ops->copy_input(p, t->now);
+    p->ops->search(p);
+    p->ops->apply(p);
     return true;
 }
 
 /* Processes the next event. look: set if an idle executor would be woken to look for a due
  * batch. */
-static weft_status happen(theatre *t, double comes, bool *look)
+static weft_status handle_next(simulation *t, double comes, bool *look)
 {
-    double ends, timer = t->due + t->o->slack;
+    double ends, timer = t->due + t->o->timer_slack;
     int e = next_end(t, &ends);
-    double next = WEFT_MIN(WEFT_MIN(ends, timer), WEFT_MIN(comes, t->turn));
+    double next = WEFT_MIN(WEFT_MIN(ends, timer), WEFT_MIN(comes, t->interference_change));
     advance(t, WEFT_MAX(next, t->now));
     if (e >= 0 && next == ends) {
         finish(t, e);
@@ -190,29 +196,30 @@ static weft_status happen(theatre *t, double comes, bool *look)
     } else if (next == comes) {
         return arrive(t, look);
     } else if (next == timer) {
-        weft_dispatch_woke(&t->dispatch, t->due, t->now);
+        weft_dispatch_timer_fired(&t->dispatch, t->due, t->now);
         *look = true;
     } else {
-        turn(t);
+        change_interference(t);
     }
     return WEFT_OK;
 }
 
-static weft_status play(theatre *t)
+static weft_status simulate(simulation *t)
 {
     int64_t all = t->first + t->o->requests;
     t->due = INFINITY;
-    t->others = 2; /* ends at once */
-    turn(t);
-    while (t->came < all || t->line->queue.count > 0 || t->dispatch.busy > 0) {
+    t->interference = 2; /* ends at once */
+    change_interference(t);
+    while (t->arrivals < all || t->queue->requests.count > 0 || t->dispatch.busy > 0) {
         bool look = false;
-        if (t->came >= all && !t->line->ending) {
-            t->line->ending = look =
+        if (t->arrivals >= all && !t->queue->ending) {
+            t->queue->ending = look =
                 true; /* no further request arrives, so none is worth waiting for */
         } else {
-            WEFT_TRY(happen(t, t->came < all ? weft_demand_next(&t->demand) : INFINITY, &look));
+            WEFT_TRY(handle_next(t, t->arrivals < all ? weft_workload_next(&t->workload) : INFINITY,
+                                 &look));
         }
-        if (think(t) || look) begin_batches(t);
+        if (search(t) || look) begin_batches(t);
     }
     return WEFT_OK;
 }
@@ -223,7 +230,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void summarise(theatre *t)
+static void summarise(simulation *t)
 {
     weft_forecast *f = t->out;
     int64_t n = 0;
@@ -234,8 +241,8 @@ static void summarise(theatre *t)
     f->batches = t->batches;
     f->rows = t->batches ? (double)t->rows / (double)t->batches : 0;
     f->utilisation = t->now > t->began ? t->busy_time / (t->now - t->began) / t->o->executors : 0;
-    f->wait = t->line->policy->now.wait;
-    f->need = t->line->policy->now.need;
+    f->max_delay = t->queue->policy->setting.max_delay;
+    f->min_rows = t->queue->policy->setting.min_rows;
     if (n == 0) return;
     qsort(t->latency, (size_t)n, sizeof(double), compare);
     for (int64_t i = 0; i < n; i++) f->mean += t->latency[i] / (double)n;
@@ -246,30 +253,30 @@ static void summarise(theatre *t)
         *quantiles[i].to = t->latency[(int64_t)(quantiles[i].quantile * (double)(n - 1))];
 }
 
-static weft_status set_stage(weft_context *context, theatre *t)
+static weft_status prepare(weft_context *context, simulation *t)
 {
     const weft_forecast_options *o = t->o;
-    weft_line_options line;
-    weft_line_options_init(&line);
-    line.policy = o->policy;
-    line.limit = o->limit;
-    line.waiting = o->waiting;
-    line.curve_rows = o->curve_rows;
-    line.curve_times = o->curve_times;
-    line.curve_sizes = o->curve_sizes;
-    line.slower = o->slower;
+    weft_batch_queue_options queue;
+    weft_batch_queue_options_init(&queue);
+    queue.policy = o->policy;
+    queue.limit = o->limit;
+    queue.max_waiting = o->waiting;
+    queue.curve_rows = o->curve_rows;
+    queue.curve_times = o->curve_times;
+    queue.curve_sizes = o->curve_sizes;
+    queue.slowdown = o->slowdown;
     t->dispatch.executors = o->executors;
     t->first = o->requests / 10;
     weft_random_start(&t->random, o->seed, 3);
-    weft_random_start(&t->disturbance, o->seed, 4);
-    WEFT_TRY(weft_curve_make(o->curve_rows, o->curve_times, o->curve_sizes, o->slower, o->executors,
-                             &t->curve));
+    weft_random_start(&t->interference_random, o->seed, 4);
+    WEFT_TRY(weft_curve_make(o->curve_rows, o->curve_times, o->curve_sizes, o->slowdown,
+                             o->executors, &t->curve));
     t->truth = &t->curve;
-    WEFT_TRY(WEFT_NEW(&t->job, o->executors));
+    WEFT_TRY(WEFT_NEW(&t->batch, o->executors));
     WEFT_TRY(WEFT_NEW(&t->left, o->executors));
     WEFT_TRY(WEFT_NEW(&t->latency, o->requests));
-    WEFT_TRY(weft_demand_open(context, o, &t->demand));
-    return weft_dispatch_add(&t->dispatch, context, &line, &t->line);
+    WEFT_TRY(weft_workload_open(context, o, &t->workload));
+    return weft_dispatch_add(&t->dispatch, context, &queue, &t->queue);
 }
 
 weft_status weft_forecast_run(weft_context *context, const weft_forecast_options *options,
@@ -277,21 +284,21 @@ weft_status weft_forecast_run(weft_context *context, const weft_forecast_options
                               weft_forecast *out)
 {
     weft_forecast made = {0};
-    theatre t = {.o = options, .out = &made};
+    simulation t = {.o = options, .out = &made};
     WEFT_TRY(check(options));
-    weft_status status = set_stage(context, &t);
-    if (status == WEFT_OK) status = play(&t);
+    weft_status status = prepare(context, &t);
+    if (status == WEFT_OK) status = simulate(&t);
     for (int64_t i = 0; status == WEFT_OK && each && i < options->requests; i++)
         each(user, t.latency[i]);
     if (status == WEFT_OK) {
         summarise(&t);
         *out = made;
     }
-    if (t.line) weft_dispatch_remove(&t.dispatch, &t.line);
-    weft_demand_close(&t.demand);
+    if (t.queue) weft_dispatch_remove(&t.dispatch, &t.queue);
+    weft_workload_close(&t.workload);
     weft_curve_free(&t.curve);
-    free(t.dispatch.lines);
-    free(t.job);
+    free(t.dispatch.queues);
+    free(t.batch);
     free(t.left);
     free(t.latency);
     return status;

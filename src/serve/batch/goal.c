@@ -78,19 +78,19 @@ double weft_goal_of(const weft_goal *goal, double *latency, int n)
     return goal->slo > 0 ? bounded(goal, value, quantile_of(latency, n, 0.99)) : value;
 }
 
-void weft_goal_clear(weft_measured *m)
+void weft_latency_window_clear(weft_latency_window *m)
 {
     memset(m, 0, sizeof(*m));
 }
 
-void weft_goal_count(weft_measured *m, double latency)
+void weft_latency_window_add(weft_latency_window *m, double latency)
 {
     m->count++;
     m->sum += latency;
     weft_latency_count(m->cells, latency);
 }
 
-double weft_goal_measured(const weft_goal *goal, const weft_measured *m)
+double weft_goal_measured(const weft_goal *goal, const weft_latency_window *m)
 {
     if (m->count == 0) return 0;
     double value = goal->quantile > 0 ? weft_latency_quantile(m->cells, goal->quantile)

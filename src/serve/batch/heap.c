@@ -50,14 +50,14 @@ void weft_heap_drop(weft_heap *heap, const weft_heap_order *order, void *things,
     rise(heap, order, things, place, last);
 }
 
-void weft_times_put(double *at, int *count, double time)
+void weft_time_heap_add(double *at, int *count, double time)
 {
     int i = (*count)++;
     for (; i > 0 && at[(i - 1) / 2] > time; i = (i - 1) / 2) at[i] = at[(i - 1) / 2];
     at[i] = time;
 }
 
-void weft_times_drop(double *at, int *count)
+void weft_time_heap_pop(double *at, int *count)
 {
     double last = at[--*count];
     int i = 0;

@@ -3,38 +3,38 @@
 
 #include "serve/batch/adaptive_internal.h"
 
-enum { RECENT = WEFT_GAPS_RECENT, LEFT = 32 };
+enum { RECENT = WEFT_INTERARRIVALS_RECENT, LEFT = 32 };
 /* A silence of so many mean gaps, and at least so many seconds, is a pause and no part of the
  * load. */
 static const double PAUSE = 1000, PAUSE_SECONDS = 1;
 
-static int kept(const weft_gaps *g)
+static int kept(const weft_interarrivals *g)
 {
-    return (int)WEFT_MIN(g->count, WEFT_GAPS);
+    return (int)WEFT_MIN(g->count, WEFT_INTERARRIVALS);
 }
 
-static void add(weft_gap_sums *sums, double gap, double times)
+static void add(weft_interarrival_sums *sums, double gap, double times)
 {
     sums->sum += times * gap;
     sums->squares += times * gap * gap;
 }
 
-static double gap_back(const weft_gaps *g, int64_t back)
+static double gap_back(const weft_interarrivals *g, int64_t back)
 {
-    return g->gap[(g->count - back) % WEFT_GAPS];
+    return g->gap[(g->count - back) % WEFT_INTERARRIVALS];
 }
 
 /* Sums from scratch, which removes the rounding errors of adding and subtracting. */
-static void sum_up(weft_gaps *g)
+static void sum_up(weft_interarrivals *g)
 {
-    g->all = g->recent = (weft_gap_sums){0};
+    g->all = g->recent = (weft_interarrival_sums){0};
     for (int back = kept(g); back > 0; back--) {
         add(&g->all, gap_back(g, back), 1);
         if (back <= RECENT) add(&g->recent, gap_back(g, back), 1);
     }
 }
 
-static void moments(const weft_gap_sums *sums, int n, double *mean, double *variance)
+static void moments(const weft_interarrival_sums *sums, int n, double *mean, double *variance)
 {
     *mean = sums->sum / n;
     *variance = WEFT_MAX(sums->squares / n - *mean * *mean, 0);
@@ -42,12 +42,13 @@ static void moments(const weft_gap_sums *sums, int n, double *mean, double *vari
 
 /* Tests whether the recent gaps differ from the earlier ones, at a threshold that chance passes
  * once in many thousand tests. */
-static bool has_changed(const weft_gaps *g)
+static bool has_changed(const weft_interarrivals *g)
 {
     double recent, before, spread, ignored;
     int n = kept(g) - RECENT;
     if (n < RECENT) return false;
-    weft_gap_sums others = {g->all.sum - g->recent.sum, g->all.squares - g->recent.squares};
+    weft_interarrival_sums others = {g->all.sum - g->recent.sum,
+                                     g->all.squares - g->recent.squares};
     moments(&g->recent, RECENT, &recent, &ignored);
     moments(&others, n, &before, &spread);
     double noise = sqrt((spread + 1e-3 * before * before) * (1.0 / RECENT + 1.0 / n));
@@ -55,25 +56,25 @@ static bool has_changed(const weft_gaps *g)
     return off > 5 * noise || -off > 3.6 * noise;
 }
 
-static void put(weft_gaps *g, double gap, int64_t rows)
+static void put(weft_interarrivals *g, double gap, int64_t rows)
 {
-    if (g->count >= WEFT_GAPS) add(&g->all, gap_back(g, WEFT_GAPS), -1);
+    if (g->count >= WEFT_INTERARRIVALS) add(&g->all, gap_back(g, WEFT_INTERARRIVALS), -1);
     if (g->count >= RECENT) add(&g->recent, gap_back(g, RECENT), -1);
     add(&g->all, gap, 1);
     add(&g->recent, gap, 1);
-    g->gap[g->count % WEFT_GAPS] = gap;
-    g->rows[g->count % WEFT_GAPS] = rows;
+    g->gap[g->count % WEFT_INTERARRIVALS] = gap;
+    g->rows[g->count % WEFT_INTERARRIVALS] = rows;
     g->count++;
-    if (g->count % WEFT_GAPS == 0) sum_up(g);
+    if (g->count % WEFT_INTERARRIVALS == 0) sum_up(g);
 }
 
 /* Keeps only the last LEFT arrivals. */
-static void forget(weft_gaps *g)
+static void forget(weft_interarrivals *g)
 {
     double gap[LEFT];
     int64_t rows[LEFT];
     for (int i = 0; i < LEFT; i++) {
-        int64_t from = (g->count - LEFT + i) % WEFT_GAPS;
+        int64_t from = (g->count - LEFT + i) % WEFT_INTERARRIVALS;
         gap[i] = g->gap[from];
         rows[i] = g->rows[from];
     }
@@ -83,7 +84,7 @@ static void forget(weft_gaps *g)
     sum_up(g);
 }
 
-bool weft_gaps_add(weft_gaps *g, double now, int64_t rows)
+bool weft_interarrivals_add(weft_interarrivals *g, double now, int64_t rows)
 {
     double gap = now - g->last;
     bool first = g->last < 0;
@@ -96,13 +97,13 @@ bool weft_gaps_add(weft_gaps *g, double now, int64_t rows)
     return true;
 }
 
-double weft_gaps_rate(const weft_gaps *g)
+double weft_interarrivals_rate(const weft_interarrivals *g)
 {
     int n = kept(g);
     return n >= 8 && g->all.sum > 0 ? n / g->all.sum : 0;
 }
 
-double weft_gaps_burstiness(const weft_gaps *g)
+double weft_interarrivals_burstiness(const weft_interarrivals *g)
 {
     double mean, variance;
     int n = kept(g);
@@ -113,16 +114,17 @@ double weft_gaps_burstiness(const weft_gaps *g)
 
 /* Gaps that look independent are drawn anew from an exponential distribution, since a few hundred
  * recorded ones contain lucky runs; others are replayed in order, which keeps their correlation. */
-void weft_gaps_play(const weft_gaps *g, int n, uint64_t seed, double *at, int64_t *rows)
+void weft_interarrivals_replay(const weft_interarrivals *g, int n, uint64_t seed, double *at,
+                               int64_t *rows)
 {
     int have = kept(g);
-    double rate = weft_gaps_rate(g), like = weft_gaps_burstiness(g), now = 0;
-    bool independent = fabs(like - 1) < WEFT_MAX(0.2, 5 / sqrt((double)have));
+    double rate = weft_interarrivals_rate(g), batch_key = weft_interarrivals_burstiness(g), now = 0;
+    bool independent = fabs(batch_key - 1) < WEFT_MAX(0.2, 5 / sqrt((double)have));
     weft_random random;
     weft_random_start(&random, 11, seed);
     int begin = (int)(seed * 997 % (uint64_t)have);
     for (int i = 0; i < n; i++) {
-        int64_t from = (g->count - have + (begin + i) % have) % WEFT_GAPS;
+        int64_t from = (g->count - have + (begin + i) % have) % WEFT_INTERARRIVALS;
         now += independent ? -log(1 - weft_random_unit(&random)) / rate : g->gap[from];
         at[i] = now;
         rows[i] = g->rows[from];

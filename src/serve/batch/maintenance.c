@@ -8,7 +8,7 @@
 
 /* A search is followed by a rest of so many times its CPU time; one in progress is polled at this
  * interval, in seconds. */
-static const double RESTS = 50, ASKS = 5e-3;
+static const double REST_FACTOR = 50, POLL_SECONDS = 5e-3;
 
 /* --- the search thread: nothing here takes the lock --- */
 
@@ -19,139 +19,141 @@ static double thread_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static void *think(void *user)
+static void *run_search(void *user)
 {
-    weft_mind *m = user;
+    weft_search_thread *m = user;
     struct sched_param lowest = {0};
     (void)pthread_setschedparam(pthread_self(), SCHED_IDLE, &lowest);
     for (;;) {
-        while (sem_wait(&m->asked) != 0) continue;
+        while (sem_wait(&m->requested) != 0) continue;
         if (__atomic_load_n(&m->ending, __ATOMIC_ACQUIRE)) return NULL;
         double before = thread_seconds();
-        m->policy->ops->think(m->policy);
-        m->took = thread_seconds() - before;
+        m->policy->ops->search(m->policy);
+        m->cpu_seconds = thread_seconds() - before;
         __atomic_store_n(&m->done, true, __ATOMIC_RELEASE);
     }
 }
 
-static weft_line *who_wants(weft_batcher *b, double now)
+static weft_batch_queue *find_search(weft_batcher *b, double now)
 {
     for (int i = 0; i < b->dispatch.count; i++) {
-        weft_line *line = b->dispatch.lines[i];
-        weft_policy *p = line->policy;
-        if (!line->ending && p->ops->wants && p->ops->wants(p, now)) return line;
+        weft_batch_queue *queue = b->dispatch.queues[i];
+        weft_policy *p = queue->policy;
+        if (!queue->ending && p->ops->wants_search && p->ops->wants_search(p, now)) return queue;
     }
     return NULL;
 }
 
-static void begin_to_think(weft_batcher *b, weft_line *line, double now)
+static void begin_search(weft_batcher *b, weft_batch_queue *queue, double now)
 {
-    weft_mind *m = &b->mind;
-    line->policy->ops->take(line->policy, now);
-    m->policy = line->policy;
-    m->line = line;
+    weft_search_thread *m = &b->search;
+    queue->policy->ops->copy_input(queue->policy, now);
+    m->policy = queue->policy;
+    m->queue = queue;
     __atomic_store_n(&m->done, false, __ATOMIC_RELAXED);
-    sem_post(&m->asked);
+    sem_post(&m->requested);
 }
 
-static void end_to_think(weft_batcher *b, double now)
+static void end_search(weft_batcher *b, double now)
 {
-    weft_mind *m = &b->mind;
-    if (m->line) {
-        m->policy->ops->use(m->policy);
+    weft_search_thread *m = &b->search;
+    if (m->queue) {
+        m->policy->ops->apply(m->policy);
         weft_batcher_wake(b); /* a batch may be due under the new setting */
     } else {
         weft_policy_close(&m->policy);
     }
     m->policy = NULL;
-    m->line = NULL;
-    m->rested = now + RESTS * m->took;
+    m->queue = NULL;
+    m->next_at = now + REST_FACTOR * m->cpu_seconds;
 }
 
 /* Starts or ends a search; returns the time of the next look. */
-static double see_to_thoughts(weft_batcher *b, double now)
+static double poll_search(weft_batcher *b, double now)
 {
-    weft_mind *m = &b->mind;
-    if (m->policy && __atomic_load_n(&m->done, __ATOMIC_ACQUIRE)) end_to_think(b, now);
-    if (m->policy) return now + ASKS;
-    if (now < m->rested) return m->rested;
-    weft_line *line = who_wants(b, now);
-    if (!line) return INFINITY;
-    begin_to_think(b, line, now);
-    return now + ASKS;
+    weft_search_thread *m = &b->search;
+    if (m->policy && __atomic_load_n(&m->done, __ATOMIC_ACQUIRE)) end_search(b, now);
+    if (m->policy) return now + POLL_SECONDS;
+    if (now < m->next_at) return m->next_at;
+    weft_batch_queue *queue = find_search(b, now);
+    if (!queue) return INFINITY;
+    begin_search(b, queue, now);
+    return now + POLL_SECONDS;
 }
 
-/* --- the keeper --- */
+/* --- the maintenance thread --- */
 
-double weft_keeper_tell_late(weft_batcher *b)
+double weft_maintenance_expire(weft_batcher *b)
 {
-    weft_taken taken;
-    weft_line *line;
+    weft_dequeued_request dequeued;
+    weft_batch_queue *queue;
     double when, now = weft_seconds();
-    for (; weft_dispatch_late(&b->dispatch, now, &taken, &line, &when); now = weft_seconds()) {
-        line->telling++; /* keeps the line alive until the answer has been given */
+    for (; weft_dispatch_expire(&b->dispatch, now, &dequeued, &queue, &when);
+         now = weft_seconds()) {
+        queue->expiring++; /* keeps the queue alive until the answer has been given */
         pthread_mutex_unlock(&b->lock);
-        weft_batcher_answer(&taken, WEFT_ERR_LATE, "its time was over before it could be computed",
-                            now - taken.came, 0, 0);
+        weft_batcher_answer(&dequeued, WEFT_ERR_LATE,
+                            "its time was over before it could be computed", now - dequeued.arrived,
+                            0, 0);
         pthread_mutex_lock(&b->lock);
-        line->telling--;
-        if (line->ending) pthread_cond_broadcast(&b->ended);
+        queue->expiring--;
+        if (queue->ending) pthread_cond_broadcast(&b->ended);
     }
     return when;
 }
 
-void weft_keeper_mind(weft_batcher *b, double when)
+void weft_maintenance_wake_at(weft_batcher *b, double when)
 {
-    if (when >= b->keeper_looks) return;
-    b->keeper_looks = when;
-    pthread_cond_signal(&b->keep);
+    if (when >= b->next_maintenance) return;
+    b->next_maintenance = when;
+    pthread_cond_signal(&b->maintenance_wake);
 }
 
-static void *keep(void *user)
+static void *maintain(void *user)
 {
     weft_batcher *b = user;
     pthread_mutex_lock(&b->lock);
     while (!b->ending) {
-        /* Deadlines that are added while the lock is released lower keeper_looks again. */
-        b->keeper_looks = INFINITY;
-        double late = weft_keeper_tell_late(b), thoughts = see_to_thoughts(b, weft_seconds());
-        b->keeper_looks = WEFT_MIN(b->keeper_looks, WEFT_MIN(late, thoughts));
-        if (!b->ending && b->keeper_looks > weft_seconds())
-            weft_batcher_wait(b, &b->keep, b->keeper_looks);
+        /* Deadlines that are added while the lock is released lower next_maintenance again. */
+        b->next_maintenance = INFINITY;
+        double deadline = weft_maintenance_expire(b), search = poll_search(b, weft_seconds());
+        b->next_maintenance = WEFT_MIN(b->next_maintenance, WEFT_MIN(deadline, search));
+        if (!b->ending && b->next_maintenance > weft_seconds())
+            weft_batcher_wait(b, &b->maintenance_wake, b->next_maintenance);
     }
     pthread_mutex_unlock(&b->lock);
     return NULL;
 }
 
-weft_status weft_keeper_start(weft_batcher *b)
+weft_status weft_maintenance_start(weft_batcher *b)
 {
-    weft_mind *m = &b->mind;
-    WEFT_TRY(weft_thread_start(&m->thread, think, m));
+    weft_search_thread *m = &b->search;
+    WEFT_TRY(weft_thread_start(&m->thread, run_search, m));
     m->started = true;
-    WEFT_TRY(weft_thread_start(&b->keeper, keep, b));
-    b->keeps = true;
+    WEFT_TRY(weft_thread_start(&b->maintenance, maintain, b));
+    b->maintenance_started = true;
     return WEFT_OK;
 }
 
-void weft_keeper_leave(weft_batcher *b, weft_line *line)
+void weft_maintenance_detach(weft_batcher *b, weft_batch_queue *queue)
 {
-    if (b->mind.line != line) return;
-    b->mind.line = NULL;
-    line->policy = NULL;
+    if (b->search.queue != queue) return;
+    b->search.queue = NULL;
+    queue->policy = NULL;
 }
 
-void weft_keeper_end(weft_batcher *b)
+void weft_maintenance_stop(weft_batcher *b)
 {
-    weft_mind *m = &b->mind;
+    weft_search_thread *m = &b->search;
     pthread_mutex_lock(&b->lock);
-    pthread_cond_signal(&b->keep);
+    pthread_cond_signal(&b->maintenance_wake);
     pthread_mutex_unlock(&b->lock);
-    if (b->keeps) pthread_join(b->keeper, NULL);
+    if (b->maintenance_started) pthread_join(b->maintenance, NULL);
     if (m->started) {
         __atomic_store_n(&m->ending, true, __ATOMIC_RELEASE);
-        sem_post(&m->asked);
+        sem_post(&m->requested);
         pthread_join(m->thread, NULL);
     }
-    sem_destroy(&m->asked);
-    weft_policy_close(&m->policy); /* remains if its line was removed during a search */
+    sem_destroy(&m->requested);
+    weft_policy_close(&m->policy); /* remains if its queue was removed during a search */
 }

@@ -8,10 +8,10 @@ weft_status weft_policy_parse(const char *kind, const char *arguments, const wef
     return *arguments ? weft_spec_parse(kind, arguments, keys) : WEFT_OK;
 }
 
-static weft_status open_with(const weft_batching *batching, weft_policy **out)
+static weft_status open_with(const weft_batch_setting *batching, weft_policy **out)
 {
     WEFT_TRY(WEFT_NEW(out, 1));
-    (*out)->now = *batching;
+    (*out)->setting = *batching;
     return WEFT_OK;
 }
 
@@ -20,30 +20,32 @@ static void close_plain(weft_policy *policy)
     free(policy);
 }
 
-static weft_status open_none(const char *arguments, const weft_policy_about *about,
+static weft_status open_none(const char *arguments, const weft_policy_input *input,
                              weft_policy **out)
 {
     WEFT_TRY(weft_policy_parse("none", arguments, (weft_spec_key[]){{.name = NULL}}));
-    return open_with(&(weft_batching){.need = 1, .limit = about->limit, .single = true}, out);
+    return open_with(
+        &(weft_batch_setting){.min_rows = 1, .max_rows = input->limit, .one_request = true}, out);
 }
 
-static weft_status open_greedy(const char *arguments, const weft_policy_about *about,
+static weft_status open_greedy(const char *arguments, const weft_policy_input *input,
                                weft_policy **out)
 {
     WEFT_TRY(weft_policy_parse("greedy", arguments, (weft_spec_key[]){{.name = NULL}}));
-    return open_with(&(weft_batching){.need = 1, .limit = about->limit}, out);
+    return open_with(&(weft_batch_setting){.min_rows = 1, .max_rows = input->limit}, out);
 }
 
-static weft_status open_fixed(const char *arguments, const weft_policy_about *about,
+static weft_status open_fixed(const char *arguments, const weft_policy_input *input,
                               weft_policy **out)
 {
-    double wait = 0, most = (double)about->limit;
+    double wait = 0, most = (double)input->limit;
     weft_spec_key keys[] = {{.name = "wait", .number = &wait, .low = 0, .high = 1e9},
                             {.name = "max", .number = &most, .low = 1, .high = 1e9, .whole = true},
                             {.name = NULL}};
     WEFT_TRY(weft_policy_parse("fixed", arguments, keys));
-    int64_t limit = WEFT_MIN((int64_t)most, about->limit);
-    return open_with(&(weft_batching){.need = limit, .limit = limit, .wait = wait / 1e6}, out);
+    int64_t limit = WEFT_MIN((int64_t)most, input->limit);
+    return open_with(
+        &(weft_batch_setting){.min_rows = limit, .max_rows = limit, .max_delay = wait / 1e6}, out);
 }
 
 static const weft_policy_ops none = {.name = "none",
@@ -77,13 +79,13 @@ weft_status weft_policies_register(weft_context *context)
 }
 
 weft_status weft_policy_open(weft_context *context, const char *spec,
-                             const weft_policy_about *about, weft_policy **out)
+                             const weft_policy_input *input, weft_policy **out)
 {
     const weft_entry *entry;
     size_t size = strcspn(spec, ":");
     WEFT_TRY(weft_registry_find(context, WEFT_KIND_POLICY, spec, size, &entry));
     const weft_policy_ops *ops = entry->ops;
-    WEFT_TRY(ops->open(spec[size] ? spec + size + 1 : "", about, out));
+    WEFT_TRY(ops->open(spec[size] ? spec + size + 1 : "", input, out));
     (*out)->ops = ops;
     return WEFT_OK;
 }

@@ -12,36 +12,37 @@ static const double WORTH_IT = 0.005, OF_NOISE = 0.5;
 static const double TO_LEAVE_SOME = 2.5;
 
 typedef struct search {
-    const weft_rehearsal *r;
+    const weft_queue_sim *r;
     const weft_curve *curve;
     const weft_goal *goal;
     int64_t limit;
     double rate;   /* rows a second */
     double unsure; /* coefficient of variation of batches of the same size */
-    weft_batching best;
+    weft_batch_setting best;
     double least;
 } search;
 
-static double cost_of(const weft_rehearsal *r, const search *s, const weft_batching *b)
+static double cost_of(const weft_queue_sim *r, const search *s, const weft_batch_setting *b)
 {
-    weft_rehearse(r, s->curve, b);
+    weft_queue_sim_run(r, s->curve, b);
     return weft_goal_of(s->goal, r->latency + r->skip, r->count - r->skip);
 }
 
-static double try_out(search *s, int64_t need, double wait, int64_t limit)
+static double evaluate(search *s, int64_t need, double wait, int64_t limit)
 {
     /* Closed-loop clients send nothing while they wait, whatever the rate was. So waiting in vain
      * is limited to a few batch times. */
     double batch = weft_curve_time(s->curve, (double)WEFT_MIN(need, s->limit));
-    wait = WEFT_MIN(wait, 3 * batch * s->curve->slower[s->curve->executors - 1]);
-    weft_batching b = {.need = WEFT_MIN(need, s->limit),
-                       .limit = WEFT_MIN(limit, s->limit),
-                       .all = s->r->clients,
-                       .wait = wait};
+    wait = WEFT_MIN(wait, 3 * batch * s->curve->slowdown[s->curve->executors - 1]);
+    weft_batch_setting b = {.min_rows = WEFT_MIN(need, s->limit),
+                            .max_rows = WEFT_MIN(limit, s->limit),
+                            .max_in_system = s->r->clients,
+                            .max_delay = wait};
     /* The limit that suits the current load is lifted when the queue grows. */
-    if (b.limit < s->limit) b.brim = s->limit + b.limit;
+    if (b.max_rows < s->limit) b.surge_rows = s->limit + b.max_rows;
     double cost = cost_of(s->r, s, &b);
-    if (b.wait <= 0 && b.limit < s->limit) cost *= 1 + s->unsure * s->unsure * TO_LEAVE_SOME;
+    if (b.max_delay <= 0 && b.max_rows < s->limit)
+        cost *= 1 + s->unsure * s->unsure * TO_LEAVE_SOME;
     if (cost < s->least) {
         s->least = cost;
         s->best = b;
@@ -68,11 +69,11 @@ static void by_number(search *s)
     bool exactly = s->curve->executors > 1 || s->r->clients > 0;
     for (int64_t need = 2; need <= s->limit; need = next_need(need)) {
         /* Gathering rows for longer than their computation takes does not pay. */
-        double slowest = s->curve->slower[s->curve->executors - 1];
+        double slowest = s->curve->slowdown[s->curve->executors - 1];
         double time = weft_curve_time(s->curve, (double)need) * slowest;
         if (s->r->clients == 0 && until(s, (double)need) > 4 * time + s->least) break;
-        try_out(s, need, until(s, 20.0 * (double)need), s->limit);
-        try_out(s, need, until(s, 2.0 * (double)need), exactly ? need : s->limit);
+        evaluate(s, need, until(s, 20.0 * (double)need), s->limit);
+        evaluate(s, need, until(s, 2.0 * (double)need), exactly ? need : s->limit);
     }
 }
 
@@ -82,42 +83,43 @@ static void by_time(search *s, int64_t limit)
     double single = weft_curve_time(s->curve, 1);
     double wait = single / 4;
     while (wait < 20 * single && wait <= 4 * s->least) {
-        try_out(s, limit, wait, limit);
+        evaluate(s, limit, wait, limit);
         wait *= 1.6;
     }
 }
 
-static void far_apart(search *s)
+static void coarse_search(search *s)
 {
     by_number(s);
     by_time(s, s->limit);
     for (int64_t limit = s->limit / 2; limit >= 1; limit /= 2) {
-        try_out(s, 1, 0, limit);
+        evaluate(s, 1, 0, limit);
         if (s->curve->executors > 1) by_time(s, limit);
     }
 }
 
 /* Steps along each dimension; the step is halved when none improves the cost. */
-static void around(search *s)
+static void refine(search *s)
 {
     double by = 0.5;
-    for (int round = 0; round < 6 && s->best.wait > 0; round++) {
+    for (int round = 0; round < 6 && s->best.max_delay > 0; round++) {
         double before = s->least;
-        weft_batching at = s->best;
-        int64_t off = WEFT_MAX((int64_t)((double)at.need * by), 1);
-        try_out(s, at.need, at.wait * (1 + by), at.limit);
-        try_out(s, at.need, at.wait / (1 + by), at.limit);
+        weft_batch_setting at = s->best;
+        int64_t off = WEFT_MAX((int64_t)((double)at.min_rows * by), 1);
+        evaluate(s, at.min_rows, at.max_delay * (1 + by), at.max_rows);
+        evaluate(s, at.min_rows, at.max_delay / (1 + by), at.max_rows);
         at = s->best;
-        try_out(s, at.need + off, at.wait, WEFT_MAX(at.limit, at.need + off));
-        if (at.need > off) try_out(s, at.need - off, at.wait, at.limit);
+        evaluate(s, at.min_rows + off, at.max_delay, WEFT_MAX(at.max_rows, at.min_rows + off));
+        if (at.min_rows > off) evaluate(s, at.min_rows - off, at.max_delay, at.max_rows);
         at = s->best;
-        if (at.limit > at.need) try_out(s, at.need, at.wait, WEFT_MAX(at.limit - off, at.need));
-        try_out(s, at.need, at.wait, at.limit + off);
+        if (at.max_rows > at.min_rows)
+            evaluate(s, at.min_rows, at.max_delay, WEFT_MAX(at.max_rows - off, at.min_rows));
+        evaluate(s, at.min_rows, at.max_delay, at.max_rows + off);
         if (s->least > 0.995 * before) by /= 2;
     }
 }
 
-void weft_tune(const weft_rehearsal *r, const weft_rehearsal *other, double rate,
+void weft_tune(const weft_queue_sim *r, const weft_queue_sim *other, double rate,
                const weft_curve *curve, int64_t limit, const weft_goal *goal, weft_tuned *out)
 {
     search s = {.r = r,
@@ -128,13 +130,13 @@ void weft_tune(const weft_rehearsal *r, const weft_rehearsal *other, double rate
                 .unsure = sqrt(curve->noise),
                 .least = INFINITY};
     double gain = WORTH_IT + OF_NOISE * s.unsure;
-    double first = try_out(&s, 1, 0, limit);
-    weft_batching greedy = s.best;
-    far_apart(&s);
-    around(&s);
+    double first = evaluate(&s, 1, 0, limit);
+    weft_batch_setting greedy = s.best;
+    coarse_search(&s);
+    refine(&s);
     *out = (weft_tuned){.best = greedy, .greedy = cost_of(other, &s, &greedy)};
     out->promise = out->greedy;
-    if (s.best.wait <= 0) gain += s.unsure * s.unsure * TO_LEAVE_SOME;
+    if (s.best.max_delay <= 0) gain += s.unsure * s.unsure * TO_LEAVE_SOME;
     double again = cost_of(other, &s, &s.best);
     if (sqrt(s.least / first * again / out->greedy) >= 1 - gain) return;
     out->best = s.best;

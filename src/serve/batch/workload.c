@@ -23,44 +23,44 @@ static weft_status check(const weft_forecast_options *o)
 }
 
 /* Seconds from `now` to the next request, of all arrivals or of one client. */
-static double gap(weft_demand *d, double now, bool stepped)
+static double gap(weft_workload *d, double now, bool stepped)
 {
     const weft_forecast_options *o = d->options;
-    double rate = stepped ? o->then : o->rate;
+    double rate = stepped ? o->step_rate : o->rate;
     if (o->swing > 0) rate *= 1 - o->swing * cos(6.283185307179586 * now / o->period);
     return weft_arrivals_next(d->arrivals, o->clients > 0 ? rate / o->clients : rate);
 }
 
-weft_status weft_demand_open(weft_context *context, const weft_forecast_options *options,
-                             weft_demand *out)
+weft_status weft_workload_open(weft_context *context, const weft_forecast_options *options,
+                               weft_workload *out)
 {
-    *out = (weft_demand){.options = options};
+    *out = (weft_workload){.options = options};
     WEFT_TRY(check(options));
     WEFT_TRY(WEFT_NEW(&out->at, WEFT_MAX(options->clients, 1)));
     WEFT_TRY(weft_arrivals_open(context, options->arrivals, options->seed, &out->arrivals));
     for (int i = 0; i < WEFT_MAX(options->clients, 1); i++)
-        weft_times_put(out->at, &out->count, gap(out, 0, false));
+        weft_time_heap_add(out->at, &out->count, gap(out, 0, false));
     return WEFT_OK;
 }
 
-double weft_demand_next(const weft_demand *d)
+double weft_workload_next(const weft_workload *d)
 {
     return d->count > 0 ? d->at[0] : INFINITY;
 }
 
-void weft_demand_came(weft_demand *d, bool stepped)
+void weft_workload_take(weft_workload *d, bool stepped)
 {
     double now = d->at[0];
-    weft_times_drop(d->at, &d->count);
-    if (d->options->clients == 0) weft_times_put(d->at, &d->count, now + gap(d, now, stepped));
+    weft_time_heap_pop(d->at, &d->count);
+    if (d->options->clients == 0) weft_time_heap_add(d->at, &d->count, now + gap(d, now, stepped));
 }
 
-void weft_demand_answered(weft_demand *d, double now, bool stepped)
+void weft_workload_answered(weft_workload *d, double now, bool stepped)
 {
-    if (d->options->clients > 0) weft_times_put(d->at, &d->count, now + gap(d, now, stepped));
+    if (d->options->clients > 0) weft_time_heap_add(d->at, &d->count, now + gap(d, now, stepped));
 }
 
-void weft_demand_close(weft_demand *d)
+void weft_workload_close(weft_workload *d)
 {
     weft_arrivals_close(&d->arrivals);
     free(d->at);

@@ -6,21 +6,21 @@
 #include "load/load.h"
 #include "weft/forecast.h"
 
-typedef struct weft_demand {
+typedef struct weft_workload {
     const weft_forecast_options *options;
     weft_arrivals *arrivals;
     double *at; /* heap of the known times of future requests */
     int count;
-} weft_demand;
+} weft_workload;
 
-weft_status weft_demand_open(weft_context *context, const weft_forecast_options *options,
-                             weft_demand *out) WEFT_NODISCARD;
+weft_status weft_workload_open(weft_context *context, const weft_forecast_options *options,
+                               weft_workload *out) WEFT_NODISCARD;
 /* Time of the next request; infinite: none before an answer. */
-double weft_demand_next(const weft_demand *demand);
+double weft_workload_next(const weft_workload *workload);
 /* Takes the next request. stepped: the load has changed to the second one. */
-void weft_demand_came(weft_demand *demand, bool stepped);
+void weft_workload_take(weft_workload *workload, bool stepped);
 /* A request has been answered or refused. */
-void weft_demand_answered(weft_demand *demand, double now, bool stepped);
-void weft_demand_close(weft_demand *demand);
+void weft_workload_answered(weft_workload *workload, double now, bool stepped);
+void weft_workload_close(weft_workload *workload);
 
 #endif

@@ -127,7 +127,10 @@ static void let_in(weft_server *s, weft_door *door, int socket,
 
 void weft_clients_forget(weft_server *s)
 {
-    while (s->stands[WEFT_STAND_ARRIVES].first) forget(s, s->stands[WEFT_STAND_ARRIVES].first);
+    for (weft_client *c = s->stands[WEFT_STAND_ARRIVES].first, *next; c; c = next) {
+        next = c->next;
+        forget(s, c);
+    }
 }
 
 void weft_clients_accept(weft_server *s, weft_door *door)

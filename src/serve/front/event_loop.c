@@ -97,7 +97,7 @@ static void work(weft_server *s)
         while (take_answered(s)) continue;
         s->asked = 0;
         (void)MHD_run(s->doors[0].daemon);
-        if (s->asked > 0) (void)weft_service_lend(s->service, LENDS);
+        if (s->asked > 0) (void)weft_service_run_due(s->service, LENDS);
         more = s->asked > 0 || s->ready || goes_on(&s->doors[0]);
     }
     s->busy = more;

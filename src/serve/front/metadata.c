@@ -91,10 +91,10 @@ static json_t *dims_of(const weft_shape *row)
 weft_status weft_tell_config(weft_served *served, weft_reply *reply)
 {
     weft_served_about about;
-    weft_line_stats stats;
+    weft_batch_queue_stats stats;
     char type[32];
     weft_served_describe(served, &about);
-    weft_line_describe(weft_served_line(served), &stats);
+    weft_batch_queue_describe(weft_served_line(served), &stats);
     weft_shape said = said_of(&about);
     (void)snprintf(type, sizeof(type), "TYPE_%s", said_type(&about));
     json_t *root = json_pack(
@@ -103,7 +103,7 @@ weft_status weft_tell_config(weft_served *served, weft_reply *reply)
         (json_int_t)about.limit, "input", "name", "x", "data_type", "TYPE_FP32", "dims",
         dims_of(&about.sample), "output", "name", "prediction", "data_type", type, "dims",
         dims_of(&said), "dynamic_batching", "max_queue_delay_microseconds",
-        (json_int_t)(stats.wait * 1e6), "parameters", "policy", "string_value", about.policy);
+        (json_int_t)(stats.max_delay * 1e6), "parameters", "policy", "string_value", about.policy);
     return weft_reply_json(reply, root);
 }
 
@@ -115,13 +115,14 @@ static json_t *sum(int64_t count, double seconds)
 }
 
 /* As other servers count: each request is charged the whole time of its batch. */
-static json_t *inference_stats(const weft_line_stats *s, const weft_spent_times *t)
+static json_t *inference_stats(const weft_batch_queue_stats *s, const weft_spent_times *t)
 {
-    return json_pack(
-        "{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "success", sum(s->requests, s->queued + s->computed),
-        "fail", sum(s->failed + s->late + s->refused, 0), "cancel", sum(s->cancelled, 0), "queue",
-        sum(s->requests, s->queued), "compute_input", sum(t->count, t->input), "compute_infer",
-        sum(t->count, t->infer), "compute_output", sum(t->count, t->output));
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "success",
+                     sum(s->requests, s->queue_seconds + s->compute_seconds), "fail",
+                     sum(s->failed + s->expired + s->refused, 0), "cancel", sum(s->cancelled, 0),
+                     "queue", sum(s->requests, s->queue_seconds), "compute_input",
+                     sum(t->count, t->input), "compute_infer", sum(t->count, t->infer),
+                     "compute_output", sum(t->count, t->output));
 }
 
 /* Statistics for each batch size. */
@@ -140,11 +141,11 @@ static json_t *batch_stats(weft_spent *spent)
 static json_t *stats_of(weft_served *served)
 {
     weft_served_about about;
-    weft_line_stats s;
+    weft_batch_queue_stats s;
     weft_spent_times times;
     double last;
     weft_served_describe(served, &about);
-    weft_line_describe(weft_served_line(served), &s);
+    weft_batch_queue_describe(weft_served_line(served), &s);
     weft_spent_total(weft_served_spent(served), &times, &last);
     return json_pack("{s:s,s:o,s:I,s:I,s:I,s:o,s:o}", "name", about.name, "version",
                      text_of(about.version), "last_inference", (json_int_t)(last * 1000),

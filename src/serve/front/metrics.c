@@ -9,7 +9,7 @@
 typedef struct row {
     weft_served *served;
     char labels[400]; /* model="...",version="..." */
-    weft_line_stats line;
+    weft_batch_queue_stats line;
     weft_spent_times spent;
     double last;
 } row;
@@ -27,7 +27,7 @@ typedef struct metric {
     struct of_##name /* requires a semicolon after the macro */
 OF(success, r->line.requests);
 OF(failed, r->line.failed);
-OF(late, r->line.late);
+OF(late, r->line.expired);
 OF(refused, r->line.refused);
 OF(cancelled, r->line.cancelled);
 OF(rows, r->line.rows);
@@ -35,15 +35,15 @@ OF(batches, r->line.batches);
 OF(pending, r->line.waiting);
 OF(pending_rows, r->line.waiting_rows);
 OF(running, r->line.running);
-OF(request_us, (r->line.queued + r->line.computed) * 1e6);
-OF(queue_us, r->line.queued * 1e6);
+OF(request_us, (r->line.queue_seconds + r->line.compute_seconds) * 1e6);
+OF(queue_us, r->line.queue_seconds * 1e6);
 
 OF(input_us, r->spent.input * 1e6);
 OF(infer_us, r->spent.infer * 1e6);
 OF(output_us, r->spent.output * 1e6);
-OF(wait, r->line.wait);
-OF(need, r->line.need);
-OF(limit, r->line.limit);
+OF(wait, r->line.max_delay);
+OF(need, r->line.min_rows);
+OF(limit, r->line.max_rows);
 OF(rate, r->line.rate);
 OF(burstiness, r->line.burstiness);
 OF(predicted, r->line.predicted);
@@ -122,8 +122,8 @@ static void add_latencies(weft_text *text, const row *r)
     weft_text_add(text,
                   "weft_latency_seconds_bucket{%s,le=\"+Inf\"} %lld\n"
                   "weft_latency_seconds_sum{%s} %.9g\nweft_latency_seconds_count{%s} %lld\n",
-                  r->labels, (long long)below, r->labels, r->line.queued + r->line.computed,
-                  r->labels, (long long)below);
+                  r->labels, (long long)below, r->labels,
+                  r->line.queue_seconds + r->line.compute_seconds, r->labels, (long long)below);
 }
 
 /* Buckets up to the power of two that no batch exceeds. */
@@ -180,7 +180,7 @@ static weft_status collect(weft_service *service, row **rows, int *count)
         r->served = served;
         weft_served_describe(served, &about);
         label(about.name, about.version, r->labels, sizeof(r->labels));
-        weft_line_describe(weft_served_line(served), &r->line);
+        weft_batch_queue_describe(weft_served_line(served), &r->line);
         weft_spent_total(weft_served_spent(served), &r->spent, &r->last);
     }
     return WEFT_OK;

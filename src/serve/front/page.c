@@ -91,15 +91,15 @@ static void seconds_or_none(weft_text *text, const char *name, double seconds, b
     weft_text_add(text, "</dd></div>");
 }
 
-static void policy_figures(weft_text *text, const weft_line_stats *now)
+static void policy_figures(weft_text *text, const weft_batch_queue_stats *now)
 {
     figure(text, "waits for a batch");
-    if (now->wait > 0 && now->wait < 1e6)
-        weft_add_seconds(text, now->wait);
+    if (now->max_delay > 0 && now->max_delay < 1e6)
+        weft_add_seconds(text, now->max_delay);
     else
         weft_text_add(text, "0");
-    if (now->wait > 0 && now->need > 1)
-        weft_text_add(text, " <small>or %lld rows</small>", (long long)now->need);
+    if (now->max_delay > 0 && now->min_rows > 1)
+        weft_text_add(text, " <small>or %lld rows</small>", (long long)now->min_rows);
     weft_text_add(text, "</dd></div>");
     figure(text, "in the queue");
     weft_text_add(text, "%lld", (long long)now->waiting);
@@ -109,17 +109,18 @@ static void policy_figures(weft_text *text, const weft_line_stats *now)
 }
 
 /* done: statistics of the last `seconds`. */
-static void figures(weft_text *text, const weft_line_stats *now, const weft_line_stats *done,
-                    double seconds)
+static void figures(weft_text *text, const weft_batch_queue_stats *now,
+                    const weft_batch_queue_stats *done, double seconds)
 {
     bool any = done->requests > 0;
-    int64_t lost = done->failed + done->late + done->refused;
+    int64_t lost = done->failed + done->expired + done->refused;
     weft_text_add(text, "<dl>");
     figure(text, "requests / s");
     weft_add_count(text, seconds > 0 ? (double)done->requests / seconds : 0);
     weft_text_add(text, "</dd></div>");
-    seconds_or_none(text, "mean",
-                    any ? (done->queued + done->computed) / (double)done->requests : 0, any);
+    seconds_or_none(
+        text, "mean",
+        any ? (done->queue_seconds + done->compute_seconds) / (double)done->requests : 0, any);
     seconds_or_none(text, "expected", now->predicted, now->predicted > 0);
     seconds_or_none(text, "median", weft_latency_quantile(done->latency, 0.5), any);
     seconds_or_none(text, "95th percentile", weft_latency_quantile(done->latency, 0.95), any);
@@ -136,8 +137,8 @@ static void figures(weft_text *text, const weft_line_stats *now, const weft_line
     weft_text_add(text, "</dd></div></dl>");
 }
 
-static void charts(weft_text *text, const weft_past *past, double now, const weft_line_stats *done,
-                   int64_t limit)
+static void charts(weft_text *text, const weft_past *past, double now,
+                   const weft_batch_queue_stats *done, int64_t limit)
 {
     weft_text_add(text, "<div class=\"charts\"><figure><figcaption>Requests a "
                         "second</figcaption>");
@@ -162,11 +163,11 @@ static const weft_moment *recent(const weft_past *past, double now)
 static weft_status lively(weft_text *text, weft_history *history, weft_served *served, double *rate)
 {
     weft_served_about about;
-    weft_line_stats stats, done;
+    weft_batch_queue_stats stats, done;
     const weft_past *past;
     double now = weft_seconds();
     weft_served_describe(served, &about);
-    weft_line_describe(weft_served_line(served), &stats);
+    weft_batch_queue_describe(weft_served_line(served), &stats);
     WEFT_TRY(weft_history_take(history, about.name, about.version, now, &stats, &past));
     const weft_moment *before = recent(past, now);
     double seconds = now - before->at;

@@ -4,13 +4,13 @@
 
 #include "serve/front/http_internal.h"
 
-/* --- page_history.c: samples of the lines' statistics --- */
+/* --- page_history.c: samples of the queues' statistics --- */
 
 enum { WEFT_MOMENTS = 128, WEFT_PAST_SECONDS = 180 };
 
 typedef struct weft_moment {
     double at; /* time by weft_seconds */
-    weft_line_stats stats;
+    weft_batch_queue_stats stats;
 } weft_moment;
 
 /* The samples of one version of a model; sample i of `count` is moments[(first + i) %
@@ -25,11 +25,12 @@ typedef struct weft_past {
 /* Adds a sample if the last one is old enough; *past belongs to the history. Call it with the
  * history's lock. */
 weft_status weft_history_take(weft_history *h, const char *name, int64_t version, double now,
-                              const weft_line_stats *stats, const weft_past **past) WEFT_NODISCARD;
+                              const weft_batch_queue_stats *stats,
+                              const weft_past **past) WEFT_NODISCARD;
 const weft_moment *weft_past_moment(const weft_past *past, int i);
 /* Difference of two samples: counts, and sums of seconds only. */
-void weft_moments_between(const weft_line_stats *before, const weft_line_stats *after,
-                          weft_line_stats *out);
+void weft_moments_between(const weft_batch_queue_stats *before, const weft_batch_queue_stats *after,
+                          weft_batch_queue_stats *out);
 
 /* --- page_chart.c: SVG with the style classes of the page, of the last WEFT_PAST_SECONDS --- */
 

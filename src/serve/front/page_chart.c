@@ -139,7 +139,7 @@ static const char *const quantile_names[QUANTILES] = {"p99", "p95", "p50"};
 static bool latency_at(const weft_past *past, int i, double now, double *out)
 {
     const weft_moment *a = weft_past_moment(past, i - 1), *b = weft_past_moment(past, i);
-    weft_line_stats done;
+    weft_batch_queue_stats done;
     weft_moments_between(&a->stats, &b->stats, &done);
     for (int q = 0; q < QUANTILES; q++) out[q] = weft_latency_quantile(done.latency, quantiles[q]);
     return done.requests > 0 && now - b->at < WEFT_PAST_SECONDS;

@@ -1,4 +1,4 @@
-/* Samples of the lines' statistics, which themselves only have totals. A sample is taken when the
+/* Samples of the queues' statistics, which themselves only have totals. A sample is taken when the
  * status page is rendered, so no thread is needed for it. */
 #include <stdio.h>
 
@@ -77,7 +77,7 @@ const weft_moment *weft_past_moment(const weft_past *past, int i)
 }
 
 weft_status weft_history_take(weft_history *h, const char *name, int64_t version, double now,
-                              const weft_line_stats *stats, const weft_past **past)
+                              const weft_batch_queue_stats *stats, const weft_past **past)
 {
     /* The interval at which the samples just cover the displayed time. */
     const double apart = 0.9 * WEFT_PAST_SECONDS / WEFT_MOMENTS;
@@ -101,18 +101,19 @@ weft_status weft_history_take(weft_history *h, const char *name, int64_t version
     return WEFT_OK;
 }
 
-void weft_moments_between(const weft_line_stats *before, const weft_line_stats *after,
-                          weft_line_stats *out)
+void weft_moments_between(const weft_batch_queue_stats *before, const weft_batch_queue_stats *after,
+                          weft_batch_queue_stats *out)
 {
-    *out = (weft_line_stats){.requests = after->requests - before->requests,
-                             .rows = after->rows - before->rows,
-                             .failed = after->failed - before->failed,
-                             .late = after->late - before->late,
-                             .refused = after->refused - before->refused,
-                             .cancelled = after->cancelled - before->cancelled,
-                             .batches = after->batches - before->batches,
-                             .queued = after->queued - before->queued,
-                             .computed = after->computed - before->computed};
+    *out = (weft_batch_queue_stats){.requests = after->requests - before->requests,
+                                    .rows = after->rows - before->rows,
+                                    .failed = after->failed - before->failed,
+                                    .expired = after->expired - before->expired,
+                                    .refused = after->refused - before->refused,
+                                    .cancelled = after->cancelled - before->cancelled,
+                                    .batches = after->batches - before->batches,
+                                    .queue_seconds = after->queue_seconds - before->queue_seconds,
+                                    .compute_seconds =
+                                        after->compute_seconds - before->compute_seconds};
     for (int i = 0; i < WEFT_LATENCY_CELLS; i++)
         out->latency[i] = after->latency[i] - before->latency[i];
     for (int i = 0; i < WEFT_BATCH_CELLS; i++) out->batch[i] = after->batch[i] - before->batch[i];

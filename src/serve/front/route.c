@@ -50,7 +50,7 @@ static bool takes(weft_call *c, const char *method)
 
 /* --- inference --- */
 
-void weft_call_answered(void *user, const weft_answered *a)
+void weft_call_answered(void *user, const weft_request_result *a)
 {
     weft_call *c = user;
     c->status = a->status;
@@ -62,7 +62,7 @@ void weft_call_refused(weft_call *c, weft_status status)
 {
     weft_error error = {0};
     weft_error_catch(&error, status);
-    weft_call_answered(c, &(weft_answered){.status = status, .message = error.message});
+    weft_call_answered(c, &(weft_request_result){.status = status, .message = error.message});
 }
 
 void weft_call_ask(weft_call *c)

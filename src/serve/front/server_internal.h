@@ -146,7 +146,7 @@ void weft_call_finish(weft_call *call);
 /* Queues the parsed request; called in the loop. */
 void weft_call_ask(weft_call *call);
 /* Called in any thread when the work is done; the call may have been freed afterwards. */
-void weft_call_answered(void *user, const weft_answered *a);
+void weft_call_answered(void *user, const weft_request_result *a);
 void weft_call_refused(weft_call *call, weft_status status);
 /* predict_request.c: starts answering a plain prediction request. */
 void weft_call_predict(weft_call *call);
