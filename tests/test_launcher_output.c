@@ -130,13 +130,13 @@ static void an_end_that_was_asked_for_is_silent(void **state)
 static void a_death_has_its_own_note(void **state)
 {
     (void)state;
-    static weft_status_page board;
+    static weft_status_page page;
     told t = {.lines = 0};
-    job j = {.page = &board, .ranks = 3, .dead = 1, .tell = tell, .user = &t, .where = "it died"};
+    job j = {.page = &page, .ranks = 3, .dead = 1, .tell = tell, .user = &t, .where = "it died"};
     static const char *const notes[] = {"in send of a", "after receive of b", "in barrier of c"};
     for (int r = 0; r < 3; r++) {
-        (void)snprintf(board.note[r], sizeof(board.note[r]), "%s", notes[r]);
-        atomic_store(&board.step[r], 10 + r);
+        (void)snprintf(page.note[r], sizeof(page.note[r]), "%s", notes[r]);
+        atomic_store(&page.step[r], 10 + r);
     }
     weft_job_tell_death(&j);
     assert_string_equal(t.text, "weft: it died in step 11, after receive of b\n");
@@ -148,7 +148,7 @@ static void a_death_has_its_own_note(void **state)
     t = (told){.lines = 0};
     j.together = false;
     j.dead = 2;
-    atomic_store(&board.step[2], 0);
+    atomic_store(&page.step[2], 0);
     weft_job_tell_death(&j);
     assert_string_equal(t.text, "weft: it died before its first step, in barrier of c\n");
 }

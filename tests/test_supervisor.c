@@ -11,7 +11,7 @@
 enum { FAILED = 1 << 8 }; /* as waitpid says */
 
 static char told[16384];
-static weft_status_page board;
+static weft_status_page page;
 
 static void tell(void *user, const char *line)
 {
@@ -27,13 +27,13 @@ static job begin(int64_t ranks, const char *hosts)
 {
     job j = {.options = &options, .mpi = true, .ranks = ranks, .dead = -1, .lost = -1};
     j.tell = tell;
-    j.page = &board;
-    memset(&board, 0, sizeof(board));
+    j.page = &page;
+    memset(&page, 0, sizeof(page));
     told[0] = '\0';
     for (int r = 0; r < (int)ranks; r++) {
         j.on[r] = -1;
-        atomic_store(&board.step[r], 100 + r);
-        (void)snprintf(board.note[r], WEFT_NOTE_SIZE, "in all-reduce of value %d", r);
+        atomic_store(&page.step[r], 100 + r);
+        (void)snprintf(page.note[r], WEFT_NOTE_SIZE, "in all-reduce of value %d", r);
     }
     assert_int_equal(weft_hosts_parse(hosts, &j.hosts), WEFT_OK);
     return j;

@@ -52,7 +52,7 @@ static void *keep(void *user)
 
 weft_status weft_service_keep(weft_service *s)
 {
-    WEFT_TRY(weft_thread_start(&s->keeper, keep, s));
+    WEFT_TRY(weft_thread_start(&s->background_thread, keep, s));
     s->keeps = true;
     return WEFT_OK;
 }
@@ -64,6 +64,6 @@ void weft_service_keep_no_more(weft_service *s)
     s->ending = true;
     pthread_cond_broadcast(&s->wake);
     pthread_mutex_unlock(&s->lock);
-    pthread_join(s->keeper, NULL);
+    pthread_join(s->background_thread, NULL);
     s->keeps = false;
 }

@@ -33,7 +33,7 @@ struct weft_service {
     int count;
     size_t capacity;
     pthread_mutex_t looking; /* held while the folder is scanned; taken before `lock` */
-    pthread_t keeper;
+    pthread_t background_thread;
     pthread_cond_t wake; /* used with `lock` */
     bool keeps, ending;
 };

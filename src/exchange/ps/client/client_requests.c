@@ -111,7 +111,7 @@ static weft_status send_pull(learner *l, const range_request *r)
     return weft_rpc_send(&l->head, r->server, WEFT_RPC_PULL, &m, NULL);
 }
 
-static weft_status send_gift(learner *l, const range_request *r)
+static weft_status send_init(learner *l, const range_request *r)
 {
     Weft__Init m = WEFT__INIT__INIT;
     m.range = (uint32_t)(r - l->requests);
@@ -121,7 +121,7 @@ static weft_status send_gift(learner *l, const range_request *r)
 weft_status weft_range_request_resend(learner *l, const range_request *r)
 {
     if (r->server == WEFT_NOBODY) return WEFT_OK;
-    if (r->initial) return send_gift(l, r);
+    if (r->initial) return send_init(l, r);
     if (r->update) WEFT_TRY(send_push(l, r));
     return r->asked ? send_pull(l, r) : WEFT_OK;
 }
@@ -234,7 +234,7 @@ weft_status weft_range_request_send_initial(learner *l, range_request *r)
     memcpy(r->initial->data, (const char *)o->parameters + weft_range_request_offset(l, r),
            numbers);
     if (state) WEFT_TRY(o->give_state(o->user, k, (char *)r->initial->data + numbers, state));
-    return send_gift(l, r);
+    return send_init(l, r);
 }
 
 /* --- the timeout error --- */

@@ -77,7 +77,7 @@ static weft_status call_again(server *s)
 
 /* If no learner of the view has loaded the checkpoint from which the run continues, none can
  * initialize the ranges that this server lacks: the state of the run is lost. */
-static weft_status look_for_giver(const server *s)
+static weft_status find_donor(const server *s)
 {
     const weft_view *v = weft_member_view(s->member);
     bool learners = false, lacks = false;
@@ -98,7 +98,7 @@ static weft_status take_view(server *s)
     const weft_view *v = weft_member_view(s->member);
     for (int k = 0; k < v->range_count && !v->fault; k++) WEFT_TRY(keep_range(s, k, v));
     WEFT_TRY(call_again(s));
-    WEFT_TRY(look_for_giver(s));
+    WEFT_TRY(find_donor(s));
     if (!v->over && !v->fault && !weft_member_dismissed(s->member)) return WEFT_OK;
     if (s->leaving) return WEFT_OK;
     s->leaving = true;
@@ -307,7 +307,7 @@ static weft_status server_timer(weft_actor *actor, int timer)
     bool some = false;
     if (timer == WEFT_MEMBER_TIMER) {
         tell_figures(s);
-        WEFT_TRY(look_for_giver(s)); /* the last report may be lost */
+        WEFT_TRY(find_donor(s)); /* the last report may be lost */
         WEFT_TRY(weft_member_timer(s->member));
         actor->done = weft_member_has_left(s->member);
         return WEFT_OK;
