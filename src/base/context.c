@@ -118,20 +118,20 @@ static bool is_news(weft_context *context, const char *line)
     return true;
 }
 
-void weft_log(const weft_context *of, weft_log_level level, const char *format, ...)
+void weft_log(const weft_context *context, weft_log_level level, const char *format, ...)
 {
-    if (!of || !of->of->log) return;
+    if (!context || !context->of->log) return;
     char text[1024], line[1024];
-    weft_context *context = of->of;
+    weft_context *of = context->of;
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
     (void)weft_printable(text, line, sizeof(line));
-    pthread_mutex_lock(&context->lock);
-    if ((level != WEFT_LOG_WARNING && level != WEFT_LOG_NOTE) || is_news(context, line))
-        context->log(context->log_user, level, line);
-    pthread_mutex_unlock(&context->lock);
+    pthread_mutex_lock(&of->lock);
+    if ((level != WEFT_LOG_WARNING && level != WEFT_LOG_NOTE) || is_news(of, line))
+        of->log(of->log_user, level, line);
+    pthread_mutex_unlock(&of->lock);
 }
 
 double weft_seconds(void)

@@ -30,73 +30,73 @@ struct weft_thread_pool {
 static void *work(void *user)
 {
     worker *w = user;
-    weft_thread_pool *c = w->pool;
-    pthread_mutex_lock(&c->lock);
+    weft_thread_pool *pool = w->pool;
+    pthread_mutex_lock(&pool->lock);
     for (;;) {
-        while (c->count == 0 && !c->closing) pthread_cond_wait(&c->changed, &c->lock);
-        if (c->closing) break;
-        int number = c->waiting[c->first];
-        c->first = (c->first + 1) % c->job_count;
-        c->count--;
-        pthread_mutex_unlock(&c->lock);
+        while (pool->count == 0 && !pool->closing) pthread_cond_wait(&pool->changed, &pool->lock);
+        if (pool->closing) break;
+        int number = pool->waiting[pool->first];
+        pool->first = (pool->first + 1) % pool->job_count;
+        pool->count--;
+        pthread_mutex_unlock(&pool->lock);
         weft_error error = {0};
-        weft_error_catch(&error, c->fn(c->user, w->number, number));
-        pthread_mutex_lock(&c->lock);
-        c->jobs[number].error = error;
-        c->jobs[number].ended = true;
-        pthread_cond_broadcast(&c->changed);
+        weft_error_catch(&error, pool->fn(pool->user, w->number, number));
+        pthread_mutex_lock(&pool->lock);
+        pool->jobs[number].error = error;
+        pool->jobs[number].ended = true;
+        pthread_cond_broadcast(&pool->changed);
     }
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&pool->lock);
     return NULL;
 }
 
-void weft_thread_pool_submit(weft_thread_pool *c, int job)
+void weft_thread_pool_submit(weft_thread_pool *pool, int job)
 {
-    pthread_mutex_lock(&c->lock);
-    c->jobs[job].given = true;
-    c->jobs[job].ended = false;
-    c->waiting[(c->first + c->count++) % c->job_count] = job;
-    pthread_cond_broadcast(&c->changed);
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_lock(&pool->lock);
+    pool->jobs[job].given = true;
+    pool->jobs[job].ended = false;
+    pool->waiting[(pool->first + pool->count++) % pool->job_count] = job;
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
 }
 
-weft_status weft_thread_pool_wait(weft_thread_pool *c, int job)
+weft_status weft_thread_pool_wait(weft_thread_pool *pool, int job)
 {
-    task *t = &c->jobs[job];
+    task *t = &pool->jobs[job];
     if (!t->given) return WEFT_OK;
-    pthread_mutex_lock(&c->lock);
-    while (!t->ended) pthread_cond_wait(&c->changed, &c->lock);
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_lock(&pool->lock);
+    while (!t->ended) pthread_cond_wait(&pool->changed, &pool->lock);
+    pthread_mutex_unlock(&pool->lock);
     t->given = false;
     return weft_error_raise(&t->error);
 }
 
-void weft_thread_pool_close(weft_thread_pool **pool)
+void weft_thread_pool_close(weft_thread_pool **out)
 {
-    if (!pool || !*pool) return;
-    weft_thread_pool *c = *pool;
-    pthread_mutex_lock(&c->lock);
-    c->closing = true;
-    pthread_cond_broadcast(&c->changed);
-    pthread_mutex_unlock(&c->lock);
-    for (int i = 0; i < c->worker_count; i++) pthread_join(c->workers[i].thread, NULL);
-    pthread_mutex_destroy(&c->lock);
-    pthread_cond_destroy(&c->changed);
-    free(c->workers);
-    free(c->waiting);
-    free(c->jobs);
-    free(c);
-    *pool = NULL;
+    if (!out || !*out) return;
+    weft_thread_pool *pool = *out;
+    pthread_mutex_lock(&pool->lock);
+    pool->closing = true;
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
+    for (int i = 0; i < pool->worker_count; i++) pthread_join(pool->workers[i].thread, NULL);
+    pthread_mutex_destroy(&pool->lock);
+    pthread_cond_destroy(&pool->changed);
+    free(pool->workers);
+    free(pool->waiting);
+    free(pool->jobs);
+    free(pool);
+    *out = NULL;
 }
 
-static weft_status start(weft_thread_pool *c, int workers)
+static weft_status start(weft_thread_pool *pool, int workers)
 {
-    WEFT_TRY(WEFT_NEW(&c->jobs, c->job_count));
-    WEFT_TRY(WEFT_NEW(&c->waiting, c->job_count));
-    WEFT_TRY(WEFT_NEW(&c->workers, workers));
-    for (; c->worker_count < workers; c->worker_count++) {
-        worker *w = &c->workers[c->worker_count];
-        *w = (worker){.pool = c, .number = c->worker_count};
+    WEFT_TRY(WEFT_NEW(&pool->jobs, pool->job_count));
+    WEFT_TRY(WEFT_NEW(&pool->waiting, pool->job_count));
+    WEFT_TRY(WEFT_NEW(&pool->workers, workers));
+    for (; pool->worker_count < workers; pool->worker_count++) {
+        worker *w = &pool->workers[pool->worker_count];
+        *w = (worker){.pool = pool, .number = pool->worker_count};
         WEFT_TRY(weft_thread_start(&w->thread, work, w));
     }
     return WEFT_OK;
@@ -105,17 +105,17 @@ static weft_status start(weft_thread_pool *c, int workers)
 weft_status weft_thread_pool_open(int workers, int jobs, weft_thread_pool_fn fn, void *user,
                                   weft_thread_pool **out)
 {
-    weft_thread_pool *c;
-    WEFT_TRY(WEFT_NEW(&c, 1));
-    c->fn = fn;
-    c->user = user;
-    c->job_count = jobs;
-    pthread_mutex_init(&c->lock, NULL);
-    pthread_cond_init(&c->changed, NULL);
-    weft_status status = start(c, workers);
+    weft_thread_pool *pool;
+    WEFT_TRY(WEFT_NEW(&pool, 1));
+    pool->fn = fn;
+    pool->user = user;
+    pool->job_count = jobs;
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->changed, NULL);
+    weft_status status = start(pool, workers);
     if (status == WEFT_OK)
-        *out = c;
+        *out = pool;
     else
-        weft_thread_pool_close(&c);
+        weft_thread_pool_close(&pool);
     return status;
 }

@@ -11,7 +11,7 @@ typedef weft_status (*weft_thread_pool_fn)(void *user, int worker, int job);
 weft_status weft_thread_pool_open(int workers, int jobs, weft_thread_pool_fn fn, void *user,
                                   weft_thread_pool **out) WEFT_NODISCARD;
 /* Waits for the jobs in progress. */
-void weft_thread_pool_close(weft_thread_pool **pool);
+void weft_thread_pool_close(weft_thread_pool **out);
 
 /* Queues a job (0 to jobs - 1); jobs run in the order of their calls. A job must have been waited
  * for before it is queued again. */
