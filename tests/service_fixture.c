@@ -83,24 +83,24 @@ static void done(void *user, const weft_request_result *a)
     pthread_mutex_unlock(&w->lock);
 }
 
-weft_question asked_question(int64_t rows, const float *x, double *said)
+weft_inference_request asked_question(int64_t rows, const float *x, double *said)
 {
-    weft_question q;
-    weft_question_init(&q);
+    weft_inference_request q;
+    weft_inference_request_init(&q);
     q.rows = rows;
     q.x = x;
     q.prediction = said;
     return q;
 }
 
-weft_status asked_ask(weft_served *served, weft_question *q)
+weft_status asked_ask(weft_servable *served, weft_inference_request *q)
 {
     wait w = {.done = false};
     pthread_mutex_init(&w.lock, NULL);
     pthread_cond_init(&w.cond, NULL);
     q->user = &w;
     q->done = done;
-    weft_status status = weft_served_ask(served, q, NULL);
+    weft_status status = weft_servable_submit(served, q, NULL);
     pthread_mutex_lock(&w.lock);
     while (status == WEFT_OK && !w.done) pthread_cond_wait(&w.cond, &w.lock);
     pthread_mutex_unlock(&w.lock);

@@ -35,9 +35,9 @@ void asked_predict(const char *name, int batch, told *out);
 /* Features of the test part before anything is done to them, or as training has them ("auto"). */
 void asked_features(const char *data, const char *normalize, told *out);
 /* Asks, and waits for the answer. */
-weft_status asked_ask(weft_served *served, weft_question *question);
+weft_status asked_ask(weft_servable *served, weft_inference_request *question);
 /* A question of so many rows. said: [rows, outputs]. */
-weft_question asked_question(int64_t rows, const float *x, double *said);
+weft_inference_request asked_question(int64_t rows, const float *x, double *said);
 /* A service on the options that are set here, of one thread each, that measures hardly anything and
  * keeps nothing. */
 weft_service *asked_serve(weft_service_options *options);

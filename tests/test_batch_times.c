@@ -18,7 +18,7 @@ static void listen_in(void *user, weft_log_level level, const char *text)
 /* A service that keeps its times in the folder, and what it serves. */
 typedef struct start {
     weft_service *service;
-    weft_served *served;
+    weft_servable *served;
 } start;
 
 static start begin(const char *times, double measure)
@@ -41,7 +41,7 @@ static start begin(const char *times, double measure)
 
 static void end(start *s)
 {
-    weft_served_release(&s->served);
+    weft_servable_release(&s->served);
     weft_service_destroy(&s->service);
 }
 
@@ -84,22 +84,22 @@ static void test_kept(void **state)
 {
     (void)state;
     start s = begin(asked_folder, 0.05);
-    assert_true(weft_batch_queue_batch_time(weft_served_line(s.served), 32, 1) > 0);
+    assert_true(weft_batch_queue_batch_time(weft_servable_queue(s.served), 32, 1) > 0);
     end(&s);
     pretend(file_of("it.json"), ladder, by_row, (int)WEFT_COUNT(ladder));
     s = begin(asked_folder, 0.05);
     assert_int_equal(s.served->count, WEFT_COUNT(ladder));
     for (size_t i = 0; i < WEFT_COUNT(ladder); i++) {
         assert_int_equal(s.served->sizes[i].rows, ladder[i]);
-        assert_true(weft_batch_queue_batch_time(weft_served_line(s.served), ladder[i], 1) ==
+        assert_true(weft_batch_queue_batch_time(weft_servable_queue(s.served), ladder[i], 1) ==
                     by_row(ladder[i]));
     }
     /* A new version believes it, too, as one of a run that has gone on would. */
-    weft_served_release(&s.served);
+    weft_servable_release(&s.served);
     assert_ok(weft_service_load(s.service, "it", NULL));
     s.served = weft_service_hold(s.service, "it", 2);
-    assert_true(fabs(weft_batch_queue_batch_time(weft_served_line(s.served), 12, 1) - by_row(12)) <
-                1e-9);
+    assert_true(fabs(weft_batch_queue_batch_time(weft_servable_queue(s.served), 12, 1) -
+                     by_row(12)) < 1e-9);
     end(&s);
 }
 
@@ -138,13 +138,13 @@ static void test_sizes(void **state)
     end(&s);
     s = begin("none", 0); /* nothing is known, so nothing is left out */
     assert_int_equal(s.served->count, WEFT_COUNT(ladder));
-    assert_true(weft_batch_queue_batch_time(weft_served_line(s.served), 32, 1) == 0);
+    assert_true(weft_batch_queue_batch_time(weft_servable_queue(s.served), 32, 1) == 0);
     end(&s);
     pretend(file_of("it.json"), two, by_row, 2);
     s = begin(asked_folder, 0.05);
     assert_int_equal(s.served->count, WEFT_COUNT(ladder));
-    assert_true(fabs(weft_batch_queue_batch_time(weft_served_line(s.served), 16, 1) - by_row(16)) <
-                1e-9);
+    assert_true(fabs(weft_batch_queue_batch_time(weft_servable_queue(s.served), 16, 1) -
+                     by_row(16)) < 1e-9);
     end(&s);
 }
 
@@ -160,7 +160,7 @@ static void test_stale(void **state)
     heard[0] = '\0';
     start s = begin(asked_folder, 0.05);
     assert_non_null(strstr(heard, "is not used: cores was 12345 when it was measured, and is "));
-    assert_true(weft_batch_queue_batch_time(weft_served_line(s.served), 32, 1) < 1);
+    assert_true(weft_batch_queue_batch_time(weft_servable_queue(s.served), 32, 1) < 1);
     end(&s);
     json_decref(root);
     root = json_load_file(file_of("it.json"), 0, NULL);

@@ -20,15 +20,15 @@ static void *ask_on(void *user)
     for (int i = 0; i < EACH; i++) {
         double said[16];
         int k = (int)(weft_random_u32(&r) % SAMPLES);
-        weft_question q = asked_question(1, a->t->x[k], said);
-        weft_served *served = weft_service_hold(a->service, "it", 0);
+        weft_inference_request q = asked_question(1, a->t->x[k], said);
+        weft_servable *served = weft_service_hold(a->service, "it", 0);
         if (!served || asked_ask(served, &q) != WEFT_OK) {
             a->failed++;
         } else {
             for (int j = 0; j < a->t->outputs; j++)
                 a->wrong += fabs(said[j] - a->t->said[k][j]) > 1e-6;
         }
-        weft_served_release(&served);
+        weft_servable_release(&served);
     }
     return NULL;
 }

@@ -72,12 +72,12 @@ static void make_cases(void)
         asked_train(cases[i].name, cases[i].model, cases[i].data, cases[i].dtype, i + 1);
 }
 
-static weft_served *load(weft_service *service, const char *name)
+static weft_servable *load(weft_service *service, const char *name)
 {
     char path[512];
     asked_path(path, sizeof(path), name);
     assert_ok(weft_service_load(service, "it", path));
-    weft_served *served = weft_service_hold(service, "it", 0);
+    weft_servable *served = weft_service_hold(service, "it", 0);
     assert_non_null(served);
     return served;
 }
@@ -101,13 +101,13 @@ static double shown(const told *t, double said)
 }
 
 /* Each sample by itself. */
-static void check_alone(const model_case *m, weft_served *served, const told *t)
+static void check_alone(const model_case *m, weft_servable *served, const told *t)
 {
     double said[16], wide[COLUMNS];
     for (int i = 0; i < SAMPLES; i++) {
-        weft_question q = asked_question(1, t->x[i], said);
+        weft_inference_request q = asked_question(1, t->x[i], said);
         widen(m, t, i, wide);
-        if (!m->images) q.wide = wide;
+        if (!m->images) q.x_double = wide;
         assert_ok(asked_ask(served, &q));
         for (int j = 0; j < t->outputs; j++)
             if (shown(t, said[j]) != t->said[i][j])
@@ -127,15 +127,15 @@ static void test_alone(void **state)
         weft_service *service = asked_serve_plainly(1, 4);
         asked_predict(m->name, 1, &t);
         asked_features(m->data, "none", &t);
-        weft_served *served = load(service, m->name);
+        weft_servable *served = load(service, m->name);
         check_alone(m, served, &t);
-        weft_served_release(&served);
+        weft_servable_release(&served);
         asked_path(from, sizeof(from), m->name);
         asked_path(to, sizeof(to), "exported");
         assert_ok(weft_checkpoint_export_folder(asked_context, from, to));
         served = load(service, "exported");
         check_alone(m, served, &t);
-        weft_served_release(&served);
+        weft_servable_release(&served);
         weft_service_destroy(&service);
     }
 }
@@ -155,9 +155,9 @@ static void test_raw(void **state)
         assert_ok(weft_dataset_open(asked_context, m->data, "auto", NULL, &d));
         assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
         const weft_data_stats *stats = weft_dataset_stats(d);
-        weft_served *served = load(service, m->name);
+        weft_servable *served = load(service, m->name);
         for (int k = 0; k < SAMPLES; k++) {
-            weft_question q = asked_question(1, raw.x[k], said);
+            weft_inference_request q = asked_question(1, raw.x[k], said);
             q.raw = true;
             assert_ok(asked_ask(served, &q));
             for (int j = 0; j < t.outputs; j++) {
@@ -166,7 +166,7 @@ static void test_raw(void **state)
                 assert_true(shown(&t, own) == t.said[k][j]);
             }
         }
-        weft_served_release(&served);
+        weft_servable_release(&served);
         weft_dataset_close(&d);
         weft_service_destroy(&service);
     }
@@ -177,14 +177,14 @@ static void test_about(void **state)
 {
     (void)state;
     for (int i = 0; i < case_count; i++) {
-        weft_served_about about;
+        weft_servable_info about;
         weft_dataset *d;
         weft_service *service = asked_serve_plainly(1, 2);
         assert_ok(weft_dataset_open(asked_context, cases[i].data, "auto", NULL, &d));
         assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
         const weft_data_stats *stats = weft_dataset_stats(d);
-        weft_served *served = load(service, cases[i].name);
-        weft_served_describe(served, &about);
+        weft_servable *served = load(service, cases[i].name);
+        weft_servable_describe(served, &about);
         assert_int_equal(about.classes, stats->classes);
         assert_int_equal(about.targets, stats->targets);
         assert_true(about.real == (strcmp(cases[i].dtype, "f64") == 0 ? WEFT_F64 : WEFT_F32));
@@ -192,7 +192,7 @@ static void test_about(void **state)
         for (int c = 0; stats->class_names && c < stats->classes; c++)
             assert_string_equal(about.class_names[c], stats->class_names[c]);
         assert_true(about.bytes == cases[i].images && about.table != cases[i].images);
-        weft_served_release(&served);
+        weft_servable_release(&served);
         weft_dataset_close(&d);
         weft_service_destroy(&service);
     }
@@ -215,19 +215,19 @@ static double check_logits(const told *t, const double *logits, const double *sa
 }
 
 /* Rows in questions of every size, against what is predicted. */
-static double compare(weft_served *served, const told *t)
+static double compare(weft_servable *served, const told *t)
 {
     static float x[SAMPLES][SIZE];
     static double said[SAMPLES * 16], logits[SAMPLES * 16];
-    weft_served_about about;
+    weft_servable_info about;
     double worst = 0;
-    weft_served_describe(served, &about);
+    weft_servable_describe(served, &about);
     int64_t size = weft_shape_elements(&about.sample);
     for (int64_t rows = 1; rows <= WEFT_MIN(about.limit, SAMPLES); rows += 1 + rows / 3)
         for (int64_t first = 0; first + rows <= SAMPLES; first += rows) {
             for (int64_t r = 0; r < rows; r++)
                 memcpy(&x[0][0] + r * size, t->x[first + r], (size_t)size * sizeof(float));
-            weft_question q = asked_question(rows, &x[0][0], said);
+            weft_inference_request q = asked_question(rows, &x[0][0], said);
             q.logits = logits;
             assert_ok(asked_ask(served, &q));
             for (int64_t r = 0; r < rows; r++) {
@@ -251,10 +251,10 @@ static void test_batches(void **state)
                 asked_serve_plainly(instances, instances == 1 ? (int64_t)MOST : 5);
             asked_predict(cases[i].name, SAMPLES, &t);
             asked_features(cases[i].data, "none", &t);
-            weft_served *served = load(service, cases[i].name);
+            weft_servable *served = load(service, cases[i].name);
             double worst = compare(served, &t);
             if (worst > 1e-6) fail_msg("%s: off by %g", cases[i].model, worst);
-            weft_served_release(&served);
+            weft_servable_release(&served);
             weft_service_destroy(&service);
         }
 }
@@ -278,10 +278,10 @@ static void test_meshes(void **state)
             weft_service *service = asked_serve(&o);
             asked_predict(cases[i].name, SAMPLES, &t);
             asked_features(cases[i].data, "none", &t);
-            weft_served *served = load(service, cases[i].name);
+            weft_servable *served = load(service, cases[i].name);
             double worst = compare(served, &t);
             if (worst > 1e-6) fail_msg("%s, %s: off by %g", cases[i].model, meshes[k], worst);
-            weft_served_release(&served);
+            weft_servable_release(&served);
             weft_service_destroy(&service);
         }
 }

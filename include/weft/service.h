@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 typedef struct weft_service weft_service;
-typedef struct weft_served weft_served;
+typedef struct weft_servable weft_servable;
 
 typedef struct weft_service_options {
     size_t struct_size; /* sizeof(weft_service_options) */
@@ -33,7 +33,7 @@ typedef struct weft_service_options {
     int64_t waiting;    /* most rows waiting for a model; default 4096 */
     /* A folder of models, DIR/NAME/VERSION: checkpoints, or exports by
      * weft_checkpoint_export_folder; versions are integers from 1. NULL: none. It is read by
-     * weft_service_look only. */
+     * weft_service_poll_models only. */
     const char *models;
     bool all_versions; /* serves all versions, not only the newest that can be loaded */
     double watch;      /* seconds between scans of the folder by a separate thread; 0: none */
@@ -72,34 +72,34 @@ WEFT_API WEFT_NODISCARD weft_status weft_service_load(weft_service *service, con
  * again when its files have changed. A model that was unloaded stays so until it is loaded by
  * weft_service_load. ARGUMENT: no folder is given, or a model in it has the name of another model;
  * IO: the folder cannot be read. */
-WEFT_API WEFT_NODISCARD weft_status weft_service_look(weft_service *service);
+WEFT_API WEFT_NODISCARD weft_status weft_service_poll_models(weft_service *service);
 /* Takes all versions of a model out of service; returns when their requests have been answered. Its
  * name and path stay known. ARGUMENT: no such model. */
 WEFT_API WEFT_NODISCARD weft_status weft_service_unload(weft_service *service, const char *name);
 
-typedef enum weft_served_state {
-    WEFT_SERVED_READY,
-    WEFT_SERVED_LOADING, /* and not ready yet */
-    WEFT_SERVED_UNAVAILABLE
-} weft_served_state;
+typedef enum weft_servable_state {
+    WEFT_SERVABLE_READY,
+    WEFT_SERVABLE_LOADING, /* and not ready yet */
+    WEFT_SERVABLE_UNAVAILABLE
+} weft_servable_state;
 /* The state of version i, in the order of addition; false past the end. */
 typedef struct weft_service_item {
     char name[128];
     int64_t version; /* 0: none was ready yet, so it has no number */
     bool ready;
-    weft_served_state state;
+    weft_servable_state state;
     char reason[1024]; /* why it is not ready, or why the last load failed; "" */
 } weft_service_item;
 WEFT_API bool weft_service_entry(weft_service *service, int i, weft_service_item *out);
 
 /* A reference to a model's version (0: the newest), or NULL: there is none in service now. */
-WEFT_API weft_served *weft_service_hold(weft_service *service, const char *name, int64_t version);
+WEFT_API weft_servable *weft_service_hold(weft_service *service, const char *name, int64_t version);
 /* As above, for entry i of weft_service_entry. */
-WEFT_API weft_served *weft_service_hold_entry(weft_service *service, int i);
-WEFT_API void weft_served_release(weft_served **served);
+WEFT_API weft_servable *weft_service_hold_entry(weft_service *service, int i);
+WEFT_API void weft_servable_release(weft_servable **servable);
 
 /* Description of a version. Valid while a reference is held. */
-typedef struct weft_served_about {
+typedef struct weft_servable_info {
     const char *name;
     int64_t version;
     const char *model; /* "lenet", or the name of its file */
@@ -117,37 +117,38 @@ typedef struct weft_served_about {
     bool bytes;    /* the features seem to be those of pictures, 0..255 */
     int64_t limit; /* most rows of a request */
     const char *policy;
-} weft_served_about;
-WEFT_API void weft_served_describe(const weft_served *served, weft_served_about *out);
+} weft_servable_info;
+WEFT_API void weft_servable_describe(const weft_servable *servable, weft_servable_info *out);
 /* Its queue, for what it has done (weft_batch_queue_describe). */
-WEFT_API weft_batch_queue *weft_served_line(const weft_served *served);
+WEFT_API weft_batch_queue *weft_servable_queue(const weft_servable *servable);
 
 /* A request. All memory belongs to the caller and must stay valid until `done`; the model is held
  * until then. */
-typedef struct weft_question {
-    size_t struct_size; /* sizeof(weft_question) */
+typedef struct weft_inference_request {
+    size_t struct_size; /* sizeof(weft_inference_request) */
     int64_t rows;
     const float *x; /* [rows, sample...], in the form of the training data */
     /* The input in double precision, instead of x; NULL: x. Columns of a table (about.table) may be
      * far from zero, so that rounding before the normalisation would lose precision. */
-    const double *wide;
+    const double *x_double;
     bool raw;           /* in the network's form: neither x nor numeric predictions are converted */
     double *prediction; /* [rows, classes or targets]: probabilities, or numbers */
     double *logits;     /* the outputs before the last step; NULL: not wanted */
-    double patience;    /* as in weft_request */
+    double queue_timeout; /* as in weft_request */
     int priority;
-    bool quiet; /* as in weft_request */
+    bool no_wake; /* as in weft_request */
     void *user;
     void (*done)(void *user, const weft_request_result *result);
-} weft_question;
-WEFT_API void weft_question_init(weft_question *question);
+} weft_inference_request;
+WEFT_API void weft_inference_request_init(weft_inference_request *request);
 
 /* Asks: `done` is called once, in another thread, if this returns OK; *ticket (may be NULL) is for
- * weft_served_cancel. As weft_batch_queue_submit. */
-WEFT_API WEFT_NODISCARD weft_status weft_served_ask(weft_served *served, weft_question *question,
-                                                    uint64_t *ticket);
+ * weft_servable_cancel. As weft_batch_queue_submit. */
+WEFT_API WEFT_NODISCARD weft_status weft_servable_submit(weft_servable *servable,
+                                                         weft_inference_request *request,
+                                                         uint64_t *ticket);
 /* As weft_batch_queue_cancel: true: `done` will not be called. */
-WEFT_API bool weft_served_cancel(weft_served *served, uint64_t ticket);
+WEFT_API bool weft_servable_cancel(weft_servable *servable, uint64_t ticket);
 /* As weft_batcher_run_due. */
 WEFT_API int weft_service_run_due(weft_service *service, double seconds);
 

@@ -59,7 +59,7 @@ static weft_status load(weft_service *service, const weft_server_options *o,
         any = true;
     }
     if (!o->models) return WEFT_OK;
-    weft_status status = weft_service_look(service);
+    weft_status status = weft_service_poll_models(service);
     if (status != WEFT_OK) {
         (void)report_failure(status);
         return status;

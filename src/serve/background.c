@@ -4,7 +4,7 @@
 #include "serve/service_internal.h"
 
 /* Seconds between saves of the batch times. */
-static const double KEEPS = 120;
+static const double SAVE_SECONDS = 120;
 
 /* Waits until `when` or until the service ends; call it with the lock. */
 static void wait_until(weft_service *s, double when)
@@ -18,31 +18,31 @@ static void write_times(weft_service *s)
 {
     weft_service_item item;
     for (int i = 0; weft_service_entry(s, i, &item); i++) {
-        weft_served *served = weft_service_hold_entry(s, i);
-        if (!served) continue;
-        weft_times_write(served);
-        weft_served_release(&served);
+        weft_servable *servable = weft_service_hold_entry(s, i);
+        if (!servable) continue;
+        weft_batch_times_write(servable);
+        weft_servable_release(&servable);
     }
 }
 
-static void *keep(void *user)
+static void *run_background(void *user)
 {
     weft_service *s = user;
     double watch = s->models ? s->options.watch : 0, began = weft_seconds();
-    double look = began + watch, write = began + KEEPS;
+    double look = began + watch, write = began + SAVE_SECONDS;
     pthread_mutex_lock(&s->lock);
     for (;;) {
         wait_until(s, watch > 0 ? WEFT_MIN(look, write) : write);
         if (s->ending) break;
         pthread_mutex_unlock(&s->lock);
         if (watch > 0 && weft_seconds() >= look) {
-            if (weft_service_look_again(s) != WEFT_OK)
+            if (weft_service_poll_changes(s) != WEFT_OK)
                 weft_log(s->context, WEFT_LOG_WARNING, "%s", weft_last_message());
             look = weft_seconds() + watch;
         }
         if (weft_seconds() >= write) {
             write_times(s);
-            write = weft_seconds() + KEEPS;
+            write = weft_seconds() + SAVE_SECONDS;
         }
         pthread_mutex_lock(&s->lock);
     }
@@ -50,20 +50,20 @@ static void *keep(void *user)
     return NULL;
 }
 
-weft_status weft_service_keep(weft_service *s)
+weft_status weft_service_start_background(weft_service *s)
 {
-    WEFT_TRY(weft_thread_start(&s->background_thread, keep, s));
-    s->keeps = true;
+    WEFT_TRY(weft_thread_start(&s->background, run_background, s));
+    s->background_started = true;
     return WEFT_OK;
 }
 
-void weft_service_keep_no_more(weft_service *s)
+void weft_service_stop_background(weft_service *s)
 {
-    if (!s->keeps) return;
+    if (!s->background_started) return;
     pthread_mutex_lock(&s->lock);
     s->ending = true;
     pthread_cond_broadcast(&s->wake);
     pthread_mutex_unlock(&s->lock);
-    pthread_join(s->background_thread, NULL);
-    s->keeps = false;
+    pthread_join(s->background, NULL);
+    s->background_started = false;
 }

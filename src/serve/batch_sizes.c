@@ -10,13 +10,13 @@ enum { MOST_RUNS = 9 };
 
 /* The minimum over several runs after a warm-up, fewer if they are long: interruptions only
  * lengthen a run. */
-static weft_status measure(weft_served *s, weft_sized *v, double share)
+static weft_status measure(weft_servable *s, weft_batch_program *v, double share)
 {
     double began = weft_seconds();
-    WEFT_TRY(weft_sized_run(s, v, 0));
+    WEFT_TRY(weft_batch_program_run(s, v, 0));
     for (int runs = 0; runs < MOST_RUNS && (runs < 1 || weft_seconds() - began < share); runs++) {
         double now = weft_seconds();
-        WEFT_TRY(weft_sized_run(s, v, 0));
+        WEFT_TRY(weft_batch_program_run(s, v, 0));
         double took = WEFT_MAX(weft_seconds() - now, 1e-9);
         v->seconds = runs ? WEFT_MIN(took, v->seconds) : took;
     }
@@ -36,7 +36,7 @@ static int64_t next_size(int64_t size, int64_t limit)
 }
 
 /* The smallest size has a row for each rank of the data axis. */
-static weft_status smallest(const weft_served *s, int64_t *out)
+static weft_status smallest(const weft_servable *s, int64_t *out)
 {
     *out = 1;
     if (s->mesh) WEFT_TRY(weft_mesh_axis(s->mesh, "data", out));
@@ -47,7 +47,7 @@ static weft_status smallest(const weft_served *s, int64_t *out)
                      s->mesh, (long long)*out, (long long)s->limit, (long long)*out);
 }
 
-static weft_status fill(weft_served *s)
+static weft_status fill(weft_servable *s)
 {
     int64_t rows;
     WEFT_TRY(smallest(s, &rows));
@@ -62,23 +62,23 @@ static weft_status fill(weft_served *s)
 
 /* Interpolates between measured sizes, or extrapolates in proportion to the rows. The estimate does
  * not decrease with the rows. */
-static double estimate(const weft_served *s, int k)
+static double estimate(const weft_servable *s, int k)
 {
     int below = k, above = k;
     while (below >= 0 && !s->sizes[below].measured) below--;
     while (above < s->count && !s->sizes[above].measured) above++;
     if (below < 0) return 0;
-    const weft_sized *low = &s->sizes[below];
+    const weft_batch_program *low = &s->sizes[below];
     if (below == k) return low->seconds;
     if (above == s->count) return low->seconds * (double)s->sizes[k].rows / (double)low->rows;
-    const weft_sized *high = &s->sizes[above];
+    const weft_batch_program *high = &s->sizes[above];
     double part = (double)(s->sizes[k].rows - low->rows) / (double)(high->rows - low->rows);
     return low->seconds + part * WEFT_MAX(high->seconds - low->seconds, 0);
 }
 
 /* The next size to measure, of those that fit into the remaining time: the largest one, then the
  * middle of the widest gap. -1: none. */
-static int next_to_measure(const weft_served *s, double left)
+static int next_to_measure(const weft_servable *s, double left)
 {
     int best = -1, widest = 1, low = 0;
     for (int k = s->count - 1; !s->sizes[k].measured; k--)
@@ -99,7 +99,7 @@ static int next_to_measure(const weft_served *s, double left)
 
 /* Drops each size whose next larger one costs hardly more. The smallest stays, so that single
  * requests are as fast as possible. */
-static void prune(weft_served *s, bool *stays)
+static void prune(weft_servable *s, bool *stays)
 {
     double above = 0;
     for (int k = s->count - 1; k >= 0; k--) {
@@ -109,7 +109,7 @@ static void prune(weft_served *s, bool *stays)
     }
 }
 
-static weft_status settle(weft_served *s)
+static weft_status choose_sizes(weft_servable *s)
 {
     bool stays[WEFT_MOST_SIZES];
     int count = 0;
@@ -117,67 +117,67 @@ static weft_status settle(weft_served *s)
     prune(s, stays);
     for (int k = 0; k < s->count; k++) s->sizes[k].seconds = estimate(s, k);
     for (int k = 0; k < s->count; k++) {
-        weft_sized *v = &s->sizes[k];
+        weft_batch_program *v = &s->sizes[k];
         if (!stays[k]) {
-            weft_sized_free(s, v);
+            weft_batch_program_free(s, v);
             continue;
         }
         v->seconds = last = WEFT_MAX(v->seconds, last);
         if (count < k) {
             s->sizes[count] = *v;
-            *v = (weft_sized){0};
+            *v = (weft_batch_program){0};
         }
         count++;
     }
     s->count = count;
     for (int k = 0; k < s->count; k++) {
         if (s->sizes[k].graph) continue;
-        WEFT_TRY(weft_sized_plan(s, &s->sizes[k]));
-        WEFT_TRY(weft_sized_bind(s, &s->sizes[k]));
+        WEFT_TRY(weft_batch_program_plan(s, &s->sizes[k]));
+        WEFT_TRY(weft_batch_program_bind(s, &s->sizes[k]));
     }
     return WEFT_OK;
 }
 
-static void recall(weft_served *s, const weft_served *like)
+static void use_known_times(weft_servable *s, const weft_servable *like)
 {
-    weft_times known;
-    weft_times_take(s, like, &known);
-    if (known.count == 0) weft_times_read(s, &known);
+    weft_batch_times known;
+    weft_batch_times_take(s, like, &known);
+    if (known.count == 0) weft_batch_times_read(s, &known);
     for (int k = 0; k < s->count; k++) {
-        s->sizes[k].seconds = weft_times_at(&known, s->sizes[k].rows);
+        s->sizes[k].seconds = weft_batch_times_at(&known, s->sizes[k].rows);
         s->sizes[k].measured = s->sizes[k].seconds > 0;
     }
-    s->slowed = known.executors == s->executors;
-    memcpy(s->slower, known.slower, sizeof(s->slower));
+    s->has_slowdown = known.executors == s->executors;
+    memcpy(s->slowdown, known.slowdown, sizeof(s->slowdown));
 }
 
 /* The first program determines the layouts of the weights, so it is created before they are
  * loaded. */
-static weft_status begin(weft_served *s)
+static weft_status begin(weft_servable *s)
 {
-    WEFT_TRY(weft_sized_plan(s, &s->sizes[0]));
+    WEFT_TRY(weft_batch_program_plan(s, &s->sizes[0]));
     for (int r = 0; r < s->ranks; r++)
         WEFT_TRY(weft_checkpoint_load(&s->checkpoint, s->stores[r], s->sizes[0].graph));
-    return weft_sized_bind(s, &s->sizes[0]);
+    return weft_batch_program_bind(s, &s->sizes[0]);
 }
 
-weft_status weft_served_plan_sizes(weft_served *s, double budget, const weft_served *like)
+weft_status weft_servable_plan_sizes(weft_servable *s, double budget, const weft_servable *like)
 {
     double began = weft_seconds();
     WEFT_TRY(fill(s));
     WEFT_TRY(begin(s));
-    WEFT_TRY(weft_times_key_of(s, &s->key));
-    recall(s, like);
+    WEFT_TRY(weft_batch_times_key_of(s, &s->key));
+    use_known_times(s, like);
     if (budget > 0 && !s->sizes[0].measured) WEFT_TRY(measure(s, &s->sizes[0], budget / 10));
     for (;;) {
         double left = began + budget - weft_seconds();
         int k = s->sizes[0].measured && left > 0 ? next_to_measure(s, left) : -1;
         if (k < 0) break;
         if (!s->sizes[k].graph) {
-            WEFT_TRY(weft_sized_plan(s, &s->sizes[k]));
-            WEFT_TRY(weft_sized_bind(s, &s->sizes[k]));
+            WEFT_TRY(weft_batch_program_plan(s, &s->sizes[k]));
+            WEFT_TRY(weft_batch_program_bind(s, &s->sizes[k]));
         }
         WEFT_TRY(measure(s, &s->sizes[k], budget / 20));
     }
-    return settle(s);
+    return choose_sizes(s);
 }

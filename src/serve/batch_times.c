@@ -8,7 +8,7 @@
 
 #include "serve/servable.h"
 
-struct weft_times_key {
+struct weft_batch_times_key {
     json_t *json;
 };
 
@@ -30,7 +30,7 @@ static void read_processor(char *out, size_t size)
     if (file) fclose(file);
 }
 
-weft_status weft_times_key_of(const weft_served *s, weft_times_key **out)
+weft_status weft_batch_times_key_of(const weft_servable *s, weft_batch_times_key **out)
 {
     char processor[200], network[32], *text;
     WEFT_TRY(weft_graph_text(s->sizes[0].graph, &text));
@@ -43,11 +43,11 @@ weft_status weft_times_key_of(const weft_served *s, weft_times_key **out)
                              "device", s->device, "threads", weft_context_threads(s->context),
                              "instances", s->executors, "mesh", s->mesh ? s->mesh : "");
     if ((*out)->json) return WEFT_OK;
-    weft_times_key_free(out);
+    weft_batch_times_key_free(out);
     return weft_fail_memory(1);
 }
 
-void weft_times_key_free(weft_times_key **key)
+void weft_batch_times_key_free(weft_batch_times_key **key)
 {
     if (!*key) return;
     json_decref((*key)->json);
@@ -59,18 +59,18 @@ void weft_times_key_free(weft_times_key **key)
 
 /* The times of a run's checkpoint are kept in the run's folder, which stays when checkpoints are
  * deleted; otherwise in the model's own folder. */
-static weft_status beside(const char *path, char **out)
+static weft_status default_path(const char *path, char **out)
 {
     const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
     if (slash && strncmp(last, "step-", 5) == 0)
-        return weft_format(out, "%.*s/" WEFT_TIMES_FILE, (int)(slash - path), path);
-    return weft_format(out, "%s/" WEFT_TIMES_FILE, path);
+        return weft_format(out, "%.*s/" WEFT_BATCH_TIMES_FILE, (int)(slash - path), path);
+    return weft_format(out, "%s/" WEFT_BATCH_TIMES_FILE, path);
 }
 
-weft_status weft_times_file(const weft_served *s, const char *option, char **out)
+weft_status weft_batch_times_file(const weft_servable *s, const char *option, char **out)
 {
     *out = NULL;
-    if (!option || !*option) return beside(s->checkpoint.path, out);
+    if (!option || !*option) return default_path(s->checkpoint.path, out);
     if (strcmp(option, "none") == 0) return WEFT_OK;
     return weft_format(out, "%s/%s.json", option, s->name);
 }
@@ -78,7 +78,7 @@ weft_status weft_times_file(const weft_served *s, const char *option, char **out
 /* --- reading --- */
 
 /* Logs which entry of the key differs, and how. */
-static void tell_difference(const weft_served *s, const json_t *key)
+static void log_difference(const weft_servable *s, const json_t *key)
 {
     const char *name;
     json_t *mine;
@@ -89,7 +89,7 @@ static void tell_difference(const weft_served *s, const json_t *key)
         char *have = other ? json_dumps(other, JSON_ENCODE_ANY) : NULL;
         char *want = json_dumps(mine, JSON_ENCODE_ANY);
         weft_log(s->context, WEFT_LOG_NOTE,
-                 "%s is not used: %s was %s when it was measured, and is %s", s->times, name,
+                 "%s is not used: %s was %s when it was measured, and is %s", s->times_path, name,
                  have ? have : "not said", want ? want : "another");
         free(have);
         free(want);
@@ -97,7 +97,7 @@ static void tell_difference(const weft_served *s, const json_t *key)
     }
 }
 
-static bool take_numbers(const json_t *root, weft_times *out)
+static bool take_numbers(const json_t *root, weft_batch_times *out)
 {
     const json_t *rows = json_object_get(root, "rows"), *seconds = json_object_get(root, "seconds"),
                  *slower = json_object_get(root, "slower");
@@ -114,83 +114,83 @@ static bool take_numbers(const json_t *root, weft_times *out)
         if (!grows || !(out->seconds[i] > 0) || !isfinite(out->seconds[i])) return false;
     }
     for (size_t e = 0; e < executors; e++) {
-        out->slower[e] = json_number_value(json_array_get(slower, e));
-        if (!(out->slower[e] > 0) || !isfinite(out->slower[e])) return false;
+        out->slowdown[e] = json_number_value(json_array_get(slower, e));
+        if (!(out->slowdown[e] > 0) || !isfinite(out->slowdown[e])) return false;
     }
     out->count = (int)count;
     out->executors = (int)executors;
     return true;
 }
 
-void weft_times_read(const weft_served *s, weft_times *out)
+void weft_batch_times_read(const weft_servable *s, weft_batch_times *out)
 {
     json_error_t error;
-    *out = (weft_times){0};
-    if (!s->times || !weft_file_exists(s->times)) return;
-    json_t *root = json_load_file(s->times, JSON_REJECT_DUPLICATES, &error);
+    *out = (weft_batch_times){0};
+    if (!s->times_path || !weft_file_exists(s->times_path)) return;
+    json_t *root = json_load_file(s->times_path, JSON_REJECT_DUPLICATES, &error);
     const json_t *key = json_object_get(root, "key");
     if (!json_is_object(key))
         weft_log(s->context, WEFT_LOG_NOTE, "%s is not used: it does not say what batches take",
-                 s->times);
+                 s->times_path);
     else if (!json_equal(key, s->key->json))
-        tell_difference(s, key);
+        log_difference(s, key);
     else if (!take_numbers(root, out)) {
-        *out = (weft_times){0};
-        weft_log(s->context, WEFT_LOG_NOTE, "%s is not used: its times are damaged", s->times);
+        *out = (weft_batch_times){0};
+        weft_log(s->context, WEFT_LOG_NOTE, "%s is not used: its times are damaged", s->times_path);
     }
     json_decref(root);
 }
 
 /* --- writing --- */
 
-static void learned(const weft_served *s, weft_times *out)
+static void collect(const weft_servable *s, weft_batch_times *out)
 {
-    *out = (weft_times){.executors = s->executors};
-    double last = weft_batch_queue_batch_time(s->line, s->limit, 1);
+    *out = (weft_batch_times){.executors = s->executors};
+    double last = weft_batch_queue_batch_time(s->queue, s->limit, 1);
     for (int i = 0; i < s->count && last > 0; i++) {
         out->rows[out->count] = s->sizes[i].rows;
-        out->seconds[out->count++] = weft_batch_queue_batch_time(s->line, s->sizes[i].rows, 1);
+        out->seconds[out->count++] = weft_batch_queue_batch_time(s->queue, s->sizes[i].rows, 1);
     }
     for (int e = 0; e < s->executors; e++)
-        out->slower[e] =
-            last > 0 ? weft_batch_queue_batch_time(s->line, s->limit, e + 1) / last : 1;
+        out->slowdown[e] =
+            last > 0 ? weft_batch_queue_batch_time(s->queue, s->limit, e + 1) / last : 1;
 }
 
-void weft_times_take(const weft_served *s, const weft_served *from, weft_times *out)
+void weft_batch_times_take(const weft_servable *s, const weft_servable *from, weft_batch_times *out)
 {
-    *out = (weft_times){0};
-    if (from && from->line && from->key && json_equal(from->key->json, s->key->json))
-        learned(from, out);
+    *out = (weft_batch_times){0};
+    if (from && from->queue && from->key && json_equal(from->key->json, s->key->json))
+        collect(from, out);
 }
 
-void weft_times_write(weft_served *s)
+void weft_batch_times_write(weft_servable *s)
 {
     weft_batch_queue_stats stats;
-    weft_times t;
-    if (!s->times || !s->line) return;
-    weft_batch_queue_describe(s->line, &stats);
-    if (stats.batches == s->kept) return;
-    learned(s, &t);
+    weft_batch_times t;
+    if (!s->times_path || !s->queue) return;
+    weft_batch_queue_describe(s->queue, &stats);
+    if (stats.batches == s->saved_batches) return;
+    collect(s, &t);
     if (t.count == 0) return;
     json_t *rows = json_array(), *seconds = json_array(), *slower = json_array();
     for (int i = 0; i < t.count; i++) {
         json_array_append_new(rows, json_integer(t.rows[i]));
         json_array_append_new(seconds, json_real(t.seconds[i]));
     }
-    for (int e = 0; e < t.executors; e++) json_array_append_new(slower, json_real(t.slower[e]));
+    for (int e = 0; e < t.executors; e++) json_array_append_new(slower, json_real(t.slowdown[e]));
     json_t *root = json_pack("{s:O, s:o, s:o, s:o}", "key", s->key->json, "rows", rows, "seconds",
                              seconds, "slower", slower);
     char *text = root ? json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
     /* If the file cannot be written, the times are only measured again. */
-    if (!text || weft_file_replace(s->times, text, strlen(text)) != WEFT_OK)
+    if (!text || weft_file_replace(s->times_path, text, strlen(text)) != WEFT_OK)
         weft_log(s->context, WEFT_LOG_INFO, "what batches take is not kept: %s",
                  text ? weft_last_message() : "no memory");
-    s->kept = stats.batches;
+    s->saved_batches = stats.batches;
     free(text);
     json_decref(root);
 }
 
-double weft_times_at(const weft_times *t, int64_t rows)
+double weft_batch_times_at(const weft_batch_times *t, int64_t rows)
 {
     if (t->count == 0 || rows < t->rows[0] || rows > t->rows[t->count - 1]) return 0;
     int i = 0;

@@ -4,37 +4,37 @@
 
 #include "base/base.h"
 
-#define WEFT_TIMES_FILE "times.json"
+#define WEFT_BATCH_TIMES_FILE "times.json"
 enum { WEFT_MOST_SIZES = 48, WEFT_MOST_EXECUTORS = 64 };
 
 /* What the times depend on: the network, the machine, and the options that use them. */
-typedef struct weft_times_key weft_times_key;
+typedef struct weft_batch_times_key weft_batch_times_key;
 
-typedef struct weft_times {
+typedef struct weft_batch_times {
     int count; /* 0: no times */
     int64_t rows[WEFT_MOST_SIZES];
-    double seconds[WEFT_MOST_SIZES];    /* of a batch that is alone; increasing */
-    int executors;                      /* 0: unknown */
-    double slower[WEFT_MOST_EXECUTORS]; /* as in weft_batch_queue_options */
-} weft_times;
+    double seconds[WEFT_MOST_SIZES];      /* of a batch that is alone; increasing */
+    int executors;                        /* 0: unknown */
+    double slowdown[WEFT_MOST_EXECUTORS]; /* as in weft_batch_queue_options */
+} weft_batch_times;
 
-struct weft_served;
-weft_status weft_times_key_of(const struct weft_served *served,
-                              weft_times_key **out) WEFT_NODISCARD;
-void weft_times_key_free(weft_times_key **key);
+struct weft_servable;
+weft_status weft_batch_times_key_of(const struct weft_servable *servable,
+                                    weft_batch_times_key **out) WEFT_NODISCARD;
+void weft_batch_times_key_free(weft_batch_times_key **key);
 
 /* The path of the file; *out NULL: none. */
-weft_status weft_times_file(const struct weft_served *served, const char *option,
-                            char **out) WEFT_NODISCARD;
+weft_status weft_batch_times_file(const struct weft_servable *servable, const char *option,
+                                  char **out) WEFT_NODISCARD;
 /* Reads the times if the file has the same key; else returns none and logs the reason. */
-void weft_times_read(const struct weft_served *served, weft_times *out);
+void weft_batch_times_read(const struct weft_servable *servable, weft_batch_times *out);
 /* Saves what its queue has learned, if it has computed batches since the last save. A failed save
  * is only logged. */
-void weft_times_write(struct weft_served *served);
+void weft_batch_times_write(struct weft_servable *servable);
 /* The times that another version's queue has learned, if its key is equal; else none. */
-void weft_times_take(const struct weft_served *served, const struct weft_served *from,
-                     weft_times *out);
+void weft_batch_times_take(const struct weft_servable *servable, const struct weft_servable *from,
+                           weft_batch_times *out);
 /* Seconds for so many rows, linear between neighbours; 0: outside of the known range. */
-double weft_times_at(const weft_times *times, int64_t rows);
+double weft_batch_times_at(const weft_batch_times *times, int64_t rows);
 
 #endif

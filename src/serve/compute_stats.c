@@ -3,17 +3,17 @@
 
 #include "serve/servable.h"
 
-struct weft_spent {
+struct weft_compute_stats {
     pthread_mutex_t lock;
-    weft_spent_times total; /* charged to requests */
+    weft_compute_times total; /* charged to requests */
     double last;
     int64_t limit;
-    weft_spent_times *sizes; /* [limit + 1], of batches */
+    weft_compute_times *sizes; /* [limit + 1], of batches */
 };
 
-weft_status weft_spent_create(int64_t limit, weft_spent **out)
+weft_status weft_compute_stats_create(int64_t limit, weft_compute_stats **out)
 {
-    weft_spent *s;
+    weft_compute_stats *s;
     WEFT_TRY(WEFT_NEW(&s, 1));
     weft_status status = WEFT_NEW(&s->sizes, limit + 1);
     if (status != WEFT_OK) {
@@ -26,16 +26,16 @@ weft_status weft_spent_create(int64_t limit, weft_spent **out)
     return WEFT_OK;
 }
 
-void weft_spent_free(weft_spent **spent)
+void weft_compute_stats_free(weft_compute_stats **stats)
 {
-    if (!spent || !*spent) return;
-    pthread_mutex_destroy(&(*spent)->lock);
-    free((*spent)->sizes);
-    free(*spent);
-    *spent = NULL;
+    if (!stats || !*stats) return;
+    pthread_mutex_destroy(&(*stats)->lock);
+    free((*stats)->sizes);
+    free(*stats);
+    *stats = NULL;
 }
 
-static void add(weft_spent_times *t, int64_t rows, int count, const double *at)
+static void add(weft_compute_times *t, int64_t rows, int count, const double *at)
 {
     t->rows += rows;
     t->count += count;
@@ -44,7 +44,7 @@ static void add(weft_spent_times *t, int64_t rows, int count, const double *at)
     t->output += count * (at[3] - at[2]);
 }
 
-void weft_spent_add(weft_spent *s, int64_t rows, int requests, const double *at)
+void weft_compute_stats_add(weft_compute_stats *s, int64_t rows, int requests, const double *at)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -55,7 +55,7 @@ void weft_spent_add(weft_spent *s, int64_t rows, int requests, const double *at)
     pthread_mutex_unlock(&s->lock);
 }
 
-bool weft_spent_size(weft_spent *s, int i, weft_spent_times *out)
+bool weft_compute_stats_size(weft_compute_stats *s, int i, weft_compute_times *out)
 {
     pthread_mutex_lock(&s->lock);
     int64_t rows = 0;
@@ -70,7 +70,7 @@ bool weft_spent_size(weft_spent *s, int i, weft_spent_times *out)
     return there;
 }
 
-void weft_spent_total(weft_spent *s, weft_spent_times *out, double *last)
+void weft_compute_stats_total(weft_compute_stats *s, weft_compute_times *out, double *last)
 {
     pthread_mutex_lock(&s->lock);
     *out = s->total;
@@ -78,7 +78,7 @@ void weft_spent_total(weft_spent *s, weft_spent_times *out, double *last)
     pthread_mutex_unlock(&s->lock);
 }
 
-weft_spent *weft_served_spent(const weft_served *served)
+weft_compute_stats *weft_servable_compute_stats(const weft_servable *servable)
 {
-    return served->spent;
+    return servable->compute_stats;
 }

@@ -4,12 +4,12 @@
 
 #include "serve/service_internal.h"
 
-/* --- places; call these with the lock --- */
+/* --- entries; call these with the lock --- */
 
-weft_place *weft_place_find(weft_service *s, const char *name, int64_t version)
+weft_model_entry *weft_model_entry_find(weft_service *s, const char *name, int64_t version)
 {
     for (int i = 0; i < s->count; i++) {
-        weft_place *p = s->places[i];
+        weft_model_entry *p = s->entries[i];
         if (strcmp(p->name, name) == 0 && p->numbered == (version > 0) &&
             (version == 0 || p->version == version))
             return p;
@@ -36,50 +36,51 @@ static weft_status check_name(const char *name)
                      weft_printable(name, shown, sizeof(shown)));
 }
 
-static void free_place(weft_place *p)
+static void free_entry(weft_model_entry *p)
 {
     free(p->name);
     free(p->path);
     free(p);
 }
 
-weft_status weft_place_add(weft_service *s, const char *name, int64_t version, weft_place **out)
+weft_status weft_model_entry_add(weft_service *s, const char *name, int64_t version,
+                                 weft_model_entry **out)
 {
-    weft_place *p;
+    weft_model_entry *p;
     WEFT_TRY(check_name(name));
-    WEFT_TRY(WEFT_GROW(&s->places, &s->capacity, s->count));
+    WEFT_TRY(WEFT_GROW(&s->entries, &s->capacity, s->count));
     WEFT_TRY(WEFT_NEW(&p, 1));
     p->version = version;
     p->numbered = version > 0;
     weft_status status = weft_strdup(name, &p->name);
     if (status != WEFT_OK) {
-        free_place(p);
+        free_entry(p);
         return status;
     }
-    s->places[s->count++] = *out = p;
+    s->entries[s->count++] = *out = p;
     return WEFT_OK;
 }
 
-void weft_place_remove(weft_service *s, weft_place *place)
+void weft_model_entry_remove(weft_service *s, weft_model_entry *entry)
 {
     int i = 0;
-    while (s->places[i] != place) i++;
+    while (s->entries[i] != entry) i++;
     s->count--;
-    memmove(&s->places[i], &s->places[i + 1], (size_t)(s->count - i) * sizeof(*s->places));
-    free_place(place);
+    memmove(&s->entries[i], &s->entries[i + 1], (size_t)(s->count - i) * sizeof(*s->entries));
+    free_entry(entry);
 }
 
 static bool in_folder(weft_service *s, const char *name)
 {
     for (int i = 0; i < s->count; i++)
-        if (s->places[i]->numbered && strcmp(s->places[i]->name, name) == 0) return true;
+        if (s->entries[i]->numbered && strcmp(s->entries[i]->name, name) == 0) return true;
     return false;
 }
 
 /* --- loading --- */
 
 /* Adds the queue, with the batch times that have been measured. */
-static weft_status add_line(weft_service *s, weft_served *served)
+static weft_status add_queue(weft_service *s, weft_servable *servable)
 {
     weft_batch_queue_options o;
     int64_t rows[WEFT_MOST_SIZES];
@@ -88,50 +89,51 @@ static weft_status add_line(weft_service *s, weft_served *served)
     o.policy = s->policy;
     o.limit = s->options.limit;
     o.max_waiting = s->options.waiting;
-    o.run = weft_served_run;
-    o.user = served;
-    for (int i = 0; i < served->count; i++) {
-        rows[i] = served->sizes[i].rows;
-        times[i] = served->sizes[i].seconds;
+    o.run = weft_servable_run;
+    o.user = servable;
+    for (int i = 0; i < servable->count; i++) {
+        rows[i] = servable->sizes[i].rows;
+        times[i] = servable->sizes[i].seconds;
     }
     o.curve_rows = rows;
     o.curve_times = times;
-    o.curve_sizes = times[0] > 0 ? served->count : 0;
-    o.slowdown = served->slowed ? served->slower : NULL;
+    o.curve_sizes = times[0] > 0 ? servable->count : 0;
+    o.slowdown = servable->has_slowdown ? servable->slowdown : NULL;
     /* Caller threads may compute short batches only if a run needs no other threads. */
-    o.run_in_caller = weft_context_threads(served->context) == 1 && served->ranks == 1 &&
+    o.run_in_caller = weft_context_threads(servable->context) == 1 && servable->ranks == 1 &&
                       times[0] > 0 && times[0] < 1e-3;
-    return weft_batch_queue_add(s->batcher, &o, &served->line);
+    return weft_batch_queue_add(s->batcher, &o, &servable->queue);
 }
 
-weft_status weft_place_load(weft_service *s, weft_place *p, const char *path, int64_t version)
+weft_status weft_model_entry_load(weft_service *s, weft_model_entry *p, const char *path,
+                                  int64_t version)
 {
-    weft_served *served = NULL, *before = NULL;
+    weft_servable *servable = NULL, *before = NULL;
     weft_error error = {0};
     weft_service_site site = {s->context, &s->options, s->ranks, s->cores};
-    weft_served *like = weft_service_hold(s, p->name, 0);
-    weft_status status = weft_served_open(&site, p->name, path, like, &served);
-    if (status == WEFT_OK) status = add_line(s, served);
-    weft_served_release(&like);
-    if (status == WEFT_OK) weft_times_write(served);
+    weft_servable *like = weft_service_hold(s, p->name, 0);
+    weft_status status = weft_servable_open(&site, p->name, path, like, &servable);
+    if (status == WEFT_OK) status = add_queue(s, servable);
+    weft_servable_release(&like);
+    if (status == WEFT_OK) weft_batch_times_write(servable);
     pthread_mutex_lock(&s->lock);
     p->loading = false;
-    if (status == WEFT_OK && p->out) /* taken out of service meanwhile */
+    if (status == WEFT_OK && p->unloaded) /* taken out of service meanwhile */
         status = weft_fail(WEFT_ERR_BUSY, "it was taken out of service while it was being loaded");
     if (status == WEFT_OK) {
-        served->service = s;
-        served->version = p->version = version ? version : p->version + 1;
-        before = p->served;
-        p->served = served;
+        servable->service = s;
+        servable->version = p->version = version ? version : p->version + 1;
+        before = p->servable;
+        p->servable = servable;
         p->reason[0] = '\0';
     } else {
         (void)snprintf(p->reason, sizeof(p->reason), "%s", weft_last_message());
     }
     pthread_mutex_unlock(&s->lock);
     weft_error_catch(&error, status);
-    if (status != WEFT_OK && served) {
-        weft_batch_queue_remove(&served->line, true);
-        weft_served_close(&served);
+    if (status != WEFT_OK && servable) {
+        weft_batch_queue_remove(&servable->queue, true);
+        weft_servable_close(&servable);
     }
     weft_service_end(s, before);
     return weft_error_raise(&error);
@@ -139,16 +141,16 @@ weft_status weft_place_load(weft_service *s, weft_place *p, const char *path, in
 
 /* Call it with the lock. */
 static weft_status begin_load(weft_service *s, const char *name, const char *path,
-                              weft_place **place, char **from)
+                              weft_model_entry **entry, char **from)
 {
-    weft_place *p = weft_place_find(s, name, 0);
+    weft_model_entry *p = weft_model_entry_find(s, name, 0);
     if (in_folder(s, name))
         return weft_fail(
             WEFT_ERR_ARGUMENT,
             "two models are named '%s', one of them in %s; give each a name of its own", name,
             s->models);
     if (!p && !path) return weft_fail(WEFT_ERR_ARGUMENT, "no model is named '%s'", name);
-    if (!p) WEFT_TRY(weft_place_add(s, name, 0, &p));
+    if (!p) WEFT_TRY(weft_model_entry_add(s, name, 0, &p));
     if (p->loading) return weft_fail(WEFT_ERR_BUSY, "model '%s' is being loaded already", name);
     if (path && (!p->path || strcmp(p->path, path) != 0)) {
         free(p->path);
@@ -158,49 +160,49 @@ static weft_status begin_load(weft_service *s, const char *name, const char *pat
         return weft_fail(WEFT_ERR_ARGUMENT, "model '%s' has nothing to be loaded from", name);
     WEFT_TRY(weft_strdup(p->path, from));
     p->loading = true;
-    p->out = false;
-    *place = p;
+    p->unloaded = false;
+    *entry = p;
     return WEFT_OK;
 }
 
 weft_status weft_service_load(weft_service *s, const char *name, const char *path)
 {
-    weft_place *p = NULL;
+    weft_model_entry *p = NULL;
     char *from = NULL;
     pthread_mutex_lock(&s->lock);
-    bool own = path || !s->models || weft_place_find(s, name, 0);
+    bool own = path || !s->models || weft_model_entry_find(s, name, 0);
     weft_status status = own ? begin_load(s, name, path, &p, &from) : check_name(name);
     pthread_mutex_unlock(&s->lock);
     if (status != WEFT_OK) return status;
-    if (!own) return weft_service_look_at(s, name);
-    status = weft_place_load(s, p, from, 0);
+    if (!own) return weft_service_poll_model(s, name);
+    status = weft_model_entry_load(s, p, from, 0);
     free(from);
     return status;
 }
 
 weft_status weft_service_unload(weft_service *s, const char *name)
 {
-    weft_served *served;
+    weft_servable *servable;
     bool any = false;
     do {
-        served = NULL;
+        servable = NULL;
         pthread_mutex_lock(&s->lock);
         for (int i = 0; i < s->count; i++) {
-            weft_place *p = s->places[i];
+            weft_model_entry *p = s->entries[i];
             if (strcmp(p->name, name) != 0) continue;
             /* A version that is being loaded will not come into service either. */
-            any = any || p->served || p->loading;
-            if (!p->out || p->served)
+            any = any || p->servable || p->loading;
+            if (!p->unloaded || p->servable)
                 (void)snprintf(p->reason, sizeof(p->reason), "it was taken out of service");
-            p->out = true;
-            if (!served) {
-                served = p->served;
-                p->served = NULL;
+            p->unloaded = true;
+            if (!servable) {
+                servable = p->servable;
+                p->servable = NULL;
             }
         }
         pthread_mutex_unlock(&s->lock);
-        weft_service_end(s, served);
-    } while (served);
+        weft_service_end(s, servable);
+    } while (servable);
     if (any) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT, "no model named '%s' is served", name);
 }

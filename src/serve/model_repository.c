@@ -8,15 +8,15 @@
 #include "serve/service_internal.h"
 
 /* A version in the folder. */
-typedef struct found {
+typedef struct found_version {
     int64_t version;
     uint64_t mark; /* hash of its files */
-} found;
+} found_version;
 
-/* Why the folder is scanned. The watcher (AGAIN) waits until files have stopped changing; a request
- * for a model (ASKED) loads it now, also if it was taken out of service, and again if its files
- * have changed. */
-typedef enum manner { AT_START, AGAIN, ASKED } manner;
+/* Why the folder is scanned. The watcher (ON_CHANGE) waits until files have stopped changing; a
+ * request for a model (ON_REQUEST) loads it now, also if it was taken out of service, and again if
+ * its files have changed. */
+typedef enum poll_reason { AT_START, ON_CHANGE, ON_REQUEST } poll_reason;
 
 /* --- scanning --- */
 
@@ -30,7 +30,7 @@ static uint64_t mark_of(const char *folder)
     if (!dir) return mark;
     for (const struct dirent *e; (e = readdir(dir));) {
         struct stat info;
-        if (e->d_name[0] == '.' || strcmp(e->d_name, WEFT_TIMES_FILE) == 0) continue;
+        if (e->d_name[0] == '.' || strcmp(e->d_name, WEFT_BATCH_TIMES_FILE) == 0) continue;
         if (fstatat(dirfd(dir), e->d_name, &info, 0) != 0) continue;
         uint64_t hash = weft_hash_text(e->d_name);
         hash = weft_mix(hash, (uint64_t)info.st_ino);
@@ -59,11 +59,11 @@ static bool is_version(const char *text, int64_t *version)
 
 static int newest_first(const void *a, const void *b)
 {
-    int64_t x = ((const found *)a)->version, y = ((const found *)b)->version;
+    int64_t x = ((const found_version *)a)->version, y = ((const found_version *)b)->version;
     return x > y ? -1 : x < y;
 }
 
-static weft_status list_versions(const char *folder, found **out, int *count)
+static weft_status list_versions(const char *folder, found_version **out, int *count)
 {
     size_t capacity = 0;
     weft_status status = WEFT_OK;
@@ -76,7 +76,7 @@ static weft_status list_versions(const char *folder, found **out, int *count)
         if (!is_version(e->d_name, &version) || !is_folder(dir, e->d_name)) continue;
         status = weft_format(&path, "%s/%s", folder, e->d_name);
         if (status == WEFT_OK) status = WEFT_GROW(out, &capacity, *count);
-        if (status == WEFT_OK) (*out)[(*count)++] = (found){version, mark_of(path)};
+        if (status == WEFT_OK) (*out)[(*count)++] = (found_version){version, mark_of(path)};
         free(path);
     }
     closedir(dir);
@@ -90,45 +90,45 @@ static weft_status list_versions(const char *folder, found **out, int *count)
 static bool is_out(const weft_service *s, const char *name)
 {
     for (int i = 0; i < s->count; i++)
-        if (s->places[i]->out && strcmp(s->places[i]->name, name) == 0) return true;
+        if (s->entries[i]->unloaded && strcmp(s->entries[i]->name, name) == 0) return true;
     return false;
 }
 
 /* Whether the version must be loaded now; call it with the lock. */
-static bool is_due(weft_place *p, const found *f, manner how)
+static bool is_due(weft_model_entry *p, const found_version *f, poll_reason how)
 {
-    bool still = p->seen == f->mark, changed = p->tried != f->mark;
-    p->seen = f->mark;
-    if (how == ASKED) return changed || !p->served;
-    if (p->served || !changed || p->out) return false;
+    bool still = p->scanned_hash == f->mark, changed = p->loaded_hash != f->mark;
+    p->scanned_hash = f->mark;
+    if (how == ON_REQUEST) return changed || !p->servable;
+    if (p->servable || !changed || p->unloaded) return false;
     if (how == AT_START || still) return true;
     (void)snprintf(p->reason, sizeof(p->reason),
                    "it has only just come, and is loaded when it changes no more");
     return false;
 }
 
-/* Finds or adds the place of a version, and decides whether to load it now. */
-static weft_status consider(weft_service *s, const char *name, const found *f, manner how,
-                            weft_place **out, bool *now)
+/* Finds or adds the entry of a version, and decides whether to load it now. */
+static weft_status consider(weft_service *s, const char *name, const found_version *f,
+                            poll_reason how, weft_model_entry **out, bool *now)
 {
     pthread_mutex_lock(&s->lock);
-    weft_place *p = weft_place_find(s, name, f->version);
+    weft_model_entry *p = weft_model_entry_find(s, name, f->version);
     bool fresh = !p, stays = fresh && is_out(s, name);
-    weft_status status = fresh ? weft_place_add(s, name, f->version, &p) : WEFT_OK;
+    weft_status status = fresh ? weft_model_entry_add(s, name, f->version, &p) : WEFT_OK;
     if (status == WEFT_OK) {
         if (stays) {
-            p->out = true;
+            p->unloaded = true;
             (void)snprintf(p->reason, sizeof(p->reason), "the model was taken out of service");
         }
         *now = p->loading = is_due(p, f, how);
-        if (*now) p->tried = f->mark;
+        if (*now) p->loaded_hash = f->mark;
     }
     pthread_mutex_unlock(&s->lock);
     *out = p;
     return status;
 }
 
-static weft_status load(weft_service *s, weft_place *p, manner how)
+static weft_status load(weft_service *s, weft_model_entry *p, poll_reason how)
 {
     char *path;
     int64_t version = p->version;
@@ -139,10 +139,10 @@ static weft_status load(weft_service *s, weft_place *p, manner how)
         pthread_mutex_unlock(&s->lock);
         return status;
     }
-    status = weft_place_load(s, p, path, version);
+    status = weft_model_entry_load(s, p, path, version);
     if (status != WEFT_OK)
         weft_log(s->context, WEFT_LOG_WARNING, "%s is not served: %s", path, weft_last_message());
-    else if (how == AGAIN)
+    else if (how == ON_CHANGE)
         weft_log(s->context, WEFT_LOG_NOTE, "%s is served", path);
     free(path);
     return status;
@@ -150,34 +150,34 @@ static weft_status load(weft_service *s, weft_place *p, manner how)
 
 /* --- one model --- */
 
-/* Removes the places for which `goes` is true, and ends their versions. */
-static void drop(weft_service *s, const char *name, bool (*goes)(const weft_place *p, void *user),
-                 void *user)
+/* Removes the entries for which `goes` is true, and ends their versions. */
+static void drop(weft_service *s, const char *name,
+                 bool (*goes)(const weft_model_entry *p, void *user), void *user)
 {
     for (bool more = true; more;) {
-        weft_served *served = NULL;
+        weft_servable *servable = NULL;
         more = false;
         pthread_mutex_lock(&s->lock);
         for (int i = 0; i < s->count && !more; i++) {
-            weft_place *p = s->places[i];
+            weft_model_entry *p = s->entries[i];
             if (!p->numbered || strcmp(p->name, name) != 0 || !goes(p, user)) continue;
-            served = p->served;
-            weft_place_remove(s, p);
+            servable = p->servable;
+            weft_model_entry_remove(s, p);
             more = true;
         }
         pthread_mutex_unlock(&s->lock);
-        weft_service_end(s, served);
+        weft_service_end(s, servable);
     }
 }
 
 typedef struct present {
-    const found *all;
+    const found_version *all;
     int count;
     int64_t newest; /* newest version in service; 0: none */
     bool waits;     /* a version was found that is still being copied */
 } present;
 
-static bool is_gone(const weft_place *p, void *user)
+static bool is_gone(const weft_model_entry *p, void *user)
 {
     const present *there = user;
     for (int i = 0; i < there->count; i++)
@@ -185,18 +185,18 @@ static bool is_gone(const weft_place *p, void *user)
     return true;
 }
 
-static bool is_older(const weft_place *p, void *user)
+static bool is_older(const weft_model_entry *p, void *user)
 {
     return p->version < ((const present *)user)->newest;
 }
 
 /* Loads versions, newest first, and stops after the first success unless all are wanted. *newest:
  * the result for the newest one. */
-static weft_status come(weft_service *s, const char *name, manner how, present *there,
+static weft_status come(weft_service *s, const char *name, poll_reason how, present *there,
                         weft_status *newest, weft_error *why)
 {
     for (int i = 0; i < there->count; i++) {
-        weft_place *p;
+        weft_model_entry *p;
         bool now;
         WEFT_TRY(consider(s, name, &there->all[i], how, &p, &now));
         weft_status status = now ? load(s, p, how) : WEFT_OK;
@@ -205,8 +205,8 @@ static weft_status come(weft_service *s, const char *name, manner how, present *
             weft_error_catch(why, status);
         }
         pthread_mutex_lock(&s->lock);
-        bool serves = p->served != NULL, out = p->out;
-        there->waits = there->waits || (!serves && !out && p->tried != p->seen);
+        bool serves = p->servable != NULL, out = p->unloaded;
+        there->waits = there->waits || (!serves && !out && p->loaded_hash != p->scanned_hash);
         pthread_mutex_unlock(&s->lock);
         if (serves) there->newest = WEFT_MAX(there->newest, p->version);
         if ((serves || out) && !s->options.all_versions) break;
@@ -218,32 +218,32 @@ static void bring_back(weft_service *s, const char *name)
 {
     pthread_mutex_lock(&s->lock);
     for (int i = 0; i < s->count; i++)
-        if (strcmp(s->places[i]->name, name) == 0) s->places[i]->out = false;
+        if (strcmp(s->entries[i]->name, name) == 0) s->entries[i]->unloaded = false;
     pthread_mutex_unlock(&s->lock);
 }
 
-static weft_status settle(weft_service *s, const char *name, manner how)
+static weft_status update_model(weft_service *s, const char *name, poll_reason how)
 {
     char *folder;
-    found *all = NULL;
+    found_version *all = NULL;
     int count = 0;
     weft_status newest = WEFT_OK;
     weft_error why = {0};
     WEFT_TRY(weft_format(&folder, "%s/%s", s->models, name));
     weft_status status = list_versions(folder, &all, &count);
-    if (how == ASKED) bring_back(s, name);
+    if (how == ON_REQUEST) bring_back(s, name);
     present there = {.all = all, .count = count};
     if (status == WEFT_OK) status = come(s, name, how, &there, &newest, &why);
     if (status == WEFT_OK) {
         /* A removed version is dropped only when its replacement is in service. */
         if (there.newest > 0 || !there.waits) drop(s, name, is_gone, &there);
         if (!s->options.all_versions) drop(s, name, is_older, &there);
-        if (count == 0 && how == ASKED)
+        if (count == 0 && how == ON_REQUEST)
             status = weft_fail(WEFT_ERR_ARGUMENT, "no model is named '%s'", name);
         else if (count == 0 && how == AT_START)
             weft_log(s->context, WEFT_LOG_WARNING,
                      "%s has no versions, which are folders named 1, 2 and so on", folder);
-        else if (how == ASKED && newest != WEFT_OK)
+        else if (how == ON_REQUEST && newest != WEFT_OK)
             status = weft_error_raise(&why);
     }
     free(folder);
@@ -281,12 +281,12 @@ static weft_status list_names(weft_service *s, char ***names, int *count)
     if (*count > 0) qsort(*names, (size_t)*count, sizeof(**names), by_name);
     pthread_mutex_lock(&s->lock);
     for (int i = 0; i < s->count && status == WEFT_OK; i++) {
-        bool listed = !s->places[i]->numbered;
+        bool listed = !s->entries[i]->numbered;
         for (int k = 0; k < *count; k++)
-            listed = listed || !strcmp((*names)[k], s->places[i]->name);
+            listed = listed || !strcmp((*names)[k], s->entries[i]->name);
         if (listed) continue;
         status = WEFT_GROW(names, &capacity, *count);
-        if (status == WEFT_OK) status = weft_strdup(s->places[i]->name, &(*names)[*count]);
+        if (status == WEFT_OK) status = weft_strdup(s->entries[i]->name, &(*names)[*count]);
         *count += status == WEFT_OK;
     }
     pthread_mutex_unlock(&s->lock);
@@ -296,7 +296,7 @@ static weft_status list_names(weft_service *s, char ***names, int *count)
 static weft_status check_other(weft_service *s, const char *name)
 {
     pthread_mutex_lock(&s->lock);
-    bool other = weft_place_find(s, name, 0) != NULL;
+    bool other = weft_model_entry_find(s, name, 0) != NULL;
     pthread_mutex_unlock(&s->lock);
     if (!other) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
@@ -305,39 +305,39 @@ static weft_status check_other(weft_service *s, const char *name)
 }
 
 /* A model that fails does not stop the others. */
-static weft_status look(weft_service *s, manner how)
+static weft_status poll_folder(weft_service *s, poll_reason how)
 {
     char **names = NULL;
     int count = 0;
     weft_error first = {0};
-    pthread_mutex_lock(&s->looking);
+    pthread_mutex_lock(&s->poll_lock);
     weft_status status = list_names(s, &names, &count);
     for (int i = 0; i < count && status == WEFT_OK; i++) {
         weft_status one = check_other(s, names[i]);
-        if (one == WEFT_OK) one = settle(s, names[i], how);
+        if (one == WEFT_OK) one = update_model(s, names[i], how);
         if (one != WEFT_OK && first.status == WEFT_OK) weft_error_catch(&first, one);
     }
-    pthread_mutex_unlock(&s->looking);
+    pthread_mutex_unlock(&s->poll_lock);
     for (int i = 0; i < count; i++) free(names[i]);
     free(names);
     return status == WEFT_OK ? weft_error_raise(&first) : status;
 }
 
-weft_status weft_service_look(weft_service *s)
+weft_status weft_service_poll_models(weft_service *s)
 {
     if (!s->models) return weft_fail(WEFT_ERR_ARGUMENT, "the service has no folder of models");
-    return look(s, AT_START);
+    return poll_folder(s, AT_START);
 }
 
-weft_status weft_service_look_at(weft_service *s, const char *name)
+weft_status weft_service_poll_model(weft_service *s, const char *name)
 {
-    pthread_mutex_lock(&s->looking);
-    weft_status status = settle(s, name, ASKED);
-    pthread_mutex_unlock(&s->looking);
+    pthread_mutex_lock(&s->poll_lock);
+    weft_status status = update_model(s, name, ON_REQUEST);
+    pthread_mutex_unlock(&s->poll_lock);
     return status;
 }
 
-weft_status weft_service_look_again(weft_service *s)
+weft_status weft_service_poll_changes(weft_service *s)
 {
-    return look(s, AGAIN);
+    return poll_folder(s, ON_CHANGE);
 }

@@ -35,8 +35,8 @@ static bool set(int s, int option)
 static bool take(int s, const address *at, socklen_t size, weft_port_use use)
 {
     return set(s, SO_REUSEADDR) && (use != WEFT_PORT_SHARED || set(s, SO_REUSEPORT)) &&
-           bind(s, &at->any, size) == 0 && (use != WEFT_PORT_KEPT || set(s, SO_REUSEPORT)) &&
-           (use == WEFT_PORT_KEPT || listen(s, 1024) == 0);
+           bind(s, &at->any, size) == 0 && (use != WEFT_PORT_RESERVED || set(s, SO_REUSEPORT)) &&
+           (use == WEFT_PORT_RESERVED || listen(s, 1024) == 0);
 }
 
 weft_status weft_port_open(const char *host, int64_t port, weft_port_use use, int *out, int *bound)

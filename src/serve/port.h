@@ -5,9 +5,9 @@
 #include "base/base.h"
 
 typedef enum weft_port_use {
-    WEFT_PORT_ALONE,  /* listens */
-    WEFT_PORT_SHARED, /* listens, together with other processes, on a port that is reserved */
-    WEFT_PORT_KEPT    /* reserves the port without listening, for processes that share it */
+    WEFT_PORT_ALONE,   /* listens */
+    WEFT_PORT_SHARED,  /* listens, together with other processes, on a port that is reserved */
+    WEFT_PORT_RESERVED /* reserves the port without listening, for processes that share it */
 } weft_port_use;
 
 /* Opens a socket; *bound is its port. Port 0: a free one. ARGUMENT: the address is invalid; IO: the

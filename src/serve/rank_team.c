@@ -2,18 +2,18 @@
  * all. */
 #include "serve/rank_team.h"
 
-typedef struct member {
-    weft_mesh *mesh;
+typedef struct rank_thread {
+    weft_rank_team *mesh;
     int number;
     pthread_t thread;
     bool started;
     weft_comm *world;
-} member;
+} rank_thread;
 
-struct weft_mesh {
+struct weft_rank_team {
     int ranks, first;
     const weft_core_sets *cores;
-    member *all;
+    rank_thread *all;
     pthread_mutex_t lock;
     pthread_cond_t go, done;
     weft_status (*work)(void *user, int rank);
@@ -24,7 +24,7 @@ struct weft_mesh {
     weft_error error; /* the first one; an error of a rank itself replaces PEER */
 };
 
-static void note(weft_mesh *m, const member *r, weft_status status)
+static void note(weft_rank_team *m, const rank_thread *r, weft_status status)
 {
     weft_error error = {0};
     if (status == WEFT_OK) return;
@@ -36,10 +36,10 @@ static void note(weft_mesh *m, const member *r, weft_status status)
     if (r->world) weft_comm_abort(r->world);
 }
 
-static void *work_on(void *user)
+static void *run_rank(void *user)
 {
-    member *r = user;
-    weft_mesh *m = r->mesh;
+    rank_thread *r = user;
+    weft_rank_team *m = r->mesh;
     uint64_t seen = 0;
     void *before = weft_core_sets_enter(m->cores, m->first + r->number);
     pthread_mutex_lock(&m->lock);
@@ -57,27 +57,27 @@ static void *work_on(void *user)
     return NULL;
 }
 
-static weft_status start(weft_context *context, weft_mesh *m)
+static weft_status start(weft_context *context, weft_rank_team *m)
 {
     weft_comm **worlds;
     int local = 0;
-    for (int r = 0; r < m->ranks; r++) m->all[r] = (member){.mesh = m, .number = r};
+    for (int r = 0; r < m->ranks; r++) m->all[r] = (rank_thread){.mesh = m, .number = r};
     if (m->ranks == 1) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&worlds, WEFT_MAX_RANKS));
     weft_status status = weft_comm_open(context, "threads", m->ranks, worlds, &local);
     for (int r = 0; r < local; r++) m->all[r].world = worlds[r];
     free(worlds);
     for (int r = 1; r < m->ranks && status == WEFT_OK; r++) {
-        status = weft_thread_start(&m->all[r].thread, work_on, &m->all[r]);
+        status = weft_thread_start(&m->all[r].thread, run_rank, &m->all[r]);
         m->all[r].started = status == WEFT_OK;
     }
     return status;
 }
 
-weft_status weft_mesh_open(weft_context *context, int ranks, const weft_core_sets *cores, int first,
-                           weft_mesh **out)
+weft_status weft_rank_team_open(weft_context *context, int ranks, const weft_core_sets *cores,
+                                int first, weft_rank_team **out)
 {
-    weft_mesh *m;
+    weft_rank_team *m;
     WEFT_TRY(WEFT_NEW(&m, 1));
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->go, NULL);
@@ -87,15 +87,15 @@ weft_status weft_mesh_open(weft_context *context, int ranks, const weft_core_set
     m->first = first;
     weft_status status = WEFT_NEW(&m->all, ranks);
     if (status == WEFT_OK) status = start(context, m);
-    if (status != WEFT_OK) weft_mesh_close(&m);
+    if (status != WEFT_OK) weft_rank_team_close(&m);
     *out = m;
     return status;
 }
 
-void weft_mesh_close(weft_mesh **mesh)
+void weft_rank_team_close(weft_rank_team **team)
 {
-    if (!mesh || !*mesh) return;
-    weft_mesh *m = *mesh;
+    if (!team || !*team) return;
+    weft_rank_team *m = *team;
     pthread_mutex_lock(&m->lock);
     m->ending = true;
     pthread_cond_broadcast(&m->go);
@@ -108,15 +108,16 @@ void weft_mesh_close(weft_mesh **mesh)
     pthread_mutex_destroy(&m->lock);
     free(m->all);
     free(m);
-    *mesh = NULL;
+    *team = NULL;
 }
 
-weft_comm *weft_mesh_world(const weft_mesh *m, int rank)
+weft_comm *weft_rank_team_world(const weft_rank_team *m, int rank)
 {
     return m->all[rank].world;
 }
 
-weft_status weft_mesh_run(weft_mesh *m, weft_status (*work)(void *user, int rank), void *user)
+weft_status weft_rank_team_run(weft_rank_team *m, weft_status (*work)(void *user, int rank),
+                               void *user)
 {
     if (m->ranks == 1) return work(user, 0);
     pthread_mutex_lock(&m->lock);

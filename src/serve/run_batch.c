@@ -6,11 +6,11 @@
 
 /* Columns of a table differ in unit and may be far from zero, so each number is normalised in
  * double precision. Tables and pictures get the same bits here as in the data sets of training. */
-static void put_table(const weft_data_stats *stats, const weft_question *q, int64_t row,
+static void put_table(const weft_data_stats *stats, const weft_inference_request *q, int64_t row,
                       int64_t size, float *restrict to)
 {
-    const float *restrict single = q->wide ? NULL : q->x + row * size;
-    const double *restrict wide = q->wide ? q->wide + row * size : NULL;
+    const float *restrict single = q->x_double ? NULL : q->x + row * size;
+    const double *restrict wide = q->x_double ? q->x_double + row * size : NULL;
     const double *restrict mean = stats->mean, *restrict deviation = stats->deviation;
     const double same_mean = mean[0], same_deviation = deviation[0];
     bool as_it_is = q->raw || (stats->features == 1 && same_mean == 0 && same_deviation == 1);
@@ -37,13 +37,13 @@ static void scale(const float *restrict x, int64_t size, float shift, float fact
     for (int64_t j = 0; j < size; j++) to[j] = (x[j] - shift) * factor;
 }
 
-static void put_picture(const weft_data_stats *stats, const weft_question *q, int64_t row,
+static void put_picture(const weft_data_stats *stats, const weft_inference_request *q, int64_t row,
                         int64_t size, float *to)
 {
     float shift = (float)stats->mean[0], factor = (float)(1 / stats->deviation[0]);
-    if (q->wide) {
+    if (q->x_double) {
         for (int64_t j = 0; j < size; j++) {
-            float x = (float)q->wide[row * size + j];
+            float x = (float)q->x_double[row * size + j];
             to[j] = q->raw ? x : (x - shift) * factor;
         }
     } else if (q->raw) {
@@ -54,13 +54,13 @@ static void put_picture(const weft_data_stats *stats, const weft_question *q, in
 }
 
 /* Writes all rows of the batch to an input of the model's element type. */
-static void put_rows(const weft_served *s, void *const *requests, int count, void *input)
+static void put_rows(const weft_servable *s, void *const *requests, int count, void *input)
 {
     const weft_data_stats *stats = &s->checkpoint.stats;
     int64_t size = weft_shape_elements(&stats->shape), at = 0;
-    bool table = weft_served_is_table(s), wide = s->real == WEFT_F64;
+    bool table = weft_servable_is_table(s), wide = s->real == WEFT_F64;
     for (int k = 0; k < count; k++) {
-        const weft_question *q = requests[k];
+        const weft_inference_request *q = requests[k];
         for (int64_t row = 0; row < q->rows; row++, at++) {
             /* A row that will be widened is first written to the second half of its own memory. */
             float *to = (float *)input + (wide ? 2 * at + 1 : at) * size;
@@ -93,41 +93,42 @@ static void to_own_units(const weft_data_stats *stats, double *numbers, int64_t 
             numbers[j] = numbers[j] * stats->target_deviation[j] + stats->target_mean[j];
 }
 
-static void take_rows(const weft_served *s, void *const *requests, int count, weft_dtype real,
-                      const void *said, const void *logits)
+static void take_rows(const weft_servable *s, void *const *requests, int count, weft_dtype real,
+                      const void *output, const void *logits)
 {
     for (int64_t k = 0, at = 0; k < count; k++) {
-        const weft_question *q = requests[k];
+        const weft_inference_request *q = requests[k];
         int64_t numbers = q->rows * s->outputs;
-        take(real, said, at, numbers, q->prediction);
+        take(real, output, at, numbers, q->prediction);
         if (q->logits) take(real, logits, at, numbers, q->logits);
         if (!q->raw) to_own_units(&s->checkpoint.stats, q->prediction, q->rows);
         at += numbers;
     }
 }
 
-weft_status weft_served_run(void *user, int executor, void *const *requests, int count,
-                            int64_t rows)
+weft_status weft_servable_run(void *user, int executor, void *const *requests, int count,
+                              int64_t rows)
 {
-    weft_served *s = user;
+    weft_servable *s = user;
     int i = 0;
     while (s->sizes[i].rows < rows) i++;
-    const weft_sized *v = &s->sizes[i];
-    const weft_whole *whole = s->wholes ? &s->wholes[executor] : NULL;
-    const weft_part *part = &v->parts[0];
+    const weft_batch_program *v = &s->sizes[i];
+    const weft_full_batch *whole = s->full_batches ? &s->full_batches[executor] : NULL;
+    const weft_rank_program *part = &v->parts[0];
     const weft_instance *instance = part->instances[executor];
     double times[4] = {weft_seconds()};
     put_rows(s, requests, count, whole ? whole->x : weft_instance_input(instance, part->x));
     /* The padding rows keep stale values, because no row depends on another. */
     times[1] = weft_seconds();
-    WEFT_TRY(weft_sized_run(s, v, executor));
+    WEFT_TRY(weft_batch_program_run(s, v, executor));
     times[2] = weft_seconds();
-    const void *said = whole ? whole->said[0] : weft_instance_output(instance, part->prediction);
-    const void *logits = said;
+    const void *output =
+        whole ? whole->output[0] : weft_instance_output(instance, part->prediction);
+    const void *logits = output;
     if (v->logits != WEFT_NO_VALUE)
-        logits = whole ? whole->said[1] : weft_instance_output(instance, part->logits);
-    take_rows(s, requests, count, whole ? WEFT_F64 : s->real, said, logits);
+        logits = whole ? whole->output[1] : weft_instance_output(instance, part->logits);
+    take_rows(s, requests, count, whole ? WEFT_F64 : s->real, output, logits);
     times[3] = weft_seconds();
-    weft_spent_add(s->spent, rows, count, times);
+    weft_compute_stats_add(s->compute_stats, rows, count, times);
     return WEFT_OK;
 }

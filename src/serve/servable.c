@@ -5,9 +5,9 @@
 #include "weft/train.h"
 
 /* Floating-point operations that one core does in about a millisecond. */
-static const double LITTLE = 5e7;
+static const double SMALL_BATCH_FLOPS = 5e7;
 
-static weft_status read_checkpoint(weft_served *s, const char *path)
+static weft_status read_checkpoint(weft_servable *s, const char *path)
 {
     const weft_option *table = weft_train_table(s->context);
     WEFT_TRY(weft_checkpoint_open(path, table, &s->checkpoint));
@@ -19,29 +19,30 @@ static weft_status read_checkpoint(weft_served *s, const char *path)
     return WEFT_OK;
 }
 
-static weft_status open_ranks(weft_served *s, const weft_service_site *site)
+static weft_status open_ranks(weft_servable *s, const weft_service_site *site)
 {
-    WEFT_TRY(WEFT_NEW(&s->meshes, s->executors));
+    WEFT_TRY(WEFT_NEW(&s->teams, s->executors));
     WEFT_TRY(WEFT_NEW(&s->comms, (size_t)s->executors * (size_t)s->ranks));
     WEFT_TRY(WEFT_NEW(&s->stores, s->ranks));
     for (int e = 0; e < s->executors; e++)
-        WEFT_TRY(weft_mesh_open(s->context, s->ranks, site->cores, e * s->ranks, &s->meshes[e]));
+        WEFT_TRY(
+            weft_rank_team_open(s->context, s->ranks, site->cores, e * s->ranks, &s->teams[e]));
     for (int r = 0; r < s->ranks; r++)
         WEFT_TRY(weft_store_create(s->context, s->device, 1, &s->stores[r]));
     return WEFT_OK;
 }
 
 /* Allocates whole batches, of which each rank takes its part. */
-static weft_status open_wholes(weft_served *s)
+static weft_status open_full_batches(weft_servable *s)
 {
     size_t rows = (size_t)s->limit, numbers = rows * (size_t)s->outputs;
     size_t features = rows * (size_t)weft_shape_elements(&s->checkpoint.stats.shape);
     if (s->ranks == 1) return WEFT_OK;
-    WEFT_TRY(WEFT_NEW(&s->wholes, s->executors));
+    WEFT_TRY(WEFT_NEW(&s->full_batches, s->executors));
     for (int e = 0; e < s->executors; e++) {
-        weft_whole *w = &s->wholes[e];
+        weft_full_batch *w = &s->full_batches[e];
         WEFT_TRY(weft_new_bytes(&w->x, features, weft_dtype_size(s->real)));
-        for (int k = 0; k < 2; k++) WEFT_TRY(WEFT_NEW(&w->said[k], numbers));
+        for (int k = 0; k < 2; k++) WEFT_TRY(WEFT_NEW(&w->output[k], numbers));
     }
     return WEFT_OK;
 }
@@ -50,84 +51,84 @@ static weft_status open_wholes(weft_served *s)
  * computed by the thread that has read the request (weft_batcher_run_due): if the largest batch is
  * little work, one thread is fastest. The choice depends on the model and not on a measurement,
  * since the result bits depend on it. */
-static weft_status choose_threads(weft_served *s, const weft_service_site *site)
+static weft_status choose_threads(weft_servable *s, const weft_service_site *site)
 {
     int threads = weft_context_threads(site->context) / (s->executors * s->ranks);
     double flops;
     if (site->options->threads) {
         threads = site->options->threads;
     } else if (threads > 1 && s->ranks == 1) {
-        WEFT_TRY(weft_served_row_flops(s, &flops));
-        if (flops * (double)s->limit < LITTLE) threads = 1;
+        WEFT_TRY(weft_servable_row_flops(s, &flops));
+        if (flops * (double)s->limit < SMALL_BATCH_FLOPS) threads = 1;
     }
     return weft_context_set_threads(s->context, WEFT_MAX(threads, 1));
 }
 
-static weft_status prepare(weft_served *s, const weft_service_site *site, const char *path,
-                           const weft_served *like)
+static weft_status prepare(weft_servable *s, const weft_service_site *site, const char *path,
+                           const weft_servable *like)
 {
     const weft_service_options *o = site->options;
     WEFT_TRY(
         weft_context_with_threads(site->context, weft_context_threads(site->context), &s->context));
     WEFT_TRY(read_checkpoint(s, path));
     WEFT_TRY(choose_threads(s, site));
-    WEFT_TRY(weft_times_file(s, o->times, &s->times));
+    WEFT_TRY(weft_batch_times_file(s, o->times, &s->times_path));
     WEFT_TRY(open_ranks(s, site));
-    WEFT_TRY(open_wholes(s));
-    return weft_served_plan_sizes(s, o->measure, like);
+    WEFT_TRY(open_full_batches(s));
+    return weft_servable_plan_sizes(s, o->measure, like);
 }
 
-weft_status weft_served_open(const weft_service_site *site, const char *name, const char *path,
-                             const weft_served *like, weft_served **out)
+weft_status weft_servable_open(const weft_service_site *site, const char *name, const char *path,
+                               const weft_servable *like, weft_servable **out)
 {
     const weft_service_options *o = site->options;
-    weft_served *s;
+    weft_servable *s;
     WEFT_TRY(WEFT_NEW(&s, 1));
     s->limit = o->limit;
     s->executors = o->instances;
     s->ranks = site->ranks;
     s->mesh = s->ranks > 1 ? o->mesh : NULL;
     s->device = o->device;
-    s->kept = -1;
+    s->saved_batches = -1;
     weft_status status = weft_strdup(name, &s->name);
-    if (status == WEFT_OK) status = weft_spent_create(s->limit, &s->spent);
+    if (status == WEFT_OK) status = weft_compute_stats_create(s->limit, &s->compute_stats);
     if (status == WEFT_OK) status = weft_strdup(o->policy, &s->policy);
     if (status == WEFT_OK) status = prepare(s, site, path, like);
     if (status == WEFT_OK) {
         *out = s;
         return WEFT_OK;
     }
-    weft_served_close(&s);
+    weft_servable_close(&s);
     return weft_fail_within(status, "model '%s'", name);
 }
 
-void weft_served_close(weft_served **served)
+void weft_servable_close(weft_servable **servable)
 {
-    if (!served || !*served) return;
-    weft_served *s = *served;
-    for (int i = 0; i < s->count; i++) weft_sized_free(s, &s->sizes[i]);
+    if (!servable || !*servable) return;
+    weft_servable *s = *servable;
+    for (int i = 0; i < s->count; i++) weft_batch_program_free(s, &s->sizes[i]);
     free(s->sizes);
-    for (int e = 0; s->wholes && e < s->executors; e++) {
-        free(s->wholes[e].x);
-        for (int k = 0; k < 2; k++) free(s->wholes[e].said[k]);
+    for (int e = 0; s->full_batches && e < s->executors; e++) {
+        free(s->full_batches[e].x);
+        for (int k = 0; k < 2; k++) free(s->full_batches[e].output[k]);
     }
-    free(s->wholes);
+    free(s->full_batches);
     for (int r = 0; s->stores && r < s->ranks; r++) weft_store_destroy(&s->stores[r]);
     free(s->stores);
     for (int i = 0; s->comms && i < s->executors * s->ranks; i++)
         weft_plan_close_comms(&s->comms[i]);
     free(s->comms);
-    for (int e = 0; s->meshes && e < s->executors; e++) weft_mesh_close(&s->meshes[e]);
-    free(s->meshes);
+    for (int e = 0; s->teams && e < s->executors; e++) weft_rank_team_close(&s->teams[e]);
+    free(s->teams);
     weft_plan_destroy(&s->plan);
-    weft_times_key_free(&s->key);
+    weft_batch_times_key_free(&s->key);
     if (s->context) weft_options_free(weft_train_table(s->context), &s->run);
     weft_checkpoint_close(&s->checkpoint);
     weft_context_destroy(&s->context);
-    free(s->times);
-    weft_spent_free(&s->spent);
+    free(s->times_path);
+    weft_compute_stats_free(&s->compute_stats);
     free(s->name);
     free(s->policy);
     free(s);
-    *served = NULL;
+    *servable = NULL;
 }

@@ -11,57 +11,58 @@
 #include "weft/service.h"
 
 /* The program of one rank for batches of up to `rows` rows, with an instance for each executor. */
-typedef struct weft_part {
-    weft_rewritten *mine;    /* NULL: there is one rank, which runs the whole graph */
-    const weft_graph *graph; /* the graph that is run */
+typedef struct weft_rank_program {
+    weft_rewritten *rewritten; /* NULL: there is one rank, which runs the whole graph */
+    const weft_graph *graph;   /* the graph that is run */
     weft_value x, prediction, logits;
-    bool says[2]; /* whether this rank's prediction and logits contribute to the result */
+    bool contributes[2]; /* whether this rank's prediction and logits contribute to the result */
     weft_program *program;
     weft_instance **instances;
-} weft_part;
+} weft_rank_program;
 
 /* A batch size. */
-typedef struct weft_sized {
+typedef struct weft_batch_program {
     int64_t rows;
     weft_graph *graph; /* of all ranks; NULL: not planned yet */
     weft_value x, prediction, logits;
-    weft_part *parts; /* [ranks] */
-    double seconds;   /* of a run that is alone; 0: unknown */
+    weft_rank_program *parts; /* [ranks] */
+    double seconds;           /* of a run that is alone; 0: unknown */
     bool measured;
-} weft_sized;
+} weft_batch_program;
 
-/* A whole batch of a mesh: the input, and the outputs assembled from its ranks. */
-typedef struct weft_whole {
+/* A whole batch of several ranks: the input, and the outputs assembled from its ranks. */
+typedef struct weft_full_batch {
     void *x;
-    double *said[2]; /* prediction and logits */
-} weft_whole;
+    double *output[2]; /* prediction and logits */
+} weft_full_batch;
 
-struct weft_served {
+struct weft_servable {
     weft_service *service;
     char *name, *policy;
     int64_t version, limit;
     int executors, ranks;
     const char *mesh, *device; /* of the service */
     weft_checkpoint checkpoint;
-    weft_train_options run; /* of the training run that wrote the checkpoint */
-    weft_context *context;  /* with the threads of one rank */
-    weft_mesh **meshes;     /* [executors] */
-    weft_plan *plan;        /* NULL: there is one rank */
-    weft_comms *comms;      /* [executors * ranks] */
-    weft_store **stores;    /* [ranks] */
-    weft_whole *wholes;     /* [executors], with several ranks */
+    weft_train_options run;        /* of the training run that wrote the checkpoint */
+    weft_context *context;         /* with the threads of one rank */
+    weft_rank_team **teams;        /* [executors] */
+    weft_plan *plan;               /* NULL: there is one rank */
+    weft_comms *comms;             /* [executors * ranks] */
+    weft_store **stores;           /* [ranks] */
+    weft_full_batch *full_batches; /* [executors], with several ranks */
     weft_dtype real;
-    weft_sized *sizes; /* in increasing order */
+    weft_batch_program *sizes; /* in increasing order */
     int count;
     int outputs;
-    bool slowed; /* `slowdown` is known */
-    double slower[WEFT_MOST_EXECUTORS];
-    weft_batch_queue *line;
-    weft_spent *spent;
-    int holds;           /* references, guarded by the service's lock; the table holds one */
-    weft_times_key *key; /* what its batch times depend on */
-    char *times;         /* file of its batch times; NULL: none */
-    int64_t kept;        /* batches of the queue at the last save of the times; -1: not saved yet */
+    bool has_slowdown; /* `slowdown` is known */
+    double slowdown[WEFT_MOST_EXECUTORS];
+    weft_batch_queue *queue;
+    weft_compute_stats *compute_stats;
+    int references;            /* references, guarded by the service's lock; the table holds one */
+    weft_batch_times_key *key; /* what its batch times depend on */
+    char *times_path;          /* file of its batch times; NULL: none */
+    int64_t
+        saved_batches; /* batches of the queue at the last save of the times; -1: not saved yet */
 };
 
 /* The context that the service was created with. */
@@ -76,28 +77,29 @@ typedef struct weft_service_site {
 
 /* servable.c: reads and plans a version, without its queue. like: a version in service whose batch
  * times are reused if they have the same key; NULL: none. */
-weft_status weft_served_open(const weft_service_site *site, const char *name, const char *path,
-                             const weft_served *like, weft_served **out) WEFT_NODISCARD;
-void weft_served_close(weft_served **served);
+weft_status weft_servable_open(const weft_service_site *site, const char *name, const char *path,
+                               const weft_servable *like, weft_servable **out) WEFT_NODISCARD;
+void weft_servable_close(weft_servable **servable);
 /* Whether its samples are rows of a table. */
-static inline bool weft_served_is_table(const weft_served *served)
+static inline bool weft_servable_is_table(const weft_servable *servable)
 {
-    return served->checkpoint.stats.shape.rank == 1;
+    return servable->checkpoint.stats.shape.rank == 1;
 }
 /* batch_sizes.c: loads the weights, chooses and plans batch sizes, and estimates their times within
  * about `budget` seconds. */
-weft_status weft_served_plan_sizes(weft_served *served, double budget,
-                                   const weft_served *like) WEFT_NODISCARD;
+weft_status weft_servable_plan_sizes(weft_servable *servable, double budget,
+                                     const weft_servable *like) WEFT_NODISCARD;
 /* batch_program.c: floating-point operations of a row. */
-weft_status weft_served_row_flops(weft_served *s, double *out) WEFT_NODISCARD;
+weft_status weft_servable_row_flops(weft_servable *s, double *out) WEFT_NODISCARD;
 /* Creates and frees the programs of a batch size. */
-weft_status weft_sized_plan(weft_served *s, weft_sized *v) WEFT_NODISCARD;
-weft_status weft_sized_bind(weft_served *s, weft_sized *v) WEFT_NODISCARD;
-void weft_sized_free(weft_served *s, weft_sized *v);
+weft_status weft_batch_program_plan(weft_servable *s, weft_batch_program *v) WEFT_NODISCARD;
+weft_status weft_batch_program_bind(weft_servable *s, weft_batch_program *v) WEFT_NODISCARD;
+void weft_batch_program_free(weft_servable *s, weft_batch_program *v);
 /* Runs the batch in the instances of an executor. */
-weft_status weft_sized_run(weft_served *s, const weft_sized *v, int executor) WEFT_NODISCARD;
+weft_status weft_batch_program_run(weft_servable *s, const weft_batch_program *v,
+                                   int executor) WEFT_NODISCARD;
 /* run_batch.c: the function that its queue runs. */
-weft_status weft_served_run(void *user, int executor, void *const *requests, int count,
-                            int64_t rows) WEFT_NODISCARD;
+weft_status weft_servable_run(void *user, int executor, void *const *requests, int count,
+                              int64_t rows) WEFT_NODISCARD;
 
 #endif

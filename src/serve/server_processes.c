@@ -7,14 +7,14 @@
 #include "serve/serve.h"
 #include "weft/server.h"
 
-typedef struct kept_port {
+typedef struct reserved_port {
     int socket, port;
-} kept_port;
+} reserved_port;
 
 typedef struct plan {
     const weft_server_options *options;
     const weft_option *table;
-    kept_port port, *metrics; /* [count]; metrics: NULL without metrics ports */
+    reserved_port port, *metrics; /* [count]; metrics: NULL without metrics ports */
     weft_job_part *parts;
     int count;
     void *user;
@@ -23,17 +23,17 @@ typedef struct plan {
     int *metrics_ports; /* [count], or NULL */
 } plan;
 
-static weft_status keep_port(const char *host, int64_t port, kept_port *out)
+static weft_status reserve_port(const char *host, int64_t port, reserved_port *out)
 {
-    return weft_port_open(host, port, WEFT_PORT_KEPT, &out->socket, &out->port);
+    return weft_port_open(host, port, WEFT_PORT_RESERVED, &out->socket, &out->port);
 }
 
 /* Each process has its own counters, so each has its own metrics port, which it keeps over a
  * restart. */
-static weft_status keep_ports(plan *p)
+static weft_status reserve_ports(plan *p)
 {
     const weft_server_options *o = p->options;
-    WEFT_TRY(keep_port(o->host, o->port, &p->port));
+    WEFT_TRY(reserve_port(o->host, o->port, &p->port));
     if (o->metrics_port < 0) return WEFT_OK;
     if (o->metrics_port > 0 && o->metrics_port + p->count - 1 > UINT16_MAX)
         return weft_fail(WEFT_ERR_ARGUMENT,
@@ -44,7 +44,7 @@ static weft_status keep_ports(plan *p)
     WEFT_TRY(WEFT_NEW(&p->metrics_ports, p->count));
     for (int i = 0; i < p->count; i++) p->metrics[i].socket = -1;
     for (int i = 0; i < p->count; i++) {
-        WEFT_TRY(keep_port(o->host, o->metrics_port ? o->metrics_port + i : 0, &p->metrics[i]));
+        WEFT_TRY(reserve_port(o->host, o->metrics_port ? o->metrics_port + i : 0, &p->metrics[i]));
         p->metrics_ports[i] = p->metrics[i].port;
     }
     return WEFT_OK;
@@ -112,7 +112,7 @@ static weft_status write_plan(plan *p, const char *const *models, int model_coun
                          "control and %d processes contradict each other: a client would load a "
                          "model in the one process that it is connected to; leave one of them out",
                          p->count);
-    WEFT_TRY(keep_ports(p));
+    WEFT_TRY(reserve_ports(p));
     WEFT_TRY(WEFT_NEW(&p->parts, p->count));
     for (int i = 0; i < p->count; i++) {
         p->parts[i].role = WEFT_PART_WORKER;

@@ -17,9 +17,9 @@ void weft_service_options_init(weft_service_options *options)
                                       .measure = 2};
 }
 
-void weft_question_init(weft_question *question)
+void weft_inference_request_init(weft_inference_request *request)
 {
-    *question = (weft_question){.struct_size = sizeof(*question), .rows = 1};
+    *request = (weft_inference_request){.struct_size = sizeof(*request), .rows = 1};
 }
 
 static weft_status check(const weft_service_options *o)
@@ -62,7 +62,7 @@ static void start_locks(weft_service *s)
     pthread_condattr_destroy(&monotonic);
     pthread_cond_init(&s->released, NULL);
     pthread_mutex_init(&s->lock, NULL);
-    pthread_mutex_init(&s->looking, NULL);
+    pthread_mutex_init(&s->poll_lock, NULL);
 }
 
 static weft_status copy_options(weft_service *s)
@@ -137,7 +137,8 @@ weft_status weft_service_create(weft_context *context, const weft_service_option
     batcher.user = s;
     WEFT_TRY_GOTO(weft_batcher_create(context, &batcher, &s->batcher), failed);
     bool keeps = !options->times || strcmp(options->times, "none") != 0;
-    if (keeps || (s->models && options->watch > 0)) WEFT_TRY_GOTO(weft_service_keep(s), failed);
+    if (keeps || (s->models && options->watch > 0))
+        WEFT_TRY_GOTO(weft_service_start_background(s), failed);
     *out = s;
     return WEFT_OK;
 failed:
@@ -145,33 +146,33 @@ failed:
     return status;
 }
 
-void weft_service_end(weft_service *s, weft_served *served)
+void weft_service_end(weft_service *s, weft_servable *servable)
 {
-    if (!served) return;
+    if (!servable) return;
     pthread_mutex_lock(&s->lock);
-    while (served->holds > 0) pthread_cond_wait(&s->released, &s->lock);
+    while (servable->references > 0) pthread_cond_wait(&s->released, &s->lock);
     pthread_mutex_unlock(&s->lock);
-    weft_times_write(served);
-    weft_batch_queue_remove(&served->line, true);
-    weft_served_close(&served);
+    weft_batch_times_write(servable);
+    weft_batch_queue_remove(&servable->queue, true);
+    weft_servable_close(&servable);
 }
 
 void weft_service_destroy(weft_service **service)
 {
     if (!service || !*service) return;
     weft_service *s = *service;
-    weft_service_keep_no_more(s);
+    weft_service_stop_background(s);
     while (s->count > 0) {
-        weft_service_end(s, s->places[0]->served);
-        weft_place_remove(s, s->places[0]);
+        weft_service_end(s, s->entries[0]->servable);
+        weft_model_entry_remove(s, s->entries[0]);
     }
     weft_batcher_destroy(&s->batcher);
     weft_core_sets_free(&s->cores);
     pthread_cond_destroy(&s->released);
     pthread_cond_destroy(&s->wake);
-    pthread_mutex_destroy(&s->looking);
+    pthread_mutex_destroy(&s->poll_lock);
     pthread_mutex_destroy(&s->lock);
-    free(s->places);
+    free(s->entries);
     free(s->bound);
     free(s->device);
     free(s->policy);
@@ -189,11 +190,11 @@ bool weft_service_entry(weft_service *s, int i, weft_service_item *out)
     pthread_mutex_lock(&s->lock);
     bool there = i < s->count;
     if (there) {
-        const weft_place *p = s->places[i];
-        *out = (weft_service_item){.version = p->version, .ready = p->served != NULL};
-        out->state = p->served    ? WEFT_SERVED_READY
-                     : p->loading ? WEFT_SERVED_LOADING
-                                  : WEFT_SERVED_UNAVAILABLE;
+        const weft_model_entry *p = s->entries[i];
+        *out = (weft_service_item){.version = p->version, .ready = p->servable != NULL};
+        out->state = p->servable  ? WEFT_SERVABLE_READY
+                     : p->loading ? WEFT_SERVABLE_LOADING
+                                  : WEFT_SERVABLE_UNAVAILABLE;
         (void)snprintf(out->name, sizeof(out->name), "%s", p->name);
         (void)snprintf(out->reason, sizeof(out->reason), "%s",
                        p->loading ? "it is being loaded" : p->reason);
@@ -202,39 +203,39 @@ bool weft_service_entry(weft_service *s, int i, weft_service_item *out)
     return there;
 }
 
-weft_served *weft_service_hold(weft_service *s, const char *name, int64_t version)
+weft_servable *weft_service_hold(weft_service *s, const char *name, int64_t version)
 {
-    weft_served *served = NULL;
+    weft_servable *servable = NULL;
     pthread_mutex_lock(&s->lock);
     for (int i = 0; i < s->count; i++) {
-        const weft_place *p = s->places[i];
-        if (!p->served || strcmp(p->name, name) != 0) continue;
-        if (version ? p->served->version == version
-                    : !served || p->served->version > served->version)
-            served = p->served;
+        const weft_model_entry *p = s->entries[i];
+        if (!p->servable || strcmp(p->name, name) != 0) continue;
+        if (version ? p->servable->version == version
+                    : !servable || p->servable->version > servable->version)
+            servable = p->servable;
     }
-    if (served) served->holds++;
+    if (servable) servable->references++;
     pthread_mutex_unlock(&s->lock);
-    return served;
+    return servable;
 }
 
-weft_served *weft_service_hold_entry(weft_service *s, int i)
+weft_servable *weft_service_hold_entry(weft_service *s, int i)
 {
     pthread_mutex_lock(&s->lock);
-    weft_served *served = i < s->count ? s->places[i]->served : NULL;
-    if (served) served->holds++;
+    weft_servable *servable = i < s->count ? s->entries[i]->servable : NULL;
+    if (servable) servable->references++;
     pthread_mutex_unlock(&s->lock);
-    return served;
+    return servable;
 }
 
-void weft_served_release(weft_served **served)
+void weft_servable_release(weft_servable **servable)
 {
-    if (!served || !*served) return;
-    weft_service *s = (*served)->service;
+    if (!servable || !*servable) return;
+    weft_service *s = (*servable)->service;
     pthread_mutex_lock(&s->lock);
-    if (--(*served)->holds == 0) pthread_cond_broadcast(&s->released);
+    if (--(*servable)->references == 0) pthread_cond_broadcast(&s->released);
     pthread_mutex_unlock(&s->lock);
-    *served = NULL;
+    *servable = NULL;
 }
 
 /* Whether the model was trained on bytes: pictures of bytes were divided by a large number, others
@@ -244,58 +245,58 @@ static bool are_bytes(const weft_data_stats *stats)
     return stats->features == 1 && stats->shape.rank == 3 && stats->deviation[0] >= 2;
 }
 
-void weft_served_describe(const weft_served *served, weft_served_about *out)
+void weft_servable_describe(const weft_servable *servable, weft_servable_info *out)
 {
-    const weft_data_stats *stats = &served->checkpoint.stats;
-    *out = (weft_served_about){.name = served->name,
-                               .version = served->version,
-                               .model = served->run.task.model,
-                               .real = served->real,
-                               .sample = stats->shape,
-                               .classes = stats->targets ? 0 : stats->classes,
-                               .targets = stats->targets,
-                               .class_names = stats->class_names,
-                               .column_names = stats->column_names,
-                               .label_name = stats->label_name,
-                               .table = weft_served_is_table(served),
-                               .label_column = stats->label_column,
-                               .weight_name = stats->weight_name,
-                               .weight_column = stats->weight_column,
-                               .bytes = are_bytes(stats),
-                               .limit = served->limit,
-                               .policy = served->policy};
+    const weft_data_stats *stats = &servable->checkpoint.stats;
+    *out = (weft_servable_info){.name = servable->name,
+                                .version = servable->version,
+                                .model = servable->run.task.model,
+                                .real = servable->real,
+                                .sample = stats->shape,
+                                .classes = stats->targets ? 0 : stats->classes,
+                                .targets = stats->targets,
+                                .class_names = stats->class_names,
+                                .column_names = stats->column_names,
+                                .label_name = stats->label_name,
+                                .table = weft_servable_is_table(servable),
+                                .label_column = stats->label_column,
+                                .weight_name = stats->weight_name,
+                                .weight_column = stats->weight_column,
+                                .bytes = are_bytes(stats),
+                                .limit = servable->limit,
+                                .policy = servable->policy};
 }
 
-weft_batch_queue *weft_served_line(const weft_served *served)
+weft_batch_queue *weft_servable_queue(const weft_servable *servable)
 {
-    return served->line;
+    return servable->queue;
 }
 
-static void answered(void *user, const weft_request_result *a)
+static void forward_result(void *user, const weft_request_result *a)
 {
-    const weft_question *q = user;
+    const weft_inference_request *q = user;
     q->done(q->user, a);
 }
 
-weft_status weft_served_ask(weft_served *served, weft_question *q, uint64_t *ticket)
+weft_status weft_servable_submit(weft_servable *servable, weft_inference_request *q,
+                                 uint64_t *ticket)
 {
     weft_request request;
     weft_request_init(&request);
-    if (q->struct_size != sizeof(*q) || (!q->x && !q->wide) || !q->prediction || !q->done)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "a question needs x, a place for the prediction, and whom to tell");
+    if (q->struct_size != sizeof(*q) || (!q->x && !q->x_double) || !q->prediction || !q->done)
+        return weft_fail(WEFT_ERR_ARGUMENT, "an inference request needs x, prediction and done");
     request.rows = q->rows;
-    request.queue_timeout = q->patience;
+    request.queue_timeout = q->queue_timeout;
     request.priority = q->priority;
-    request.no_wake = q->quiet;
+    request.no_wake = q->no_wake;
     request.user = q;
-    request.done = answered;
-    return weft_batch_queue_submit(served->line, &request, ticket);
+    request.done = forward_result;
+    return weft_batch_queue_submit(servable->queue, &request, ticket);
 }
 
-bool weft_served_cancel(weft_served *served, uint64_t ticket)
+bool weft_servable_cancel(weft_servable *servable, uint64_t ticket)
 {
-    return weft_batch_queue_cancel(served->line, ticket);
+    return weft_batch_queue_cancel(servable->queue, ticket);
 }
 
 int weft_service_run_due(weft_service *service, double seconds)

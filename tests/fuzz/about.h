@@ -5,16 +5,16 @@
 #include "serve/front/http_internal.h"
 
 /* One of a few, by a byte. */
-static inline weft_served_about fuzz_about(uint8_t choice)
+static inline weft_servable_info fuzz_about(uint8_t choice)
 {
     static char a[] = "a", b[] = "b", no[] = "no", yes[] = "yes", *columns[] = {a, b},
                 *classes[] = {no, yes};
-    weft_served_about about = {.name = "m",
-                               .version = 1,
-                               .model = "mlp",
-                               .real = WEFT_F32,
-                               .limit = 8,
-                               .policy = "greedy"};
+    weft_servable_info about = {.name = "m",
+                                .version = 1,
+                                .model = "mlp",
+                                .real = WEFT_F32,
+                                .limit = 8,
+                                .policy = "greedy"};
     switch (choice % 4) {
     case 0:
         about.sample = weft_shape_of(3, (int64_t[]){1, 3, 2});

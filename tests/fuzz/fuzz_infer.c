@@ -12,11 +12,11 @@ static void must(bool right)
     if (!right) abort();
 }
 
-static void answer(const weft_served_about *about, weft_inference *i)
+static void answer(const weft_servable_info *about, weft_inference *i)
 {
     weft_reply reply = {.code = 0};
     int64_t columns = about->targets ? about->targets : about->classes;
-    for (int64_t k = 0; k < i->question.rows * columns; k++)
+    for (int64_t k = 0; k < i->request.rows * columns; k++)
         i->prediction[k] = (double)i->x[k % weft_shape_elements(&about->sample)] / 3;
     must(weft_infer_write(about, i, &reply) == WEFT_OK);
     json_t *said = json_loadb(reply.text.data, reply.json ? reply.json : reply.text.size, 0, NULL);
@@ -29,21 +29,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     weft_inference i;
     if (size < 2) return 0;
-    weft_served_about about = fuzz_about(data[0]);
+    weft_servable_info about = fuzz_about(data[0]);
     int64_t json = data[1] == 255 ? -1 : (int64_t)(size - 2) - data[1];
     if (json < 0) json = -1;
     if (weft_infer_read(&about, (const char *)data + 2, size - 2, json, &i) != WEFT_OK) {
         must(weft_last_message()[0] && !i.x && !i.prediction && !i.id);
         return 0;
     }
-    must(i.question.rows >= 1 && i.question.rows <= about.limit && i.question.x == i.x);
-    must(i.question.patience >= 0 && i.question.priority >= 0);
+    must(i.request.rows >= 1 && i.request.rows <= about.limit && i.request.x == i.x);
+    must(i.request.queue_timeout >= 0 && i.request.priority >= 0);
     must(i.classes >= 0 && i.classes <= about.classes);
     answer(&about, &i);
     weft_inference_free(&i);
     bool ready;
-    if (weft_index_read((const char *)data + 2, size - 2, &ready) != WEFT_OK)
+    if (weft_repository_index_read((const char *)data + 2, size - 2, &ready) != WEFT_OK)
         must(weft_last_message()[0]);
-    if (weft_load_read((const char *)data + 2, size - 2) != WEFT_OK) must(weft_last_message()[0]);
+    if (weft_repository_load_read((const char *)data + 2, size - 2) != WEFT_OK)
+        must(weft_last_message()[0]);
     return 0;
 }

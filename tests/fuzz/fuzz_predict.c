@@ -11,13 +11,13 @@ static void must(bool right)
     if (!right) abort();
 }
 
-static void answer(const weft_served_about *about, weft_inference *i)
+static void answer(const weft_servable_info *about, weft_inference *i)
 {
     weft_reply reply = {.code = 0};
     int64_t columns = about->targets ? about->targets : about->classes,
             features = weft_shape_elements(&about->sample);
-    for (int64_t k = 0; k < i->question.rows * columns; k++)
-        i->prediction[k] = (double)i->x[k % (i->question.rows * features)];
+    for (int64_t k = 0; k < i->request.rows * columns; k++)
+        i->prediction[k] = (double)i->x[k % (i->request.rows * features)];
     must(weft_predict_write(about, i, &reply) == WEFT_OK);
     must(reply.code == 200 && reply.text.size > 0);
     free(reply.text.data);
@@ -32,9 +32,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     weft_plain_body body;
     weft_inference i = {.id = NULL};
     if (size < 1) return 0;
-    weft_served_about about = fuzz_about(data[0]);
-    weft_predict_wish(wishes[data[0] / 16 % 4], &i);
-    if (weft_predict_look(types[data[0] / 4 % 4], (const char *)data + 1, size - 1, &body) !=
+    weft_servable_info about = fuzz_about(data[0]);
+    weft_predict_choose_format(wishes[data[0] / 16 % 4], &i);
+    if (weft_predict_detect(types[data[0] / 4 % 4], (const char *)data + 1, size - 1, &body) !=
         WEFT_OK) {
         must(weft_last_message()[0]);
         return 0;
@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must(weft_last_message()[0] && !i.x);
         return 0;
     }
-    must(i.question.rows >= 1 && i.question.rows <= about.limit);
+    must(i.request.rows >= 1 && i.request.rows <= about.limit);
     for (int64_t k = 0; body.kind == WEFT_BODY_PICTURE && k < weft_shape_elements(&about.sample);
          k++)
         must(i.x[k] >= 0 && i.x[k] <= 255);

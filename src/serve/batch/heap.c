@@ -7,34 +7,34 @@ weft_status weft_heap_reserve(weft_heap *heap)
     return WEFT_GROW(&heap->item, &heap->capacity, heap->count);
 }
 
-static void lay(weft_heap *h, const weft_heap_order *o, void *things, int place, int thing)
+static void lay(weft_heap *h, const weft_heap_order *o, void *things, int entry, int thing)
 {
-    h->item[place] = thing;
-    *o->place(things, thing) = place;
+    h->item[entry] = thing;
+    *o->place(things, thing) = entry;
 }
 
 /* Moves an element up while it precedes its parent. */
-static void rise(weft_heap *h, const weft_heap_order *o, void *things, int place, int thing)
+static void rise(weft_heap *h, const weft_heap_order *o, void *things, int entry, int thing)
 {
-    while (place > 0) {
-        int above = (place - 1) / 2;
+    while (entry > 0) {
+        int above = (entry - 1) / 2;
         if (!o->before(things, thing, h->item[above])) break;
-        lay(h, o, things, place, h->item[above]);
-        place = above;
+        lay(h, o, things, entry, h->item[above]);
+        entry = above;
     }
-    lay(h, o, things, place, thing);
+    lay(h, o, things, entry, thing);
 }
 
 /* Moves an element down while a child precedes it. */
-static int sink(weft_heap *h, const weft_heap_order *o, void *things, int place, int thing)
+static int sink(weft_heap *h, const weft_heap_order *o, void *things, int entry, int thing)
 {
-    for (int below = 2 * place + 1; below < h->count; below = 2 * place + 1) {
+    for (int below = 2 * entry + 1; below < h->count; below = 2 * entry + 1) {
         if (below + 1 < h->count && o->before(things, h->item[below + 1], h->item[below])) below++;
         if (!o->before(things, h->item[below], thing)) break;
-        lay(h, o, things, place, h->item[below]);
-        place = below;
+        lay(h, o, things, entry, h->item[below]);
+        entry = below;
     }
-    return place;
+    return entry;
 }
 
 void weft_heap_put(weft_heap *heap, const weft_heap_order *order, void *things, int thing)
@@ -44,10 +44,10 @@ void weft_heap_put(weft_heap *heap, const weft_heap_order *order, void *things, 
 
 void weft_heap_drop(weft_heap *heap, const weft_heap_order *order, void *things, int thing)
 {
-    int place = *order->place(things, thing), last = heap->item[--heap->count];
+    int entry = *order->place(things, thing), last = heap->item[--heap->count];
     if (last == thing) return;
-    place = sink(heap, order, things, place, last);
-    rise(heap, order, things, place, last);
+    entry = sink(heap, order, things, entry, last);
+    rise(heap, order, things, entry, last);
 }
 
 void weft_time_heap_add(double *at, int *count, double time)

@@ -15,9 +15,9 @@
 /* Bytes of the buffer, of a line, and of a path. Seconds that lines are gathered, between attempts
  * after an error, and that closing may take. */
 enum { ROOM = 1 << 20, MOST_LINE = 4096, MOST_PATH = 1024 };
-static const double GATHERS = 0.05, AGAIN = 1, ENDS = 1;
+static const double GATHER_SECONDS = 0.05, RETRY_SECONDS = 1, CLOSE_SECONDS = 1;
 
-struct weft_access {
+struct weft_access_log {
     weft_context *context;
     char *name;
     int file;
@@ -32,7 +32,7 @@ struct weft_access {
     double until; /* deadline of closing; 0: open */
 };
 
-void weft_bear_broken_pipes(void)
+void weft_block_sigpipe(void)
 {
     sigset_t broken;
     sigemptyset(&broken);
@@ -76,7 +76,7 @@ static void put_time(char *line, size_t *n)
     put(line, n, text);
 }
 
-static size_t write_line(const weft_accessed *a, char *line)
+static size_t write_line(const weft_access_entry *a, char *line)
 {
     char text[128];
     size_t n = 0;
@@ -97,11 +97,11 @@ static size_t write_line(const weft_accessed *a, char *line)
     return n;
 }
 
-void weft_access_add(weft_access *access, const weft_accessed *accessed)
+void weft_access_log_add(weft_access_log *log, const weft_access_entry *entry)
 {
-    weft_access *x = access;
+    weft_access_log *x = log;
     char line[MOST_LINE];
-    size_t n = write_line(accessed, line);
+    size_t n = write_line(entry, line);
     pthread_mutex_lock(&x->lock);
     if (x->used + n > ROOM) {
         x->lost++;
@@ -115,7 +115,7 @@ void weft_access_add(weft_access *access, const weft_accessed *accessed)
 
 /* --- the thread --- */
 
-static bool is_over(weft_access *x)
+static bool is_over(weft_access_log *x)
 {
     pthread_mutex_lock(&x->lock);
     bool over = x->until > 0 && weft_seconds() >= x->until;
@@ -125,7 +125,7 @@ static bool is_over(weft_access *x)
 
 /* Writes a part of the data. 0: nothing could be written now; below 0: error in errno. A pipe that
  * polls as writable takes PIPE_BUF bytes without blocking. */
-static ssize_t write_some(const weft_access *x, const char *data, size_t size)
+static ssize_t write_some(const weft_access_log *x, const char *data, size_t size)
 {
     struct pollfd pipe = {.fd = x->file, .events = POLLOUT};
     if (x->regular) return write(x->file, data, size);
@@ -134,7 +134,7 @@ static ssize_t write_some(const weft_access *x, const char *data, size_t size)
 }
 
 /* Waits for a change or so many seconds; call it with the lock. */
-static void rest(weft_access *x, double seconds)
+static void rest(weft_access_log *x, double seconds)
 {
     double when = weft_seconds() + seconds;
     struct timespec at = {.tv_sec = (time_t)when,
@@ -142,7 +142,7 @@ static void rest(weft_access *x, double seconds)
     pthread_cond_timedwait(&x->change, &x->lock, &at);
 }
 
-static void write_all(weft_access *x, size_t size)
+static void write_all(weft_access_log *x, size_t size)
 {
     for (size_t at = 0; at < size && !is_over(x);) {
         ssize_t n = write_some(x, x->writing + at, size - at);
@@ -155,7 +155,7 @@ static void write_all(weft_access *x, size_t size)
                      x->name, strerror(errno));
         x->told = true;
         pthread_mutex_lock(&x->lock);
-        if (x->until == 0) rest(x, AGAIN);
+        if (x->until == 0) rest(x, RETRY_SECONDS);
         bool ends = x->until > 0;
         pthread_mutex_unlock(&x->lock);
         if (ends) return;
@@ -164,15 +164,15 @@ static void write_all(weft_access *x, size_t size)
 
 static void *write_lines(void *user)
 {
-    weft_access *x = user;
-    weft_bear_broken_pipes();
+    weft_access_log *x = user;
+    weft_block_sigpipe();
     pthread_mutex_lock(&x->lock);
     while (x->until == 0 || x->used > 0) {
         if (x->used == 0) {
             pthread_cond_wait(&x->change, &x->lock);
             continue;
         }
-        if (x->until == 0) rest(x, GATHERS);
+        if (x->until == 0) rest(x, GATHER_SECONDS);
         char *lines = x->lines;
         size_t size = x->used;
         x->lines = x->writing;
@@ -189,7 +189,7 @@ static void *write_lines(void *user)
 
 /* --- creation and shutdown --- */
 
-static weft_status begin(weft_access *x, const char *path)
+static weft_status begin(weft_access_log *x, const char *path)
 {
     struct stat info;
     WEFT_TRY(weft_strdup(path, &x->name));
@@ -205,7 +205,7 @@ static weft_status begin(weft_access *x, const char *path)
     return WEFT_OK;
 }
 
-weft_status weft_access_open(weft_context *context, const char *path, weft_access **out)
+weft_status weft_access_log_open(weft_context *context, const char *path, weft_access_log **out)
 {
     pthread_condattr_t monotonic;
     WEFT_TRY(WEFT_NEW(out, 1));
@@ -217,16 +217,16 @@ weft_status weft_access_open(weft_context *context, const char *path, weft_acces
     (*out)->context = context;
     (*out)->file = -1;
     weft_status status = begin(*out, path);
-    if (status != WEFT_OK) weft_access_close(out);
+    if (status != WEFT_OK) weft_access_log_close(out);
     return status;
 }
 
-void weft_access_close(weft_access **access)
+void weft_access_log_close(weft_access_log **log)
 {
-    weft_access *x = *access;
+    weft_access_log *x = *log;
     if (!x) return;
     pthread_mutex_lock(&x->lock);
-    x->until = weft_seconds() + ENDS;
+    x->until = weft_seconds() + CLOSE_SECONDS;
     pthread_cond_broadcast(&x->change);
     pthread_mutex_unlock(&x->lock);
     if (x->started) pthread_join(x->thread, NULL);
@@ -241,5 +241,5 @@ void weft_access_close(weft_access **access)
     free(x->writing);
     free(x->name);
     free(x);
-    *access = NULL;
+    *log = NULL;
 }

@@ -19,7 +19,7 @@ static int64_t next_best(const double *p, int64_t classes, int64_t after)
 }
 
 /* Writes "value:index:name", with a length of four bytes before it or in quotes. */
-static void write_class(const weft_served_about *about, double p, int64_t c, bool binary,
+static void write_class(const weft_servable_info *about, double p, int64_t c, bool binary,
                         weft_text *out)
 {
     weft_text word = {0};
@@ -37,9 +37,9 @@ static void write_class(const weft_served_about *about, double p, int64_t c, boo
     free(word.data);
 }
 
-static void write_classes(const weft_served_about *about, const weft_inference *i, weft_text *text)
+static void write_classes(const weft_servable_info *about, const weft_inference *i, weft_text *text)
 {
-    for (int64_t row = 0; row < i->question.rows; row++) {
+    for (int64_t row = 0; row < i->request.rows; row++) {
         const double *p = i->prediction + row * about->classes;
         int64_t c = -1;
         for (int64_t k = 0; k < i->classes; k++) {
@@ -69,7 +69,7 @@ static void write_numbers(const weft_inference *i, int64_t count, bool single, w
     }
 }
 
-weft_status weft_infer_write(const weft_served_about *about, const weft_inference *i,
+weft_status weft_infer_write(const weft_servable_info *about, const weft_inference *i,
                              weft_reply *reply)
 {
     weft_text data = {0}, *out = &reply->text;
@@ -78,9 +78,9 @@ weft_status weft_infer_write(const weft_served_about *about, const weft_inferenc
     if (i->classes)
         write_classes(about, i, &data);
     else if (i->binary)
-        write_bytes(i, i->question.rows * columns, single, &data);
+        write_bytes(i, i->request.rows * columns, single, &data);
     else
-        write_numbers(i, i->question.rows * columns, single, &data);
+        write_numbers(i, i->request.rows * columns, single, &data);
     weft_text_add(out, "{\"model_name\":");
     weft_text_add_json(out, about->name);
     weft_text_add(out, ",\"model_version\":\"%lld\"", (long long)about->version);
@@ -90,7 +90,7 @@ weft_status weft_infer_write(const weft_served_about *about, const weft_inferenc
     }
     weft_text_add(
         out, ",\"outputs\":[{\"name\":\"prediction\",\"shape\":[%lld,%lld],\"datatype\":\"%s\"",
-        (long long)i->question.rows, (long long)(i->classes ? i->classes : columns),
+        (long long)i->request.rows, (long long)(i->classes ? i->classes : columns),
         i->classes ? "BYTES"
         : single   ? "FP32"
                    : "FP64");

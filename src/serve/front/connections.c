@@ -12,31 +12,33 @@
 
 /* Seconds that a request is worked on before its client is checked for disconnection, and that
  * accepting pauses after an error, such as no free descriptors. */
-static const double SLEEPS_LONG = 5e-3, DEAF = 0.1;
+static const double WATCH_AFTER = 5e-3, ACCEPT_PAUSE = 0.1;
 enum { MOST_AT_ONCE = 64 };
 
-weft_client *weft_client_of(struct MHD_Connection *connection)
+weft_http_connection *weft_http_connection_of(struct MHD_Connection *connection)
 {
     return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
-static void leave(weft_server *s, weft_client *c)
+static void unlink_connection(weft_server *s, weft_http_connection *c)
 {
-    if (c->stand == WEFT_STAND_NONE) return;
-    weft_clients *list = &s->stands[c->stand];
+    if (c->state == WEFT_CONNECTION_NONE) return;
+    weft_http_connection_list *list = &s->by_state[c->state];
     *(c->before ? &c->before->next : &list->first) = c->next;
     *(c->next ? &c->next->before : &list->last) = c->before;
-    if (c->stand == WEFT_STAND_WATCHED) (void)epoll_ctl(s->epoll, EPOLL_CTL_DEL, c->socket, NULL);
+    if (c->state == WEFT_CONNECTION_WATCHED)
+        (void)epoll_ctl(s->epoll, EPOLL_CTL_DEL, c->socket, NULL);
 }
 
-void weft_client_stand(weft_server *s, weft_client *c, weft_stand stand)
+void weft_http_connection_set_state(weft_server *s, weft_http_connection *c,
+                                    weft_http_connection_state state)
 {
-    leave(s, c);
-    c->stand = stand;
+    unlink_connection(s, c);
+    c->state = state;
     c->since = s->now;
     c->next = NULL;
-    if (stand == WEFT_STAND_NONE) return;
-    weft_clients *list = &s->stands[stand];
+    if (state == WEFT_CONNECTION_NONE) return;
+    weft_http_connection_list *list = &s->by_state[state];
     c->before = list->last;
     *(list->last ? &list->last->next : &list->first) = c;
     list->last = c;
@@ -44,35 +46,35 @@ void weft_client_stand(weft_server *s, weft_client *c, weft_stand stand)
 
 /* --- opening and closing --- */
 
-static void forget(weft_server *s, weft_client *c)
+static void free_connection(weft_server *s, weft_http_connection *c)
 {
-    leave(s, c);
-    if (s->rates && !c->only_metrics) weft_rates_release(s->rates, c->bucket);
-    s->clients -= !c->only_metrics;
+    unlink_connection(s, c);
+    if (s->rate_limiter && !c->only_metrics) weft_rate_limiter_release(s->rate_limiter, c->bucket);
+    s->connection_count -= !c->only_metrics;
     free(c);
 }
 
 /* The client whose socket was given to the library, which has not begun to read it. */
-static weft_client *arriving(weft_server *s, int socket)
+static weft_http_connection *arriving(weft_server *s, int socket)
 {
-    weft_client *c = s->stands[WEFT_STAND_ARRIVES].first;
+    weft_http_connection *c = s->by_state[WEFT_CONNECTION_ARRIVED].first;
     while (c && c->socket != socket) c = c->next;
     return c;
 }
 
 /* libmicrohttpd 0.9 calls this within MHD_add_connection, 1.0 in its next run. */
-void weft_client_notify(void *user, struct MHD_Connection *connection, void **context,
-                        enum MHD_ConnectionNotificationCode code)
+void weft_http_connection_notify(void *user, struct MHD_Connection *connection, void **context,
+                                 enum MHD_ConnectionNotificationCode code)
 {
     weft_server *s = user;
-    weft_client *c = *context;
+    weft_http_connection *c = *context;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         c = arriving(
             s, MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
-        c->connection = connection;
-        weft_client_stand(s, c, WEFT_STAND_RESTS);
+        c->mhd = connection;
+        weft_http_connection_set_state(s, c, WEFT_CONNECTION_IDLE);
     } else {
-        forget(s, c);
+        free_connection(s, c);
         c = NULL;
     }
     *context = c;
@@ -98,59 +100,62 @@ static void say(const weft_server *s, int socket, const char *status, const char
     if (!s->tls) (void)send(socket, text, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static void let_in(weft_server *s, weft_door *door, int socket,
+static void let_in(weft_server *s, weft_http_listener *listener, int socket,
                    const struct sockaddr_storage *address, socklen_t size)
 {
-    weft_client *c = NULL;
-    bool too_many = !door->only_metrics && s->clients >= s->connections;
-    if ((too_many && s->clients >= s->connections + WEFT_SURPLUS) || WEFT_NEW(&c, 1) != WEFT_OK) {
+    weft_http_connection *c = NULL;
+    bool too_many = !listener->only_metrics && s->connection_count >= s->connections;
+    if ((too_many && s->connection_count >= s->connections + WEFT_SURPLUS) ||
+        WEFT_NEW(&c, 1) != WEFT_OK) {
         say(s, socket, "503 Service Unavailable", "there are as many connections as may be");
         (void)close(socket);
         return;
     }
     c->socket = socket;
-    c->stand = WEFT_STAND_NONE;
-    c->only_metrics = door->only_metrics;
+    c->state = WEFT_CONNECTION_NONE;
+    c->only_metrics = listener->only_metrics;
     c->surplus = too_many;
     name_address(address, c->address, sizeof(c->address));
-    if (s->rates && !c->only_metrics) c->bucket = weft_rates_hold(s->rates, address, s->now);
-    s->clients += !c->only_metrics;
+    if (s->rate_limiter && !c->only_metrics)
+        c->bucket = weft_rate_limiter_hold(s->rate_limiter, address, s->now);
+    s->connection_count += !c->only_metrics;
     /* An earlier client with this descriptor is gone: the library has closed it without a
      * notification. */
-    weft_client *before = arriving(s, socket);
-    if (before) forget(s, before);
-    weft_client_stand(s, c, WEFT_STAND_ARRIVES);
+    weft_http_connection *before = arriving(s, socket);
+    if (before) free_connection(s, before);
+    weft_http_connection_set_state(s, c, WEFT_CONNECTION_ARRIVED);
     /* From here on the library owns the socket, even if it refuses it. */
-    int taken = MHD_add_connection(door->daemon, socket, (const struct sockaddr *)address, size);
-    if (taken != MHD_YES && arriving(s, socket)) forget(s, c);
+    int taken =
+        MHD_add_connection(listener->daemon, socket, (const struct sockaddr *)address, size);
+    if (taken != MHD_YES && arriving(s, socket)) free_connection(s, c);
 }
 
-void weft_clients_forget(weft_server *s)
+void weft_http_connections_free(weft_server *s)
 {
-    for (weft_client *c = s->stands[WEFT_STAND_ARRIVES].first, *next; c; c = next) {
+    for (weft_http_connection *c = s->by_state[WEFT_CONNECTION_ARRIVED].first, *next; c; c = next) {
         next = c->next;
-        forget(s, c);
+        free_connection(s, c);
     }
 }
 
-void weft_clients_accept(weft_server *s, weft_door *door)
+void weft_http_connections_accept(weft_server *s, weft_http_listener *listener)
 {
     for (int i = 0; i < MOST_AT_ONCE; i++) {
         struct sockaddr_storage address = {0};
         socklen_t size = sizeof(address);
-        int socket = accept4(door->listening, (struct sockaddr *)&address, &size,
+        int socket = accept4(listener->socket, (struct sockaddr *)&address, &size,
                              SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (socket >= 0) {
-            let_in(s, door, socket, &address, size);
+            let_in(s, listener, socket, &address, size);
             continue;
         }
         if (errno == ECONNABORTED || errno == EINTR) continue;
         if (errno != EAGAIN && errno != EWOULDBLOCK) {
             /* Accepting failed, and epoll would report the same connection again and again:
              * accepting pauses. */
-            struct epoll_event nothing = {.data.ptr = door};
-            (void)epoll_ctl(s->epoll, EPOLL_CTL_MOD, door->listening, &nothing);
-            door->deaf = s->now + DEAF;
+            struct epoll_event nothing = {.data.ptr = listener};
+            (void)epoll_ctl(s->epoll, EPOLL_CTL_MOD, listener->socket, &nothing);
+            listener->paused_until = s->now + ACCEPT_PAUSE;
         }
         return;
     }
@@ -159,56 +164,58 @@ void weft_clients_accept(weft_server *s, weft_door *door)
 /* --- timeouts --- */
 
 /* After the shutdown the library sees the end of the stream and closes the connection. */
-static void hang_up(weft_server *s, weft_client *c)
+static void hang_up(weft_server *s, weft_http_connection *c)
 {
-    if (c->stand != WEFT_STAND_SENDS)
+    if (c->state != WEFT_CONNECTION_SENDING)
         say(s, c->socket, "408 Request Timeout", "the request took too long to come");
-    weft_client_stand(s, c, WEFT_STAND_NONE);
+    weft_http_connection_set_state(s, c, WEFT_CONNECTION_NONE);
     (void)shutdown(c->socket, SHUT_RDWR);
 }
 
-static void watch(weft_server *s, weft_client *c)
+static void watch(weft_server *s, weft_http_connection *c)
 {
     struct epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = c};
-    weft_client_stand(s, c, WEFT_STAND_WATCHED);
+    weft_http_connection_set_state(s, c, WEFT_CONNECTION_WATCHED);
     if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, c->socket, &event) == 0) return;
-    weft_client_stand(s, c, WEFT_STAND_NONE);
+    weft_http_connection_set_state(s, c, WEFT_CONNECTION_NONE);
 }
 
-void weft_clients_look(weft_server *s)
+void weft_http_connections_check(weft_server *s)
 {
-    const weft_stand slow[] = {WEFT_STAND_RESTS, WEFT_STAND_RECEIVES, WEFT_STAND_SENDS};
+    const weft_http_connection_state slow[] = {WEFT_CONNECTION_IDLE, WEFT_CONNECTION_RECEIVING,
+                                               WEFT_CONNECTION_SENDING};
     const double most[] = {s->timeout + s->receive, s->receive, s->receive};
     for (int i = 0; i < 3; i++)
-        for (weft_clients *l = &s->stands[slow[i]]; l->first && s->now - l->first->since > most[i];)
+        for (weft_http_connection_list *l = &s->by_state[slow[i]];
+             l->first && s->now - l->first->since > most[i];)
             hang_up(s, l->first);
-    for (weft_clients *l = &s->stands[WEFT_STAND_SLEEPS];
-         l->first && s->now - l->first->since > SLEEPS_LONG;)
+    for (weft_http_connection_list *l = &s->by_state[WEFT_CONNECTION_SUSPENDED];
+         l->first && s->now - l->first->since > WATCH_AFTER;)
         watch(s, l->first);
     for (int i = 0; i < 2; i++) {
-        weft_door *door = &s->doors[i];
-        if (door->deaf <= 0 || s->now < door->deaf) continue;
-        struct epoll_event event = {.events = EPOLLIN, .data.ptr = door};
-        (void)epoll_ctl(s->epoll, EPOLL_CTL_MOD, door->listening, &event);
-        door->deaf = 0;
+        weft_http_listener *listener = &s->listeners[i];
+        if (listener->paused_until <= 0 || s->now < listener->paused_until) continue;
+        struct epoll_event event = {.events = EPOLLIN, .data.ptr = listener};
+        (void)epoll_ctl(s->epoll, EPOLL_CTL_MOD, listener->socket, &event);
+        listener->paused_until = 0;
     }
 }
 
 /* A disconnected client and one that has only closed its sending side look alike until something is
  * sent, which a disconnected one refuses. An interim response is sent, since clients that still
  * listen ignore it. */
-void weft_client_hears(weft_server *s, weft_client *c, unsigned events)
+void weft_http_connection_event(weft_server *s, weft_http_connection *c, unsigned events)
 {
     static const char INTERIM[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    weft_call *call = c->call;
-    if (!call || c->stand != WEFT_STAND_WATCHED) return;
-    if (!(events & (EPOLLHUP | EPOLLERR)) && !s->tls && call->modern && !c->probed) {
+    weft_http_request *request = c->request;
+    if (!request || c->state != WEFT_CONNECTION_WATCHED) return;
+    if (!(events & (EPOLLHUP | EPOLLERR)) && !s->tls && request->modern && !c->probed) {
         struct epoll_event event = {.events = EPOLLONESHOT, .data.ptr = c};
         c->probed = true;
         (void)send(c->socket, INTERIM, sizeof(INTERIM) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
         (void)epoll_ctl(s->epoll, EPOLL_CTL_MOD, c->socket, &event);
         return;
     }
-    weft_client_stand(s, c, WEFT_STAND_NONE);
-    if (weft_call_give_up(call)) weft_call_wake(call);
+    weft_http_connection_set_state(s, c, WEFT_CONNECTION_NONE);
+    if (weft_http_request_cancel(request)) weft_http_request_resume(request);
 }

@@ -10,10 +10,10 @@
 
 /* Seconds that the loop computes batches at a time, between looks while requests sleep, and that it
  * waits at most; rounds between two polls of the other descriptors. */
-static const double LENDS = 1e-3, LOOKS = 5e-3, RESTS = 1;
+static const double COMPUTE_SECONDS = 1e-3, CHECK_SECONDS = 5e-3, MOST_WAIT_SECONDS = 1;
 enum { EVENTS = 64, ROUNDS = 8 };
 
-/* --- calls from other threads --- */
+/* --- requests from other threads --- */
 
 bool weft_server_is_draining(weft_server *s)
 {
@@ -23,17 +23,17 @@ bool weft_server_is_draining(weft_server *s)
 void weft_loop_wake(weft_server *s)
 {
     const uint64_t one = 1;
-    while (write(s->woken, &one, sizeof(one)) < 0 && errno == EINTR) continue;
+    while (write(s->wake_event, &one, sizeof(one)) < 0 && errno == EINTR) continue;
 }
 
-void weft_call_sleep(weft_call *c)
+void weft_http_request_suspend(weft_http_request *c)
 {
-    c->state = WEFT_CALL_WAITS;
-    c->server->waiting++;
+    c->state = WEFT_HTTP_SUSPENDING;
+    c->server->suspended++;
 }
 
 /* The lock is held while the loop is woken, so that the server cannot end meanwhile. */
-void weft_call_wake(weft_call *c)
+void weft_http_request_resume(weft_http_request *c)
 {
     weft_server *s = c->server;
     if (pthread_equal(pthread_self(), s->self)) {
@@ -49,10 +49,10 @@ void weft_call_wake(weft_call *c)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Resumes the answered calls in the order of their answers; returns whether there were any. */
+/* Resumes the answered requests in the order of their answers; returns whether there were any. */
 static bool take_answered(weft_server *s)
 {
-    weft_call *calls = s->ready, *ordered = NULL;
+    weft_http_request *calls = s->ready, *ordered = NULL;
     s->ready = NULL;
     pthread_mutex_lock(&s->lock);
     if (!calls) {
@@ -60,20 +60,20 @@ static bool take_answered(weft_server *s)
         s->answered = NULL;
     }
     pthread_mutex_unlock(&s->lock);
-    for (weft_call *c = calls, *next; c; c = next) {
+    for (weft_http_request *c = calls, *next; c; c = next) {
         next = c->next;
         c->next = ordered;
         ordered = c;
     }
-    for (weft_call *c = ordered, *next; c; c = next) {
+    for (weft_http_request *c = ordered, *next; c; c = next) {
         next = c->next;
-        s->waiting--;
-        bool slept = c->state == WEFT_CALL_SLEEPS;
-        c->state = WEFT_CALL_ANSWERED;
-        if (!c->client)
-            weft_call_end(c);
+        s->suspended--;
+        bool slept = c->state == WEFT_HTTP_SUSPENDED;
+        c->state = WEFT_HTTP_ANSWERED;
+        if (!c->connection)
+            weft_http_request_free(c);
         else if (slept)
-            MHD_resume_connection(c->connection);
+            MHD_resume_connection(c->mhd);
     }
     return ordered != NULL;
 }
@@ -82,10 +82,10 @@ static bool take_answered(weft_server *s)
 
 /* Whether the library has more to do at once, such as reading from a socket that has become
  * ready. */
-static bool goes_on(const weft_door *door)
+static bool has_more(const weft_http_listener *listener)
 {
     MHD_UNSIGNED_LONG_LONG left;
-    return MHD_get_timeout(door->daemon, &left) == MHD_YES && left == 0;
+    return MHD_get_timeout(listener->daemon, &left) == MHD_YES && left == 0;
 }
 
 /* All requests that have arrived are queued before any of them is computed, so that they form a
@@ -95,31 +95,31 @@ static void work(weft_server *s)
     bool more = true;
     for (int i = 0; more && i < ROUNDS; i++) {
         while (take_answered(s)) continue;
-        s->asked = 0;
-        (void)MHD_run(s->doors[0].daemon);
-        if (s->asked > 0) (void)weft_service_run_due(s->service, LENDS);
-        more = s->asked > 0 || s->ready || goes_on(&s->doors[0]);
+        s->submitted = 0;
+        (void)MHD_run(s->listeners[0].daemon);
+        if (s->submitted > 0) (void)weft_service_run_due(s->service, COMPUTE_SECONDS);
+        more = s->submitted > 0 || s->ready || has_more(&s->listeners[0]);
     }
     s->busy = more;
-    if (s->doors[1].daemon && s->doors[1].stirs) (void)MHD_run(s->doors[1].daemon);
-    s->doors[1].stirs = false;
+    if (s->listeners[1].daemon && s->listeners[1].has_events) (void)MHD_run(s->listeners[1].daemon);
+    s->listeners[1].has_events = false;
 }
 
 /* Milliseconds until the next timeout. */
 static int idle_time(weft_server *s)
 {
-    double time = RESTS;
+    double time = MOST_WAIT_SECONDS;
     if (s->busy) return 0;
     for (int i = 0; i < 2; i++) {
-        weft_door *door = &s->doors[i];
+        weft_http_listener *listener = &s->listeners[i];
         MHD_UNSIGNED_LONG_LONG library;
-        if (door->daemon && MHD_get_timeout(door->daemon, &library) == MHD_YES) {
+        if (listener->daemon && MHD_get_timeout(listener->daemon, &library) == MHD_YES) {
             time = WEFT_MIN(time, 1e-3 * (double)library);
-            door->stirs |= library == 0;
+            listener->has_events |= library == 0;
         }
-        if (door->deaf > 0) time = WEFT_MIN(time, LOOKS);
+        if (listener->paused_until > 0) time = WEFT_MIN(time, CHECK_SECONDS);
     }
-    if (s->stands[WEFT_STAND_SLEEPS].first) time = WEFT_MIN(time, LOOKS);
+    if (s->by_state[WEFT_CONNECTION_SUSPENDED].first) time = WEFT_MIN(time, CHECK_SECONDS);
     return (int)ceil(1e3 * time);
 }
 
@@ -128,38 +128,40 @@ static void see(weft_server *s, const struct epoll_event *event)
     void *what = event->data.ptr;
     uint64_t times;
     for (int i = 0; i < 2; i++) {
-        weft_door *door = &s->doors[i];
-        if (what == door) weft_clients_accept(s, door);
-        door->stirs |= what == door || what == &door->daemon;
-        if (what == door || what == &door->daemon) return;
+        weft_http_listener *listener = &s->listeners[i];
+        if (what == listener) weft_http_connections_accept(s, listener);
+        listener->has_events |= what == listener || what == &listener->daemon;
+        if (what == listener || what == &listener->daemon) return;
     }
-    if (what != &s->woken)
-        weft_client_hears(s, what, event->events);
-    else if (read(s->woken, &times, sizeof(times)) < 0)
+    if (what != &s->wake_event)
+        weft_http_connection_event(s, what, event->events);
+    else if (read(s->wake_event, &times, sizeof(times)) < 0)
         return;
 }
 
 /* Reports to the draining thread that no request is in progress. */
-static void tell_rested(weft_server *s)
+static void signal_drained(weft_server *s)
 {
     if (!weft_server_is_draining(s)) return;
     pthread_mutex_lock(&s->lock);
-    s->rested = s->requests == 0;
-    if (s->rested) pthread_cond_broadcast(&s->quiet);
+    s->is_drained = s->requests == 0;
+    if (s->is_drained) pthread_cond_broadcast(&s->drained);
     pthread_mutex_unlock(&s->lock);
 }
 
 /* Stops accepting, and gives up the requests that have not been started. */
 static void begin_to_end(weft_server *s)
 {
-    const weft_stand asleep[] = {WEFT_STAND_SLEEPS, WEFT_STAND_WATCHED};
+    const weft_http_connection_state asleep[] = {WEFT_CONNECTION_SUSPENDED,
+                                                 WEFT_CONNECTION_WATCHED};
     for (int i = 0; i < 2; i++) {
-        if (s->doors[i].listening >= 0) (void)close(s->doors[i].listening);
-        s->doors[i].listening = -1;
-        while (s->stands[asleep[i]].first) {
-            weft_client *client = s->stands[asleep[i]].first;
-            weft_client_stand(s, client, WEFT_STAND_NONE);
-            if (client->call && weft_call_give_up(client->call)) weft_call_wake(client->call);
+        if (s->listeners[i].socket >= 0) (void)close(s->listeners[i].socket);
+        s->listeners[i].socket = -1;
+        while (s->by_state[asleep[i]].first) {
+            weft_http_connection *connection = s->by_state[asleep[i]].first;
+            weft_http_connection_set_state(s, connection, WEFT_CONNECTION_NONE);
+            if (connection->request && weft_http_request_cancel(connection->request))
+                weft_http_request_resume(connection->request);
         }
     }
 }
@@ -168,44 +170,46 @@ static void *loop(void *user)
 {
     weft_server *s = user;
     struct epoll_event events[EVENTS];
-    weft_bear_broken_pipes();
+    weft_block_sigpipe();
     s->self = pthread_self();
     for (;;) {
         int n = epoll_wait(s->epoll, events, EVENTS, idle_time(s));
         s->now = weft_seconds();
-        if (n == 0) s->doors[1].stirs = true;
+        if (n == 0) s->listeners[1].has_events = true;
         for (int i = 0; i < n; i++) see(s, &events[i]);
         if (__atomic_load_n(&s->ending, __ATOMIC_ACQUIRE)) begin_to_end(s);
         work(s);
-        weft_clients_look(s);
-        tell_rested(s);
-        if (__atomic_load_n(&s->ending, __ATOMIC_ACQUIRE) && s->waiting == 0 && !s->ready)
+        weft_http_connections_check(s);
+        signal_drained(s);
+        if (__atomic_load_n(&s->ending, __ATOMIC_ACQUIRE) && s->suspended == 0 && !s->ready)
             return NULL;
     }
 }
 
 /* --- start and end --- */
 
-static bool look_at(weft_server *s, int descriptor, void *what)
+static bool watch(weft_server *s, int descriptor, void *what)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = what};
     return epoll_ctl(s->epoll, EPOLL_CTL_ADD, descriptor, &event) == 0;
 }
 
-static bool look_at_door(weft_server *s, weft_door *door)
+static bool watch_listener(weft_server *s, weft_http_listener *listener)
 {
-    if (!door->daemon) return true;
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(door->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-    return info && look_at(s, info->epoll_fd, &door->daemon) && look_at(s, door->listening, door);
+    if (!listener->daemon) return true;
+    const union MHD_DaemonInfo *info =
+        MHD_get_daemon_info(listener->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    return info && watch(s, info->epoll_fd, &listener->daemon) &&
+           watch(s, listener->socket, listener);
 }
 
 weft_status weft_loop_start(weft_server *s)
 {
     s->now = weft_seconds();
     s->epoll = epoll_create1(EPOLL_CLOEXEC);
-    s->woken = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (s->epoll < 0 || s->woken < 0 || !look_at(s, s->woken, &s->woken) ||
-        !look_at_door(s, &s->doors[0]) || !look_at_door(s, &s->doors[1]))
+    s->wake_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (s->epoll < 0 || s->wake_event < 0 || !watch(s, s->wake_event, &s->wake_event) ||
+        !watch_listener(s, &s->listeners[0]) || !watch_listener(s, &s->listeners[1]))
         return weft_fail(WEFT_ERR_IO, "cannot wait for connections: %s", strerror(errno));
     WEFT_TRY(weft_thread_start(&s->thread, loop, s));
     s->started = true;
@@ -222,6 +226,6 @@ void weft_loop_end(weft_server *s)
     /* The last thread that woke the loop has released the lock after this. */
     pthread_mutex_lock(&s->lock);
     pthread_mutex_unlock(&s->lock);
-    if (s->woken >= 0) (void)close(s->woken);
+    if (s->wake_event >= 0) (void)close(s->wake_event);
     if (s->epoll >= 0) (void)close(s->epoll);
 }

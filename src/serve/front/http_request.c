@@ -3,17 +3,17 @@
 
 #include "serve/front/server_internal.h"
 
-/* Calls that are kept for reuse; bytes of a body's and a reply's buffer that a kept call retains;
- * and bytes of a too large body that are read and dropped, so that the client gets a reply instead
- * of a broken connection. */
+/* Requests that are kept for reuse; bytes of a body's and a reply's buffer that a kept request
+ * retains; and bytes of a too large body that are read and dropped, so that the client gets a reply
+ * instead of a broken connection. */
 enum { MOST_SPARE = 256, KEPT = 64 << 10, KEPT_TEXT = 4 << 10, FORGOTTEN = 16 << 20 };
 
-/* --- calls --- */
+/* --- requests --- */
 
-static weft_call *new_call(weft_server *s, struct MHD_Connection *connection, const char *url,
-                           const char *method)
+static weft_http_request *new_request(weft_server *s, struct MHD_Connection *connection,
+                                      const char *url, const char *method)
 {
-    weft_call *c = s->spare;
+    weft_http_request *c = s->spare;
     size_t size = strlen(url) + 1;
     if (c) {
         s->spare = c->next;
@@ -22,20 +22,20 @@ static weft_call *new_call(weft_server *s, struct MHD_Connection *connection, co
         return NULL;
     }
     c->server = s;
-    c->connection = connection;
-    c->client = weft_client_of(connection);
-    c->client->call = c;
+    c->mhd = connection;
+    c->connection = weft_http_connection_of(connection);
+    c->connection->request = c;
     c->method = method;
     c->url = url;
     c->path = size <= sizeof(c->path_room) ? c->path_room : malloc(size);
     if (c->path) memcpy(c->path, url, size);
     c->no_memory = !c->path;
-    if (c->path) weft_call_cut(c);
-    if (s->access) c->began = weft_seconds();
+    if (c->path) weft_http_request_split_path(c);
+    if (s->access_log) c->began = weft_seconds();
     return c;
 }
 
-static void free_memory(weft_call *c)
+static void free_memory(weft_http_request *c)
 {
     if (c->kept.response) MHD_destroy_response(c->kept.response);
     free(c->kept.text);
@@ -43,12 +43,12 @@ static void free_memory(weft_call *c)
     free(c);
 }
 
-/* Releases what the call holds, and keeps its memory for the next one. */
-static void free_call(weft_call *c)
+/* Releases what the request holds, and keeps its memory for the next one. */
+static void free_request(weft_http_request *c)
 {
     weft_server *s = c->server;
     weft_inference_free(&c->inference);
-    weft_served_release(&c->served);
+    weft_servable_release(&c->servable);
     free(c->reply.text.data);
     if (c->path != c->path_room) free(c->path);
     free(c->name);
@@ -65,10 +65,10 @@ static void free_call(weft_call *c)
         capacity = 0;
     }
     /* Leaves out `message`, which is long. */
-    memset(c, 0, offsetof(weft_call, message));
+    memset(c, 0, offsetof(weft_http_request, message));
     c->message[0] = '\0';
     c->plain = (weft_plain_body){0};
-    c->kind = WEFT_CALL_PLAIN;
+    c->kind = WEFT_HTTP_OTHER;
     c->name = NULL;
     c->unloads = false;
     c->reply = (weft_reply){0};
@@ -79,32 +79,32 @@ static void free_call(weft_call *c)
     s->spares++;
 }
 
-void weft_call_end(weft_call *call)
+void weft_http_request_free(weft_http_request *request)
 {
-    free_call(call);
+    free_request(request);
 }
 
-void weft_calls_free(weft_server *s)
+void weft_http_requests_free(weft_server *s)
 {
-    for (weft_call *c = s->spare, *next; c; c = next) {
+    for (weft_http_request *c = s->spare, *next; c; c = next) {
         next = c->next;
         free_memory(c);
     }
     s->spare = NULL;
 }
 
-bool weft_call_give_up(weft_call *c)
+bool weft_http_request_cancel(weft_http_request *c)
 {
-    if (!c->in_line || c->state == WEFT_CALL_ANSWERED) return false;
-    c->given_up = weft_served_cancel(c->served, c->ticket);
-    return c->given_up;
+    if (!c->is_queued || c->state == WEFT_HTTP_ANSWERED) return false;
+    c->cancelled = weft_servable_cancel(c->servable, c->ticket);
+    return c->cancelled;
 }
 
 /* --- the body --- */
 
 /* The buffer grows with the received bytes, whatever length the client announced. false: too much
  * has been received. */
-static bool take_data(weft_call *c, const char *data, size_t size)
+static bool take_data(weft_http_request *c, const char *data, size_t size)
 {
     size_t most = c->server->body;
     if (c->too_large || c->no_memory || c->reply.code) {
@@ -150,7 +150,7 @@ static struct MHD_Response *make_response(const weft_reply *r, enum MHD_Response
 
 /* Replies of a model mostly differ only in their numbers, so the response of the library is
  * reused. */
-static struct MHD_Response *keep_response(weft_call *c)
+static struct MHD_Response *keep_response(weft_http_request *c)
 {
     weft_saved_reply *k = &c->kept;
     weft_text *text = &c->reply.text;
@@ -166,7 +166,7 @@ static struct MHD_Response *keep_response(weft_call *c)
     return k->response;
 }
 
-static enum MHD_Result send_once(weft_call *c)
+static enum MHD_Result send_once(weft_http_request *c)
 {
     weft_reply *r = &c->reply;
     char bytes[32];
@@ -176,49 +176,50 @@ static enum MHD_Result send_once(weft_call *c)
     if (r->allowed) MHD_add_response_header(response, "Allow", r->allowed);
     if (r->code == 503) MHD_add_response_header(response, "Retry-After", "1");
     if (r->code == 429) {
-        (void)snprintf(bytes, sizeof(bytes), "%d", weft_rates_later(c->server->rates));
+        (void)snprintf(bytes, sizeof(bytes), "%d",
+                       weft_rate_limiter_retry_after(c->server->rate_limiter));
         MHD_add_response_header(response, "Retry-After", bytes);
     }
     if (r->code == 401)
         MHD_add_response_header(response, "WWW-Authenticate", "Bearer realm=\"weft\"");
-    if (r->code == 413 || c->client->surplus || weft_server_is_draining(c->server))
+    if (r->code == 413 || c->connection->surplus || weft_server_is_draining(c->server))
         MHD_add_response_header(response, "Connection", "close");
-    enum MHD_Result result = MHD_queue_response(c->connection, r->code, response);
+    enum MHD_Result result = MHD_queue_response(c->mhd, r->code, response);
     MHD_destroy_response(response);
     return result;
 }
 
-static enum MHD_Result send_reply(weft_call *c)
+static enum MHD_Result send_reply(weft_http_request *c)
 {
     const weft_reply *r = &c->reply;
     c->sent = r->text.size;
-    c->state = WEFT_CALL_REPLIED;
-    weft_client_stand(c->server, c->client, WEFT_STAND_SENDS);
-    if (c->kind == WEFT_CALL_INFERS && r->code == 200 && !r->type && r->text.size <= KEPT_TEXT &&
-        !c->client->surplus && !weft_server_is_draining(c->server)) {
+    c->state = WEFT_HTTP_REPLIED;
+    weft_http_connection_set_state(c->server, c->connection, WEFT_CONNECTION_SENDING);
+    if (c->kind == WEFT_HTTP_INFER && r->code == 200 && !r->type && r->text.size <= KEPT_TEXT &&
+        !c->connection->surplus && !weft_server_is_draining(c->server)) {
         struct MHD_Response *kept = keep_response(c);
-        return kept ? MHD_queue_response(c->connection, 200, kept) : MHD_NO;
+        return kept ? MHD_queue_response(c->mhd, 200, kept) : MHD_NO;
     }
     return send_once(c);
 }
 
 /* --- callbacks of the HTTP library --- */
 
-static const char *header(weft_call *c, const char *name)
+static const char *header(weft_http_request *c, const char *name)
 {
-    return MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND, name);
+    return MHD_lookup_connection_value(c->mhd, MHD_HEADER_KIND, name);
 }
 
-static void check_token(weft_call *c)
+static void check_token(weft_http_request *c)
 {
     const char *model;
     if (!weft_tokens_needed(c->piece, c->pieces, &model)) return;
     switch (weft_tokens_right(c->server->tokens, header(c, "Authorization"), model)) {
-    case WEFT_RIGHT_GOOD: return;
-    case WEFT_RIGHT_UNKNOWN:
+    case WEFT_TOKEN_VALID: return;
+    case WEFT_TOKEN_UNKNOWN:
         weft_reply_error(&c->reply, 401, "this needs a token, 'Authorization: Bearer TOKEN'");
         return;
-    case WEFT_RIGHT_OTHER:
+    case WEFT_TOKEN_OTHER_MODEL:
         weft_reply_error(&c->reply, 403, "this token is good for other models, not for this");
         return;
     }
@@ -227,16 +228,17 @@ static void check_token(weft_call *c)
 /* An unauthorised request is refused before its body if the client waits for "100 Continue" or the
  * body is long. Otherwise the body is read and dropped first, since a client whose connection
  * breaks while it sends does not see the reply. */
-static enum MHD_Result begin(weft_call *c, const char *version)
+static enum MHD_Result begin(weft_http_request *c, const char *version)
 {
     weft_server *s = c->server;
     int64_t size = 0;
     c->modern = strcmp(version, "HTTP/1.1") == 0;
-    c->client->probed = false;
-    weft_client_stand(s, c->client, WEFT_STAND_RECEIVES);
-    if (c->client->surplus)
+    c->connection->probed = false;
+    weft_http_connection_set_state(s, c->connection, WEFT_CONNECTION_RECEIVING);
+    if (c->connection->surplus)
         weft_reply_error(&c->reply, 503, "there are as many connections as may be (--connections)");
-    else if (s->rates && !weft_rates_take(s->rates, c->client->bucket, s->now))
+    else if (s->rate_limiter &&
+             !weft_rate_limiter_take(s->rate_limiter, c->connection->bucket, s->now))
         weft_reply_error(&c->reply, 429,
                          "these are more requests a second than an address may make");
     else if (s->tokens)
@@ -249,26 +251,26 @@ static enum MHD_Result begin(weft_call *c, const char *version)
 }
 
 /* The request is complete. */
-static enum MHD_Result route(weft_call *c)
+static enum MHD_Result route(weft_http_request *c)
 {
     c->counted = true;
     c->server->requests++;
-    if (!c->reply.code) weft_call_route(c, c->client->only_metrics);
+    if (!c->reply.code) weft_http_request_route(c, c->connection->only_metrics);
     /* Other threads work on it: the library calls again at once. */
-    if (c->state == WEFT_CALL_WAITS) {
-        weft_client_stand(c->server, c->client, WEFT_STAND_NONE);
+    if (c->state == WEFT_HTTP_SUSPENDING) {
+        weft_http_connection_set_state(c->server, c->connection, WEFT_CONNECTION_NONE);
         return MHD_YES;
     }
     return send_reply(c);
 }
 
-enum MHD_Result weft_call_handle(void *user, struct MHD_Connection *connection, const char *url,
-                                 const char *method, const char *version, const char *data,
-                                 size_t *size, void **state)
+enum MHD_Result weft_http_request_handle(void *user, struct MHD_Connection *connection,
+                                         const char *url, const char *method, const char *version,
+                                         const char *data, size_t *size, void **state)
 {
-    weft_call *c = *state;
+    weft_http_request *c = *state;
     if (!c) {
-        *state = c = new_call(user, connection, url, method);
+        *state = c = new_request(user, connection, url, method);
         return c ? begin(c, version) : MHD_NO;
     }
     if (*size > 0) {
@@ -277,51 +279,51 @@ enum MHD_Result weft_call_handle(void *user, struct MHD_Connection *connection, 
         return listens ? MHD_YES : MHD_NO;
     }
     switch (c->state) {
-    case WEFT_CALL_COMES: return route(c);
-    case WEFT_CALL_WAITS:
+    case WEFT_HTTP_RECEIVING: return route(c);
+    case WEFT_HTTP_SUSPENDING:
         MHD_suspend_connection(connection);
-        c->state = WEFT_CALL_SLEEPS;
-        weft_client_stand(c->server, c->client, WEFT_STAND_SLEEPS);
+        c->state = WEFT_HTTP_SUSPENDED;
+        weft_http_connection_set_state(c->server, c->connection, WEFT_CONNECTION_SUSPENDED);
         return MHD_YES;
-    case WEFT_CALL_SLEEPS: return MHD_YES;
-    case WEFT_CALL_ANSWERED:
-        if (c->given_up) return MHD_NO;
-        weft_call_finish(c);
+    case WEFT_HTTP_SUSPENDED: return MHD_YES;
+    case WEFT_HTTP_ANSWERED:
+        if (c->cancelled) return MHD_NO;
+        weft_http_request_finish(c);
         return send_reply(c);
-    case WEFT_CALL_REPLIED: break;
+    case WEFT_HTTP_REPLIED: break;
     }
     return MHD_NO;
 }
 
 /* The code is 499, as in proxies, if the client did not wait for the reply. */
-static void log_call(const weft_call *c)
+static void log_request(const weft_http_request *c)
 {
-    bool replied = c->state == WEFT_CALL_REPLIED;
-    const weft_accessed line = {.client = c->client->address,
-                                .method = c->method,
-                                .path = c->url,
-                                .model = c->served ? c->about.name : NULL,
-                                .code = replied ? c->reply.code : 499,
-                                .bytes = replied ? c->sent : 0,
-                                .seconds = weft_seconds() - c->began};
-    weft_access_add(c->server->access, &line);
+    bool replied = c->state == WEFT_HTTP_REPLIED;
+    const weft_access_entry line = {.client = c->connection->address,
+                                    .method = c->method,
+                                    .path = c->url,
+                                    .model = c->servable ? c->about.name : NULL,
+                                    .code = replied ? c->reply.code : 499,
+                                    .bytes = replied ? c->sent : 0,
+                                    .seconds = weft_seconds() - c->began};
+    weft_access_log_add(c->server->access_log, &line);
 }
 
-void weft_call_completed(void *user, struct MHD_Connection *connection, void **state,
-                         enum MHD_RequestTerminationCode code)
+void weft_http_request_completed(void *user, struct MHD_Connection *connection, void **state,
+                                 enum MHD_RequestTerminationCode code)
 {
-    weft_call *c = *state;
+    weft_http_request *c = *state;
     (void)connection, (void)code;
     *state = NULL;
     if (!c) return;
-    if (c->server->access) log_call(c);
-    weft_client_stand(user, c->client, WEFT_STAND_RESTS);
-    c->client->call = NULL;
-    c->client = NULL;
+    if (c->server->access_log) log_request(c);
+    weft_http_connection_set_state(user, c->connection, WEFT_CONNECTION_IDLE);
+    c->connection->request = NULL;
     c->connection = NULL;
-    /* While other threads work on the call, it ends when they are done. */
-    if (c->state != WEFT_CALL_WAITS && c->state != WEFT_CALL_SLEEPS)
-        free_call(c);
-    else if (weft_call_give_up(c))
-        weft_call_wake(c);
+    c->mhd = NULL;
+    /* While other threads work on the request, it ends when they are done. */
+    if (c->state != WEFT_HTTP_SUSPENDING && c->state != WEFT_HTTP_SUSPENDED)
+        free_request(c);
+    else if (weft_http_request_cancel(c))
+        weft_http_request_resume(c);
 }

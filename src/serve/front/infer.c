@@ -77,7 +77,7 @@ static weft_status read_outputs(weft_infer_reader *r, weft_json *j)
 
 static weft_status read_parameter(weft_infer_reader *r, weft_json *j, int which)
 {
-    weft_question *q = &r->out->question;
+    weft_inference_request *q = &r->out->request;
     int64_t number;
     bool flag;
     switch (which) {
@@ -93,7 +93,7 @@ static weft_status read_parameter(weft_infer_reader *r, weft_json *j, int which)
         return WEFT_OK;
     case 3:
         WEFT_TRY(weft_infer_whole(j, "parameter timeout, in microseconds,", 0, &number));
-        q->patience = (double)number / 1e6;
+        q->queue_timeout = (double)number / 1e6;
         return WEFT_OK;
     default: return weft_json_skip(j); /* unknown parameters are ignored */
     }
@@ -150,13 +150,13 @@ static weft_status read_request(weft_infer_reader *r, weft_json *j)
     return WEFT_OK;
 }
 
-weft_status weft_infer_read(const weft_served_about *about, const char *body, size_t size,
+weft_status weft_infer_read(const weft_servable_info *about, const char *body, size_t size,
                             int64_t json, weft_inference *out)
 {
     size_t end = json < 0 ? size : (size_t)json;
     weft_json j;
     *out = (weft_inference){.id = NULL};
-    weft_question_init(&out->question);
+    weft_inference_request_init(&out->request);
     if (end > size)
         return wrong("Inference-Header-Content-Length is %zu, and the body has %zu bytes", end,
                      size);
@@ -171,8 +171,8 @@ weft_status weft_infer_read(const weft_served_about *about, const char *body, si
     weft_status status = read_request(&r, &j);
     if (status == WEFT_ERR_FORMAT) status = weft_fail_within(status, "the body is no JSON");
     if (status != WEFT_OK) weft_inference_free(out);
-    out->question.x = out->x;
-    out->question.prediction = out->prediction;
+    out->request.x = out->x;
+    out->request.prediction = out->prediction;
     return status;
 }
 

@@ -38,7 +38,7 @@ static weft_status read_shape(weft_json *j, weft_shape *out)
 }
 
 /* The number of rows: the shape must be that of a batch of samples, or of flattened samples. */
-static weft_status rows_of(const weft_served_about *about, const weft_shape *got, int64_t *rows)
+static weft_status rows_of(const weft_servable_info *about, const weft_shape *got, int64_t *rows)
 {
     int64_t size = weft_shape_elements(&about->sample);
     bool fits = got->rank == about->sample.rank + 1;
@@ -77,7 +77,7 @@ static weft_status prepare(weft_infer_reader *r, input *in)
     WEFT_TRY(rows_of(r->about, &in->shape, &rows));
     WEFT_TRY(WEFT_NEW(&r->out->x, rows * size));
     WEFT_TRY(WEFT_NEW(&r->out->prediction, rows * outputs));
-    r->out->question.rows = rows;
+    r->out->request.rows = rows;
     return WEFT_OK;
 }
 

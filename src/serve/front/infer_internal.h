@@ -6,7 +6,7 @@
 #include "serve/front/tensor.h"
 
 typedef struct weft_infer_reader {
-    const weft_served_about *about;
+    const weft_servable_info *about;
     const char *tensor; /* binary data after the JSON */
     size_t bytes;       /* of it; 0 once the input has taken it */
     weft_inference *out;

@@ -25,7 +25,7 @@ void weft_reply_error(weft_reply *reply, unsigned code, const char *sentence)
     weft_text_add(&reply->text, "}");
 }
 
-weft_status weft_tell_server(weft_reply *reply)
+weft_status weft_write_server_metadata(weft_reply *reply)
 {
     return weft_reply_json(reply, json_pack("{s:s,s:s,s:[s,s,s,s,s,s]}", "name", "weft", "version",
                                             weft_version(), "extensions", "binary_tensor_data",
@@ -41,12 +41,12 @@ static json_t *shape_of(const weft_shape *row)
     return shape;
 }
 
-static weft_shape said_of(const weft_served_about *about)
+static weft_shape output_shape(const weft_servable_info *about)
 {
     return weft_shape_of(1, (int64_t[]){about->targets ? about->targets : about->classes});
 }
 
-static const char *said_type(const weft_served_about *about)
+static const char *output_type(const weft_servable_info *about)
 {
     return about->real == WEFT_F32 && about->targets == 0 ? "FP32" : "FP64";
 }
@@ -69,15 +69,15 @@ static json_t *versions_of(weft_service *service, const char *name)
     return versions;
 }
 
-weft_status weft_tell_model(weft_service *service, const weft_served_about *about,
-                            weft_reply *reply)
+weft_status weft_write_model_metadata(weft_service *service, const weft_servable_info *about,
+                                      weft_reply *reply)
 {
-    weft_shape said = said_of(about);
+    weft_shape said = output_shape(about);
     json_t *root =
         json_pack("{s:s,s:o,s:s,s:[{s:s,s:s,s:o}],s:[{s:s,s:s,s:o}]}", "name", about->name,
                   "versions", versions_of(service, about->name), "platform", "weft", "inputs",
                   "name", "x", "datatype", "FP32", "shape", shape_of(&about->sample), "outputs",
-                  "name", "prediction", "datatype", said_type(about), "shape", shape_of(&said));
+                  "name", "prediction", "datatype", output_type(about), "shape", shape_of(&said));
     return weft_reply_json(reply, root);
 }
 
@@ -88,15 +88,15 @@ static json_t *dims_of(const weft_shape *row)
     return dims;
 }
 
-weft_status weft_tell_config(weft_served *served, weft_reply *reply)
+weft_status weft_write_model_config(weft_servable *servable, weft_reply *reply)
 {
-    weft_served_about about;
+    weft_servable_info about;
     weft_batch_queue_stats stats;
     char type[32];
-    weft_served_describe(served, &about);
-    weft_batch_queue_describe(weft_served_line(served), &stats);
-    weft_shape said = said_of(&about);
-    (void)snprintf(type, sizeof(type), "TYPE_%s", said_type(&about));
+    weft_servable_describe(servable, &about);
+    weft_batch_queue_describe(weft_servable_queue(servable), &stats);
+    weft_shape said = output_shape(&about);
+    (void)snprintf(type, sizeof(type), "TYPE_%s", output_type(&about));
     json_t *root = json_pack(
         "{s:s,s:s,s:s,s:I,s:[{s:s,s:s,s:o}],s:[{s:s,s:s,s:o}],s:{s:I},s:{s:{s:s}}}", "name",
         about.name, "platform", "weft", "backend", "weft", "max_batch_size",
@@ -115,7 +115,7 @@ static json_t *sum(int64_t count, double seconds)
 }
 
 /* As other servers count: each request is charged the whole time of its batch. */
-static json_t *inference_stats(const weft_batch_queue_stats *s, const weft_spent_times *t)
+static json_t *inference_stats(const weft_batch_queue_stats *s, const weft_compute_times *t)
 {
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "success",
                      sum(s->requests, s->queue_seconds + s->compute_seconds), "fail",
@@ -126,11 +126,11 @@ static json_t *inference_stats(const weft_batch_queue_stats *s, const weft_spent
 }
 
 /* Statistics for each batch size. */
-static json_t *batch_stats(weft_spent *spent)
+static json_t *batch_stats(weft_compute_stats *stats)
 {
     json_t *all = json_array();
-    weft_spent_times t;
-    for (int i = 0; weft_spent_size(spent, i, &t); i++)
+    weft_compute_times t;
+    for (int i = 0; weft_compute_stats_size(stats, i, &t); i++)
         json_array_append_new(all, json_pack("{s:I,s:o,s:o,s:o}", "batch_size", (json_int_t)t.rows,
                                              "compute_input", sum(t.count, t.input),
                                              "compute_infer", sum(t.count, t.infer),
@@ -138,33 +138,33 @@ static json_t *batch_stats(weft_spent *spent)
     return all;
 }
 
-static json_t *stats_of(weft_served *served)
+static json_t *stats_of(weft_servable *servable)
 {
-    weft_served_about about;
+    weft_servable_info about;
     weft_batch_queue_stats s;
-    weft_spent_times times;
+    weft_compute_times times;
     double last;
-    weft_served_describe(served, &about);
-    weft_batch_queue_describe(weft_served_line(served), &s);
-    weft_spent_total(weft_served_spent(served), &times, &last);
+    weft_servable_describe(servable, &about);
+    weft_batch_queue_describe(weft_servable_queue(servable), &s);
+    weft_compute_stats_total(weft_servable_compute_stats(servable), &times, &last);
     return json_pack("{s:s,s:o,s:I,s:I,s:I,s:o,s:o}", "name", about.name, "version",
                      text_of(about.version), "last_inference", (json_int_t)(last * 1000),
                      "inference_count", (json_int_t)s.rows, "execution_count",
                      (json_int_t)s.batches, "inference_stats", inference_stats(&s, &times),
-                     "batch_stats", batch_stats(weft_served_spent(served)));
+                     "batch_stats", batch_stats(weft_servable_compute_stats(servable)));
 }
 
-weft_status weft_tell_stats(weft_service *service, const char *name, int64_t version,
-                            weft_reply *reply)
+weft_status weft_write_statistics(weft_service *service, const char *name, int64_t version,
+                                  weft_reply *reply)
 {
     json_t *all = json_array();
     weft_service_item item;
     for (int i = 0; weft_service_entry(service, i, &item); i++) {
         bool wanted =
             (!name || strcmp(name, item.name) == 0) && (version == 0 || version == item.version);
-        weft_served *served = wanted ? weft_service_hold_entry(service, i) : NULL;
-        if (served) json_array_append_new(all, stats_of(served));
-        weft_served_release(&served);
+        weft_servable *servable = wanted ? weft_service_hold_entry(service, i) : NULL;
+        if (servable) json_array_append_new(all, stats_of(servable));
+        weft_servable_release(&servable);
     }
     return weft_reply_json(reply, json_pack("{s:o}", "model_stats", all));
 }
@@ -173,16 +173,16 @@ weft_status weft_tell_stats(weft_service *service, const char *name, int64_t ver
 
 static json_t *entry(const weft_service_item *item)
 {
-    static const char *const states[] = {[WEFT_SERVED_READY] = "READY",
-                                         [WEFT_SERVED_LOADING] = "LOADING",
-                                         [WEFT_SERVED_UNAVAILABLE] = "UNAVAILABLE"};
+    static const char *const states[] = {[WEFT_SERVABLE_READY] = "READY",
+                                         [WEFT_SERVABLE_LOADING] = "LOADING",
+                                         [WEFT_SERVABLE_UNAVAILABLE] = "UNAVAILABLE"};
     json_t *told = json_pack("{s:s,s:s,s:s}", "name", item->name, "state", states[item->state],
                              "reason", item->reason);
     if (item->version > 0) json_object_set_new(told, "version", text_of(item->version));
     return told;
 }
 
-weft_status weft_tell_index(weft_service *service, bool only_ready, weft_reply *reply)
+weft_status weft_write_repository_index(weft_service *service, bool only_ready, weft_reply *reply)
 {
     json_t *all = json_array();
     weft_service_item item;

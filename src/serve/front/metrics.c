@@ -7,10 +7,10 @@
 
 /* One version of a model. */
 typedef struct row {
-    weft_served *served;
+    weft_servable *served;
     char labels[400]; /* model="...",version="..." */
     weft_batch_queue_stats line;
-    weft_spent_times spent;
+    weft_compute_times spent;
     double last;
 } row;
 
@@ -129,15 +129,15 @@ static void add_latencies(weft_text *text, const row *r)
 /* Buckets up to the power of two that no batch exceeds. */
 static void add_batches(weft_text *text, const row *r)
 {
-    weft_served_about about;
-    weft_spent_times t;
+    weft_servable_info about;
+    weft_compute_times t;
     int64_t below = 0, sum = 0;
     int i = 0;
-    weft_spent *spent = weft_served_spent(r->served);
-    weft_served_describe(r->served, &about);
-    bool there = weft_spent_size(spent, i, &t);
+    weft_compute_stats *stats = weft_servable_compute_stats(r->served);
+    weft_servable_describe(r->served, &about);
+    bool there = weft_compute_stats_size(stats, i, &t);
     for (int64_t le = 1;; le *= 2) {
-        for (; there && t.rows <= le; there = weft_spent_size(spent, ++i, &t)) {
+        for (; there && t.rows <= le; there = weft_compute_stats_size(stats, ++i, &t)) {
             below += t.count;
             sum += t.rows * t.count;
         }
@@ -166,22 +166,22 @@ static void add_states(weft_text *text, weft_service *service)
 static weft_status collect(weft_service *service, row **rows, int *count)
 {
     weft_service_item item;
-    weft_served_about about;
+    weft_servable_info about;
     size_t capacity = 0;
     for (int i = 0; weft_service_entry(service, i, &item); i++) {
-        weft_served *served = weft_service_hold_entry(service, i);
-        if (!served) continue;
+        weft_servable *servable = weft_service_hold_entry(service, i);
+        if (!servable) continue;
         weft_status status = WEFT_GROW(rows, &capacity, *count);
         if (status != WEFT_OK) {
-            weft_served_release(&served);
+            weft_servable_release(&servable);
             return status;
         }
         row *r = &(*rows)[(*count)++];
-        r->served = served;
-        weft_served_describe(served, &about);
+        r->served = servable;
+        weft_servable_describe(servable, &about);
         label(about.name, about.version, r->labels, sizeof(r->labels));
-        weft_batch_queue_describe(weft_served_line(served), &r->line);
-        weft_spent_total(weft_served_spent(served), &r->spent, &r->last);
+        weft_batch_queue_describe(weft_servable_queue(servable), &r->line);
+        weft_compute_stats_total(weft_servable_compute_stats(servable), &r->spent, &r->last);
     }
     return WEFT_OK;
 }
@@ -201,7 +201,7 @@ static void add_lines(weft_text *text, const row *rows, int count)
     for (int r = 0; r < count; r++) add_batches(text, &rows[r]);
 }
 
-weft_status weft_tell_metrics(weft_service *service, int64_t connections, weft_reply *reply)
+weft_status weft_write_metrics(weft_service *service, int64_t connections, weft_reply *reply)
 {
     weft_text *text = &reply->text;
     row *rows = NULL;
@@ -214,7 +214,7 @@ weft_status weft_tell_metrics(weft_service *service, int64_t connections, weft_r
         weft_text_add(text, "weft_open_connections %lld\n", (long long)connections);
         weft_metrics_process(text);
     }
-    for (int r = 0; r < count; r++) weft_served_release(&rows[r].served);
+    for (int r = 0; r < count; r++) weft_servable_release(&rows[r].served);
     free(rows);
     reply->code = 200;
     reply->type = "text/plain; version=0.0.4; charset=utf-8";

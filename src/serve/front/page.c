@@ -137,63 +137,64 @@ static void figures(weft_text *text, const weft_batch_queue_stats *now,
     weft_text_add(text, "</dd></div></dl>");
 }
 
-static void charts(weft_text *text, const weft_past *past, double now,
+static void charts(weft_text *text, const weft_version_history *samples, double now,
                    const weft_batch_queue_stats *done, int64_t limit)
 {
     weft_text_add(text, "<div class=\"charts\"><figure><figcaption>Requests a "
                         "second</figcaption>");
-    weft_chart_rate(text, past, now);
+    weft_chart_rate(text, samples, now);
     weft_text_add(text, "</figure><figure><figcaption>Latency <i class=\"p50\"></i>median"
                         "<i class=\"p95\"></i>95%%<i class=\"p99\"></i>99%%"
                         "<i class=\"expected\"></i>expected</figcaption>");
-    weft_chart_latency(text, past, now);
+    weft_chart_latency(text, samples, now);
     weft_text_add(text, "</figure><figure><figcaption>Rows of batches</figcaption>");
     weft_chart_batches(text, done->batch, limit);
     weft_text_add(text, "</figure></div>");
 }
 
 /* The latest sample that is at least RECENT seconds old, or the first one. */
-static const weft_moment *recent(const weft_past *past, double now)
+static const weft_history_sample *recent(const weft_version_history *samples, double now)
 {
-    int i = past->count - 1;
-    while (i > 0 && now - weft_past_moment(past, i)->at < RECENT) i--;
-    return weft_past_moment(past, i);
+    int i = samples->count - 1;
+    while (i > 0 && now - weft_version_history_sample(samples, i)->at < RECENT) i--;
+    return weft_version_history_sample(samples, i);
 }
 
-static weft_status lively(weft_text *text, weft_history *history, weft_served *served, double *rate)
+static weft_status lively(weft_text *text, weft_history *history, weft_servable *servable,
+                          double *rate)
 {
-    weft_served_about about;
+    weft_servable_info about;
     weft_batch_queue_stats stats, done;
-    const weft_past *past;
+    const weft_version_history *samples;
     double now = weft_seconds();
-    weft_served_describe(served, &about);
-    weft_batch_queue_describe(weft_served_line(served), &stats);
-    WEFT_TRY(weft_history_take(history, about.name, about.version, now, &stats, &past));
-    const weft_moment *before = recent(past, now);
+    weft_servable_describe(servable, &about);
+    weft_batch_queue_describe(weft_servable_queue(servable), &stats);
+    WEFT_TRY(weft_history_add(history, about.name, about.version, now, &stats, &samples));
+    const weft_history_sample *before = recent(samples, now);
     double seconds = now - before->at;
-    weft_moments_between(&before->stats, &stats, &done);
+    weft_history_difference(&before->stats, &stats, &done);
     figures(text, &stats, &done, seconds > 0.5 ? seconds : 0);
-    charts(text, past, now, &done, about.limit);
+    charts(text, samples, now, &done, about.limit);
     *rate += seconds > 0.5 ? (double)done.requests / seconds : 0;
     return WEFT_OK;
 }
 
-static void heading(weft_text *text, const weft_service_item *item, const weft_served *served)
+static void heading(weft_text *text, const weft_service_item *item, const weft_servable *servable)
 {
-    weft_served_about about;
-    const char *state = item->state == WEFT_SERVED_READY     ? "ready"
-                        : item->state == WEFT_SERVED_LOADING ? "loading"
-                                                             : "away";
+    weft_servable_info about;
+    const char *state = item->state == WEFT_SERVABLE_READY     ? "ready"
+                        : item->state == WEFT_SERVABLE_LOADING ? "loading"
+                                                               : "away";
     weft_text_add(text, "<div class=\"head\"><h2>");
     add_escaped(text, item->name);
     weft_text_add(text, "</h2><span class=\"chip %s\">%s</span>", state,
-                  item->state == WEFT_SERVED_UNAVAILABLE ? "not available" : state);
+                  item->state == WEFT_SERVABLE_UNAVAILABLE ? "not available" : state);
     if (item->version)
         weft_text_add(text, "<span class=\"chip plain\">version %lld</span>",
                       (long long)item->version);
-    if (served) {
+    if (servable) {
         char shape[128];
-        weft_served_describe(served, &about);
+        weft_servable_describe(servable, &about);
         weft_text_add(text, "<span class=\"about\">");
         add_escaped(text, about.model);
         weft_text_add(text, ", %s to ", weft_shape_text(&about.sample, shape, sizeof(shape)));
@@ -245,21 +246,21 @@ static weft_status add_models(weft_text *text, weft_service *service, weft_histo
 {
     weft_service_item item;
     for (int i = 0; weft_service_entry(service, i, &item); i++, ++*models) {
-        weft_served *served = weft_service_hold(service, item.name, item.version);
-        *ready += served != NULL;
+        weft_servable *servable = weft_service_hold(service, item.name, item.version);
+        *ready += servable != NULL;
         weft_text_add(text, "<article>");
-        heading(text, &item, served);
-        weft_status status = served ? lively(text, history, served, rate) : WEFT_OK;
+        heading(text, &item, servable);
+        weft_status status = servable ? lively(text, history, servable, rate) : WEFT_OK;
         weft_text_add(text, "</article>");
-        weft_served_release(&served);
+        weft_servable_release(&servable);
         WEFT_TRY(status);
     }
     if (*models == 0) weft_text_add(text, "<article>No model is served.</article>");
     return WEFT_OK;
 }
 
-weft_status weft_tell_page(weft_service *service, weft_history *history, bool draining,
-                           weft_reply *reply)
+weft_status weft_write_page(weft_service *service, weft_history *history, bool draining,
+                            weft_reply *reply)
 {
     weft_text models = {0}, *text = &reply->text;
     int ready = 0, count = 0;

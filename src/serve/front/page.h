@@ -6,37 +6,37 @@
 
 /* --- page_history.c: samples of the queues' statistics --- */
 
-enum { WEFT_MOMENTS = 128, WEFT_PAST_SECONDS = 180 };
+enum { WEFT_HISTORY_SAMPLES = 128, WEFT_HISTORY_SECONDS = 180 };
 
-typedef struct weft_moment {
+typedef struct weft_history_sample {
     double at; /* time by weft_seconds */
     weft_batch_queue_stats stats;
-} weft_moment;
+} weft_history_sample;
 
-/* The samples of one version of a model; sample i of `count` is moments[(first + i) %
- * WEFT_MOMENTS]. */
-typedef struct weft_past {
+/* The samples of one version of a model; sample i of `count` is samples[(first + i) %
+ * WEFT_HISTORY_SAMPLES]. */
+typedef struct weft_version_history {
     char name[128];
     int64_t version;
     int first, count;
-    weft_moment moments[WEFT_MOMENTS];
-} weft_past;
+    weft_history_sample samples[WEFT_HISTORY_SAMPLES];
+} weft_version_history;
 
-/* Adds a sample if the last one is old enough; *past belongs to the history. Call it with the
+/* Adds a sample if the last one is old enough; *history belongs to the history. Call it with the
  * history's lock. */
-weft_status weft_history_take(weft_history *h, const char *name, int64_t version, double now,
-                              const weft_batch_queue_stats *stats,
-                              const weft_past **past) WEFT_NODISCARD;
-const weft_moment *weft_past_moment(const weft_past *past, int i);
+weft_status weft_history_add(weft_history *h, const char *name, int64_t version, double now,
+                             const weft_batch_queue_stats *stats,
+                             const weft_version_history **history) WEFT_NODISCARD;
+const weft_history_sample *weft_version_history_sample(const weft_version_history *history, int i);
 /* Difference of two samples: counts, and sums of seconds only. */
-void weft_moments_between(const weft_batch_queue_stats *before, const weft_batch_queue_stats *after,
-                          weft_batch_queue_stats *out);
+void weft_history_difference(const weft_batch_queue_stats *before,
+                             const weft_batch_queue_stats *after, weft_batch_queue_stats *out);
 
-/* --- page_chart.c: SVG with the style classes of the page, of the last WEFT_PAST_SECONDS --- */
+/* --- page_chart.c: SVG with the style classes of the page, of the last WEFT_HISTORY_SECONDS --- */
 
-void weft_chart_rate(weft_text *text, const weft_past *past, double now);
+void weft_chart_rate(weft_text *text, const weft_version_history *history, double now);
 /* The 50th, 95th and 99th percentile, and the latency that the policy predicts. */
-void weft_chart_latency(weft_text *text, const weft_past *past, double now);
+void weft_chart_latency(weft_text *text, const weft_version_history *history, double now);
 /* Number of batches of each size, for sizes up to `limit`. */
 void weft_chart_batches(weft_text *text, const int64_t *cells, int64_t limit);
 /* "1.2 ms" and "3.4 k", with few digits. */

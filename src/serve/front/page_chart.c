@@ -36,7 +36,7 @@ void weft_add_seconds(weft_text *text, double s)
 
 static double x_of(double at, double now)
 {
-    return RIGHT - (RIGHT - LEFT) * (now - at) / WEFT_PAST_SECONDS;
+    return RIGHT - (RIGHT - LEFT) * (now - at) / WEFT_HISTORY_SECONDS;
 }
 
 static void begin(weft_text *text, const char *title)
@@ -79,27 +79,30 @@ static double round_up(double x)
 
 /* A long interval between moments i - 1 and i, during which the page was not loaded: only the mean
  * is known, and is drawn as a level line. */
-static bool is_long(const weft_past *past, int i)
+static bool is_long(const weft_version_history *history, int i)
 {
-    return weft_past_moment(past, i)->at - weft_past_moment(past, i - 1)->at > 6;
+    return weft_version_history_sample(history, i)->at -
+               weft_version_history_sample(history, i - 1)->at >
+           6;
 }
 
 /* --- requests a second --- */
 
 /* The rate between moments i - 1 and i; false: it is too old to be drawn. */
-static bool rate_at(const weft_past *past, int i, double now, double *rate)
+static bool rate_at(const weft_version_history *history, int i, double now, double *rate)
 {
-    const weft_moment *a = weft_past_moment(past, i - 1), *b = weft_past_moment(past, i);
+    const weft_history_sample *a = weft_version_history_sample(history, i - 1),
+                              *b = weft_version_history_sample(history, i);
     *rate = (double)(b->stats.requests - a->stats.requests) / (b->at - a->at);
-    return now - b->at < WEFT_PAST_SECONDS;
+    return now - b->at < WEFT_HISTORY_SECONDS;
 }
 
-void weft_chart_rate(weft_text *text, const weft_past *past, double now)
+void weft_chart_rate(weft_text *text, const weft_version_history *history, double now)
 {
     double most = 0, rate, last = 0;
     int first = 0;
-    for (int i = 1; i < past->count; i++)
-        if (rate_at(past, i, now, &rate)) {
+    for (int i = 1; i < history->count; i++)
+        if (rate_at(history, i, now, &rate)) {
             first = first ? first : i;
             most = WEFT_MAX(most, rate);
         }
@@ -111,15 +114,16 @@ void weft_chart_rate(weft_text *text, const weft_past *past, double now)
         weft_text_add(text, "</text>");
     }
     if (first) {
-        double from = WEFT_MAX(x_of(weft_past_moment(past, first - 1)->at, now), LEFT);
+        double from =
+            WEFT_MAX(x_of(weft_version_history_sample(history, first - 1)->at, now), LEFT);
         weft_text_add(text, "<path class=\"area\" d=\"M%.1f %d", from, BOTTOM);
-        for (int i = first; i < past->count; i++) {
-            (void)rate_at(past, i, now, &rate);
+        for (int i = first; i < history->count; i++) {
+            (void)rate_at(history, i, now, &rate);
             double y = BOTTOM - (BOTTOM - TOP) * rate / top;
-            last = x_of(weft_past_moment(past, i - 1)->at, now);
-            if (i == first || is_long(past, i))
+            last = x_of(weft_version_history_sample(history, i - 1)->at, now);
+            if (i == first || is_long(history, i))
                 weft_text_add(text, "L%.1f %.1f", WEFT_MAX(last, LEFT), y);
-            last = x_of(weft_past_moment(past, i)->at, now);
+            last = x_of(weft_version_history_sample(history, i)->at, now);
             weft_text_add(text, "L%.1f %.1f", last, y);
         }
         weft_text_add(text, "L%.1f %dZ\"/>", last, BOTTOM);
@@ -136,13 +140,14 @@ static const char *const quantile_names[QUANTILES] = {"p99", "p95", "p50"};
 
 /* Quantiles of the requests answered between moments i - 1 and i; false: there are none, or they
  * are too old to be drawn. */
-static bool latency_at(const weft_past *past, int i, double now, double *out)
+static bool latency_at(const weft_version_history *history, int i, double now, double *out)
 {
-    const weft_moment *a = weft_past_moment(past, i - 1), *b = weft_past_moment(past, i);
+    const weft_history_sample *a = weft_version_history_sample(history, i - 1),
+                              *b = weft_version_history_sample(history, i);
     weft_batch_queue_stats done;
-    weft_moments_between(&a->stats, &b->stats, &done);
+    weft_history_difference(&a->stats, &b->stats, &done);
     for (int q = 0; q < QUANTILES; q++) out[q] = weft_latency_quantile(done.latency, quantiles[q]);
-    return done.requests > 0 && now - b->at < WEFT_PAST_SECONDS;
+    return done.requests > 0 && now - b->at < WEFT_HISTORY_SECONDS;
 }
 
 typedef struct scale {
@@ -156,12 +161,12 @@ static double y_of(const scale *s, double seconds)
 }
 
 /* The range of the axis, slightly wider than that of the values; false: there are no values. */
-static bool latency_scale(const weft_past *past, double now, scale *s)
+static bool latency_scale(const weft_version_history *history, double now, scale *s)
 {
     *s = (scale){.low = INFINITY, .high = 0};
-    for (int i = 1; i < past->count; i++) {
+    for (int i = 1; i < history->count; i++) {
         double at[QUANTILES];
-        if (!latency_at(past, i, now, at)) continue;
+        if (!latency_at(history, i, now, at)) continue;
         s->low = WEFT_MIN(s->low, at[QUANTILES - 1]);
         s->high = WEFT_MAX(s->high, at[0]);
     }
@@ -190,40 +195,44 @@ static void latency_levels(weft_text *text, const scale *s)
         }
 }
 
-static void latency_line(weft_text *text, const weft_past *past, const scale *s, int q, double now)
+static void latency_line(weft_text *text, const weft_version_history *history, const scale *s,
+                         int q, double now)
 {
     bool down = true; /* the line is interrupted where there were no requests */
     weft_text_add(text, "<path class=\"%s\" d=\"", quantile_names[q]);
-    for (int i = 1; i < past->count; i++) {
+    for (int i = 1; i < history->count; i++) {
         double at[QUANTILES];
-        bool there = latency_at(past, i, now, at);
-        if (there && is_long(past, i)) {
-            weft_text_add(text, "%c%.1f %.1f", down ? 'M' : 'L',
-                          WEFT_MAX(x_of(weft_past_moment(past, i - 1)->at, now), LEFT),
-                          y_of(s, at[q]));
+        bool there = latency_at(history, i, now, at);
+        if (there && is_long(history, i)) {
+            weft_text_add(
+                text, "%c%.1f %.1f", down ? 'M' : 'L',
+                WEFT_MAX(x_of(weft_version_history_sample(history, i - 1)->at, now), LEFT),
+                y_of(s, at[q]));
             down = false;
         }
         if (there)
             weft_text_add(text, "%c%.1f %.1f", down ? 'M' : 'L',
-                          x_of(weft_past_moment(past, i)->at, now), y_of(s, at[q]));
+                          x_of(weft_version_history_sample(history, i)->at, now), y_of(s, at[q]));
         if (there && down) weft_text_add(text, "h.1");
         down = !there;
     }
     weft_text_add(text, "\"/>");
 }
 
-void weft_chart_latency(weft_text *text, const weft_past *past, double now)
+void weft_chart_latency(weft_text *text, const weft_version_history *history, double now)
 {
     scale s;
-    bool any = latency_scale(past, now, &s);
-    double expected = past->count ? weft_past_moment(past, past->count - 1)->stats.predicted : 0;
+    bool any = latency_scale(history, now, &s);
+    double expected =
+        history->count ? weft_version_history_sample(history, history->count - 1)->stats.predicted
+                       : 0;
     begin(text, "latency of requests over the last three minutes");
     if (any) latency_levels(text, &s);
     if (any && expected > s.low && expected < s.high)
         weft_text_add(text,
                       "<line class=\"expected\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>",
                       LEFT, RIGHT, y_of(&s, expected), y_of(&s, expected));
-    for (int q = 0; any && q < QUANTILES; q++) latency_line(text, past, &s, q, now);
+    for (int q = 0; any && q < QUANTILES; q++) latency_line(text, history, &s, q, now);
     time_axis(text);
     end_or_say(text, any);
 }

@@ -4,12 +4,12 @@
 
 #include "serve/front/page.h"
 
-enum { MOST_PASTS = 256 };
+enum { MOST_VERSIONS = 256 };
 
 struct weft_history {
     pthread_mutex_t lock;
     double began;
-    weft_past **pasts;
+    weft_version_history **versions;
     size_t capacity;
     int count;
 };
@@ -25,8 +25,8 @@ weft_status weft_history_create(weft_history **out)
 void weft_history_free(weft_history **history)
 {
     if (!history || !*history) return;
-    for (int i = 0; i < (*history)->count; i++) free((*history)->pasts[i]);
-    free((*history)->pasts);
+    for (int i = 0; i < (*history)->count; i++) free((*history)->versions[i]);
+    free((*history)->versions);
     pthread_mutex_destroy(&(*history)->lock);
     free(*history);
     *history = NULL;
@@ -43,66 +43,70 @@ void weft_history_unlock(weft_history *history)
     pthread_mutex_unlock(&history->lock);
 }
 
-static weft_past *find(const weft_history *h, const char *name, int64_t version)
+static weft_version_history *find(const weft_history *h, const char *name, int64_t version)
 {
     for (int i = 0; i < h->count; i++)
-        if (h->pasts[i]->version == version && strcmp(h->pasts[i]->name, name) == 0)
-            return h->pasts[i];
+        if (h->versions[i]->version == version && strcmp(h->versions[i]->name, name) == 0)
+            return h->versions[i];
     return NULL;
 }
 
 /* Reuses the history with the oldest last sample if there are too many. */
-static weft_status make(weft_history *h, weft_past **out)
+static weft_status make(weft_history *h, weft_version_history **out)
 {
     int oldest = 0;
-    if (h->count < MOST_PASTS) {
-        WEFT_TRY(WEFT_GROW(&h->pasts, &h->capacity, h->count));
-        WEFT_TRY(WEFT_NEW(&h->pasts[h->count], 1));
-        *out = h->pasts[h->count++];
+    if (h->count < MOST_VERSIONS) {
+        WEFT_TRY(WEFT_GROW(&h->versions, &h->capacity, h->count));
+        WEFT_TRY(WEFT_NEW(&h->versions[h->count], 1));
+        *out = h->versions[h->count++];
         return WEFT_OK;
     }
     for (int i = 1; i < h->count; i++) {
-        const weft_past *a = h->pasts[oldest], *b = h->pasts[i];
-        if (weft_past_moment(b, b->count - 1)->at < weft_past_moment(a, a->count - 1)->at)
+        const weft_version_history *a = h->versions[oldest], *b = h->versions[i];
+        if (weft_version_history_sample(b, b->count - 1)->at <
+            weft_version_history_sample(a, a->count - 1)->at)
             oldest = i;
     }
-    *out = h->pasts[oldest];
-    **out = (weft_past){.version = 0};
+    *out = h->versions[oldest];
+    **out = (weft_version_history){.version = 0};
     return WEFT_OK;
 }
 
-const weft_moment *weft_past_moment(const weft_past *past, int i)
+const weft_history_sample *weft_version_history_sample(const weft_version_history *history, int i)
 {
-    return &past->moments[(past->first + i) % WEFT_MOMENTS];
+    return &history->samples[(history->first + i) % WEFT_HISTORY_SAMPLES];
 }
 
-weft_status weft_history_take(weft_history *h, const char *name, int64_t version, double now,
-                              const weft_batch_queue_stats *stats, const weft_past **past)
+weft_status weft_history_add(weft_history *h, const char *name, int64_t version, double now,
+                             const weft_batch_queue_stats *stats,
+                             const weft_version_history **history)
 {
     /* The interval at which the samples just cover the displayed time. */
-    const double apart = 0.9 * WEFT_PAST_SECONDS / WEFT_MOMENTS;
-    weft_past *p = find(h, name, version);
+    const double apart = 0.9 * WEFT_HISTORY_SECONDS / WEFT_HISTORY_SAMPLES;
+    weft_version_history *p = find(h, name, version);
     if (!p) {
         WEFT_TRY(make(h, &p));
         (void)snprintf(p->name, sizeof(p->name), "%s", name);
         p->version = version;
     }
-    *past = p;
+    *history = p;
     /* The model was loaded anew under the same version. */
-    if (p->count > 0 && weft_past_moment(p, p->count - 1)->stats.batches > stats->batches)
+    if (p->count > 0 &&
+        weft_version_history_sample(p, p->count - 1)->stats.batches > stats->batches)
         p->count = 0;
-    if (p->count > 0 && now - weft_past_moment(p, p->count - 1)->at < apart) return WEFT_OK;
-    if (p->count == WEFT_MOMENTS)
-        p->first = (p->first + 1) % WEFT_MOMENTS;
+    if (p->count > 0 && now - weft_version_history_sample(p, p->count - 1)->at < apart)
+        return WEFT_OK;
+    if (p->count == WEFT_HISTORY_SAMPLES)
+        p->first = (p->first + 1) % WEFT_HISTORY_SAMPLES;
     else
         p->count++;
-    p->moments[(p->first + p->count - 1) % WEFT_MOMENTS] =
-        (weft_moment){.at = now, .stats = *stats};
+    p->samples[(p->first + p->count - 1) % WEFT_HISTORY_SAMPLES] =
+        (weft_history_sample){.at = now, .stats = *stats};
     return WEFT_OK;
 }
 
-void weft_moments_between(const weft_batch_queue_stats *before, const weft_batch_queue_stats *after,
-                          weft_batch_queue_stats *out)
+void weft_history_difference(const weft_batch_queue_stats *before,
+                             const weft_batch_queue_stats *after, weft_batch_queue_stats *out)
 {
     *out = (weft_batch_queue_stats){.requests = after->requests - before->requests,
                                     .rows = after->rows - before->rows,

@@ -52,7 +52,8 @@ static weft_status sniff(const char *type, weft_plain_body *body)
     return WEFT_OK;
 }
 
-weft_status weft_predict_look(const char *type, const char *data, size_t size, weft_plain_body *out)
+weft_status weft_predict_detect(const char *type, const char *data, size_t size,
+                                weft_plain_body *out)
 {
     *out = (weft_plain_body){.data = data ? data : "", .size = data ? size : 0};
     if (out->size == 0)
@@ -94,17 +95,17 @@ bool weft_predict_is_long(const weft_plain_body *body)
 
 /* --- numbers --- */
 
-static weft_status make_room(const weft_served_about *about, int64_t rows, weft_inference *out)
+static weft_status make_room(const weft_servable_info *about, int64_t rows, weft_inference *out)
 {
     int64_t outputs = about->targets ? about->targets : about->classes;
     WEFT_TRY(WEFT_NEW(&out->x, rows * weft_shape_elements(&about->sample)));
     WEFT_TRY(WEFT_NEW(&out->prediction, rows * outputs));
-    out->question.rows = rows;
+    out->request.rows = rows;
     return WEFT_OK;
 }
 
 /* Channels, height and width of a sample. */
-static weft_status picture_of(const weft_served_about *about, int *channels, int *height,
+static weft_status picture_of(const weft_servable_info *about, int *channels, int *height,
                               int *width)
 {
     char text[128];
@@ -123,7 +124,7 @@ static weft_status picture_of(const weft_served_about *about, int *channels, int
     return WEFT_OK;
 }
 
-static weft_status read_picture(const weft_served_about *about, const weft_plain_body *body,
+static weft_status read_picture(const weft_servable_info *about, const weft_plain_body *body,
                                 weft_inference *out)
 {
     int channels = 0, height = 0, width = 0;
@@ -140,7 +141,7 @@ static weft_status read_picture(const weft_served_about *about, const weft_plain
     return WEFT_OK;
 }
 
-static weft_status take_rows(const weft_served_about *about, const weft_csv *csv,
+static weft_status take_rows(const weft_servable_info *about, const weft_csv *csv,
                              weft_inference *out)
 {
     int64_t features = weft_shape_elements(&about->sample);
@@ -158,7 +159,7 @@ static weft_status take_rows(const weft_served_about *about, const weft_csv *csv
 }
 
 /* Reads CSV as training did; the label column may be present, and is ignored. */
-static weft_status read_csv(const weft_served_about *about, const weft_plain_body *body,
+static weft_status read_csv(const weft_servable_info *about, const weft_plain_body *body,
                             weft_inference *out)
 {
     weft_csv_known known = {.features = (int)weft_shape_elements(&about->sample),
@@ -183,16 +184,16 @@ static weft_status read_csv(const weft_served_about *about, const weft_plain_bod
                      error.message);
 }
 
-weft_status weft_predict_read(const weft_served_about *about, const weft_plain_body *body,
+weft_status weft_predict_read(const weft_servable_info *about, const weft_plain_body *body,
                               weft_inference *out)
 {
-    int said = out->said;
-    *out = (weft_inference){.said = said};
-    weft_question_init(&out->question);
+    int said = out->format;
+    *out = (weft_inference){.format = said};
+    weft_inference_request_init(&out->request);
     weft_status status = body->kind == WEFT_BODY_PICTURE ? read_picture(about, body, out)
                                                          : read_csv(about, body, out);
     if (status != WEFT_OK) weft_inference_free(out);
-    out->question.x = out->x;
-    out->question.prediction = out->prediction;
+    out->request.x = out->x;
+    out->request.prediction = out->prediction;
     return status;
 }

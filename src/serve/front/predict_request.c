@@ -1,4 +1,4 @@
-/* Handles a plain prediction call: decodes the body in the loop or, if that takes long, in a
+/* Handles a plain prediction request: decodes the body in the loop or, if that takes long, in a
  * separate thread. */
 #include <stdio.h>
 
@@ -7,31 +7,32 @@
 /* Large pictures decoded at a time; each may need 128 MiB. */
 enum { MOST_PICTURES = 4 };
 
-/* Queues the decoded request, or reports the error; after that the call may have been freed. */
-static void ask_elsewhere(weft_call *c, weft_status status)
+/* Queues the decoded request, or reports the error; after that the HTTP request may have been
+ * freed. */
+static void submit_decoded(weft_http_request *c, weft_status status)
 {
-    weft_question *q = &c->inference.question;
+    weft_inference_request *q = &c->inference.request;
     if (status == WEFT_OK) {
-        q->patience = c->server->patience;
+        q->queue_timeout = c->server->queue_timeout;
         q->user = c;
-        q->done = weft_call_answered;
-        status = weft_served_ask(c->served, q, NULL);
+        q->done = weft_http_request_answered;
+        status = weft_servable_submit(c->servable, q, NULL);
     }
-    if (status != WEFT_OK) weft_call_refused(c, status);
+    if (status != WEFT_OK) weft_http_request_refused(c, status);
 }
 
 static void *read_large(void *user)
 {
-    weft_call *c = user;
+    weft_http_request *c = user;
     weft_status status = weft_predict_read(&c->about, &c->plain, &c->inference);
-    /* Decremented before the call is answered, since the server may be freed after that. */
+    /* Decremented before the HTTP request is answered, since the server may be freed after that. */
     __atomic_fetch_sub(&c->server->pictures, 1, __ATOMIC_ACQ_REL);
-    ask_elsewhere(c, status);
+    submit_decoded(c, status);
     return NULL;
 }
 
 /* Decodes in a separate thread, so that other requests do not wait. */
-static void predict_large(weft_call *c)
+static void predict_large(weft_http_request *c)
 {
     pthread_t thread;
     int *pictures = &c->server->pictures;
@@ -45,28 +46,28 @@ static void predict_large(weft_call *c)
         return;
     }
     __atomic_fetch_sub(pictures, 1, __ATOMIC_ACQ_REL);
-    weft_call_refused(c, status);
+    weft_http_request_refused(c, status);
 }
 
-void weft_call_predict(weft_call *c)
+void weft_http_request_predict(weft_http_request *c)
 {
-    const char *type = MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND, "Content-Type"),
-               *accept = MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND, "Accept");
-    weft_status status = weft_predict_look(type, c->data, c->size, &c->plain);
+    const char *type = MHD_lookup_connection_value(c->mhd, MHD_HEADER_KIND, "Content-Type"),
+               *accept = MHD_lookup_connection_value(c->mhd, MHD_HEADER_KIND, "Accept");
+    weft_status status = weft_predict_detect(type, c->data, c->size, &c->plain);
     if (status != WEFT_OK) {
-        weft_reply_error(&c->reply, weft_call_code(status), weft_last_message());
+        weft_reply_error(&c->reply, weft_http_status_of(status), weft_last_message());
         return;
     }
-    weft_predict_wish(accept, &c->inference);
-    c->kind = WEFT_CALL_PREDICTS;
+    weft_predict_choose_format(accept, &c->inference);
+    c->kind = WEFT_HTTP_PREDICT;
     if (weft_predict_is_long(&c->plain)) {
-        weft_call_sleep(c);
+        weft_http_request_suspend(c);
         predict_large(c);
         return;
     }
     status = weft_predict_read(&c->about, &c->plain, &c->inference);
     if (status == WEFT_OK)
-        weft_call_ask(c);
+        weft_http_request_submit(c);
     else
-        weft_reply_error(&c->reply, weft_call_code(status), weft_last_message());
+        weft_reply_error(&c->reply, weft_http_status_of(status), weft_last_message());
 }

@@ -8,20 +8,20 @@
 enum { BEST = 3 };
 
 /* The known format that the Accept header names first. */
-void weft_predict_wish(const char *accept, weft_inference *out)
+void weft_predict_choose_format(const char *accept, weft_inference *out)
 {
     static const char *const names[] = {
-        [WEFT_SAID_JSON] = "application/json",
-        [WEFT_SAID_TEXT] = "text/plain",
-        [WEFT_SAID_CSV] = "text/csv",
+        [WEFT_REPLY_JSON] = "application/json",
+        [WEFT_REPLY_TEXT] = "text/plain",
+        [WEFT_REPLY_CSV] = "text/csv",
     };
     const char *first = NULL;
-    out->said = WEFT_SAID_JSON;
-    for (int i = WEFT_SAID_JSON; accept && i <= WEFT_SAID_CSV; i++) {
+    out->format = WEFT_REPLY_JSON;
+    for (int i = WEFT_REPLY_JSON; accept && i <= WEFT_REPLY_CSV; i++) {
         const char *at = strcasestr(accept, names[i]);
         if (!at || (first && at > first)) continue;
         first = at;
-        out->said = i;
+        out->format = i;
     }
 }
 
@@ -32,7 +32,7 @@ static void add_number(weft_text *text, double value, bool single)
 }
 
 /* The name of a class, or its number. */
-static const char *class_name(const weft_served_about *about, int64_t c, char *number, size_t room)
+static const char *class_name(const weft_servable_info *about, int64_t c, char *number, size_t room)
 {
     if (about->class_names) return about->class_names[c];
     (void)snprintf(number, room, "%lld", (long long)c);
@@ -57,7 +57,7 @@ static int best_of(const double *p, int64_t classes, int most, int64_t *out)
 
 /* --- JSON --- */
 
-static void json_class(weft_text *text, const weft_served_about *about, const double *p, int64_t c)
+static void json_class(weft_text *text, const weft_servable_info *about, const double *p, int64_t c)
 {
     char number[24];
     weft_text_add(text, "{\"class\":");
@@ -66,7 +66,7 @@ static void json_class(weft_text *text, const weft_served_about *about, const do
     add_number(text, p[c], about->real == WEFT_F32);
 }
 
-static void json_classes(weft_text *text, const weft_served_about *about, const double *p)
+static void json_classes(weft_text *text, const weft_servable_info *about, const double *p)
 {
     int64_t best[BEST];
     int count = best_of(p, about->classes, BEST, best);
@@ -80,7 +80,7 @@ static void json_classes(weft_text *text, const weft_served_about *about, const 
 }
 
 /* Only a single column of numbers has a name. */
-static void json_numbers(weft_text *text, const weft_served_about *about, const double *numbers)
+static void json_numbers(weft_text *text, const weft_servable_info *about, const double *numbers)
 {
     weft_text_add(text, about->targets == 1 ? "{\"value\":" : "{\"values\":[");
     for (int j = 0; j < about->targets; j++) {
@@ -90,13 +90,13 @@ static void json_numbers(weft_text *text, const weft_served_about *about, const 
     weft_text_add(text, about->targets == 1 ? "}" : "]}");
 }
 
-static void write_json(weft_text *text, const weft_served_about *about, const weft_inference *i)
+static void write_json(weft_text *text, const weft_servable_info *about, const weft_inference *i)
 {
     int64_t columns = about->targets ? about->targets : about->classes;
     weft_text_add(text, "{\"model\":");
     weft_text_add_json(text, about->name);
     weft_text_add(text, ",\"version\":\"%lld\",\"predictions\":[", (long long)about->version);
-    for (int64_t row = 0; row < i->question.rows; row++) {
+    for (int64_t row = 0; row < i->request.rows; row++) {
         weft_text_add(text, row ? ",\n" : "\n");
         if (about->targets)
             json_numbers(text, about, i->prediction + row * columns);
@@ -120,12 +120,12 @@ static void csv_field(weft_text *text, const char *field)
     weft_text_add(text, "\"");
 }
 
-static void write_lines(weft_text *text, const weft_served_about *about, const weft_inference *i)
+static void write_lines(weft_text *text, const weft_servable_info *about, const weft_inference *i)
 {
-    bool csv = i->said == WEFT_SAID_CSV;
+    bool csv = i->format == WEFT_REPLY_CSV;
     int64_t columns = about->targets ? about->targets : about->classes;
     const char *between = csv ? "," : "\t";
-    for (int64_t row = 0; row < i->question.rows; row++) {
+    for (int64_t row = 0; row < i->request.rows; row++) {
         const double *p = i->prediction + row * columns;
         char number[24];
         int64_t best;
@@ -147,7 +147,7 @@ static void write_lines(weft_text *text, const weft_served_about *about, const w
 }
 
 /* The header line of CSV. */
-static void write_header(weft_text *text, const weft_served_about *about)
+static void write_header(weft_text *text, const weft_servable_info *about)
 {
     if (!about->targets) weft_text_add(text, "class,probability\n");
     if (about->targets == 1 && about->label_name) {
@@ -160,21 +160,21 @@ static void write_header(weft_text *text, const weft_served_about *about)
     }
 }
 
-weft_status weft_predict_write(const weft_served_about *about, const weft_inference *i,
+weft_status weft_predict_write(const weft_servable_info *about, const weft_inference *i,
                                weft_reply *reply)
 {
     static const char *const types[] = {
-        [WEFT_SAID_JSON] = "application/json",
-        [WEFT_SAID_TEXT] = "text/plain; charset=utf-8",
-        [WEFT_SAID_CSV] = "text/csv; charset=utf-8; header=present",
+        [WEFT_REPLY_JSON] = "application/json",
+        [WEFT_REPLY_TEXT] = "text/plain; charset=utf-8",
+        [WEFT_REPLY_CSV] = "text/csv; charset=utf-8; header=present",
     };
     weft_text *text = &reply->text;
-    if (i->said == WEFT_SAID_CSV) write_header(text, about);
-    if (i->said == WEFT_SAID_JSON)
+    if (i->format == WEFT_REPLY_CSV) write_header(text, about);
+    if (i->format == WEFT_REPLY_JSON)
         write_json(text, about, i);
     else
         write_lines(text, about, i);
-    reply->type = types[i->said];
+    reply->type = types[i->format];
     reply->code = 200;
     return text->failed ? weft_fail_memory(text->size) : WEFT_OK;
 }

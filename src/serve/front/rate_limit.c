@@ -7,22 +7,22 @@
 /* Buckets that are kept; beyond that the one released first is dropped. */
 enum { CELLS = 4096, MOST = 65536 };
 
-struct weft_bucket {
+struct weft_token_bucket {
     unsigned char key[16];
-    double left, since;         /* tokens at the time `since` */
-    int held;                   /* number of connections */
-    weft_bucket *next;          /* in the cell of the hash table */
-    weft_bucket *older, *newer; /* list of buckets without connections */
+    double left, since;               /* tokens at the time `since` */
+    int held;                         /* number of connections */
+    weft_token_bucket *next;          /* in the cell of the hash table */
+    weft_token_bucket *older, *newer; /* list of buckets without connections */
 };
 
-struct weft_rates {
+struct weft_rate_limiter {
     double rate, most;
     int count;
-    weft_bucket *oldest, *newest;
-    weft_bucket *cells[CELLS];
+    weft_token_bucket *oldest, *newest;
+    weft_token_bucket *cells[CELLS];
 };
 
-weft_status weft_rates_create(double rate, weft_rates **out)
+weft_status weft_rate_limiter_create(double rate, weft_rate_limiter **out)
 {
     WEFT_TRY(WEFT_NEW(out, 1));
     (*out)->rate = rate;
@@ -30,16 +30,16 @@ weft_status weft_rates_create(double rate, weft_rates **out)
     return WEFT_OK;
 }
 
-void weft_rates_destroy(weft_rates **rates)
+void weft_rate_limiter_destroy(weft_rate_limiter **limiter)
 {
-    if (!*rates) return;
+    if (!*limiter) return;
     for (int i = 0; i < CELLS; i++)
-        for (weft_bucket *b = (*rates)->cells[i], *next; b; b = next) {
+        for (weft_token_bucket *b = (*limiter)->cells[i], *next; b; b = next) {
             next = b->next;
             free(b);
         }
-    free(*rates);
-    *rates = NULL;
+    free(*limiter);
+    *limiter = NULL;
 }
 
 /* The key of IPv6 is the /64 network, within which a customer can choose any address. */
@@ -55,23 +55,23 @@ static void make_key(const struct sockaddr_storage *address, unsigned char *key)
     }
 }
 
-static weft_bucket **cell_of(weft_rates *r, const unsigned char *key)
+static weft_token_bucket **cell_of(weft_rate_limiter *r, const unsigned char *key)
 {
     uint64_t parts[2];
     memcpy(parts, key, sizeof(parts));
     return &r->cells[weft_mix(parts[0], parts[1]) % CELLS];
 }
 
-static void leave_line(weft_rates *r, weft_bucket *b)
+static void leave_line(weft_rate_limiter *r, weft_token_bucket *b)
 {
     *(b->older ? &b->older->newer : &r->oldest) = b->newer;
     *(b->newer ? &b->newer->older : &r->newest) = b->older;
     b->older = b->newer = NULL;
 }
 
-static void forget_oldest(weft_rates *r)
+static void forget_oldest(weft_rate_limiter *r)
 {
-    weft_bucket *b = r->oldest, **at = cell_of(r, b->key);
+    weft_token_bucket *b = r->oldest, **at = cell_of(r, b->key);
     while (*at != b) at = &(*at)->next;
     *at = b->next;
     r->oldest = b->newer;
@@ -80,14 +80,14 @@ static void forget_oldest(weft_rates *r)
     free(b);
 }
 
-static void fill(const weft_rates *r, weft_bucket *b, double now)
+static void fill(const weft_rate_limiter *r, weft_token_bucket *b, double now)
 {
     b->left = fmin(r->most, b->left + r->rate * (now - b->since));
     b->since = now;
 }
 
 /* A full bucket need not be kept. */
-static void forget_some(weft_rates *r, double now)
+static void forget_some(weft_rate_limiter *r, double now)
 {
     for (int i = 0; i < 2 && r->oldest; i++) {
         fill(r, r->oldest, now);
@@ -96,11 +96,12 @@ static void forget_some(weft_rates *r, double now)
     }
 }
 
-weft_bucket *weft_rates_hold(weft_rates *r, const struct sockaddr_storage *address, double now)
+weft_token_bucket *weft_rate_limiter_hold(weft_rate_limiter *r,
+                                          const struct sockaddr_storage *address, double now)
 {
     unsigned char key[16];
     make_key(address, key);
-    weft_bucket **cell = cell_of(r, key), *b = *cell;
+    weft_token_bucket **cell = cell_of(r, key), *b = *cell;
     while (b && memcmp(b->key, key, sizeof(key)) != 0) b = b->next;
     if (b) {
         if (b->held++ == 0) leave_line(r, b);
@@ -118,7 +119,7 @@ weft_bucket *weft_rates_hold(weft_rates *r, const struct sockaddr_storage *addre
     return b;
 }
 
-void weft_rates_release(weft_rates *r, weft_bucket *b)
+void weft_rate_limiter_release(weft_rate_limiter *r, weft_token_bucket *b)
 {
     if (!b || --b->held > 0) return;
     b->older = r->newest;
@@ -127,7 +128,7 @@ void weft_rates_release(weft_rates *r, weft_bucket *b)
     r->newest = b;
 }
 
-bool weft_rates_take(const weft_rates *r, weft_bucket *b, double now)
+bool weft_rate_limiter_take(const weft_rate_limiter *r, weft_token_bucket *b, double now)
 {
     if (!b) return true;
     fill(r, b, now);
@@ -136,7 +137,7 @@ bool weft_rates_take(const weft_rates *r, weft_bucket *b, double now)
     return true;
 }
 
-int weft_rates_later(const weft_rates *r)
+int weft_rate_limiter_retry_after(const weft_rate_limiter *r)
 {
     return (int)fmax(1, ceil(1 / r->rate));
 }

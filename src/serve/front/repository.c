@@ -33,7 +33,7 @@ static weft_status read_index(const char *body, size_t size, bool *only_ready)
     return weft_json_finish(&j);
 }
 
-weft_status weft_index_read(const char *body, size_t size, bool *only_ready)
+weft_status weft_repository_index_read(const char *body, size_t size, bool *only_ready)
 {
     *only_ready = false;
     return told(read_index(body, size, only_ready));
@@ -76,7 +76,7 @@ static weft_status read_load(const char *body, size_t size)
     return weft_json_finish(&j);
 }
 
-weft_status weft_load_read(const char *body, size_t size)
+weft_status weft_repository_load_read(const char *body, size_t size)
 {
     return told(read_load(body, size));
 }

@@ -3,7 +3,7 @@
 
 #include "serve/front/server_internal.h"
 
-unsigned weft_call_code(weft_status status)
+unsigned weft_http_status_of(weft_status status)
 {
     switch (status) {
     case WEFT_OK: return 200;
@@ -16,24 +16,24 @@ unsigned weft_call_code(weft_status status)
     }
 }
 
-static void fail(weft_call *c, weft_status status)
+static void fail(weft_http_request *c, weft_status status)
 {
-    weft_reply_error(&c->reply, weft_call_code(status), weft_last_message());
+    weft_reply_error(&c->reply, weft_http_status_of(status), weft_last_message());
 }
 
-static void told(weft_call *c, weft_status status)
+static void told(weft_http_request *c, weft_status status)
 {
     if (status != WEFT_OK) fail(c, status);
 }
 
-static bool is(const weft_call *c, const char *method)
+static bool is(const weft_http_request *c, const char *method)
 {
     return strcmp(c->method, method) == 0 ||
            (strcmp(method, "GET") == 0 && strcmp(c->method, "HEAD") == 0);
 }
 
 /* Whether the request has this method; if not, sets the reply. */
-static bool takes(weft_call *c, const char *method)
+static bool takes(weft_http_request *c, const char *method)
 {
     char text[128], shown[40];
     if (is(c, method)) return true;
@@ -50,39 +50,40 @@ static bool takes(weft_call *c, const char *method)
 
 /* --- inference --- */
 
-void weft_call_answered(void *user, const weft_request_result *a)
+void weft_http_request_answered(void *user, const weft_request_result *a)
 {
-    weft_call *c = user;
+    weft_http_request *c = user;
     c->status = a->status;
     (void)snprintf(c->message, sizeof(c->message), "%s", a->message);
-    weft_call_wake(c);
+    weft_http_request_resume(c);
 }
 
-void weft_call_refused(weft_call *c, weft_status status)
+void weft_http_request_refused(weft_http_request *c, weft_status status)
 {
     weft_error error = {0};
     weft_error_catch(&error, status);
-    weft_call_answered(c, &(weft_request_result){.status = status, .message = error.message});
+    weft_http_request_answered(c,
+                               &(weft_request_result){.status = status, .message = error.message});
 }
 
-void weft_call_ask(weft_call *c)
+void weft_http_request_submit(weft_http_request *c)
 {
-    weft_question *q = &c->inference.question;
-    if (q->patience <= 0) q->patience = c->server->patience;
+    weft_inference_request *q = &c->inference.request;
+    if (q->queue_timeout <= 0) q->queue_timeout = c->server->queue_timeout;
     q->user = c;
-    q->done = weft_call_answered;
-    q->quiet = true; /* the loop looks for batches after it has queued all requests */
-    c->server->asked++;
-    weft_call_sleep(c);
-    weft_status status = weft_served_ask(c->served, q, &c->ticket);
-    c->in_line = status == WEFT_OK;
-    if (status != WEFT_OK) weft_call_refused(c, status);
+    q->done = weft_http_request_answered;
+    q->no_wake = true; /* the loop looks for batches after it has queued all requests */
+    c->server->submitted++;
+    weft_http_request_suspend(c);
+    weft_status status = weft_servable_submit(c->servable, q, &c->ticket);
+    c->is_queued = status == WEFT_OK;
+    if (status != WEFT_OK) weft_http_request_refused(c, status);
 }
 
-static void infer(weft_call *c)
+static void infer(weft_http_request *c)
 {
-    const char *json = MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND,
-                                                   "Inference-Header-Content-Length");
+    const char *json =
+        MHD_lookup_connection_value(c->mhd, MHD_HEADER_KIND, "Inference-Header-Content-Length");
     int64_t bytes = -1;
     if (json && (!weft_parse_int(json, &bytes) || bytes < 0)) {
         weft_reply_error(
@@ -95,30 +96,30 @@ static void infer(weft_call *c)
         fail(c, status);
         return;
     }
-    c->kind = WEFT_CALL_INFERS;
-    weft_call_ask(c);
+    c->kind = WEFT_HTTP_INFER;
+    weft_http_request_submit(c);
 }
 
 /* --- loading, in a separate thread --- */
 
 static void *load(void *user)
 {
-    weft_call *c = user;
+    weft_http_request *c = user;
     weft_server *s = c->server;
     weft_error error = {0};
     c->status = c->unloads ? weft_service_unload(s->service, c->name)
                            : weft_service_load(s->service, c->name, NULL);
     weft_error_catch(&error, c->status);
     (void)snprintf(c->message, sizeof(c->message), "%s", error.message);
-    weft_call_wake(c);
+    weft_http_request_resume(c);
     return NULL;
 }
 
-static void repository(weft_call *c, const char *name, const char *verb)
+static void repository(weft_http_request *c, const char *name, const char *verb)
 {
     pthread_t thread;
     if (!takes(c, "POST")) return;
-    weft_status status = weft_load_read(c->data, c->size);
+    weft_status status = weft_repository_load_read(c->data, c->size);
     if (c->server->control && status != WEFT_OK) {
         fail(c, status);
         return;
@@ -132,14 +133,14 @@ static void repository(weft_call *c, const char *name, const char *verb)
     c->unloads = strcmp(verb, "unload") == 0;
     status = weft_strdup(name, &c->name);
     if (status == WEFT_OK) {
-        c->kind = WEFT_CALL_LOADS;
-        weft_call_sleep(c);
+        c->kind = WEFT_HTTP_LOAD;
+        weft_http_request_suspend(c);
         status = weft_thread_start(&thread, load, c);
         if (status == WEFT_OK) {
             pthread_detach(thread);
             return;
         }
-        weft_call_refused(c, status);
+        weft_http_request_refused(c, status);
         return;
     }
     fail(c, status);
@@ -147,7 +148,7 @@ static void repository(weft_call *c, const char *name, const char *verb)
 
 /* --- paths --- */
 
-void weft_call_cut(weft_call *c)
+void weft_http_request_split_path(weft_http_request *c)
 {
     c->pieces = 0;
     for (char *at = c->path, *keep; c->pieces < WEFT_PIECES && (at = strtok_r(at, "/", &keep));
@@ -155,14 +156,14 @@ void weft_call_cut(weft_call *c)
         c->piece[c->pieces++] = at;
 }
 
-static void no_such(weft_call *c, const char *what, const char *name)
+static void no_such(weft_http_request *c, const char *what, const char *name)
 {
     char text[256], shown[128];
     (void)snprintf(text, sizeof(text), "%s '%s'", what, weft_printable(name, shown, sizeof(shown)));
     weft_reply_error(&c->reply, 404, text);
 }
 
-static void health(weft_call *c, bool good)
+static void health(weft_http_request *c, bool good)
 {
     if (!takes(c, "GET")) return;
     if (good) {
@@ -184,7 +185,7 @@ static bool all_ready(weft_service *service)
 }
 
 /* /v2/models/NAME[/versions/V][/WHAT] */
-static void model(weft_call *c, char **piece, int n)
+static void model(weft_http_request *c, char **piece, int n)
 {
     int64_t version = 0;
     const char *name = piece[2];
@@ -203,52 +204,55 @@ static void model(weft_call *c, char **piece, int n)
         no_such(c, "a model has no", rest[1]);
         return;
     }
-    c->served = weft_service_hold(c->server->service, name, version);
+    c->servable = weft_service_hold(c->server->service, name, version);
     if (strcmp(what, "ready") == 0) {
-        health(c, c->served && !weft_server_is_draining(c->server));
+        health(c, c->servable && !weft_server_is_draining(c->server));
         return;
     }
-    if (!c->served) {
+    if (!c->servable) {
         no_such(
             c, version ? "that version is not served of model" : "no model is served that is named",
             name);
         return;
     }
-    weft_served_describe(c->served, &c->about);
+    weft_servable_describe(c->servable, &c->about);
     if (strcmp(what, "infer") == 0) {
         if (takes(c, "POST")) infer(c);
     } else if (strcmp(what, "predict") == 0) {
-        if (takes(c, "POST")) weft_call_predict(c);
+        if (takes(c, "POST")) weft_http_request_predict(c);
     } else if (strcmp(what, "") == 0) {
-        if (takes(c, "GET")) told(c, weft_tell_model(c->server->service, &c->about, &c->reply));
+        if (takes(c, "GET"))
+            told(c, weft_write_model_metadata(c->server->service, &c->about, &c->reply));
     } else if (strcmp(what, "config") == 0) {
-        if (takes(c, "GET")) told(c, weft_tell_config(c->served, &c->reply));
+        if (takes(c, "GET")) told(c, weft_write_model_config(c->servable, &c->reply));
     } else if (strcmp(what, "stats") == 0) {
-        if (takes(c, "GET")) told(c, weft_tell_stats(c->server->service, name, version, &c->reply));
+        if (takes(c, "GET"))
+            told(c, weft_write_statistics(c->server->service, name, version, &c->reply));
     } else {
         no_such(c, "a model has no", what);
     }
 }
 
-static void list(weft_call *c)
+static void list(weft_http_request *c)
 {
     bool only_ready;
-    weft_status status = weft_index_read(c->data, c->size, &only_ready);
-    if (status == WEFT_OK) status = weft_tell_index(c->server->service, only_ready, &c->reply);
+    weft_status status = weft_repository_index_read(c->data, c->size, &only_ready);
+    if (status == WEFT_OK)
+        status = weft_write_repository_index(c->server->service, only_ready, &c->reply);
     told(c, status);
 }
 
-static void v2(weft_call *c, char **piece, int n)
+static void v2(weft_http_request *c, char **piece, int n)
 {
     weft_service *service = c->server->service;
     if (n == 1) {
-        if (takes(c, "GET")) told(c, weft_tell_server(&c->reply));
+        if (takes(c, "GET")) told(c, weft_write_server_metadata(&c->reply));
     } else if (n == 3 && strcmp(piece[1], "health") == 0 && strcmp(piece[2], "live") == 0) {
         health(c, true);
     } else if (n == 3 && strcmp(piece[1], "health") == 0 && strcmp(piece[2], "ready") == 0) {
         health(c, !weft_server_is_draining(c->server) && all_ready(service));
     } else if (n == 3 && strcmp(piece[1], "models") == 0 && strcmp(piece[2], "stats") == 0) {
-        if (takes(c, "GET")) told(c, weft_tell_stats(service, NULL, 0, &c->reply));
+        if (takes(c, "GET")) told(c, weft_write_statistics(service, NULL, 0, &c->reply));
     } else if (n >= 3 && strcmp(piece[1], "models") == 0) {
         model(c, piece, n);
     } else if (n == 3 && strcmp(piece[1], "repository") == 0 && strcmp(piece[2], "index") == 0) {
@@ -262,16 +266,16 @@ static void v2(weft_call *c, char **piece, int n)
 }
 
 /* Connections of the port that received this request. */
-static int64_t connections(const weft_call *c)
+static int64_t connections(const weft_http_request *c)
 {
     const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(c->connection, MHD_CONNECTION_INFO_DAEMON);
+        MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_DAEMON);
     const union MHD_DaemonInfo *count =
         info ? MHD_get_daemon_info(info->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS) : NULL;
     return count ? (int64_t)count->num_connections : 0;
 }
 
-void weft_call_route(weft_call *c, bool only_metrics)
+void weft_http_request_route(weft_http_request *c, bool only_metrics)
 {
     char **piece = c->piece;
     int n = c->pieces;
@@ -288,11 +292,11 @@ void weft_call_route(weft_call *c, bool only_metrics)
     }
     if (n == 1 && strcmp(piece[0], "metrics") == 0) {
         if (takes(c, "GET"))
-            told(c, weft_tell_metrics(c->server->service, connections(c), &c->reply));
+            told(c, weft_write_metrics(c->server->service, connections(c), &c->reply));
     } else if ((n == 0 || (n == 1 && strcmp(piece[0], "status") == 0)) && !only_metrics) {
         if (takes(c, "GET"))
-            told(c, weft_tell_page(c->server->service, c->server->history,
-                                   weft_server_is_draining(c->server), &c->reply));
+            told(c, weft_write_page(c->server->service, c->server->history,
+                                    weft_server_is_draining(c->server), &c->reply));
     } else if (n >= 1 && n < WEFT_PIECES && strcmp(piece[0], "v2") == 0 && !only_metrics) {
         v2(c, piece, n);
     } else {
@@ -301,13 +305,13 @@ void weft_call_route(weft_call *c, bool only_metrics)
     }
 }
 
-void weft_call_finish(weft_call *c)
+void weft_http_request_finish(weft_http_request *c)
 {
     if (c->status != WEFT_OK) {
-        weft_reply_error(&c->reply, weft_call_code(c->status), c->message);
-    } else if (c->kind == WEFT_CALL_INFERS) {
+        weft_reply_error(&c->reply, weft_http_status_of(c->status), c->message);
+    } else if (c->kind == WEFT_HTTP_INFER) {
         told(c, weft_infer_write(&c->about, &c->inference, &c->reply));
-    } else if (c->kind == WEFT_CALL_PREDICTS) {
+    } else if (c->kind == WEFT_HTTP_PREDICT) {
         told(c, weft_predict_write(&c->about, &c->inference, &c->reply));
     } else {
         c->reply.code = 200;

@@ -9,35 +9,35 @@
 #include "serve/servable.h"
 
 /* Log messages of the library are dropped: the replies report its errors. */
-static void be_silent(void *user, const char *format, va_list arguments)
+static void ignore_log(void *user, const char *format, va_list arguments)
 {
     (void)user, (void)format, (void)arguments;
 }
 
 /* Creates a daemon without listening socket and threads: the loop passes it connections, and runs
  * it. */
-static weft_status open_door(weft_server *s, const weft_server_options *o, int64_t port,
-                             weft_door *door)
+static weft_status open_listener(weft_server *s, const weft_server_options *o, int64_t port,
+                                 weft_http_listener *listener)
 {
     unsigned how =
         MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
     struct MHD_OptionItem tls[] = {
-        {MHD_OPTION_HTTPS_MEM_CERT, 0, s->secure.certificate},
-        {MHD_OPTION_HTTPS_MEM_KEY, 0, s->secure.key},
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, s->tls_files.certificate},
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, s->tls_files.key},
         {MHD_OPTION_END, 0, NULL},
     };
     if (s->tls) how |= MHD_USE_TLS;
     WEFT_TRY(weft_port_open(o->host, port, o->processes > 1 ? WEFT_PORT_SHARED : WEFT_PORT_ALONE,
-                            &door->listening, &door->number));
-    door->daemon = MHD_start_daemon(
-        how, 0, NULL, NULL, weft_call_handle, s, MHD_OPTION_EXTERNAL_LOGGER, be_silent, NULL,
-        MHD_OPTION_NOTIFY_CONNECTION, weft_client_notify, s, MHD_OPTION_NOTIFY_COMPLETED,
-        weft_call_completed, s, MHD_OPTION_CONNECTION_LIMIT,
+                            &listener->socket, &listener->port));
+    listener->daemon = MHD_start_daemon(
+        how, 0, NULL, NULL, weft_http_request_handle, s, MHD_OPTION_EXTERNAL_LOGGER, ignore_log,
+        NULL, MHD_OPTION_NOTIFY_CONNECTION, weft_http_connection_notify, s,
+        MHD_OPTION_NOTIFY_COMPLETED, weft_http_request_completed, s, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)o->connections + WEFT_SURPLUS, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)ceil(o->timeout), MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)o->headers << 10,
         MHD_OPTION_ARRAY, s->tls ? tls : &tls[2], MHD_OPTION_END);
-    if (door->daemon) return WEFT_OK;
-    return weft_fail(WEFT_ERR_IO, "the HTTP library cannot serve port %d", door->number);
+    if (listener->daemon) return WEFT_OK;
+    return weft_fail(WEFT_ERR_IO, "the HTTP library cannot serve port %d", listener->port);
 }
 
 static weft_status open_all(weft_server *s, const weft_server_options *o)
@@ -46,14 +46,15 @@ static weft_status open_all(weft_server *s, const weft_server_options *o)
     if (s->tls && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
         return weft_fail(WEFT_ERR_UNSUPPORTED,
                          "--certificate: the HTTP library of this system has no TLS");
-    if (s->tls) WEFT_TRY(weft_secure_read(o->certificate, o->key, &s->secure));
+    if (s->tls) WEFT_TRY(weft_tls_files_read(o->certificate, o->key, &s->tls_files));
     if (o->tokens) WEFT_TRY(weft_tokens_read(o->tokens, &s->tokens));
-    if (o->rate_limit > 0) WEFT_TRY(weft_rates_create(o->rate_limit, &s->rates));
-    if (o->log) WEFT_TRY(weft_access_open(weft_service_context(s->service), o->log, &s->access));
-    WEFT_TRY(open_door(s, o, o->port, &s->doors[0]));
+    if (o->rate_limit > 0) WEFT_TRY(weft_rate_limiter_create(o->rate_limit, &s->rate_limiter));
+    if (o->log)
+        WEFT_TRY(weft_access_log_open(weft_service_context(s->service), o->log, &s->access_log));
+    WEFT_TRY(open_listener(s, o, o->port, &s->listeners[0]));
     if (o->metrics_port >= 0) {
-        s->doors[1].only_metrics = true;
-        WEFT_TRY(open_door(s, o, o->metrics_port, &s->doors[1]));
+        s->listeners[1].only_metrics = true;
+        WEFT_TRY(open_listener(s, o, o->metrics_port, &s->listeners[1]));
     }
     return weft_loop_start(s);
 }
@@ -67,17 +68,17 @@ weft_status weft_server_start(weft_service *service, const weft_server_options *
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->quiet, &monotonic);
+    pthread_cond_init(&s->drained, &monotonic);
     pthread_condattr_destroy(&monotonic);
     s->service = service;
     s->body = (size_t)o->body << 20;
-    s->patience = o->patience;
+    s->queue_timeout = o->patience;
     s->timeout = o->timeout;
     s->receive = o->receive;
     s->connections = o->connections;
     s->control = o->control;
-    s->epoll = s->woken = s->doors[0].listening = s->doors[1].listening = -1;
-    s->doors[1].number = -1;
+    s->epoll = s->wake_event = s->listeners[0].socket = s->listeners[1].socket = -1;
+    s->listeners[1].port = -1;
     weft_status status = weft_history_create(&s->history);
     if (status == WEFT_OK) status = open_all(s, o);
     if (status != WEFT_OK) {
@@ -92,8 +93,8 @@ weft_status weft_server_start(weft_service *service, const weft_server_options *
 
 void weft_server_ports(const weft_server *server, int *port, int *metrics)
 {
-    *port = server->doors[0].number;
-    *metrics = server->doors[1].number;
+    *port = server->listeners[0].port;
+    *metrics = server->listeners[1].port;
 }
 
 bool weft_server_drain(weft_server *s, double seconds)
@@ -104,8 +105,8 @@ bool weft_server_drain(weft_server *s, double seconds)
     __atomic_store_n(&s->draining, true, __ATOMIC_RELEASE);
     weft_loop_wake(s);
     pthread_mutex_lock(&s->lock);
-    while (!s->rested && late == 0) late = pthread_cond_timedwait(&s->quiet, &s->lock, &at);
-    bool all = s->rested;
+    while (!s->is_drained && late == 0) late = pthread_cond_timedwait(&s->drained, &s->lock, &at);
+    bool all = s->is_drained;
     pthread_mutex_unlock(&s->lock);
     return all;
 }
@@ -117,16 +118,16 @@ void weft_server_stop(weft_server **server)
     __atomic_store_n(&s->draining, true, __ATOMIC_RELEASE);
     weft_loop_end(s);
     for (int i = 0; i < 2; i++) {
-        if (s->doors[i].listening >= 0) (void)close(s->doors[i].listening);
-        if (s->doors[i].daemon) MHD_stop_daemon(s->doors[i].daemon);
+        if (s->listeners[i].socket >= 0) (void)close(s->listeners[i].socket);
+        if (s->listeners[i].daemon) MHD_stop_daemon(s->listeners[i].daemon);
     }
-    weft_clients_forget(s);
-    weft_calls_free(s);
-    weft_access_close(&s->access);
-    weft_rates_destroy(&s->rates);
+    weft_http_connections_free(s);
+    weft_http_requests_free(s);
+    weft_access_log_close(&s->access_log);
+    weft_rate_limiter_destroy(&s->rate_limiter);
     weft_tokens_free(&s->tokens);
-    weft_secure_free(&s->secure);
-    pthread_cond_destroy(&s->quiet);
+    weft_tls_files_free(&s->tls_files);
+    pthread_cond_destroy(&s->drained);
     pthread_mutex_destroy(&s->lock);
     weft_history_free(&s->history);
     free(s);

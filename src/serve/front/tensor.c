@@ -68,7 +68,7 @@ const weft_datatype *weft_datatype_find(const char *name)
 
 /* --- JSON --- */
 
-static weft_status unfit(const weft_datatype *type, const weft_decimal *d, int64_t place)
+static weft_status unfit(const weft_datatype *type, const weft_decimal *d, int64_t entry)
 {
     int shown = (int)WEFT_MIN(d->size, 40);
     const char *cut = d->size > 40 ? "..." : "";
@@ -76,38 +76,38 @@ static weft_status unfit(const weft_datatype *type, const weft_decimal *d, int64
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "input 'x': number %lld of the data is %.*s%s, beyond what single "
                          "precision holds, 3.4e38",
-                         (long long)place, shown, d->text, cut);
+                         (long long)entry, shown, d->text, cut);
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "input 'x': number %lld of the data is %.*s%s, and %s holds whole numbers "
                      "from %s%llu to %llu",
-                     (long long)place, shown, d->text, cut, type->name, type->below ? "-" : "",
+                     (long long)entry, shown, d->text, cut, type->name, type->below ? "-" : "",
                      (unsigned long long)type->below, (unsigned long long)type->above);
 }
 
-static weft_status read_whole(const weft_datatype *type, const weft_decimal *d, int64_t place,
+static weft_status read_whole(const weft_datatype *type, const weft_decimal *d, int64_t entry,
                               float *out)
 {
     bool minus;
     uint64_t size;
     if (!weft_decimal_whole(d, &minus, &size) || size > (minus ? type->below : type->above))
-        return unfit(type, d, place);
+        return unfit(type, d, entry);
     *out = minus ? -(float)size : (float)size;
     return WEFT_OK;
 }
 
-static weft_status no_number(const weft_datatype *type, weft_json_kind kind, int64_t place)
+static weft_status no_number(const weft_datatype *type, weft_json_kind kind, int64_t entry)
 {
     if (kind == WEFT_JSON_ARRAY)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "input 'x': an array stands where number %lld of the data should; nest "
                          "them as the shape says, or not at all",
-                         (long long)place);
+                         (long long)entry);
     return weft_fail(WEFT_ERR_ARGUMENT, "input 'x': number %lld of the data is %s, must be %s",
-                     (long long)place, weft_json_kind_name(kind),
+                     (long long)entry, weft_json_kind_name(kind),
                      type->is == WEFT_FLAG_TYPE ? "true or false" : "a number");
 }
 
-weft_status weft_datatype_read(const weft_datatype *type, weft_json *j, int64_t place, float *out)
+weft_status weft_datatype_read(const weft_datatype *type, weft_json *j, int64_t entry, float *out)
 {
     weft_decimal d;
     weft_json_kind kind = weft_json_peek(j);
@@ -119,10 +119,10 @@ weft_status weft_datatype_read(const weft_datatype *type, weft_json *j, int64_t 
     }
     if (kind != WEFT_JSON_NUMBER) {
         WEFT_TRY(weft_json_skip(j)); /* a syntax error is reported first */
-        return no_number(type, kind, place);
+        return no_number(type, kind, entry);
     }
     WEFT_TRY(weft_json_number(j, &d));
-    if (type->is != WEFT_REAL_TYPE) return read_whole(type, &d, place, out);
+    if (type->is != WEFT_REAL_TYPE) return read_whole(type, &d, entry, out);
     *out = type->bytes == sizeof(float) ? weft_decimal_float(&d) : (float)weft_decimal_double(&d);
-    return isfinite(*out) ? WEFT_OK : unfit(type, &d, place);
+    return isfinite(*out) ? WEFT_OK : unfit(type, &d, entry);
 }

@@ -24,7 +24,7 @@ typedef struct weft_datatype {
 const weft_datatype *weft_datatype_find(const char *name);
 /* Reads the next JSON value as a number of this type. place: from 1, for messages. ARGUMENT: it is
  * no number, or out of range. */
-weft_status weft_datatype_read(const weft_datatype *type, weft_json *j, int64_t place,
+weft_status weft_datatype_read(const weft_datatype *type, weft_json *j, int64_t entry,
                                float *out) WEFT_NODISCARD;
 
 #endif

@@ -39,7 +39,7 @@ static weft_status check_key(const char *path, char *text)
                      gnutls_strerror(code));
 }
 
-static weft_status check_pair(const char *certificate, const char *key, weft_secure *s)
+static weft_status check_pair(const char *certificate, const char *key, weft_tls_files *s)
 {
     gnutls_certificate_credentials_t both;
     gnutls_datum_t first = datum(s->certificate), second = datum(s->key);
@@ -53,9 +53,9 @@ static weft_status check_pair(const char *certificate, const char *key, weft_sec
                      certificate, gnutls_strerror(code));
 }
 
-weft_status weft_secure_read(const char *certificate, const char *key, weft_secure *out)
+weft_status weft_tls_files_read(const char *certificate, const char *key, weft_tls_files *out)
 {
-    *out = (weft_secure){0};
+    *out = (weft_tls_files){0};
     if (!certificate || !key)
         return weft_fail(WEFT_ERR_ARGUMENT, "%s is given without %s; TLS needs both",
                          certificate ? "--certificate" : "--key",
@@ -64,11 +64,11 @@ weft_status weft_secure_read(const char *certificate, const char *key, weft_secu
     /* A group may read the key: many systems have a group for TLS keys. */
     if (status == WEFT_OK) status = weft_secret_read(key, 007, "a private key", &out->key);
     if (status == WEFT_OK) status = check_pair(certificate, key, out);
-    if (status != WEFT_OK) weft_secure_free(out);
+    if (status != WEFT_OK) weft_tls_files_free(out);
     return status;
 }
 
-void weft_secure_free(weft_secure *s)
+void weft_tls_files_free(weft_tls_files *s)
 {
     weft_secret_free(&s->certificate);
     weft_secret_free(&s->key);

@@ -68,17 +68,18 @@ void weft_tokens_free(weft_tokens **tokens)
 }
 
 /* Compares all bytes of all tokens in constant time. */
-weft_right weft_tokens_right(const weft_tokens *t, const char *authorization, const char *model)
+weft_token_right weft_tokens_right(const weft_tokens *t, const char *authorization,
+                                   const char *model)
 {
     static const char BEARER[] = "Bearer ";
     unsigned char given[MOST_TOKEN] = {0};
     bool known = false, good = false;
     if (!authorization || strncasecmp(authorization, BEARER, sizeof(BEARER) - 1) != 0)
-        return WEFT_RIGHT_UNKNOWN;
+        return WEFT_TOKEN_UNKNOWN;
     authorization += sizeof(BEARER) - 1;
     authorization += strspn(authorization, " ");
     size_t size = strlen(authorization);
-    if (size == 0 || size > MOST_TOKEN) return WEFT_RIGHT_UNKNOWN;
+    if (size == 0 || size > MOST_TOKEN) return WEFT_TOKEN_UNKNOWN;
     for (size_t i = 0; i < size; i++) given[i] = (unsigned char)authorization[i];
     for (size_t i = 0; i < t->count; i++) {
         const entry *e = &t->entries[i];
@@ -88,7 +89,7 @@ weft_right weft_tokens_right(const weft_tokens *t, const char *authorization, co
         known |= !differs;
         good |= !differs && (all || (model && (!*model || strcmp(model, e->model) == 0)));
     }
-    return good ? WEFT_RIGHT_GOOD : known ? WEFT_RIGHT_OTHER : WEFT_RIGHT_UNKNOWN;
+    return good ? WEFT_TOKEN_VALID : known ? WEFT_TOKEN_OTHER_MODEL : WEFT_TOKEN_UNKNOWN;
 }
 
 bool weft_tokens_needed(char *const *piece, int n, const char **model)
