@@ -288,8 +288,8 @@ void weft_cores_roam(void);
 typedef struct weft_core_sets weft_core_sets;
 weft_status weft_core_sets_make(int parts, bool processes, weft_core_sets **out) WEFT_NODISCARD;
 void weft_core_sets_free(weft_core_sets **sets);
-/* Binds the calling thread, and threads that it starts later, to a set. Returns the previous
- * binding, for leave. */
+/* Binds the calling thread, and threads that it starts later, to a set of cores. Returns the
+ * previous binding, for leave. */
 void *weft_core_sets_enter(const weft_core_sets *sets, int part);
 void weft_core_sets_leave(const weft_core_sets *sets, void *before);
 

@@ -210,7 +210,8 @@ weft_status weft_encoded_open(const void *data, size_t bytes, weft_dtype dtype, 
 {
     const uint8_t *head = data;
     if (!read_head(head, bytes, m))
-        return weft_fail(WEFT_ERR_FORMAT, "an update of %zu bytes has no head", bytes);
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "an encoded update of %zu bytes is shorter than its header", bytes);
     if (head[2] != WEFT_MESSAGE_VERSION)
         return weft_fail(WEFT_ERR_FORMAT, "an update is written in version %d, this is version %d",
                          head[2], WEFT_MESSAGE_VERSION);

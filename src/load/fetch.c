@@ -67,7 +67,8 @@ static weft_status connect_any(exchange *x)
         x->target->good = x->address;
         return WEFT_OK;
     }
-    return weft_fail(WEFT_ERR_PEER, "%s: cannot be reached: %s; is the server running, and there?",
+    return weft_fail(WEFT_ERR_PEER,
+                     "%s: cannot be reached: %s; check that the server is running at this address",
                      x->target->url, strerror(errno));
 }
 

@@ -7,7 +7,7 @@ static weft_status another_order(const weft_program *p, weft_value leaf)
 {
     return weft_fail(WEFT_ERR_UNSUPPORTED,
                      "the gradient of '%s' is kept in ranges over the data axis, in another order "
-                     "than the parameter, so nobody can be told of it; give --zero 0",
+                     "than the parameter, so it cannot be exported; give --zero 0",
                      p->graph->values[leaf].name);
 }
 

@@ -114,8 +114,10 @@ weft_status weft_instance_create(weft_program *program, weft_store *store, const
     if (status == WEFT_OK) status = bind_all(x);
     /* Reported only now, so that all ranks finish the collective part. */
     if (status == WEFT_OK && x->differs)
-        status = weft_fail(WEFT_ERR_UNSUPPORTED,
-                           "ranks lay values in memory in different ways; plan with plain_sums");
+        status = weft_fail(
+            WEFT_ERR_UNSUPPORTED,
+            "the ranks chose different memory layouts for the operands of a sum; plan with "
+            "plain_sums (weft_plan_options)");
     if (status == WEFT_OK)
         *out = x;
     else

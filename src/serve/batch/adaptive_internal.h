@@ -13,7 +13,7 @@ typedef struct weft_goal {
 weft_status weft_goal_parse(const char *name, double slo, weft_goal *out) WEFT_NODISCARD;
 /* The goal's value for `n` latencies, which it reorders. */
 double weft_goal_of(const weft_goal *goal, double *latency, int n);
-/* The same value from a histogram, for latencies that are measured one by one. */
+/* Histogram of latencies, from which the value of a goal is estimated while they arrive. */
 typedef struct weft_latency_window {
     int64_t count, cells[WEFT_LATENCY_CELLS];
     double sum;

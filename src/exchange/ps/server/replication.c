@@ -230,7 +230,10 @@ weft_status weft_take_replicate(server *s, const weft_message *message, const We
         weft_push_result fate;
         weft_status status = weft_hosted_range_apply(s, f, &c, &fate);
         if (status == WEFT_OK && fate != WEFT_PUSH_ACCEPTED)
-            status = weft_fail(WEFT_ERR_INTERNAL, "an update that was taken there is not taken");
+            status = weft_fail(WEFT_ERR_INTERNAL,
+                               "range %u: this replica rejects update %lld of client %u, which "
+                               "its primary has applied",
+                               (unsigned)m->range, (long long)m->sequence, (unsigned)m->learner);
         if (status != WEFT_OK)
             return weft_fail_within(
                 status, "the replica of range %u is not what %s has", m->range,
