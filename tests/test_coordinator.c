@@ -282,7 +282,7 @@ static void test_where_it_began(void **state)
 
 /* Learners that have done all steps and leave while a coordinator that has come anew does not know
  * the run yet are not missed for ever: the run is over. */
-static void test_leave_while_it_recalls(void **state)
+static void test_leave_during_recovery(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -386,7 +386,7 @@ int main(void)
         cmocka_unit_test(test_figures_are_new),
         cmocka_unit_test(test_other_options),
         cmocka_unit_test(test_where_it_began),
-        cmocka_unit_test(test_leave_while_it_recalls),
+        cmocka_unit_test(test_leave_during_recovery),
         cmocka_unit_test(test_other_run),
         cmocka_unit_test(test_slot_taken),
         cmocka_unit_test(test_lost_before_heartbeats),

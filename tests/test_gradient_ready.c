@@ -295,13 +295,13 @@ static void test_refusals(void **state)
         weft_value w = weft_graph_leaf(g, WEFT_VALUE_PARAM, "w", WEFT_F32, &pair, zero);
         weft_value v = weft_graph_leaf(g, WEFT_VALUE_PARAM, "v", WEFT_F32, &three, zero);
         weft_value y = weft_graph_node(g, "relu", "y", &w, 1, NULL, 0);
-        if (i == 0) weft_graph_hand_over(g, v, y); /* another shape */
-        if (i == 1) weft_graph_hand_over(g, y, y); /* of no parameter */
-        if (i == 2) weft_graph_hand_over(g, w, v); /* no node makes it */
-        if (i == 3) weft_graph_hand_over(g, w, y);
+        if (i == 0) weft_graph_export_gradient(g, v, y); /* another shape */
+        if (i == 1) weft_graph_export_gradient(g, y, y); /* of no parameter */
+        if (i == 2) weft_graph_export_gradient(g, w, v); /* no node makes it */
+        if (i == 3) weft_graph_export_gradient(g, w, y);
         assert_int_equal(weft_graph_status(g), i == 3 ? WEFT_OK : WEFT_ERR_ARGUMENT);
-        if (i == 3) weft_graph_hand_over(g, w, y); /* twice */
-        assert_refused(weft_graph_status(g), WEFT_ERR_ARGUMENT, "what is handed over");
+        if (i == 3) weft_graph_export_gradient(g, w, y); /* twice */
+        assert_refused(weft_graph_status(g), WEFT_ERR_ARGUMENT, "an exported gradient belongs");
         weft_graph_destroy(&g);
     }
     weft_context_destroy(&c);
@@ -312,5 +312,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_mesh), cmocka_unit_test(test_micro_batches),
         cmocka_unit_test(test_devices), cmocka_unit_test(test_refusals)};
-    return cmocka_run_group_tests_name("handed", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("exported gradients", tests, NULL, NULL);
 }

@@ -115,7 +115,8 @@ WEFT_API void weft_graph_assign(weft_graph *graph, weft_value state, weft_value 
 
 /* Exports the gradient of a parameter as its update reads it: the listener of an instance
  * (weft_listener) is called as soon as it is ready in a step. It is not written afterwards. */
-WEFT_API void weft_graph_hand_over(weft_graph *graph, weft_value parameter, weft_value gradient);
+WEFT_API void weft_graph_export_gradient(weft_graph *graph, weft_value parameter,
+                                         weft_value gradient);
 
 /* Sets the role of a state: OPTIMIZER, STATISTIC (default), COUNTER or SUM. Moments and the SUM of
  * a gradient belong to a parameter; otherwise parameter is WEFT_NO_VALUE. */

@@ -39,7 +39,8 @@ typedef struct weft_optimizer_options {
     double gamma;       /* step: factor of a drop */
     double floor;       /* cosine: last learning rate */
     int64_t accumulate; /* micro-batches in a step, at least 1 */
-    weft_update update; /* gradients are exported summed and clipped, see weft_graph_hand_over */
+    weft_update
+        update; /* gradients are exported summed and clipped, see weft_graph_export_gradient */
 } weft_optimizer_options;
 
 /* adam, lr 0.001 and the published defaults. */

@@ -173,9 +173,9 @@ WEFT_API const void *weft_instance_output(const weft_instance *instance, weft_va
 /* Runs the instructions of one phase, in order. A training step is MICRO, then UPDATE. */
 WEFT_API WEFT_NODISCARD weft_status weft_instance_run(weft_instance *instance, weft_phase phase);
 
-/* An exported gradient of this rank (weft_graph_hand_over): elements [begin, begin + count) in the
- * layout of WEFT_ALL_PARAMETERS, which are its parameter or the range of it that this rank updates.
- * The gaps between such ranges belong to no parameter. */
+/* An exported gradient of this rank (weft_graph_export_gradient): elements [begin, begin + count)
+ * in the layout of WEFT_ALL_PARAMETERS, which are its parameter or the range of it that this rank
+ * updates. The gaps between such ranges belong to no parameter. */
 typedef struct weft_gradient {
     const char *name; /* of the parameter */
     int index;        /* among the program's gradients */

@@ -70,8 +70,8 @@ bool weft_envelope_read(const void *data, size_t bytes, weft_envelope *out)
     return true;
 }
 
-bool weft_envelope_fits(const weft_envelope *e, const void *head, size_t head_bytes,
-                        const void *payload, size_t payload_bytes)
+bool weft_envelope_verify_checksum(const weft_envelope *e, const void *head, size_t head_bytes,
+                                   const void *payload, size_t payload_bytes)
 {
     return head_bytes == e->head_bytes && payload_bytes == e->payload_bytes &&
            checksum_of(e, head, payload) == e->checksum;

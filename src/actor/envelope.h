@@ -23,8 +23,8 @@ void weft_envelope_write(const weft_envelope *envelope, uint8_t to[WEFT_ENVELOPE
 /* false: no envelope of this version. */
 bool weft_envelope_read(const void *data, size_t bytes, weft_envelope *out);
 /* Whether these are the message's head and payload. payload NULL: none. */
-bool weft_envelope_fits(const weft_envelope *envelope, const void *head, size_t head_bytes,
-                        const void *payload, size_t payload_bytes);
+bool weft_envelope_verify_checksum(const weft_envelope *envelope, const void *head,
+                                   size_t head_bytes, const void *payload, size_t payload_bytes);
 /* Bytes of envelope, head and payload. */
 size_t weft_envelope_total(const weft_envelope *envelope);
 

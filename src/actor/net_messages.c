@@ -167,9 +167,10 @@ static weft_status deliver(weft_net *net, zmq_msg_t *frames, int count, const se
                  weft_envelope_read(zmq_msg_data(&frames[0]), zmq_msg_size(&frames[0]), &e) &&
                  e.to == net->actor->id && (!from || e.from == from->id);
     whole = whole && (!e.inside || is_inside(&frames[0]));
-    whole = whole && weft_envelope_fits(&e, zmq_msg_data(&frames[1]), zmq_msg_size(&frames[1]),
-                                        count == 3 ? zmq_msg_data(&frames[2]) : NULL,
-                                        count == 3 ? zmq_msg_size(&frames[2]) : 0);
+    whole = whole &&
+            weft_envelope_verify_checksum(&e, zmq_msg_data(&frames[1]), zmq_msg_size(&frames[1]),
+                                          count == 3 ? zmq_msg_data(&frames[2]) : NULL,
+                                          count == 3 ? zmq_msg_size(&frames[2]) : 0);
     if (whole && from)
         whole = weft_inbound_admit(&net->callers, from->id, from->route,
                                    zmq_msg_gets(&frames[0], "User-Id"), weft_seconds(), e.inside);

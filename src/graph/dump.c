@@ -58,9 +58,9 @@ weft_status weft_graph_text(const weft_graph *g, char **out)
         if (g->values[v].assigned != WEFT_NO_VALUE)
             weft_text_add(&text, "'%s' <- %%%d\n", g->values[v].name, (int)g->values[v].assigned);
     for (size_t v = 0; v < g->value_count; v++)
-        if (g->values[v].handed != WEFT_NO_VALUE)
+        if (g->values[v].exported != WEFT_NO_VALUE)
             weft_text_add(&text, "gradient of '%s' = %%%d\n", g->values[v].name,
-                          (int)g->values[v].handed);
+                          (int)g->values[v].exported);
     return weft_text_take(&text, out);
 }
 

@@ -87,7 +87,7 @@ static weft_status value_add(weft_graph *g, const char *name, const weft_type *t
                             .node = node,
                             .assigned = WEFT_NO_VALUE,
                             .next_of = WEFT_NO_VALUE,
-                            .handed = WEFT_NO_VALUE,
+                            .exported = WEFT_NO_VALUE,
                             .gradient = WEFT_NO_VALUE,
                             .gradient_of = WEFT_NO_VALUE,
                             .role_of = WEFT_NO_VALUE,
@@ -240,22 +240,23 @@ void weft_graph_assign(weft_graph *g, weft_value state, weft_value next)
         link_next(g, state, next);
 }
 
-void weft_graph_hand_over(weft_graph *g, weft_value parameter, weft_value gradient)
+void weft_graph_export_gradient(weft_graph *g, weft_value parameter, weft_value gradient)
 {
     if (g->error.status != WEFT_OK) return;
     weft_value_info *info = &g->values[parameter];
-    if (info->kind != WEFT_VALUE_PARAM || info->handed != WEFT_NO_VALUE || gradient < 0 ||
+    if (info->kind != WEFT_VALUE_PARAM || info->exported != WEFT_NO_VALUE || gradient < 0 ||
         (size_t)gradient >= g->value_count || g->values[gradient].node < 0 ||
         info->type.dtype != g->values[gradient].type.dtype ||
         !weft_shape_equal(&info->type.shape, &g->values[gradient].type.shape))
         (void)weft_graph_stick(
             g,
-            weft_fail(WEFT_ERR_ARGUMENT,
-                      "'%s': what is handed over is the gradient of a parameter, like it, made by "
-                      "a node, and one only",
-                      info->name));
+            weft_fail(
+                WEFT_ERR_ARGUMENT,
+                "'%s': an exported gradient belongs to a parameter, has its shape, and is made by "
+                "a node, and one only",
+                info->name));
     else
-        info->handed = gradient;
+        info->exported = gradient;
 }
 
 void weft_graph_set_part(weft_graph *g, weft_value value, const weft_shape *whole,

@@ -102,11 +102,11 @@ typedef struct weft_value_info {
     weft_value assigned; /* leaf: its value in the next run, or WEFT_NO_VALUE */
     weft_value next_of;  /* the first leaf that it is assigned to, or WEFT_NO_VALUE */
     weft_value gradient; /* leaf: its gradient, or WEFT_NO_VALUE */
-    weft_value handed;   /* parameter: the gradient that is exported, or WEFT_NO_VALUE */
+    weft_value exported; /* parameter: the gradient that is exported, or WEFT_NO_VALUE */
     /* range: the exported gradient is a range, from this element on in the order of op flat; plain:
      * it is row-major instead of in the parameter's layout. */
-    bool handed_range, handed_plain;
-    int64_t handed_begin;
+    bool exported_range, exported_plain;
+    int64_t exported_begin;
     weft_value gradient_of;       /* result: the parameter whose gradient it is, or WEFT_NO_VALUE */
     bool want_gradient;           /* input: its gradient was requested */
     weft_role role;               /* leaf */

@@ -46,7 +46,7 @@ weft_status weft_coordinator_changed(coordinator_state *c)
     double quiet = OFTEN * c->options.limit, now = weft_actor_now(&c->head);
     c->view.number++;
     if (!c->view.running) return WEFT_OK;
-    if (c->options.replicas && !c->view.over) weft_assignment_add_backups(&c->view);
+    if (c->options.replicas && !c->view.over) weft_assignment_add_replicas(&c->view);
     if (c->unsaid) return WEFT_OK;
     if (now - c->said >= quiet) return say(c);
     c->unsaid = true;
@@ -114,8 +114,8 @@ static weft_status take_beat(coordinator_state *c, const weft_message *message,
     return answer_beat(c, message->from);
 }
 
-static weft_status take_ready(coordinator_state *c, const weft_message *message,
-                              const Weft__InSync *m)
+static weft_status take_in_sync(coordinator_state *c, const weft_message *message,
+                                const Weft__InSync *m)
 {
     if (m->range >= (uint32_t)c->view.range_count) return WEFT_OK;
     weft_range_owner *r = &c->view.ranges[m->range];
@@ -151,7 +151,7 @@ static weft_status take_lost(coordinator_state *c, const Weft__StateLost *m)
 /* A query of a client. */
 static weft_status take_ask(coordinator_state *c, const weft_message *message, const Weft__Query *m)
 {
-    if (c->recalls) return WEFT_OK; /* the members are not known yet */
+    if (c->recovering) return WEFT_OK; /* the members are not known yet */
     int wish = m->place > 0 && m->place <= (uint32_t)c->options.most ? (int)m->place - 1 : -1;
     weft_member_role role = m->learner ? WEFT_MEMBER_LEARNER : WEFT_MEMBER_SERVER;
     if (wish >= 0) WEFT_TRY(weft_coordinator_replace(c, message->from, role, wish));
@@ -186,9 +186,9 @@ static weft_status coordinator_timer(weft_actor *actor, int timer)
     coordinator_state *c = (coordinator_state *)actor;
     double now = weft_actor_now(actor);
     if (timer == SAY) return c->unsaid ? say(c) : WEFT_OK;
-    if (c->recalls && now >= c->recalled_until) WEFT_TRY(weft_coordinator_adopt(c));
-    if (!c->recalls) WEFT_TRY(weft_coordinator_drop_silent(c, now));
-    if (!c->recalls) WEFT_TRY(look_for_work(c, now));
+    if (c->recovering && now >= c->recovering_until) WEFT_TRY(weft_coordinator_adopt(c));
+    if (!c->recovering) WEFT_TRY(weft_coordinator_drop_silent(c, now));
+    if (!c->recovering) WEFT_TRY(look_for_work(c, now));
     bool empty = (c->view.over || c->view.fault) && c->view.member_count == 0;
     if (!empty)
         c->emptied = -1;
@@ -204,8 +204,8 @@ static weft_status coordinator_begin(weft_actor *actor)
     c->ticked = weft_actor_now(actor);
     c->said = -INFINITY;
     c->emptied = c->idle = -1;
-    c->recalls = c->options.done > 0;
-    c->recalled_until = c->ticked + c->options.limit;
+    c->recovering = c->options.done > 0;
+    c->recovering_until = c->ticked + c->options.limit;
     return weft_actor_set_timer(actor, TICK, c->options.limit / 4);
 }
 
@@ -217,7 +217,7 @@ static weft_status take(coordinator_state *c, const weft_message *message, const
     case WEFT_RPC_JOIN: return weft_coordinator_join(c, message, m);
     case WEFT_RPC_HEARTBEAT: return take_beat(c, message, m);
     case WEFT_RPC_LEAVE: return weft_coordinator_leave(c, message, m);
-    case WEFT_RPC_IN_SYNC: return take_ready(c, message, m);
+    case WEFT_RPC_IN_SYNC: return take_in_sync(c, message, m);
     case WEFT_RPC_QUERY: return take_ask(c, message, m);
     case WEFT_RPC_STATE_LOST: return take_lost(c, m);
     case WEFT_RPC_REJECT: return weft_coordinator_rejected(c, m);

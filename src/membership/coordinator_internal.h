@@ -43,16 +43,16 @@ typedef struct coordinator_state {
     weft_actor_id gone[GONE];
     size_t gone_count; /* of all; the last GONE are kept */
     slot_reservation reservations[MOST_RESERVATIONS];
-    bool some_done; /* a learner (of a job: the first) has finished */
-    bool stepped;   /* a member has done a step */
-    double idle;    /* since when the run has no learner or peer; below 0: it has */
-    double emptied; /* when the run was over and the last member had left; below 0: not yet */
-    double ticked;  /* last check of the failure detector */
-    double said;    /* last time that a view was sent to all */
-    bool unsaid;    /* it has changed since, and will be sent */
-    bool recalls;   /* view recovery: it waits for views of members, */
-    bool called;    /* one of which has sent a heartbeat */
-    double recalled_until;
+    bool some_done;  /* a learner (of a job: the first) has finished */
+    bool stepped;    /* a member has done a step */
+    double idle;     /* since when the run has no learner or peer; below 0: it has */
+    double emptied;  /* when the run was over and the last member had left; below 0: not yet */
+    double ticked;   /* last check of the failure detector */
+    double said;     /* last time that a view was sent to all */
+    bool unsaid;     /* it has changed since, and will be sent */
+    bool recovering; /* view recovery: it waits for views of members, */
+    bool called;     /* one of which has sent a heartbeat */
+    double recovering_until;
     weft_view best;                     /* the newest view received */
     weft_buffer *members_configuration; /* the members' run configuration */
     recovery_report *reports;           /* one for each of them */

@@ -244,7 +244,7 @@ weft_status weft_coordinator_join(coordinator_state *c, const weft_message *mess
     Weft__Reject no;
     const weft_view_member *member = weft_view_find(&c->view, message->from);
     weft__reject__init(&no);
-    if (c->recalls) return WEFT_OK; /* the members are not known yet */
+    if (c->recovering) return WEFT_OK; /* the members are not known yet */
     const member_record *known = member ? &c->records[member - c->view.members] : NULL;
     bool again = known && (!known->keyed || known->key == m->key);
     if (!again) {

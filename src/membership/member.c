@@ -215,7 +215,7 @@ static void take_alive(weft_member *m, const Weft__HeartbeatAck *alive)
 
 /* Answers a coordinator that recovers the view, with the view and the run configuration; or with
  * Reject, since with another configuration later members would train something else. */
-static weft_status answer_recall(const weft_member *m, const weft_message *message)
+static weft_status answer_view_request(const weft_member *m, const weft_message *message)
 {
     Weft__Reject no;
     char reason[250];
@@ -267,7 +267,7 @@ static weft_status take(weft_member *m, const weft_message *message, const void 
     switch (message->type) {
     case WEFT_RPC_JOIN_ACK: return take_welcome(m, message, content);
     case WEFT_RPC_HEARTBEAT_ACK: take_alive(m, content); return WEFT_OK;
-    case WEFT_RPC_VIEW_REQUEST: return answer_recall(m, message);
+    case WEFT_RPC_VIEW_REQUEST: return answer_view_request(m, message);
     case WEFT_RPC_LEAVE_ACK: m->left = m->leaving; return WEFT_OK;
     case WEFT_RPC_REJECT: return take_refused(m, content, before);
     default: return WEFT_OK;

@@ -51,7 +51,7 @@ static weft_actor_id choose(const weft_view *v, weft_actor_id primary)
     return best ? best->id : WEFT_NOBODY;
 }
 
-bool weft_assignment_add_backups(weft_view *v)
+bool weft_assignment_add_replicas(weft_view *v)
 {
     bool some = false;
     for (int k = 0; k < v->range_count; k++) {

@@ -12,7 +12,7 @@ weft_status weft_assignment_begin(weft_view *view, int ranges) WEFT_NODISCARD;
 weft_status weft_assignment_remove_server(weft_view *view, const weft_view_member *server,
                                           bool replicas, const char *advice) WEFT_NODISCARD;
 /* Assigns a backup to ranges without one, on servers with few ranges; whether any got one. */
-bool weft_assignment_add_backups(weft_view *view);
+bool weft_assignment_add_replicas(weft_view *view);
 /* Whether a range would be lost without this server. */
 bool weft_assignment_is_last_copy(const weft_view *view, weft_actor_id server);
 

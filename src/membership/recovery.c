@@ -49,16 +49,16 @@ weft_status weft_coordinator_note_left(coordinator_state *c, weft_actor_id who, 
 weft_status weft_coordinator_request_view(coordinator_state *c, weft_actor_id who,
                                           const Weft__Heartbeat *m)
 {
-    Weft__ViewRequest recall = WEFT__VIEW_REQUEST__INIT;
-    if (!c->called) c->recalled_until = weft_actor_now(&c->head) + c->options.limit;
-    c->recalls = c->called = true;
+    Weft__ViewRequest request_view = WEFT__VIEW_REQUEST__INIT;
+    if (!c->called) c->recovering_until = weft_actor_now(&c->head) + c->options.limit;
+    c->recovering = c->called = true;
     WEFT_TRY(note_figures(c, who, m));
-    return weft_rpc_send(&c->head, who, WEFT_RPC_VIEW_REQUEST, &recall, c->configuration);
+    return weft_rpc_send(&c->head, who, WEFT_RPC_VIEW_REQUEST, &request_view, c->configuration);
 }
 
 weft_status weft_coordinator_rejected(const coordinator_state *c, const Weft__Reject *m)
 {
-    if (!c->recalls) return WEFT_OK;
+    if (!c->recovering) return WEFT_OK;
     return weft_fail(WEFT_ERR_PEER,
                      "a run is under way here whose options are others: %.250s; take the same "
                      "options, or another address",
@@ -68,7 +68,7 @@ weft_status weft_coordinator_rejected(const coordinator_state *c, const Weft__Re
 weft_status weft_coordinator_take_view(coordinator_state *c, const weft_message *message)
 {
     weft_view view = {.number = 0};
-    if (!c->recalls) return WEFT_OK;
+    if (!c->recovering) return WEFT_OK;
     weft_status status = weft_view_unpack(message->payload, weft_actor_now(&c->head), &view);
     if (status == WEFT_ERR_FORMAT) return WEFT_OK;
     WEFT_TRY(status);
@@ -85,7 +85,7 @@ weft_status weft_coordinator_take_view(coordinator_state *c, const weft_message 
  * say where that was. */
 weft_status weft_coordinator_take_options(coordinator_state *c, const weft_message *message)
 {
-    if (!c->recalls || !message->payload) return WEFT_OK;
+    if (!c->recovering || !message->payload) return WEFT_OK;
     weft_buffer_unref(&c->members_configuration);
     return weft_buffer_compact(message->payload, &c->members_configuration);
 }
@@ -115,7 +115,7 @@ static weft_status lose_run(coordinator_state *c)
 weft_status weft_coordinator_adopt(coordinator_state *c)
 {
     double now = weft_actor_now(&c->head);
-    c->recalls = c->called = false;
+    c->recovering = c->called = false;
     if (c->best.number == 0) return c->options.done > 0 ? lose_run(c) : WEFT_OK;
     while (c->record_capacity < c->best.member_count)
         WEFT_TRY(WEFT_GROW(&c->records, &c->record_capacity, c->record_capacity));

@@ -245,7 +245,7 @@ static void update_all(builder *b, const optimizer *how, const weft_value *param
                                            (weft_value[]){gradients[i], factor}, 2, NULL, 0);
     }
     for (int i = 0; i < count && b->options->update != WEFT_UPDATE_HERE; i++)
-        weft_graph_hand_over(b->graph, params[i], gradients[i]);
+        weft_graph_export_gradient(b->graph, params[i], gradients[i]);
     for (int i = 0; i < count && b->options->update != WEFT_UPDATE_ELSEWHERE; i++)
         how->update(b, params[i], gradients[i]);
 }

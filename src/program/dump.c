@@ -38,8 +38,8 @@ weft_status weft_program_text(const weft_program *p, char **out)
             add_operand(p, &text, code->out_value[o], code->kernel->out[o], code->out[o]);
             weft_text_add(&text, "\n");
         }
-        for (int h = 0; h < code->handed_count; h++) {
-            const handed *made = &p->handed[code->handed + h];
+        for (int h = 0; h < code->exported_count; h++) {
+            const exported *made = &p->exported[code->exported + h];
             weft_text_add(&text, "      => gradient of %s+%zu(%zu)\n",
                           p->graph->values[made->leaf].name, made->begin, made->bytes);
         }

@@ -30,7 +30,7 @@ static weft_status finish(weft_instance *x, int at)
     x->pending_count--;
     memmove(&x->pending[at], &x->pending[at + 1],
             (size_t)(x->pending_count - at) * sizeof(*x->pending));
-    return x->announces ? weft_handed_tell(x, i) : WEFT_OK;
+    return x->announces ? weft_exported_gradients_report(x, i) : WEFT_OK;
 }
 
 /* Waits for transfers: those of one phase and slot before it runs again, those that instruction
@@ -80,7 +80,7 @@ static weft_status finish_gradients(weft_instance *x)
 {
     for (int at = 0; at < x->pending_count;) {
         bool done = false;
-        if (x->program->code[x->pending[at].instruction].handed_count > 0)
+        if (x->program->code[x->pending[at].instruction].exported_count > 0)
             WEFT_TRY(poll(x, at, &done));
         if (done)
             WEFT_TRY(finish(x, at));
@@ -151,7 +151,7 @@ weft_status weft_instance_run_one(weft_instance *x, int i)
     if (code->transfer)
         note_pending(x, slot_of(x, code), i);
     else if (x->announces)
-        WEFT_TRY(weft_handed_tell(x, i));
+        WEFT_TRY(weft_exported_gradients_report(x, i));
     return code->transfer ? WEFT_OK : go_on(x);
 }
 

@@ -47,9 +47,9 @@ static void find_order(grouper *g)
             g->kept[graph->values[v].assigned] = true;
         }
     for (size_t v = 0; v < graph->value_count; v++)
-        if (graph->values[v].handed != WEFT_NO_VALUE) {
-            need(g, graph->values[v].handed);
-            g->kept[graph->values[v].handed] = true;
+        if (graph->values[v].exported != WEFT_NO_VALUE) {
+            need(g, graph->values[v].exported);
+            g->kept[graph->values[v].exported] = true;
         }
     for (int phase = 0; phase <= WEFT_PHASE_UPDATE; phase++)
         for (size_t n = 0; n < graph->node_count; n++)

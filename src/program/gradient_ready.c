@@ -15,66 +15,66 @@ static weft_status another_order(const weft_program *p, weft_value leaf)
 static weft_status wanted_layout(weft_program *p, weft_value leaf, const weft_layout **out)
 {
     const weft_value_info *info = &p->graph->values[leaf];
-    const version *made = weft_program_version(p, info->handed, NULL);
+    const version *made = weft_program_version(p, info->exported, NULL);
     const weft_layout *kept;
     WEFT_TRY(weft_program_layout_of(p, leaf, &kept));
     if (!kept) return weft_fail(WEFT_ERR_INTERNAL, "nothing chose a layout for '%s'", info->name);
     *out = kept;
-    if (info->handed_range) {
+    if (info->exported_range) {
         bool whole = kept->bytes == weft_type_bytes(&info->type) && !kept->opaque;
-        if (!whole || (info->handed_plain && !kept->plain)) return another_order(p, leaf);
+        if (!whole || (info->exported_plain && !kept->plain)) return another_order(p, leaf);
         *out = made->layout;
     } else if (kept->plain && layout_space(kept) != layout_space(made->layout)) {
-        return weft_version_plain(p, layout_space(made->layout), info->handed, out);
+        return weft_version_plain(p, layout_space(made->layout), info->exported, out);
     }
     return WEFT_OK;
 }
 
 /* Exports a gradient. now: in any case; otherwise only if that does not affect other micro-batches
  * in progress. */
-static weft_status hand_over(weft_program *p, weft_value leaf, weft_phase phase, bool now)
+static weft_status export_gradient(weft_program *p, weft_value leaf, weft_phase phase, bool now)
 {
     const weft_value_info *info = &p->graph->values[leaf];
     const weft_layout *want;
     int b;
-    if (p->handing[leaf].done) return WEFT_OK;
+    if (p->exporting[leaf].done) return WEFT_OK;
     WEFT_TRY(wanted_layout(p, leaf, &want));
-    bool there = weft_program_version(p, info->handed, want);
+    bool there = weft_program_version(p, info->exported, want);
     if (!there && !now && p->slots > 1 && phase != WEFT_PHASE_UPDATE) return WEFT_OK;
-    WEFT_TRY(weft_version_provide(p, info->handed, want, phase, false, &b));
+    WEFT_TRY(weft_version_provide(p, info->exported, want, phase, false, &b));
     p->buffers[b].keep = true; /* not written afterwards */
-    p->handing[leaf].done = true;
-    p->handed[p->handed_count++] =
-        (handed){.leaf = leaf,
-                 .buffer = b,
-                 .begin = (size_t)info->handed_begin * weft_dtype_size(info->type.dtype),
-                 .bytes = p->buffers[b].bytes};
+    p->exporting[leaf].done = true;
+    p->exported[p->exported_count++] =
+        (exported){.leaf = leaf,
+                   .buffer = b,
+                   .begin = (size_t)info->exported_begin * weft_dtype_size(info->type.dtype),
+                   .bytes = p->buffers[b].bytes};
     return WEFT_OK;
 }
 
-weft_status weft_handed_begin(weft_program *p)
+weft_status weft_exported_gradients_begin(weft_program *p)
 {
     size_t count = 0, values = p->graph->value_count;
-    for (size_t v = 0; v < values; v++) count += p->graph->values[v].handed != WEFT_NO_VALUE;
+    for (size_t v = 0; v < values; v++) count += p->graph->values[v].exported != WEFT_NO_VALUE;
     if (count == 0) return WEFT_OK;
-    WEFT_TRY(WEFT_NEW(&p->handing, values));
-    WEFT_TRY(WEFT_NEW(&p->handed, count));
+    WEFT_TRY(WEFT_NEW(&p->exporting, values));
+    WEFT_TRY(WEFT_NEW(&p->exported, count));
     for (size_t v = 0; v < values; v++)
-        p->handing[v] = (handing){.first = WEFT_NO_VALUE, .next = WEFT_NO_VALUE};
+        p->exporting[v] = (exporting){.first = WEFT_NO_VALUE, .next = WEFT_NO_VALUE};
     for (size_t v = values; v-- > 0;) {
-        weft_value made = p->graph->values[v].handed;
+        weft_value made = p->graph->values[v].exported;
         if (made == WEFT_NO_VALUE) continue;
-        p->handing[v].next = p->handing[made].first;
-        p->handing[made].first = (weft_value)v;
+        p->exporting[v].next = p->exporting[made].first;
+        p->exporting[made].first = (weft_value)v;
     }
     return WEFT_OK;
 }
 
-weft_status weft_handed_made(weft_program *p, weft_value value, weft_phase phase)
+weft_status weft_exported_gradients_made(weft_program *p, weft_value value, weft_phase phase)
 {
-    weft_value leaf = p->handing ? p->handing[value].first : WEFT_NO_VALUE;
-    for (; leaf != WEFT_NO_VALUE; leaf = p->handing[leaf].next)
-        WEFT_TRY(hand_over(p, leaf, phase, false));
+    weft_value leaf = p->exporting ? p->exporting[value].first : WEFT_NO_VALUE;
+    for (; leaf != WEFT_NO_VALUE; leaf = p->exporting[leaf].next)
+        WEFT_TRY(export_gradient(p, leaf, phase, false));
     return WEFT_OK;
 }
 
@@ -87,43 +87,43 @@ static int writer_of(const weft_program *p, const int *writer, int b)
 
 static int by_time(const void *a, const void *b)
 {
-    const handed *x = a, *y = b;
+    const exported *x = a, *y = b;
     if (x->by != y->by) return x->by < y->by ? -1 : 1;
     return (x->leaf > y->leaf) - (x->leaf < y->leaf);
 }
 
-weft_status weft_handed_end(weft_program *p)
+weft_status weft_exported_gradients_close(weft_program *p)
 {
     int *writer;
-    if (!p->handing) return WEFT_OK;
+    if (!p->exporting) return WEFT_OK;
     for (size_t v = 0; v < p->graph->value_count; v++)
-        if (p->graph->values[v].handed != WEFT_NO_VALUE)
-            WEFT_TRY(hand_over(p, (weft_value)v, WEFT_PHASE_UPDATE, true));
+        if (p->graph->values[v].exported != WEFT_NO_VALUE)
+            WEFT_TRY(export_gradient(p, (weft_value)v, WEFT_PHASE_UPDATE, true));
     WEFT_TRY(WEFT_NEW(&writer, p->buffer_count));
     for (size_t b = 0; b < p->buffer_count; b++) writer[b] = -1;
     for (size_t i = 0; i < p->code_count; i++)
         for (int o = 0; o < p->code[i].out_count; o++) writer[p->code[i].out[o]] = (int)i;
-    for (size_t h = 0; h < p->handed_count; h++)
-        p->handed[h].by = writer_of(p, writer, p->handed[h].buffer);
+    for (size_t h = 0; h < p->exported_count; h++)
+        p->exported[h].by = writer_of(p, writer, p->exported[h].buffer);
     free(writer);
-    qsort(p->handed, p->handed_count, sizeof(*p->handed), by_time);
-    for (size_t h = p->handed_count; h-- > 0;) {
-        if (p->handed[h].by < 0)
+    qsort(p->exported, p->exported_count, sizeof(*p->exported), by_time);
+    for (size_t h = p->exported_count; h-- > 0;) {
+        if (p->exported[h].by < 0)
             return weft_fail(WEFT_ERR_INTERNAL, "nothing makes the gradient of '%s'",
-                             p->graph->values[p->handed[h].leaf].name);
-        p->handed[h].flops = weft_program_flops_until(p, p->handed[h].by);
-        p->code[p->handed[h].by].handed = (int)h;
-        p->code[p->handed[h].by].handed_count++;
+                             p->graph->values[p->exported[h].leaf].name);
+        p->exported[h].flops = weft_program_flops_until(p, p->exported[h].by);
+        p->code[p->exported[h].by].exported = (int)h;
+        p->code[p->exported[h].by].exported_count++;
     }
-    free(p->handing);
-    p->handing = NULL;
+    free(p->exporting);
+    p->exporting = NULL;
     return WEFT_OK;
 }
 
 bool weft_program_gradient(const weft_program *p, int i, weft_gradient *out)
 {
-    if (i < 0 || (size_t)i >= p->handed_count) return false;
-    const handed *h = &p->handed[i];
+    if (i < 0 || (size_t)i >= p->exported_count) return false;
+    const exported *h = &p->exported[i];
     const weft_value_info *leaf = &p->graph->values[h->leaf];
     const store_entry *e = &p->schema->entries[weft_schema_find(p->schema, leaf->name)];
     int64_t size = (int64_t)weft_dtype_size(e->type.dtype);
@@ -138,12 +138,12 @@ bool weft_program_gradient(const weft_program *p, int i, weft_gradient *out)
 
 /* --- execution --- */
 
-weft_status weft_handed_tell(const weft_instance *x, int i)
+weft_status weft_exported_gradients_report(const weft_instance *x, int i)
 {
     const weft_program *p = x->program;
     weft_gradient g;
-    for (int k = 0; k < p->code[i].handed_count; k++) {
-        (void)weft_program_gradient(p, p->code[i].handed + k, &g);
+    for (int k = 0; k < p->code[i].exported_count; k++) {
+        (void)weft_program_gradient(p, p->code[i].exported + k, &g);
         WEFT_TRY(x->listener.ready(x->listener.user, &g));
     }
     return WEFT_OK;
@@ -162,14 +162,14 @@ void weft_instance_announce(weft_instance *x, bool announce)
 /* Whether the host can read the gradient in place. */
 static bool is_near(const weft_instance *x, int i, weft_address *at)
 {
-    *at = weft_instance_address(x, x->program->handed[i].buffer);
+    *at = weft_instance_address(x, x->program->exported[i].buffer);
     return weft_device_shares(at->memory->device);
 }
 
 weft_status weft_gradient_map(weft_instance *x, int i, const void **data)
 {
     weft_address at;
-    size_t bytes = x->program->handed[i].bytes;
+    size_t bytes = x->program->exported[i].bytes;
     void *copy;
     if (is_near(x, i, &at)) {
         *data = weft_host(at);

@@ -104,7 +104,7 @@ static weft_status lower_group(weft_program *p, const weft_group *group)
     }
     for (int o = 0; o < group->out_count; o++) {
         WEFT_TRY(weft_version_back(p, group->out[o], code.phase));
-        WEFT_TRY(weft_handed_made(p, group->out[o], code.phase));
+        WEFT_TRY(weft_exported_gradients_made(p, group->out[o], code.phase));
     }
     return WEFT_OK;
 }
@@ -205,7 +205,7 @@ static weft_status lower_view(weft_program *p, const grouping *groups, const wef
         p->buffers[root].kind = BUFFER_GRADIENT;
     WEFT_TRY(weft_version_add(p, node->out, out, index));
     WEFT_TRY(weft_version_back(p, node->out, node->phase));
-    return weft_handed_made(p, node->out, node->phase);
+    return weft_exported_gradients_made(p, node->out, node->phase);
 }
 
 /* A fetched value gets a plain version in the phase that makes it. */
@@ -241,7 +241,7 @@ static weft_status place_unread(weft_program *p)
 weft_status weft_program_lower(weft_program *p, const grouping *groups)
 {
     weft_phase phase = WEFT_PHASE_FORWARD;
-    WEFT_TRY(weft_handed_begin(p));
+    WEFT_TRY(weft_exported_gradients_begin(p));
     for (int i = 0; i < groups->count; i++) {
         const weft_group *group = &groups->groups[i];
         /* A value fetched from one phase must be ready before the next phase begins. */
@@ -252,7 +252,7 @@ weft_status weft_program_lower(weft_program *p, const grouping *groups)
         WEFT_TRY(status);
     }
     for (; phase <= WEFT_PHASE_UPDATE; phase++) WEFT_TRY(lower_fetches(p, phase));
-    WEFT_TRY(weft_handed_end(p));
+    WEFT_TRY(weft_exported_gradients_close(p));
     WEFT_TRY(weft_readings_find(p));
     return place_unread(p);
 }

@@ -77,8 +77,8 @@ void weft_program_destroy(weft_program **program)
     free(p->versions);
     free(p->versions_of);
     weft_readers_free(&p->readers);
-    free(p->handed);
-    free(p->handing);
+    free(p->exported);
+    free(p->exporting);
     free(p->readings);
     free(p->fetch);
     weft_schema_release(&p->schema);

@@ -164,12 +164,12 @@ typedef struct instruction {
     weft_group group; /* empty for a reorder */
     char *name, *why; /* candidates, for dumps; NULL if there was no choice */
     bool fallback, reorder, transfer;
-    int space;                /* space in which it runs */
-    bool copy;                /* between the spaces, in the device's queue */
-    bool derives;             /* makes a derived layout if it is out of date */
-    int finish;               /* transfer: the instruction before which it must end; -1: none */
-    int handed, handed_count; /* range of the gradients that it completes */
-    int read, read_count;     /* range of the parameters that it reads first */
+    int space;                    /* space in which it runs */
+    bool copy;                    /* between the spaces, in the device's queue */
+    bool derives;                 /* makes a derived layout if it is out of date */
+    int finish;                   /* transfer: the instruction before which it must end; -1: none */
+    int exported, exported_count; /* range of the gradients that it completes */
+    int read, read_count;         /* range of the parameters that it reads first */
     weft_phase phase;
     int in[WEFT_GROUP_VALUES], out[WEFT_GROUP_VALUES]; /* buffers */
     weft_value in_value[WEFT_GROUP_VALUES], out_value[WEFT_GROUP_VALUES];
@@ -204,10 +204,10 @@ struct weft_program {
         int first, last;
     } * versions_of; /* of each value; -1: none */
     weft_readers readers;
-    struct handed *handed; /* exported gradients, in the order of completion */
-    size_t handed_count;
-    struct handing *handing;  /* during lowering */
-    struct reading *readings; /* parameters, in the order of their first use */
+    struct exported *exported; /* exported gradients, in the order of completion */
+    size_t exported_count;
+    struct exporting *exporting; /* during lowering */
+    struct reading *readings;    /* parameters, in the order of their first use */
     size_t reading_count;
 
     size_t input_bytes, slot_bytes[SPACES]; /* of one slot */

@@ -192,7 +192,8 @@ static weft_status find_update_readers(rewriter *r)
             other[g->nodes[n]->in[i]] = other[g->nodes[n]->in[i]] || !update;
         }
     for (size_t v = 0; v < g->value_count; v++)
-        if (g->values[v].handed != WEFT_NO_VALUE) r->values[g->values[v].handed].in_update = true;
+        if (g->values[v].exported != WEFT_NO_VALUE)
+            r->values[g->values[v].exported].in_update = true;
     for (size_t v = 0; v < g->value_count; v++)
         r->values[v].update_only = r->values[v].in_update && !other[v];
     free(other);
@@ -272,7 +273,7 @@ static weft_status walk(rewriter *r)
         if (g->values[v].assigned != WEFT_NO_VALUE && r->values[v].known)
             WEFT_TRY(assign(r, (weft_value)v));
     for (size_t v = 0; v < g->value_count; v++)
-        if (g->values[v].handed != WEFT_NO_VALUE && r->values[v].known)
+        if (g->values[v].exported != WEFT_NO_VALUE && r->values[v].known)
             WEFT_TRY(weft_gradient_hand_over(r, (weft_value)v));
     return weft_graph_status(r->to);
 }

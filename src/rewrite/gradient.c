@@ -209,17 +209,17 @@ weft_status weft_gradient_hand_over(rewriter *r, weft_value leaf)
     bool range = want.at[AXIS_DATA] != FLAT && weft_zero_spreads(r, leaf);
     if (range) want.at[AXIS_DATA] = FLAT;
     r->phase = WEFT_PHASE_UPDATE;
-    WEFT_TRY(weft_rewrite_reshard(r, g->values[leaf].handed, s->place, want, &local));
+    WEFT_TRY(weft_rewrite_reshard(r, g->values[leaf].exported, s->place, want, &local));
     if (!weft_rewrite_here(r, s->place)) return weft_graph_status(r->to);
     weft_value_info *to = &r->to->values[weft_graph_find(r->to, g->values[leaf].name)];
-    to->handed = local;
-    to->handed_range = range;
+    to->exported = local;
+    to->exported_range = range;
     if (!range) return WEFT_OK;
     int64_t start[WEFT_MAX_RANK];
     weft_shape part;
     weft_rewrite_part(r, &g->values[leaf].type.shape, want, &part, start);
-    to->handed_begin = start[0];
-    to->handed_plain = weft_flat_like(r, leaf) == WEFT_NO_VALUE;
+    to->exported_begin = start[0];
+    to->exported_plain = weft_flat_like(r, leaf) == WEFT_NO_VALUE;
     return WEFT_OK;
 }
 

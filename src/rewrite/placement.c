@@ -252,8 +252,8 @@ static weft_status place_all(rewriter *r, bool *any, int *stage, int *rule)
                 r->values[node->in[i]].readers |= (uint64_t)1 << r->node_place[n];
     }
     for (size_t v = 0; v < g->value_count; v++) /* gradients are exported at their parameter */
-        if (g->values[v].handed != WEFT_NO_VALUE && r->values[v].place != ANYWHERE)
-            r->values[g->values[v].handed].readers |= (uint64_t)1 << r->values[v].place;
+        if (g->values[v].exported != WEFT_NO_VALUE && r->values[v].place != ANYWHERE)
+            r->values[g->values[v].exported].readers |= (uint64_t)1 << r->values[v].place;
     return WEFT_OK;
 }
 

@@ -146,8 +146,8 @@ static void copy_links(copier *c)
         if (info->gradient_of != WEFT_NO_VALUE) made->gradient_of = c->map[info->gradient_of];
         if (info->assigned != WEFT_NO_VALUE)
             weft_graph_assign(c->to, c->map[v], c->map[info->assigned]);
-        if (info->handed != WEFT_NO_VALUE)
-            weft_graph_hand_over(c->to, c->map[v], c->map[info->handed]);
+        if (info->exported != WEFT_NO_VALUE)
+            weft_graph_export_gradient(c->to, c->map[v], c->map[info->exported]);
     }
 }
 

@@ -274,7 +274,7 @@ static weft_status learner_timer(weft_actor *actor, int timer)
         actor->done = weft_member_has_left(l->member);
         return WEFT_OK;
     }
-    return l->gone ? WEFT_OK : weft_range_request_is_overdue(l);
+    return l->gone ? WEFT_OK : weft_range_request_resend_overdue(l);
 }
 
 /* --- creation --- */

@@ -44,11 +44,11 @@ typedef struct learner {
     bool gone;                  /* it only leaves the run now, */
     bool stays;                 /* or is held before that */
     weft_rto trip;
-    double began;   /* time of the last request, */
-    double hoped;   /* of the last send, or when a request was last seen in transit; */
-    bool hopes;     /* a reply is outstanding; */
-    bool again;     /* and a request was retransmitted */
-    uint64_t heard; /* messages of servers */
+    double began;        /* time of the last request, */
+    double sent_at;      /* of the last send, or when a request was last seen in transit; */
+    bool awaiting_reply; /* a reply is outstanding; */
+    bool again;          /* and a request was retransmitted */
+    uint64_t heard;      /* messages of servers */
     double staleness[WEFT_STALENESS]; /* histogram of its updates */
     weft_member_stats figures;
 } learner;
@@ -82,7 +82,7 @@ weft_status weft_range_request_resend(learner *l, const range_request *r) WEFT_N
 /* Arms the retransmission timer, and handles its end: retransmits, unless the request is still
  * leaving the process. */
 weft_status weft_range_request_arm(learner *l) WEFT_NODISCARD;
-weft_status weft_range_request_is_overdue(learner *l) WEFT_NODISCARD;
+weft_status weft_range_request_resend_overdue(learner *l) WEFT_NODISCARD;
 /* All is acknowledged: disarms the timer. */
 weft_status weft_range_request_rest(learner *l) WEFT_NODISCARD;
 

@@ -33,7 +33,7 @@ static weft_status take_pushed(learner *l, const Weft__PushAck *m, weft_actor_id
     return weft_range_request_advance(l);
 }
 
-static weft_status take_given(learner *l, const Weft__InitAck *m, weft_actor_id from)
+static weft_status take_init_ack(learner *l, const Weft__InitAck *m, weft_actor_id from)
 {
     range_request *r = request_of(l, m->range, from);
     if (!r || !r->initial) return WEFT_OK;
@@ -116,7 +116,7 @@ weft_status weft_range_request_message(learner *l, const weft_message *message)
         status = take_parameters(l, m, message);
     else if (message->type == WEFT_RPC_INIT_ACK &&
              (m = weft_rpc_parse(message, &weft__init_ack__descriptor)))
-        status = take_given(l, m, message->from);
+        status = take_init_ack(l, m, message->from);
     else if (message->type == WEFT_RPC_RESEND)
         status = take_again(l, message->from);
     weft_rpc_free(m);

@@ -42,20 +42,20 @@ bool weft_range_request_is_waiting(const range_request *r)
 static weft_status set_timer(learner *l)
 {
     double least = l->options.patience, patience = weft_rto_timeout(&l->trip, least);
-    l->hoped = weft_actor_now(&l->head);
+    l->sent_at = weft_actor_now(&l->head);
     return weft_actor_set_timer(&l->head, WEFT_SERVER_AGAIN,
                                 WEFT_MIN(patience, MOST_PATIENCE * least));
 }
 
 weft_status weft_range_request_arm(learner *l)
 {
-    l->again = l->again && l->hopes;
-    l->hopes = true;
+    l->again = l->again && l->awaiting_reply;
+    l->awaiting_reply = true;
     l->began = weft_actor_now(&l->head);
     return set_timer(l);
 }
 
-weft_status weft_range_request_is_overdue(learner *l)
+weft_status weft_range_request_resend_overdue(learner *l)
 {
     double now = weft_actor_now(&l->head);
     bool leaves = false, early = now - l->began < MOST_PATIENCE * l->options.patience;
@@ -74,8 +74,9 @@ weft_status weft_range_request_is_overdue(learner *l)
 
 weft_status weft_range_request_rest(learner *l)
 {
-    if (l->hopes && !l->again) weft_rto_sample(&l->trip, weft_actor_now(&l->head) - l->hoped);
-    l->hopes = l->again = false;
+    if (l->awaiting_reply && !l->again)
+        weft_rto_sample(&l->trip, weft_actor_now(&l->head) - l->sent_at);
+    l->awaiting_reply = l->again = false;
     return weft_actor_set_timer(&l->head, WEFT_SERVER_AGAIN, -1);
 }
 

@@ -57,7 +57,7 @@ static weft_status answer(server *s, hosted_range *f, const pending_pull *q)
  * leaving learner gets the final parameters; a joining one its start clock. */
 static bool may_answer(const hosted_range *f, const pending_pull *q)
 {
-    if (!f->given) return false;
+    if (!f->initialized) return false;
     if (q->leaving) return weft_range_learners(f->of.range) == 0;
     int64_t clock = weft_range_clock(f->of.range, q->learner);
     if (q->arriving) return clock >= 0;

@@ -55,7 +55,7 @@ static weft_status send_change(server *s, const hosted_range *f, const change *c
 }
 
 /* Arms the retransmission timer with the first timeout. */
-static weft_status hope(server *s)
+static weft_status arm_resend(server *s)
 {
     s->patience = s->options.patience;
     return weft_actor_set_timer(&s->head, WEFT_SERVER_AGAIN, s->patience);
@@ -68,7 +68,7 @@ weft_status weft_hosted_range_append(server *s, hosted_range *f, const change *c
     (void)weft_buffer_ref(f->log[f->log_count++].update);
     if (f->state || f->kept < 0) return WEFT_OK; /* the backup has no snapshot yet */
     WEFT_TRY(send_change(s, f, c));
-    return f->log_count == 1 ? hope(s) : WEFT_OK;
+    return f->log_count == 1 ? arm_resend(s) : WEFT_OK;
 }
 
 static void cut_log(hosted_range *f, int64_t index)
@@ -110,7 +110,7 @@ weft_status weft_hosted_range_set_replica(server *s, hosted_range *f, weft_actor
     weft_buffer_unref(&f->state);
     cut_log(f, INT64_MAX);
     if (replica == WEFT_NOBODY) return weft_hosted_range_flush(s, f);
-    return f->given ? weft_hosted_range_begin_replica(s, f) : WEFT_OK;
+    return f->initialized ? weft_hosted_range_begin_replica(s, f) : WEFT_OK;
 }
 
 weft_status weft_hosted_range_begin_replica(server *s, hosted_range *f)
@@ -120,10 +120,10 @@ weft_status weft_hosted_range_begin_replica(server *s, hosted_range *f)
     f->state_index = f->index;
     WEFT_TRY(pack_state(f, &f->state));
     WEFT_TRY(send_state(s, f));
-    return hope(s);
+    return arm_resend(s);
 }
 
-static bool is_told_ready(const server *s, const hosted_range *f)
+static bool is_told_in_sync(const server *s, const hosted_range *f)
 {
     const weft_view *v = weft_member_view(s->member);
     const weft_range_owner *k = &v->ranges[f->of.number];
@@ -137,13 +137,13 @@ weft_status weft_hosted_range_resend(server *s, hosted_range *f, bool *some)
     if (f->state) WEFT_TRY(send_state(s, f));
     for (size_t i = 0; i < f->log_count && !f->state && f->kept >= 0; i++)
         WEFT_TRY(send_change(s, f, &f->log[i]));
-    bool unready = f->kept >= 0 && !is_told_ready(s, f);
+    bool unready = f->kept >= 0 && !is_told_in_sync(s, f);
     if (unready) WEFT_TRY(weft_member_report_in_sync(s->member, f->of.number, f->replica));
     *some = *some || f->state || f->log_count > 0 || unready;
     return WEFT_OK;
 }
 
-weft_status weft_take_replicated(server *s, const weft_message *message, const Weft__AppendAck *m)
+weft_status weft_take_append_ack(server *s, const weft_message *message, const Weft__AppendAck *m)
 {
     hosted_range *f = weft_hosted_range_find(s, m->range);
     if (!f || !f->primary || f->replica != message->from || m->index <= f->kept ||
@@ -157,7 +157,7 @@ weft_status weft_take_replicated(server *s, const weft_message *message, const W
     if (first) {
         WEFT_TRY(weft_member_report_in_sync(s->member, f->of.number, f->replica));
         for (size_t i = 0; i < f->log_count; i++) WEFT_TRY(send_change(s, f, &f->log[i]));
-        WEFT_TRY(hope(s));
+        WEFT_TRY(arm_resend(s));
     }
     return weft_hosted_range_flush(s, f);
 }
@@ -173,7 +173,7 @@ static hosted_range *replica_of(const server *s, uint32_t range, weft_actor_id f
     return f && !f->primary && v->ranges[range].primary == from ? f : NULL;
 }
 
-static weft_status say_replicated(server *s, const hosted_range *f, weft_actor_id to)
+static weft_status send_append_ack(server *s, const hosted_range *f, weft_actor_id to)
 {
     Weft__AppendAck m = WEFT__APPEND_ACK__INIT;
     m.range = (uint32_t)f->of.number;
@@ -198,25 +198,26 @@ static weft_status load_state(hosted_range *f, const weft_buffer *blob)
     return weft_hosted_range_restore(f, &whole);
 }
 
-weft_status weft_take_state(server *s, const weft_message *message, const Weft__RangeSnapshot *m)
+weft_status weft_take_range_snapshot(server *s, const weft_message *message,
+                                     const Weft__RangeSnapshot *m)
 {
     hosted_range *f = replica_of(s, m->range, message->from);
     if (!f) return WEFT_OK;
-    if (!f->given || f->index < m->index) {
+    if (!f->initialized || f->index < m->index) {
         weft_status status = load_state(f, message->payload);
         if (status == WEFT_ERR_FORMAT) return WEFT_OK;
         WEFT_TRY(status);
-        f->given = true;
+        f->initialized = true;
         f->index = m->index;
     }
-    return say_replicated(s, f, message->from);
+    return send_append_ack(s, f, message->from);
 }
 
-weft_status weft_take_replicate(server *s, const weft_message *message, const Weft__Append *m)
+weft_status weft_take_append(server *s, const weft_message *message, const Weft__Append *m)
 {
     char name[WEFT_MEMBER_NAME];
     hosted_range *f = replica_of(s, m->range, message->from);
-    if (!f || !f->given) return WEFT_OK;
+    if (!f || !f->initialized) return WEFT_OK;
     if (m->index == f->index + 1) {
         change c = {.kind = m->kind,
                     .learner = m->learner,
@@ -239,5 +240,5 @@ weft_status weft_take_replicate(server *s, const weft_message *message, const We
                 status, "the replica of range %u is not what %s has", m->range,
                 weft_view_name(weft_member_view(s->member), message->from, name));
     }
-    return say_replicated(s, f, message->from);
+    return send_append_ack(s, f, message->from);
 }

@@ -12,7 +12,7 @@ bool weft_server_is_ready(const weft_actor *actor)
 {
     const server *s = (const server *)actor;
     for (size_t i = 0; i < s->count; i++)
-        if (!s->hosted[i].given) return false;
+        if (!s->hosted[i].initialized) return false;
     return weft_member_view(s->member)->number > 0;
 }
 
@@ -87,7 +87,7 @@ static weft_status find_donor(const server *s)
         learners = true;
     }
     for (size_t i = 0; i < s->count; i++)
-        lacks = lacks || (s->hosted[i].primary && !s->hosted[i].given);
+        lacks = lacks || (s->hosted[i].primary && !s->hosted[i].initialized);
     return learners && lacks && !v->over && !v->fault
                ? weft_member_report_state_lost(s->member, true)
                : WEFT_OK;
@@ -151,7 +151,7 @@ static weft_status take_push(server *s, const weft_message *message, const Weft_
                 .step = m->step,
                 .weight = m->weight,
                 .update = message->payload};
-    if (!f || !f->given) return leave_open(s, message->from, m->view);
+    if (!f || !f->initialized) return leave_open(s, message->from, m->view);
     if (m->last > 0) WEFT_TRY(end_at(s, f, m->last));
     weft_status status = weft_hosted_range_apply(s, f, &c, &fate);
     /* A damaged update fails its learner, not the server. */
@@ -201,7 +201,7 @@ static weft_status take_pull(server *s, const weft_message *message, const Weft_
                             : weft_range_clock(f->of.range, message->from) >= 0;
     if (!known && is_ahead(s, m->view)) return leave_open(s, message->from, m->view);
     if (!known) return say_parameters(s, message, m, false);
-    if (!f->given && gives(s, message->from)) return say_parameters(s, message, m, true);
+    if (!f->initialized && gives(s, message->from)) return say_parameters(s, message, m, true);
     s->halt = s->halt || m->halt;
     if (m->halt) WEFT_TRY(end_at(s, f, m->clock));
     pending_pull q = {.learner = message->from,
@@ -216,16 +216,16 @@ static weft_status take_pull(server *s, const weft_message *message, const Weft_
     return weft_hosted_range_answer_pulls(s, f);
 }
 
-static weft_status take_give(server *s, const weft_message *message, const Weft__Init *m)
+static weft_status take_init(server *s, const weft_message *message, const Weft__Init *m)
 {
     hosted_range *f = primary_of(s, m->range);
     Weft__InitAck reply = WEFT__INIT_ACK__INIT;
-    if (!f || (!f->given && !gives(s, message->from))) return WEFT_OK;
-    if (!f->given) {
+    if (!f || (!f->initialized && !gives(s, message->from))) return WEFT_OK;
+    if (!f->initialized) {
         weft_status status = weft_hosted_range_restore(f, message->payload);
         if (status == WEFT_ERR_FORMAT) return WEFT_OK;
         WEFT_TRY(status);
-        f->given = true;
+        f->initialized = true;
         WEFT_TRY(weft_hosted_range_begin_replica(s, f));
     }
     reply.range = m->range;
@@ -238,10 +238,10 @@ static weft_status take(server *s, const weft_message *message, const void *m)
     switch (message->type) {
     case WEFT_RPC_PUSH: return take_push(s, message, m);
     case WEFT_RPC_PULL: return take_pull(s, message, m);
-    case WEFT_RPC_INIT: return take_give(s, message, m);
-    case WEFT_RPC_APPEND: return weft_take_replicate(s, message, m);
-    case WEFT_RPC_RANGE_SNAPSHOT: return weft_take_state(s, message, m);
-    case WEFT_RPC_APPEND_ACK: return weft_take_replicated(s, message, m);
+    case WEFT_RPC_INIT: return take_init(s, message, m);
+    case WEFT_RPC_APPEND: return weft_take_append(s, message, m);
+    case WEFT_RPC_RANGE_SNAPSHOT: return weft_take_range_snapshot(s, message, m);
+    case WEFT_RPC_APPEND_ACK: return weft_take_append_ack(s, message, m);
     default: return WEFT_OK;
     }
 }

@@ -37,8 +37,8 @@ typedef struct deferred {
 
 typedef struct hosted_range {
     weft_served of;
-    bool primary; /* else backup of another server's range */
-    bool given;   /* initialized */
+    bool primary;     /* else backup of another server's range */
+    bool initialized; /* it has parameters */
     int64_t index;
     int64_t halted; /* end clock; INT64_MAX: none */
     pending_pull *pulls;
@@ -104,12 +104,12 @@ weft_status weft_hosted_range_append(server *s, hosted_range *f, const change *c
 weft_status weft_hosted_range_flush(server *s, hosted_range *f) WEFT_NODISCARD;
 /* retransmits unacknowledged entries and snapshots; */
 weft_status weft_hosted_range_resend(server *s, hosted_range *f, bool *some) WEFT_NODISCARD;
-weft_status weft_take_replicated(server *s, const weft_message *message,
+weft_status weft_take_append_ack(server *s, const weft_message *message,
                                  const Weft__AppendAck *m) WEFT_NODISCARD;
 /* of the backup. */
-weft_status weft_take_state(server *s, const weft_message *message,
-                            const Weft__RangeSnapshot *m) WEFT_NODISCARD;
-weft_status weft_take_replicate(server *s, const weft_message *message,
-                                const Weft__Append *m) WEFT_NODISCARD;
+weft_status weft_take_range_snapshot(server *s, const weft_message *message,
+                                     const Weft__RangeSnapshot *m) WEFT_NODISCARD;
+weft_status weft_take_append(server *s, const weft_message *message,
+                             const Weft__Append *m) WEFT_NODISCARD;
 
 #endif
