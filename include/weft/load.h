@@ -48,16 +48,16 @@ typedef struct weft_load_options {
 /* The option table, terminated by a NULL name. The context must outlive it. */
 WEFT_API const weft_option *weft_load_table(const weft_context *context);
 
-/* Histogram of latencies whose cells grow by 1.01 from one microsecond on: cell i has those below
- * 1.01^(i+1) us, and the last one all longer ones. */
-enum { WEFT_LOAD_CELLS = 2176, WEFT_LOAD_FAILURES = 16 };
-typedef struct weft_load_cells {
-    int64_t count, at[WEFT_LOAD_CELLS];
+/* Histogram of latencies whose buckets grow by 1.01 from one microsecond on: bucket i has those
+ * below 1.01^(i+1) us, and the last one all longer ones. */
+enum { WEFT_LOAD_BUCKETS = 2176, WEFT_LOAD_FAILURES = 16 };
+typedef struct weft_load_histogram {
+    int64_t count, buckets[WEFT_LOAD_BUCKETS];
     double sum, low, high; /* exact, in seconds */
-} weft_load_cells;
+} weft_load_histogram;
 /* A quantile (0..1) in seconds, accurate to 1 %; 0 if there are none. */
-WEFT_API double weft_load_quantile(const weft_load_cells *cells, double quantile);
-WEFT_API double weft_load_mean(const weft_load_cells *cells);
+WEFT_API double weft_load_quantile(const weft_load_histogram *histogram, double quantile);
+WEFT_API double weft_load_mean(const weft_load_histogram *histogram);
 
 /* Requests that have failed in the same way. */
 typedef struct weft_load_failure {
@@ -69,22 +69,23 @@ typedef struct weft_load_failure {
 } weft_load_failure;
 
 /* Measurements at one rate. sent = ok + failed. */
-typedef struct weft_load_figures {
+typedef struct weft_load_result {
     double rate;    /* requested rate; 0: as recorded, or closed loop */
     int64_t closed; /* outstanding requests; 0: open loop */
     double seconds; /* until the last request was due and answered */
     int64_t sent, ok, failed;
     int64_t rows;   /* of a request; 0: unknown */
     int64_t waited; /* requests that found all connections in use */
-    int64_t again;  /* requests that were repeated, as the server had closed the connection */
+    int64_t resent; /* requests that were repeated, as the server had closed the connection */
     int64_t opened; /* connections opened */
-    double busy; /* fraction of time in which the load generator was busy: near 1 its own limit is
-                    measured */
-    bool over;   /* it has ended */
-    weft_load_cells latency, late; /* of requests with status 200; delay of sending requests */
+    double busy;   /* fraction of time in which the load generator was busy: near 1 its own limit is
+                      measured */
+    bool finished; /* it has ended */
+    weft_load_histogram latency,
+        send_delay; /* of requests with status 200; delay of sending requests */
     weft_load_failure failures[WEFT_LOAD_FAILURES]; /* the last one counts all that do not fit */
-    int kinds;
-} weft_load_figures;
+    int failure_kinds;
+} weft_load_result;
 
 /* Resolves the targets, queries the model of each, makes the requests, and sends one of them as a
  * test. Targets: "http://HOST[:PORT][/v2/models/NAME[/versions/V]]"; without a model, the server's
@@ -103,7 +104,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_load_run(weft_load *load, weft_load_tic
                                                   void *user);
 /* The measurements of rate i (before it begins: only its plan) and its planned seconds; NULL past
  * the end. Valid as long as the load. */
-WEFT_API const weft_load_figures *weft_load_at(const weft_load *load, int i, double *planned);
+WEFT_API const weft_load_result *weft_load_at(const weft_load *load, int i, double *planned);
 /* The name of the model of target i, and its URL; NULL past the end. */
 WEFT_API const char *weft_load_model(const weft_load *load, int i, const char **where);
 WEFT_API void weft_load_close(weft_load **load);

@@ -33,7 +33,7 @@ static void tick(void *user, int rate, double seconds)
     view *v = user;
     double planned = 0;
     char text[160], what[32];
-    const weft_load_figures *f = weft_load_at(v->load, rate, &planned);
+    const weft_load_result *f = weft_load_at(v->load, rate, &planned);
     int columns = progress_columns();
     if (!v->bar) return;
     if (!f)
@@ -81,13 +81,13 @@ static void allow_files(int64_t connections)
 /* Fails if no request was answered with status 200. */
 static int judge(const weft_load *load)
 {
-    const weft_load_figures *f;
+    const weft_load_result *f;
     const weft_load_failure *first = NULL;
     int64_t sent = 0, ok = 0;
     for (int i = 0; (f = weft_load_at(load, i, NULL)); i++) {
         sent += f->sent;
         ok += f->ok;
-        if (!first && f->kinds) first = &f->failures[0];
+        if (!first && f->failure_kinds) first = &f->failures[0];
     }
     if (ok > 0) return 0;
     fflush(stdout);

@@ -8,9 +8,9 @@
 /* load_report.c: formats a duration into 32 bytes; returns out. */
 const char *span_text(double seconds, char *out, size_t size);
 /* The label of a row: "200", "4 at once", "as recorded". */
-const char *load_text(const weft_load_figures *f, char *out, size_t size);
+const char *load_text(const weft_load_result *f, char *out, size_t size);
 /* Responses with status 200 a second. */
-double load_achieved(const weft_load_figures *f);
+double load_achieved(const weft_load_result *f);
 void print_load_table(const weft_load *load);
 void print_load_json(const weft_load *load, const weft_load_options *options);
 

@@ -21,30 +21,30 @@ static const double MEDIAN = 0.30102999566398120;
 typedef struct plot {
     chart chart;
     const weft_load *load;
-    chart_axis latency;           /* in seconds */
-    double least, most;           /* range of the rates */
-    double tail;                  /* the last percentile is 1 - 10^-tail */
-    int shown;                    /* rates with responses */
-    int curve;                    /* current curve of the left panel */
-    const weft_load_figures *row; /* row of the current curve in the right panel */
-    double last;                  /* nines that the number of its responses supports */
+    chart_axis latency;          /* in seconds */
+    double least, most;          /* range of the rates */
+    double tail;                 /* the last percentile is 1 - 10^-tail */
+    int shown;                   /* rates with responses */
+    int curve;                   /* current curve of the left panel */
+    const weft_load_result *row; /* row of the current curve in the right panel */
+    double last;                 /* nines that the number of its responses supports */
 } plot;
 
-static double x_of_rate(const weft_load_figures *f)
+static double x_of_rate(const weft_load_result *f)
 {
     return f->closed ? (double)f->closed : f->rate > 0 ? f->rate : load_achieved(f);
 }
 
-static double value(const weft_load_figures *f, int curve)
+static double value(const weft_load_result *f, int curve)
 {
     return curves[curve].at < 0 ? weft_load_mean(&f->latency)
                                 : weft_load_quantile(&f->latency, curves[curve].at);
 }
 
 /* The number-th rate with responses. */
-static const weft_load_figures *answered(const weft_load *load, int number)
+static const weft_load_result *answered(const weft_load *load, int number)
 {
-    const weft_load_figures *f;
+    const weft_load_result *f;
     for (int i = 0; (f = weft_load_at(load, i, NULL)); i++)
         if (f->ok && number-- == 0) return f;
     return NULL;
@@ -63,7 +63,7 @@ static const char *latency_text(double seconds, char *out, size_t size)
 
 static void fit(plot *p)
 {
-    const weft_load_figures *f;
+    const weft_load_result *f;
     int64_t most = 1;
     double low = INFINITY, high = 0;
     p->least = INFINITY;
@@ -89,7 +89,7 @@ static void fit(plot *p)
 static chart_point rate_at(const void *curve, size_t i)
 {
     const plot *p = curve;
-    const weft_load_figures *f = answered(p->load, (int)i);
+    const weft_load_result *f = answered(p->load, (int)i);
     return (chart_point){x_of_rate(f), value(f, p->curve)};
 }
 

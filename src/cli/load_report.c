@@ -23,7 +23,7 @@ const char *span_text(double seconds, char *out, size_t size)
     return out;
 }
 
-const char *load_text(const weft_load_figures *f, char *out, size_t size)
+const char *load_text(const weft_load_result *f, char *out, size_t size)
 {
     if (f->closed)
         (void)snprintf(out, size, "%lld at once", (long long)f->closed);
@@ -34,14 +34,14 @@ const char *load_text(const weft_load_figures *f, char *out, size_t size)
     return out;
 }
 
-double load_achieved(const weft_load_figures *f)
+double load_achieved(const weft_load_result *f)
 {
     return f->seconds > 0 ? (double)f->ok / f->seconds : 0;
 }
 
 /* --- the table --- */
 
-static void print_row(const weft_load_figures *f)
+static void print_row(const weft_load_result *f)
 {
     char text[32];
     printf("%12s %9lld %9lld %7lld %10.6g", load_text(f, text, sizeof(text)), (long long)f->sent,
@@ -54,10 +54,10 @@ static void print_row(const weft_load_figures *f)
     printf(" %9s\n", f->ok ? span_text(f->latency.high, text, sizeof(text)) : "-");
 }
 
-static void print_failures(const weft_load_figures *f)
+static void print_failures(const weft_load_result *f)
 {
     char text[32];
-    for (int i = 0; i < f->kinds; i++) {
+    for (int i = 0; i < f->failure_kinds; i++) {
         const weft_load_failure *x = &f->failures[i];
         printf("  at %s: %lld request%s failed: ", load_text(f, text, sizeof(text)),
                (long long)x->count, weft_plural(x->count));
@@ -66,12 +66,12 @@ static void print_failures(const weft_load_figures *f)
         else
             printf("%s, such as: %s\n", x->what, x->example);
     }
-    if (f->again)
+    if (f->resent)
         printf("  at %s: %lld request%s sent again, over connections that the server had closed\n",
-               load_text(f, text, sizeof(text)), (long long)f->again, weft_plural(f->again));
+               load_text(f, text, sizeof(text)), (long long)f->resent, weft_plural(f->resent));
 }
 
-static void print_waits(const weft_load_figures *f)
+static void print_waits(const weft_load_result *f)
 {
     char text[32];
     if (f->waited && !f->closed)
@@ -83,11 +83,11 @@ static void print_waits(const weft_load_figures *f)
 /* Warns if requests were sent late, which makes the results unreliable. */
 static void print_lateness(const weft_load *load)
 {
-    const weft_load_figures *f, *worst = NULL;
+    const weft_load_result *f, *worst = NULL;
     char text[32], late[32];
     double most = 0;
     for (int i = 0; (f = weft_load_at(load, i, NULL)); i++) {
-        double p99 = weft_load_quantile(&f->late, 0.99);
+        double p99 = weft_load_quantile(&f->send_delay, 0.99);
         if (p99 > most) worst = f;
         if (p99 > most) most = p99;
     }
@@ -105,7 +105,7 @@ static void print_lateness(const weft_load *load)
 static void print_busy(const weft_load *load)
 {
     const double MOST = 0.9;
-    const weft_load_figures *f, *worst = NULL;
+    const weft_load_result *f, *worst = NULL;
     char text[32];
     for (int i = 0; (f = weft_load_at(load, i, NULL)); i++)
         if (f->sent && f->busy > MOST && (!worst || f->busy > worst->busy)) worst = f;
@@ -118,7 +118,7 @@ static void print_busy(const weft_load *load)
 
 void print_load_table(const weft_load *load)
 {
-    const weft_load_figures *f;
+    const weft_load_result *f;
     printf("%12s %9s %9s %7s %10s %9s", "requests/s", "sent", "ok", "failed", "answered/s", "mean");
     for (int q = 0; q < QUANTILES; q++) printf(" %9s", quantiles[q].name);
     printf(" %9s\n", "max");
@@ -153,7 +153,7 @@ static void json_number(const char *name, double value)
     printf(",\"%s\":%s", name, weft_json_real(value, 9, text, sizeof(text)));
 }
 
-static void json_cells(const char *name, const weft_load_cells *cells)
+static void json_cells(const char *name, const weft_load_histogram *cells)
 {
     printf(",\"%s\":{\"count\":%lld", name, (long long)cells->count);
     json_number("mean", weft_load_mean(cells));
@@ -164,20 +164,20 @@ static void json_cells(const char *name, const weft_load_cells *cells)
     putchar('}');
 }
 
-/* Nonempty cells of the histogram, each with its index i: below 1.01^(i+1) us. */
-static void json_histogram(const weft_load_cells *cells)
+/* Nonempty buckets of the histogram, each with its index i: below 1.01^(i+1) us. */
+static void json_histogram(const weft_load_histogram *cells)
 {
     bool first = true;
     printf(",\"histogram\":[");
-    for (int i = 0; i < WEFT_LOAD_CELLS; i++) {
-        if (!cells->at[i]) continue;
-        printf("%s[%d,%lld]", first ? "" : ",", i, (long long)cells->at[i]);
+    for (int i = 0; i < WEFT_LOAD_BUCKETS; i++) {
+        if (!cells->buckets[i]) continue;
+        printf("%s[%d,%lld]", first ? "" : ",", i, (long long)cells->buckets[i]);
         first = false;
     }
     printf("]");
 }
 
-static void json_row(const weft_load_figures *f)
+static void json_row(const weft_load_result *f)
 {
     printf("{\"sent\":%lld,\"ok\":%lld,\"failed\":%lld,\"closed\":%lld", (long long)f->sent,
            (long long)f->ok, (long long)f->failed, (long long)f->closed);
@@ -186,11 +186,11 @@ static void json_row(const weft_load_figures *f)
     json_number("achieved", load_achieved(f));
     json_number("busy", f->busy);
     printf(",\"rows\":%lld,\"waited\":%lld,\"again\":%lld,\"opened\":%lld", (long long)f->rows,
-           (long long)f->waited, (long long)f->again, (long long)f->opened);
+           (long long)f->waited, (long long)f->resent, (long long)f->opened);
     json_cells("latency", &f->latency);
-    json_cells("late", &f->late);
+    json_cells("late", &f->send_delay);
     printf(",\"failures\":[");
-    for (int i = 0; i < f->kinds; i++) {
+    for (int i = 0; i < f->failure_kinds; i++) {
         printf("%s{\"status\":%d,\"what\":", i ? "," : "", f->failures[i].status);
         json_string(f->failures[i].what);
         printf(",\"count\":%lld,\"example\":", (long long)f->failures[i].count);
@@ -204,7 +204,7 @@ static void json_row(const weft_load_figures *f)
 
 void print_load_json(const weft_load *load, const weft_load_options *options)
 {
-    const weft_load_figures *f;
+    const weft_load_result *f;
     const char *model, *where;
     printf("{\"targets\":[");
     for (int i = 0; (model = weft_load_model(load, i, &where)); i++) {

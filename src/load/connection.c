@@ -1,4 +1,4 @@
-/* Connections of a lane: opened on demand, reused, and reopened after the server has closed
+/* The connections of a pool: opened on demand, reused, and reopened after the server has closed
  * them. */
 #include <errno.h>
 #include <stdio.h>
@@ -9,112 +9,113 @@
 
 enum { BUFFER = 65536 };
 
-/* --- chains --- */
+/* --- lists --- */
 
-static void chain_remove(weft_chain *chain, weft_wire *c)
+static void list_remove(weft_load_connection_list *list, weft_load_connection *c)
 {
-    *(c->before ? &c->before->after : &chain->first) = c->after;
-    *(c->after ? &c->after->before : &chain->last) = c->before;
-    c->before = c->after = NULL;
+    *(c->previous ? &c->previous->next : &list->first) = c->next;
+    *(c->next ? &c->next->previous : &list->last) = c->previous;
+    c->previous = c->next = NULL;
 }
 
-static void chain_first(weft_chain *chain, weft_wire *c)
+static void list_add_first(weft_load_connection_list *list, weft_load_connection *c)
 {
-    c->before = NULL;
-    c->after = chain->first;
-    *(c->after ? &c->after->before : &chain->last) = c;
-    chain->first = c;
+    c->previous = NULL;
+    c->next = list->first;
+    *(c->next ? &c->next->previous : &list->last) = c;
+    list->first = c;
 }
 
-static void chain_last(weft_chain *chain, weft_wire *c)
+static void list_add_last(weft_load_connection_list *list, weft_load_connection *c)
 {
-    c->after = NULL;
-    c->before = chain->last;
-    *(c->before ? &c->before->after : &chain->first) = c;
-    chain->last = c;
+    c->next = NULL;
+    c->previous = list->last;
+    *(c->previous ? &c->previous->next : &list->first) = c;
+    list->last = c;
 }
 
 /* --- ends --- */
 
-static void shut(weft_wire *c)
+static void close_socket(weft_load_connection *c)
 {
     if (c->file >= 0) close(c->file);
     c->file = -1;
 }
 
-static void end(weft_engine *e, weft_wire *c, bool keep, int status, const char *what,
+static void end(weft_engine *e, weft_load_connection *c, bool keep, int status, const char *what,
                 const char *example)
 {
-    weft_lane *lane = c->lane;
-    chain_remove(&lane->busy, c);
+    weft_connection_pool *pool = c->pool;
+    list_remove(&pool->busy, c);
     c->busy = false;
-    if (!keep) shut(c);
+    if (!keep) close_socket(c);
     /* The most recently used connection is reused first, so that few connections stay open. */
-    chain_first(keep ? &lane->idle : &lane->closed, c);
+    list_add_first(keep ? &pool->idle : &pool->closed, c);
     c->used = keep;
-    weft_engine_ended(e, lane, c->now, status, what, example);
+    weft_engine_ended(e, pool, c->scheduled, status, what, example);
 }
 
-static void fail_address(weft_engine *e, weft_wire *c, int why)
+static void fail_address(weft_engine *e, weft_load_connection *c, int why)
 {
     char address[160], text[256];
-    weft_load_target_address(&c->lane->asking->target, c->address, address, sizeof(address));
+    weft_load_target_address(&c->pool->requests->target, c->address, address, sizeof(address));
     (void)snprintf(text, sizeof(text), "%s: %s", address, strerror(why));
     end(e, c, false, 0, "connect", text);
 }
 
-void weft_lane_give_up(weft_engine *e, weft_wire *c, const char *what, const char *why)
+void weft_connection_pool_abandon(weft_engine *e, weft_load_connection *c, const char *what,
+                                  const char *why)
 {
     end(e, c, false, 0, what, why);
 }
 
 /* --- requests --- */
 
-static bool watch(weft_engine *e, weft_wire *c, bool first, bool writes)
+static bool watch(weft_engine *e, weft_load_connection *c, bool first, bool writes)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
     if (writes) event.events |= EPOLLOUT;
-    if (!first && c->writes == writes) return true;
-    c->writes = writes;
+    if (!first && c->wants_write == writes) return true;
+    c->wants_write = writes;
     return epoll_ctl(e->epoll, first ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, c->file, &event) == 0;
 }
 
 /* Sends as much as the connection takes: 0, or errno. */
-static int send_more(weft_engine *e, weft_wire *c, bool first)
+static int send_more(weft_engine *e, weft_load_connection *c, bool first)
 {
-    while (c->sent < c->asked->size) {
+    while (c->sent < c->request->size) {
         ssize_t n =
-            send(c->file, c->asked->bytes + c->sent, c->asked->size - c->sent, MSG_NOSIGNAL);
+            send(c->file, c->request->bytes + c->sent, c->request->size - c->sent, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && (errno == EAGAIN || errno == ENOTCONN)) break;
         if (n < 0) return errno;
         c->connected = true;
         c->sent += (size_t)n;
     }
-    return watch(e, c, first, c->sent < c->asked->size) ? 0 : errno;
+    return watch(e, c, first, c->sent < c->request->size) ? 0 : errno;
 }
 
-static void reset(weft_wire *c)
+static void reset(weft_load_connection *c)
 {
     c->sent = 0;
-    c->heard = false;
-    weft_heard_begin(&c->answer);
+    c->responding = false;
+    weft_http_response_begin(&c->response);
 }
 
 /* Connects to the next address of the target that has not been tried. */
-static void connect_next(weft_engine *e, weft_wire *c)
+static void connect_next(weft_engine *e, weft_load_connection *c)
 {
-    const weft_load_target *target = &c->lane->asking->target;
+    const weft_load_target *target = &c->pool->requests->target;
     int why = 0;
     for (; c->tried < target->count; c->tried++) {
         c->address = (target->good + c->tried) % target->count;
         c->connected = c->used = false;
         reset(c);
-        shut(c);
+        close_socket(c);
         c->file = weft_load_target_connect(target, c->address);
         why = c->file < 0 ? errno : send_more(e, c, true);
         if (why) continue;
-        c->now.row->figures.opened++;
+        c->scheduled.stage->result.opened++;
         return;
     }
     fail_address(e, c, why);
@@ -122,39 +123,40 @@ static void connect_next(weft_engine *e, weft_wire *c)
 
 /* A failure before the connection is established is one of the address. If the server has closed a
  * reused connection, the request is sent again once, since the server may not have seen it. */
-static void broken(weft_engine *e, weft_wire *c, int why)
+static void broken(weft_engine *e, weft_load_connection *c, int why)
 {
     if (!c->connected) {
         c->tried++;
-        if (c->tried < c->lane->asking->target.count)
+        if (c->tried < c->pool->requests->target.count)
             connect_next(e, c);
         else
             fail_address(e, c, why);
-    } else if (c->used && !c->heard && !c->again) {
-        c->again = true;
+    } else if (c->used && !c->responding && !c->resent) {
+        c->resent = true;
         c->tried = 0;
-        c->now.row->figures.again++;
+        c->scheduled.stage->result.resent++;
         connect_next(e, c);
     } else {
         char text[128];
         (void)snprintf(text, sizeof(text), "the server closed the connection %s%s%s",
-                       c->heard ? "within its answer" : "without an answer", why ? ": " : "",
+                       c->responding ? "within its answer" : "without an answer", why ? ": " : "",
                        why ? strerror(why) : "");
         end(e, c, false, 0, "closed", text);
     }
 }
 
-bool weft_lane_ask(weft_engine *e, weft_lane *lane, weft_due due)
+bool weft_connection_pool_send(weft_engine *e, weft_connection_pool *pool,
+                               weft_scheduled_request scheduled)
 {
-    weft_wire *c = lane->idle.first ? lane->idle.first : lane->closed.first;
+    weft_load_connection *c = pool->idle.first ? pool->idle.first : pool->closed.first;
     if (!c) return false;
     bool open = c->file >= 0;
-    chain_remove(open ? &lane->idle : &lane->closed, c);
-    chain_last(&lane->busy, c);
+    list_remove(open ? &pool->idle : &pool->closed, c);
+    list_add_last(&pool->busy, c);
     c->busy = true;
-    c->now = due;
-    c->asked = &lane->asking->all[e->number % (uint64_t)lane->asking->count];
-    c->again = false;
+    c->scheduled = scheduled;
+    c->request = &pool->requests->requests[e->number % (uint64_t)pool->requests->count];
+    c->resent = false;
     c->tried = 0;
     if (!open) {
         connect_next(e, c);
@@ -168,15 +170,16 @@ bool weft_lane_ask(weft_engine *e, weft_lane *lane, weft_due due)
 
 /* --- responses --- */
 
-static void answered(weft_engine *e, weft_wire *c)
+static void answered(weft_engine *e, weft_load_connection *c)
 {
     char text[256] = "";
-    bool keep = !c->answer.closes && c->sent == c->asked->size;
-    if (c->answer.status != 200) weft_load_error_text(c->text, c->answer.kept, text, sizeof(text));
-    end(e, c, keep, c->answer.status, "", text);
+    bool keep = !c->response.connection_close && c->sent == c->request->size;
+    if (c->response.status != 200)
+        weft_load_error_text(c->text, c->response.text_size, text, sizeof(text));
+    end(e, c, keep, c->response.status, "", text);
 }
 
-static void not_http(weft_engine *e, weft_wire *c, const char *why)
+static void not_http(weft_engine *e, weft_load_connection *c, const char *why)
 {
     char text[192];
     (void)snprintf(text, sizeof(text), "the answer is not HTTP: %s", why);
@@ -184,39 +187,40 @@ static void not_http(weft_engine *e, weft_wire *c, const char *why)
 }
 
 /* false: there is nothing more to read now. */
-static bool receive(weft_engine *e, weft_wire *c)
+static bool receive(weft_engine *e, weft_load_connection *c)
 {
     size_t used;
     ssize_t n = recv(c->file, e->buffer, BUFFER, 0);
     if (n < 0 && errno == EINTR) return true;
     if (n < 0 && errno == EAGAIN) return false;
-    if (n < 0 || (n == 0 && !c->heard)) {
+    if (n < 0 || (n == 0 && !c->responding)) {
         broken(e, c, n < 0 ? errno : 0);
         return false;
     }
-    c->heard = true;
-    weft_heard_state state = n == 0 ? weft_heard_end(&c->answer)
-                                    : weft_heard_feed(&c->answer, e->buffer, (size_t)n, &used);
-    if (state == WEFT_HEARD_WRONG && n == 0)
+    c->responding = true;
+    weft_http_response_state state =
+        n == 0 ? weft_http_response_end(&c->response)
+               : weft_http_response_feed(&c->response, e->buffer, (size_t)n, &used);
+    if (state == WEFT_RESPONSE_INVALID && n == 0)
         broken(e, c, 0);
-    else if (state == WEFT_HEARD_WRONG)
-        not_http(e, c, c->answer.wrong);
-    else if (state == WEFT_HEARD_WHOLE && n > 0 && used < (size_t)n)
+    else if (state == WEFT_RESPONSE_INVALID)
+        not_http(e, c, c->response.error);
+    else if (state == WEFT_RESPONSE_COMPLETE && n > 0 && used < (size_t)n)
         not_http(e, c, "bytes follow its end; its Content-Length or a chunk is too small");
-    else if (state == WEFT_HEARD_WHOLE)
+    else if (state == WEFT_RESPONSE_COMPLETE)
         answered(e, c);
-    return state == WEFT_HEARD_MORE && n == BUFFER;
+    return state == WEFT_RESPONSE_INCOMPLETE && n == BUFFER;
 }
 
 /* An idle connection was closed by the server, or has received unexpected data. */
-static void drop_idle(weft_wire *c)
+static void drop_idle(weft_load_connection *c)
 {
-    chain_remove(&c->lane->idle, c);
-    shut(c);
-    chain_first(&c->lane->closed, c);
+    list_remove(&c->pool->idle, c);
+    close_socket(c);
+    list_add_first(&c->pool->closed, c);
 }
 
-void weft_lane_event(weft_engine *e, weft_wire *c, uint32_t events)
+void weft_connection_pool_event(weft_engine *e, weft_load_connection *c, uint32_t events)
 {
     if (c->file < 0) return;
     if (!c->busy) {
@@ -230,7 +234,7 @@ void weft_lane_event(weft_engine *e, weft_wire *c, uint32_t events)
         broken(e, c, why ? why : ECONNREFUSED);
         return;
     }
-    if ((events & EPOLLOUT) && c->sent < c->asked->size) why = send_more(e, c, false);
+    if ((events & EPOLLOUT) && c->sent < c->request->size) why = send_more(e, c, false);
     /* A response that arrived before the error is still read. */
     if (why && !(events & EPOLLIN)) {
         broken(e, c, why);
@@ -240,29 +244,29 @@ void weft_lane_event(weft_engine *e, weft_wire *c, uint32_t events)
         while (receive(e, c)) continue;
 }
 
-/* --- a lane --- */
+/* --- a pool --- */
 
-weft_status weft_lane_open(weft_lane *lane, weft_asking *asking, int count)
+weft_status weft_connection_pool_open(weft_connection_pool *pool, weft_request_set *set, int count)
 {
-    *lane = (weft_lane){.asking = asking, .count = count};
-    WEFT_TRY(WEFT_NEW(&lane->all, count));
+    *pool = (weft_connection_pool){.requests = set, .count = count};
+    WEFT_TRY(WEFT_NEW(&pool->connections, count));
     for (int i = count; i-- > 0;) {
-        weft_wire *c = &lane->all[i];
-        *c = (weft_wire){.file = -1, .lane = lane};
-        c->answer.text = c->text;
-        c->answer.room = sizeof(c->text);
-        chain_first(&lane->closed, c);
+        weft_load_connection *c = &pool->connections[i];
+        *c = (weft_load_connection){.file = -1, .pool = pool};
+        c->response.text = c->text;
+        c->response.text_capacity = sizeof(c->text);
+        list_add_first(&pool->closed, c);
     }
     return WEFT_OK;
 }
 
-void weft_lane_close(weft_lane *lane)
+void weft_connection_pool_close(weft_connection_pool *pool)
 {
-    for (int i = 0; lane->all && i < lane->count; i++) {
-        shut(&lane->all[i]);
-        weft_heard_free(&lane->all[i].answer);
+    for (int i = 0; pool->connections && i < pool->count; i++) {
+        close_socket(&pool->connections[i]);
+        weft_http_response_free(&pool->connections[i].response);
     }
-    free(lane->all);
-    free(lane->waiting);
-    *lane = (weft_lane){0};
+    free(pool->connections);
+    free(pool->waiting);
+    *pool = (weft_connection_pool){0};
 }

@@ -11,130 +11,134 @@
  * a closed loop continues after a failure, and after Ctrl-C until outstanding requests are
  * abandoned. */
 enum { EVENTS = 128, AT_ONCE = 64, BUFFER = 65536 };
-static const double TICK = 0.1, AFTER_FAILURE = 0.01, LAST_CHANCE = 1;
+static const double TICK = 0.1, AFTER_FAILURE = 0.01, STOP_SECONDS = 1;
 
-typedef struct turn {
+typedef struct run {
     weft_engine *engine;
-    weft_row *row;
-    int number; /* number of the row */
+    weft_load_stage *stage;
+    int number; /* number of the stage */
     weft_arrivals *arrivals;
     bool wait;
     double next; /* when the next request is due */
     double give_up;
-} turn;
+} run;
 
 /* --- requests --- */
 
-static void write_trace(weft_engine *e, weft_due due, double latency, int status, const char *what)
+static void write_trace(weft_engine *e, weft_scheduled_request scheduled, double latency,
+                        int status, const char *what)
 {
-    const weft_rate *plan = &due.row->plan;
+    const weft_load_rate *plan = &scheduled.stage->plan;
     weft_status written =
-        weft_output_print(e->trace, "%.6f,%.6f,%d,%s,%g,%lld\n", due.when - e->begin, latency,
+        weft_output_print(e->trace, "%.6f,%.6f,%d,%s,%g,%lld\n", scheduled.when - e->begin, latency,
                           status, what, plan->rate, (long long)plan->closed);
     weft_error_catch(&e->error, written);
 }
 
-static void put_waiting(weft_engine *e, weft_lane *lane, weft_due due)
+static void enqueue(weft_engine *e, weft_connection_pool *pool, weft_scheduled_request scheduled)
 {
-    if (lane->tail - lane->head == lane->capacity) {
-        size_t more = lane->capacity ? 2 * lane->capacity : 1024;
-        weft_due *larger;
+    if (pool->tail - pool->head == pool->capacity) {
+        size_t more = pool->capacity ? 2 * pool->capacity : 1024;
+        weft_scheduled_request *larger;
         weft_status status = WEFT_NEW(&larger, more);
         if (status != WEFT_OK) {
             weft_error_catch(&e->error, status);
-            weft_engine_ended(e, lane, due, 0, "stopped", weft_last_message());
+            weft_engine_ended(e, pool, scheduled, 0, "stopped", weft_last_message());
             return;
         }
-        for (size_t i = lane->head; i < lane->tail; i++)
-            larger[i & (more - 1)] = lane->waiting[i & (lane->capacity - 1)];
-        free(lane->waiting);
-        lane->waiting = larger;
-        lane->capacity = more;
+        for (size_t i = pool->head; i < pool->tail; i++)
+            larger[i & (more - 1)] = pool->waiting[i & (pool->capacity - 1)];
+        free(pool->waiting);
+        pool->waiting = larger;
+        pool->capacity = more;
     }
-    lane->waiting[lane->tail++ & (lane->capacity - 1)] = due;
+    pool->waiting[pool->tail++ & (pool->capacity - 1)] = scheduled;
 }
 
-static weft_due *first_waiting(const weft_lane *lane)
+static weft_scheduled_request *first_waiting(const weft_connection_pool *pool)
 {
-    return lane->head == lane->tail ? NULL : &lane->waiting[lane->head & (lane->capacity - 1)];
+    return pool->head == pool->tail ? NULL : &pool->waiting[pool->head & (pool->capacity - 1)];
 }
 
-static void make(weft_engine *e, weft_lane *lane, double when)
+static void schedule(weft_engine *e, weft_connection_pool *pool, double when)
 {
-    weft_due due = {when, e->row};
+    weft_scheduled_request scheduled = {when, e->stage};
     e->number++;
-    e->under_way++;
-    e->row->figures.sent++;
-    if (!first_waiting(lane) && weft_lane_ask(e, lane, due)) return;
-    e->row->figures.waited++;
-    put_waiting(e, lane, due);
+    e->outstanding++;
+    e->stage->result.sent++;
+    if (!first_waiting(pool) && weft_connection_pool_send(e, pool, scheduled)) return;
+    e->stage->result.waited++;
+    enqueue(e, pool, scheduled);
 }
 
-/* Whether the row may have another request. */
-static bool goes_on(const weft_engine *e, double when)
+/* Whether the stage may have another request. */
+static bool may_schedule(const weft_engine *e, double when)
 {
     int64_t most = e->options->requests;
-    return e->making && when < e->row->end && (most == 0 || e->row->figures.sent < most);
+    return e->sending && when < e->stage->end && (most == 0 || e->stage->result.sent < most);
 }
 
-void weft_engine_ended(weft_engine *e, weft_lane *lane, weft_due due, int status, const char *what,
-                       const char *example)
+void weft_engine_ended(weft_engine *e, weft_connection_pool *pool, weft_scheduled_request scheduled,
+                       int status, const char *what, const char *example)
 {
-    double now = weft_seconds(), latency = now - due.when;
-    weft_load_figures *f = &due.row->figures;
-    e->under_way--;
-    f->seconds = fmax(f->seconds, now - due.row->begin);
+    double now = weft_seconds(), latency = now - scheduled.when;
+    weft_load_result *f = &scheduled.stage->result;
+    e->outstanding--;
+    f->seconds = fmax(f->seconds, now - scheduled.stage->begin);
     if (status == 200) {
         f->ok++;
-        weft_cells_add(&f->latency, latency);
+        weft_load_histogram_add(&f->latency, latency);
     } else {
-        weft_figures_fail(f, status, what, example);
+        weft_load_result_add_failure(f, status, what, example);
     }
-    if (e->trace) write_trace(e, due, latency, status, what);
-    if (due.row->plan.closed == 0) return;
+    if (e->trace) write_trace(e, scheduled, latency, status, what);
+    if (scheduled.stage->plan.closed == 0) return;
     /* The next request of a closed loop; after a failure it is delayed, so that a dead server is
      * not asked at the speed of its refusals. */
-    lane->owed++;
-    lane->owed_at = status == 200 ? lane->owed_at : now + AFTER_FAILURE;
+    pool->closed_due++;
+    pool->closed_due_at = status == 200 ? pool->closed_due_at : now + AFTER_FAILURE;
 }
 
 /* Sends waiting requests over connections that have become free. */
-static void serve(weft_engine *e, weft_lane *lane)
+static void send_waiting(weft_engine *e, weft_connection_pool *pool)
 {
     double now = 0;
-    for (weft_due *due; (due = first_waiting(lane)) && weft_lane_ask(e, lane, *due);) lane->head++;
-    if (lane->owed > 0) now = weft_seconds();
-    while (lane->owed > 0 && now >= lane->owed_at) {
-        lane->owed--;
-        if (goes_on(e, now)) make(e, lane, now);
+    for (weft_scheduled_request *scheduled;
+         (scheduled = first_waiting(pool)) && weft_connection_pool_send(e, pool, *scheduled);)
+        pool->head++;
+    if (pool->closed_due > 0) now = weft_seconds();
+    while (pool->closed_due > 0 && now >= pool->closed_due_at) {
+        pool->closed_due--;
+        if (may_schedule(e, now)) schedule(e, pool, now);
     }
 }
 
 /* --- time --- */
 
-static void expire(weft_engine *e, weft_lane *lane, double now)
+static void expire(weft_engine *e, weft_connection_pool *pool, double now)
 {
     double born = now - e->options->timeout;
-    while (lane->busy.first && lane->busy.first->now.when <= born)
-        weft_lane_give_up(e, lane->busy.first, "timeout", "no answer in time");
-    for (weft_due *due; (due = first_waiting(lane)) && due->when <= born;) {
-        weft_due late = *due;
-        lane->head++;
-        weft_engine_ended(e, lane, late, 0, "no connection",
+    while (pool->busy.first && pool->busy.first->scheduled.when <= born)
+        weft_connection_pool_abandon(e, pool->busy.first, "timeout", "no answer in time");
+    for (weft_scheduled_request *scheduled;
+         (scheduled = first_waiting(pool)) && scheduled->when <= born;) {
+        weft_scheduled_request expired = *scheduled;
+        pool->head++;
+        weft_engine_ended(e, pool, expired, 0, "no connection",
                           "no connection became free in time; --connections allows more");
     }
 }
 
-static void give_all_up(weft_engine *e)
+static void abandon_all(weft_engine *e)
 {
-    for (int i = 0; i < e->lane_count; i++) {
-        weft_lane *lane = &e->lanes[i];
-        while (lane->busy.first)
-            weft_lane_give_up(e, lane->busy.first, "stopped", "it was stopped");
-        for (weft_due *due; (due = first_waiting(lane));) {
-            weft_due late = *due;
-            lane->head++;
-            weft_engine_ended(e, lane, late, 0, "stopped", "it was stopped");
+    for (int i = 0; i < e->pool_count; i++) {
+        weft_connection_pool *pool = &e->pools[i];
+        while (pool->busy.first)
+            weft_connection_pool_abandon(e, pool->busy.first, "stopped", "it was stopped");
+        for (weft_scheduled_request *scheduled; (scheduled = first_waiting(pool));) {
+            weft_scheduled_request expired = *scheduled;
+            pool->head++;
+            weft_engine_ended(e, pool, expired, 0, "stopped", "it was stopped");
         }
     }
 }
@@ -142,12 +146,12 @@ static void give_all_up(weft_engine *e)
 static double next_deadline(const weft_engine *e, double from)
 {
     double at = from;
-    for (int i = 0; i < e->lane_count; i++) {
-        const weft_lane *lane = &e->lanes[i];
-        const weft_due *due = first_waiting(lane);
-        if (due) at = fmin(at, due->when + e->options->timeout);
-        if (lane->busy.first) at = fmin(at, lane->busy.first->now.when + e->options->timeout);
-        if (lane->owed > 0) at = fmin(at, lane->owed_at);
+    for (int i = 0; i < e->pool_count; i++) {
+        const weft_connection_pool *pool = &e->pools[i];
+        const weft_scheduled_request *scheduled = first_waiting(pool);
+        if (scheduled) at = fmin(at, scheduled->when + e->options->timeout);
+        if (pool->busy.first) at = fmin(at, pool->busy.first->scheduled.when + e->options->timeout);
+        if (pool->closed_due > 0) at = fmin(at, pool->closed_due_at);
     }
     return at;
 }
@@ -163,129 +167,129 @@ static int wait_for(const weft_engine *e, struct epoll_event *events, double sec
     return n;
 }
 
-static void hear(weft_engine *e, double until)
+static void poll_events(weft_engine *e, double until)
 {
     struct epoll_event events[EVENTS];
     double now = weft_seconds();
     int n = wait_for(e, events, until - now);
-    if (until > now) e->slept += weft_seconds() - now;
+    if (until > now) e->idle_seconds += weft_seconds() - now;
     for (int i = 0; i < n; i++) {
-        weft_wire *c = events[i].data.ptr;
-        weft_lane_event(e, c, events[i].events);
-        serve(e, c->lane);
+        weft_load_connection *c = events[i].data.ptr;
+        weft_connection_pool_event(e, c, events[i].events);
+        send_waiting(e, c->pool);
     }
 }
 
-/* --- a row --- */
+/* --- a stage --- */
 
 /* Makes the requests that are due, up to AT_ONCE; true: more are due. */
-static bool make_due(turn *t)
+static bool schedule_due(run *t)
 {
     weft_engine *e = t->engine;
     for (int i = 0; i < AT_ONCE; i++) {
         double now = weft_seconds();
-        if (t->next > now || !goes_on(e, t->next)) return false;
-        weft_cells_add(&t->row->figures.late, now - t->next);
-        make(e, &e->lanes[e->number % (uint64_t)e->lane_count], t->next);
-        t->next += weft_arrivals_next(t->arrivals, t->row->plan.rate);
+        if (t->next > now || !may_schedule(e, t->next)) return false;
+        weft_load_histogram_add(&t->stage->result.send_delay, now - t->next);
+        schedule(e, &e->pools[e->number % (uint64_t)e->pool_count], t->next);
+        t->next += weft_arrivals_next(t->arrivals, t->stage->plan.rate);
     }
     return true;
 }
 
 /* A closed loop starts with all its requests, spread over the targets in turn. */
-static void make_first(turn *t)
+static void schedule_first(run *t)
 {
     weft_engine *e = t->engine;
     double now = weft_seconds();
-    for (int i = 0; i < e->lane_count; i++) e->lanes[i].owed = 0;
-    for (int64_t i = 0; i < t->row->plan.closed && goes_on(e, now); i++)
-        make(e, &e->lanes[i % e->lane_count], now);
+    for (int i = 0; i < e->pool_count; i++) e->pools[i].closed_due = 0;
+    for (int64_t i = 0; i < t->stage->plan.closed && may_schedule(e, now); i++)
+        schedule(e, &e->pools[i % e->pool_count], now);
 }
 
-static void tell(turn *t, double now)
+static void report_tick(run *t, double now)
 {
     weft_engine *e = t->engine;
-    if (!e->tick || now < e->ticked + TICK) return;
-    e->ticked = now;
-    e->tick(e->user, t->number, fmax(now - t->row->begin, 0));
+    if (!e->tick || now < e->last_tick + TICK) return;
+    e->last_tick = now;
+    e->tick(e->user, t->number, fmax(now - t->stage->begin, 0));
 }
 
-static void stop(turn *t, double now)
+static void stop(run *t, double now)
 {
     weft_engine *e = t->engine;
-    if (t->give_up == 0) t->give_up = now + LAST_CHANCE;
-    e->making = false;
+    if (t->give_up == 0) t->give_up = now + STOP_SECONDS;
+    e->sending = false;
     t->wait = true;
-    if (now >= t->give_up) give_all_up(e);
+    if (now >= t->give_up) abandon_all(e);
 }
 
-static bool is_over(const turn *t, double now)
+static bool is_over(const run *t, double now)
 {
     const weft_engine *e = t->engine;
-    bool closed = t->row->plan.closed > 0;
-    bool more = closed ? goes_on(e, now) : goes_on(e, t->next);
+    bool closed = t->stage->plan.closed > 0;
+    bool more = closed ? may_schedule(e, now) : may_schedule(e, t->next);
     if (more) return false;
-    return t->wait ? e->under_way == 0 : !e->making || now >= t->row->end;
+    return t->wait ? e->outstanding == 0 : !e->sending || now >= t->stage->end;
 }
 
-weft_status weft_engine_row(weft_engine *e, weft_row *row, int number, double begin, bool wait,
-                            weft_arrivals *arrivals)
+weft_status weft_engine_run_stage(weft_engine *e, weft_load_stage *stage, int number, double begin,
+                                  bool wait, weft_arrivals *arrivals)
 {
-    turn t = {.engine = e, .row = row, .number = number, .wait = wait, .arrivals = arrivals};
+    run t = {.engine = e, .stage = stage, .number = number, .wait = wait, .arrivals = arrivals};
     double now = weft_seconds();
-    e->row = row;
-    e->slept = 0;
-    e->making = true;
-    row->begin = begin;
-    row->end = begin + row->plan.seconds;
-    if (row->plan.closed)
-        make_first(&t);
+    e->stage = stage;
+    e->idle_seconds = 0;
+    e->sending = true;
+    stage->begin = begin;
+    stage->end = begin + stage->plan.seconds;
+    if (stage->plan.closed)
+        schedule_first(&t);
     else
-        t.next = begin + weft_arrivals_next(arrivals, row->plan.rate);
+        t.next = begin + weft_arrivals_next(arrivals, stage->plan.rate);
     while (!is_over(&t, now)) {
-        bool more = row->plan.closed == 0 && make_due(&t);
+        bool more = stage->plan.closed == 0 && schedule_due(&t);
         bool stopped = e->stop && e->stop->wanted;
         now = weft_seconds();
         if (stopped || e->error.status != WEFT_OK) stop(&t, now);
-        for (int i = 0; i < e->lane_count; i++) {
-            expire(e, &e->lanes[i], now);
-            serve(e, &e->lanes[i]);
+        for (int i = 0; i < e->pool_count; i++) {
+            expire(e, &e->pools[i], now);
+            send_waiting(e, &e->pools[i]);
         }
         double until = next_deadline(e, now + TICK);
-        if (row->plan.closed == 0 && goes_on(e, t.next)) until = fmin(until, t.next);
-        if (goes_on(e, now) || !t.wait) until = fmin(until, fmax(row->end, now));
-        if (e->under_way > 0 || !is_over(&t, now)) hear(e, more ? now : until);
+        if (stage->plan.closed == 0 && may_schedule(e, t.next)) until = fmin(until, t.next);
+        if (may_schedule(e, now) || !t.wait) until = fmin(until, fmax(stage->end, now));
+        if (e->outstanding > 0 || !is_over(&t, now)) poll_events(e, more ? now : until);
         now = weft_seconds();
-        tell(&t, now);
+        report_tick(&t, now);
     }
-    e->making = false;
-    row->figures.over = true;
-    row->figures.busy = 1 - fmin(e->slept / fmax(now - begin, 1e-9), 1);
+    e->sending = false;
+    stage->result.finished = true;
+    stage->result.busy = 1 - fmin(e->idle_seconds / fmax(now - begin, 1e-9), 1);
     if (e->options->requests == 0 && !(e->stop && e->stop->wanted))
-        row->figures.seconds = fmax(row->figures.seconds, row->plan.seconds);
+        stage->result.seconds = fmax(stage->result.seconds, stage->plan.seconds);
     return weft_error_raise(&e->error);
 }
 
-weft_status weft_engine_open(weft_engine *e, weft_asking *askings, int count, int64_t connections)
+weft_status weft_engine_open(weft_engine *e, weft_request_set *sets, int count, int64_t connections)
 {
     e->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (e->epoll < 0)
         return weft_fail(WEFT_ERR_IO, "cannot watch connections: %s", strerror(errno));
     WEFT_TRY(WEFT_NEW(&e->buffer, BUFFER));
-    WEFT_TRY(WEFT_NEW(&e->lanes, count));
+    WEFT_TRY(WEFT_NEW(&e->pools, count));
     for (int i = 0; i < count; i++) {
         int64_t share =
             weft_part_start(connections, i + 1, count) - weft_part_start(connections, i, count);
-        e->lane_count++;
-        WEFT_TRY(weft_lane_open(&e->lanes[i], &askings[i], (int)WEFT_MAX(share, 1)));
+        e->pool_count++;
+        WEFT_TRY(weft_connection_pool_open(&e->pools[i], &sets[i], (int)WEFT_MAX(share, 1)));
     }
     return WEFT_OK;
 }
 
 void weft_engine_close(weft_engine *e)
 {
-    for (int i = 0; i < e->lane_count; i++) weft_lane_close(&e->lanes[i]);
-    free(e->lanes);
+    for (int i = 0; i < e->pool_count; i++) weft_connection_pool_close(&e->pools[i]);
+    free(e->pools);
     free(e->buffer);
     if (e->epoll >= 0) close(e->epoll);
 }

@@ -17,7 +17,7 @@ typedef struct exchange {
     size_t size, sent;
     double end;
     const weft_stop *stop;
-    weft_heard answer;
+    weft_http_response answer;
 } exchange;
 
 /* Waits until the socket is ready for `events`. */
@@ -75,8 +75,8 @@ static weft_status connect_any(exchange *x)
 static weft_status transfer(exchange *x)
 {
     char buffer[4096];
-    weft_heard_state state = WEFT_HEARD_MORE;
-    while (state == WEFT_HEARD_MORE) {
+    weft_http_response_state state = WEFT_RESPONSE_INCOMPLETE;
+    while (state == WEFT_RESPONSE_INCOMPLETE) {
         size_t used;
         WEFT_TRY(wait_for(x, x->sent < x->size ? POLLOUT | POLLIN : POLLIN));
         if (x->sent < x->size) {
@@ -88,33 +88,33 @@ static weft_status transfer(exchange *x)
         if (n < 0)
             return weft_fail(WEFT_ERR_PEER, "%s: the connection broke: %s", x->target->url,
                              strerror(errno));
-        state = n == 0 ? weft_heard_end(&x->answer)
-                       : weft_heard_feed(&x->answer, buffer, (size_t)n, &used);
+        state = n == 0 ? weft_http_response_end(&x->answer)
+                       : weft_http_response_feed(&x->answer, buffer, (size_t)n, &used);
     }
-    if (state == WEFT_HEARD_WRONG)
+    if (state == WEFT_RESPONSE_INVALID)
         return weft_fail(WEFT_ERR_FORMAT, "%s: its answer is not HTTP: %s", x->target->url,
-                         x->answer.wrong);
+                         x->answer.error);
     if (x->answer.size > LARGEST)
         return weft_fail(WEFT_ERR_FORMAT, "%s: its answer has more than %d MiB", x->target->url,
                          LARGEST >> 20);
     return WEFT_OK;
 }
 
-weft_status weft_load_ask(weft_load_target *target, const void *request, size_t size,
-                          double timeout, const weft_stop *stop, weft_load_reply *out)
+weft_status weft_load_fetch(weft_load_target *target, const void *request, size_t size,
+                            double timeout, const weft_stop *stop, weft_load_reply *out)
 {
     exchange x = {.target = target, .file = -1, .request = request, .size = size, .stop = stop};
     *out = (weft_load_reply){0};
     x.end = weft_seconds() + timeout;
-    x.answer.room = LARGEST;
+    x.answer.text_capacity = LARGEST;
     WEFT_TRY(WEFT_NEW(&x.answer.text, LARGEST + 1));
-    weft_heard_begin(&x.answer);
+    weft_http_response_begin(&x.answer);
     weft_status status = connect_any(&x);
     if (status == WEFT_OK) status = transfer(&x);
     if (x.file >= 0) close(x.file);
-    weft_heard_free(&x.answer);
+    weft_http_response_free(&x.answer);
     if (status == WEFT_OK)
-        *out = (weft_load_reply){x.answer.status, x.answer.text, x.answer.kept};
+        *out = (weft_load_reply){x.answer.status, x.answer.text, x.answer.text_size};
     else
         free(x.answer.text);
     return status;

@@ -9,34 +9,35 @@
 
 /* --- http_response.c: incremental parser of a response --- */
 
-typedef enum weft_heard_state {
-    WEFT_HEARD_MORE,  /* the response has not ended */
-    WEFT_HEARD_WHOLE, /* the response is complete */
-    WEFT_HEARD_WRONG  /* it is not HTTP, or was cut off: `wrong` says why */
-} weft_heard_state;
+typedef enum weft_http_response_state {
+    WEFT_RESPONSE_INCOMPLETE, /* the response has not ended */
+    WEFT_RESPONSE_COMPLETE,   /* the response is complete */
+    WEFT_RESPONSE_INVALID     /* it is not HTTP, or was cut off: `error` says why */
+} weft_http_response_state;
 
-typedef struct weft_heard {
+typedef struct weft_http_response {
     int status;
-    bool closes; /* the connection must not be reused */
-    const char *wrong;
-    char *text;        /* buffer of the caller for the first `room` bytes of the body */
-    size_t room, kept; /* of the text */
-    int64_t size;      /* bytes of the body so far */
+    bool connection_close; /* the connection must not be reused */
+    const char *error;
+    char *text; /* buffer of the caller for the first `text_capacity` bytes of the body */
+    size_t text_capacity, text_size;
+    int64_t size; /* bytes of the body so far */
     /* internal state */
     int part;
     bool chunked;
     int64_t length, left;
     size_t head, line_size;
     char *line; /* an incomplete line */
-} weft_heard;
+} weft_http_response;
 
-/* Prepares for a response; text and room stay. */
-void weft_heard_begin(weft_heard *answer);
+/* Prepares for a response; text and text_capacity stay. */
+void weft_http_response_begin(weft_http_response *response);
 /* Parses bytes; *used of them belong to this response. */
-weft_heard_state weft_heard_feed(weft_heard *answer, const char *data, size_t size, size_t *used);
+weft_http_response_state weft_http_response_feed(weft_http_response *response, const char *data,
+                                                 size_t size, size_t *used);
 /* The connection was closed. */
-weft_heard_state weft_heard_end(weft_heard *answer);
-void weft_heard_free(weft_heard *answer);
+weft_http_response_state weft_http_response_end(weft_http_response *response);
+void weft_http_response_free(weft_http_response *response);
 
 /* --- target.c: URL and addresses of a target --- */
 
@@ -69,9 +70,9 @@ typedef struct weft_load_reply {
 
 /* Tries all addresses. PEER: no response within `timeout` seconds; FORMAT: it is not HTTP;
  * INTERRUPTED. */
-weft_status weft_load_ask(weft_load_target *target, const void *request, size_t size,
-                          double timeout, const weft_stop *stop,
-                          weft_load_reply *out) WEFT_NODISCARD;
+weft_status weft_load_fetch(weft_load_target *target, const void *request, size_t size,
+                            double timeout, const weft_stop *stop,
+                            weft_load_reply *out) WEFT_NODISCARD;
 void weft_load_reply_free(weft_load_reply *reply);
 /* Writes the error message of a response, {"error": "..."} or plain text, into buffer; returns
  * it. */

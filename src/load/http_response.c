@@ -8,26 +8,27 @@
 enum { LINE = 8192, HEAD = 65536 };
 enum { STATUS, HEADER, BODY, TO_THE_END, CHUNK, CHUNK_DATA, CHUNK_END, TRAILER, WHOLE };
 
-void weft_heard_begin(weft_heard *a)
+void weft_http_response_begin(weft_http_response *a)
 {
-    *a = (weft_heard){.text = a->text, .room = a->room, .line = a->line, .length = -1};
+    *a = (weft_http_response){
+        .text = a->text, .text_capacity = a->text_capacity, .line = a->line, .length = -1};
 }
 
-void weft_heard_free(weft_heard *a)
+void weft_http_response_free(weft_http_response *a)
 {
     free(a->line);
     a->line = NULL;
 }
 
-static bool wrong(weft_heard *a, const char *what)
+static bool wrong(weft_http_response *a, const char *what)
 {
-    a->wrong = what;
+    a->error = what;
     return false;
 }
 
 /* --- lines, without their ends --- */
 
-static bool take_status(weft_heard *a, const char *line, size_t size)
+static bool take_status(weft_http_response *a, const char *line, size_t size)
 {
     if (size < 12 || memcmp(line, "HTTP/1.", 7) != 0 || !isdigit((unsigned char)line[7]) ||
         line[8] != ' ' || (size > 12 && line[12] != ' '))
@@ -36,7 +37,7 @@ static bool take_status(weft_heard *a, const char *line, size_t size)
         if (!isdigit((unsigned char)line[i])) return wrong(a, "its status is no number");
         a->status = 10 * a->status + line[i] - '0';
     }
-    a->closes = line[7] == '0';
+    a->connection_close = line[7] == '0';
     a->part = HEADER;
     return a->status >= 100 || wrong(a, "its status is below 100");
 }
@@ -46,7 +47,7 @@ static bool is(const char *text, size_t size, const char *word)
     return strlen(word) == size && strncasecmp(text, word, size) == 0;
 }
 
-static bool take_length(weft_heard *a, const char *value, size_t size)
+static bool take_length(weft_http_response *a, const char *value, size_t size)
 {
     int64_t length = 0;
     if (size == 0 || size > 15) return wrong(a, "its Content-Length is no number of bytes");
@@ -74,7 +75,7 @@ static bool lists(const char *value, size_t size, const char *word)
     return false;
 }
 
-static bool take_field(weft_heard *a, const char *line, size_t size)
+static bool take_field(weft_http_response *a, const char *line, size_t size)
 {
     const char *colon = memchr(line, ':', size), *end = line + size;
     if (!colon || colon == line) return wrong(a, "a header has no name and colon");
@@ -86,8 +87,8 @@ static bool take_field(weft_heard *a, const char *line, size_t size)
     size_t name = (size_t)(colon - line), length = (size_t)(end - value);
     if (is(line, name, "content-length")) return take_length(a, value, length);
     if (is(line, name, "connection")) {
-        if (lists(value, length, "close")) a->closes = true;
-        if (lists(value, length, "keep-alive")) a->closes = false;
+        if (lists(value, length, "close")) a->connection_close = true;
+        if (lists(value, length, "keep-alive")) a->connection_close = false;
     }
     if (!is(line, name, "transfer-encoding")) return true;
     a->chunked = is(value, length, "chunked");
@@ -95,7 +96,7 @@ static bool take_field(weft_heard *a, const char *line, size_t size)
 }
 
 /* The headers have ended: determines how the body is delimited. */
-static bool take_head(weft_heard *a)
+static bool take_head(weft_http_response *a)
 {
     if (a->status < 200) { /* an interim response */
         a->status = 0;
@@ -109,11 +110,11 @@ static bool take_head(weft_heard *a)
     if (a->status == 204 || a->status == 304) a->length = 0;
     a->left = a->length;
     a->part = a->chunked ? CHUNK : a->length < 0 ? TO_THE_END : a->length > 0 ? BODY : WHOLE;
-    if (a->part == TO_THE_END) a->closes = true;
+    if (a->part == TO_THE_END) a->connection_close = true;
     return true;
 }
 
-static bool take_chunk(weft_heard *a, const char *line, size_t size)
+static bool take_chunk(weft_http_response *a, const char *line, size_t size)
 {
     size_t digits = 0;
     a->left = 0;
@@ -128,7 +129,7 @@ static bool take_chunk(weft_heard *a, const char *line, size_t size)
     return true;
 }
 
-static bool take_line(weft_heard *a, const char *line, size_t size)
+static bool take_line(weft_http_response *a, const char *line, size_t size)
 {
     if (size == 0 || line[size - 1] != '\r') return wrong(a, "a line of it does not end in CR LF");
     size--;
@@ -146,7 +147,7 @@ static bool take_line(weft_heard *a, const char *line, size_t size)
 /* --- bytes --- */
 
 /* Parses the line that ends in these bytes, or keeps its beginning. */
-static bool feed_line(weft_heard *a, const char *data, size_t size, size_t *used)
+static bool feed_line(weft_http_response *a, const char *data, size_t size, size_t *used)
 {
     const char *end = memchr(data, '\n', size);
     size_t more = end ? (size_t)(end - data) : size;
@@ -165,12 +166,12 @@ static bool feed_line(weft_heard *a, const char *data, size_t size, size_t *used
     return take_line(a, a->line, whole);
 }
 
-static void feed_body(weft_heard *a, const char *data, size_t size, size_t *used)
+static void feed_body(weft_http_response *a, const char *data, size_t size, size_t *used)
 {
     *used = a->part == TO_THE_END ? size : WEFT_MIN(size, (size_t)a->left);
-    size_t keep = WEFT_MIN(*used, a->room - a->kept);
-    if (keep > 0) memcpy(a->text + a->kept, data, keep);
-    a->kept += keep;
+    size_t keep = WEFT_MIN(*used, a->text_capacity - a->text_size);
+    if (keep > 0) memcpy(a->text + a->text_size, data, keep);
+    a->text_size += keep;
     a->size += (int64_t)*used;
     if (a->part == TO_THE_END) return;
     a->left -= (int64_t)*used;
@@ -179,7 +180,8 @@ static void feed_body(weft_heard *a, const char *data, size_t size, size_t *used
     a->head = 0;
 }
 
-weft_heard_state weft_heard_feed(weft_heard *a, const char *data, size_t size, size_t *used)
+weft_http_response_state weft_http_response_feed(weft_http_response *a, const char *data,
+                                                 size_t size, size_t *used)
 {
     *used = 0;
     while (*used < size && a->part != WHOLE) {
@@ -187,16 +189,16 @@ weft_heard_state weft_heard_feed(weft_heard *a, const char *data, size_t size, s
         if (a->part == BODY || a->part == TO_THE_END || a->part == CHUNK_DATA)
             feed_body(a, data + *used, size - *used, &part);
         else if (!feed_line(a, data + *used, size - *used, &part))
-            return WEFT_HEARD_WRONG;
+            return WEFT_RESPONSE_INVALID;
         *used += part;
     }
-    return a->part == WHOLE ? WEFT_HEARD_WHOLE : WEFT_HEARD_MORE;
+    return a->part == WHOLE ? WEFT_RESPONSE_COMPLETE : WEFT_RESPONSE_INCOMPLETE;
 }
 
-weft_heard_state weft_heard_end(weft_heard *a)
+weft_http_response_state weft_http_response_end(weft_http_response *a)
 {
-    if (a->part == TO_THE_END) return WEFT_HEARD_WHOLE;
-    a->wrong = a->part == STATUS || a->part == HEADER ? "it was cut off within its headers"
+    if (a->part == TO_THE_END) return WEFT_RESPONSE_COMPLETE;
+    a->error = a->part == STATUS || a->part == HEADER ? "it was cut off within its headers"
                                                       : "it was cut off within its body";
-    return WEFT_HEARD_WRONG;
+    return WEFT_RESPONSE_INVALID;
 }

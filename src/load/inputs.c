@@ -157,7 +157,7 @@ static void describe(weft_text *text, const input *in, bool json, weft_random *r
 }
 
 static weft_status write_body(const input *all, size_t count, bool json, uint64_t seed,
-                              weft_asked *body, size_t *head)
+                              weft_raw_request *body, size_t *head)
 {
     weft_text text = {0};
     weft_random random;
@@ -175,7 +175,7 @@ static weft_status write_body(const input *all, size_t count, bool json, uint64_
 }
 
 static weft_status make(const char *url, json_t *metadata, const weft_load_options *options,
-                        uint64_t variant, weft_asked *body, size_t *head)
+                        uint64_t variant, weft_raw_request *body, size_t *head)
 {
     json_t *inputs = json_object_get(metadata, "inputs");
     size_t count = json_array_size(inputs);
@@ -194,8 +194,8 @@ static weft_status make(const char *url, json_t *metadata, const weft_load_optio
 }
 
 weft_status weft_inputs_make(const char *url, const char *metadata, size_t size,
-                             const weft_load_options *options, uint64_t variant, weft_asked *body,
-                             size_t *head)
+                             const weft_load_options *options, uint64_t variant,
+                             weft_raw_request *body, size_t *head)
 {
     json_t *json = json_loadb(metadata, size, JSON_REJECT_DUPLICATES, NULL);
     weft_status status = make(url, json, options, variant, body, head);
@@ -203,7 +203,7 @@ weft_status weft_inputs_make(const char *url, const char *metadata, size_t size,
     return status;
 }
 
-bool weft_inputs_answered(const char *body, size_t size, const char **why)
+bool weft_inputs_check_reply(const char *body, size_t size, const char **why)
 {
     json_error_t error;
     json_t *json = json_loadb(body, size, JSON_DISABLE_EOF_CHECK, &error);

@@ -12,9 +12,9 @@ struct weft_load {
     weft_context *context;
     const weft_load_options *options;
     const weft_stop *stop;
-    weft_asking *askings;
+    weft_request_set *request_sets;
     int targets, rates;
-    weft_row *rows; /* [rates], and one for the warm-up, which is not reported */
+    weft_load_stage *stages; /* [rates], and one for the warm-up, which is not reported */
     weft_arrivals *arrivals;
     bool has_run;
 };
@@ -47,23 +47,24 @@ static weft_status check_files(int64_t connections)
 
 static weft_status plan(weft_load *load)
 {
-    weft_rate *rates;
+    weft_load_rate *rates;
     int count;
-    WEFT_TRY(weft_rates_read(load->options, &rates, &count));
-    weft_status status = WEFT_NEW(&load->rows, count + 1);
+    WEFT_TRY(weft_load_rates_parse(load->options, &rates, &count));
+    weft_status status = WEFT_NEW(&load->stages, count + 1);
     for (int i = 0; i <= count && status == WEFT_OK; i++) {
-        weft_row *row = &load->rows[i];
-        row->plan = rates[i < count ? i : 0];
-        row->figures.rate = row->plan.rate;
-        row->figures.closed = row->plan.closed;
-        if (row->plan.closed > load->options->connections)
-            status = weft_fail(WEFT_ERR_ARGUMENT,
-                               "--closed: %lld requests under way need as many --connections, "
-                               "which are %lld at the most",
-                               (long long)row->plan.closed, (long long)load->options->connections);
+        weft_load_stage *stage = &load->stages[i];
+        stage->plan = rates[i < count ? i : 0];
+        stage->result.rate = stage->plan.rate;
+        stage->result.closed = stage->plan.closed;
+        if (stage->plan.closed > load->options->connections)
+            status =
+                weft_fail(WEFT_ERR_ARGUMENT,
+                          "--closed: %lld requests under way need as many --connections, "
+                          "which are %lld at the most",
+                          (long long)stage->plan.closed, (long long)load->options->connections);
     }
     load->rates = count;
-    if (status == WEFT_OK) load->rows[count].plan.seconds = load->options->warmup;
+    if (status == WEFT_OK) load->stages[count].plan.seconds = load->options->warmup;
     free(rates);
     return status;
 }
@@ -79,12 +80,12 @@ static weft_status open_load(weft_load *load, const char *const *targets, int co
     WEFT_TRY(plan(load));
     WEFT_TRY(weft_arrivals_open(load->context, o->arrivals ? o->arrivals : "poisson",
                                 (uint64_t)o->seed, &load->arrivals));
-    WEFT_TRY(WEFT_NEW(&load->askings, count));
+    WEFT_TRY(WEFT_NEW(&load->request_sets, count));
     for (int i = 0; i < count; i++) {
-        WEFT_TRY(weft_asking_open(o, targets[i], load->stop, &load->askings[i]));
+        WEFT_TRY(weft_request_set_open(o, targets[i], load->stop, &load->request_sets[i]));
         load->targets++;
     }
-    for (int i = 0; i <= load->rates; i++) load->rows[i].figures.rows = load->askings[0].rows;
+    for (int i = 0; i <= load->rates; i++) load->stages[i].result.rows = load->request_sets[0].rows;
     return WEFT_OK;
 }
 
@@ -109,10 +110,10 @@ weft_status weft_load_open(weft_context *context, const weft_load_options *optio
 void weft_load_close(weft_load **load)
 {
     if (!load || !*load) return;
-    for (int i = 0; i < (*load)->targets; i++) weft_asking_close(&(*load)->askings[i]);
+    for (int i = 0; i < (*load)->targets; i++) weft_request_set_close(&(*load)->request_sets[i]);
     weft_arrivals_close(&(*load)->arrivals);
-    free((*load)->askings);
-    free((*load)->rows);
+    free((*load)->request_sets);
+    free((*load)->stages);
     free(*load);
     *load = NULL;
 }
@@ -126,15 +127,16 @@ static bool stopped(const weft_load *load)
 
 static weft_status run_rows(weft_load *load, weft_engine *e)
 {
-    weft_row *warm = &load->rows[load->rates];
+    weft_load_stage *warm = &load->stages[load->rates];
     bool pause = !load->options->no_pause;
     double at = weft_seconds();
-    if (warm->plan.seconds > 0) WEFT_TRY(weft_engine_row(e, warm, -1, at, true, load->arrivals));
+    if (warm->plan.seconds > 0)
+        WEFT_TRY(weft_engine_run_stage(e, warm, -1, at, true, load->arrivals));
     e->begin = at = weft_seconds();
     for (int i = 0; i < load->rates && !stopped(load); i++) {
         bool wait = pause || i + 1 == load->rates;
-        WEFT_TRY(weft_engine_row(e, &load->rows[i], i, at, wait, load->arrivals));
-        at = pause ? weft_seconds() : load->rows[i].end;
+        WEFT_TRY(weft_engine_run_stage(e, &load->stages[i], i, at, wait, load->arrivals));
+        at = pause ? weft_seconds() : load->stages[i].end;
     }
     return stopped(load) ? weft_fail(WEFT_ERR_INTERRUPTED, "the load was stopped") : WEFT_OK;
 }
@@ -163,23 +165,23 @@ weft_status weft_load_run(weft_load *load, weft_load_tick *tick, void *user)
     int slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
     (void)prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
     weft_status status =
-        weft_engine_open(&engine, load->askings, load->targets, load->options->connections);
+        weft_engine_open(&engine, load->request_sets, load->targets, load->options->connections);
     if (status == WEFT_OK) status = run_traced(load, &engine);
     weft_engine_close(&engine);
     if (slack > 0) (void)prctl(PR_SET_TIMERSLACK, (unsigned long)slack, 0, 0, 0);
     return status;
 }
 
-const weft_load_figures *weft_load_at(const weft_load *load, int i, double *planned)
+const weft_load_result *weft_load_at(const weft_load *load, int i, double *planned)
 {
     if (i < 0 || i >= load->rates) return NULL;
-    if (planned) *planned = load->rows[i].plan.seconds;
-    return &load->rows[i].figures;
+    if (planned) *planned = load->stages[i].plan.seconds;
+    return &load->stages[i].result;
 }
 
 const char *weft_load_model(const weft_load *load, int i, const char **where)
 {
     if (i < 0 || i >= load->targets) return NULL;
-    if (where) *where = load->askings[i].target.url;
-    return load->askings[i].model;
+    if (where) *where = load->request_sets[i].target.url;
+    return load->request_sets[i].model;
 }

@@ -1,4 +1,4 @@
-/* Histogram of latencies whose cells grow by 1 %: equal relative precision from microseconds to
+/* Histogram of latencies whose buckets grow by 1 %: equal relative precision from microseconds to
  * minutes, in a fixed array. */
 #include "load/measure.h"
 
@@ -7,51 +7,51 @@
 
 static const double FIRST = 1e-6, WIDER = 1.01;
 
-void weft_cells_add(weft_load_cells *cells, double seconds)
+void weft_load_histogram_add(weft_load_histogram *histogram, double seconds)
 {
     double place = seconds > FIRST ? log(seconds / FIRST) / log(WIDER) : 0;
-    cells->at[place < WEFT_LOAD_CELLS - 1 ? (size_t)place : WEFT_LOAD_CELLS - 1]++;
-    cells->low = cells->count ? fmin(cells->low, seconds) : seconds;
-    cells->high = cells->count ? fmax(cells->high, seconds) : seconds;
-    cells->sum += seconds;
-    cells->count++;
+    histogram->buckets[place < WEFT_LOAD_BUCKETS - 1 ? (size_t)place : WEFT_LOAD_BUCKETS - 1]++;
+    histogram->low = histogram->count ? fmin(histogram->low, seconds) : seconds;
+    histogram->high = histogram->count ? fmax(histogram->high, seconds) : seconds;
+    histogram->sum += seconds;
+    histogram->count++;
 }
 
-double weft_load_quantile(const weft_load_cells *cells, double quantile)
+double weft_load_quantile(const weft_load_histogram *histogram, double quantile)
 {
-    int64_t rank = (int64_t)ceil(quantile * (double)cells->count), seen = 0;
-    if (cells->count == 0) return 0;
-    if (rank >= cells->count) return cells->high;
-    for (int i = 0; i < WEFT_LOAD_CELLS; i++) {
-        seen += cells->at[i];
+    int64_t rank = (int64_t)ceil(quantile * (double)histogram->count), seen = 0;
+    if (histogram->count == 0) return 0;
+    if (rank >= histogram->count) return histogram->high;
+    for (int i = 0; i < WEFT_LOAD_BUCKETS; i++) {
+        seen += histogram->buckets[i];
         if (seen < WEFT_MAX(rank, 1)) continue;
-        return fmin(fmax(FIRST * pow(WIDER, i + 0.5), cells->low), cells->high);
+        return fmin(fmax(FIRST * pow(WIDER, i + 0.5), histogram->low), histogram->high);
     }
-    return cells->high;
+    return histogram->high;
 }
 
-double weft_load_mean(const weft_load_cells *cells)
+double weft_load_mean(const weft_load_histogram *histogram)
 {
-    return cells->count ? cells->sum / (double)cells->count : 0;
+    return histogram->count ? histogram->sum / (double)histogram->count : 0;
 }
 
-void weft_figures_fail(weft_load_figures *figures, int status, const char *what,
-                       const char *example)
+void weft_load_result_add_failure(weft_load_result *result, int status, const char *what,
+                                  const char *example)
 {
     int i = 0;
-    figures->failed++;
-    while (i < figures->kinds &&
-           (figures->failures[i].status != status || strcmp(figures->failures[i].what, what) != 0))
+    result->failed++;
+    while (i < result->failure_kinds &&
+           (result->failures[i].status != status || strcmp(result->failures[i].what, what) != 0))
         i++;
     if (i == WEFT_LOAD_FAILURES) { /* the last kind counts all further ones */
-        figures->failures[i - 1].what = "others";
-        figures->failures[i - 1].status = 0;
-        figures->failures[i - 1].count++;
+        result->failures[i - 1].what = "others";
+        result->failures[i - 1].status = 0;
+        result->failures[i - 1].count++;
         return;
     }
-    weft_load_failure *f = &figures->failures[i];
-    if (i == figures->kinds) {
-        figures->kinds++;
+    weft_load_failure *f = &result->failures[i];
+    if (i == result->failure_kinds) {
+        result->failure_kinds++;
         f->status = status;
         f->what = what;
         (void)snprintf(f->example, sizeof(f->example), "%s", example);

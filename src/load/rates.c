@@ -8,7 +8,7 @@ typedef struct reader {
     const char *option; /* "--rate" or "--closed" */
     double most;
     bool whole;
-    weft_rate *all;
+    weft_load_rate *all;
     size_t count, capacity;
 } reader;
 
@@ -22,8 +22,8 @@ static weft_status add(reader *r, double value, double seconds)
         return weft_fail(WEFT_ERR_ARGUMENT, "%s: these are more than %d", r->option,
                          WEFT_MOST_RATES);
     WEFT_TRY(WEFT_GROW(&r->all, &r->capacity, r->count));
-    r->all[r->count++] = r->whole ? (weft_rate){.seconds = seconds, .closed = (int64_t)value}
-                                  : (weft_rate){.rate = value, .seconds = seconds};
+    r->all[r->count++] = r->whole ? (weft_load_rate){.seconds = seconds, .closed = (int64_t)value}
+                                  : (weft_load_rate){.rate = value, .seconds = seconds};
     return WEFT_OK;
 }
 
@@ -70,7 +70,8 @@ static weft_status read_piece(void *user, char *piece)
     return weft_parse_real(piece, &value) ? add(r, value, seconds) : bad(r, piece);
 }
 
-weft_status weft_rates_read(const weft_load_options *options, weft_rate **out, int *count)
+weft_status weft_load_rates_parse(const weft_load_options *options, weft_load_rate **out,
+                                  int *count)
 {
     bool closed = options->closed != NULL;
     reader r = {.options = options,
@@ -88,7 +89,7 @@ weft_status weft_rates_read(const weft_load_options *options, weft_rate **out, i
         return weft_fail(WEFT_ERR_ARGUMENT, "--no-pause is for rates, not for --closed");
     if (trace && !options->rate && !closed) {
         status = WEFT_GROW(&r.all, &r.capacity, 0);
-        if (status == WEFT_OK) r.all[r.count++] = (weft_rate){.seconds = options->seconds};
+        if (status == WEFT_OK) r.all[r.count++] = (weft_load_rate){.seconds = options->seconds};
     } else {
         status = weft_each_piece(r.option, text, read_piece, &r);
     }

@@ -7,17 +7,17 @@
 typedef struct finder {
     const weft_load_options *options;
     const weft_stop *stop;
-    weft_asking *asking;
+    weft_request_set *set;
 } finder;
 
 static weft_status make_request(const finder *f, const char *method, const char *path,
-                                const weft_asked *body, size_t head, weft_asked *out)
+                                const weft_raw_request *body, size_t head, weft_raw_request *out)
 {
     weft_text text = {0};
     const char *token = f->options->token;
     bool json = !body || head == body->size || head == 0;
     weft_text_add(&text, "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: weft/%s\r\nAccept: */*\r\n",
-                  method, path, f->asking->target.host, weft_version());
+                  method, path, f->set->target.host, weft_version());
     if (token) weft_text_add(&text, "Authorization: Bearer %s\r\n", token);
     if (body) {
         weft_text_add(&text, "Content-Type: %s\r\n",
@@ -33,13 +33,13 @@ static weft_status make_request(const finder *f, const char *method, const char 
 }
 
 static weft_status ask(const finder *f, const char *method, const char *path,
-                       const weft_asked *body, weft_load_reply *reply)
+                       const weft_raw_request *body, weft_load_reply *reply)
 {
-    weft_asked request;
+    weft_raw_request request;
     *reply = (weft_load_reply){0};
     WEFT_TRY(make_request(f, method, path, body, 0, &request));
-    weft_status status = weft_load_ask(&f->asking->target, request.bytes, request.size,
-                                       f->options->timeout, f->stop, reply);
+    weft_status status = weft_load_fetch(&f->set->target, request.bytes, request.size,
+                                         f->options->timeout, f->stop, reply);
     free(request.bytes);
     return status;
 }
@@ -48,7 +48,7 @@ static weft_status refused(const finder *f, const char *what, const weft_load_re
 {
     char said[600];
     weft_load_error_text(reply->body, reply->size, said, sizeof(said));
-    return weft_fail(WEFT_ERR_PEER, "%s: %s is answered with %d%s%s%s", f->asking->target.url, what,
+    return weft_fail(WEFT_ERR_PEER, "%s: %s is answered with %d%s%s%s", f->set->target.url, what,
                      reply->status, *said ? ": " : "", said,
                      reply->status == 401 || reply->status == 403 ? "; give --token" : "");
 }
@@ -57,7 +57,7 @@ static weft_status refused(const finder *f, const char *what, const weft_load_re
 
 static weft_status take_only_model(const finder *f, json_t *list)
 {
-    const char *name = NULL, *url = f->asking->target.url;
+    const char *name = NULL, *url = f->set->target.url;
     weft_text names = {0};
     int count = 0;
     for (size_t i = 0; i < json_array_size(list); i++) {
@@ -74,21 +74,21 @@ static weft_status take_only_model(const finder *f, json_t *list)
         status = weft_fail(WEFT_ERR_ARGUMENT,
                            "%s: the server has several models (%s); give one, as in "
                            "http://%s/v2/models/%s",
-                           url, all, f->asking->target.host, name);
+                           url, all, f->set->target.host, name);
     free(all);
     if (status != WEFT_OK) return status;
     if (strpbrk(name, " /?#%\r\n"))
         return weft_fail(WEFT_ERR_UNSUPPORTED,
                          "%s: the model '%s' has a name that a URL does not take as it is; give "
                          "http://%s/v2/models/NAME with %%20 and the like",
-                         url, name, f->asking->target.host);
-    free(f->asking->target.path);
-    return weft_format(&f->asking->target.path, "/v2/models/%s", name);
+                         url, name, f->set->target.host);
+    free(f->set->target.path);
+    return weft_format(&f->set->target.path, "/v2/models/%s", name);
 }
 
 static weft_status find_model(const finder *f)
 {
-    const weft_asked none = {.bytes = (char[]){"{}"}, .size = 2};
+    const weft_raw_request none = {.bytes = (char[]){"{}"}, .size = 2};
     weft_load_reply reply;
     WEFT_TRY(ask(f, "POST", "/v2/repository/index", &none, &reply));
     json_t *list = json_loadb(reply.body, reply.size, 0, NULL);
@@ -99,7 +99,7 @@ static weft_status find_model(const finder *f)
         status = weft_fail(WEFT_ERR_PEER,
                            "%s: the server does not list its models (%d); give one, as in "
                            "http://%s/v2/models/NAME",
-                           f->asking->target.url, reply.status, f->asking->target.host);
+                           f->set->target.url, reply.status, f->set->target.host);
     else
         status = take_only_model(f, list);
     json_decref(list);
@@ -110,10 +110,10 @@ static weft_status find_model(const finder *f)
 /* --- requests --- */
 
 /* Takes ownership of the body. */
-static weft_status add(const finder *f, const char *path, weft_asked *body, size_t head)
+static weft_status add(const finder *f, const char *path, weft_raw_request *body, size_t head)
 {
-    weft_asking *a = f->asking;
-    weft_status status = make_request(f, "POST", path, body, head, &a->all[a->count]);
+    weft_request_set *a = f->set;
+    weft_status status = make_request(f, "POST", path, body, head, &a->requests[a->count]);
     if (status == WEFT_OK) a->count++;
     free(body->bytes);
     return status;
@@ -122,21 +122,21 @@ static weft_status add(const finder *f, const char *path, weft_asked *body, size
 static weft_status make_requests(const finder *f, const weft_load_reply *metadata, const char *path)
 {
     size_t bytes = 0;
-    for (int i = 0; i < WEFT_ASKED_MOST; i++) {
-        weft_asked body = {0};
+    for (int i = 0; i < WEFT_MOST_RAW_REQUESTS; i++) {
+        weft_raw_request body = {0};
         size_t head;
-        WEFT_TRY(weft_inputs_make(f->asking->target.url, metadata->body, metadata->size, f->options,
+        WEFT_TRY(weft_inputs_make(f->set->target.url, metadata->body, metadata->size, f->options,
                                   (uint64_t)i, &body, &head));
         bytes += body.size;
         WEFT_TRY(add(f, path, &body, head));
-        if (bytes + body.size > WEFT_ASKED_BYTES) break;
+        if (bytes + body.size > WEFT_RAW_REQUESTS_BYTES) break;
     }
     return WEFT_OK;
 }
 
 static weft_status ask_metadata(const finder *f, const char *path)
 {
-    weft_asking *a = f->asking;
+    weft_request_set *a = f->set;
     weft_load_reply reply;
     WEFT_TRY(ask(f, "GET", a->target.path, NULL, &reply));
     weft_status status = reply.status != 200 ? refused(f, "the question for the model", &reply)
@@ -157,7 +157,7 @@ static weft_status ask_metadata(const finder *f, const char *path)
 static weft_status read_body(const finder *f, const char *path)
 {
     weft_bytes file;
-    weft_asked body = {0};
+    weft_raw_request body = {0};
     json_error_t error = {.position = 0};
     WEFT_TRY(weft_file_map(f->options->body, &file));
     body.size = file.size;
@@ -171,7 +171,7 @@ static weft_status read_body(const finder *f, const char *path)
     size_t head = json ? (size_t)error.position : 0;
     json_decref(json);
     if (head > 0 && head + strspn(body.bytes + head, " \r\n\t") == body.size) head = 0;
-    WEFT_TRY(weft_strdup(f->asking->target.path, &f->asking->model));
+    WEFT_TRY(weft_strdup(f->set->target.path, &f->set->model));
     return add(f, path, &body, head);
 }
 
@@ -179,15 +179,16 @@ static weft_status read_body(const finder *f, const char *path)
  * transient is part of the load. */
 static weft_status try_one(const finder *f, bool protocol)
 {
-    weft_asking *a = f->asking;
+    weft_request_set *a = f->set;
     const char *why;
     weft_load_reply reply;
-    WEFT_TRY(weft_load_ask(&a->target, a->all[0].bytes, a->all[0].size, f->options->timeout,
-                           f->stop, &reply));
+    WEFT_TRY(weft_load_fetch(&a->target, a->requests[0].bytes, a->requests[0].size,
+                             f->options->timeout, f->stop, &reply));
     weft_status status = WEFT_OK;
     if (reply.status != 200 && reply.status != 429 && reply.status < 500)
         status = refused(f, "a request", &reply);
-    else if (reply.status == 200 && protocol && !weft_inputs_answered(reply.body, reply.size, &why))
+    else if (reply.status == 200 && protocol &&
+             !weft_inputs_check_reply(reply.body, reply.size, &why))
         status = weft_fail(WEFT_ERR_FORMAT,
                            "%s: the answer to a request is not of the Open Inference Protocol: %s",
                            a->target.url, why);
@@ -207,7 +208,7 @@ static bool is_model(const char *path)
 
 static weft_status find(const finder *f)
 {
-    weft_asking *a = f->asking;
+    weft_request_set *a = f->set;
     char *path = NULL;
     if (!*a->target.path) WEFT_TRY(find_model(f));
     bool protocol = is_model(a->target.path);
@@ -222,21 +223,21 @@ static weft_status find(const finder *f)
     return status == WEFT_OK ? try_one(f, protocol) : status;
 }
 
-weft_status weft_asking_open(const weft_load_options *options, const char *url,
-                             const weft_stop *stop, weft_asking *out)
+weft_status weft_request_set_open(const weft_load_options *options, const char *url,
+                                  const weft_stop *stop, weft_request_set *out)
 {
     const finder f = {options, stop, out};
-    *out = (weft_asking){0};
+    *out = (weft_request_set){0};
     weft_status status = weft_load_target_open(url, options->body != NULL, &out->target);
     if (status == WEFT_OK) status = find(&f);
-    if (status != WEFT_OK) weft_asking_close(out);
+    if (status != WEFT_OK) weft_request_set_close(out);
     return status;
 }
 
-void weft_asking_close(weft_asking *asking)
+void weft_request_set_close(weft_request_set *set)
 {
-    for (int i = 0; i < asking->count; i++) free(asking->all[i].bytes);
-    free(asking->model);
-    weft_load_target_close(&asking->target);
-    *asking = (weft_asking){0};
+    for (int i = 0; i < set->count; i++) free(set->requests[i].bytes);
+    free(set->model);
+    weft_load_target_close(&set->target);
+    *set = (weft_request_set){0};
 }

@@ -6,26 +6,26 @@
 #include "weft/load.h"
 
 /* The requests have different inputs, so that a server with a response cache must compute. */
-enum { WEFT_ASKED_MOST = 16, WEFT_ASKED_BYTES = 16 << 20 };
+enum { WEFT_MOST_RAW_REQUESTS = 16, WEFT_RAW_REQUESTS_BYTES = 16 << 20 };
 
-typedef struct weft_asked {
+typedef struct weft_raw_request {
     char *bytes;
     size_t size;
-} weft_asked;
+} weft_raw_request;
 
-typedef struct weft_asking {
+typedef struct weft_request_set {
     weft_load_target target;
     char *model;  /* name in the server's metadata */
     int64_t rows; /* rows of a request; 0: unknown */
-    weft_asked all[WEFT_ASKED_MOST];
+    weft_raw_request requests[WEFT_MOST_RAW_REQUESTS];
     int count;
-} weft_asking;
+} weft_request_set;
 
 /* Finds the target's model, makes requests for it, and sends one of them. Errors are those of
  * weft_load_open. */
-weft_status weft_asking_open(const weft_load_options *options, const char *url,
-                             const weft_stop *stop, weft_asking *out) WEFT_NODISCARD;
-void weft_asking_close(weft_asking *asking);
+weft_status weft_request_set_open(const weft_load_options *options, const char *url,
+                                  const weft_stop *stop, weft_request_set *out) WEFT_NODISCARD;
+void weft_request_set_close(weft_request_set *set);
 
 /* --- inputs.c --- */
 
@@ -33,9 +33,9 @@ void weft_asking_close(weft_asking *asking);
  * before binary tensors. `url` is for messages. FORMAT: these are no such metadata; UNSUPPORTED,
  * ARGUMENT: such inputs cannot be made. */
 weft_status weft_inputs_make(const char *url, const char *metadata, size_t size,
-                             const weft_load_options *options, uint64_t variant, weft_asked *body,
-                             size_t *head) WEFT_NODISCARD;
+                             const weft_load_options *options, uint64_t variant,
+                             weft_raw_request *body, size_t *head) WEFT_NODISCARD;
 /* Whether a body is an inference response of the protocol; *why: what it lacks. */
-bool weft_inputs_answered(const char *body, size_t size, const char **why);
+bool weft_inputs_check_reply(const char *body, size_t size, const char **why);
 
 #endif
