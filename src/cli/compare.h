@@ -30,7 +30,7 @@ typedef struct compared_run {
     const char *quality_name;
 } compared_run;
 
-/* compare_options.c: whether these options are allowed for one run of a comparison; prints an error
+/* compare_check.c: whether these options are allowed for one run of a comparison; prints an error
  * if not. */
 bool compare_words_fit(const char *words);
 

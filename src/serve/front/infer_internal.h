@@ -17,7 +17,7 @@ typedef struct weft_infer_reader {
 /* infer_input.c: reads the value of "inputs". */
 weft_status weft_infer_inputs(weft_infer_reader *r, weft_json *j) WEFT_NODISCARD;
 
-/* infer_parts.c. The next value must be of this kind (ARGUMENT); messages name it `what`. */
+/* infer_json_fields.c. The next value must be of this kind (ARGUMENT); messages name it `what`. */
 weft_status weft_infer_must_be(weft_json *j, weft_json_kind kind, const char *what) WEFT_NODISCARD;
 weft_status weft_infer_flag(weft_json *j, const char *what, bool *out) WEFT_NODISCARD;
 /* Reads an integer of at least `low`. */
