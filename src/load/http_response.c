@@ -8,16 +8,18 @@
 enum { LINE = 8192, HEAD = 65536 };
 enum { STATUS, HEADER, BODY, TO_THE_END, CHUNK, CHUNK_DATA, CHUNK_END, TRAILER, WHOLE };
 
-void weft_http_response_begin(weft_http_response *a)
+void weft_http_response_begin(weft_http_response *response)
 {
-    *a = (weft_http_response){
-        .text = a->text, .text_capacity = a->text_capacity, .line = a->line, .length = -1};
+    *response = (weft_http_response){.text = response->text,
+                                     .text_capacity = response->text_capacity,
+                                     .line = response->line,
+                                     .length = -1};
 }
 
-void weft_http_response_free(weft_http_response *a)
+void weft_http_response_free(weft_http_response *response)
 {
-    free(a->line);
-    a->line = NULL;
+    free(response->line);
+    response->line = NULL;
 }
 
 static bool wrong(weft_http_response *a, const char *what)
@@ -180,25 +182,26 @@ static void feed_body(weft_http_response *a, const char *data, size_t size, size
     a->head = 0;
 }
 
-weft_http_response_state weft_http_response_feed(weft_http_response *a, const char *data,
+weft_http_response_state weft_http_response_feed(weft_http_response *response, const char *data,
                                                  size_t size, size_t *used)
 {
     *used = 0;
-    while (*used < size && a->part != WHOLE) {
+    while (*used < size && response->part != WHOLE) {
         size_t part;
-        if (a->part == BODY || a->part == TO_THE_END || a->part == CHUNK_DATA)
-            feed_body(a, data + *used, size - *used, &part);
-        else if (!feed_line(a, data + *used, size - *used, &part))
+        if (response->part == BODY || response->part == TO_THE_END || response->part == CHUNK_DATA)
+            feed_body(response, data + *used, size - *used, &part);
+        else if (!feed_line(response, data + *used, size - *used, &part))
             return WEFT_RESPONSE_INVALID;
         *used += part;
     }
-    return a->part == WHOLE ? WEFT_RESPONSE_COMPLETE : WEFT_RESPONSE_INCOMPLETE;
+    return response->part == WHOLE ? WEFT_RESPONSE_COMPLETE : WEFT_RESPONSE_INCOMPLETE;
 }
 
-weft_http_response_state weft_http_response_end(weft_http_response *a)
+weft_http_response_state weft_http_response_end(weft_http_response *response)
 {
-    if (a->part == TO_THE_END) return WEFT_RESPONSE_COMPLETE;
-    a->error = a->part == STATUS || a->part == HEADER ? "it was cut off within its headers"
-                                                      : "it was cut off within its body";
+    if (response->part == TO_THE_END) return WEFT_RESPONSE_COMPLETE;
+    response->error = response->part == STATUS || response->part == HEADER
+                          ? "it was cut off within its headers"
+                          : "it was cut off within its body";
     return WEFT_RESPONSE_INVALID;
 }

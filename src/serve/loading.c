@@ -105,29 +105,29 @@ static weft_status add_queue(weft_service *s, weft_servable *servable)
     return weft_batch_queue_add(s->batcher, &o, &servable->queue);
 }
 
-weft_status weft_model_entry_load(weft_service *s, weft_model_entry *p, const char *path,
+weft_status weft_model_entry_load(weft_service *s, weft_model_entry *entry, const char *path,
                                   int64_t version)
 {
     weft_servable *servable = NULL, *before = NULL;
     weft_error error = {0};
     weft_service_site site = {s->context, &s->options, s->ranks, s->cores};
-    weft_servable *like = weft_service_hold(s, p->name, 0);
-    weft_status status = weft_servable_open(&site, p->name, path, like, &servable);
+    weft_servable *like = weft_service_hold(s, entry->name, 0);
+    weft_status status = weft_servable_open(&site, entry->name, path, like, &servable);
     if (status == WEFT_OK) status = add_queue(s, servable);
     weft_servable_release(&like);
     if (status == WEFT_OK) weft_batch_times_write(servable);
     pthread_mutex_lock(&s->lock);
-    p->loading = false;
-    if (status == WEFT_OK && p->unloaded) /* taken out of service meanwhile */
+    entry->loading = false;
+    if (status == WEFT_OK && entry->unloaded) /* taken out of service meanwhile */
         status = weft_fail(WEFT_ERR_BUSY, "it was taken out of service while it was being loaded");
     if (status == WEFT_OK) {
         servable->service = s;
-        servable->version = p->version = version ? version : p->version + 1;
-        before = p->servable;
-        p->servable = servable;
-        p->reason[0] = '\0';
+        servable->version = entry->version = version ? version : entry->version + 1;
+        before = entry->servable;
+        entry->servable = servable;
+        entry->reason[0] = '\0';
     } else {
-        (void)snprintf(p->reason, sizeof(p->reason), "%s", weft_last_message());
+        (void)snprintf(entry->reason, sizeof(entry->reason), "%s", weft_last_message());
     }
     pthread_mutex_unlock(&s->lock);
     weft_error_catch(&error, status);

@@ -26,25 +26,25 @@ void weft_loop_wake(weft_server *s)
     while (write(s->wake_event, &one, sizeof(one)) < 0 && errno == EINTR) continue;
 }
 
-void weft_http_request_suspend(weft_http_request *c)
+void weft_http_request_suspend(weft_http_request *request)
 {
-    c->state = WEFT_HTTP_SUSPENDING;
-    c->server->suspended++;
+    request->state = WEFT_HTTP_SUSPENDING;
+    request->server->suspended++;
 }
 
 /* The lock is held while the loop is woken, so that the server cannot end meanwhile. */
-void weft_http_request_resume(weft_http_request *c)
+void weft_http_request_resume(weft_http_request *request)
 {
-    weft_server *s = c->server;
+    weft_server *s = request->server;
     if (pthread_equal(pthread_self(), s->self)) {
-        c->next = s->ready;
-        s->ready = c;
+        request->next = s->ready;
+        s->ready = request;
         return;
     }
     pthread_mutex_lock(&s->lock);
     bool first = !s->answered;
-    c->next = s->answered;
-    s->answered = c;
+    request->next = s->answered;
+    s->answered = request;
     if (first) weft_loop_wake(s);
     pthread_mutex_unlock(&s->lock);
 }

@@ -67,8 +67,8 @@ weft_status weft_write_statistics(weft_service *service, const char *name, int64
                                   weft_reply *reply) WEFT_NODISCARD;
 weft_status weft_write_repository_index(weft_service *service, bool only_ready,
                                         weft_reply *reply) WEFT_NODISCARD;
-/* repository_request.c: bodies of repository requests; they may be empty. ARGUMENT, FORMAT: the body is
- * wrong; UNSUPPORTED: this server lacks a requested feature. */
+/* repository_request.c: bodies of repository requests; they may be empty. ARGUMENT, FORMAT: the
+ * body is wrong; UNSUPPORTED: this server lacks a requested feature. */
 weft_status weft_repository_index_read(const char *body, size_t size,
                                        bool *only_ready) WEFT_NODISCARD;
 weft_status weft_repository_load_read(const char *body, size_t size) WEFT_NODISCARD;

@@ -49,25 +49,25 @@ static void predict_large(weft_http_request *c)
     weft_http_request_refused(c, status);
 }
 
-void weft_http_request_predict(weft_http_request *c)
+void weft_http_request_predict(weft_http_request *request)
 {
-    const char *type = MHD_lookup_connection_value(c->mhd, MHD_HEADER_KIND, "Content-Type"),
-               *accept = MHD_lookup_connection_value(c->mhd, MHD_HEADER_KIND, "Accept");
-    weft_status status = weft_predict_detect(type, c->data, c->size, &c->plain);
+    const char *type = MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, "Content-Type"),
+               *accept = MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, "Accept");
+    weft_status status = weft_predict_detect(type, request->data, request->size, &request->plain);
     if (status != WEFT_OK) {
-        weft_reply_error(&c->reply, weft_http_status_of(status), weft_last_message());
+        weft_reply_error(&request->reply, weft_http_status_of(status), weft_last_message());
         return;
     }
-    weft_predict_choose_format(accept, &c->inference);
-    c->kind = WEFT_HTTP_PREDICT;
-    if (weft_predict_is_long(&c->plain)) {
-        weft_http_request_suspend(c);
-        predict_large(c);
+    weft_predict_choose_format(accept, &request->inference);
+    request->kind = WEFT_HTTP_PREDICT;
+    if (weft_predict_is_long(&request->plain)) {
+        weft_http_request_suspend(request);
+        predict_large(request);
         return;
     }
-    status = weft_predict_read(&c->about, &c->plain, &c->inference);
+    status = weft_predict_read(&request->about, &request->plain, &request->inference);
     if (status == WEFT_OK)
-        weft_http_request_submit(c);
+        weft_http_request_submit(request);
     else
-        weft_reply_error(&c->reply, weft_http_status_of(status), weft_last_message());
+        weft_reply_error(&request->reply, weft_http_status_of(status), weft_last_message());
 }

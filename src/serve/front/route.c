@@ -58,26 +58,26 @@ void weft_http_request_answered(void *user, const weft_request_result *a)
     weft_http_request_resume(c);
 }
 
-void weft_http_request_refused(weft_http_request *c, weft_status status)
+void weft_http_request_refused(weft_http_request *request, weft_status status)
 {
     weft_error error = {0};
     weft_error_catch(&error, status);
-    weft_http_request_answered(c,
+    weft_http_request_answered(request,
                                &(weft_request_result){.status = status, .message = error.message});
 }
 
-void weft_http_request_submit(weft_http_request *c)
+void weft_http_request_submit(weft_http_request *request)
 {
-    weft_inference_request *q = &c->inference.request;
-    if (q->queue_timeout <= 0) q->queue_timeout = c->server->queue_timeout;
-    q->user = c;
+    weft_inference_request *q = &request->inference.request;
+    if (q->queue_timeout <= 0) q->queue_timeout = request->server->queue_timeout;
+    q->user = request;
     q->done = weft_http_request_answered;
     q->no_wake = true; /* the loop looks for batches after it has queued all requests */
-    c->server->submitted++;
-    weft_http_request_suspend(c);
-    weft_status status = weft_servable_submit(c->servable, q, &c->ticket);
-    c->is_queued = status == WEFT_OK;
-    if (status != WEFT_OK) weft_http_request_refused(c, status);
+    request->server->submitted++;
+    weft_http_request_suspend(request);
+    weft_status status = weft_servable_submit(request->servable, q, &request->ticket);
+    request->is_queued = status == WEFT_OK;
+    if (status != WEFT_OK) weft_http_request_refused(request, status);
 }
 
 static void infer(weft_http_request *c)
@@ -148,12 +148,12 @@ static void repository(weft_http_request *c, const char *name, const char *verb)
 
 /* --- paths --- */
 
-void weft_http_request_split_path(weft_http_request *c)
+void weft_http_request_split_path(weft_http_request *request)
 {
-    c->pieces = 0;
-    for (char *at = c->path, *keep; c->pieces < WEFT_PIECES && (at = strtok_r(at, "/", &keep));
-         at = NULL)
-        c->piece[c->pieces++] = at;
+    request->pieces = 0;
+    for (char *at = request->path, *keep;
+         request->pieces < WEFT_PIECES && (at = strtok_r(at, "/", &keep)); at = NULL)
+        request->piece[request->pieces++] = at;
 }
 
 static void no_such(weft_http_request *c, const char *what, const char *name)
@@ -275,45 +275,47 @@ static int64_t connections(const weft_http_request *c)
     return count ? (int64_t)count->num_connections : 0;
 }
 
-void weft_http_request_route(weft_http_request *c, bool only_metrics)
+void weft_http_request_route(weft_http_request *request, bool only_metrics)
 {
-    char **piece = c->piece;
-    int n = c->pieces;
-    bool posts = strcmp(c->method, "POST") == 0;
-    if (c->too_large || c->no_memory) {
-        weft_reply_error(&c->reply, c->too_large ? 413 : 503,
-                         c->too_large ? "the body is larger than the server takes (--body)"
-                                      : "there is no memory for the body");
+    char **piece = request->piece;
+    int n = request->pieces;
+    bool posts = strcmp(request->method, "POST") == 0;
+    if (request->too_large || request->no_memory) {
+        weft_reply_error(&request->reply, request->too_large ? 413 : 503,
+                         request->too_large ? "the body is larger than the server takes (--body)"
+                                            : "there is no memory for the body");
         return;
     }
-    if (posts && weft_server_is_draining(c->server)) {
-        weft_reply_error(&c->reply, 503, "the server is about to end");
+    if (posts && weft_server_is_draining(request->server)) {
+        weft_reply_error(&request->reply, 503, "the server is about to end");
         return;
     }
     if (n == 1 && strcmp(piece[0], "metrics") == 0) {
-        if (takes(c, "GET"))
-            told(c, weft_write_metrics(c->server->service, connections(c), &c->reply));
+        if (takes(request, "GET"))
+            told(request, weft_write_metrics(request->server->service, connections(request),
+                                             &request->reply));
     } else if ((n == 0 || (n == 1 && strcmp(piece[0], "status") == 0)) && !only_metrics) {
-        if (takes(c, "GET"))
-            told(c, weft_write_page(c->server->service, c->server->history,
-                                    weft_server_is_draining(c->server), &c->reply));
+        if (takes(request, "GET"))
+            told(request,
+                 weft_write_page(request->server->service, request->server->history,
+                                 weft_server_is_draining(request->server), &request->reply));
     } else if (n >= 1 && n < WEFT_PIECES && strcmp(piece[0], "v2") == 0 && !only_metrics) {
-        v2(c, piece, n);
+        v2(request, piece, n);
     } else {
-        no_such(c, only_metrics ? "this port has /metrics alone, not" : "there is nothing at",
+        no_such(request, only_metrics ? "this port has /metrics alone, not" : "there is nothing at",
                 n ? piece[0] : "/");
     }
 }
 
-void weft_http_request_finish(weft_http_request *c)
+void weft_http_request_finish(weft_http_request *request)
 {
-    if (c->status != WEFT_OK) {
-        weft_reply_error(&c->reply, weft_http_status_of(c->status), c->message);
-    } else if (c->kind == WEFT_HTTP_INFER) {
-        told(c, weft_infer_write(&c->about, &c->inference, &c->reply));
-    } else if (c->kind == WEFT_HTTP_PREDICT) {
-        told(c, weft_predict_write(&c->about, &c->inference, &c->reply));
+    if (request->status != WEFT_OK) {
+        weft_reply_error(&request->reply, weft_http_status_of(request->status), request->message);
+    } else if (request->kind == WEFT_HTTP_INFER) {
+        told(request, weft_infer_write(&request->about, &request->inference, &request->reply));
+    } else if (request->kind == WEFT_HTTP_PREDICT) {
+        told(request, weft_predict_write(&request->about, &request->inference, &request->reply));
     } else {
-        c->reply.code = 200;
+        request->reply.code = 200;
     }
 }
