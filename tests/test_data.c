@@ -44,7 +44,7 @@ static void test_glyphs_of_any_size(void **state)
     assert_refused(weft_dataset_open(context, "glyphs:size=2", NULL, NULL, &d), WEFT_ERR_ARGUMENT,
                    "from 8");
     assert_refused(weft_dataset_open(context, "glyphs", "untit", NULL, &d), WEFT_ERR_ARGUMENT,
-                   "no way to normalize is named 'untit'; did you mean 'unit'?");
+                   "no normalization is named 'untit'; did you mean 'unit'?");
     assert_refused(weft_dataset_open(context, "glyph", NULL, NULL, &d), WEFT_ERR_ARGUMENT,
                    "'glyphs'");
 }

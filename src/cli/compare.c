@@ -327,17 +327,14 @@ const command command_compare = {
     .name = "compare",
     .usage = "[RUN.yaml] --strategies LIST [options]",
     .summary = "run several strategies on the same model, data and seed, and compare them",
-    .text = "One run after the other, on this machine or with --cluster in virtual time, with the "
-            "options\n"
-            "that are given for all and its own. Then a table: when the training loss came down to "
-            "the\n"
-            "target (means over a fortieth of the run), samples a second (simulated: while all "
-            "learners\n"
-            "were training), the last figure on the test part, bytes sent, the mean staleness of "
-            "updates,\n"
-            "and the share of the time in which learners computed. A real run with learners knows "
-            "the loss\n"
-            "of the first one, a simulated one the mean of all. A dash: there is no such figure.",
+    .text =
+        "Runs one strategy after the other, on this machine or, with --cluster, in virtual\n"
+        "time, each with the common options and its own. Then prints a table: the time at which\n"
+        "the training loss reached the target (as a moving mean over a fortieth of the run),\n"
+        "samples per second (simulated: while all learners were training), the final metric on\n"
+        "the test set, bytes sent, mean staleness of updates, and utilisation, the share of\n"
+        "time in which learners computed. A real run has the loss of learner 0, a simulated one\n"
+        "the mean over learners. A dash marks a figure that a run does not have.",
     .examples = "  weft compare -n 4 --strategies 'exchange=average:every=4; exchange=gossip' "
                 "--plot losses.svg\n"
                 "  weft compare --cluster cluster.yaml --target 0.5 --strategies \\\n"

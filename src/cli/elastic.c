@@ -154,15 +154,13 @@ static int run_coordinator(weft_context *context, int argc, char **argv)
 const command command_coordinator = {
     .name = "coordinator",
     .usage = "[--listen ADDRESS] [options of weft train]",
-    .summary = "begin a run whose learners and servers come and go",
+    .summary = "coordinate an elastic run, whose learners and servers join and leave",
     .text =
-        "Takes the options of weft train, of which -n, --mesh and --servers say how many learners\n"
-        "and servers the run begins with; the data are read for their shape. Trains nothing "
-        "itself:\n"
-        "servers come with weft server, learners with weft join, and they go on without the\n"
-        "coordinator when that is gone. With --exchange gossip there are no servers. Ends when "
-        "the\n"
-        "run is over.",
+        "Coordinates an elastic run. Takes the options of weft train; -n, --mesh and --servers\n"
+        "are the numbers of learners and servers with which the run begins, and the data are\n"
+        "read for their shape alone. The coordinator does not train: servers join with weft\n"
+        "server, learners with weft join, and they continue if the coordinator fails. With\n"
+        "--exchange gossip there are no servers. It ends when the run is complete.",
     .examples = "  weft coordinator -n 2 --exchange server:policy=async --servers 1 --data "
                 "glyphs:size=16\n"
                 "  weft coordinator --listen 'tcp://*:7070' --key c.key --allow allowed -n 4 \\\n"
@@ -193,10 +191,10 @@ static int run_server(weft_context *context, int argc, char **argv)
 const command command_server = {
     .name = "server",
     .usage = "tcp://HOST:PORT [--listen ADDRESS]",
-    .summary = "keep a part of the parameters of a run",
-    .text = "Joins the run of the coordinator at that address as a server. What it is to keep, and "
-            "how\n"
-            "it is updated, comes from there. Ends when the run does.",
+    .summary = "host a part of the parameters of an elastic run",
+    .text =
+        "Joins the run of the coordinator at this address as a server. The coordinator assigns\n"
+        "its ranges of the parameters and their update rule. The server ends when the run ends.",
     .examples = "  weft server tcp://127.0.0.1:7070\n",
     .table = server_table,
     .run = run_server,
@@ -286,13 +284,14 @@ static int run_join(weft_context *context, int argc, char **argv)
 const command command_join = {
     .name = "join",
     .usage = "tcp://HOST:PORT --data SPEC",
-    .summary = "train as a learner of a run",
+    .summary = "train as a learner of an elastic run",
     .text =
-        "Joins the run of the coordinator at that address as a learner: model, options and\n"
-        "parameters come from there, the data must be of the same shape. It begins where the run\n"
-        "is, and may go at any time (Ctrl-C, weft leave); the others go on. With -n and --mesh it\n"
-        "is a mesh of several ranks, whatever those of other learners are. Where they share the\n"
-        "parameters out (tensor, pipeline) the first rank has all of them beside its part.",
+        "Joins the run of the coordinator at this address as a learner: model, options and\n"
+        "parameters come from the run, the data must have the same shape. The learner begins at\n"
+        "the current step of the run and may leave at any time (Ctrl-C, weft leave); the other\n"
+        "members continue. With -n and --mesh it is a mesh of several ranks, whatever the\n"
+        "meshes of other learners are. If the ranks share the parameters out (tensor,\n"
+        "pipeline), rank 0 holds all parameters beside its shard.",
     .examples =
         "  weft join tcp://127.0.0.1:7070 --data glyphs:size=16\n"
         "  weft join 'tcp://10.0.0.1:7070#KEY' --key alice.key --data idx:mnist -n 2 --mesh "

@@ -135,14 +135,14 @@ static const weft_option *table(const weft_context *context)
 const command command_eval = {
     .name = "eval",
     .usage = "--checkpoint DIR [options]",
-    .summary = "measure a checkpoint on data",
+    .summary = "evaluate a checkpoint on data",
     .text =
-        "Of classes prints loss, accuracy and macro F1 (the mean over the classes that occur).\n"
-        "Of numbers prints loss (in units of the deviation that they had in training), R2 (the\n"
-        "share of their variance that is explained), MAE and RMSE (mean absolute error and root\n"
-        "of the mean squared error, in the target's own units). Data are normalised with what\n"
-        "the training data taught, which the checkpoint holds. Where data have weights, all\n"
-        "figures are by them; the confusion matrix counts samples whose weight is not 0.",
+        "For classes, prints loss, accuracy and macro F1 (the mean over the classes in the\n"
+        "data). For numbers, prints loss (in units of the training deviation), R2 (the share of\n"
+        "variance that is explained), MAE and RMSE (mean absolute error and root mean squared\n"
+        "error, in the units of the target). Data are normalised with the statistics of the\n"
+        "training data, which the checkpoint holds. If the data have weights, all metrics use\n"
+        "them; the confusion matrix counts samples whose weight is not 0.",
     .examples = "  weft eval --checkpoint runs/a/latest\n"
                 "  weft eval --checkpoint runs/a/latest --data idx:mnist --json\n",
     .table = table,

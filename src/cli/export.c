@@ -69,11 +69,10 @@ const command command_export = {
     .usage = "CHECKPOINT [-o FILE | -f DIR]",
     .summary = "write a checkpoint's weights as one safetensors file",
     .text =
-        "Tensors are plain and row-major under their own names, such as conv1/weight\n"
-        "[32, 1, 5, 5] and fc1/weight [1024 inputs, 1024 outputs].\n"
-        "With --folder, model.json beside them says which network it is, what its data are like\n"
-        "and what its classes are called; such a folder may stand wherever a checkpoint is\n"
-        "evaluated or served.",
+        "Tensors are row-major and have their own names, such as conv1/weight [32, 1, 5, 5] and\n"
+        "fc1/weight [1024 inputs, 1024 outputs]. With --folder, model.json beside them\n"
+        "describes the network, the shape of its data and the names of its classes; such a\n"
+        "folder can be evaluated and served like a checkpoint.",
     .examples = "  weft export runs/a/latest -o weights.safetensors\n"
                 "  weft export runs/a/latest --folder digits\n",
     .table = table,

@@ -138,8 +138,7 @@ const command command_help = {
     .name = "help",
     .usage = "[--man] [COMMAND]",
     .summary = "explain a command",
-    .text =
-        "Without a command: the list of commands. With --man: the manual page, of the command or\n"
-        "of weft itself, in the form that man(1) reads.",
+    .text = "Without a command: the list of commands. With --man: the manual page of the command,\n"
+            "or of weft itself, as source for man(1).",
     .run = run,
 };

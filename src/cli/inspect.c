@@ -185,10 +185,11 @@ static int run(weft_context *context, int argc, char **argv)
 const command command_inspect = {
     .name = "inspect",
     .usage = "[CHECKPOINT | [RUN.yaml] options of weft train] [--graph] [--dot] [--program]",
-    .summary = "show a checkpoint, or what a training run would do",
-    .text = "With a checkpoint: its options and tensors. Otherwise takes the options of weft train "
-            "and\n"
-            "prints the model's parameters and costs, its graph, or its program, without training.",
+    .summary = "show a checkpoint, or the graph and program of a training run",
+    .text =
+        "With a checkpoint: prints its options and tensors. Otherwise takes the options of weft\n"
+        "train and prints the model's parameters and costs, its graph, or its program, without\n"
+        "training.",
     .examples = "  weft inspect runs/a/latest\n"
                 "  weft inspect --model vgg11 --data glyphs:size=32 --program\n"
                 "  weft inspect --dot | dot -Tsvg > lenet.svg\n",

@@ -30,11 +30,10 @@ static int run(weft_context *context, int argc, char **argv)
 const command command_keygen = {
     .name = "keygen",
     .usage = "FILE",
-    .summary = "make the keys of a member of a cluster",
-    .text =
-        "Writes a secret key to FILE, which only its owner may read, and the public one that\n"
-        "belongs to it to FILE.pub. A file that is there is never replaced. Lines of .pub files,\n"
-        "one below the other, are the list of who is allowed to come in; '#' begins a comment.",
+    .summary = "generate the key pair of a member of an elastic run",
+    .text = "Writes a secret key to FILE, readable by its owner alone, and its public key to\n"
+            "FILE.pub. An existing file is never replaced. A file with the lines of several .pub\n"
+            "files is a list of admitted keys (--allow); '#' begins a comment.",
     .examples = "  weft keygen alice.key\n"
                 "  cat alice.key.pub bob.key.pub > allowed\n",
     .run = run,

@@ -164,25 +164,19 @@ static int run(weft_context *context, int argc, char **argv)
 const command command_load = {
     .name = "load",
     .usage = "URL [URL...] [options]",
-    .summary = "make load for an inference server, and measure its latency",
-    .text = "A target is http://HOST:PORT/v2/models/NAME of any server that speaks the Open "
-            "Inference\n"
-            "Protocol v2 over HTTP; without a model, the only one that it has. Requests are random "
-            "inputs\n"
-            "as the model describes them; several targets are asked in turn.\n\n"
-            "At a rate, requests come when they are due, whatever has become of those before: when "
-            "a\n"
-            "server stalls, those that were due meanwhile are late, and their latency says so, "
-            "since it\n"
-            "counts from when they were due. With --closed so many requests are always under way, "
-            "which\n"
-            "shows how much a server can do; latencies are then those of a server that is as busy "
-            "as it\n"
-            "can be. A table has for each rate how many were sent, answered with status 200 and "
-            "failed,\n"
-            "and mean, quantiles and maximum of the latency of those that were answered. Sent is "
-            "always\n"
-            "ok and failed together. Ctrl-C stops early and shows what was measured.",
+    .summary = "generate load for an inference server and measure its latency",
+    .text =
+        "A target is http://HOST:PORT/v2/models/NAME of any server with the Open Inference\n"
+        "Protocol v2 over HTTP; without a model, the server's only one. Requests are random\n"
+        "inputs of the shape that the model declares; several targets are used in turn.\n\n"
+        "At a rate (open loop), each request is sent when it is due, whether or not earlier\n"
+        "ones were answered. Latency counts from the due time, so a stalled server cannot hide\n"
+        "late requests (coordinated omission). With --closed a fixed number of requests is\n"
+        "always outstanding, which measures the capacity of a server; latencies are then those\n"
+        "of a saturated server. The table has for each rate the numbers of requests sent,\n"
+        "answered with status 200 and failed, and mean, quantiles and maximum of the latency of\n"
+        "answered requests. Sent is the sum of ok and failed. Ctrl-C stops early and prints the\n"
+        "results so far.",
     .examples = "  weft load http://localhost:8000/v2/models/digits --rate 200 --seconds 30\n"
                 "  weft load http://localhost:8000 --rate 100..800:100 --svg latency.svg\n"
                 "  weft load http://localhost:8000 --closed 1,4,16 --rows 8\n"

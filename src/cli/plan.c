@@ -61,11 +61,11 @@ const command command_plan = {
     .usage = "[RUN.yaml] [--dump[=RANK]] [options of weft train]",
     .summary = "show what each rank of a run would hold, compute and send",
     .text =
-        "Takes the options of weft train and runs nothing: prints for each rank its place in the\n"
-        "mesh, the bytes of weights, optimizer state, gradients and activations, the floating\n"
-        "point operations and the bytes it sends to ranks of its learner in a step; then every\n"
-        "transfer in order, and for a pipeline how long its stages would wait. --dump adds the\n"
-        "graph and the program of rank 0, --dump=K those of rank K.",
+        "Takes the options of weft train and runs nothing: prints for each rank its position in\n"
+        "the mesh, the bytes of weights, optimizer state, gradients and activations, the\n"
+        "floating point operations and the bytes sent to ranks of its learner per step; then\n"
+        "every transfer in order, and the bubble of a pipeline. --dump adds the graph and the\n"
+        "program of rank 0, --dump=K those of rank K.",
     .examples = "  weft plan -n 4 --mesh data=2,tensor=2\n"
                 "  weft plan -n 2 --model vgg11 --mesh pipeline=2 --microbatches 10\n"
                 "  weft plan -n 8 --zero 3 --dump=1\n",

@@ -172,19 +172,16 @@ static const weft_option *table(const weft_context *context)
 const command command_predict = {
     .name = "predict",
     .usage = "--checkpoint DIR [options]",
-    .summary = "print what a checkpoint says about each sample",
+    .summary = "print a checkpoint's predictions for each sample",
     .text =
-        "Of classes prints CSV with the columns sample, label, predicted and probability, or with\n"
-        "--json one object a line with the probabilities of all classes. Of numbers prints "
-        "sample,\n"
-        "target and predicted, in the units of the target; where a sample has several targets, a\n"
-        "column for each. Data may lack the target (csv: the column, npy: the second file, idx: "
-        "the\n"
-        "files of labels); it is empty then, or null. All rows of a table without one are taken.\n"
-        "Weights are not needed. What a model that has diverged says is nan or inf, in JSON null.\n"
-        "Samples are counted from 0 within the part of the data; where that is all of a file, "
-        "they\n"
-        "are its rows.",
+        "For classes, prints CSV with the columns sample, label, predicted and probability, or\n"
+        "with --json one object per line with the probabilities of all classes. For numbers,\n"
+        "prints sample, target and predicted, in the units of the target; several targets have\n"
+        "a column each. Data may lack the target (csv: the column, npy: the second file, idx:\n"
+        "the files of labels); it is empty then, or null. All rows of a table without a target\n"
+        "are used. Weights are not needed. Predictions of a diverged model are nan or inf, in\n"
+        "JSON null. Samples are counted from 0 within the chosen part of the data; if that is a\n"
+        "whole file, the numbers are its rows.",
     .examples = "  weft predict --checkpoint runs/a/latest --output predictions.csv\n"
                 "  weft predict --checkpoint runs/iris/latest --data csv:new.csv\n"
                 "  weft predict --checkpoint runs/iris/latest --data csv:labelled.csv,test=1\n"

@@ -202,16 +202,13 @@ static int run(weft_context *context, int argc, char **argv)
 const command command_selftest = {
     .name = "selftest",
     .usage = "",
-    .summary = "check on this machine that each way to train is what it must be",
-    .text = "Each way to train in parallel has a setting in which it must come to what a simpler "
-            "way comes\n"
-            "to: servers that wait for all to one batch on one rank, a pipeline to its "
-            "micro-batches, any\n"
-            "mesh to one rank. Small networks are trained both ways here, and compared: the same "
-            "bits where\n"
-            "the guide promises them, to rounding elsewhere. It takes less than a minute, a line "
-            "for each,\n"
-            "and needs no data. The exit code is 0 if all are as they must be, else 1.",
+    .summary = "check on this machine that each parallel strategy gives the expected result",
+    .text =
+        "Each parallel strategy has a setting in which it must equal a simpler one: synchronous\n"
+        "servers equal one batch on one rank, a pipeline its micro-batches, any mesh one rank.\n"
+        "Small networks are trained both ways and compared: bit for bit where the guide\n"
+        "promises equal bits, to rounding elsewhere. It takes less than a minute, prints a line\n"
+        "per strategy, and needs no data. The exit code is 0 if all are equal, else 1.",
     .examples = "  weft selftest\n",
     .run = run,
 };

@@ -180,22 +180,18 @@ static int run(weft_context *context, int argc, char **argv)
 const command command_serve = {
     .name = "serve",
     .usage = "[NAME=CHECKPOINT ...] [--models DIR] [options]",
-    .summary = "answer requests over HTTP with trained models",
-    .text = "Requests are in the Open Inference Protocol v2 (REST), with tensors in JSON or "
-            "binary: the input is\n"
-            "x, rows of features as the training data were, the output prediction, probabilities "
-            "of classes\n"
-            "or numbers in the units of the target. Requests that come together are computed "
-            "together; by\n"
-            "default (adaptive) how many of them, and how long one waits for others, is what makes "
-            "the mean\n"
-            "latency least at the load of the moment, found by measurement and never set by hand.\n"
-            "SIGTERM and Ctrl-C end the server when what is under way has been answered.\n"
-            "--models DIR serves what lies in it as DIR/NAME/VERSION, checkpoints or exported "
-            "folders.\n"
-            "With --processes a supervisor keeps several of them on one port, and starts again "
-            "what dies.\n"
-            "--simulate serves nothing and prints what to expect of each policy at a load.",
+    .summary = "serve trained models over HTTP",
+    .text =
+        "Requests follow the Open Inference Protocol v2 (REST), with tensors in JSON or binary.\n"
+        "The input is x, rows of features as in the training data; the output is prediction:\n"
+        "probabilities of classes, or numbers in the units of the target. Requests are computed\n"
+        "in batches. The default policy, adaptive, measures batch times and arrivals, and\n"
+        "chooses batch size and wait so that the mean latency at the present load is least;\n"
+        "nothing is set by hand. After SIGTERM and Ctrl-C the server finishes outstanding\n"
+        "requests and ends. --models DIR serves a model repository, DIR/NAME/VERSION, of\n"
+        "checkpoints or exported folders. With --processes a supervisor runs several processes\n"
+        "on one port and restarts those that die. --simulate serves nothing and prints the\n"
+        "expected latency of each policy at a load.",
     .examples =
         "  weft serve digits=runs/mnist/latest\n"
         "  weft serve digits=runs/mnist iris=runs/iris --instances 2 --policy adaptive:goal=p99\n"

@@ -145,13 +145,12 @@ static int run_status(weft_context *context, int argc, char **argv)
 const command command_status = {
     .name = "status",
     .usage = "tcp://HOST:PORT",
-    .summary = "show who takes part in a run",
-    .text =
-        "The run of the coordinator at that address (model, exchange, step of all steps), its\n"
-        "members with their machines, steps (a server's updates), loss of the last step, samples\n"
-        "a second, mean staleness and how long ago each was heard of, and who has joined, left or\n"
-        "was lost. On a terminal it goes on until Ctrl-C, and is marked as stale while the\n"
-        "coordinator does not answer.",
+    .summary = "show the members of an elastic run",
+    .text = "Prints the run of the coordinator at this address (model, exchange, step of the\n"
+            "total), its members with their hosts, steps (updates of a server), loss of the last\n"
+            "step, samples per second, mean staleness and time since the last heartbeat, and the\n"
+            "members that joined, left or were lost. On a terminal it updates until Ctrl-C; the\n"
+            "table is marked as stale while the coordinator does not answer.",
     .examples = "  weft status tcp://127.0.0.1:7070\n",
     .table = table,
     .run = run_status,
@@ -200,10 +199,10 @@ static int run_leave(weft_context *context, int argc, char **argv)
 const command command_leave = {
     .name = "leave",
     .usage = "tcp://HOST:PORT MEMBER",
-    .summary = "let a member of a run go",
+    .summary = "ask a member of an elastic run to leave",
     .text =
-        "The member of that name or number (weft status lists them) ends after its step, and the\n"
-        "others go on. A server that has parameters nobody else has is not let go.",
+        "The member with this name or id (see weft status) finishes its step and leaves; the\n"
+        "other members continue. A server that holds the only copy of a range is not dismissed.",
     .examples = "  weft leave tcp://127.0.0.1:7070 'learner 1'\n"
                 "  weft leave tcp://127.0.0.1:7070 2718281828\n",
     .table = table,

@@ -291,13 +291,11 @@ const command command_train = {
     .name = "train",
     .usage = "[RUN.yaml] [options]",
     .summary = "train a model and report its accuracy",
-    .text = "Without options: the network lenet learns the built-in drawn digits.\n"
-            "A run file is YAML with the long names of the options as keys; options given on the\n"
-            "command line count more. Ctrl-C ends after the present step (learners: when they "
-            "meet, or\n"
-            "at the end of the epoch), writes a checkpoint and exits with 130; so do SIGTERM (143) "
-            "and\n"
-            "SIGHUP (129). A second one ends at once.",
+    .text = "Without options: trains lenet on the built-in drawn digits. A run file is YAML with\n"
+            "the long names of the options as keys; the command line overrides it. Ctrl-C stops\n"
+            "after the current step (with several learners: at their next exchange, or at the end\n"
+            "of the epoch), writes a checkpoint and exits with 130; likewise SIGTERM (143) and\n"
+            "SIGHUP (129). A second signal ends at once.",
     .examples =
         "  weft train\n"
         "  weft train --data idx:mnist --epochs 5 --checkpoint runs/a --metrics a.jsonl\n"

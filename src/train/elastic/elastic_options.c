@@ -16,28 +16,29 @@ static const weft_option own_rows[] = {
      .argument = "ADDRESS",
      TEXT,
      OWN(listen),
-     .group = "How to come together",
-     .help = "where others come to it: tcp://HOST:PORT, with * for any; a coordinator's is "
-             "tcp://127.0.0.1:7070 unless said, a server's is chosen"},
+     .group = "Connections",
+     .help = "address for other members: tcp://HOST:PORT, with * for all interfaces; default: "
+             "tcp://127.0.0.1:7070 for a coordinator, any free port for a server"},
     {.name = "key",
      .argument = "FILE",
      TEXT,
      OWN(key),
-     .group = "How to come together",
-     .help = "the secret key of this process (weft keygen); with it all that goes by tcp is "
-             "encrypted"},
+     .group = "Connections",
+     .help = "secret key of this process (weft keygen); with it all TCP traffic is encrypted and "
+             "authenticated"},
     {.name = "allow",
      .argument = "FILE",
      TEXT,
      OWN(allow),
      .with = "key",
-     .help = "the public keys of those who are let in, each on a line"},
+     .help = "file of the public keys that are admitted, one per line"},
     {.name = "open-unencrypted",
      .initial = "false",
      FLAG,
      OWN(open_unencrypted),
-     .help = "without keys: let any machine come, and go to any; whoever reaches the port can take "
-             "part and read along"},
+     .help =
+         "without keys: accept connections from other machines and connect to them; any process "
+         "that reaches the port can join and read the traffic"},
     {.name = "failure-timeout",
      .formerly = "silence",
      .argument = "SECONDS",
@@ -46,13 +47,13 @@ static const weft_option own_rows[] = {
      OWN(failure_timeout),
      .low = 1,
      .high = 1e6,
-     .help = "a member without a heartbeat for so long is removed from the run"},
+     .help = "seconds without a heartbeat after which a member is removed from the run"},
     {.name = "rejoin",
      .initial = "false",
      FLAG,
      OWN(rejoin),
-     .help = "if the run has gone on without this learner, since it was not heard of for too long, "
-             "join again as another one, with what the run has come to"},
+     .help = "if this learner was removed because its heartbeats failed to arrive in time, join "
+             "again as a new member, with the parameters of the run"},
     {.name = NULL},
 };
 
@@ -102,11 +103,11 @@ static void add_row(weft_option *table, int *count, const weft_option *row, weft
         o->with = NULL;
     if (kind != WEFT_CLUSTER_COORDINATOR && strcmp(o->name, "timeout") == 0) {
         o->initial = "60";
-        o->help = "give up when nobody of the run has been heard of for so long";
+        o->help = "give up after this many seconds without a message from the run";
     }
     if (kind == WEFT_CLUSTER_COORDINATOR && strcmp(o->name, "checkpoint") == 0)
-        o->help = "with --resume, which it needs: the folder whose newest checkpoint the run goes "
-                  "on from, which at least one learner has to load, too";
+        o->help = "with --resume, which it requires: the folder whose newest checkpoint the run "
+                  "resumes from; at least one learner must load it, too";
 }
 
 static weft_status make_table(weft_context *context, weft_cluster_kind kind, void **out)

@@ -8,39 +8,38 @@
 #define CLUSTER_ROW(text)                                                                          \
     {                                                                                              \
         .name = "cluster", .argument = "FILE", TEXT,                                               \
-        .offset = offsetof(weft_simulate_options, cluster), .group = "What to run on",             \
-        .help = text                                                                               \
+        .offset = offsetof(weft_simulate_options, cluster), .group = "Cluster", .help = text       \
     }
 
 static const weft_option simulate_rows[] = {
     CLUSTER_ROW(
-        "YAML that describes learners, their speeds and their links, see above; unless given, "
-        "-n learners of 10 GFLOP/s on links of 1 Gbit/s and 0.1 ms"),
+        "YAML description of learners, their speeds and links, see above; default: -n learners of "
+        "10 GFLOP/s on links of 1 Gbit/s and 0.1 ms"),
     {.name = NULL},
 };
 
 #define COMPARE(field_) .offset = offsetof(weft_compare_options, field_)
 static const weft_option compare_rows[] = {
-    CLUSTER_ROW("runs are simulated on this cluster (weft help simulate) instead of real"),
+    CLUSTER_ROW("simulate the runs on this cluster (weft help simulate) instead of running them"),
     {.name = "strategies",
      .argument = "LIST",
      TEXT,
      COMPARE(strategies),
-     .group = "What to compare",
-     .help =
-         "options of each run as NAME=VALUE with blanks between them, and semicolons between runs"},
+     .group = "Comparison",
+     .help = "options of each run as NAME=VALUE separated by blanks, with semicolons between runs"},
     {.name = "target",
      .argument = "LOSS",
      REAL,
      COMPARE(target),
      .low = 0,
      .high = 1e30,
-     .help = "say when each comes to this training loss; 0: to the lowest that all come to"},
+     .help = "report when each run reaches this training loss; 0: the lowest loss that all runs "
+             "reach"},
     {.name = "plot",
      .argument = "FILE",
      TEXT,
      COMPARE(plot),
-     .help = "write losses against time and against samples as SVG"},
+     .help = "plot losses over time and over samples as SVG"},
     {.name = NULL},
 };
 
