@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What help lists is what a command takes, and what it does not list is refused: tests/help_options.sh PATH/TO/weft
+# Help lists exactly the options that a command accepts: tests/help_options.sh PATH/TO/weft
+# With WEFT_FAST every third pair of a command and an option is tested.
 set -u
 weft=$1
 here=$(cd "$(dirname "$0")" && pwd)
@@ -37,8 +38,11 @@ legal() {
         grep -qE "no option is named '(no-such-option|$option)'" out && return
     done
 }
+pair=0
 for command in $commands; do
     while read -r option values; do
+        pair=$((pair + 1))
+        in_full || [ $((pair % 3)) = 0 ] || continue
         # No data and no address: nothing is begun.
         more=
         grep -q '^data ' "$command.listed" && [ "$option" != data ] && more="--data csv:nowhere.csv,label=k"
