@@ -25,7 +25,7 @@ learned l2
 # The coordinator's log has a line for each member that joins and leaves, and one for each state of the run.
 for m in 'learner [01]' 'server [01]'; do
     [ "$(grep -cE "^[0-9:]{8} $m on $(hostname) \(number [0-9]+\) has joined$" co)" = 2 ] &&
-        [ "$(grep -cE "$m .* has left at its end$" co)" = 2 ] && pass || { cp co out; flunk "the log lacks members: $what"; }
+        [ "$(grep -cE "$m .* has finished and left$" co)" = 2 ] && pass || { cp co out; flunk "the log lacks members: $what"; }
 done
 for state in 'the run is under way' 'the run is over'; do
     [ "$(grep -c "$state" co)" = 1 ] && pass || { cp co out; flunk "'$state' is not there once: $what"; }
@@ -105,10 +105,10 @@ ends 0 s2
 ends 0 s3
 ends 0 c
 learned l1
-holds co 'learner [12] .* is lost: silent for [0-9.]+ s$'
-holds co 'server [01] .* is lost: silent for [0-9.]+ s$'
-holds co 'learner [12] .* has left before its last step: somebody has stopped it$'
-holds co 'learner 1 .* has left, as it was told to \(weft leave\)$'
+holds co 'learner [12] .* is lost: no heartbeat for [0-9.]+ s$'
+holds co 'server [01] .* is lost: no heartbeat for [0-9.]+ s$'
+holds co 'learner [12] .* has left before its last step: it was stopped$'
+holds co 'learner 1 .* has left, as requested \(weft leave\)$'
 
 if in_full; then
 # Each draws as hard as it may where so many are there, not where as many as were first asked for.

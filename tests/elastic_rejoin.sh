@@ -74,7 +74,7 @@ server s1 --key server.key --allow allowed
 join l1 --key learner.key --rejoin
 within 'grep -q "^step" l1.out' || flunk "it takes no steps: $what"
 kill -STOP "$(self "$l1")"
-within 'grep -q "learner 0 .*is lost: silent for" co' || flunk "it is not lost: $what"
+within 'grep -q "learner 0 .*is lost: no heartbeat for" co' || flunk "it is not lost: $what"
 kill -CONT "$(self "$l1")"
 within 'grep -q "joining again as learner 0" l1.err' && pass || { cp l1.err err; flunk "nothing is said: $what"; }
 within '[ "$(grep -c "learner 0 .*has joined" co)" = 2 ]' && pass || { cp co out; flunk "it is not back: $what"; }
@@ -97,7 +97,7 @@ kill -CONT "$(self "$l1")" "$(self "$l2")"
 ends 1 l1
 ends 1 l2
 ends 1 c
-holds ce 'no learner is left that has what the run had come to; begin the run again, with --resume'
+holds ce 'no learner is left that has the state of the run; begin the run again, with --resume'
 none_left
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

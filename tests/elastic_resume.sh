@@ -45,7 +45,7 @@ for exchange in "server:policy=async --servers 1" "easgd:every=2 --servers 1" "g
                 join l$k
             else # peers have no servers to take the state from
                 # shellcheck disable=SC2086
-                refuses 1 "this run goes on from step" timeout 300 "$weft" join "$at" $data -t 1
+                refuses 1 "this run resumes from the checkpoint of step" timeout 300 "$weft" join "$at" $data -t 1
                 join l$k --checkpoint ck$k --resume
             fi
             [ $k = 2 ] || until_there learner 1
@@ -64,7 +64,7 @@ for exchange in "server:policy=async --servers 1" "easgd:every=2 --servers 1" "g
     [ -z "$servers" ] || server s1
     # shellcheck disable=SC2086
     {
-        refuses 1 "this run goes on from another checkpoint" timeout 300 "$weft" join "$at" $data -t 1 --checkpoint other --resume
+        refuses 1 "this run resumes from another checkpoint" timeout 300 "$weft" join "$at" $data -t 1 --checkpoint other --resume
         refuses 2 "nothing holds no checkpoint to go on from" timeout 300 "$weft" join "$at" $data -t 1 --checkpoint nothing --resume
     }
     kill -TERM "$(self "$c")"
@@ -87,7 +87,7 @@ for exchange in "server:policy=async --servers 1" "easgd:every=2 --servers 1" "g
         ends 1 l2
         ends 0 s1
         for out in ce l2.err; do
-            holds $out 'the learners with the checkpoint of step [0-9]+ have gone before the servers had its parameters; begin the run again'
+            holds $out 'all learners with the checkpoint of step [0-9]+ have left or are lost, before the servers had its parameters; begin the run again'
         done
         kill -KILL "$(self "$l1")"
         wait "$l1" 2>/dev/null
@@ -98,7 +98,7 @@ for exchange in "server:policy=async --servers 1" "easgd:every=2 --servers 1" "g
     coordinator -n 2 --exchange $exchange --epochs 5
     [ -z "$servers" ] || server s1
     # shellcheck disable=SC2086
-    refuses 1 "this run begins anew" timeout 300 "$weft" join "$at" $data -t 1 --checkpoint ck --resume
+    refuses 1 "this run starts at step 0, but this process has loaded a checkpoint" timeout 300 "$weft" join "$at" $data -t 1 --checkpoint ck --resume
     kill -TERM "$(self "$c")"
     ends 143 c
     [ -z "$servers" ] || { kill -KILL "$(self "$s1")"; wait "$s1" 2>/dev/null; }

@@ -216,7 +216,7 @@ reaches 'step .* test'
 at=$(tr '\0' '\n' <"/proc/$(part join 1)/cmdline" | grep '^tcp://')
 number() { "$weft" status "$at" | awk -v slot="$1" '$1 == "learner" && $2 == slot { print $3 }'; }
 "$weft" leave "$at" "$(number 0)" 2>told && flunk "left: $what"
-grep -q 'cannot leave: it is the one that tells what this job comes to' told && pass || flunk "said '$(cat told)': $what"
+grep -q 'cannot leave: it reports the results of this job' told && pass || flunk "said '$(cat told)': $what"
 "$weft" leave "$at" "$(number 1)" 2>told && pass || flunk "said '$(cat told)': $what"
 ends 0
 learned
@@ -269,7 +269,7 @@ reaches 'step .* test'
 for k in 0 1; do kill -KILL "$(part server $k)"; done
 ends 1
 # the first one may have been started again by then
-holds err 'with it range [01] of 2 of the parameters: (this was the last copy|no other server had all of it).*nothing of the run was saved, since no --checkpoint was given'
+holds err 'with it range [01] of 2 of the parameters: (this was the last copy|its replica was not in sync).*nothing of the run was saved, since no --checkpoint was given'
 nothing_left
 
 what="restarts are used up"
@@ -430,7 +430,7 @@ peers() {
     run -n 2 $gossip -e 60 -c lost
     reaches 'wrote lost'
     kill -KILL "$(part join 0)" "$(part join 1)"
-    reaches 'no learner is left that has what the run had come to'
+    reaches 'no learner is left that has the state of the run'
     ends 0
     holds err 'starting again from the newest checkpoint'
     learned
@@ -438,7 +438,7 @@ peers() {
     run -n 2 $gossip -e 4000
     reaches 'step .* test'
     kill -KILL "$(part join 0)" "$(part join 1)"
-    reaches 'no learner is left that has what the run had come to'
+    reaches 'no learner is left that has the state of the run'
     ends 1
     [ "$(grep -c 'no learner is left' err)" = 1 ] && pass || flunk "said more than once: $what"
     nothing_left

@@ -19,7 +19,7 @@ static void test_refusals(void **state)
         {{.version = "1", .data = "9"}, WEFT_MEMBER_LEARNER, "this run's data are 1x28x28, not 9"},
         {{.version = "1", .parameters = 6},
          WEFT_MEMBER_LEARNER,
-         "its parameters lie in memory in another way"},
+         "its parameters have another memory layout"},
         {{.version = "1", .parameters = 5}, WEFT_MEMBER_PEER, "this run has no peers"},
     };
     for (size_t i = 0; i < WEFT_COUNT(wrong); i++) {
@@ -54,7 +54,7 @@ static void test_twice(void **state)
     assert_int_equal(weft_sim_restart(c.sim, LEARNERS, 21), WEFT_OK);
     until(&c, 25);
     assert_int_equal(c.refused, 1);
-    assert_non_null(strstr(c.refusal, "there is a member of the number 30 already"));
+    assert_non_null(strstr(c.refusal, "a member with number 30 exists already"));
     weft_sim_destroy(&c.sim);
 }
 
@@ -223,8 +223,8 @@ static const struct {
      "steps is not given there and 5 here"},
     {TERMS("batch\0"
            "1\n2"),
-     "batch is another one there"},
-    {TERMS("batch"), "it is not told of in the same way"},
+     "batch differs"},
+    {TERMS("batch"), "its run configuration has another format"},
 };
 
 /* Who began with other options does not go on by those of the next coordinator. */

@@ -134,12 +134,13 @@ static weft_status failed(void *user, weft_actor_id id, weft_status status)
     chaos *c = user;
     const char *why = weft_last_message();
     const weft_actor *coordinator = weft_sim_actor(c->sim, WEFT_COORDINATOR);
-    bool late = strstr(why, "this run is over") || (strstr(why, "nor anybody else has written") &&
-                                                    (!coordinator || coordinator->done));
+    bool late = strstr(why, "this run is over") ||
+                (strstr(why, "no message from the coordinator or another member") &&
+                 (!coordinator || coordinator->done));
     (void)status;
     /* A coordinator that comes again takes the first it hears of for a run of its own. */
     late = late || strstr(why, "this is another run");
-    late = late || (strstr(why, "learner is left that has what the run had come to") &&
+    late = late || (strstr(why, "learner is left that has the state of the run") &&
                     id != WEFT_COORDINATOR && state_is_lost(c, id));
     tell(&c->fate, "         peer %d: %s\n", (int)id - FIRST, why);
     if (id == WEFT_COORDINATOR || (!c->life[id - FIRST].excused && !late))

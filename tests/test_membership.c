@@ -37,7 +37,7 @@ static void test_somebody_is_missing(void **state)
     assert_false(view_of(&c, WEFT_COORDINATOR)->running);
     assert_int_equal(view_of(&c, LEARNERS)->number, 0);
     assert_string_equal(weft_member_waits_for(person_of(&c, LEARNERS)->member),
-                        "2 of 4 learners have come");
+                        "2 of 4 learners have joined");
     assert_int_equal(weft_sim_add(c.sim, LEARNERS + 2, 100), WEFT_OK);
     assert_int_equal(weft_sim_add(c.sim, LEARNERS + 3, 101), WEFT_OK);
     until(&c, 110);
@@ -68,7 +68,7 @@ static void test_silent_are_dropped(void **state)
                 taken += v->members[i].role == WEFT_MEMBER_LEARNER && v->members[i].slot == slot;
         assert_int_equal(taken, 4);
         assert_int_equal(c.refused, 1);
-        assert_non_null(strstr(c.refusal, "has gone; come with another one"));
+        assert_non_null(strstr(c.refusal, "has left or was removed; start this process again"));
         weft_sim_destroy(&c.sim);
     }
 }
@@ -87,7 +87,9 @@ static void test_sleepers(void **state)
     until(&c, 150);
     assert_agreed(&c, 3);
     assert_int_equal(c.refused, 1);
-    assert_non_null(strstr(c.refusal, "was silent for more than 10 s and counts as gone"));
+    assert_non_null(strstr(
+        c.refusal,
+        "no heartbeat for more than 10 s (the failure timeout) and was removed from the run"));
     weft_sim_destroy(&c.sim);
 }
 

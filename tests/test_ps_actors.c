@@ -214,7 +214,7 @@ static void test_lost_range(void **state)
 {
     (void)state;
     static const char *const why[] = {
-        "server 1 is lost, and with it range 1 of 2 of the parameters: nobody has a replica of it "
+        "server 1 is lost, and with it range 1 of 2 of the parameters: it has no replica "
         "(--replicas 1 keeps one on another server); begin the run again from a checkpoint "
         "(--checkpoint FOLDER --resume)",
         "server 0 is lost, and with it range 0 of 2 of the parameters: this was the last copy, "

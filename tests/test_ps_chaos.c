@@ -102,7 +102,7 @@ static bool may_end(chaos *c, weft_actor_id id)
                                        : c->server_excused[id - FIRST_SERVER];
     if (strstr(weft_last_message(), "this run is over")) return true; /* it came too late */
     const weft_actor *coordinator = weft_sim_actor(c->sim, WEFT_COORDINATOR);
-    bool alone = strstr(weft_last_message(), "nor anybody else has written");
+    bool alone = strstr(weft_last_message(), "no message from the coordinator or another member");
     if (alone && coordinator && coordinator->done) return true; /* too late as well */
     if (!strstr(weft_last_message(), "is lost, and with it range")) return excused;
     c->stale = c->stale || excused;

@@ -106,11 +106,13 @@ static void test_sentences(void **state)
 {
     (void)state;
     refused_with(0, OURS, 0,
-                 "this run goes on from step 150; come with --checkpoint FOLDER --resume");
+                 "this run resumes from the checkpoint of step 150, which this process has not "
+                 "loaded; join with --checkpoint FOLDER --resume");
     refused_with(1, OURS, OTHER,
-                 "from another checkpoint, that of step 150; this one has loaded that of step 90");
+                 "from another checkpoint, of step 150; this process has loaded one of step 90");
     refused_with(0, OURS, OTHER, "from another checkpoint");
-    refused_with(1, 0, OTHER, "this run begins anew");
+    refused_with(1, 0, OTHER,
+                 "this run starts at step 0, but this process has loaded a checkpoint of step 90");
 }
 
 /* Where nobody has the checkpoint, members are told what the run waits for. */
@@ -125,7 +127,7 @@ static void test_waits(void **state)
     assert_false(view_of(&c, WEFT_COORDINATOR)->running);
     assert_string_equal(
         weft_member_waits_for(person_of(&c, LEARNERS)->member),
-        "no learner has come with the checkpoint of step 150 (--checkpoint FOLDER --resume)");
+        "no learner has joined with the checkpoint of step 150 (--checkpoint FOLDER --resume)");
     c.members[LEARNERS + 1].fingerprint.checkpoint = OURS;
     assert_int_equal(weft_sim_add(c.sim, LEARNERS + 1, 6), WEFT_OK);
     until(&c, 10);

@@ -67,11 +67,13 @@ static weft_status refuse_unknown(coordinator_state *c, weft_actor_id who, uint6
     weft__reject__init(&no);
     if (weft_coordinator_has_removed(c, who))
         (void)snprintf(reason, sizeof(reason),
-                       "it was silent for more than %g s and counts as gone; begin it anew",
+                       "it sent no heartbeat for more than %g s (the failure timeout) and was "
+                       "removed from the run; start it again",
                        c->options.limit);
     else
         (void)snprintf(reason, sizeof(reason),
-                       "this is another run, or one that has gone on without it; begin it anew");
+                       "it is not a member of this coordinator's run: it belongs to another run, "
+                       "or was removed from this one; start it again");
     no.other_run = run != c->view.run;
     no.reason = reason;
     return weft_rpc_send(&c->head, who, WEFT_RPC_REJECT, &no, NULL);
@@ -137,13 +139,14 @@ static weft_status take_lost(coordinator_state *c, const Weft__StateLost *m)
         return weft_coordinator_changed(c);
     }
     if (c->options.ranges > 0)
-        WEFT_TRY(weft_format(&v->fault,
-                             "the learners with the checkpoint of step %" PRId64
-                             " have gone before the servers had its parameters; begin the run "
-                             "again, with a learner that has it (--checkpoint FOLDER --resume)",
-                             c->options.fingerprint.step));
+        WEFT_TRY(
+            weft_format(&v->fault,
+                        "all learners with the checkpoint of step %" PRId64
+                        " have left or are lost, before the servers had its parameters; begin the "
+                        "run again, with a learner that has it (--checkpoint FOLDER --resume)",
+                        c->options.fingerprint.step));
     else
-        WEFT_TRY(weft_format(&v->fault, "no learner is left that has what the run had come to; %s",
+        WEFT_TRY(weft_format(&v->fault, "no learner is left that has the state of the run; %s",
                              c->advice));
     return weft_coordinator_changed(c);
 }
@@ -177,7 +180,8 @@ static weft_status look_for_work(coordinator_state *c, double now)
     }
     if (c->idle < 0) c->idle = now;
     if (now - c->idle <= most) return WEFT_OK;
-    WEFT_TRY(weft_format(&v->fault, "nobody has trained for %g s, and nobody comes", most));
+    WEFT_TRY(weft_format(&v->fault, "the run has had no learner for %g s, and none has joined; %s",
+                         most, c->advice));
     return weft_coordinator_changed(c);
 }
 

@@ -27,8 +27,8 @@ static void compare(const coordinator_state *c, const Weft__Fingerprint *f, char
                        f->data);
     else if (ours->parameters && f->parameters && ours->parameters != f->parameters)
         (void)snprintf(reason, REASON,
-                       "its parameters lie in memory in another way than this run's; take the "
-                       "same device and type of numbers");
+                       "its parameters have another memory layout than those of the run; give the "
+                       "same --device and --dtype");
 }
 
 /* Whether the run goes on from a checkpoint that this member has not loaded. */
@@ -63,20 +63,21 @@ static void compare_state(const coordinator_state *c, const Weft__Join *m, char 
     if (theirs && !c->view.running && !ours->checkpoint)
         (void)snprintf(
             reason, REASON,
-            "this run begins anew and goes on from no checkpoint, but this one has loaded that "
-            "of step %" PRId64 "; leave --resume out, or give it to the coordinator",
+            "this run starts at step 0, but this process has loaded a checkpoint of step %" PRId64
+            "; leave --resume out, or give --checkpoint FOLDER --resume to the coordinator too",
             m->fingerprint->step);
     else if (theirs && lacks_state(c, m))
-        (void)snprintf(reason, REASON,
-                       "this run goes on from another checkpoint, that of step %" PRId64
-                       "; this one has loaded that of step %" PRId64
-                       "; give the same, or leave --resume out to take the state from the others",
-                       ours->step, m->fingerprint->step);
+        (void)snprintf(
+            reason, REASON,
+            "this run resumes from another checkpoint, of step %" PRId64
+            "; this process has loaded one of step %" PRId64
+            "; give the same, or leave --resume out to get the state of the run from its members",
+            ours->step, m->fingerprint->step);
     else if (lacks_state(c, m) && c->options.ranges == 0)
         (void)snprintf(reason, REASON,
-                       "this run goes on from step %" PRId64
-                       "; come with --checkpoint FOLDER --resume, or "
-                       "when it is under way",
+                       "this run resumes from the checkpoint of step %" PRId64
+                       ", which this process has not loaded; join with --checkpoint FOLDER "
+                       "--resume, or when the run is under way",
                        ours->step);
 }
 
@@ -101,11 +102,18 @@ static void look(const coordinator_state *c, const weft_message *message, const 
     if (!*reason) compare_state(c, m, reason);
     if (*reason) return;
     if (m->role >= WEFT_MEMBER_ROLES || strlen(m->address) >= WEFT_ADDRESS)
-        (void)snprintf(reason, REASON, "it does not say what it is, and where");
+        (void)snprintf(reason, REASON,
+                       "its role is unknown, or its address has %d characters or more",
+                       WEFT_ADDRESS);
     else if (message->from == WEFT_COORDINATOR || weft_view_find(&c->view, message->from))
-        (void)snprintf(reason, REASON, "there is a member of the number %u already", message->from);
+        (void)snprintf(reason, REASON,
+                       "a member with number %u exists already; start this process again, which "
+                       "gives it a new number",
+                       message->from);
     else if (weft_coordinator_has_removed(c, message->from))
-        (void)snprintf(reason, REASON, "a member of the number %u has gone; come with another one",
+        (void)snprintf(reason, REASON,
+                       "the member with number %u has left or was removed; start this process "
+                       "again, which gives it a new number",
                        message->from);
     else if (c->view.member_count >= (size_t)c->options.most)
         (void)snprintf(reason, REASON, "there are %d members, and there may be no more",
@@ -172,13 +180,13 @@ static void describe_missing(const coordinator_state *c, char *text, size_t size
                 (c->view.members[i].role != WEFT_MEMBER_SERVER && !c->view.members[i].lacks_state);
     if (!state)
         at += (size_t)snprintf(text, size,
-                               "no learner has come with the checkpoint of step %" PRId64
+                               "no learner has joined with the checkpoint of step %" PRId64
                                " (--checkpoint FOLDER --resume)",
                                ours->step);
     for (int role = 0; role < WEFT_MEMBER_ROLES && at < size; role++) {
         int there = weft_view_count(&c->view, (weft_member_role)role);
         if (there >= c->options.expected[role]) continue;
-        at += (size_t)snprintf(text + at, size - at, "%s%d of %d %ss %s come", at ? ", " : "",
+        at += (size_t)snprintf(text + at, size - at, "%s%d of %d %ss %s joined", at ? ", " : "",
                                there, c->options.expected[role],
                                weft_member_role_name((weft_member_role)role),
                                there == 1 ? "has" : "have");

@@ -61,11 +61,12 @@ static bool may_leave(const coordinator_state *c, const weft_view_member *m, cha
     weft_member_name(m->role, m->slot, name);
     if (tells)
         (void)snprintf(why, size,
-                       "%s cannot leave: it is the one that tells what this job comes to; end the "
-                       "job, or let another one leave",
+                       "%s cannot leave: it reports the results of this job; stop the job, or let "
+                       "another learner leave",
                        name);
     if (keeps)
-        (void)snprintf(why, size, "%s cannot leave: nobody else has all of its parameters", name);
+        (void)snprintf(why, size, "%s cannot leave: no other server has all of its parameters",
+                       name);
     return !tells && !keeps;
 }
 

@@ -57,7 +57,7 @@ weft_status weft_member_timeout_error(const weft_member *m, double seconds)
     if (m->heard < 0)
         return weft_fail(WEFT_ERR_PEER, "the coordinator has not answered for %g s", seconds);
     return weft_fail(WEFT_ERR_PEER, "the run has not begun for %g s: %s", seconds,
-                     waits ? waits : "the coordinator has not said who takes part");
+                     waits ? waits : "the coordinator has not sent a view");
 }
 
 /* --- removal --- */
@@ -140,7 +140,8 @@ weft_status weft_member_timer(weft_member *m)
     m->leave_attempts += m->leaving;
     if (m->unanswered++ > MOST_UNANSWERED && m->view.member_count != 1) /* or it is the only one */
         return weft_fail(WEFT_ERR_PEER,
-                         "neither the coordinator nor anybody else has written for %g s",
+                         "no message from the coordinator or another member for %g s; the run is "
+                         "over, or they cannot be reached",
                          MOST_UNANSWERED * m->options.beat);
     WEFT_TRY(m->leaving ? send_leave(m) : m->view.number > 0 ? send_beat(m) : send_join(m));
     return weft_actor_set_timer(m->actor, WEFT_MEMBER_TIMER, m->options.beat);

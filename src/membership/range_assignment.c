@@ -67,10 +67,10 @@ bool weft_assignment_add_replicas(weft_view *v)
 static weft_status tell_lost(weft_view *v, int range, const weft_view_member *server, bool replicas,
                              const char *advice)
 {
-    const char *why = "nobody has a replica of it (--replicas 1 keeps one on another server)";
+    const char *why = "it has no replica (--replicas 1 keeps one on another server)";
     char name[WEFT_MEMBER_NAME];
     if (v->ranges[range].replica != WEFT_NOBODY)
-        why = "no other server had all of it at that time";
+        why = "its replica was not in sync";
     else if (replicas)
         why = "this was the last copy, since no other server was left to keep one";
     return weft_format(

@@ -60,7 +60,7 @@ weft_status weft_coordinator_rejected(const coordinator_state *c, const Weft__Re
 {
     if (!c->recovering) return WEFT_OK;
     return weft_fail(WEFT_ERR_PEER,
-                     "a run is under way here whose options are others: %.250s; take the same "
+                     "a run with other options is under way at this address: %.250s; give the same "
                      "options, or another address",
                      m->reason);
 }

@@ -52,7 +52,7 @@ static void describe(const char *name, const char *there, const char *here, char
         (void)snprintf(reason, size, "%.40s is %s there and %s here", name,
                        there ? there : "not given", here ? here : "not given");
     else
-        (void)snprintf(reason, size, "%.40s is another one there", name);
+        (void)snprintf(reason, size, "%.40s differs", name);
 }
 
 static bool counts(const char *name)
@@ -69,7 +69,7 @@ void weft_run_config_compare(const weft_buffer *runs, const weft_buffer *coordin
     if (!is_pairs(runs) || !is_pairs(coordinators)) {
         if (runs->bytes != coordinators->bytes ||
             memcmp(runs->data, coordinators->data, runs->bytes) != 0)
-            (void)snprintf(reason, size, "it is not told of in the same way");
+            (void)snprintf(reason, size, "its run configuration has another format");
         return;
     }
     for (const char *at = runs->data; at < end_of(runs) && !*reason; at = next(at)) {

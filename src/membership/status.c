@@ -31,11 +31,11 @@ static void describe_event(const weft_member_event *e, double now, weft_cluster_
 {
     static const char *const texts[WEFT_MEMBER_EVENT_KINDS] = {
         [WEFT_MEMBER_JOINED] = "has joined",
-        [WEFT_MEMBER_FINISHED] = "has left at its end",
-        [WEFT_MEMBER_STOPPED] = "has left before its last step: somebody has stopped it",
-        [WEFT_MEMBER_DISMISSED] = "has left, as it was told to (weft leave)",
-        [WEFT_MEMBER_SILENT] = "is lost: silent for",
-        [WEFT_MEMBER_REPLACED] = "is lost: its process has ended, and another one takes its place",
+        [WEFT_MEMBER_FINISHED] = "has finished and left",
+        [WEFT_MEMBER_STOPPED] = "has left before its last step: it was stopped",
+        [WEFT_MEMBER_DISMISSED] = "has left, as requested (weft leave)",
+        [WEFT_MEMBER_SILENT] = "is lost: no heartbeat for",
+        [WEFT_MEMBER_REPLACED] = "is lost: its process has ended, and a new one takes its slot",
     };
     char name[WEFT_MEMBER_NAME], seconds[32] = "";
     if (e->kind == WEFT_MEMBER_SILENT)

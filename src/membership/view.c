@@ -66,7 +66,7 @@ const char *weft_view_name(const weft_view *view, weft_actor_id id, char out[WEF
 {
     const weft_view_member *m = weft_view_find(view, id);
     if (m) return weft_member_name(m->role, m->slot, out);
-    (void)snprintf(out, WEFT_MEMBER_NAME, "the member of number %u", id);
+    (void)snprintf(out, WEFT_MEMBER_NAME, "the member with number %u", id);
     return out;
 }
 
@@ -218,7 +218,7 @@ static weft_status take_member(const Weft__Member *m, weft_view_member *out)
 {
     if (m->id == WEFT_NOBODY || m->role >= WEFT_MEMBER_ROLES || m->slot > INT32_MAX ||
         strlen(m->address) >= WEFT_ADDRESS)
-        return weft_fail(WEFT_ERR_FORMAT, "a view with a member that cannot be");
+        return weft_fail(WEFT_ERR_FORMAT, "a view with an invalid member");
     *out = (weft_view_member){.id = m->id,
                               .role = (weft_member_role)m->role,
                               .slot = (int)m->slot,
@@ -236,7 +236,7 @@ static weft_status take_member(const Weft__Member *m, weft_view_member *out)
 static weft_status take_event(const Weft__MemberEvent *e, double now, weft_member_event *out)
 {
     if (e->kind >= WEFT_MEMBER_EVENT_KINDS || e->role >= WEFT_MEMBER_ROLES || e->slot > INT32_MAX)
-        return weft_fail(WEFT_ERR_FORMAT, "a view with an event that cannot be");
+        return weft_fail(WEFT_ERR_FORMAT, "a view with an invalid event");
     *out = (weft_member_event){.number = e->number,
                                .kind = (weft_member_event_kind)e->kind,
                                .id = e->id,
@@ -298,7 +298,7 @@ weft_status weft_view_unpack(const weft_buffer *blob, double now, weft_view *out
     weft_view v = {.number = 0};
     Weft__View *m = NULL;
     if (blob && blob->bytes <= MOST_BYTES) m = weft__view__unpack(NULL, blob->bytes, blob->data);
-    if (!m) return weft_fail(WEFT_ERR_FORMAT, "a view that is none");
+    if (!m) return weft_fail(WEFT_ERR_FORMAT, "not a valid view");
     weft_status status = take(m, now, &v);
     weft_rpc_free(m);
     if (status != WEFT_OK) {

@@ -179,8 +179,8 @@ weft_status weft_member_receive_view(weft_member *m, const weft_message *message
         if (m->left) return WEFT_OK;
         weft_member_is_lost(m);
         return weft_fail(WEFT_ERR_PEER,
-                         "the others have not heard of this one for more than %g s, and have gone "
-                         "on without it; begin it anew",
+                         "the other members received no heartbeat from this process for more than "
+                         "%g s and removed it from the run; start it again",
                          m->view.failure_timeout);
     }
     if (view.number != m->view.number) return weft_member_adopt(m, &view, news);
