@@ -153,9 +153,9 @@ server s1 --key server.key --allow allowed
 refuses 2 "has no key behind it" "$weft" join "${at%#*}" --key learner.key --timeout 3 -q $data
 refuses 1 "it does not allow the key of this side" "$weft" join "$at" --key stranger.key --timeout 3 -q $data
 refuses 2 "so this side needs one too" "$weft" join "$at" --timeout 3 -q
-refuses 1 "a process listens at ${at%%#*}, but within 2 s no coordinator has let this one in: it lets nobody in without keys" "$weft" status "${at%%#*}" --timeout 2 -q
+refuses 1 "a process listens at ${at%%#*}, but within 2 s no coordinator has answered: it lets nobody in without keys" "$weft" status "${at%%#*}" --timeout 2 -q
 kill -STOP "$(self "$c")"
-refuses 1 "a process listens at $at, but within 2 s no coordinator has let this one in: it says nothing that Weft understands" "$weft" status "$at" --key learner.key --timeout 2 -q
+refuses 1 "a process listens at $at, but within 2 s no coordinator has answered: it says nothing that Weft understands" "$weft" status "$at" --key learner.key --timeout 2 -q
 kill -CONT "$(self "$c")"
 join l1 --key learner.key
 ends 0 l1
@@ -169,9 +169,9 @@ refuses 1 "this run's data are 2000 samples" "$weft" join "$at" --data glyphs:si
 refuses 1 "another one is there already" "$weft" coordinator --listen "$at" -q $data --exchange server -n 2
 refuses 2 "no option is named 'lr'" "$weft" join "$at" --lr 3
 refuses 2 "beyond this machine" "$weft" coordinator --listen 'tcp://*:*' -q --exchange server -n 2
-refuses 2 "is between the learners of one job" "$weft" coordinator --exchange average -n 2 -q
+refuses 2 "needs all learners in one job of threads or MPI" "$weft" coordinator --exchange average -n 2 -q
 refuses 2 "a version of c=3 updates, but there are 2 learners" "$weft" coordinator -n 2 -q $data --batch 40 --exchange server:policy=softsync,c=3
-refuses 2 "need an exchange" "$weft" coordinator -n 2 -q
+refuses 2 "need an exchange between the learners" "$weft" coordinator -n 2 -q
 refuses 2 "address of a coordinator" "$weft" join
 refuses 2 "number of a member" "$weft" leave "$at"
 refuses 1 "neither the name nor the number of a member" "$weft" leave "$at" me
@@ -204,7 +204,7 @@ kept "no coordinator answers at tcp://127.0.0.1:9 within 1 s" status tcp://127.0
 # shellcheck disable=SC2086
 kept "no coordinator answers at tcp://127.0.0.1:9 within 1 s" join tcp://127.0.0.1:9 $data
 kill -STOP "$(self "$c")"
-kept "a process listens at $at, but within 1 s no coordinator has let this one in" status "$at"
+kept "a process listens at $at, but within 1 s no coordinator has answered" status "$at"
 kill -CONT "$(self "$c")"
 kill -TERM "$(self "$c")"
 ends 143 c

@@ -53,7 +53,7 @@ refuses 2 "has no dimension 'up'" -n 2 --mesh tensor=2 --shard fc1/weight:up=ten
 refuses 2 "LEAF:DIMENSION=AXIS" -n 2 --mesh tensor=2 --shard fc1=tensor
 refuses 2 "did you mean 'average'" -n 2 --exchange avrage
 refuses 2 "did you mean 'every'" -n 2 --exchange average:evry=2
-refuses 2 "there are none and nesterov" -n 2 --exchange average:outer=adam
+refuses 2 "there is no outer=adam; it can be none or nesterov" -n 2 --exchange average:outer=adam
 refuses 2 "lr belongs to the outer optimizer" -n 2 --exchange average:every=2,lr=17,momentum=0.9
 refuses 2 "momentum belongs to the outer optimizer" -n 2 --exchange average:outer=none,momentum=0.9
 refuses 2 "the tensor axis, which this mesh does not have; give --mesh tensor=N" -n 2 --shard fc1/weight:out=tensor
@@ -63,7 +63,7 @@ refuses 2 "state=keep, average or reset" -n 2 --exchange average:state=lose
 refuses 2 "takes all 2 ranks for one" -n 2 --exchange oneshot --mesh data=2
 refuses 2 "alpha is beta over the number of learners; give one of them" -n 2 --exchange easgd:alpha=0.1,beta=0.5
 refuses 2 "every is '0', must be a whole number from 1" -n 2 --exchange easgd:every=0
-refuses 2 "push is for learners that wait for nobody; give policy=async or softsync" -n 2 --exchange server:push=2
+refuses 2 "push needs a policy without a bound, where no learner waits for others; give policy=async or softsync" -n 2 --exchange server:push=2
 refuses 2 "fetch is '0', must be a whole number from 1" -n 2 --exchange server:policy=async,fetch=0
 refuses 2 "a replica is kept by another server, so --replicas 1 needs --servers 2 or more" -n 2 --exchange server --replicas 1
 refuses 2 "'replicas' is '2', must be a whole number from 0 to 1" -n 2 --exchange server --servers 2 --replicas 2
@@ -78,8 +78,8 @@ refuses 2 "exchange hogwild has no use for it; give --exchange server or easgd" 
 refuses 2 "there is no policy=foo; known are bsp, async, softsync, ssp" -n 2 --exchange server:policy=foo
 refuses 2 "policy=bsp has no c; softsync has one" -n 2 --exchange server:policy=bsp,c=2
 refuses 2 "policy=async has no bound; ssp has one" -n 2 --exchange server:policy=async,bound=2
-refuses 2 "policy=softsync needs c=, the updates of which a version is made" -n 2 --exchange server:policy=softsync
-refuses 2 "policy=ssp needs bound=, the steps that a learner may be ahead" -n 2 --exchange server:policy=ssp
+refuses 2 "policy=softsync needs c=, the number of updates that make a version" -n 2 --exchange server:policy=softsync
+refuses 2 "policy=ssp needs bound=, the number of steps that a learner may be ahead of the slowest" -n 2 --exchange server:policy=ssp
 refuses 2 "a version of c=3 updates, but there are 2 learners; give c=2 or less" -n 2 --exchange server:policy=softsync,c=3
 for value in 0 -1 1.5 1e12 nan; do
     refuses 2 "c is '$value', must be a whole number from 1" -n 2 --exchange server:policy=softsync,c=$value
@@ -90,7 +90,7 @@ done
 for value in -1 nan inf 101; do
     refuses 2 "beta is '$value', must be from 0 to 100" -n 2 --exchange server:policy=async,scale=exp,beta=$value
 done
-refuses 2 "beta is of scale=exp, not of scale=inverse" -n 2 --exchange server:policy=async,scale=inverse,beta=1
+refuses 2 "beta is an option of scale=exp, not of scale=inverse" -n 2 --exchange server:policy=async,scale=inverse,beta=1
 refuses 2 "exchange server: policy is given twice" -n 2 --exchange server:policy=bsp,policy=async
 refuses 2 "exchange server: no key is named 'foo'" -n 2 --exchange server:foo=2
 refuses 2 "servers is '3', but there is no exchange; give --exchange server" -n 2 --servers 3
@@ -99,7 +99,7 @@ refuses 2 "must be a whole number from 0 to 1024" -n 2 --exchange server --serve
 refuses 2 "replicas is '1', but there is no exchange" -n 2 --replicas 1
 refuses 2 "but exchange server makes the update itself; give --zero 0" -n 4 --mesh data=2 --exchange server --zero 1
 refuses 2 "there is no topology=star; known are all, ring, torus, random" -n 2 --exchange gossip:topology=star
-refuses 2 "mode=meet; there are updates, which go to all, and average, where neighbours meet" -n 2 --exchange gossip:mode=meet
+refuses 2 "there is no mode=meet; it can be updates (each goes to all peers) or average (of two neighbours)" -n 2 --exchange gossip:mode=meet
 refuses 2 "has nothing to compress; give mode=updates, or leave it out" -n 2 --exchange gossip:mode=average --compress bf16
 refuses 2 "compress is 'bf16', but there is no exchange" -n 2 --compress bf16
 refuses 2 "compress is 'bf16', but exchange average has no use for it" -n 2 --exchange average --compress bf16
@@ -112,7 +112,7 @@ refuses 2 "a version of c=2 updates, but there is 1 learner; give c=1, or more l
 for n in 1 2; do
     for exchange in server easgd; do
         refuses 2 "exchange $exchange: a replica is kept by another server" -n $n --exchange $exchange --replicas 1
-        refuses 2 "exchange $exchange: 129 servers would be threads of this job, each of which hears of all others, and more than 128 take minutes to begin; give --servers 128 or fewer" -n $n --exchange $exchange --servers 129
+        refuses 2 "exchange $exchange: 129 servers would be threads of this job, and each receives every view, so that more than 128 take minutes to start; give --servers 128 or fewer" -n $n --exchange $exchange --servers 129
         refuses 2 "'servers' is '1025', must be a whole number from 0 to 1024" -n $n --exchange $exchange --servers 1025
     done
     refuses 2 "has nothing to compress" -n $n --exchange gossip:mode=average --compress none

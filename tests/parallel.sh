@@ -345,7 +345,7 @@ done
 python3 -c "import sys; a, b = map(float, sys.argv[1:]); assert abs(a - b) < 0.01, (a, b)" $losses && pass ||
     flunk "averaging on different devices gives other losses:$losses"
 # shellcheck disable=SC2086
-refuses 1 "its ranges cannot be averaged then; give all the same device" "$weft" train $small --model lenet -n 4 --mesh data=2 --zero 3 \
+refuses 1 "so its ranges cannot be averaged; give all learners the same --device" "$weft" train $small --model lenet -n 4 --mesh data=2 --zero 3 \
     --device cpu,cpu,reference,reference --exchange average:every=1
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

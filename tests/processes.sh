@@ -342,10 +342,10 @@ what="bad input"
 bad() { refuses "$1" "$2" "$weft" train $data --engine processes "${@:3}"; }
 # shellcheck disable=SC2086
 {
-    bad 2 "need an exchange between them; give --exchange server, easgd or gossip" -n 2
+    bad 2 "need an exchange between the learners; give --exchange server, easgd or gossip" -n 2
     bad 2 "exchange gossip has no use for it" -n 2 --exchange gossip --servers 2
     bad 2 "there is no topology=rung" -n 2 --exchange gossip:topology=rung
-    bad 2 "is between the learners of one job" -n 2 --exchange average
+    bad 2 "needs all learners in one job of threads or MPI" -n 2 --exchange average
     bad 2 "cannot be shared out to learners of 2" -n 3 --mesh data=2 $async
     bad 2 "hosts 'a:2' and engine processes" -n 2 $async --hosts a:2
     bad 2 "place '*=cpu:0' and engine processes" -n 2 $async --place '*=cpu:0'

@@ -161,8 +161,8 @@ static void test_fewer_than_a_version_asks_for(void **state)
     run(all, "ranks=5 steps=3", a, 0);
     last_note[0] = '\0';
     run(all, "ranks=2 steps=20 resume=true", a, 0);
-    assert_string_equal(last_note, "a version was made of 4 updates, but 2 learners are left: of 2 "
-                                   "from now on");
+    assert_string_equal(last_note, "the policy has c=4 updates per version, but the resumed run "
+                                   "has 2 learners: c=2 from now on");
     (void)snprintf(words, sizeof(words), "%s ranks=2 steps=3", all);
     assert_refused(train(words, b, 0, &l), WEFT_ERR_ARGUMENT, "give c=2 or less");
     remove_folder(root);

@@ -112,7 +112,8 @@ static void test_ahead(void **state)
         weft_push next = {1, l.sequence + 1, bound + 2, 0, blob, 0, 1}, last = next;
         assert_int_equal(weft_range_push(r, &next, &fate), WEFT_ERR_FORMAT);
         assert_non_null(
-            strstr(weft_last_message(), "which it was not to begin: the slowest is at 0"));
+            strstr(weft_last_message(),
+                   "which its policy does not allow it to begin: the slowest learner is at 0"));
         last.clock = most;
         assert_int_equal(weft_range_push(r, &last, &fate), WEFT_ERR_FORMAT);
         assert_int_equal(weft_range_clock(r, 1), bound + 1);
@@ -209,8 +210,8 @@ static void test_policies(void **state)
         {"softsync", -1, -1, NULL, -1, "policy=softsync needs c="},
         {"bsp", -1, 2, NULL, -1, "policy=bsp has no bound; ssp has one"},
         {"ssp", -1, -1, NULL, -1, "policy=ssp needs bound="},
-        {"async", -1, -1, "linear", -1, "there are none, inverse and exp"},
-        {"async", -1, -1, "inverse", 0.5, "beta is of scale=exp"},
+        {"async", -1, -1, "linear", -1, "there is no scale=linear; it can be none, inverse or exp"},
+        {"async", -1, -1, "inverse", 0.5, "beta is an option of scale=exp"},
     };
     weft_policy p;
     for (size_t i = 0; i < WEFT_COUNT(wrong); i++) {

@@ -160,7 +160,7 @@ static void test_refused(void **state)
         {"ranks=2 exchange=server:policy=softsync,c=3", "give c=2 or less", WEFT_ERR_ARGUMENT},
         {"ranks=2 exchange=server:policy=async,bound=2", "policy=async has no bound",
          WEFT_ERR_ARGUMENT},
-        {"ranks=1 exchange=gossip", "nobody to talk to", WEFT_ERR_ARGUMENT},
+        {"ranks=1 exchange=gossip", "gossip needs at least 2 peers, not 1", WEFT_ERR_ARGUMENT},
         {"ranks=2 exchange=gossip:mode=average compress=bf16", "nothing to compress",
          WEFT_ERR_ARGUMENT},
         {"ranks=2 exchange=gossip servers=2", "has no use for it", WEFT_ERR_ARGUMENT},

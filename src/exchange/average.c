@@ -35,8 +35,8 @@ static weft_status parse_state(const char *text, keep *out)
             return WEFT_OK;
         }
     return weft_fail(WEFT_ERR_ARGUMENT,
-                     "exchange average: state=%s; optimiser state can be kept, averaged or reset: "
-                     "state=keep, average or reset",
+                     "exchange average: there is no state=%s; the optimizer state can be kept, "
+                     "averaged or reset: state=keep, average or reset",
                      text);
 }
 
@@ -79,13 +79,14 @@ static weft_status average_open(const char *arguments, const weft_exchange_site 
         if (status == WEFT_OK && outer && strcmp(outer, "nesterov") != 0 &&
             strcmp(outer, "none") != 0)
             status = weft_fail(WEFT_ERR_ARGUMENT,
-                               "exchange average: outer=%s; there are none and nesterov", outer);
+                               "exchange average: there is no outer=%s; it can be none or nesterov",
+                               outer);
         a->every = (int64_t)every;
         a->outer = outer && strcmp(outer, "nesterov") == 0;
         if (status == WEFT_OK && !a->outer && !(isnan(lr) && isnan(momentum)))
             status = weft_fail(WEFT_ERR_ARGUMENT,
-                               "exchange average: %s belongs to the outer optimizer, and there is "
-                               "none; give outer=nesterov too, or leave %s out",
+                               "exchange average: %s is an option of the outer optimizer, and "
+                               "outer=none; give outer=nesterov too, or leave %s out",
                                isnan(lr) ? "momentum" : "lr", isnan(lr) ? "momentum" : "lr");
         a->lr = isnan(lr) ? 0.7 : lr;
         a->momentum = isnan(momentum) ? 0.9 : momentum;
@@ -240,9 +241,9 @@ static weft_status check_plain(const average *a)
         free(data);
         if (status == WEFT_ERR_UNSUPPORTED)
             return weft_fail(WEFT_ERR_UNSUPPORTED,
-                             "exchange %s: learners lay '%s' in memory in different ways, as "
-                             "their devices do, and its ranges cannot be averaged then; give all "
-                             "the same device, or --zero 0",
+                             "exchange %s: the devices of the learners have different memory "
+                             "layouts for '%s', so its ranges cannot be averaged; give all "
+                             "learners the same --device, or --zero 0",
                              a->head.ops->name, weft_store_name(store, i));
         WEFT_TRY(status);
     }
@@ -257,7 +258,7 @@ static weft_status compare_forms(average *a)
     weft_status status =
         weft_learner_group_run(a->head.site.endpoint, &(weft_transfer){.kind = WEFT_ALL_GATHER,
                                                                        .dtype = WEFT_U8,
-                                                                       .what = "how parameters lie",
+                                                                       .what = "parameter layouts",
                                                                        .send = &mine,
                                                                        .receive = all,
                                                                        .count = sizeof(mine)});

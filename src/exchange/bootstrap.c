@@ -89,7 +89,7 @@ weft_status weft_learners_meet(const weft_exchange *e, weft_net_context *world, 
     bool alike = true, apart = false;
     *others = false;
     WEFT_TRY(WEFT_NEW(&all, n));
-    weft_status status = tell_all(e, "how parameters lie", &mine, all, sizeof(mine));
+    weft_status status = tell_all(e, "parameter layouts", &mine, all, sizeof(mine));
     for (int i = 0; i < n && status == WEFT_OK; i++) {
         alike = alike && all[i].form == mine.form;
         *others = *others || all[i].token != mine.token;
@@ -99,8 +99,8 @@ weft_status weft_learners_meet(const weft_exchange *e, weft_net_context *world, 
     WEFT_TRY(status);
     if (!alike)
         return weft_fail(WEFT_ERR_UNSUPPORTED,
-                         "exchange %s: learners lay tensors in memory in different ways, as their "
-                         "devices do; give all of them the same device",
+                         "exchange %s: the devices of the learners have different memory layouts; "
+                         "give all learners the same --device",
                          e->ops->name);
     weft_learners_expect(e, world);
     return apart ? tell_keys(e, world) : WEFT_OK;

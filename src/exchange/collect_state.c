@@ -84,7 +84,7 @@ static weft_status open_lane(const weft_collect *o, int k)
     WEFT_TRY(weft_new_aligned(o->bytes, &l->parcel));
     weft_transfer t = {.kind = o->first ? WEFT_RECEIVE : WEFT_SEND,
                        .dtype = WEFT_U8,
-                       .what = "what learners keep for themselves",
+                       .what = "exchange state of the learners",
                        .send = l->parcel,
                        .receive = l->parcel,
                        .count = (int64_t)o->bytes,
@@ -144,7 +144,7 @@ static weft_status agree(const weft_collect *o, bool *so)
     WEFT_TRY(weft_comm_run(o->exchange->site.learner,
                            &(weft_transfer){.kind = WEFT_ALL_REDUCE,
                                             .dtype = WEFT_F64,
-                                            .what = "whether a parcel has come through",
+                                            .what = "progress of the exchange state",
                                             .send = &all,
                                             .receive = &all,
                                             .count = 1}));
@@ -199,7 +199,8 @@ static weft_status await(const weft_collect *o, lane *l, int64_t step)
         nanosleep(&NAP, NULL);
         if (weft_patience_look(&patience, 1) > limit)
             return weft_fail(WEFT_ERR_PEER,
-                             "learner %d has not said for %g s what it keeps after step %lld",
+                             "learner %d has not sent for %g s its exchange state (residuals) "
+                             "after step %lld, for a checkpoint",
                              (int)(l - o->lanes) + 1, limit, (long long)step);
     }
     return WEFT_OK;

@@ -226,7 +226,7 @@ weft_status weft_exchange_after(weft_exchange *e, weft_exchange_turn *turn)
     if (e->ops->after) WEFT_TRY(heard(e, e->ops->after(e, turn), failures, "after"));
     if (turn->leave && e->ops->lockstep)
         return weft_fail(WEFT_ERR_INTERNAL,
-                         "exchange %s: a learner leaves, but goes in lock step with the others",
+                         "exchange %s: a learner in lock step with others cannot leave alone",
                          e->ops->name);
     return WEFT_OK;
 }

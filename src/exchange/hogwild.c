@@ -90,7 +90,7 @@ static weft_status make_room(hogwild *h, const weft_exchange_site *site)
     weft_store_unmap_read(site->store, data);
     if (h->dtype != WEFT_F32 && h->dtype != WEFT_F64)
         return weft_fail(WEFT_ERR_UNSUPPORTED,
-                         "exchange hogwild adds numbers of f32 and f64, these are %s",
+                         "exchange hogwild needs parameters of f32 or f64, not %s",
                          weft_dtype_name(h->dtype));
     h->count = (int64_t)(bytes / weft_dtype_size(h->dtype));
     WEFT_TRY(weft_shared_params_open(site->learner, site->store, &h->copies));
@@ -237,8 +237,8 @@ static weft_status wait_for_all(hogwild *h, weft_group_request *passage)
     int slowest = 0;
     for (int i = 0; i < e->learners; i++)
         if (atomic_load(&h->field->steps[i]) < atomic_load(&h->field->steps[slowest])) slowest = i;
-    return weft_fail(WEFT_ERR_PEER, "learner %d has stood still for %g s after %lld steps", slowest,
-                     e->timeout, (long long)atomic_load(&h->field->steps[slowest]));
+    return weft_fail(WEFT_ERR_PEER, "learner %d has made no progress for %g s after %lld steps",
+                     slowest, e->timeout, (long long)atomic_load(&h->field->steps[slowest]));
 }
 
 static weft_status add_up_figures(hogwild *h)
@@ -251,7 +251,7 @@ static weft_status add_up_figures(hogwild *h)
                            [LOST] = (double)t->lost};
     weft_transfer sum = {.kind = WEFT_ALL_REDUCE,
                          .dtype = WEFT_F64,
-                         .what = "what learners have written",
+                         .what = "statistics of the learners",
                          .send = &h->figures,
                          .receive = &h->figures,
                          .count = sizeof(h->figures) / sizeof(double)};

@@ -19,8 +19,8 @@ static weft_status apart_bind(weft_learner_group *endpoint, const weft_transfer 
     if (t->kind != WEFT_ALL_REDUCE && t->kind != WEFT_ALL_GATHER && t->kind != WEFT_BROADCAST &&
         t->kind != WEFT_BARRIER)
         return weft_fail(WEFT_ERR_UNSUPPORTED,
-                         "learners that come and go cannot do together what learner %d is to do "
-                         "for '%s'",
+                         "learner %d needs messages from other learners for '%s', which an elastic "
+                         "run does not support",
                          endpoint->learner, t->what ? t->what : "?");
     WEFT_TRY(WEFT_NEW(&p, 1));
     p->transfer = *t;

@@ -43,13 +43,13 @@ static weft_status wait_for_answer(const weft_waiting *w, weft_net *net, const c
         if (is_stopped(w)) return fail_stopped("waiting for the coordinator");
         double waited = weft_patience_look(&patience, 1);
         why = weft_net_connect_error(net, WEFT_COORDINATOR, &listens);
-        if (!why) why = "it says nothing";
+        if (!why) why = "it sends no answer";
         if (waited > w->timeout)
-            return weft_fail(WEFT_ERR_PEER,
-                             listens ? "a process listens at %s, but within %g s no coordinator "
-                                       "has let this one in: %s"
-                                     : "no coordinator answers at %s within %g s: %s",
-                             address, w->timeout, why);
+            return weft_fail(
+                WEFT_ERR_PEER,
+                listens ? "a process listens at %s, but within %g s no coordinator has answered: %s"
+                        : "no coordinator answers at %s within %g s: %s",
+                address, w->timeout, why);
         if (waited - noted < NOTE) continue;
         noted = waited;
         weft_log(w->context, WEFT_LOG_NOTE, "waiting for the coordinator at %s (%s%s), %.0f s left",
@@ -190,7 +190,7 @@ static weft_status serve(const weft_waiting *w, weft_net *net, const char *addre
         if (weft_net_stats(net).received != heard) patience = (weft_patience){0};
         if (weft_patience_look(&patience, 1) > w->timeout)
             return weft_fail(WEFT_ERR_PEER,
-                             "nobody of the run at %s has said anything to this server for %g s",
+                             "this server has received no message from the run at %s for %g s",
                              address, w->timeout);
     }
     return actor->done ? WEFT_OK : fail_stopped("the server");

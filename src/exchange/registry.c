@@ -43,12 +43,12 @@ weft_status weft_exchange_is_elastic(const weft_context *context, const char *sp
     WEFT_TRY(weft_registry_names(context, WEFT_KIND_EXCHANGE, comes_and_goes, NULL, &names));
     weft_status status =
         *ops ? weft_fail(WEFT_ERR_ARGUMENT,
-                         "exchange %s is between the learners of one job; for learners that come "
-                         "and go give --exchange %s",
+                         "exchange %s needs all learners in one job of threads or MPI; for an "
+                         "elastic run or engine processes give --exchange %s",
                          (*ops)->name, names)
              : weft_fail(WEFT_ERR_ARGUMENT,
-                         "learners that are processes, or come and go, need an exchange "
-                         "between them; give --exchange %s",
+                         "an elastic run and engine processes need an exchange between the "
+                         "learners; give --exchange %s",
                          names);
     free(names);
     return status;

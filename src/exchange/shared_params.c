@@ -100,7 +100,7 @@ static weft_status tell_all(weft_shared_params *c, const holding *mine, int64_t 
     WEFT_TRY(WEFT_NEW(&c->of, c->ranks));
     WEFT_TRY(weft_comm_run(c->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
                                                         .dtype = WEFT_U8,
-                                                        .what = "how many parameters ranks have",
+                                                        .what = "parameter counts of the ranks",
                                                         .send = &count,
                                                         .receive = c->counts,
                                                         .count = sizeof(count)}));
@@ -116,7 +116,7 @@ static weft_status tell_all(weft_shared_params *c, const holding *mine, int64_t 
     weft_status status =
         weft_comm_run(c->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
                                                    .dtype = WEFT_U8,
-                                                   .what = "which parameters ranks have",
+                                                   .what = "parameter shards of the ranks",
                                                    .send = mine,
                                                    .receive = c->all,
                                                    .counts = bytes});
@@ -150,7 +150,7 @@ static weft_status add(weft_shared_params *c, weft_transfer_kind kind, const hol
     WEFT_TRY(weft_comm_prepare(c->learner,
                                &(weft_transfer){.kind = kind,
                                                 .dtype = c->dtype,
-                                                .what = "parameters that ranks share",
+                                                .what = "parameters shared by ranks",
                                                 .send = kind == WEFT_SEND ? at : NULL,
                                                 .receive = kind == WEFT_RECEIVE ? at : NULL,
                                                 .count = h->count,
@@ -172,8 +172,8 @@ static weft_status prepare(weft_shared_params *c, int64_t i)
         const holding *other = first == c->me ? &c->of[r][there] : &c->of[first][tag];
         if (other->count != mine->count || other->form != mine->form)
             return weft_fail(WEFT_ERR_UNSUPPORTED,
-                             "ranks %d and %d of a learner lay the same parameter in memory in "
-                             "different ways, as their devices do; give both the same device",
+                             "the devices of ranks %d and %d of a learner have different memory "
+                             "layouts for the same parameter; give both the same --device",
                              first, r);
         WEFT_TRY(first == c->me ? add(c, WEFT_SEND, mine, r, tag)
                                 : add(c, WEFT_RECEIVE, mine, first, tag));
@@ -283,7 +283,7 @@ weft_status weft_shared_params_follow(weft_shared_params *c, const weft_program 
     weft_status status =
         weft_comm_run(c->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
                                                    .dtype = WEFT_U8,
-                                                   .what = "in which order ranks read parameters",
+                                                   .what = "order of parameter reads",
                                                    .send = &mine,
                                                    .receive = all,
                                                    .count = sizeof(mine)});

@@ -14,8 +14,8 @@ static const char *const listed[] = {
     "*the data have 1 class, a classifier needs at least 2",
     "all weights of the * part are 0, so that no sample counts",
     /* servers */
-    "ranks * and * of a learner lay the same parameter in memory in different ways, as their "
-    "devices do; give both the same device",
+    "the devices of ranks * and * of a learner have different memory layouts for the same "
+    "parameter; give both the same --device",
     "servers is *, and the model has only * parameter* to share out; give --servers * or fewer",
     /* meshes */
     "batch is *, which cannot be shared out to * ranks*; give --batch *",

@@ -114,9 +114,8 @@ static weft_status fall_behind(weft_peer *p, weft_link *link)
     if (link->behind_since <= 0) link->behind_since = now;
     if (now - link->behind_since > LONG_ENOUGH * failure_timeout && !p->leaving) {
         weft_member_is_lost(p->member);
-        return weft_fail(WEFT_ERR_PEER,
-                         "this learner was cut off for so long that neither it nor the others can "
-                         "tell what the other lacks; join again");
+        return weft_fail(WEFT_ERR_PEER, "this learner was cut off for so long that no other peer "
+                                        "can supply the updates that it lacks; join again");
     }
     WEFT_TRY(weft_peer_arm_timer(p));
     if (now - link->behind_since < failure_timeout || p->donor != WEFT_NOBODY) return WEFT_OK;

@@ -25,10 +25,10 @@ static weft_status prepare(gossip *x, const weft_exchange_site *site)
     weft_codec_checkpoint_set_momentum(x->codec_state, site);
     x->parameters = weft_shared_params_parameters(x->shared);
     if (site->cluster && !weft_shared_params_are_whole(x->shared))
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "the ranks of a learner that comes and goes must all have all parameters, "
-                         "and with this mesh they share them out; split the batch or the pictures "
-                         "(data, domain)");
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "in an elastic run each rank of a learner must hold all parameters, but this mesh "
+            "shards them; split only the batch or the images (--mesh data=N, domain=N)");
     x->is_leader = weft_shared_params_is_leader(x->shared);
     if (!x->is_leader) return WEFT_OK;
     return weft_codec_open(site->context, x->codec_name, x->dtype, x->count, &x->codec);
@@ -179,8 +179,8 @@ static weft_status end_elastic(gossip *x)
     x->figures[2] = weft_peer_mean_contributors(peer);
     if (!alone && x->figures[2] == 0)
         weft_log(x->head.site.context, WEFT_LOG_WARNING,
-                 "the learners have not come to a mean, as some of them did not answer: what this "
-                 "one has is its own");
+                 "no final average was made, since some peers did not answer: this learner ends "
+                 "with its own parameters");
     if (!x->holds_slot) WEFT_TRY(weft_gossip_await_leave(x));
     take_result(x);
     if (!x->holds_slot) weft_net_close(&x->net);

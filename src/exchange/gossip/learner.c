@@ -72,9 +72,10 @@ weft_status weft_gossip_wait(gossip *x, bool (*ready)(const weft_actor *actor))
         double waited = weft_patience_look(&patience, 1);
         if (weft_exchange_is_stopped(&x->head) &&
             weft_patience_look(&hurry, 1) > weft_exchange_limit(&x->head, limit))
-            return weft_fail(WEFT_ERR_INTERRUPTED,
-                             "stopped after step %lld of this learner, while it waited for others",
-                             (long long)weft_peer_clock(weft_net_actor(x->net)));
+            return weft_fail(
+                WEFT_ERR_INTERRUPTED,
+                "stopped after step %lld of this learner, while it waited for other peers",
+                (long long)weft_peer_clock(weft_net_actor(x->net)));
         if (waited > limit) return weft_peer_timeout_error(weft_net_actor(x->net), limit);
     }
     return WEFT_OK;
@@ -113,7 +114,7 @@ weft_status weft_gossip_check_slot(const gossip *x)
     if (!link || weft_member_slot(member) == link->slot) return WEFT_OK;
     weft_member_is_lost(member);
     return weft_fail(WEFT_ERR_PEER,
-                     "another learner has taken slot %d of the run meanwhile; join again",
+                     "another learner took slot %d of the run while this one started; join again",
                      link->slot);
 }
 
@@ -125,7 +126,7 @@ weft_status weft_gossip_leave_together(gossip *x)
     WEFT_TRY(weft_learner_group_bind(x->head.site.endpoint,
                                      &(weft_transfer){.kind = WEFT_ALL_REDUCE,
                                                       .dtype = WEFT_F64,
-                                                      .what = "that all have heard all",
+                                                      .what = "the peers' leave",
                                                       .send = &all,
                                                       .receive = &all,
                                                       .count = 1},

@@ -12,8 +12,8 @@ static weft_status find_mode(const char *name, weft_gossip_mode *out)
             return WEFT_OK;
         }
     return weft_fail(WEFT_ERR_ARGUMENT,
-                     "exchange gossip: mode=%s; there are updates, which go to all, and average, "
-                     "where neighbours meet",
+                     "exchange gossip: there is no mode=%s; it can be updates (each goes to all "
+                     "peers) or average (of two neighbours)",
                      name);
 }
 

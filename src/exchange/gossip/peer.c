@@ -334,12 +334,12 @@ weft_status weft_peer_timeout_error(const weft_actor *actor, double seconds)
     if (p->member && weft_member_view(p->member)->number == 0)
         return weft_member_timeout_error(p->member, seconds);
     if (!p->has_state)
-        return weft_fail(WEFT_ERR_PEER,
-                         "none of the %d others has given this peer what the run has come to "
-                         "for %g s",
-                         p->peers - 1, seconds);
-    return weft_fail(WEFT_ERR_PEER, "no peer has said anything for %g s after step %lld", seconds,
-                     (long long)p->clock);
+        return weft_fail(
+            WEFT_ERR_PEER,
+            "none of the %d other peers has sent this peer the state of the run for %g s",
+            p->peers - 1, seconds);
+    return weft_fail(WEFT_ERR_PEER, "no message from another peer for %g s after step %lld",
+                     seconds, (long long)p->clock);
 }
 
 bool weft_peer_halted(const weft_actor *actor)

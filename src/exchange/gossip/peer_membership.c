@@ -62,9 +62,8 @@ static weft_status find_state(weft_peer *p)
     if (!p->options.late && first >= 0) return weft_peer_start_at(p, 0);
     if (!weft_member_coordinator_unreachable(p->member))
         return weft_member_report_state_lost(p->member, p->options.late);
-    return weft_fail(WEFT_ERR_PEER,
-                     "neither a learner is left that has what the run had come to nor "
-                     "a coordinator; begin the run again");
+    return weft_fail(WEFT_ERR_PEER, "no learner is left that has the state of the run, and the "
+                                    "coordinator cannot be reached; begin the run again");
 }
 
 /* --- views --- */
@@ -142,7 +141,7 @@ weft_status weft_peer_membership_view(weft_peer *p)
     const weft_view *v = weft_member_view(p->member);
     if (v->fault && !p->leaving) return weft_fail(WEFT_ERR_PEER, "%s", v->fault);
     if (v->over && !p->has_state && !p->leaving && !p->options.job)
-        return weft_fail(WEFT_ERR_PEER, "this run is over, and nothing is left to be done");
+        return weft_fail(WEFT_ERR_PEER, "this run is over; no step is left to train");
     WEFT_TRY(arrange(p));
     if (weft_peer_index(p, p->donor) < 0) p->donor = WEFT_NOBODY;
     if (p->has_state) return weft_sync_request_all(p);
@@ -175,8 +174,8 @@ static weft_status remove_silent(weft_peer *p, double now)
     if (removed && p->paused && weft_member_view(p->member)->member_count == 1) {
         weft_member_is_lost(p->member);
         return weft_fail(WEFT_ERR_PEER,
-                         "this peer was stopped for more than %g s, and no other one is left to "
-                         "tell what the run has come to; begin it anew",
+                         "this peer was stopped for more than %g s, and no other peer is left that "
+                         "has the state of the run; start it again",
                          failure_timeout);
     }
     return removed ? weft_peer_membership_view(p) : WEFT_OK;

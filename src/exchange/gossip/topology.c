@@ -142,8 +142,8 @@ weft_status weft_topology_make(const char *name, int peers, bool bipartite, uint
     size_t which = 0;
     WEFT_TRY(find(name, &which));
     if (peers < 2)
-        return weft_fail(WEFT_ERR_ARGUMENT, "%d peer has nobody to talk to; give -n 2 or more",
-                         peers);
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "gossip needs at least 2 peers, not %d; give -n 2 or more", peers);
     edges e = {.peers = peers, .bipartite = bipartite};
     if (topologies[which].torus) e.columns = columns_of(peers);
     WEFT_TRY(WEFT_NEW(&e.adjacent, (size_t)peers * (size_t)peers));

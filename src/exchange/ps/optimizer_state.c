@@ -142,7 +142,7 @@ weft_status weft_ps_exchange_point_states(const weft_ps_exchange *x, int range,
             continue;
         }
         if (!weft_flat_optimizer_state(own->updater.optimizer, i, &s) || s.bytes != part.iov_len)
-            return weft_fail(WEFT_ERR_INTERNAL, "an optimiser's state '%s' has another size",
+            return weft_fail(WEFT_ERR_INTERNAL, "the optimizer state '%s' has another size",
                              x->states[i].name);
         own->states[i] = (struct iovec){s.data, s.bytes};
     }

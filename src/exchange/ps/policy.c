@@ -42,9 +42,11 @@ static weft_status set_scale(const char *name, double beta, weft_policy *out)
     size_t i = 0;
     while (i < WEFT_COUNT(scales) && strcmp(scales[i], name) != 0) i++;
     if (i == WEFT_COUNT(scales))
-        return weft_fail(WEFT_ERR_ARGUMENT, "scale=%s; there are none, inverse and exp", name);
+        return weft_fail(WEFT_ERR_ARGUMENT, "there is no scale=%s; it can be none, inverse or exp",
+                         name);
     if (beta >= 0 && i != WEFT_SCALE_EXP)
-        return weft_fail(WEFT_ERR_ARGUMENT, "beta is of scale=exp, not of scale=%s", name);
+        return weft_fail(WEFT_ERR_ARGUMENT, "beta is an option of scale=exp, not of scale=%s",
+                         name);
     out->scale = (weft_scale)i;
     out->beta = beta < 0 ? 0.5 : beta;
     return WEFT_OK;
@@ -58,15 +60,15 @@ weft_status weft_policy_make(const char *name, double count, double bound, const
     *out = policies[i].policy;
     if (policies[i].counts != (count >= 0))
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         count >= 0 ? "policy=%s has no c; softsync has one"
-                                    : "policy=%s needs c=, the updates of which "
-                                      "a version is made",
+                         count >= 0
+                             ? "policy=%s has no c; softsync has one"
+                             : "policy=%s needs c=, the number of updates that make a version",
                          name);
     if (policies[i].bounds != (bound >= 0))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          bound >= 0 ? "policy=%s has no bound; ssp has one"
-                                    : "policy=%s needs bound=, the steps that a "
-                                      "learner may be ahead",
+                                    : "policy=%s needs bound=, the number of steps that a learner "
+                                      "may be ahead of the slowest",
                          name);
     if (count >= 0) out->count = (int)count;
     if (bound >= 0) out->bound = bound > MOST_STEPS ? WEFT_NO_BOUND : (int64_t)bound;

@@ -30,9 +30,8 @@ weft_status weft_ps_exchange_fits(const weft_exchange *exchange, const weft_exch
     if (plan->hosted && plan->servers > MOST_HOSTED)
         return weft_fail(
             WEFT_ERR_ARGUMENT,
-            "exchange %s: %d servers would be threads of this job, each of which hears "
-            "of all others, and more than %d take minutes to begin; give --servers %d "
-            "or fewer",
+            "exchange %s: %d servers would be threads of this job, and each receives every view, "
+            "so that more than %d take minutes to start; give --servers %d or fewer",
             name, plan->servers, MOST_HOSTED, MOST_HOSTED);
     return WEFT_OK;
 }
@@ -58,7 +57,8 @@ static void tell_count(const weft_ps_exchange *x, const weft_exchange_site *site
     int learners = site->endpoint->learners;
     if (x->policy.count > learners && site->endpoint->learner == 0)
         weft_log(site->context, WEFT_LOG_NOTE,
-                 "a version was made of %d updates, but %d learners are left: of %d from now on",
+                 "the policy has c=%d updates per version, but the resumed run has %d learners: "
+                 "c=%d from now on",
                  x->policy.count, learners, learners);
 }
 
@@ -81,10 +81,10 @@ weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_
                                         &x->kept));
     weft_codec_checkpoint_set_momentum(x->kept, site);
     if (site->cluster && !weft_shared_params_are_whole(x->copies))
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "the ranks of a learner that comes and goes must all have all parameters, "
-                         "and with this mesh they share them out; split the batch or the pictures "
-                         "(data, domain)");
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "in an elastic run each rank of a learner must hold all parameters, but this mesh "
+            "shards them; split only the batch or the images (--mesh data=N, domain=N)");
     x->parameters = weft_shared_params_parameters(x->copies);
     x->leads = weft_shared_params_is_leader(x->copies);
     if (!x->leads) return WEFT_OK;
@@ -154,7 +154,7 @@ static weft_status give_up(const weft_ps_exchange *x)
     WEFT_TRY(weft_ps_client_leave_now(weft_net_actor(x->net)));
     WEFT_TRY(say_goodbye(x));
     return weft_fail(WEFT_ERR_INTERRUPTED,
-                     "stopped after step %lld of this learner, while it waited for an answer",
+                     "stopped after step %lld of this learner, while it waited for a server",
                      clock);
 }
 
@@ -198,7 +198,7 @@ static weft_status check_slot(const weft_ps_exchange *x)
     if (!link || slot == link->slot) return WEFT_OK;
     weft_member_is_lost(weft_ps_client_member(weft_net_actor(x->net)));
     return weft_fail(WEFT_ERR_PEER,
-                     "another learner has taken slot %d of the run meanwhile; join again",
+                     "another learner took slot %d of the run while this one started; join again",
                      link->slot);
 }
 
@@ -292,7 +292,7 @@ weft_status weft_ps_exchange_end(weft_ps_exchange *x)
                                       x->head.site.endpoint->learner == 0));
         WEFT_TRY(weft_ps_exchange_wait(x));
         if (link && !x->stays) WEFT_TRY(say_goodbye(x));
-        WEFT_TRY(weft_exchange_sum(&x->head, "that all have left", &all));
+        WEFT_TRY(weft_exchange_sum(&x->head, "the learners' leave", &all));
     }
     WEFT_TRY(weft_ps_exchange_count(x));
     if (x->leads) {

@@ -14,8 +14,8 @@ static weft_status set_pace(weft_ps_exchange *x, double push, double fetch)
 {
     if (x->policy.bound != WEFT_NO_BOUND && (push > 1 || fetch > 1))
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "exchange server: %s is for learners that wait for nobody; give "
-                         "policy=async or softsync, or leave it out",
+                         "exchange server: %s needs a policy without a bound, where no learner "
+                         "waits for others; give policy=async or softsync, or leave it out",
                          push > 1 ? "push" : "fetch");
     x->push = push < 1 ? 1 : (int64_t)push;
     x->fetch = fetch < 1 ? 1 : (int64_t)fetch;
@@ -137,8 +137,8 @@ static weft_status explain(weft_status status, int64_t step)
 {
     if (status != WEFT_ERR_NUMERIC) return status;
     return weft_fail_within(status,
-                            "step %lld: the loss is a number, but a gradient is none. A smaller "
-                            "--lr, --clip-norm or --warmup may help",
+                            "step %lld: the loss is finite, but a gradient is not. A smaller --lr, "
+                            "--clip-norm or --warmup may help",
                             (long long)step);
 }
 

@@ -21,7 +21,7 @@ static weft_status sum(const weft_ps_exchange *x, bool learners)
 {
     weft_transfer t = {.kind = WEFT_ALL_REDUCE,
                        .dtype = WEFT_F64,
-                       .what = "what servers have counted",
+                       .what = "statistics of the servers",
                        .send = &x->figures,
                        .receive = (void *)(uintptr_t)&x->figures,
                        .count = sizeof(x->figures) / sizeof(double)};

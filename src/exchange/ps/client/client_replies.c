@@ -23,10 +23,11 @@ static weft_status take_pushed(learner *l, const Weft__PushAck *m, weft_actor_id
     if (m->fate == WEFT__PUSH_ACK__FATE__EARLY) return WEFT_OK;
     if (m->fate == WEFT__PUSH_ACK__FATE__UNKNOWN) weft_member_is_lost(l->member);
     if (m->fate != WEFT__PUSH_ACK__FATE__TAKEN)
-        return weft_fail(WEFT_ERR_PEER, "%s %s", server_of(l, r, name),
-                         m->fate == WEFT__PUSH_ACK__FATE__UNKNOWN
-                             ? "does not know this learner (any more)"
-                             : "finds an update damaged");
+        return weft_fail(
+            WEFT_ERR_PEER, "%s %s", server_of(l, r, name),
+            m->fate == WEFT__PUSH_ACK__FATE__UNKNOWN
+                ? "does not know this learner, which was removed from the run; join again"
+                : "rejects an update of this learner: its data, step or version is not valid");
     weft_buffer_unref(&r->spare);
     r->spare = r->update;
     r->update = NULL;
@@ -75,8 +76,10 @@ static weft_status take_parameters(learner *l, const Weft__PullReply *m,
     char name[WEFT_MEMBER_NAME];
     if (!r || !r->asked || r->initial || m->request != r->request) return WEFT_OK;
     if (m->version < 0)
-        return weft_fail(WEFT_ERR_PEER, "%s does not know this learner (any more)",
-                         server_of(l, r, name));
+        return weft_fail(
+            WEFT_ERR_PEER,
+            "%s does not know this learner, which was removed from the run; join again",
+            server_of(l, r, name));
     if (m->wanted) return weft_range_request_send_initial(l, r);
     size_t bytes = weft_range_request_bytes(l, r), have = payload ? payload->bytes : 0;
     WEFT_TRY(check_size(l, r, m, have));

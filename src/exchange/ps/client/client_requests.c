@@ -161,7 +161,8 @@ static weft_status send_update(learner *l, range_request *r, int64_t clock)
     const void *gradient = (const char *)l->options.gradients + weft_range_request_offset(l, r);
     if (r->accrual.steps > 0) gradient = r->accrual.sum;
     if (r->update)
-        return weft_fail(WEFT_ERR_INTERNAL, "a range is pushed that its learner lacks still");
+        return weft_fail(WEFT_ERR_INTERNAL,
+                         "a range is pushed before its last push was acknowledged");
     if (r->next)
         gradient = NULL;
     else
@@ -245,24 +246,26 @@ weft_status weft_ps_client_timeout_error(const weft_actor *actor, double seconds
     const learner *l = (const learner *)actor;
     const weft_view *v = weft_member_view(l->member);
     weft_coordinator_status word = weft_member_coordinator_status(l->member);
-    char what[160] = "it is gone, or the line to it is cut", name[WEFT_MEMBER_NAME];
+    char what[160] = "it has ended, or the network to it is down", name[WEFT_MEMBER_NAME];
     int k = 0;
     if (!l->in) return weft_member_timeout_error(l->member, seconds);
     while (k < l->options.range_count && !weft_range_request_is_waiting(&l->requests[k])) k++;
     if (k == l->options.range_count)
-        return weft_fail(WEFT_ERR_INTERNAL, "a learner waits for nobody");
+        return weft_fail(WEFT_ERR_INTERNAL,
+                         "a learner has timed out without an outstanding range request");
     const range_request *r = &l->requests[k];
     bool behind =
         word.slowest != WEFT_NOBODY && word.slowest != l->head.id && word.slowest_clock < l->clock;
     if (!weft_view_find(v, r->server))
-        (void)snprintf(what, sizeof(what), "it is none of the members any more");
+        (void)snprintf(what, sizeof(what), "it is no longer a member of the run");
     else if (word.silent > seconds)
-        (void)snprintf(what, sizeof(what), "nor has the coordinator: the line is cut");
+        (void)snprintf(what, sizeof(what), "nor has the coordinator, so the network is down");
     else if (behind)
-        (void)snprintf(what, sizeof(what),
-                       "it waits for %s, which is at step %lld and was heard of %.0f s ago",
-                       weft_view_name(v, word.slowest, name), (long long)word.slowest_clock,
-                       word.slowest_silent);
+        (void)snprintf(
+            what, sizeof(what),
+            "it waits for %s, which is at step %lld and sent its last heartbeat %.0f s ago",
+            weft_view_name(v, word.slowest, name), (long long)word.slowest_clock,
+            word.slowest_silent);
     return weft_fail(WEFT_ERR_PEER, "%s has not answered after step %lld for %g s: %s",
                      weft_view_name(v, r->server, name), (long long)l->clock, seconds, what);
 }

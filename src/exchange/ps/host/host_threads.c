@@ -79,7 +79,7 @@ static weft_status tell(const weft_ps_exchange *x, char *text, int from)
     return weft_learner_group_run(x->head.site.endpoint,
                                   &(weft_transfer){.kind = WEFT_BROADCAST,
                                                    .dtype = WEFT_U8,
-                                                   .what = "where the coordinator is",
+                                                   .what = "address of the coordinator",
                                                    .send = text,
                                                    .receive = text,
                                                    .count = WEFT_ADDRESS,

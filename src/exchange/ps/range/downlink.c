@@ -101,8 +101,8 @@ static weft_status encode(weft_downlink *p, const void *parameters, size_t *byte
     if (p->codec->residual) memset(p->codec->residual, 0, p->bytes);
     weft_status status = weft_codec_encode(p->codec, p->difference, p->room, bytes);
     if (status != WEFT_ERR_NUMERIC) return status;
-    return weft_fail_within(status, "what the updates of a server have come to is no number any "
-                                    "more. A smaller --lr, --clip-norm or --warmup may help");
+    return weft_fail_within(status, "the parameters of a server are no longer finite. A smaller "
+                                    "--lr, --clip-norm or --warmup may help");
 }
 
 static weft_status add_link(weft_downlink *p, int64_t version, size_t bytes)

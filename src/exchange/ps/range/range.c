@@ -228,7 +228,8 @@ static weft_status apply_complete(weft_range *r)
 weft_status weft_range_join(weft_range *r, weft_actor_id learner, int slot, int64_t clock)
 {
     if (find(r, learner))
-        return weft_fail(WEFT_ERR_ARGUMENT, "the learner of number %u has joined before", learner);
+        return weft_fail(WEFT_ERR_ARGUMENT, "the learner with number %u has already joined",
+                         learner);
     int64_t slowest = weft_range_slowest(r);
     WEFT_TRY(WEFT_GROW(&r->members, &r->member_capacity, r->member_count));
     r->members[r->member_count++] =
@@ -240,7 +241,8 @@ weft_status weft_range_advance(weft_range *r, weft_actor_id learner, int64_t clo
 {
     member *m = find(r, learner);
     if (!m || !m->here || m->sequence > 0)
-        return weft_fail(WEFT_ERR_ARGUMENT, "the learner of number %u is not about to begin",
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the learner with number %u has not joined, or has pushed already",
                          learner);
     m->clock = WEFT_MAX(m->clock, clock);
     return apply_complete(r);
@@ -250,7 +252,7 @@ weft_status weft_range_leave(weft_range *r, weft_actor_id learner)
 {
     member *m = find(r, learner);
     if (!m || !m->here)
-        return weft_fail(WEFT_ERR_ARGUMENT, "the learner of number %u has not joined", learner);
+        return weft_fail(WEFT_ERR_ARGUMENT, "the learner with number %u has not joined", learner);
     r->begun = weft_range_slowest(r);
     m->here = false;
     return apply_complete(r);
@@ -284,17 +286,18 @@ static weft_status check(const weft_range *r, const weft_push *push, const membe
                          m->slot, (long long)push->version, (long long)r->version);
     if (push->clock <= m->clock)
         return weft_fail(WEFT_ERR_FORMAT,
-                         "an update of learner %d is of step %lld, it was at %lld before", m->slot,
-                         (long long)push->clock, (long long)m->clock);
+                         "an update of learner %d is of step %lld, but it has finished step %lld",
+                         m->slot, (long long)push->clock, (long long)m->clock);
     /* This bounds the pending updates, too. */
     if (!weft_range_may_begin(r, push->clock - 1))
         return weft_fail(WEFT_ERR_FORMAT,
-                         "an update of learner %d is of step %lld, which it was not to begin: the "
-                         "slowest is at %lld",
+                         "an update of learner %d is of step %lld, which its policy does not allow "
+                         "it to begin: the slowest learner is at %lld",
                          m->slot, (long long)push->clock, (long long)weft_range_slowest(r));
     if (push->step < 0 || push->step > INT32_MAX || !(push->weight >= 0 && push->weight < 1e290))
         return weft_fail(WEFT_ERR_FORMAT,
-                         "an update of learner %d is of step %lld of the run, and of weight %g",
+                         "an update of learner %d has a step or a weight that is not valid: step "
+                         "%lld, weight %g",
                          m->slot, (long long)push->step, push->weight);
     if (!push->update) return weft_fail(WEFT_ERR_FORMAT, "learner %d pushes no update", m->slot);
     return weft_encoded_open(push->update->data, push->update->bytes, o->dtype, o->count, message);

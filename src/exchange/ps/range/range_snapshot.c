@@ -90,7 +90,8 @@ static bool get(rest *from, void *out, size_t bytes)
 
 static weft_status fail_read(void)
 {
-    return weft_fail(WEFT_ERR_FORMAT, "the state of a range is cut off or of another one");
+    return weft_fail(WEFT_ERR_FORMAT,
+                     "the snapshot of a range is truncated, or is of another range");
 }
 
 /* Reads learners into a range that has only parameters. */

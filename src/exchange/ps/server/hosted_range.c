@@ -54,7 +54,7 @@ static weft_status apply(hosted_range *f, const change *c, weft_push_result *fat
     case WEFT__APPEND__KIND__ADVANCE: return weft_range_advance(r, c->learner, c->clock);
     case WEFT__APPEND__KIND__LEAVE: return weft_range_leave(r, c->learner);
     case WEFT__APPEND__KIND__HALT: weft_range_halt(r, c->clock); return WEFT_OK;
-    default: return weft_fail(WEFT_ERR_FORMAT, "a change of no kind");
+    default: return weft_fail(WEFT_ERR_FORMAT, "a replicated change of an unknown kind");
     }
 }
 
@@ -92,7 +92,8 @@ weft_status weft_hosted_range_send(server *s, hosted_range *f, weft_actor_id to,
     deferred d = {.to = to, .type = type, .number = number, .index = f->index};
     d.head_bytes = protobuf_c_message_get_packed_size(message);
     if (d.head_bytes > sizeof(d.head))
-        return weft_fail(WEFT_ERR_INTERNAL, "a message of %zu bytes is to wait", d.head_bytes);
+        return weft_fail(WEFT_ERR_INTERNAL, "a deferred reply of %zu bytes is too long",
+                         d.head_bytes);
     WEFT_TRY(WEFT_GROW(&f->deferred, &f->deferred_capacity, f->deferred_count));
     protobuf_c_message_pack(message, d.head);
     d.payload = weft_buffer_ref(payload);
@@ -122,7 +123,8 @@ weft_status weft_hosted_range_restore(hosted_range *f, const weft_buffer *blob)
     size_t numbers = weft_range_bytes(f->of.range), all = numbers;
     for (int i = 0; i < f->of.state_count; i++) all += f->of.states[i].iov_len;
     if (!blob || (blob->bytes != numbers && blob->bytes != all))
-        return weft_fail(WEFT_ERR_FORMAT, "%zu bytes are given for a range of %zu",
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%zu bytes of initial parameters for a range of %zu bytes",
                          blob ? blob->bytes : 0, numbers);
     const char *at = blob->data;
     memcpy(weft_range_parameters(f->of.range), at, numbers);

@@ -186,10 +186,10 @@ static weft_status load_state(hosted_range *f, const weft_buffer *blob)
     state_card card;
     size_t used = 0;
     if (!blob || blob->bytes < sizeof(card))
-        return weft_fail(WEFT_ERR_FORMAT, "the state of a range is cut off");
+        return weft_fail(WEFT_ERR_FORMAT, "the snapshot of a range is truncated");
     memcpy(&card, blob->data, sizeof(card));
     if (card.whole > blob->bytes - sizeof(card))
-        return weft_fail(WEFT_ERR_FORMAT, "the state of a range is cut off");
+        return weft_fail(WEFT_ERR_FORMAT, "the snapshot of a range is truncated");
     size_t range = blob->bytes - sizeof(card) - (size_t)card.whole;
     const char *at = (const char *)blob->data + sizeof(card);
     weft_buffer whole = {.bytes = (size_t)card.whole,
@@ -237,7 +237,7 @@ weft_status weft_take_append(server *s, const weft_message *message, const Weft_
                                (unsigned)m->range, (long long)m->sequence, (unsigned)m->learner);
         if (status != WEFT_OK)
             return weft_fail_within(
-                status, "the replica of range %u is not what %s has", m->range,
+                status, "the replica of range %u differs from its primary on %s", m->range,
                 weft_view_name(weft_member_view(s->member), message->from, name));
     }
     return send_append_ack(s, f, message->from);
