@@ -156,7 +156,7 @@ refuses 2 "'lr' is 'nan'" "$weft" train --lr nan
 refuses 1 "no number with every strategy" "$weft" compare --model mlp --data glyphs:size=16,train=100,test=20 -t 1 --batch 20 -n 2 \
     --strategies 'exchange=server; exchange=gossip' --lr 1e6 --momentum 0.99 --optimizer sgd --steps 40
 echo precious >file
-refuses 1 "a file is there that is no socket" "$weft" coordinator --listen ipc://file --model mlp --data glyphs:size=16,train=100,test=20 -t 1 -n 1 --exchange server
+refuses 1 "the file exists and is not a socket" "$weft" coordinator --listen ipc://file --model mlp --data glyphs:size=16,train=100,test=20 -t 1 -n 1 --exchange server
 [ "$(cat file)" = precious ] && pass || flunk "a file gave way to a socket"
 for how in policy=bsp policy=async policy=async,push=3,fetch=3; do
     refuses 1 'A smaller --lr' "$weft" train --model mlp --data glyphs:size=16,train=100,test=20 -t 1 --batch 20 -n 2 \

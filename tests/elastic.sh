@@ -151,11 +151,11 @@ cat server.key.pub learner.key.pub coordinator.key.pub >allowed
 coordinator -n 1 --exchange server:policy=async --servers 1 --epochs 1 --key coordinator.key --allow allowed
 server s1 --key server.key --allow allowed
 refuses 2 "has no key behind it" "$weft" join "${at%#*}" --key learner.key --timeout 3 -q $data
-refuses 1 "it does not allow the key of this side" "$weft" join "$at" --key stranger.key --timeout 3 -q $data
+refuses 1 "it does not admit the key of this process" "$weft" join "$at" --key stranger.key --timeout 3 -q $data
 refuses 2 "so this side needs one too" "$weft" join "$at" --timeout 3 -q
-refuses 1 "a process listens at ${at%%#*}, but within 2 s no coordinator has answered: it lets nobody in without keys" "$weft" status "${at%%#*}" --timeout 2 -q
+refuses 1 "a process listens at ${at%%#*}, but within 2 s no coordinator has answered: it accepts only connections with keys" "$weft" status "${at%%#*}" --timeout 2 -q
 kill -STOP "$(self "$c")"
-refuses 1 "a process listens at $at, but within 2 s no coordinator has answered: it says nothing that Weft understands" "$weft" status "$at" --key learner.key --timeout 2 -q
+refuses 1 "a process listens at $at, but within 2 s no coordinator has answered: it sends no Weft handshake" "$weft" status "$at" --key learner.key --timeout 2 -q
 kill -CONT "$(self "$c")"
 join l1 --key learner.key
 ends 0 l1
@@ -166,7 +166,7 @@ learned l1
 what="who does not fit"
 coordinator -n 2 --exchange server:policy=async --servers 1
 refuses 1 "this run's data are 2000 samples" "$weft" join "$at" --data glyphs:size=16,train=1999,test=200 -q
-refuses 1 "another one is there already" "$weft" coordinator --listen "$at" -q $data --exchange server -n 2
+refuses 1 "another process listens there already" "$weft" coordinator --listen "$at" -q $data --exchange server -n 2
 refuses 2 "no option is named 'lr'" "$weft" join "$at" --lr 3
 refuses 2 "beyond this machine" "$weft" coordinator --listen 'tcp://*:*' -q --exchange server -n 2
 refuses 2 "needs all learners in one job of threads or MPI" "$weft" coordinator --exchange average -n 2 -q
@@ -182,14 +182,14 @@ refuses 2 "'99999' is no port" "$weft" coordinator --listen tcp://127.0.0.1:9999
 refuses 2 "'65536' is no port" "$weft" join tcp://127.0.0.1:65536 $data
 refuses 2 "key and open-unencrypted contradict" "$weft" server "$at" --key coordinator.key --open-unencrypted
 refuses 2 "allow is 'allowed', but" "$weft" server "$at" --allow allowed
-refuses 1 "no coordinator answers at tcp://127.0.0.1:9 within 1 s: nobody answers" "$weft" server tcp://127.0.0.1:9 --timeout 1
+refuses 1 "no coordinator answers at tcp://127.0.0.1:9 within 1 s: no process answers" "$weft" server tcp://127.0.0.1:9 --timeout 1
 refuses 2 "inproc://x is inside of one process" "$weft" coordinator --listen inproc://x -n 1 $data --exchange server -q
 refuses 2 "inproc://x is inside of one process" "$weft" server --listen inproc://x "$at"
 refuses 2 "inproc://x is inside of one process" "$weft" join inproc://x $data --timeout 1
 "$weft" train -q $data --steps 1 --checkpoint older
 refuses 2 "checkpoint is 'older', but a coordinator writes no checkpoints and reads one only with --resume" "$weft" coordinator --listen 'tcp://127.0.0.1:*' -n 1 $data --exchange server -q --checkpoint older
 refuses 2 "no address" "$weft" join nowhere
-refuses 1 "tcp://no.host.test:1 within 1 s: its host is not known here" "$weft" status tcp://no.host.test:1 --open-unencrypted --timeout 1
+refuses 1 "tcp://no.host.test:1 within 1 s: its host name is unknown, or there is no route to it" "$weft" status tcp://no.host.test:1 --open-unencrypted --timeout 1
 refuses 1 "this machine has no such name or address" "$weft" coordinator --listen tcp://no.host.test:1 --open-unencrypted -n 1 $data --exchange server -q
 # kept WORDS COMMAND...: gives up with these words, and not before a second has passed.
 kept() {

@@ -134,7 +134,7 @@ what="keys"
 for k in coordinator one other stranger; do "$weft" keygen $k.key >/dev/null; done
 cat one.key.pub other.key.pub >allowed
 coordinator -n 2 --exchange gossip --epochs 4 --key coordinator.key --allow allowed
-refuses 1 "it does not allow the key of this side" "$weft" join "$at" --key stranger.key --timeout 3 -q $data
+refuses 1 "it does not admit the key of this process" "$weft" join "$at" --key stranger.key --timeout 3 -q $data
 join l1 --key one.key
 join l2 --key other.key
 for l in l1 l2 c; do ends 0 $l; done

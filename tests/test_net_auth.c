@@ -117,12 +117,11 @@ static void stays_out(bool armed, bool right_server_key)
         /* It says the same as long as it tries. */
         assert_string_equal(
             weft_net_connect_error(stranger.net, SERVER, &listens),
-            armed && right_server_key ? "it does not allow the key of this side"
-            : armed
-                ? "its key is not the one behind '#' in the address, or it "
-                  "is not a Weft process"
-                : "it lets nobody in without keys (give --key FILE, and the "
-                  "address with #KEY as the coordinator printed it), or it is not a Weft process");
+            armed && right_server_key ? "it does not admit the key of this process"
+            : armed ? "its public key is not the one after '#' in the address, or it is not a Weft "
+                      "process"
+                    : "it accepts only connections with keys (give --key FILE, and the address "
+                      "with #KEY as the coordinator printed it), or it is not a Weft process");
         assert_int_equal(talk(&stranger, &server, SERVER, 1, 0.3), 0);
     }
     goes_on(&server, &client, true);

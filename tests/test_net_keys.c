@@ -70,9 +70,9 @@ static void test_secret(void **state)
         mode_t mode;
         const char *text, *says;
     } cases[] = {
-        {0644, "weft-secret-key " DIGITS "\n", "others may read this secret key (mode 644)"},
-        {0640, "weft-secret-key " DIGITS "\n", "others may read"},
-        {0602, "weft-secret-key " DIGITS "\n", "others may read"},
+        {0644, "weft-secret-key " DIGITS "\n", "other users can access this secret key (mode 644)"},
+        {0640, "weft-secret-key " DIGITS "\n", "other users can access"},
+        {0602, "weft-secret-key " DIGITS "\n", "other users can access"},
         {0600, "", "has no secret key"},
         {0600, "# only this\n\n", "has no secret key"},
         {0600, DIGITS "\n", "holds a public key"},

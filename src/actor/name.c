@@ -10,6 +10,6 @@ const char *weft_actor_name(const weft_actor *actor, char out[48])
     else if (actor->id == 0)
         (void)snprintf(out, 48, "the %s", actor->ops->name);
     else
-        (void)snprintf(out, 48, "the %s of number %u", actor->ops->name, actor->id);
+        (void)snprintf(out, 48, "the %s with number %u", actor->ops->name, actor->id);
     return out;
 }

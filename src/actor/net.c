@@ -47,7 +47,8 @@ static weft_status net_know(weft_runtime *host, weft_actor_id id, const char *ad
     weft_status status = weft_net_add_peer(net, id, address);
     if (status != WEFT_ERR_ARGUMENT) return status;
     char name[48];
-    weft_log(net->world->context, WEFT_LOG_WARNING, "%s does not go to the member of number %u: %s",
+    weft_log(net->world->context, WEFT_LOG_WARNING,
+             "%s cannot connect to the member with number %u: %s",
              weft_actor_name(net->actor, name), id, weft_last_message());
     return WEFT_OK;
 }

@@ -56,7 +56,7 @@ weft_status weft_net_address_read(const char *text, weft_net_address *out)
     *out = (weft_net_address){.keyed = hash != NULL};
     if (hash && !weft_key_read(hash + 1, &out->key))
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s: behind '#' stands a public key, as 64 hexadecimal digits", text);
+                         "%s: after '#' there must be a public key of 64 hexadecimal digits", text);
     if (size >= sizeof(out->at))
         return weft_fail(WEFT_ERR_ARGUMENT, "%s: an address has at most %zu characters", text,
                          sizeof(out->at) - 1);

@@ -92,7 +92,7 @@ static weft_status start(weft_net_context *world)
     g->world = world;
     g->socket = zmq_socket(world->zmq, ZMQ_REP);
     if (!g->socket || zmq_bind(g->socket, "inproc://zeromq.zap.01") != 0)
-        status = weft_fail_zmq("keys cannot be looked at");
+        status = weft_fail_zmq("the socket that checks keys (ZAP) cannot be opened");
     if (status == WEFT_OK) status = weft_thread_start(&world->guard, stand, g);
     if (status == WEFT_OK) return WEFT_OK;
     if (g->socket) zmq_close(g->socket);

@@ -106,9 +106,10 @@ static weft_status write_pair(const char *path, const char *beside, const weft_k
     char *secret = NULL, *open = NULL, text[WEFT_KEY_TEXT];
     const char *slash = strrchr(path, '/');
     weft_key_text(&pair->secret, text);
-    weft_status status = weft_format(
-        &secret, "# A secret key: nobody else may read it. Others are given %s.pub.\n%s%s\n",
-        slash ? slash + 1 : path, SECRET, text);
+    weft_status status = weft_format(&secret,
+                                     "# A secret key, for its owner alone. Other processes get the "
+                                     "public key in %s.pub.\n%s%s\n",
+                                     slash ? slash + 1 : path, SECRET, text);
     explicit_bzero(text, sizeof(text));
     weft_key_text(&pair->public_key, text);
     if (status == WEFT_OK) status = weft_format(&open, "%s %s\n", text, slash ? slash + 1 : path);
@@ -129,10 +130,12 @@ weft_status weft_keys_make(const char *path, char *public_key)
     char *beside;
     size_t size = strlen(path);
     if (size == 0 || path[size - 1] == '/')
-        return weft_fail(WEFT_ERR_ARGUMENT, "'%s' names no file; keys need one", path);
+        return weft_fail(WEFT_ERR_ARGUMENT, "'%s' names no file; give the name of a key file",
+                         path);
     if (!weft_is_printable(path))
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s: the name stands in the files, so it must be one that can be printed",
+                         "%s: the name is written into the key files, so it must have only "
+                         "characters that can be printed",
                          path);
     WEFT_TRY(weft_format(&beside, "%s.pub", path));
     weft_status status = weft_key_pair_make(&pair);
@@ -175,14 +178,14 @@ static weft_status each_line(const char *path, bool secret, line_fn fn, void *us
         status = weft_fail(WEFT_ERR_IO, "%s: is not a regular file; give the path of a file", path);
     else if (secret && (info.st_mode & 077))
         status = weft_fail(WEFT_ERR_ARGUMENT,
-                           "%s: others may read this secret key (mode %03o); chmod 600 %s, and if "
-                           "somebody has read it, make another one",
+                           "%s: other users can access this secret key (mode %03o); chmod 600 %s, "
+                           "and make a new key if one of them may have read it",
                            path, (unsigned)info.st_mode & 0777, path);
     for (int number = 1; status == WEFT_OK && next_line(file, line, sizeof(line), &bad); number++) {
         if (bad)
-            status =
-                weft_fail(WEFT_ERR_FORMAT,
-                          "%s:%d: no line of keys is that long, or has a zero byte", path, number);
+            status = weft_fail(WEFT_ERR_FORMAT,
+                               "%s:%d: the line is too long for a key, or has a zero byte", path,
+                               number);
         line[strcspn(line, "#\r")] = '\0';
         char *begin = line + strspn(line, " \t");
         if (status == WEFT_OK && *begin) status = fn(user, path, number, begin);
@@ -245,12 +248,12 @@ static weft_status take_allowed(void *user, const char *path, int number, char *
     weft_key key;
     if (strncmp(line, SECRET, sizeof(SECRET) - 1) == 0)
         return weft_fail(WEFT_ERR_FORMAT,
-                         "%s:%d: this is a secret key; a list of who is allowed has public ones, "
-                         "from the .pub beside it",
+                         "%s:%d: this is a secret key; a list of admitted keys has public keys, "
+                         "from the .pub file beside it",
                          path, number);
     if (!read_digits(line, &key))
         return weft_fail(WEFT_ERR_FORMAT,
-                         "%s:%d: each line of those who are allowed is a public key, 64 "
+                         "%s:%d: each line of a list of admitted keys is a public key, 64 "
                          "hexadecimal digits, and a name",
                          path, number);
     return weft_net_context_allow(user, &key);

@@ -71,8 +71,8 @@ void weft_net_log_rejected(weft_net *net)
     char name[48];
     if (w->told > 0 && now - w->told < 1) return;
     weft_log(net->world->context, WEFT_LOG_WARNING,
-             "%s at %s: connections refused so far (no key that is allowed, or none of this "
-             "program): %llu; messages thrown away (damaged, or too many): %llu",
+             "%s at %s: connections rejected so far (key not admitted, or not a Weft process): "
+             "%llu; messages dropped (damaged, or too many): %llu",
              weft_actor_name(net->actor, name), net->at ? net->at : "inproc://",
              (unsigned long long)refused, (unsigned long long)damaged);
     *w = (weft_reject_log){refused, damaged, now};

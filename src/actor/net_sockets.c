@@ -67,12 +67,12 @@ static weft_status fail_open(const weft_net *net)
     int most = zmq_ctx_get(net->world->zmq, ZMQ_MAX_SOCKETS);
     if (files.rlim_cur > (rlim_t)most)
         return weft_fail(WEFT_ERR_IO,
-                         "a process may have %d sockets of ZeroMQ or %llu open files, and has as "
-                         "many; give it fewer servers or learners",
+                         "this process has reached its limit of %d ZeroMQ sockets or %llu open "
+                         "files; use fewer servers or learners",
                          most, (unsigned long long)files.rlim_cur);
     return weft_fail(WEFT_ERR_IO,
-                     "a process may have %llu open files here, and has as many: give it fewer "
-                     "servers or learners, or raise ulimit -n",
+                     "this process has reached its limit of %llu open files; use fewer servers or "
+                     "learners, or raise it with ulimit -n",
                      (unsigned long long)files.rlim_cur);
 }
 
@@ -99,16 +99,16 @@ static weft_status check_open(const weft_net *net, const weft_net_address *addre
 {
     if (address->tcp && !keyed && weft_net_context_has_keys(net->world, NULL))
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s has no key behind it, so messages would not be encrypted though this "
-                         "side has one; give %s#KEY, as the coordinator tells it at its start, or "
-                         "leave --key out",
+                         "%s has no public key after '#', so messages would not be encrypted, "
+                         "although this process has a key; give %s#KEY, as the coordinator prints "
+                         "it when it starts, or leave --key out",
                          address->at, address->at);
     if (!address->distant || keyed || net->world->open) return WEFT_OK;
-    return weft_fail(WEFT_ERR_ARGUMENT,
-                     "%s goes beyond this machine, where messages would be neither encrypted nor "
-                     "anybody known; give keys (weft keygen makes them), or allow just that by "
-                     "--open-unencrypted",
-                     address->at);
+    return weft_fail(
+        WEFT_ERR_ARGUMENT,
+        "%s is not local to this machine, and without keys messages are neither encrypted nor "
+        "authenticated; give keys (weft keygen makes them), or allow this with --open-unencrypted",
+        address->at);
 }
 
 /* --- socket monitors --- */
@@ -201,7 +201,8 @@ weft_status weft_net_connect(weft_net *net, weft_connection *f)
     WEFT_TRY(weft_net_address_choose(f->address, net->world->token, &to));
     if (to.keyed && !weft_net_context_has_keys(net->world, NULL))
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s: who is there has a key, so this side needs one too (weft keygen)",
+                         "%s: the process at this address has a key, so this process needs one too "
+                         "(weft keygen)",
                          to.at);
     WEFT_TRY(open_socket(net, ZMQ_DEALER, &f->socket));
     weft_status status = WEFT_OK;
@@ -210,7 +211,8 @@ weft_status weft_net_connect(weft_net *net, weft_connection *f)
     if (status == WEFT_OK && to.tcp)
         status = open_monitor(net, f->socket, TRIES | FAILED, &f->monitor);
     if (status == WEFT_OK && zmq_connect(f->socket, to.at) != 0)
-        status = weft_fail(WEFT_ERR_IO, "cannot go to %s: %s", to.at, zmq_strerror(zmq_errno()));
+        status =
+            weft_fail(WEFT_ERR_IO, "cannot connect to %s: %s", to.at, zmq_strerror(zmq_errno()));
     if (status != WEFT_OK) close_watched(&f->socket, &f->monitor);
     f->since = weft_seconds();
     f->ready = f->refused = f->answers = f->begun = false;
@@ -221,20 +223,20 @@ weft_status weft_net_connect(weft_net *net, weft_connection *f)
 
 static const char *words_of(int failed, bool keyed)
 {
-    if (failed == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) return "it does not allow the key of this side";
-    return keyed ? "its key is not the one behind '#' in the address, or it is not a Weft process"
-                 : "it lets nobody in without keys (give --key FILE, and the address with #KEY as "
-                   "the coordinator printed it), or it is not a Weft process";
+    if (failed == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
+        return "it does not admit the key of this process";
+    return keyed ? "its public key is not the one after '#' in the address, or it is not a Weft "
+                   "process"
+                 : "it accepts only connections with keys (give --key FILE, and the address with "
+                   "#KEY as the coordinator printed it), or it is not a Weft process";
 }
 
 /* A Weft process that listens sends its handshake at once, unless it is stopped. */
-static const char MUTE[] = "it says nothing that Weft understands: it is stopped, or not a Weft "
-                           "process";
+static const char MUTE[] = "it sends no Weft handshake: it is stopped, or not a Weft process";
 
 /* No connection attempt was possible. */
-static const char NO_WAY[] =
-    "its host is not known here, or there is no way to it; give a name that this machine knows, or "
-    "an IP address";
+static const char NO_WAY[] = "its host name is unknown, or there is no route to it; give a name "
+                             "that this machine can resolve, or an IP address";
 
 static void set_trouble(weft_connection *f, bool listens, const char *trouble)
 {
@@ -259,7 +261,7 @@ static void look_at(weft_connection *f, double now)
         }
         if (f->ready) set_trouble(f, true, NULL);
         if (event != ZMQ_EVENT_CONNECT_RETRIED) continue;
-        if (!f->answers) set_trouble(f, false, f->begun ? "nobody answers" : NO_WAY);
+        if (!f->answers) set_trouble(f, false, f->begun ? "no process answers" : NO_WAY);
         f->answers = f->begun = false;
     }
 }
@@ -319,21 +321,21 @@ static weft_status check_file(const char *at)
     struct stat about;
     const char *file = file_of(at);
     if (!file || lstat(file, &about) != 0 || S_ISSOCK(about.st_mode)) return WEFT_OK;
-    return weft_fail(WEFT_ERR_IO,
-                     "cannot be reached at %s: a file is there that is no socket; give another "
-                     "path, or take it away",
-                     at);
+    return weft_fail(
+        WEFT_ERR_IO,
+        "cannot listen at %s: the file exists and is not a socket; give another path, or remove it",
+        at);
 }
 
 static weft_status fail_bind(const char *at, int error)
 {
     if (error == ENODEV || error == EADDRNOTAVAIL)
         return weft_fail(WEFT_ERR_IO,
-                         "cannot be reached at %s: this machine has no such name or address; give "
-                         "one that it has, or tcp://*:PORT for all",
+                         "cannot listen at %s: this machine has no such name or address; give one "
+                         "that it has, or tcp://*:PORT for all",
                          at);
-    return weft_fail(WEFT_ERR_IO, "cannot be reached at %s: %s%s", at, zmq_strerror(error),
-                     error == EADDRINUSE ? "; another one is there already" : "");
+    return weft_fail(WEFT_ERR_IO, "cannot listen at %s: %s%s", at, zmq_strerror(error),
+                     error == EADDRINUSE ? "; another process listens there already" : "");
 }
 
 weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_t size)

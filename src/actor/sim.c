@@ -283,8 +283,7 @@ weft_status weft_sim_add(weft_sim *sim, weft_actor_id id, double at)
         WEFT_TRY(WEFT_GROW(&sim->machines, &sim->machine_capacity, sim->machine_count));
         sim->machines[sim->machine_count++] = (machine){.life = 0};
     }
-    if (sim->machines[id].known)
-        return weft_fail(WEFT_ERR_ARGUMENT, "actor %u is there already", id);
+    if (sim->machines[id].known) return weft_fail(WEFT_ERR_ARGUMENT, "actor %u exists already", id);
     sim->machines[id].known = true;
     return weft_sim_plan(sim, (event){.at = at, .kind = EVENT_BEGIN, .to = id});
 }

@@ -71,7 +71,7 @@ weft_status weft_sim_compute(weft_actor *actor, int64_t ticket)
     if (m->computing || !sim->options.compute)
         return weft_fail(WEFT_ERR_INTERNAL, "%s",
                          m->computing ? "a computation is going on already"
-                                      : "nobody computes in this simulation");
+                                      : "this simulation has no computations");
     m->computing = m->computes = true;
     m->told = m->begun = false;
     m->ticket = ticket;
