@@ -97,7 +97,7 @@ one_is_told() {
     reaches 'wrote signalled'
     kill -TERM "$(part join 1)"
     ends 143
-    holds err '^weft: learner 1 was told to end by signal 15 \(Terminated\); stopped after step [0-9]+; go on with --resume from signalled'
+    holds err '^weft: learner 1 was stopped by signal 15 \(Terminated\); stopped after step [0-9]+; go on with --resume from signalled'
     ! grep -q 'the run goes on' err && pass || flunk "said '$(cat err)': $what"
 }
 nothing_left() {
@@ -146,7 +146,7 @@ for saves in "" "-c late"; do
     kill -TERM "$late"
     kill -CONT "$late"
     ends 143
-    holds err "^weft: learner 1 was told to end by signal 15 \(Terminated\); the first learner had taken all steps by then${saves:+, and saved them in late}\$"
+    holds err "^weft: learner 1 was stopped by signal 15 \(Terminated\); the first learner had finished all steps${saves:+, and saved them in late}\$"
 done
 
 what="a resumed job has the bits of one that was not interrupted"

@@ -76,7 +76,7 @@ def killed_under_load(rows, right):
         pids = server.children()
         check("there are two processes", len(pids) == 2, pids)
         time.sleep(0.2)
-        number, told = ((signal.SIGKILL, r"died of signal 9 \(Killed\); it is started again in"), (signal.SIGTERM, "was told to end; it is started again"),
+        number, told = ((signal.SIGKILL, r"died of signal 9 \(Killed\); it is started again in"), (signal.SIGTERM, "was stopped by a signal; it is started again"),
                         (signal.SIGKILL, "died of signal 9"), (signal.SIGSEGV, "started again"))[i % 4]
         break_one(server, crowd, pids[i % 2], number, told)
     check("they keep their ports", min(counted(server)) >= 0)

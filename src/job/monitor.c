@@ -38,12 +38,11 @@ static bool stuck(job *j, double since, double *first_end)
     for (int r = 0; r < (int)j->ranks && late < 0; r++)
         if (atomic_load(&j->page->stage[r]) < (starting ? WEFT_STAGE_BUILT : WEFT_STAGE_FINISHED))
             late = r;
-    weft_job_say(
-        j,
-        "weft: the job has not %s after %.0f s: rank %d has not come (of %lld ranks %d are there); "
-        "a longer --timeout would wait for it",
-        starting ? "started" : "ended", limit, late, (long long)j->ranks,
-        starting ? built : finished);
+    weft_job_say(j,
+                 "weft: the job has not %s after %.0f s: rank %d has not (of %lld ranks, %d have); "
+                 "a longer --timeout would wait for it",
+                 starting ? "started" : "ended", limit, late, (long long)j->ranks,
+                 starting ? built : finished);
     return true;
 }
 

@@ -77,7 +77,7 @@ static void take_stop(process_set *t, child_process *p, int code)
 {
     char name[64];
     if (t->passed == 0 && code > 128 && code != 128 + SIGINT && !t->by[0])
-        (void)snprintf(t->by, sizeof(t->by), "%s was told to end by signal %d (%s)",
+        (void)snprintf(t->by, sizeof(t->by), "%s was stopped by signal %d (%s)",
                        weft_child_process_name(p, name, sizeof(name)), code - 128,
                        strsignal(code - 128));
     t->stopping = p->done = true;
@@ -96,7 +96,7 @@ static void take_end(process_set *t, child_process *p)
         return;
     }
     (void)snprintf(t->j->stopped, sizeof(t->j->stopped),
-                   "weft: stopped, and the last steps are not saved, since %.300s; go on with "
+                   "weft: stopped, and the last steps are not saved, since %.300s; continue with "
                    "--resume from the newest checkpoint, if there is one",
                    p->why);
 }
@@ -304,9 +304,9 @@ static void report_stop(const process_set *t)
     const char *folder = j->options->checkpoint;
     if (!t->stopping) return;
     if (!j->stopped[0] && t->told > 0)
-        (void)snprintf(j->stopped, sizeof(j->stopped), "weft: the first learner had taken %s%.200s",
-                       folder ? "all steps by then, and saved them in " : "all steps by then",
-                       folder ? folder : "");
+        (void)snprintf(
+            j->stopped, sizeof(j->stopped), "weft: the first learner had finished %s%.200s",
+            folder ? "all steps, and saved them in " : "all steps", folder ? folder : "");
     if (!t->by[0] || !j->stopped[0]) return;
     memcpy(last, j->stopped, sizeof(last));
     (void)snprintf(j->stopped, sizeof(j->stopped), "weft: %s; %.400s", t->by,

@@ -53,7 +53,7 @@ static void plan_restart(workers *w, child_process *p, int state)
     p->pause = fmin(fmax(2 * p->pause - served, SHORTEST), LONGEST);
     p->again = now + p->pause;
     if (state == 0) /* ended by a signal from outside, after answering its requests */
-        (void)snprintf(p->why, sizeof(p->why), "process %d was told to end", p->part->slot);
+        (void)snprintf(p->why, sizeof(p->why), "process %d was stopped by a signal", p->part->slot);
     weft_job_say(w->t.j, "weft: %s; it is started again in %.3g s (%d of %d processes serve)",
                  p->why, p->pause, ready(w), w->t.count);
 }
