@@ -386,7 +386,7 @@ done
 rm -rf again
 cp -r part again
 printf 'dear diary\n' >diary.txt
-refuses 1 "diary.txt:1: is no line of metrics" "$weft" train $small --model mlp --epochs 4 -q --metrics diary.txt --checkpoint again --resume
+refuses 1 "diary.txt:1: is not a line of metrics" "$weft" train $small --model mlp --epochs 4 -q --metrics diary.txt --checkpoint again --resume
 [ "$(cat diary.txt)" = "dear diary" ] && pass || flunk "a file that is not ours"
 
 # A pipe is no file, and nobody waits for its writer.

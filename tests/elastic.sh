@@ -175,7 +175,7 @@ refuses 2 "need an exchange between the learners" "$weft" coordinator -n 2 -q
 refuses 2 "address of a coordinator" "$weft" join
 refuses 2 "number of a member" "$weft" leave "$at"
 refuses 1 "neither the name nor the number of a member" "$weft" leave "$at" me
-refuses 2 "nobody is allowed, so nobody could come in; give --allow" "$weft" coordinator --key coordinator.key -n 1 --exchange server:policy=async $data
+refuses 2 "no other key is admitted, so no process could join; give --allow" "$weft" coordinator --key coordinator.key -n 1 --exchange server:policy=async $data
 echo '# nobody yet' >nobody
 refuses 2 "allow is 'nobody', which has no key" "$weft" coordinator --key coordinator.key --allow nobody -n 1 --exchange server:policy=async $data
 refuses 2 "'99999' is no port" "$weft" coordinator --listen tcp://127.0.0.1:99999 -n 1 --exchange server:policy=async $data

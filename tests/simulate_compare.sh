@@ -58,7 +58,7 @@ done <<'WRONG'
 2: option 'count' is '1e9', must be a whole number from 1 to|learners:\n  - count: 1e9\n
 1: 2000 learners in all; there can be|learners:\n  - count: 1000\n  - count: 1000\n
 3: the key 'count' is given twice; leave one of them out|learners:\n  - count: 4\n    count: 5\n
-2: step says how long a step takes|rate: 1\nstep: 1\n
+2: step is the time of a step|rate: 1\nstep: 1\n
 2: is not YAML|step: "1\n
 2: a second document begins|step: 1\n---\nstep: 2\n
 3: anchors and aliases are not allowed; write here what *g|learners:\n  - &g {count: 2}\n  - *g\n

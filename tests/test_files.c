@@ -187,7 +187,7 @@ static void test_metrics_go_on(void **state)
             assert_ok(weft_metrics_close(&m));
         } else {
             assert_refused(weft_metrics_open(path, 2, &m), WEFT_ERR_FORMAT,
-                           "is no line of metrics");
+                           "is not a line of metrics");
         }
         assert_holds(path, cases[i].left ? cases[i].left : cases[i].text);
     }

@@ -83,7 +83,7 @@ static weft_status add_up_transfers(const weft_run *run, weft_event *e)
     double n = run->job->mesh,
            sums[] = {(double)r->used.bytes, r->used.seconds, r->used.waited, r->bubble, r->passes};
     if (!run->job->options.output.metrics) return WEFT_OK;
-    WEFT_TRY(weft_sum_over(r->learner, "the figures of a step", sums, 5));
+    WEFT_TRY(weft_sum_over(r->learner, "statistics of a step", sums, 5));
     e->comm_bytes = sums[0];
     e->comm_seconds = sums[1] / n;
     e->exposed_comm_seconds = sums[2] / n;
@@ -208,7 +208,7 @@ static weft_status finish(weft_run *run)
     if (t->options.output.trace) WEFT_TRY(weft_trace_write(r, t->options.output.trace));
     if (run->dismissed && r->rank == 0)
         weft_log(t->context, WEFT_LOG_NOTE,
-                 "this learner has left after step %lld, as it was told; the run goes on",
+                 "this learner has left after step %lld, as requested; the run continues",
                  (long long)r->position.step);
     /* Without lock step the end of the run is decided by the first learner. */
     if (done || run->dismissed ||
@@ -235,7 +235,7 @@ static weft_status tell_start(weft_run *run)
     int64_t without = run->job->learners - run->job->samples;
     if (!r->exchange && run->job->options.parallel.exchange)
         weft_log(run->job->context, WEFT_LOG_NOTE,
-                 "one learner has nobody to exchange with: --exchange %s changes nothing",
+                 "there is only one learner, so --exchange %s has no effect",
                  run->job->options.parallel.exchange);
     if (r->rank == 0 && without > 0)
         weft_log(run->job->context, WEFT_LOG_NOTE,

@@ -48,8 +48,8 @@ static weft_status find_end(weft_metrics *m, const char *path, const char *text,
         int64_t of = newline ? step_of(text + at, length, &kind) : INT64_MAX;
         if (of < 0)
             return weft_fail(WEFT_ERR_FORMAT,
-                             "%s:%zu: is no line of metrics, so the run does not go on writing "
-                             "there; give another file",
+                             "%s:%zu: is not a line of metrics, so the run does not append to this "
+                             "file; give another one",
                              path, line);
         if (of > step && *end == SIZE_MAX) *end = at;
         if (*end == SIZE_MAX) m->last[kind] = of;

@@ -10,8 +10,8 @@ weft_status weft_trainer_check_ranks(const weft_trainer *t)
 {
     if (t->options.job.ranks > 0 || weft_job_rank() >= 0) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
-                     "ranks is 0, which means as many as mpirun or srun has started, and neither "
-                     "has; give -n 1 or more");
+                     "ranks is 0, which means as many as mpirun or srun has started, but this "
+                     "process was not started by them; give -n 1 or more");
 }
 
 /* --- options that exclude each other, or need a missing one --- */
@@ -67,12 +67,12 @@ static weft_status check_stages(const weft_parallel_choice *o)
     if (o->mesh) WEFT_TRY(weft_mesh_axis(o->mesh, "pipeline", &stages));
     if (o->profile && stages == 1)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "profile measures the layers to balance the stages of a pipeline, and "
-                         "there is none; give --mesh pipeline=N, or leave --profile out");
+                         "profile measures the layers to balance the stages of a pipeline, but the "
+                         "mesh has no pipeline; give --mesh pipeline=N, or leave --profile out");
     if (strcmp(o->schedule, "1f1b") != 0 && stages == 1 && !o->place)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "schedule is the order of the micro-batches of a pipeline, and there is "
-                         "none; give --mesh pipeline=N, or leave --schedule out");
+                         "schedule is the order of the micro-batches of a pipeline, but the mesh "
+                         "has no pipeline; give --mesh pipeline=N, or leave --schedule out");
     return WEFT_OK;
 }
 
@@ -127,8 +127,8 @@ weft_status weft_trainer_count_learners(weft_trainer *t)
     if (exchange) WEFT_TRY(check_plan(t)); /* checked even if a single learner does not use it */
     if (t->linked || !exchange || t->learners > 1 || t->size == 1) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
-                     "exchange is between learners, but the mesh '%s' takes all %d ranks for "
-                     "one; give more ranks or a smaller mesh",
+                     "exchange is between learners, but the mesh '%s' uses all %d ranks for one "
+                     "learner; give more ranks or a smaller mesh",
                      o->parallel.mesh, t->size);
 }
 

@@ -26,12 +26,12 @@ static weft_status check_allowed(weft_net_context *world, const weft_cluster_opt
     if (!o->key || weft_net_context_allows(world)) return WEFT_OK;
     if (o->allow)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "allow is '%s', which has no key, so nobody could come in; put the lines "
+                         "allow is '%s', which has no key, so no process could join; put the lines "
                          "of .pub files there (weft keygen makes them)",
                          o->allow);
     return weft_fail(WEFT_ERR_ARGUMENT,
-                     "key is '%s', but nobody is allowed, so nobody could come in; give --allow "
-                     "FILE, with the lines of .pub files (weft keygen makes them)",
+                     "key is '%s', but no other key is admitted, so no process could join; give "
+                     "--allow FILE, with the lines of .pub files (weft keygen makes them)",
                      o->key);
 }
 
@@ -282,8 +282,8 @@ static weft_status join(weft_context *context, const char *address, const weft_c
     weft_status status =
         run && run != invitation.run
             ? weft_fail(WEFT_ERR_PEER,
-                        "the run that this learner was lost to is over, and the coordinator at %s "
-                        "has begun another one; give weft join again to take part in that",
+                        "the run from which this learner was removed is over, and the coordinator "
+                        "at %s has begun another one; give weft join again to join that one",
                         address)
             : weft_trainer_create_joining(context, &terms.options, &joining, out);
     weft_elastic_config_free(context, &terms);

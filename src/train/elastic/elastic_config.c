@@ -64,8 +64,8 @@ weft_status weft_elastic_config_write(weft_context *context, const weft_elastic_
 static weft_status fail_terms(const char *name)
 {
     return weft_fail(WEFT_ERR_FORMAT,
-                     "what the coordinator says of its run is not understood ('%.40s'); take the "
-                     "same weft on all machines",
+                     "the run configuration of the coordinator cannot be read ('%.40s'); use the "
+                     "same version of weft on all machines",
                      name);
 }
 

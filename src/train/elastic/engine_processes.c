@@ -51,7 +51,7 @@ static weft_status keep_port(weft_process_plan *p)
     if (p->port < 0 || setsockopt(p->port, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 ||
         bind(p->port, (struct sockaddr *)&at, size) != 0 ||
         getsockname(p->port, (struct sockaddr *)&at, &size) != 0)
-        return weft_fail(WEFT_ERR_IO, "the coordinator gets no port on 127.0.0.1: %s",
+        return weft_fail(WEFT_ERR_IO, "no port of 127.0.0.1 is free for the coordinator: %s",
                          strerror(errno));
     (void)snprintf(p->address, sizeof(p->address), "tcp://127.0.0.1:%u",
                    (unsigned)ntohs(at.sin_port));

@@ -58,7 +58,7 @@ static weft_status read_groups(const char *path, const weft_yaml *y, weft_sim_cl
     if (weft_yaml_lists(y) && count == 0)
         return weft_fail(WEFT_ERR_FORMAT,
                          "%s:%d: there are no learners; give at least one, as '- count: 4', or "
-                         "leave the key out and say -n",
+                         "leave the key out and give -n",
                          path, line);
     WEFT_TRY(WEFT_NEW(&c->groups, count + 1));
     for (; c->group_count < count; c->group_count++) {
@@ -78,8 +78,8 @@ static weft_status read_text(const char *path, const weft_bytes *text, weft_sim_
     weft_status status = weft_yaml_apply(y, -1, c);
     if (status == WEFT_OK && weft_yaml_gives(y, -1, "rate") && weft_yaml_gives(y, -1, "step"))
         status = weft_fail(WEFT_ERR_FORMAT,
-                           "%s:%d: step says how long a step takes, and rate how long it would "
-                           "take by its operations; give one of them",
+                           "%s:%d: step is the time of a step, and rate gives that time by its "
+                           "operations; give one of them",
                            path, weft_yaml_line(y, -1, "step"));
     if (status == WEFT_OK) status = read_groups(path, y, c);
     weft_yaml_free(&y);
@@ -105,7 +105,7 @@ static weft_status agree(const char *path, const weft_sim_cluster *c, int64_t *l
     if (*learners > 1 && *learners != all)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s:%d: there are %lld learner%s here, -n gives %lld; leave -n out, or "
-                         "let both say the same",
+                         "give the same number",
                          path, c->line, (long long)all, weft_plural(all), (long long)*learners);
     *learners = all;
     return WEFT_OK;

@@ -206,11 +206,11 @@ static weft_status summarise(weft_simulation *s)
 weft_status weft_simulation_finish(weft_simulation *s)
 {
     if (s->done != s->job->total_steps * s->learners)
-        return weft_fail(WEFT_ERR_PEER,
-                         "the simulation has come to a halt after %lld of %lld steps at %g s: all "
-                         "learners wait",
-                         (long long)s->done, (long long)(s->job->total_steps * s->learners),
-                         weft_sim_stats(s->sim).seconds);
+        return weft_fail(
+            WEFT_ERR_PEER,
+            "the simulation makes no progress after %lld of %lld steps at %g s: all learners wait",
+            (long long)s->done, (long long)(s->job->total_steps * s->learners),
+            weft_sim_stats(s->sim).seconds);
     WEFT_TRY(weft_simulation_evaluate(s, true));
     WEFT_TRY(save(s));
     WEFT_TRY(summarise(s));

@@ -10,7 +10,7 @@ static weft_status check_used(weft_context *context, const weft_train_options *o
 {
     if (!o->parallel.exchange)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "a simulation is of what learners exchange; add --exchange");
+                         "a simulation needs an exchange between its learners; add --exchange");
     if (strchr(o->where.device, ','))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "device '%s': the learners of a simulation share one program; give one "
@@ -46,8 +46,8 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_s
     int i = learner_index(s, actor->id);
     weft_sim_learner *p = &s->learner[i];
     if (ticket != p->steps + 1)
-        return weft_fail(WEFT_ERR_INTERNAL, "step %lld is asked for after %lld", (long long)ticket,
-                         (long long)p->steps);
+        return weft_fail(WEFT_ERR_INTERNAL, "step %lld is requested after step %lld",
+                         (long long)ticket, (long long)p->steps);
     if (s->due) WEFT_TRY(weft_simulation_evaluate(s, false));
     p->takes = work->seconds = weft_sim_cluster_step(&s->cluster, i, s->flops, &p->random);
     work->parts = s->makes;
