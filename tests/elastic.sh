@@ -183,9 +183,9 @@ refuses 2 "'65536' is no port" "$weft" join tcp://127.0.0.1:65536 $data
 refuses 2 "key and open-unencrypted contradict" "$weft" server "$at" --key coordinator.key --open-unencrypted
 refuses 2 "allow is 'allowed', but" "$weft" server "$at" --allow allowed
 refuses 1 "no coordinator answers at tcp://127.0.0.1:9 within 1 s: no process answers" "$weft" server tcp://127.0.0.1:9 --timeout 1
-refuses 2 "inproc://x is inside of one process" "$weft" coordinator --listen inproc://x -n 1 $data --exchange server -q
-refuses 2 "inproc://x is inside of one process" "$weft" server --listen inproc://x "$at"
-refuses 2 "inproc://x is inside of one process" "$weft" join inproc://x $data --timeout 1
+refuses 2 "inproc://x is an address inside of one process" "$weft" coordinator --listen inproc://x -n 1 $data --exchange server -q
+refuses 2 "inproc://x is an address inside of one process" "$weft" server --listen inproc://x "$at"
+refuses 2 "inproc://x is an address inside of one process" "$weft" join inproc://x $data --timeout 1
 "$weft" train -q $data --steps 1 --checkpoint older
 refuses 2 "checkpoint is 'older', but a coordinator writes no checkpoints and reads one only with --resume" "$weft" coordinator --listen 'tcp://127.0.0.1:*' -n 1 $data --exchange server -q --checkpoint older
 refuses 2 "no address" "$weft" join nowhere

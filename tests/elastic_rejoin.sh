@@ -39,7 +39,7 @@ for exchange in "server:policy=async --servers 1" "server:policy=bsp --servers 1
     kill -CONT "$(self "$l2")"
     until_there learner 2
     within 'grep -q "joining again as learner" l2.err' || { cp l2.err err; flunk "nothing is said: $what"; }
-    holds l2.err '^weft: lost to the run after [0-9]+ s without a heartbeat; joining again as learner 1$'
+    holds l2.err '^weft: removed from the run after [0-9]+ s without a heartbeat; joining again as learner 1$'
     after=$(number 1)
     [ -n "$before" ] && [ -n "$after" ] && [ "$before" != "$after" ] && pass || flunk "the member $before is $after: $what"
     # It goes on where the run is, and neither writes over what it wrote nor loads it.

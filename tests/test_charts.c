@@ -376,7 +376,7 @@ static void test_range(void **state)
     points[0][0].loss = 2;
     text = draw(all, 3, false);
     assert_null(strstr(text, "logarithmic"));
-    assert_non_null(strstr(text, "away (×: the loss became no number)"));
+    assert_non_null(strstr(text, "away (×: the loss became NaN or infinite)"));
     free(text);
     for (int i = 0; i < 100; i++) points[0][i].loss = exp(-i / 10.0);
     for (int i = 0; i < 100; i++) points[1][i].seconds = 100 * (i + 1);

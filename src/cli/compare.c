@@ -280,7 +280,7 @@ static int compare(comparison *k, const weft_compare_options *o)
     bool interrupted = status == WEFT_ERR_INTERRUPTED;
     int code = interrupted ? interrupted_code() : report_failure(status);
     if (interrupted && k->measured > 0)
-        fprintf(stderr, "weft: stopped in run %d of %d; what follows is of the %d that ended\n",
+        fprintf(stderr, "weft: stopped in run %d of %d; the table has the %d that ended\n",
                 k->measured + 1, k->count, k->measured);
     else if (interrupted)
         fprintf(stderr, "weft: stopped in run 1 of %d, so there is nothing to compare\n", k->count);
@@ -295,7 +295,7 @@ static int compare(comparison *k, const weft_compare_options *o)
     weft_status closed = weft_output_close(&plot, drawn);
     if (code == 0) code = report_failure(closed);
     if (code || !all_failed(k)) return code;
-    fprintf(stderr, "weft: the loss became no number with every strategy. A smaller --lr, "
+    fprintf(stderr, "weft: the loss became NaN or infinite with every strategy. A smaller --lr, "
                     "--clip-norm or --warmup may help\n");
     return 1;
 }

@@ -63,7 +63,7 @@ void print_comparison(compared_run *all, int count, double asked)
         compared_run *c = &all[i];
         char text[6][32];
         if (c->failed) {
-            printf("%-*s the loss became no number\n", (int)width, c->label);
+            printf("%-*s the loss became NaN or infinite\n", (int)width, c->label);
             continue;
         }
         find_reached(c, target);

@@ -17,8 +17,8 @@ static bool is_inside(const char *address)
     char shown[64];
     if (!address || strncmp(address, "inproc:", strlen("inproc:")) != 0) return false;
     fprintf(stderr,
-            "weft: %s is inside of one process, so no other one could be reached; give "
-            "tcp://HOST:PORT or ipc://PATH\n",
+            "weft: %s is an address inside of one process, so no other process can be reached; "
+            "give tcp://HOST:PORT or ipc://PATH\n",
             weft_printable(address, shown, sizeof(shown)));
     return true;
 }
@@ -85,7 +85,7 @@ static void print_events(member_log *log, const weft_cluster_status *s)
     if (first > log->event + 1) {
         long long more = (long long)(first - log->event - 1);
         print_time(0);
-        printf("%lld member%s joined or left meanwhile\n", more, weft_plural(more));
+        printf("%lld more member%s joined or left\n", more, weft_plural(more));
     }
     for (int i = 0; i < s->event_count; i++) {
         if (s->events[i].number <= log->event) continue;
@@ -234,7 +234,7 @@ static void say_rejoining(const weft_cluster_options *o, double quiet_seconds, i
         (void)snprintf(after, sizeof(after), " after %.0f s without a heartbeat", quiet_seconds);
     if (o->train.show.quiet) return;
     fflush(stdout);
-    fprintf(stderr, "weft: lost to the run%s; joining again as learner %d\n", after, slot);
+    fprintf(stderr, "weft: removed from the run%s; joining again as learner %d\n", after, slot);
 }
 
 /* With --rejoin repeats until the run is over or unreachable. */

@@ -152,9 +152,10 @@ weft_status plot_losses(const compared_run *all, int count, bool simulated, weft
     picture p = {.chart = {.to = to}, .all = all, .count = count, .simulated = simulated};
     chart_entry entries[MOST_RUNS];
     for (int i = 0; i < count; i++)
-        entries[i] = (chart_entry){.style = chart_style_of(i),
-                                   .text = all[i].label,
-                                   .note = all[i].failed ? "×: the loss became no number" : NULL};
+        entries[i] =
+            (chart_entry){.style = chart_style_of(i),
+                          .text = all[i].label,
+                          .note = all[i].failed ? "×: the loss became NaN or infinite" : NULL};
     double left = CHART_LEFT, top = TOP + HEIGHT + CHART_BOTTOM + 8, width = WIDTH - left - RIGHT;
     double height = chart_legend(NULL, left, top, width, entries, count);
     chart_begin(&p.chart, WIDTH, top + height + 12, "Training losses of a comparison");
