@@ -198,9 +198,8 @@ static weft_status mpi_open(weft_context *context, int ranks, weft_comm **out, i
     MPI_Comm comm;
     WEFT_TRY(start_process());
     if (ranks > 0 && ranks != mpi_process.size)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%d ranks are asked for, but mpirun started %d processes", ranks,
-                         mpi_process.size);
+        return weft_fail(WEFT_ERR_ARGUMENT, "-n gives %d ranks, but mpirun started %d processes",
+                         ranks, mpi_process.size);
     if (mpi_process.size > WEFT_MAX_RANKS)
         return weft_fail(WEFT_ERR_UNSUPPORTED, "%d processes, at most %d are possible",
                          mpi_process.size, WEFT_MAX_RANKS);

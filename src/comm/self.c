@@ -167,8 +167,8 @@ static weft_status processes_open(weft_context *context, int ranks, weft_comm **
     (void)out;
     (void)local;
     return weft_fail(WEFT_ERR_ARGUMENT,
-                     "engine processes has no ranks of one program (%d were asked for): its "
-                     "learners are started by a supervisor, as weft train and weft_job_run do",
+                     "engine processes cannot run %d ranks in one process: its learners are "
+                     "started by a supervisor, as weft train and weft_job_run do",
                      ranks);
 }
 
