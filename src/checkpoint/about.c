@@ -75,7 +75,7 @@ static weft_status read_names(const char *file, const json_t *names, char ***out
     for (size_t i = 0; i < json_array_size(names); i++) {
         const char *name = json_string_value(json_array_get(names, i));
         if (!name || !weft_is_printable(name))
-            return weft_checkpoint_damaged(file, "a name of a class or column is none");
+            return weft_checkpoint_damaged(file, "a name of a class or column is not valid");
         WEFT_TRY(weft_strdup(name, &(*out)[i]));
     }
     return WEFT_OK;
@@ -96,7 +96,7 @@ static weft_status read_target(const char *file, const json_t *object, weft_data
     size_t targets = json_array_size(mean);
     if (json_array_size(deviation) != targets || targets > 65536 ||
         (targets > 0) != (out->classes == 0))
-        return weft_checkpoint_damaged(file, "its data statistics are not whole");
+        return weft_checkpoint_damaged(file, "its data statistics are incomplete");
     out->targets = (int)targets;
     WEFT_TRY(read_numbers(mean, out->targets, &out->target_mean));
     return read_numbers(deviation, out->targets, &out->target_deviation);
@@ -114,10 +114,10 @@ weft_status weft_stats_read(const char *file, const json_t *object, weft_data_st
     size_t features = json_array_size(mean);
     if (features == 0 || json_array_size(deviation) != features || classes < 0 || classes == 1 ||
         classes > 65536 || (names && json_array_size(names) != (size_t)classes))
-        return weft_checkpoint_damaged(file, "its data statistics are not whole");
+        return weft_checkpoint_damaged(file, "its data statistics are incomplete");
     out->shape.rank = (int)json_array_size(shape);
     if (out->shape.rank < 1 || out->shape.rank >= WEFT_MAX_RANK)
-        return weft_checkpoint_damaged(file, "the shape of a sample is not whole");
+        return weft_checkpoint_damaged(file, "the shape of a sample is incomplete");
     for (int i = 0; i < out->shape.rank; i++)
         out->shape.dim[i] = json_integer_value(json_array_get(shape, (size_t)i));
     int64_t numbers = weft_shape_elements(&out->shape);
@@ -160,7 +160,8 @@ weft_status weft_state_words_read(const char *file, json_t *object, weft_checkpo
         const char *text = json_string_value(what);
         weft_state_words *w = &out->words[out->word_count];
         if (!text || !weft_is_printable(text))
-            return weft_checkpoint_damaged(file, "what a state of the exchange is, is no text");
+            return weft_checkpoint_damaged(file,
+                                           "the description of an exchange state is not a string");
         out->word_count++;
         WEFT_TRY(weft_strdup(name, &w->name));
         WEFT_TRY(weft_strdup(text, &w->what));

@@ -159,8 +159,8 @@ static weft_status look_at(const weft_checkpoint *c, weft_exchange *e, int learn
     }
     if (!there || !missing) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
-                     "%s: has the state '%s' of exchange %s but not '%s', which goes with it; it "
-                     "is not whole, of another version, or of other options",
+                     "%s: has the state '%s' of exchange %s but not '%s', which belongs to it; the "
+                     "checkpoint is incomplete, or of another version or other options",
                      c->path, there, e->ops->name, missing);
 }
 

@@ -104,7 +104,7 @@ weft_status weft_checkpoint_check_file(const char *folder, const char *name, con
     weft_status status = WEFT_OK;
     (void)snprintf(have, sizeof(have), "%08x", weft_crc32(bytes->data, bytes->size));
     if (!crc)
-        status = weft_checkpoint_damaged(path, "nothing says what its checksum is");
+        status = weft_checkpoint_damaged(path, "its checksum is missing");
     else if ((int64_t)bytes->size != json_integer_value(json_object_get(entry, "bytes")))
         status = weft_checkpoint_damaged(path, "its size has changed");
     else if (strcmp(have, crc) != 0)
