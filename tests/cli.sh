@@ -292,7 +292,7 @@ tail -n +2 homes.csv >unnamed.csv
 for none in homes.csv,target=7 homes.csv,target=0 unnamed.csv,target=prise unnamed.csv,target=1; do
     refuses 2 "has the 2 columns of the features alone, so none is the target" "$weft" predict houses --data csv:$none
 done
-refuses 2 "column 'area' is asked for as the target, training took it for a feature" "$weft" predict houses --data csv:homes.csv,target=area
+refuses 2 "column 'area' is given as the target, but was a feature in training" "$weft" predict houses --data csv:homes.csv,target=area
 accepts "the target of training, which is not there" "$weft" predict houses --data csv:homes.csv,target=price
 python3 - <<'PY'
 import struct

@@ -99,7 +99,7 @@ for kind in number class; do
         refuses 2 "was not trained with a column 'v'; leave it out" "$weft" eval weighed -d csv:${kind}_clash.csv,test=1
         refuses 2 "has no column 'b', which the model was trained with" "$weft" eval weighed -d csv:${kind}_missing.csv,test=1
         grep -q "'w'" err && flunk "the weight is no column too many" || pass
-        refuses 2 "column 'w' is asked for as the weight, and as what is learned" "$weft" eval weighed -d csv:$kind.csv,$key=w,weight=w
+        refuses 2 "column 'w' is given as the weight, and as the label or target" "$weft" eval weighed -d csv:$kind.csv,$key=w,weight=w
     done
 done
 

@@ -225,8 +225,8 @@ for text, how, words in [
     ("a,w,y\n1,1e308,3\n2,1e308,3\n", "target=y,weight=w,test=0", "add up to more than"),
     ("a,w,y\n1,1,3\n2,1,3\n", "target=y,weight=v", "no column is named 'v', for weights"),
     ("a,w,y\n1,1,3\n2,1,3\n", "target=y,weight=3", "weight column 3 does not exist"),
-    ("a,w,y\n1,1,3\n2,1,3\n", "target=y,weight=y", "is asked for as the weight, and as what is learned"),
-    ("1,1,3\n2,1,3\n", "target=2,weight=2", "is asked for as the weight, and as what is learned"),
+    ("a,w,y\n1,1,3\n2,1,3\n", "target=y,weight=y", "is given as the weight, and as the label or target"),
+    ("1,1,3\n2,1,3\n", "target=2,weight=2", "is given as the weight, and as the label or target"),
     ("w,y\n1,3\n1,3\n", "target=y,weight=w", "needs rows of at least one feature"),
 ]:
     write("bad.csv", text)

@@ -150,10 +150,10 @@ static weft_status label_by_name(table *t)
     if (!t->said) t->label = find(t->fields, t->count, k->label);
     bool feature = t->label >= 0 && find(k->names, k->features, t->fields[t->label]) >= 0;
     if (feature)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s: column '%s' is asked for as the %s, training took it for a feature; "
-                         "the %s was '%s'",
-                         t->file, t->fields[t->label], role(t), role(t), k->label);
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "%s: column '%s' is given as the %s, but was a feature in training; the %s was '%s'",
+            t->file, t->fields[t->label], role(t), role(t), k->label);
     if (t->label >= 0 || k->unlabelled) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "%s: has no column '%s', which was the %s in training; if it has another name "
@@ -258,7 +258,7 @@ static weft_status left_number(const char *file, const char *label, int weight, 
     if (!label || !weft_parse_int(label, &index)) return WEFT_OK;
     if (index == weight)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s: column %d is asked for as the weight, and as what is learned", file,
+                         "%s: column %d is given as the weight, and as the label or target", file,
                          weight);
     (void)snprintf(text, room, "%lld", (long long)(index - (index > weight)));
     *out = text;
@@ -273,7 +273,7 @@ static weft_status without_weight(const table *all, const char *label, int at, b
     int j = 0;
     if (label && strcmp(label, all->fields[at]) == 0 && named)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s: column '%s' is asked for as the weight, and as what is learned",
+                         "%s: column '%s' is given as the weight, and as the label or target",
                          all->file, label);
     WEFT_TRY(left_number(all->file, label, at, text, sizeof(text), &label));
     WEFT_TRY(WEFT_NEW(&left, all->count));
