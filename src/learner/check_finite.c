@@ -46,7 +46,7 @@ weft_status weft_rank_check_finite(weft_rank *r)
     weft_status status =
         weft_comm_run(r->together, &(weft_transfer){.kind = WEFT_ALL_GATHER,
                                                     .dtype = WEFT_U8,
-                                                    .what = "what is not finite",
+                                                    .what = "values that are not finite",
                                                     .send = &mine,
                                                     .receive = all,
                                                     .count = (int64_t)sizeof(mine)});

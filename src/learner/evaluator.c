@@ -166,7 +166,7 @@ static weft_status add_ranks(const weft_evaluator *e, weft_metric_sums *t)
     if (!e->ranks || weft_comm_size(e->ranks) == 1) return WEFT_OK;
     return weft_comm_run(e->ranks, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
                                                     .dtype = WEFT_F64,
-                                                    .what = "what the evaluation counted",
+                                                    .what = "counts of the evaluation",
                                                     .send = t->cell,
                                                     .receive = t->cell,
                                                     .count = t->cells,

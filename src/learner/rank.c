@@ -42,7 +42,7 @@ static weft_status optimizer_options(const weft_run_spec *k, weft_optimizer_opti
     out->update = weft_exchange_updates(ops);
     if (out->update == WEFT_UPDATE_ELSEWHERE && k->plan.zero > 0)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "zero shares out the update over the ranks of a learner, but exchange %s "
+                         "zero shards the update over the ranks of a learner, but exchange %s "
                          "makes the update itself; give --zero 0",
                          ops->name);
     return WEFT_OK;
@@ -315,7 +315,7 @@ static weft_status hear_clock(weft_rank *r, int64_t *clock)
 {
     int64_t began = r->exchange->ops->began(r->exchange);
     double heard = began >= 0 ? (double)began : 0;
-    WEFT_TRY(weft_sum_over(r->learner, "where the run is", &heard, 1));
+    WEFT_TRY(weft_sum_over(r->learner, "the step of the run", &heard, 1));
     *clock = (int64_t)heard;
     return WEFT_OK;
 }

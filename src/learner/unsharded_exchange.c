@@ -55,7 +55,7 @@ static weft_status gather(const whole *w, const void *image)
     }
     return weft_comm_run(r->learner, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
                                                       .dtype = w->dtype,
-                                                      .what = "parts of what learners exchange",
+                                                      .what = "parameter shards of the learners",
                                                       .send = w->room,
                                                       .receive = w->room,
                                                       .count = w->total});
@@ -266,7 +266,7 @@ static weft_status find_givers(whole *w)
         part mine = part_of(t);
         status = weft_comm_run(r->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
                                                             .dtype = WEFT_U8,
-                                                            .what = "who has which part",
+                                                            .what = "parameter shards of the ranks",
                                                             .send = &mine,
                                                             .receive = all,
                                                             .count = sizeof(mine)});
@@ -291,8 +291,8 @@ static weft_status make_store(whole *w)
     WEFT_TRY(weft_instance_build_with(w->store, r->graph, &p, NULL, &w->instance));
     if (!weft_device_shares(w->store->schema->device))
         return weft_fail(WEFT_ERR_UNSUPPORTED,
-                         "the ranks of this learner share its parameters out, and the first one's "
-                         "device has a memory of its own; give it --device cpu");
+                         "this learner shards its parameters over its ranks, but the device of its "
+                         "first rank has its own memory; give that rank --device cpu");
     return weft_store_clone(w->store, &w->turner);
 }
 
@@ -305,11 +305,11 @@ static weft_status open_inner(whole *w, const weft_exchange_site *site)
     own.learner = w->self;
     WEFT_TRY(weft_exchange_open(w->rank->recipe->exchange, &own, &w->inner));
     if (!w->rank->recipe->saves || !weft_exchange_state_at(w->inner, 0, &state)) return WEFT_OK;
-    return weft_fail(WEFT_ERR_ARGUMENT,
-                     "a learner whose ranks share the parameters out does not write checkpoints of "
-                     "what exchange %s keeps; leave --checkpoint to one with another mesh (data, "
-                     "domain)",
-                     w->ops.name);
+    return weft_fail(
+        WEFT_ERR_ARGUMENT,
+        "a learner that shards the parameters over its ranks cannot write checkpoints with the "
+        "state of exchange %s; give --checkpoint to a learner with another mesh (data, domain)",
+        w->ops.name);
 }
 
 static weft_status make(whole *w, const weft_exchange_site *site)
@@ -374,7 +374,7 @@ weft_status weft_whole_is_needed(const weft_rank *r, bool *out)
         weft_type mine = entry < 0 ? all : weft_store_type(r->store, entry);
         lacks += entry < 0 || weft_shape_elements(&mine.shape) != weft_shape_elements(&all.shape);
     }
-    WEFT_TRY(weft_sum_over(r->learner, "whether ranks share parameters out", &lacks, 1));
+    WEFT_TRY(weft_sum_over(r->learner, "sharding of the parameters", &lacks, 1));
     *out = lacks > 0;
     return WEFT_OK;
 }
