@@ -240,11 +240,11 @@ def bad_starts():
     write("three", "m secret and more\n")
     write("long", "m " + "x" * 300 + "\n")
     key = ["--certificate", "cert.pem", "--key"]
-    for words, code, told in ((["--tokens", "loose"], 2, "others may read"), (["--tokens", "none"], 1, "No such file"), (["--tokens", "."], 1, "regular file"),
+    for words, code, told in ((["--tokens", "loose"], 2, "other users can access"), (["--tokens", "none"], 1, "No such file"), (["--tokens", "."], 1, "regular file"),
                               (["--tokens", "empty"], 1, "no token"), (["--tokens", "three"], 1, "three:1"), (["--tokens", "long"], 1, "256"),
                               (["--certificate", "cert.pem"], 2, "--key"), (["--key", "key.pem"], 2, "certificate"), ([*key, "none"], 1, "No such file"),
                               (["--certificate", "none", "--key", "key.pem"], 1, "No such file"), ([*key, "other.pem"], 1, "is not the key of"),
-                              ([*key, "open.pem"], 2, "others may read"), ([*key, "text"], 1, "no private key"),
+                              ([*key, "open.pem"], 2, "other users can access"), ([*key, "text"], 1, "no private key"),
                               (["--certificate", "text", "--key", "key.pem"], 1, "no certificate"), (["--log", "none/log"], 1, "No such file"),
                               (["--log", "."], 1, "directory"), (["--headers", "0"], 2, "headers"), (["--connections", "0"], 2, "connections"),
                               (["--rate-limit", "-1"], 2, "rate-limit"), (["--receive", "0"], 2, "receive"), (["--host", "::g"], 2, "::g")):

@@ -177,7 +177,7 @@ static void test_stale(void **state)
         s = begin(asked_folder, 0.05);
         end(&s);
     }
-    assert_non_null(strstr(heard, "it.json is not used: it does not say what batches take"));
+    assert_non_null(strstr(heard, "it.json is not used: it has no batch times"));
 }
 
 /* Beside the checkpoint of a run: in the run's folder, which stays. Elsewhere, or nowhere. */

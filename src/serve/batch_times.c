@@ -130,8 +130,7 @@ void weft_batch_times_read(const weft_servable *s, weft_batch_times *out)
     json_t *root = json_load_file(s->times_path, JSON_REJECT_DUPLICATES, &error);
     const json_t *key = json_object_get(root, "key");
     if (!json_is_object(key))
-        weft_log(s->context, WEFT_LOG_NOTE, "%s is not used: it does not say what batches take",
-                 s->times_path);
+        weft_log(s->context, WEFT_LOG_NOTE, "%s is not used: it has no batch times", s->times_path);
     else if (!json_equal(key, s->key->json))
         log_difference(s, key);
     else if (!take_numbers(root, out)) {
@@ -183,7 +182,7 @@ void weft_batch_times_write(weft_servable *s)
     char *text = root ? json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
     /* If the file cannot be written, the times are only measured again. */
     if (!text || weft_file_replace(s->times_path, text, strlen(text)) != WEFT_OK)
-        weft_log(s->context, WEFT_LOG_INFO, "what batches take is not kept: %s",
+        weft_log(s->context, WEFT_LOG_INFO, "the measured batch times are not saved: %s",
                  text ? weft_last_message() : "no memory");
     s->saved_batches = stats.batches;
     free(text);

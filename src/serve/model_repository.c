@@ -103,7 +103,7 @@ static bool is_due(weft_model_entry *p, const found_version *f, poll_reason how)
     if (p->servable || !changed || p->unloaded) return false;
     if (how == AT_START || still) return true;
     (void)snprintf(p->reason, sizeof(p->reason),
-                   "it has only just come, and is loaded when it changes no more");
+                   "its folder is new, and is loaded when it no longer changes");
     return false;
 }
 

@@ -150,8 +150,8 @@ static void write_all(weft_access_log *x, size_t size)
         if (n >= 0 || errno == EINTR || errno == EAGAIN) continue;
         if (!x->told)
             weft_log(x->context, WEFT_LOG_ERROR,
-                     "cannot write the log of requests to %s: %s; it is tried again, and what has "
-                     "no room meanwhile is left out",
+                     "cannot write the request log to %s: %s; the server tries again, and leaves "
+                     "out requests that the buffer cannot hold",
                      x->name, strerror(errno));
         x->told = true;
         pthread_mutex_lock(&x->lock);

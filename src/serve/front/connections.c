@@ -107,7 +107,7 @@ static void let_in(weft_server *s, weft_http_listener *listener, int socket,
     bool too_many = !listener->only_metrics && s->connection_count >= s->connections;
     if ((too_many && s->connection_count >= s->connections + WEFT_SURPLUS) ||
         WEFT_NEW(&c, 1) != WEFT_OK) {
-        say(s, socket, "503 Service Unavailable", "there are as many connections as may be");
+        say(s, socket, "503 Service Unavailable", "the limit of open connections is reached");
         (void)close(socket);
         return;
     }

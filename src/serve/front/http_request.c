@@ -236,11 +236,12 @@ static enum MHD_Result begin(weft_http_request *c, const char *version)
     c->connection->probed = false;
     weft_http_connection_set_state(s, c->connection, WEFT_CONNECTION_RECEIVING);
     if (c->connection->surplus)
-        weft_reply_error(&c->reply, 503, "there are as many connections as may be (--connections)");
+        weft_reply_error(&c->reply, 503,
+                         "the limit of open connections is reached (--connections)");
     else if (s->rate_limiter &&
              !weft_rate_limiter_take(s->rate_limiter, c->connection->bucket, s->now))
         weft_reply_error(&c->reply, 429,
-                         "these are more requests a second than an address may make");
+                         "this address sends more requests per second than the server allows");
     else if (s->tokens)
         check_token(c);
     const char *length = header(c, "Content-Length");

@@ -273,7 +273,7 @@ weft_status weft_write_page(weft_service *service, weft_history *history, bool d
                         "<meta http-equiv=\"refresh\" content=\"5\"></noscript><style>");
     weft_text_add_bytes(text, style, sizeof(style) - 1);
     weft_text_add(text, "</style></head><body><div id=\"gone\">The server does not answer; these "
-                        "are its last words.</div><main>");
+                        "are its last values.</div><main>");
     add_header(text, age, ready, count, rate, draining);
     if (models.data) weft_text_add_bytes(text, models.data, models.size);
     weft_text_add(text, "<footer>Figures are those of the last minute. <a href=\"/metrics\">"

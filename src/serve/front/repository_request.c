@@ -51,9 +51,10 @@ static weft_status read_parameters(weft_json *j)
         if (weft_json_is(&key, "unload_dependents"))
             WEFT_TRY(weft_infer_flag(j, "parameter unload_dependents", &ignored));
         else if (weft_json_is(&key, "config") || (key.size > 5 && !memcmp(key.text, "file:", 5)))
-            return weft_fail(WEFT_ERR_UNSUPPORTED,
-                             "parameter %.*s is not supported: a model is what its checkpoint says",
-                             (int)WEFT_MIN(key.size, sizeof(key.text)), key.text);
+            return weft_fail(
+                WEFT_ERR_UNSUPPORTED,
+                "parameter %.*s is not supported: the checkpoint alone describes a model",
+                (int)WEFT_MIN(key.size, sizeof(key.text)), key.text);
         else
             WEFT_TRY(weft_json_skip(j));
     }

@@ -27,11 +27,10 @@ weft_status weft_secret_read(const char *path, unsigned closed_to, const char *w
         status =
             weft_fail(WEFT_ERR_IO, "%s: is not a regular file; give the path of %s", path, what);
     else if (info.st_mode & closed_to)
-        status =
-            weft_fail(WEFT_ERR_ARGUMENT,
-                      "%s: others may read this, %s (mode %03o); chmod 600 %s, and if somebody "
-                      "has read it, make another one",
-                      path, what, (unsigned)info.st_mode & 0777, path);
+        status = weft_fail(WEFT_ERR_ARGUMENT,
+                           "%s: other users can access this, %s (mode %03o); chmod 600 %s, and "
+                           "make a new one if one of them may have read it",
+                           path, what, (unsigned)info.st_mode & 0777, path);
     if (status == WEFT_OK) status = WEFT_NEW(out, MOST + 2);
     if (status == WEFT_OK) status = read_all(file, path, what, *out);
     if (status != WEFT_OK) weft_secret_free(out);
