@@ -27,8 +27,8 @@ typedef struct input {
 static weft_status no_metadata(const char *url, const char *what)
 {
     return weft_fail(WEFT_ERR_FORMAT,
-                     "%s: what it says of the model is not the Open Inference Protocol: %s", url,
-                     what);
+                     "%s: the description of the model is not of the Open Inference Protocol: %s",
+                     url, what);
 }
 
 static weft_status read_kind(input *in, const char *datatype)

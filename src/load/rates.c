@@ -30,7 +30,7 @@ static weft_status add(reader *r, double value, double seconds)
 static weft_status bad(const reader *r, const char *piece)
 {
     return weft_fail(WEFT_ERR_ARGUMENT,
-                     "%s: '%s' is %s; give such as %s, %s, or %s for seconds of its own", r->option,
+                     "%s: '%s' is %s; give it as in %s, %s, or %s with its own seconds", r->option,
                      piece, r->whole ? "no number of requests" : "no rate",
                      r->whole ? "4" : "100,200", r->whole ? "1..16:5" : "100..800:100",
                      r->whole ? "4@30" : "100@30");
@@ -83,8 +83,9 @@ weft_status weft_load_rates_parse(const weft_load_options *options, weft_load_ra
     weft_status status = WEFT_OK;
     *out = NULL;
     if (closed && options->rate)
-        return weft_fail(WEFT_ERR_ARGUMENT, "--rate and --closed exclude each other: requests come "
-                                            "at a rate, or when one before has been answered");
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "--rate and --closed exclude each other: requests are sent at a rate, or "
+                         "each when an earlier one was answered");
     if (closed && options->no_pause)
         return weft_fail(WEFT_ERR_ARGUMENT, "--no-pause is for rates, not for --closed");
     if (trace && !options->rate && !closed) {

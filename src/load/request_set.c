@@ -139,7 +139,7 @@ static weft_status ask_metadata(const finder *f, const char *path)
     weft_request_set *a = f->set;
     weft_load_reply reply;
     WEFT_TRY(ask(f, "GET", a->target.path, NULL, &reply));
-    weft_status status = reply.status != 200 ? refused(f, "the question for the model", &reply)
+    weft_status status = reply.status != 200 ? refused(f, "the request for the model", &reply)
                                              : make_requests(f, &reply, path);
     json_t *json = json_loadb(reply.body, reply.size, 0, NULL);
     const char *name = json_string_value(json_object_get(json, "name"));
@@ -214,8 +214,8 @@ static weft_status find(const finder *f)
     bool protocol = is_model(a->target.path);
     if (!protocol && !f->options->body)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "target '%s': is no model; give http://HOST:PORT/v2/models/NAME, or with "
-                         "--body what is to be sent there",
+                         "target '%s': is not a model; give http://HOST:PORT/v2/models/NAME, or "
+                         "the body of the requests with --body",
                          a->target.url);
     WEFT_TRY(weft_format(&path, "%s%s", a->target.path, protocol ? "/infer" : ""));
     weft_status status = f->options->body ? read_body(f, path) : ask_metadata(f, path);

@@ -86,11 +86,10 @@ static weft_status open_target(const char *url, bool any, weft_load_target *t)
     const char *at = strstr(url, "://");
     WEFT_TRY(weft_strdup(url, &t->url));
     if (strncmp(url, "https://", 8) == 0)
-        return weft_fail(
-            WEFT_ERR_UNSUPPORTED,
-            "target '%s': load goes without TLS; give http://, of the server itself or "
-            "of a proxy before it that speaks TLS",
-            url);
+        return weft_fail(WEFT_ERR_UNSUPPORTED,
+                         "target '%s': weft load has no TLS; give http://, of the server itself or "
+                         "of a proxy that adds TLS",
+                         url);
     if (at && strncmp(url, "http://", 7) != 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "target '%s': is no URL of http; %s", url, HOW);
     const char *begin = at ? at + 3 : url;
