@@ -182,12 +182,11 @@ static void test_going_on(void **state)
          "dropped from the checkpoint of step 2: the optimizer state of the servers"},
         {"ranks=2 exchange=oneshot", "ranks=2 exchange=server",
          "dropped from the checkpoint of step 2: the state of --optimizer adam (2 learners); it "
-         "has "
-         "no state of exchange server, which begins anew"},
+         "has no state of exchange server, which starts without it"},
         {"ranks=2 exchange=gossip compress=onebit", "ranks=3 exchange=server optimizer=sgd",
          "dropped from the checkpoint of step 2: the state of --optimizer adam (2 learners), the "
          "message counts of onebit (2 learners), the residuals of onebit (2 learners); it has no "
-         "state of exchange server, which begins anew"},
+         "state of exchange server, which starts without it"},
         {"ranks=1", "ranks=1 optimizer=sgd momentum=0.9",
          "dropped from the checkpoint of step 2: the state of --optimizer adam"},
     };

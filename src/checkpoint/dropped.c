@@ -33,7 +33,7 @@ weft_status weft_dropped_tell(const weft_dropped *d, weft_context *context,
         if (part->learners > 1) weft_text_add(&text, " (%d learners)", part->learners);
     }
     if (d->anew)
-        weft_text_add(&text, "%s has no state of exchange %s, which begins anew",
+        weft_text_add(&text, "%s has no state of exchange %s, which starts without it",
                       d->count ? "; it" : "", d->anew);
     WEFT_TRY(weft_text_take(&text, &sentence));
     weft_log(context, WEFT_LOG_NOTE, "%s", sentence);

@@ -180,8 +180,7 @@ static weft_status load_group(const weft_checkpoint *c, weft_exchange *e, int le
     weft_status status = look_at(c, e, learner, g);
     g->left_out = !is_writer(c, e) || (status == WEFT_ERR_ARGUMENT && drops);
     if (status == WEFT_ERR_ARGUMENT && !g->left_out)
-        return weft_fail(status, "%s; add --drop-state to begin anew without it",
-                         weft_last_message());
+        return weft_fail(status, "%s; add --drop-state to start without it", weft_last_message());
     if (!g->left_out) WEFT_TRY(status);
     for (int i = 0; weft_exchange_state_at(e, i, &s); i++) {
         if (s.alike != g->alike) continue;
@@ -263,7 +262,7 @@ weft_status weft_checkpoint_load_exchange(const weft_checkpoint *c, weft_context
     if (anew && dropped)
         dropped->anew = e->ops->name; /* and is told of with the rest */
     else if (anew)
-        weft_log(context, WEFT_LOG_NOTE, "%s: has no state of exchange %s, which begins anew",
+        weft_log(context, WEFT_LOG_NOTE, "%s: has no state of exchange %s, which starts without it",
                  c->path, e->ops->name);
     return WEFT_OK;
 }
