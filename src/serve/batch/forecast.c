@@ -62,8 +62,8 @@ static weft_status check(const weft_forecast_options *o)
         (o->interference_share > 0 &&
          (!(o->interference_slowdown >= 1) || !(o->interference_seconds > 0))))
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "others disturb for %g of the time, %g s on the mean, by the factor %g; "
-                         "must be below 1, above 0, and at least 1",
+                         "other processes take %g of the time, %g s on the mean, and slow batches "
+                         "by the factor %g; must be below 1, above 0, and at least 1",
                          o->interference_share, o->interference_seconds, o->interference_slowdown);
     return WEFT_OK;
 }
