@@ -150,7 +150,7 @@ for k in coordinator server learner stranger; do "$weft" keygen $k.key >/dev/nul
 cat server.key.pub learner.key.pub coordinator.key.pub >allowed
 coordinator -n 1 --exchange server:policy=async --servers 1 --epochs 1 --key coordinator.key --allow allowed
 server s1 --key server.key --allow allowed
-refuses 2 "has no key behind it" "$weft" join "${at%#*}" --key learner.key --timeout 3 -q $data
+refuses 2 "has no public key after '#'" "$weft" join "${at%#*}" --key learner.key --timeout 3 -q $data
 refuses 1 "it does not admit the key of this process" "$weft" join "$at" --key stranger.key --timeout 3 -q $data
 refuses 2 "so this side needs one too" "$weft" join "$at" --timeout 3 -q
 refuses 1 "a process listens at ${at%%#*}, but within 2 s no coordinator has answered: it accepts only connections with keys" "$weft" status "${at%%#*}" --timeout 2 -q
