@@ -153,7 +153,7 @@ refuses 2 "did you mean 'train'" "$weft" trian
 refuses 2 "no option is named 'epoch'; did you mean 'epochs'" "$weft" train --epoch 3
 refuses 2 "'lr' is '-1'" "$weft" train --lr -1
 refuses 2 "'lr' is 'nan'" "$weft" train --lr nan
-refuses 1 "no number with every strategy" "$weft" compare --model mlp --data glyphs:size=16,train=100,test=20 -t 1 --batch 20 -n 2 \
+refuses 1 "NaN or infinite with every strategy" "$weft" compare --model mlp --data glyphs:size=16,train=100,test=20 -t 1 --batch 20 -n 2 \
     --strategies 'exchange=server; exchange=gossip' --lr 1e6 --momentum 0.99 --optimizer sgd --steps 40
 echo precious >file
 refuses 1 "the file exists and is not a socket" "$weft" coordinator --listen ipc://file --model mlp --data glyphs:size=16,train=100,test=20 -t 1 -n 1 --exchange server

@@ -125,5 +125,5 @@ void goes_on(side *server, side *client, bool told)
     pump_for(server, 1.2);
     assert_int_equal(talk(client, server, SERVER, 20, 10), 20);
     assert_int_equal(server->lines > 0, told);
-    if (told) assert_non_null(strstr(server->line, "the echo of number 7 at tcp://127.0.0.1:"));
+    if (told) assert_non_null(strstr(server->line, "the echo with number 7 at tcp://127.0.0.1:"));
 }

@@ -166,7 +166,7 @@ static void test_endpoint_of_one(void **state)
                     assert_memory_equal(got, right, sizeof(got));
                     t.kind = WEFT_ALL_TO_ALL;
                     assert_refused(weft_learner_group_run(at, &t), WEFT_ERR_UNSUPPORTED,
-                                   "come and go");
+                                   "an elastic run does not support");
                     weft_learner_group_close(&at);
                 }
 }
