@@ -18,13 +18,14 @@ weft_status weft_rpc_send(weft_actor *from, weft_actor_id to, weft_rpc_type type
             .type = (uint32_t)type, .head = head, .head_bytes = bytes, .payload = payload});
 }
 
-void *weft_rpc_parse(const weft_message *message, const ProtobufCMessageDescriptor *kind)
+weft_status weft_rpc_dispatch(const weft_rpc_handler *h, void *self, const weft_message *message)
 {
-    if (message->head_bytes > MOST) return NULL;
-    return protobuf_c_message_unpack(kind, NULL, message->head_bytes, message->head);
-}
-
-void weft_rpc_free(void *message)
-{
-    if (message) protobuf_c_message_free_unpacked(message, NULL);
+    ProtobufCMessage *content = NULL;
+    while (h && h->handle && h->type != message->type) h++;
+    if (!h || !h->handle) return WEFT_OK;
+    if (h->kind && message->head_bytes <= MOST)
+        content = protobuf_c_message_unpack(h->kind, NULL, message->head_bytes, message->head);
+    weft_status status = h->kind && !content ? WEFT_OK : h->handle(self, message, content);
+    if (content) protobuf_c_message_free_unpacked(content, NULL);
+    return status;
 }

@@ -47,9 +47,17 @@ typedef enum weft_rpc_type {
 /* Packs a message (a struct that protoc-c made) and sends it with a payload, which may be NULL. */
 weft_status weft_rpc_send(weft_actor *from, weft_actor_id to, weft_rpc_type type,
                           const void *message, weft_buffer *payload) WEFT_NODISCARD;
-/* The protobuf message of this kind in a message; NULL: it has none. The caller frees it with
- * weft_rpc_free. */
-void *weft_rpc_parse(const weft_message *message, const ProtobufCMessageDescriptor *kind);
-void weft_rpc_free(void *message);
+/* Handles a message whose protobuf message is `content`; `self` is what the handlers belong to. */
+typedef weft_status weft_rpc_handle(void *self, const weft_message *message, const void *content);
+/* A row of a table of handlers, which ends with a row without one. */
+typedef struct weft_rpc_handler {
+    uint32_t type;
+    const ProtobufCMessageDescriptor *kind; /* NULL: the message has no content to parse */
+    weft_rpc_handle *handle;
+} weft_rpc_handler;
+/* Calls the handler of a message's type. A message is ignored that has none, or whose content is
+ * not of its kind. handlers: NULL: none. */
+weft_status weft_rpc_dispatch(const weft_rpc_handler *handlers, void *self,
+                              const weft_message *message) WEFT_NODISCARD;
 
 #endif

@@ -59,8 +59,10 @@ weft_status weft_membership_client_query(weft_actor *actor)
     return say(g);
 }
 
-static weft_status take_view(client *g, const weft_message *message)
+static weft_status take_view(void *self, const weft_message *message, const void *content)
 {
+    client *g = self;
+    (void)content;
     weft_view view = {.number = 0};
     weft_status status = weft_view_unpack(message->payload, weft_actor_now(&g->head), &view);
     if (status == WEFT_ERR_FORMAT) return WEFT_OK;
@@ -71,38 +73,39 @@ static weft_status take_view(client *g, const weft_message *message)
     return WEFT_OK;
 }
 
-static weft_status take_welcome(client *g, const weft_message *message)
+static weft_status take_welcome(void *self, const weft_message *message, const void *content)
 {
-    Weft__JoinAck *m = weft_rpc_parse(message, &weft__join_ack__descriptor);
-    if (m && message->payload && m->slot <= INT32_MAX) {
-        weft_buffer_unref(&g->configuration);
-        g->configuration = weft_buffer_ref(message->payload);
-        g->slot = (int)m->slot;
-        g->run = m->run;
-        g->welcome = true;
-    }
-    weft_rpc_free(m);
+    client *g = self;
+    const Weft__JoinAck *m = content;
+    if (!message->payload || m->slot > INT32_MAX) return WEFT_OK;
+    weft_buffer_unref(&g->configuration);
+    g->configuration = weft_buffer_ref(message->payload);
+    g->slot = (int)m->slot;
+    g->run = m->run;
+    g->welcome = true;
     return WEFT_OK;
 }
 
-static weft_status take_refused(const weft_message *message)
+static weft_status take_refused(void *self, const weft_message *message, const void *content)
 {
-    Weft__Reject *m = weft_rpc_parse(message, &weft__reject__descriptor);
-    weft_status status =
-        m ? weft_fail(WEFT_ERR_PEER, "the coordinator refuses: %.300s", m->reason) : WEFT_OK;
-    weft_rpc_free(m);
-    return status;
+    const Weft__Reject *m = content;
+    (void)self;
+    (void)message;
+    return weft_fail(WEFT_ERR_PEER, "the coordinator refuses: %.300s", m->reason);
 }
 
 static weft_status client_message(weft_actor *actor, const weft_message *message)
 {
+    static const weft_rpc_handler handlers[] = {
+        {WEFT_RPC_VIEW, NULL, take_view},
+        {WEFT_RPC_JOIN_ACK, &weft__join_ack__descriptor, take_welcome},
+        {WEFT_RPC_REJECT, &weft__reject__descriptor, take_refused},
+        {0},
+    };
     client *g = (client *)actor;
-    weft_status status = WEFT_OK;
     if (message->from != WEFT_COORDINATOR) return WEFT_OK;
-    if (message->type == WEFT_RPC_VIEW) status = take_view(g, message);
-    if (message->type == WEFT_RPC_JOIN_ACK) status = take_welcome(g, message);
-    if (message->type == WEFT_RPC_REJECT) status = take_refused(message);
-    if (message->type == WEFT_RPC_LEAVE_ACK) g->gone = true;
+    weft_status status = weft_rpc_dispatch(handlers, g, message);
+    g->gone = g->gone || message->type == WEFT_RPC_LEAVE_ACK;
     actor->done = g->seen && (g->welcome || !g->options.invited) &&
                   (g->gone || g->options.other == WEFT_NOBODY);
     return status;

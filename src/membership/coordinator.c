@@ -100,9 +100,10 @@ weft_member_stats weft_coordinator_stats_of(const Weft__Heartbeat *m)
     return (weft_member_stats){f->clock, f->loss, f->rate, f->staleness};
 }
 
-static weft_status take_beat(coordinator_state *c, const weft_message *message,
-                             const Weft__Heartbeat *m)
+static weft_status take_beat(void *self, const weft_message *message, const void *content)
 {
+    coordinator_state *c = self;
+    const Weft__Heartbeat *m = content;
     weft_view_member *member = weft_view_find(&c->view, message->from);
     if (m->view <= 0) return WEFT_OK;
     if (!c->view.running) return weft_coordinator_request_view(c, message->from, m);
@@ -116,9 +117,10 @@ static weft_status take_beat(coordinator_state *c, const weft_message *message,
     return answer_beat(c, message->from);
 }
 
-static weft_status take_in_sync(coordinator_state *c, const weft_message *message,
-                                const Weft__InSync *m)
+static weft_status take_in_sync(void *self, const weft_message *message, const void *content)
 {
+    coordinator_state *c = self;
+    const Weft__InSync *m = content;
     if (m->range >= (uint32_t)c->view.range_count) return WEFT_OK;
     weft_range_owner *r = &c->view.ranges[m->range];
     if (r->primary != message->from || r->replica != m->replica || r->ready) return WEFT_OK;
@@ -127,9 +129,12 @@ static weft_status take_in_sync(coordinator_state *c, const weft_message *messag
 }
 
 /* Peers have lost the state of the run, or servers were never initialized. */
-static weft_status take_lost(coordinator_state *c, const Weft__StateLost *m)
+static weft_status take_lost(void *self, const weft_message *message, const void *content)
 {
+    coordinator_state *c = self;
+    const Weft__StateLost *m = content;
     weft_view *v = &c->view;
+    (void)message;
     if (m->view != v->number || v->over || v->fault) return WEFT_OK;
     if (c->options.ranges == 0 && (c->some_done || (!c->stepped && !m->stepped))) {
         /* All steps have been taken, or none: no state is lost. A peer may know of steps before a
@@ -152,8 +157,10 @@ static weft_status take_lost(coordinator_state *c, const Weft__StateLost *m)
 }
 
 /* A query of a client. */
-static weft_status take_ask(coordinator_state *c, const weft_message *message, const Weft__Query *m)
+static weft_status take_ask(void *self, const weft_message *message, const void *content)
 {
+    coordinator_state *c = self;
+    const Weft__Query *m = content;
     if (c->recovering) return WEFT_OK; /* the members are not known yet */
     int wish = m->place > 0 && m->place <= (uint32_t)c->options.most ? (int)m->place - 1 : -1;
     weft_member_role role = m->learner ? WEFT_MEMBER_LEARNER : WEFT_MEMBER_SERVER;
@@ -215,46 +222,21 @@ static weft_status coordinator_begin(weft_actor *actor)
 
 /* --- messages --- */
 
-static weft_status take(coordinator_state *c, const weft_message *message, const void *m)
-{
-    switch (message->type) {
-    case WEFT_RPC_JOIN: return weft_coordinator_join(c, message, m);
-    case WEFT_RPC_HEARTBEAT: return take_beat(c, message, m);
-    case WEFT_RPC_LEAVE: return weft_coordinator_leave(c, message, m);
-    case WEFT_RPC_IN_SYNC: return take_in_sync(c, message, m);
-    case WEFT_RPC_QUERY: return take_ask(c, message, m);
-    case WEFT_RPC_STATE_LOST: return take_lost(c, m);
-    case WEFT_RPC_REJECT: return weft_coordinator_rejected(c, m);
-    default: return WEFT_OK;
-    }
-}
-
 static weft_status coordinator_message(weft_actor *actor, const weft_message *message)
 {
-    static const struct {
-        uint32_t type;
-        const ProtobufCMessageDescriptor *kind;
-    } kinds[] = {
-        {WEFT_RPC_JOIN, &weft__join__descriptor},
-        {WEFT_RPC_HEARTBEAT, &weft__heartbeat__descriptor},
-        {WEFT_RPC_LEAVE, &weft__leave__descriptor},
-        {WEFT_RPC_IN_SYNC, &weft__in_sync__descriptor},
-        {WEFT_RPC_QUERY, &weft__query__descriptor},
-        {WEFT_RPC_STATE_LOST, &weft__state_lost__descriptor},
-        {WEFT_RPC_REJECT, &weft__reject__descriptor},
+    static const weft_rpc_handler handlers[] = {
+        {WEFT_RPC_JOIN, &weft__join__descriptor, weft_coordinator_join},
+        {WEFT_RPC_HEARTBEAT, &weft__heartbeat__descriptor, take_beat},
+        {WEFT_RPC_LEAVE, &weft__leave__descriptor, weft_coordinator_leave},
+        {WEFT_RPC_IN_SYNC, &weft__in_sync__descriptor, take_in_sync},
+        {WEFT_RPC_QUERY, &weft__query__descriptor, take_ask},
+        {WEFT_RPC_STATE_LOST, &weft__state_lost__descriptor, take_lost},
+        {WEFT_RPC_REJECT, &weft__reject__descriptor, weft_coordinator_rejected},
+        {WEFT_RPC_VIEW, NULL, weft_coordinator_take_view},
+        {WEFT_RPC_JOIN_ACK, NULL, weft_coordinator_take_options},
+        {0},
     };
-    coordinator_state *c = (coordinator_state *)actor;
-    if (message->type == WEFT_RPC_VIEW) return weft_coordinator_take_view(c, message);
-    if (message->type == WEFT_RPC_JOIN_ACK) return weft_coordinator_take_options(c, message);
-    for (size_t i = 0; i < WEFT_COUNT(kinds); i++) {
-        void *m = NULL;
-        if (kinds[i].type != message->type || !(m = weft_rpc_parse(message, kinds[i].kind)))
-            continue;
-        weft_status status = take(c, message, m);
-        weft_rpc_free(m);
-        return status;
-    }
-    return WEFT_OK;
+    return weft_rpc_dispatch(handlers, actor, message);
 }
 
 /* --- creation --- */

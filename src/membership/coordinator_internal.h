@@ -71,8 +71,7 @@ bool weft_coordinator_has_removed(const coordinator_state *c, weft_actor_id id);
 bool weft_coordinator_has_work(const coordinator_state *c);
 weft_status weft_coordinator_note(coordinator_state *c, const weft_view_member *member,
                                   weft_member_event_kind kind, double silent) WEFT_NODISCARD;
-weft_status weft_coordinator_leave(coordinator_state *c, const weft_message *message,
-                                   const Weft__Leave *m) WEFT_NODISCARD;
+weft_rpc_handle weft_coordinator_leave;
 /* A client replaces the member of that role and slot, if there is one. */
 weft_status weft_coordinator_replace(coordinator_state *c, weft_actor_id client,
                                      weft_member_role role, int slot) WEFT_NODISCARD;
@@ -82,9 +81,7 @@ weft_status weft_coordinator_take_out(coordinator_state *c, weft_actor_id id,
 weft_status weft_coordinator_drop_silent(coordinator_state *c, double now) WEFT_NODISCARD;
 
 /* join.c */
-weft_status weft_coordinator_join(coordinator_state *c, const weft_message *message,
-                                  const Weft__Join *m) WEFT_NODISCARD;
-
+weft_rpc_handle weft_coordinator_join;
 /* Sends a client the run configuration for joining; wish: the requested slot, below 0: any. */
 weft_status weft_coordinator_invite(coordinator_state *c, weft_actor_id client, bool learner,
                                     int wish) WEFT_NODISCARD;
@@ -95,15 +92,11 @@ weft_member_stats weft_coordinator_stats_of(const Weft__Heartbeat *m);
  * coordinator fails; installs the newest view when the time is over. */
 weft_status weft_coordinator_request_view(coordinator_state *c, weft_actor_id who,
                                           const Weft__Heartbeat *m) WEFT_NODISCARD;
-weft_status weft_coordinator_take_view(coordinator_state *c,
-                                       const weft_message *message) WEFT_NODISCARD;
-weft_status weft_coordinator_take_options(coordinator_state *c,
-                                          const weft_message *message) WEFT_NODISCARD;
+weft_rpc_handle weft_coordinator_take_view, weft_coordinator_take_options,
+    weft_coordinator_rejected;
 /* A member of the run has left before the view is recovered. */
 weft_status weft_coordinator_note_left(coordinator_state *c, weft_actor_id who,
                                        bool done) WEFT_NODISCARD;
-weft_status weft_coordinator_rejected(const coordinator_state *c,
-                                      const Weft__Reject *m) WEFT_NODISCARD;
 weft_status weft_coordinator_adopt(coordinator_state *c) WEFT_NODISCARD;
 /* A member has a view of that number that is not the coordinator's: overrides it. */
 weft_status weft_coordinator_overrule(coordinator_state *c, int64_t number) WEFT_NODISCARD;

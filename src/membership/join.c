@@ -245,9 +245,10 @@ static weft_status begin_run(coordinator_state *c)
 }
 
 /* A repeated request of a member is answered again. */
-weft_status weft_coordinator_join(coordinator_state *c, const weft_message *message,
-                                  const Weft__Join *m)
+weft_status weft_coordinator_join(void *self, const weft_message *message, const void *content)
 {
+    coordinator_state *c = self;
+    const Weft__Join *m = content;
     char text[REASON];
     Weft__Reject no;
     const weft_view_member *member = weft_view_find(&c->view, message->from);

@@ -84,9 +84,10 @@ weft_status weft_coordinator_take_out(coordinator_state *c, weft_actor_id id, bo
     return WEFT_OK;
 }
 
-weft_status weft_coordinator_leave(coordinator_state *c, const weft_message *message,
-                                   const Weft__Leave *m)
+weft_status weft_coordinator_leave(void *self, const weft_message *message, const void *content)
 {
+    coordinator_state *c = self;
+    const Weft__Leave *m = content;
     Weft__LeaveAck reply = WEFT__LEAVE_ACK__INIT;
     weft_view_member *other = weft_view_find(&c->view, m->other);
     const weft_view_member *here = weft_view_find(&c->view, message->from);

@@ -178,9 +178,10 @@ weft_status weft_member_report_state_lost(const weft_member *m, bool stepped)
 
 /* --- messages --- */
 
-static weft_status take_welcome(weft_member *m, const weft_message *message,
-                                const Weft__JoinAck *welcome)
+static weft_status take_welcome(void *self, const weft_message *message, const void *content)
 {
+    weft_member *m = self;
+    const Weft__JoinAck *welcome = content;
     bool news = m->slot != (int)welcome->slot;
     if (m->view.number > 0 || welcome->slot > INT32_MAX) return WEFT_OK;
     m->run = welcome->run;
@@ -207,17 +208,32 @@ static weft_status take_view(weft_member *m, const weft_message *message, weft_m
     return WEFT_OK;
 }
 
-static void take_alive(weft_member *m, const Weft__HeartbeatAck *alive)
+static weft_status take_alive(void *self, const weft_message *message, const void *content)
 {
+    weft_member *m = self;
+    const Weft__HeartbeatAck *alive = content;
+    (void)message;
     m->word.slowest = alive->slowest;
     m->word.slowest_clock = alive->slowest_clock;
     m->word.slowest_silent = alive->slowest_silent;
+    return WEFT_OK;
+}
+
+static weft_status take_leave_ack(void *self, const weft_message *message, const void *content)
+{
+    weft_member *m = self;
+    (void)message;
+    (void)content;
+    m->left = m->leaving;
+    return WEFT_OK;
 }
 
 /* Answers a coordinator that recovers the view, with the view and the run configuration; or with
  * Reject, since with another configuration later members would train something else. */
-static weft_status answer_view_request(const weft_member *m, const weft_message *message)
+static weft_status answer_view_request(void *self, const weft_message *message, const void *content)
 {
+    const weft_member *m = self;
+    (void)content;
     Weft__Reject no;
     char reason[250];
     weft__reject__init(&no);
@@ -244,15 +260,17 @@ static const char *own_name(const weft_member *m, char out[WEFT_MEMBER_NAME])
 }
 
 /* A coordinator of another run has come to this address: the run goes on as if there were none. But
- * a member that was paused for longer than the failure timeout was removed, and is lost. before:
- * time of the coordinator's last message before this one. */
-static weft_status take_refused(weft_member *m, const Weft__Reject *no, double before)
+ * a member that was paused for longer than the failure timeout was removed, and is lost. */
+static weft_status take_refused(void *self, const weft_message *message, const void *content)
 {
+    weft_member *m = self;
+    const Weft__Reject *no = content;
+    (void)message;
     char name[WEFT_MEMBER_NAME];
     m->left = m->leaving; /* a leave is granted, whatever the coordinator knows */
     if (m->left) return WEFT_OK;
     if (no->other_run && m->view.number > 0 && m->slept <= m->view.failure_timeout) {
-        m->heard = before;
+        m->heard = m->heard_before;
         return WEFT_OK;
     }
     if (m->view.number > 0) weft_member_is_lost(m);
@@ -261,48 +279,24 @@ static weft_status take_refused(weft_member *m, const Weft__Reject *no, double b
                      no->reason);
 }
 
-/* before: time of the coordinator's last message before this one. */
-static weft_status take(weft_member *m, const weft_message *message, const void *content,
-                        double before)
-{
-    switch (message->type) {
-    case WEFT_RPC_JOIN_ACK: return take_welcome(m, message, content);
-    case WEFT_RPC_HEARTBEAT_ACK: take_alive(m, content); return WEFT_OK;
-    case WEFT_RPC_VIEW_REQUEST: return answer_view_request(m, message);
-    case WEFT_RPC_LEAVE_ACK: m->left = m->leaving; return WEFT_OK;
-    case WEFT_RPC_REJECT: return take_refused(m, content, before);
-    default: return WEFT_OK;
-    }
-}
-
 weft_status weft_member_message(weft_member *m, const weft_message *message, weft_member_news *news)
 {
-    static const struct {
-        uint32_t type;
-        const ProtobufCMessageDescriptor *kind;
-    } kinds[] = {
-        {WEFT_RPC_JOIN_ACK, &weft__join_ack__descriptor},
-        {WEFT_RPC_REJECT, &weft__reject__descriptor},
-        {WEFT_RPC_HEARTBEAT_ACK, &weft__heartbeat_ack__descriptor},
-        {WEFT_RPC_VIEW_REQUEST, &weft__view_request__descriptor},
-        {WEFT_RPC_LEAVE_ACK, &weft__leave_ack__descriptor},
+    static const weft_rpc_handler handlers[] = {
+        {WEFT_RPC_JOIN_ACK, &weft__join_ack__descriptor, take_welcome},
+        {WEFT_RPC_REJECT, &weft__reject__descriptor, take_refused},
+        {WEFT_RPC_HEARTBEAT_ACK, &weft__heartbeat_ack__descriptor, take_alive},
+        {WEFT_RPC_VIEW_REQUEST, &weft__view_request__descriptor, answer_view_request},
+        {WEFT_RPC_LEAVE_ACK, &weft__leave_ack__descriptor, take_leave_ack},
+        {0},
     };
-    double before = m->heard;
     *news = WEFT_NEWS_NONE;
     m->unanswered = 0;
     if (message->from != WEFT_COORDINATOR) return WEFT_OK;
     *news = WEFT_NEWS_HEARD;
+    m->heard_before = m->heard;
     m->heard = weft_actor_now(m->actor);
-    if (message->type == WEFT_RPC_VIEW) return take_view(m, message, news);
-    for (size_t i = 0; i < WEFT_COUNT(kinds); i++) {
-        void *content = NULL;
-        if (kinds[i].type != message->type || !(content = weft_rpc_parse(message, kinds[i].kind)))
-            continue;
-        weft_status status = take(m, message, content, before);
-        weft_rpc_free(content);
-        return status;
-    }
-    return WEFT_OK;
+    return message->type == WEFT_RPC_VIEW ? take_view(m, message, news)
+                                          : weft_rpc_dispatch(handlers, m, message);
 }
 
 /* --- creation --- */

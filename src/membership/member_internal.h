@@ -16,9 +16,10 @@ struct weft_member {
     weft_member_stats figures;
     bool leaving, done, left, dismissed;
     bool told; /* the view is the coordinator's, not one that members have merged or sent */
-    int leave_attempts; /* Leave messages without an acknowledgement */
-    int unanswered;     /* heartbeats since the last message, from any sender */
-    double heard;       /* last message of the coordinator; below 0: none */
+    int leave_attempts;  /* Leave messages without an acknowledgement */
+    int unanswered;      /* heartbeats since the last message, from any sender */
+    double heard;        /* last message of the coordinator; below 0: none */
+    double heard_before; /* the one before that */
     weft_coordinator_status word;
     weft_actor_id
         *lost; /* tombstones: members of former views that are not in this one; with room for all */

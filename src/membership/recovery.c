@@ -56,8 +56,11 @@ weft_status weft_coordinator_request_view(coordinator_state *c, weft_actor_id wh
     return weft_rpc_send(&c->head, who, WEFT_RPC_VIEW_REQUEST, &request_view, c->configuration);
 }
 
-weft_status weft_coordinator_rejected(const coordinator_state *c, const Weft__Reject *m)
+weft_status weft_coordinator_rejected(void *self, const weft_message *message, const void *content)
 {
+    const coordinator_state *c = self;
+    const Weft__Reject *m = content;
+    (void)message;
     if (!c->recovering) return WEFT_OK;
     return weft_fail(WEFT_ERR_PEER,
                      "a run with other options is under way at this address: %.250s; give the same "
@@ -65,8 +68,10 @@ weft_status weft_coordinator_rejected(const coordinator_state *c, const Weft__Re
                      m->reason);
 }
 
-weft_status weft_coordinator_take_view(coordinator_state *c, const weft_message *message)
+weft_status weft_coordinator_take_view(void *self, const weft_message *message, const void *content)
 {
+    coordinator_state *c = self;
+    (void)content;
     weft_view view = {.number = 0};
     if (!c->recovering) return WEFT_OK;
     weft_status status = weft_view_unpack(message->payload, weft_actor_now(&c->head), &view);
@@ -83,8 +88,11 @@ weft_status weft_coordinator_take_view(coordinator_state *c, const weft_message 
 
 /* Later members get the run configuration with which the run began: this coordinator's own does not
  * say where that was. */
-weft_status weft_coordinator_take_options(coordinator_state *c, const weft_message *message)
+weft_status weft_coordinator_take_options(void *self, const weft_message *message,
+                                          const void *content)
 {
+    coordinator_state *c = self;
+    (void)content;
     if (!c->recovering || !message->payload) return WEFT_OK;
     weft_buffer_unref(&c->members_configuration);
     return weft_buffer_compact(message->payload, &c->members_configuration);

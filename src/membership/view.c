@@ -300,7 +300,7 @@ weft_status weft_view_unpack(const weft_buffer *blob, double now, weft_view *out
     if (blob && blob->bytes <= MOST_BYTES) m = weft__view__unpack(NULL, blob->bytes, blob->data);
     if (!m) return weft_fail(WEFT_ERR_FORMAT, "not a valid view");
     weft_status status = take(m, now, &v);
-    weft_rpc_free(m);
+    weft__view__free_unpacked(m, NULL);
     if (status != WEFT_OK) {
         weft_view_free(&v);
         return status;

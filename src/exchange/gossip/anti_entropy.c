@@ -3,7 +3,6 @@
  * link is open only after that; later updates go over the trees of the view that both sides
  * have. */
 #include "exchange/gossip/peer_internal.h"
-#include "actor/rpc.h"
 #include "gossip.pb-c.h"
 
 static weft_status copy_origins(const weft_peer *p, weft_buffer **out)
@@ -77,9 +76,10 @@ static weft_status send_reply(weft_peer *p, const weft_link *link)
 }
 
 /* A repeated request is answered again. */
-static weft_status take_request(weft_peer *p, const Weft__SyncRequest *m,
-                                const weft_message *message)
+weft_status weft_sync_take_request(void *self, const weft_message *message, const void *content)
 {
+    weft_peer *p = self;
+    const Weft__SyncRequest *m = content;
     const weft_origin *theirs;
     size_t count;
     bool same;
@@ -122,9 +122,11 @@ static weft_status fall_behind(weft_peer *p, weft_link *link)
     return weft_state_request_from(p, choose_donor(p, link));
 }
 
-static weft_status take_reply(weft_peer *p, const Weft__SyncReply *m, weft_actor_id from)
+weft_status weft_sync_take_reply(void *self, const weft_message *message, const void *content)
 {
-    weft_link *link = weft_peer_link(p, from);
+    weft_peer *p = self;
+    const Weft__SyncReply *m = content;
+    weft_link *link = weft_peer_link(p, message->from);
     if (!link || !p->has_state || m->epoch != link->receive_epoch || link->sync_replied)
         return WEFT_OK;
     link->sync_replied = true;
@@ -132,18 +134,4 @@ static weft_status take_reply(weft_peer *p, const Weft__SyncReply *m, weft_actor
     link->sync_replied_at = weft_actor_now(&p->head);
     if (!m->needs_snapshot) link->behind_since = 0;
     return m->needs_snapshot ? fall_behind(p, link) : WEFT_OK;
-}
-
-weft_status weft_sync_message(weft_peer *p, const weft_message *message)
-{
-    weft_status status = WEFT_OK;
-    void *m = NULL;
-    if (message->type == WEFT_RPC_SYNC_REQUEST &&
-        (m = weft_rpc_parse(message, &weft__sync_request__descriptor)))
-        status = take_request(p, m, message);
-    else if (message->type == WEFT_RPC_SYNC_REPLY &&
-             (m = weft_rpc_parse(message, &weft__sync_reply__descriptor)))
-        status = take_reply(p, m, message->from);
-    weft_rpc_free(m);
-    return status;
 }

@@ -132,14 +132,22 @@ static weft_status note_gap(weft_peer *p, weft_link *link)
     return weft_peer_arm_timer(p);
 }
 
-weft_status weft_broadcast_message(weft_peer *p, const weft_message *message)
+weft_status weft_broadcast_take_ack(void *self, const weft_message *message, const void *content)
 {
+    weft_peer *p = self;
+    weft_link *link = weft_peer_link(p, message->from);
+    return link ? weft_link_take_ack(&p->head, link, content) : WEFT_OK;
+}
+
+weft_status weft_broadcast_take_update(void *self, const weft_message *message, const void *content)
+{
+    weft_peer *p = self;
     weft_broadcast *u = &p->broadcast;
     weft_link *link = weft_peer_link(p, message->from);
     weft_origin *origin;
     weft_gossip_update update;
     if (!link) return WEFT_OK; /* not a neighbour */
-    WEFT_TRY(weft_link_message(&p->head, link, message, &update));
+    WEFT_TRY(weft_link_take_update(&p->head, link, content, message->payload, &update));
     WEFT_TRY(find_origin(p, &update, &origin));
     /* Links keep the order, so an update of an origin is the next one, or a sum that begins with
      * the next one. A later or overlapping one shows a gap, and is requested again. */

@@ -6,7 +6,6 @@
  * keeps it and sends it to others that lack it, so there is one result even if peers fail. */
 #include "base/tree_sum.h"
 #include "exchange/gossip/peer_internal.h"
-#include "actor/rpc.h"
 #include "gossip.pb-c.h"
 
 static void reset(weft_final_average_state *s)
@@ -168,9 +167,11 @@ static bool is_valid(const weft_peer *p, const weft_buffer *payload)
 
 /* A partial sum may arrive before this peer knows that all have ended, but not before it has the
  * view. */
-static weft_status take_partial_sum(weft_peer *p, const Weft__PartialSum *m,
-                                    const weft_message *message)
+weft_status weft_final_average_take_sum(void *self, const weft_message *message,
+                                        const void *content)
 {
+    weft_peer *p = self;
+    const Weft__PartialSum *m = content;
     weft_final_average_state *s = &p->final_average;
     Weft__PartialSumAck reply = WEFT__PARTIAL_SUM_ACK__INIT;
     bool same;
@@ -186,18 +187,25 @@ static weft_status take_partial_sum(weft_peer *p, const Weft__PartialSum *m,
     return weft_rpc_send(&p->head, message->from, WEFT_RPC_PARTIAL_SUM_ACK, &reply, NULL);
 }
 
-static void take_partial_sum_ack(weft_peer *p, const Weft__PartialSumAck *m, weft_actor_id from)
+weft_status weft_final_average_take_ack(void *self, const weft_message *message,
+                                        const void *content)
 {
+    weft_peer *p = self;
+    const Weft__PartialSumAck *m = content;
     weft_final_average_state *s = &p->final_average;
-    if (!s->sum || s->parent < 0 || from != p->ids[s->parent] || m->members != p->members ||
-        m->view != weft_member_view(p->member)->number)
-        return;
+    if (!s->sum || s->parent < 0 || message->from != p->ids[s->parent] ||
+        m->members != p->members || m->view != weft_member_view(p->member)->number)
+        return WEFT_OK;
     s->acked = true;
     weft_rto_sample(&s->rto, weft_actor_now(&p->head) - m->sent);
+    return WEFT_OK;
 }
 
-static weft_status take_mean(weft_peer *p, const Weft__FinalMean *m, const weft_message *message)
+weft_status weft_final_average_take_mean(void *self, const weft_message *message,
+                                         const void *content)
 {
+    weft_peer *p = self;
+    const Weft__FinalMean *m = content;
     weft_final_average_state *s = &p->final_average;
     if (weft_peer_index(p, message->from) < 0 || p->version_hash == 0 || p->computing ||
         m->contributors == 0 || m->contributors > WEFT_MOST_MEMBERS ||
@@ -209,21 +217,4 @@ static weft_status take_mean(weft_peer *p, const Weft__FinalMean *m, const weft_
     WEFT_TRY(weft_buffer_new(p->bytes, &s->mean));
     memcpy(s->mean->data, p->current, p->bytes);
     return announce_mean(p, (int)m->contributors);
-}
-
-weft_status weft_final_average_message(weft_peer *p, const weft_message *message)
-{
-    weft_status status = WEFT_OK;
-    void *m = NULL;
-    if (message->type == WEFT_RPC_PARTIAL_SUM &&
-        (m = weft_rpc_parse(message, &weft__partial_sum__descriptor)))
-        status = take_partial_sum(p, m, message);
-    else if (message->type == WEFT_RPC_PARTIAL_SUM_ACK &&
-             (m = weft_rpc_parse(message, &weft__partial_sum_ack__descriptor)))
-        take_partial_sum_ack(p, m, message->from);
-    else if (message->type == WEFT_RPC_FINAL_MEAN &&
-             (m = weft_rpc_parse(message, &weft__final_mean__descriptor)))
-        status = take_mean(p, m, message);
-    weft_rpc_free(m);
-    return status;
 }

@@ -174,8 +174,9 @@ weft_status weft_link_resend(weft_actor *from, weft_link *link, double min_rto)
     return WEFT_OK;
 }
 
-static weft_status take_ack(weft_actor *me, weft_link *link, const Weft__UpdateAck *m)
+weft_status weft_link_take_ack(weft_actor *me, weft_link *link, const void *content)
 {
+    const Weft__UpdateAck *m = content;
     double now = weft_actor_now(me);
     if (m->epoch != link->send_epoch || m->link_sequence <= link->acked || link->in_flight == 0)
         return WEFT_OK;
@@ -194,37 +195,23 @@ static weft_status take_ack(weft_actor *me, weft_link *link, const Weft__UpdateA
     return send_more(me, link);
 }
 
-static weft_status take_update(weft_actor *me, weft_link *link, const Weft__Update *m,
-                               const weft_message *message, weft_gossip_update *update)
+weft_status weft_link_take_update(weft_actor *me, weft_link *link, const void *content,
+                                  weft_buffer *payload, weft_gossip_update *update)
 {
+    const Weft__Update *m = content;
     Weft__UpdateAck ack = WEFT__UPDATE_ACK__INIT;
+    *update = (weft_gossip_update){.sequence = 0};
     if (m->epoch != link->receive_epoch) return WEFT_OK; /* sent before our SyncRequest arrived */
     if (m->link_sequence == link->received + 1) {
         link->received++;
         *update = (weft_gossip_update){.origin = m->origin,
                                        .first = m->first ? m->first : m->sequence,
                                        .sequence = m->sequence,
-                                       .payload = message->payload,
+                                       .payload = payload,
                                        .halt = m->halt};
     }
     ack.link_sequence = link->received;
     ack.sent = m->sent;
     ack.epoch = link->receive_epoch;
     return weft_rpc_send(me, link->to, WEFT_RPC_UPDATE_ACK, &ack, NULL);
-}
-
-weft_status weft_link_message(weft_actor *me, weft_link *link, const weft_message *message,
-                              weft_gossip_update *update)
-{
-    weft_status status = WEFT_OK;
-    void *m = NULL;
-    *update = (weft_gossip_update){.sequence = 0};
-    if (message->type == WEFT_RPC_UPDATE &&
-        (m = weft_rpc_parse(message, &weft__update__descriptor)))
-        status = take_update(me, link, m, message, update);
-    else if (message->type == WEFT_RPC_UPDATE_ACK &&
-             (m = weft_rpc_parse(message, &weft__update_ack__descriptor)))
-        status = take_ack(me, link, m);
-    weft_rpc_free(m);
-    return status;
 }

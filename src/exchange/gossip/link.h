@@ -64,9 +64,10 @@ weft_status weft_link_send(weft_actor *from, weft_link *link,
  * `min_rto` seconds), unless the first one is still leaving the process or acknowledgements
  * arrive: more messages do not help a slow neighbour or a slow connection. */
 weft_status weft_link_resend(weft_actor *from, weft_link *link, double min_rto) WEFT_NODISCARD;
-/* Handles a message of the link and acknowledges it: *update is a new one (its payload is the
- * message's), or has sequence 0. */
-weft_status weft_link_message(weft_actor *me, weft_link *link, const weft_message *message,
-                              weft_gossip_update *update) WEFT_NODISCARD;
+/* Takes the content of an Update, and acknowledges it: *update is a new one, or has sequence 0; and
+ * of an UpdateAck. */
+weft_status weft_link_take_update(weft_actor *me, weft_link *link, const void *content,
+                                  weft_buffer *payload, weft_gossip_update *update) WEFT_NODISCARD;
+weft_status weft_link_take_ack(weft_actor *me, weft_link *link, const void *content) WEFT_NODISCARD;
 
 #endif

@@ -3,7 +3,6 @@
  * the way from those that it sent to those of the reply. The sum of both is invariant, whatever
  * either has added meanwhile, and no peer waits. */
 #include "exchange/gossip/peer_internal.h"
-#include "actor/rpc.h"
 #include "gossip.pb-c.h"
 
 typedef struct average {
@@ -107,9 +106,10 @@ static void average_view_changed(weft_peer *p)
 }
 
 /* A repeated request gets the same reply: this peer has moved already. */
-static weft_status take_request(weft_peer *p, const Weft__AverageRequest *m,
-                                const weft_message *message)
+static weft_status take_request(void *self, const weft_message *message, const void *content)
 {
+    weft_peer *p = self;
+    const Weft__AverageRequest *m = content;
     struct peer_reply *last;
     Weft__AverageReply reply = WEFT__AVERAGE_REPLY__INIT;
     if (!is_valid(p, message->payload)) return WEFT_OK;
@@ -129,9 +129,10 @@ static weft_status take_request(weft_peer *p, const Weft__AverageRequest *m,
     return weft_rpc_send(&p->head, message->from, WEFT_RPC_AVERAGE_REPLY, &reply, last->parameters);
 }
 
-static weft_status take_reply(weft_peer *p, const Weft__AverageReply *m,
-                              const weft_message *message)
+static weft_status take_reply(void *self, const weft_message *message, const void *content)
 {
+    weft_peer *p = self;
+    const Weft__AverageReply *m = content;
     average *a = p->state;
     if (!a->request_parameters || message->from != a->partner || m->request != a->request ||
         !is_valid(p, message->payload))
@@ -142,19 +143,11 @@ static weft_status take_reply(weft_peer *p, const Weft__AverageReply *m,
     return WEFT_OK;
 }
 
-static weft_status average_message(weft_peer *p, const weft_message *message)
-{
-    weft_status status = WEFT_OK;
-    void *m = NULL;
-    if (message->type == WEFT_RPC_AVERAGE_REQUEST &&
-        (m = weft_rpc_parse(message, &weft__average_request__descriptor)))
-        status = take_request(p, m, message);
-    else if (message->type == WEFT_RPC_AVERAGE_REPLY &&
-             (m = weft_rpc_parse(message, &weft__average_reply__descriptor)))
-        status = take_reply(p, m, message);
-    weft_rpc_free(m);
-    return status;
-}
+static const weft_rpc_handler average_handlers[] = {
+    {WEFT_RPC_AVERAGE_REQUEST, &weft__average_request__descriptor, take_request},
+    {WEFT_RPC_AVERAGE_REPLY, &weft__average_reply__descriptor, take_reply},
+    {0},
+};
 
 static bool average_is_waiting(const weft_peer *p)
 {
@@ -179,7 +172,7 @@ const weft_peer_mode weft_peer_average = {
     .open = average_open,
     .close = average_close,
     .computed = average_computed,
-    .message = average_message,
+    .handlers = average_handlers,
     .is_waiting = average_is_waiting,
     .resend = average_resend,
     .view_changed = average_view_changed,

@@ -1,5 +1,6 @@
 /* The peer actor of both modes: computes on a copy of its parameters and dispatches messages. */
 #include "exchange/gossip/peer_internal.h"
+#include "gossip.pb-c.h"
 
 enum { RESEND_TIMER = 0 };
 
@@ -154,6 +155,25 @@ static weft_status peer_computed(weft_actor *actor, int64_t ticket)
 
 /* --- messages --- */
 
+static const weft_rpc_handler link_handlers[] = {
+    {WEFT_RPC_UPDATE, &weft__update__descriptor, weft_broadcast_take_update},
+    {WEFT_RPC_UPDATE_ACK, &weft__update_ack__descriptor, weft_broadcast_take_ack},
+    {0},
+};
+static const weft_rpc_handler elastic_handlers[] = {
+    {WEFT_RPC_VIEW, NULL, weft_peer_take_view},
+    {WEFT_RPC_VIEW_REQUEST, NULL, weft_peer_take_view_request},
+    {WEFT_RPC_PEER_HEARTBEAT, &weft__peer_heartbeat__descriptor, weft_peer_take_heartbeat},
+    {WEFT_RPC_SYNC_REQUEST, &weft__sync_request__descriptor, weft_sync_take_request},
+    {WEFT_RPC_SYNC_REPLY, &weft__sync_reply__descriptor, weft_sync_take_reply},
+    {WEFT_RPC_STATE_REQUEST, &weft__state_request__descriptor, weft_state_take_request},
+    {WEFT_RPC_STATE_REPLY, &weft__state_reply__descriptor, weft_state_take_reply},
+    {WEFT_RPC_PARTIAL_SUM, &weft__partial_sum__descriptor, weft_final_average_take_sum},
+    {WEFT_RPC_PARTIAL_SUM_ACK, &weft__partial_sum_ack__descriptor, weft_final_average_take_ack},
+    {WEFT_RPC_FINAL_MEAN, &weft__final_mean__descriptor, weft_final_average_take_mean},
+    {0},
+};
+
 /* Membership first; messages of training are read only by a peer that has the state of the run. */
 static weft_status take_membership_message(weft_peer *p, const weft_message *message, bool *mine)
 {
@@ -168,10 +188,7 @@ static weft_status take_membership_message(weft_peer *p, const weft_message *mes
     p->head.done = weft_member_has_left(p->member);
     *mine = news != WEFT_NEWS_NONE || weft_member_view(p->member)->number == 0;
     if (*mine) return WEFT_OK;
-    WEFT_TRY(weft_peer_membership_message(p, message));
-    WEFT_TRY(weft_sync_message(p, message));
-    WEFT_TRY(weft_state_message(p, message));
-    WEFT_TRY(weft_final_average_message(p, message));
+    WEFT_TRY(weft_rpc_dispatch(elastic_handlers, p, message));
     *mine = !p->has_state;
     return WEFT_OK;
 }
@@ -181,8 +198,8 @@ static weft_status peer_message(weft_actor *actor, const weft_message *message)
     weft_peer *p = (weft_peer *)actor;
     bool mine = false;
     if (p->member) WEFT_TRY(take_membership_message(p, message, &mine));
-    if (!mine) WEFT_TRY(weft_broadcast_message(p, message));
-    if (!mine && p->mode->message) WEFT_TRY(p->mode->message(p, message));
+    if (!mine) WEFT_TRY(weft_rpc_dispatch(link_handlers, p, message));
+    if (!mine) WEFT_TRY(weft_rpc_dispatch(p->mode->handlers, p, message));
     return weft_peer_advance(p);
 }
 

@@ -4,6 +4,7 @@
 
 #include "exchange/gossip/link.h"
 #include "exchange/gossip/gossip.h"
+#include "actor/rpc.h"
 
 typedef struct weft_peer weft_peer;
 
@@ -18,8 +19,8 @@ typedef struct weft_peer_mode {
     weft_status (*apply)(weft_peer *peer, const weft_buffer *payload);
     /* With `apply`: to += scale * an update that was delivered before. */
     void (*add)(const weft_peer *peer, double scale, const weft_buffer *payload, void *to);
-    /* A message of another peer. NULL, like the hooks below: the mode has none. */
-    weft_status (*message)(weft_peer *peer, const weft_message *message);
+    /* Handlers of messages of other peers. NULL, like the hooks below: the mode has none. */
+    const weft_rpc_handler *handlers;
     /* Whether a request is outstanding; and retransmits it. */
     bool (*is_waiting)(const weft_peer *peer);
     weft_status (*resend)(weft_peer *peer);
@@ -139,8 +140,8 @@ void weft_broadcast_close(weft_peer *peer);
 weft_status weft_broadcast_arrange(weft_peer *peer) WEFT_NODISCARD;
 /* Broadcasts an update; payload NULL: the end of this peer, and with `halt` of all others. */
 weft_status weft_broadcast_send(weft_peer *peer, weft_buffer *payload, bool halt) WEFT_NODISCARD;
-/* Handles a message of a link: a new update is applied and forwarded. */
-weft_status weft_broadcast_message(weft_peer *peer, const weft_message *message) WEFT_NODISCARD;
+/* Handlers of messages of a link: a new update is applied and forwarded. */
+weft_rpc_handle weft_broadcast_take_update, weft_broadcast_take_ack;
 /* Retransmits unacknowledged updates; *more: there are some. */
 weft_status weft_broadcast_resend(weft_peer *peer, bool *more) WEFT_NODISCARD;
 /* The ends of all peers in the view have arrived. */
@@ -184,11 +185,11 @@ weft_status weft_update_log_send(weft_peer *peer, weft_link *link, const weft_or
 /* anti_entropy.c: neighbours in a view exchange version vectors. */
 weft_status weft_sync_request_all(weft_peer *peer) WEFT_NODISCARD;
 weft_status weft_sync_resend(weft_peer *peer, bool *more) WEFT_NODISCARD;
-weft_status weft_sync_message(weft_peer *peer, const weft_message *message) WEFT_NODISCARD;
+weft_rpc_handle weft_sync_take_request, weft_sync_take_reply;
 /* state_transfer.c: a snapshot for a peer that joins, or was cut off for too long. */
 weft_status weft_state_request_from(weft_peer *peer, weft_actor_id donor) WEFT_NODISCARD;
 weft_status weft_state_request_resend(weft_peer *peer) WEFT_NODISCARD;
-weft_status weft_state_message(weft_peer *peer, const weft_message *message) WEFT_NODISCARD;
+weft_rpc_handle weft_state_take_request, weft_state_take_reply;
 /* final_average.c: the mean of all peers' parameters at the end. `_arrange`: the view has changed;
  * `_advance`: goes on if it can; `_resend`: retransmits unacknowledged messages, *more: there are
  * some. */
@@ -196,7 +197,8 @@ void weft_final_average_close(weft_peer *peer);
 void weft_final_average_arrange(weft_peer *peer);
 weft_status weft_final_average_advance(weft_peer *peer) WEFT_NODISCARD;
 weft_status weft_final_average_resend(weft_peer *peer, bool *more) WEFT_NODISCARD;
-weft_status weft_final_average_message(weft_peer *peer, const weft_message *message) WEFT_NODISCARD;
+weft_rpc_handle weft_final_average_take_sum, weft_final_average_take_ack,
+    weft_final_average_take_mean;
 /* All peers in the view have the mean. */
 bool weft_final_average_all_have(const weft_peer *peer);
 /* peer_membership.c: views, heartbeats, failure detector. */
@@ -206,8 +208,7 @@ weft_status weft_peer_membership_tick(weft_peer *peer) WEFT_NODISCARD;
 weft_status weft_peer_send_heartbeat(weft_peer *peer) WEFT_NODISCARD;
 /* All peers in the view have every update up to all ends, with equal version vectors. */
 bool weft_peer_all_converged(const weft_peer *peer);
-weft_status weft_peer_membership_message(weft_peer *peer,
-                                         const weft_message *message) WEFT_NODISCARD;
+weft_rpc_handle weft_peer_take_heartbeat, weft_peer_take_view, weft_peer_take_view_request;
 /* Whether the sender of this view number and hash has the same view; if not, the side that is
  * behind is brought up to date. */
 weft_status weft_peer_same_view(weft_peer *peer, weft_actor_id sender, int64_t view,

@@ -1,7 +1,6 @@
 /* Membership of elastic peers: new views, the donor of a state transfer, heartbeats, and the
  * failure detector that replaces an unreachable coordinator. */
 #include "exchange/gossip/peer_internal.h"
-#include "actor/rpc.h"
 #include "membership.pb-c.h"
 #include "gossip.pb-c.h"
 
@@ -216,32 +215,36 @@ weft_status weft_peer_same_view(weft_peer *p, weft_actor_id sender, int64_t view
     return weft_rpc_send(&p->head, sender, WEFT_RPC_VIEW_REQUEST, &request, NULL);
 }
 
-static weft_status take_heartbeat(weft_peer *p, const Weft__PeerHeartbeat *m, weft_actor_id from)
+weft_status weft_peer_take_heartbeat(void *self, const weft_message *message, const void *content)
 {
-    int i = weft_peer_index(p, from);
+    weft_peer *p = self;
+    const Weft__PeerHeartbeat *m = content;
+    int i = weft_peer_index(p, message->from);
     bool same;
-    WEFT_TRY(weft_peer_same_view(p, from, m->view, m->members, &same));
+    WEFT_TRY(weft_peer_same_view(p, message->from, m->view, m->members, &same));
     if (i < 0) return WEFT_OK;
     p->records[i].has_state = m->has_state;
     p->records[i].same_view = same;
     p->records[i].version_hash = same ? m->version_hash : 0;
     p->records[i].has_mean = same && m->has_mean;
-    if (!m->has_state && !m->answer) WEFT_TRY(send_heartbeat(p, from, true));
+    if (!m->has_state && !m->answer) WEFT_TRY(send_heartbeat(p, message->from, true));
     return find_state(p);
 }
 
-weft_status weft_peer_membership_message(weft_peer *p, const weft_message *message)
+weft_status weft_peer_take_view(void *self, const weft_message *message, const void *content)
 {
+    weft_peer *p = self;
     weft_member_news news;
-    if (message->type == WEFT_RPC_VIEW) {
-        WEFT_TRY(weft_member_receive_view(p->member, message, &news));
-        return news == WEFT_NEWS_VIEW ? weft_peer_membership_view(p) : WEFT_OK;
-    }
-    if (message->type == WEFT_RPC_VIEW_REQUEST && weft_peer_index(p, message->from) >= 0)
-        return weft_member_send_view(p->member, message->from);
-    if (message->type != WEFT_RPC_PEER_HEARTBEAT) return WEFT_OK;
-    Weft__PeerHeartbeat *m = weft_rpc_parse(message, &weft__peer_heartbeat__descriptor);
-    weft_status status = m ? take_heartbeat(p, m, message->from) : WEFT_OK;
-    weft_rpc_free(m);
-    return status;
+    (void)content;
+    WEFT_TRY(weft_member_receive_view(p->member, message, &news));
+    return news == WEFT_NEWS_VIEW ? weft_peer_membership_view(p) : WEFT_OK;
+}
+
+weft_status weft_peer_take_view_request(void *self, const weft_message *message,
+                                        const void *content)
+{
+    const weft_peer *p = self;
+    (void)content;
+    return weft_peer_index(p, message->from) < 0 ? WEFT_OK
+                                                 : weft_member_send_view(p->member, message->from);
 }

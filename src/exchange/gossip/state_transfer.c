@@ -1,7 +1,6 @@
 /* State transfer: the parameters and the version vector of a donor, for a peer that joins, or was
  * cut off for longer than updates are logged. */
 #include "exchange/gossip/peer_internal.h"
-#include "actor/rpc.h"
 #include "gossip.pb-c.h"
 
 /* Requests to one donor, each with twice the timeout of the one before. */
@@ -43,13 +42,15 @@ weft_status weft_state_request_resend(weft_peer *p)
     return WEFT_OK;
 }
 
-static weft_status take_request(weft_peer *p, const Weft__StateRequest *m, weft_actor_id from)
+weft_status weft_state_take_request(void *self, const weft_message *message, const void *content)
 {
+    weft_peer *p = self;
+    const Weft__StateRequest *m = content;
     const weft_broadcast *u = &p->broadcast;
     size_t bytes = u->origin_count * sizeof(*u->origins);
     Weft__StateReply reply = WEFT__STATE_REPLY__INIT;
     weft_buffer *buffer;
-    if (!p->has_state || weft_peer_index(p, from) < 0) return WEFT_OK;
+    if (!p->has_state || weft_peer_index(p, message->from) < 0) return WEFT_OK;
     WEFT_TRY(weft_buffer_new(offset(p) + bytes, &buffer));
     memcpy(buffer->data, p->current, p->bytes);
     weft_origin *origins = (void *)((char *)buffer->data + offset(p));
@@ -57,7 +58,8 @@ static weft_status take_request(weft_peer *p, const Weft__StateRequest *m, weft_
     weft_update_log_roll_back(p, buffer->data, origins);
     reply.request = m->request;
     reply.clock = p->clock;
-    weft_status status = weft_rpc_send(&p->head, from, WEFT_RPC_STATE_REPLY, &reply, buffer);
+    weft_status status =
+        weft_rpc_send(&p->head, message->from, WEFT_RPC_STATE_REPLY, &reply, buffer);
     weft_buffer_unref(&buffer);
     return status;
 }
@@ -90,8 +92,10 @@ static weft_status install(weft_peer *p, const void *numbers, const weft_origin 
     return weft_sync_request_all(p);
 }
 
-static weft_status take_reply(weft_peer *p, const Weft__StateReply *m, const weft_message *message)
+weft_status weft_state_take_reply(void *self, const weft_message *message, const void *content)
 {
+    weft_peer *p = self;
+    const Weft__StateReply *m = content;
     const weft_origin *theirs;
     size_t count;
     if (p->donor == WEFT_NOBODY || message->from != p->donor || m->request != p->state_request ||
@@ -103,18 +107,4 @@ static weft_status take_reply(weft_peer *p, const Weft__StateReply *m, const wef
     memcpy(p->current, message->payload->data, p->bytes);
     WEFT_TRY(merge_vector(p, theirs, count));
     return weft_peer_start_at(p, m->clock);
-}
-
-weft_status weft_state_message(weft_peer *p, const weft_message *message)
-{
-    weft_status status = WEFT_OK;
-    void *m = NULL;
-    if (message->type == WEFT_RPC_STATE_REQUEST &&
-        (m = weft_rpc_parse(message, &weft__state_request__descriptor)))
-        status = take_request(p, m, message->from);
-    else if (message->type == WEFT_RPC_STATE_REPLY &&
-             (m = weft_rpc_parse(message, &weft__state_reply__descriptor)))
-        status = take_reply(p, m, message);
-    weft_rpc_free(m);
-    return status;
 }

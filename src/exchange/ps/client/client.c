@@ -263,7 +263,8 @@ static weft_status learner_message(weft_actor *actor, const weft_message *messag
     WEFT_TRY(weft_member_message(l->member, message, &news));
     if (news == WEFT_NEWS_VIEW) WEFT_TRY(take_view(l));
     actor->done = weft_member_has_left(l->member);
-    return news == WEFT_NEWS_NONE && !l->gone ? weft_range_request_message(l, message) : WEFT_OK;
+    if (news != WEFT_NEWS_NONE || l->gone) return WEFT_OK;
+    return weft_rpc_dispatch(weft_range_request_handlers, l, message);
 }
 
 static weft_status learner_timer(weft_actor *actor, int timer)

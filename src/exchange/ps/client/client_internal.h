@@ -55,8 +55,8 @@ typedef struct learner {
 
 /* client.c: begins whatever the replies so far permit. */
 weft_status weft_range_request_advance(learner *l) WEFT_NODISCARD;
-/* client_replies.c: handles a message of a server. */
-weft_status weft_range_request_message(learner *l, const weft_message *message) WEFT_NODISCARD;
+/* client_replies.c: handlers of messages of servers. */
+extern const weft_rpc_handler weft_range_request_handlers[];
 
 /* client_requests.c */
 range_request *weft_range_request_find(learner *l, uint32_t range);

@@ -15,10 +15,12 @@ static const char *server_of(const learner *l, const range_request *r, char out[
     return weft_view_name(weft_member_view(l->member), r->server, out);
 }
 
-static weft_status take_pushed(learner *l, const Weft__PushAck *m, weft_actor_id from)
+static weft_status take_pushed(void *self, const weft_message *message, const void *content)
 {
+    learner *l = self;
+    const Weft__PushAck *m = content;
     char name[WEFT_MEMBER_NAME];
-    range_request *r = request_of(l, m->range, from);
+    range_request *r = request_of(l, m->range, message->from);
     if (!r || m->sequence != r->sequence || !r->update) return WEFT_OK;
     if (m->fate == WEFT__PUSH_ACK__FATE__EARLY) return WEFT_OK;
     if (m->fate == WEFT__PUSH_ACK__FATE__UNKNOWN) weft_member_is_lost(l->member);
@@ -34,9 +36,11 @@ static weft_status take_pushed(learner *l, const Weft__PushAck *m, weft_actor_id
     return weft_range_request_advance(l);
 }
 
-static weft_status take_init_ack(learner *l, const Weft__InitAck *m, weft_actor_id from)
+static weft_status take_init_ack(void *self, const weft_message *message, const void *content)
 {
-    range_request *r = request_of(l, m->range, from);
+    learner *l = self;
+    const Weft__InitAck *m = content;
+    range_request *r = request_of(l, m->range, message->from);
     if (!r || !r->initial) return WEFT_OK;
     weft_buffer_unref(&r->initial);
     return weft_range_request_pull(l, r);
@@ -68,9 +72,10 @@ static void note_staleness(learner *l, range_request *r, const Weft__PullReply *
     r->stale = m->stale;
 }
 
-static weft_status take_parameters(learner *l, const Weft__PullReply *m,
-                                   const weft_message *message)
+static weft_status take_parameters(void *self, const weft_message *message, const void *content)
 {
+    learner *l = self;
+    const Weft__PullReply *m = content;
     range_request *r = request_of(l, m->range, message->from);
     const weft_buffer *payload = message->payload;
     char name[WEFT_MEMBER_NAME];
@@ -100,28 +105,20 @@ static weft_status take_parameters(learner *l, const Weft__PullReply *m,
     return weft_range_request_advance(l);
 }
 
-static weft_status take_again(learner *l, weft_actor_id from)
+static weft_status take_again(void *self, const weft_message *message, const void *content)
 {
+    learner *l = self;
+    (void)content;
     for (int i = 0; i < l->options.range_count; i++)
-        if (l->requests[i].server == from) WEFT_TRY(weft_range_request_resend(l, &l->requests[i]));
+        if (l->requests[i].server == message->from)
+            WEFT_TRY(weft_range_request_resend(l, &l->requests[i]));
     return WEFT_OK;
 }
 
-weft_status weft_range_request_message(learner *l, const weft_message *message)
-{
-    weft_status status = WEFT_OK;
-    void *m = NULL;
-    if (message->type == WEFT_RPC_PUSH_ACK &&
-        (m = weft_rpc_parse(message, &weft__push_ack__descriptor)))
-        status = take_pushed(l, m, message->from);
-    else if (message->type == WEFT_RPC_PULL_REPLY &&
-             (m = weft_rpc_parse(message, &weft__pull_reply__descriptor)))
-        status = take_parameters(l, m, message);
-    else if (message->type == WEFT_RPC_INIT_ACK &&
-             (m = weft_rpc_parse(message, &weft__init_ack__descriptor)))
-        status = take_init_ack(l, m, message->from);
-    else if (message->type == WEFT_RPC_RESEND)
-        status = take_again(l, message->from);
-    weft_rpc_free(m);
-    return status;
-}
+const weft_rpc_handler weft_range_request_handlers[] = {
+    {WEFT_RPC_PUSH_ACK, &weft__push_ack__descriptor, take_pushed},
+    {WEFT_RPC_PULL_REPLY, &weft__pull_reply__descriptor, take_parameters},
+    {WEFT_RPC_INIT_ACK, &weft__init_ack__descriptor, take_init_ack},
+    {WEFT_RPC_RESEND, NULL, take_again},
+    {0},
+};

@@ -143,8 +143,10 @@ weft_status weft_hosted_range_resend(server *s, hosted_range *f, bool *some)
     return WEFT_OK;
 }
 
-weft_status weft_take_append_ack(server *s, const weft_message *message, const Weft__AppendAck *m)
+weft_status weft_take_append_ack(void *self, const weft_message *message, const void *content)
 {
+    server *s = self;
+    const Weft__AppendAck *m = content;
     hosted_range *f = weft_hosted_range_find(s, m->range);
     if (!f || !f->primary || f->replica != message->from || m->index <= f->kept ||
         m->index > f->index)
@@ -198,9 +200,10 @@ static weft_status load_state(hosted_range *f, const weft_buffer *blob)
     return weft_hosted_range_restore(f, &whole);
 }
 
-weft_status weft_take_range_snapshot(server *s, const weft_message *message,
-                                     const Weft__RangeSnapshot *m)
+weft_status weft_take_range_snapshot(void *self, const weft_message *message, const void *content)
 {
+    server *s = self;
+    const Weft__RangeSnapshot *m = content;
     hosted_range *f = replica_of(s, m->range, message->from);
     if (!f) return WEFT_OK;
     if (!f->initialized || f->index < m->index) {
@@ -213,8 +216,10 @@ weft_status weft_take_range_snapshot(server *s, const weft_message *message,
     return send_append_ack(s, f, message->from);
 }
 
-weft_status weft_take_append(server *s, const weft_message *message, const Weft__Append *m)
+weft_status weft_take_append(void *self, const weft_message *message, const void *content)
 {
+    server *s = self;
+    const Weft__Append *m = content;
     char name[WEFT_MEMBER_NAME];
     hosted_range *f = replica_of(s, m->range, message->from);
     if (!f || !f->initialized) return WEFT_OK;

@@ -138,8 +138,10 @@ static weft_status end_at(server *s, hosted_range *f, int64_t clock)
     return weft_hosted_range_apply(s, f, &c, NULL);
 }
 
-static weft_status take_push(server *s, const weft_message *message, const Weft__Push *m)
+static weft_status take_push(void *self, const weft_message *message, const void *content)
 {
+    server *s = self;
+    const Weft__Push *m = content;
     hosted_range *f = primary_of(s, m->range);
     Weft__PushAck reply = WEFT__PUSH_ACK__INIT;
     weft_push_result fate = WEFT_PUSH_UNKNOWN_CLIENT;
@@ -193,8 +195,10 @@ static weft_status say_parameters(server *s, const weft_message *message, const 
     return weft_rpc_send(&s->head, message->from, WEFT_RPC_PULL_REPLY, &p, NULL);
 }
 
-static weft_status take_pull(server *s, const weft_message *message, const Weft__Pull *m)
+static weft_status take_pull(void *self, const weft_message *message, const void *content)
 {
+    server *s = self;
+    const Weft__Pull *m = content;
     hosted_range *f = primary_of(s, m->range);
     if (!f) return leave_open(s, message->from, m->view);
     bool known = m->leaving ? weft_range_knows(f->of.range, message->from)
@@ -216,8 +220,10 @@ static weft_status take_pull(server *s, const weft_message *message, const Weft_
     return weft_hosted_range_answer_pulls(s, f);
 }
 
-static weft_status take_init(server *s, const weft_message *message, const Weft__Init *m)
+static weft_status take_init(void *self, const weft_message *message, const void *content)
 {
+    server *s = self;
+    const Weft__Init *m = content;
     hosted_range *f = primary_of(s, m->range);
     Weft__InitAck reply = WEFT__INIT_ACK__INIT;
     if (!f || (!f->initialized && !gives(s, message->from))) return WEFT_OK;
@@ -233,42 +239,15 @@ static weft_status take_init(server *s, const weft_message *message, const Weft_
     return weft_hosted_range_answer_pulls(s, f);
 }
 
-static weft_status take(server *s, const weft_message *message, const void *m)
-{
-    switch (message->type) {
-    case WEFT_RPC_PUSH: return take_push(s, message, m);
-    case WEFT_RPC_PULL: return take_pull(s, message, m);
-    case WEFT_RPC_INIT: return take_init(s, message, m);
-    case WEFT_RPC_APPEND: return weft_take_append(s, message, m);
-    case WEFT_RPC_RANGE_SNAPSHOT: return weft_take_range_snapshot(s, message, m);
-    case WEFT_RPC_APPEND_ACK: return weft_take_append_ack(s, message, m);
-    default: return WEFT_OK;
-    }
-}
-
-static weft_status read_message(server *s, const weft_message *message)
-{
-    static const struct {
-        uint32_t type;
-        const ProtobufCMessageDescriptor *kind;
-    } kinds[] = {
-        {WEFT_RPC_PUSH, &weft__push__descriptor},
-        {WEFT_RPC_PULL, &weft__pull__descriptor},
-        {WEFT_RPC_INIT, &weft__init__descriptor},
-        {WEFT_RPC_APPEND, &weft__append__descriptor},
-        {WEFT_RPC_RANGE_SNAPSHOT, &weft__range_snapshot__descriptor},
-        {WEFT_RPC_APPEND_ACK, &weft__append_ack__descriptor},
-    };
-    for (size_t i = 0; i < WEFT_COUNT(kinds); i++) {
-        void *m = NULL;
-        if (kinds[i].type != message->type || !(m = weft_rpc_parse(message, kinds[i].kind)))
-            continue;
-        weft_status status = take(s, message, m);
-        weft_rpc_free(m);
-        return status;
-    }
-    return WEFT_OK; /* other messages are ignored */
-}
+static const weft_rpc_handler handlers[] = {
+    {WEFT_RPC_PUSH, &weft__push__descriptor, take_push},
+    {WEFT_RPC_PULL, &weft__pull__descriptor, take_pull},
+    {WEFT_RPC_INIT, &weft__init__descriptor, take_init},
+    {WEFT_RPC_APPEND, &weft__append__descriptor, weft_take_append},
+    {WEFT_RPC_RANGE_SNAPSHOT, &weft__range_snapshot__descriptor, weft_take_range_snapshot},
+    {WEFT_RPC_APPEND_ACK, &weft__append_ack__descriptor, weft_take_append_ack},
+    {0},
+};
 
 static weft_status server_message(weft_actor *actor, const weft_message *message)
 {
@@ -277,7 +256,8 @@ static weft_status server_message(weft_actor *actor, const weft_message *message
     WEFT_TRY(weft_member_message(s->member, message, &news));
     if (news == WEFT_NEWS_VIEW) WEFT_TRY(take_view(s));
     actor->done = weft_member_has_left(s->member);
-    return news == WEFT_NEWS_NONE && !s->leaving ? read_message(s, message) : WEFT_OK;
+    return news == WEFT_NEWS_NONE && !s->leaving ? weft_rpc_dispatch(handlers, s, message)
+                                                 : WEFT_OK;
 }
 
 /* --- timers --- */

@@ -104,12 +104,8 @@ weft_status weft_hosted_range_append(server *s, hosted_range *f, const change *c
 weft_status weft_hosted_range_flush(server *s, hosted_range *f) WEFT_NODISCARD;
 /* retransmits unacknowledged entries and snapshots; */
 weft_status weft_hosted_range_resend(server *s, hosted_range *f, bool *some) WEFT_NODISCARD;
-weft_status weft_take_append_ack(server *s, const weft_message *message,
-                                 const Weft__AppendAck *m) WEFT_NODISCARD;
+weft_rpc_handle weft_take_append_ack;
 /* of the backup. */
-weft_status weft_take_range_snapshot(server *s, const weft_message *message,
-                                     const Weft__RangeSnapshot *m) WEFT_NODISCARD;
-weft_status weft_take_append(server *s, const weft_message *message,
-                             const Weft__Append *m) WEFT_NODISCARD;
+weft_rpc_handle weft_take_range_snapshot, weft_take_append;
 
 #endif
