@@ -10,8 +10,7 @@
 
 typedef struct easgd {
     weft_ps_exchange
-        remote; /* its parameters: the last centre pulled; its gradients: the elastic difference */
-    double alpha, beta; /* alpha, or NAN: beta over the number of learners */
+        remote;  /* its parameters: the last centre pulled; its gradients: the elastic difference */
     void *aside; /* [count]: the learner's own parameters, while a checkpoint has the centre in
                     their place */
     bool is_aside;
@@ -30,11 +29,10 @@ typedef struct easgd {
 DRAW(float)
 DRAW(double)
 
-static void draw(const weft_ps_exchange *x, int learners, weft_dtype dtype, int64_t count,
-                 void *own, const void *served, void *force)
+static void draw(const weft_ps_options *o, int learners, weft_dtype dtype, int64_t count, void *own,
+                 const void *served, void *force)
 {
-    const easgd *e = (const easgd *)x;
-    double alpha = isnan(e->alpha) ? e->beta / learners : e->alpha;
+    double alpha = isnan(o->alpha) ? o->beta / learners : o->alpha;
     if (dtype == WEFT_F64)
         draw_double(own, served, force, count, alpha);
     else
@@ -63,7 +61,7 @@ static weft_status make_room(easgd *e, const weft_exchange_site *site)
     return weft_new_aligned(bytes, &e->aside);
 }
 
-static weft_status parse(easgd *e, const char *arguments)
+static weft_status parse(weft_ps_options *o, const char *arguments)
 {
     double every = 1, alpha = NAN, beta = NAN;
     weft_spec_key keys[] = {
@@ -76,10 +74,13 @@ static weft_status parse(easgd *e, const char *arguments)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "exchange easgd: alpha is beta over the number of learners; give one of "
                          "them, or none");
-    e->remote.fetch = (int64_t)every;
-    e->alpha = alpha;
-    e->beta = isnan(beta) ? 0.9 : beta;
-    return WEFT_OK;
+    *o = (weft_ps_options){.adds = true,
+                           .push = 1,
+                           .fetch = (int64_t)every,
+                           .draw = draw,
+                           .alpha = alpha,
+                           .beta = isnan(beta) ? 0.9 : beta};
+    return weft_policy_make("async", -1, -1, NULL, -1, &o->policy);
 }
 
 static weft_status easgd_open(const char *arguments, const weft_exchange_site *site,
@@ -87,11 +88,7 @@ static weft_status easgd_open(const char *arguments, const weft_exchange_site *s
 {
     easgd *e;
     WEFT_TRY(WEFT_NEW(&e, 1));
-    e->remote.adds = true;
-    e->remote.draw = draw;
-    e->remote.push = 1;
-    weft_status status = weft_policy_make("async", -1, -1, NULL, -1, &e->remote.policy);
-    if (status == WEFT_OK) status = parse(e, arguments);
+    weft_status status = parse(&e->remote.options, arguments);
     if (status == WEFT_OK && site) status = make_room(e, site);
     if (status == WEFT_OK)
         *out = &e->remote.head;
@@ -131,7 +128,7 @@ static weft_status easgd_after(weft_exchange *exchange, weft_exchange_turn *turn
 {
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
     weft_ps_exchange_turn(x, turn);
-    if (!turn->last && turn->step % x->fetch != 0) return WEFT_OK;
+    if (!turn->last && turn->step % x->options.fetch != 0) return WEFT_OK;
     WEFT_TRY(weft_shared_params_read(x->copies));
     if (x->leads) {
         WEFT_TRY(weft_net_computed(x->net, ++x->turn));
@@ -170,19 +167,23 @@ static weft_status easgd_end(weft_exchange *exchange)
 static weft_status easgd_cast(const char *arguments, const weft_sim_exchange_options *scene,
                               weft_sim_exchange **out)
 {
-    return weft_ps_exchange_simulate(&weft_exchange_easgd, arguments, scene, out);
+    weft_ps_options options;
+    WEFT_TRY(parse(&options, arguments));
+    return weft_ps_exchange_simulate(&options, scene, out);
 }
 
 static weft_status easgd_serve(const char *arguments, weft_serving *serving, weft_actor **out)
 {
-    return weft_ps_exchange_serve(&weft_exchange_easgd, arguments, serving, out);
+    weft_ps_options options;
+    WEFT_TRY(parse(&options, arguments));
+    return weft_ps_exchange_serve(&options, serving, out);
 }
 
 /* The servers' clock counts elastic updates. */
 static int64_t easgd_began(weft_exchange *exchange)
 {
     const weft_ps_exchange *x = (const weft_ps_exchange *)exchange;
-    return x->leads ? x->turn * x->fetch : -1;
+    return x->leads ? x->turn * x->options.fetch : -1;
 }
 
 const weft_exchange_ops weft_exchange_easgd = {

@@ -116,39 +116,6 @@ void weft_ps_exchange_know(const weft_ps_exchange *x)
         if (x->states[i].known) memcpy(x->parameters, x->states[i].data, x->states[i].bytes);
 }
 
-weft_status weft_ps_exchange_publish(weft_context *context, const char *back, weft_dtype dtype,
-                                     int64_t count, int64_t begin, weft_gap_list gaps,
-                                     weft_downlink **out)
-{
-    weft_codec *codec;
-    *out = NULL;
-    if (strcmp(back, "none") == 0) return WEFT_OK;
-    WEFT_TRY(weft_codec_open_back(context, back, dtype, count, &codec));
-    weft_status status = weft_gaps_skip(gaps, codec, begin);
-    if (status == WEFT_OK) return weft_downlink_open(codec, out);
-    weft_codec_close(&codec);
-    return status;
-}
-
-weft_status weft_ps_exchange_point_states(const weft_ps_exchange *x, int range,
-                                          const weft_downlink *known, weft_own_range *own)
-{
-    weft_exchange_state s;
-    WEFT_TRY(WEFT_NEW(&own->states, WEFT_MAX(x->state_count, 1)));
-    for (int i = 0; i < x->state_count; i++) {
-        struct iovec part = part_of(x, &x->states[i], range);
-        if (x->states[i].known) {
-            own->states[i] = (struct iovec){weft_downlink_reference(known), part.iov_len};
-            continue;
-        }
-        if (!weft_flat_optimizer_state(own->updater.optimizer, i, &s) || s.bytes != part.iov_len)
-            return weft_fail(WEFT_ERR_INTERNAL, "the optimizer state '%s' has another size",
-                             x->states[i].name);
-        own->states[i] = (struct iovec){s.data, s.bytes};
-    }
-    return WEFT_OK;
-}
-
 bool weft_ps_exchange_state_at(weft_exchange *exchange, int i, weft_exchange_state *out)
 {
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;

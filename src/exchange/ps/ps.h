@@ -62,6 +62,21 @@ int weft_server_ranges(int64_t count, weft_dtype dtype, int servers);
  * both. */
 size_t weft_server_messages(int ranges);
 
+/* --- options --- */
+
+/* The arguments of an exchange with servers. */
+typedef struct weft_ps_options weft_ps_options;
+struct weft_ps_options {
+    weft_policy policy;
+    bool adds;           /* servers add updates, without an optimizer */
+    int64_t push, fetch; /* in steps; fetch with `draw`: between two elastic updates */
+    /* Elastic update of a learner with parameters of its own: changes `own`, and sets `force` to
+     * what the servers add. All are [count]. NULL: learners have the servers' parameters. */
+    void (*draw)(const weft_ps_options *options, int learners, weft_dtype dtype, int64_t count,
+                 void *own, const void *served, void *force);
+    double alpha, beta; /* of `draw`: alpha, or NAN: beta over the number of learners */
+};
+
 /* --- learners --- */
 
 /* A range as a learner sees it. */
@@ -89,13 +104,17 @@ typedef struct weft_ps_client_options {
     /* Gradients of `push` steps are accumulated before a push, and parameters are pulled every
      * `fetch` steps; 0: one. Both also after the last step. */
     int64_t push, fetch;
-    /* After a step without a pull: updates the learner's own parameters. NULL: no update. */
-    weft_status (*descend)(void *user, int64_t step);
+    /* After a step without a pull: updates `parameters`. NULL: no update. */
+    struct weft_local_sgd *descent;
     /* Elastic averaging with parameters of the learner's own: after every `fetch` steps the
-     * servers' parameters are pulled, this makes gradients of both, and they are pushed while the
-     * next step is computed. `parameters` holds only what was pulled. push: 1. NULL: gradients are
-     * those of the step, pushed before a pull. */
-    weft_status (*respond)(void *user);
+     * servers' parameters are pulled, `draw` makes gradients of both, and they are pushed while the
+     * next step is computed. `parameters` holds only what was pulled. push: 1. options: NULL:
+     * gradients are those of the step, pushed before a pull. */
+    struct weft_elastic {
+        const weft_ps_options *options;
+        int learners;      /* of the run; more may join */
+        void *own, *force; /* [count]; force: the same as `gradients` */
+    } elastic;
     /* Initial update state of range `range`, sent behind the parameters where this learner
      * initializes it; may be NULL. */
     weft_status (*give_state)(void *user, int range, void *data, size_t bytes);

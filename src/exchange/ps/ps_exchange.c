@@ -13,7 +13,7 @@ enum { MOST_HOSTED = 128 };
 
 weft_status weft_ps_exchange_fits(const weft_exchange *exchange, const weft_exchange_plan *plan)
 {
-    const weft_policy *policy = &((const weft_ps_exchange *)exchange)->policy;
+    const weft_policy *policy = &((const weft_ps_exchange *)exchange)->options.policy;
     const char *name = exchange->ops->name;
     if (policy->count > plan->learners && !plan->again)
         return weft_fail(WEFT_ERR_ARGUMENT,
@@ -46,20 +46,15 @@ weft_status weft_ps_exchange_sockets(const weft_exchange *exchange, const weft_e
     return WEFT_OK;
 }
 
-const char *weft_ps_exchange_back(bool adds, const char *codec, const char *back)
-{
-    return adds ? "none" : weft_codec_back(codec, back);
-}
-
 /* The learners that are left of a resumed run make its versions; later there may be more. */
 static void tell_count(const weft_ps_exchange *x, const weft_exchange_site *site)
 {
     int learners = site->endpoint->learners;
-    if (x->policy.count > learners && site->endpoint->learner == 0)
+    if (x->options.policy.count > learners && site->endpoint->learner == 0)
         weft_log(site->context, WEFT_LOG_NOTE,
                  "the policy has c=%d updates per version, but the resumed run has %d learners: "
                  "c=%d from now on",
-                 x->policy.count, learners, learners);
+                 x->options.policy.count, learners, learners);
 }
 
 weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_site *site)
@@ -74,8 +69,9 @@ weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_
     x->servers = (int)WEFT_MIN(site->servers ? site->servers : 1, WEFT_MAX(x->count, 1));
     x->range_count = weft_server_ranges(x->count, x->dtype, x->servers);
     WEFT_TRY(weft_strdup(site->codec && *site->codec ? site->codec : "none", &x->codec));
-    WEFT_TRY(weft_strdup(weft_ps_exchange_back(x->adds, site->codec, site->back), &x->back));
-    if (!x->adds) WEFT_TRY(weft_ps_exchange_list_states(x, site));
+    WEFT_TRY(
+        weft_strdup(weft_range_factory_back(x->options.adds, site->codec, site->back), &x->back));
+    if (!x->options.adds) WEFT_TRY(weft_ps_exchange_list_states(x, site));
     WEFT_TRY(weft_shared_params_open(site->learner, site->store, &x->copies));
     WEFT_TRY(weft_codec_checkpoint_open(site->context, x->codec, x->back, site->store, x->copies,
                                         &x->kept));
@@ -89,7 +85,7 @@ weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_
     x->leads = weft_shared_params_is_leader(x->copies);
     if (!x->leads) return WEFT_OK;
     WEFT_TRY(weft_new_aligned(bytes, &x->gradients));
-    if (x->fetch > 1 && !x->adds)
+    if (x->options.fetch > 1 && !x->options.adds)
         WEFT_TRY(weft_local_sgd_open(site->context, site->store, site->optimizer, x->dtype,
                                      x->count, &x->descent));
     WEFT_TRY(WEFT_NEW(&x->own, x->servers));
@@ -127,7 +123,6 @@ void weft_ps_exchange_close(weft_exchange *exchange)
     weft_codec_checkpoint_close(&x->kept);
     free(x->codec);
     free(x->back);
-    for (int k = 0; x->own && k < x->servers; k++) free(x->own[k].ranges);
     free(x->own);
     free(x->ranges);
     free(x->missing);

@@ -8,27 +8,12 @@
 #include "exchange/ps/client/local_steps.h"
 #include "exchange/codec_checkpoint.h"
 #include "exchange/actor_thread.h"
-#include "exchange/ps/ps.h"
+#include "exchange/ps/host/range_factory.h"
 
-struct weft_ps_exchange;
-
-/* Applies the mean of updates to a range: by the run's optimizer, or by addition. */
-typedef struct weft_updater {
-    weft_flat_optimizer *optimizer; /* NULL: addition */
-    weft_dtype dtype;
-    int64_t count;
-} weft_updater;
-
-/* A range on a server that this learner's process runs. */
-typedef struct weft_own_range {
-    weft_updater updater;
-    struct iovec *states; /* the optimizer's state, as it is sent */
-} weft_own_range;
-
+/* A server that this learner's process runs. */
 typedef struct weft_own_server {
-    struct weft_ps_exchange *remote;
     weft_actor_thread *hosted; /* NULL: another learner runs it */
-    weft_own_range *ranges;    /* [range_count]; empty where the server does not host the range */
+    weft_range_factory *ranges;
 } weft_own_server;
 
 /* Optimizer state of all servers in a checkpoint: a number for each parameter, or one number, that
@@ -42,18 +27,9 @@ typedef struct weft_ps_exchange_state {
     bool known; /* reference parameters of a compressed downlink */
 } weft_ps_exchange_state;
 
-/* Elastic update of a learner with parameters of its own: changes `own`, and sets `force` to what
- * the servers add. All are [count]. */
-struct weft_ps_exchange;
-typedef void (*weft_draw_fn)(const struct weft_ps_exchange *x, int learners, weft_dtype dtype,
-                             int64_t count, void *own, const void *served, void *force);
-
 typedef struct weft_ps_exchange {
     weft_exchange head;
-    weft_policy policy;
-    bool adds;               /* servers add updates, without an optimizer */
-    weft_draw_fn draw;       /* elastic update; NULL: learners have the servers' parameters */
-    int64_t push, fetch;     /* in steps; fetch with `draw`: between two elastic updates */
+    weft_ps_options options;
     weft_local_sgd *descent; /* local SGD between two pulls; NULL: none */
     char *codec, *back;      /* of pushes, and of pulls (downlink) */
     int servers, range_count;
@@ -78,7 +54,7 @@ typedef struct weft_ps_exchange {
     weft_dtype dtype;
     int64_t count;                /* of all parameters, in the layout of the store */
     void *parameters, *gradients; /* [count]: last pull, next push */
-    void *own_parameters;         /* [count]: with `draw`, the learner's; NULL without */
+    void *own_parameters;         /* [count]: with an elastic update, the learner's; NULL without */
     struct weft_ps_exchange_stats {
         double updates, dropped, bytes;   /* bytes: sent by learners and servers */
         double staleness[WEFT_STALENESS]; /* histogram; the last: that or more */
@@ -97,19 +73,13 @@ weft_status weft_ps_exchange_fits(const weft_exchange *exchange,
                                   const weft_exchange_plan *plan) WEFT_NODISCARD;
 weft_status weft_ps_exchange_sockets(const weft_exchange *exchange, const weft_exchange_plan *plan,
                                      int64_t *out) WEFT_NODISCARD;
-/* host_sim.c: for an exchange that opens a weft_ps_exchange. */
-weft_status weft_ps_exchange_simulate(const weft_exchange_ops *ops, const char *arguments,
+/* host_sim.c */
+weft_status weft_ps_exchange_simulate(const weft_ps_options *options,
                                       const weft_sim_exchange_options *scene,
                                       weft_sim_exchange **out) WEFT_NODISCARD;
-/* range/updater.c: sets the update in the options of a range, whose type and size are given. *u
- * stays in place until the range is destroyed. */
-weft_status weft_updater_open(weft_updater *u, bool adds, weft_context *context,
-                              const weft_store *like, const weft_optimizer_options *optimizer,
-                              weft_range_options *range) WEFT_NODISCARD;
-void weft_updater_close(weft_updater *u);
 
-/* ps_exchange.c: common part of exchanges with servers. The opener sets the policy, `adds`, push
- * and fetch; `head` is the exchange's. */
+/* ps_exchange.c: common part of exchanges with servers. The opener sets the options; `head` is
+ * the exchange's. */
 weft_status weft_ps_exchange_make_room(weft_ps_exchange *x,
                                        const weft_exchange_site *site) WEFT_NODISCARD;
 /* Frees the exchange, too. */
@@ -133,8 +103,6 @@ void weft_ps_exchange_forgo(weft_ps_exchange *x);
 
 /* After a step: statistics for heartbeats, the end step, and whether this learner is to leave. */
 void weft_ps_exchange_turn(weft_ps_exchange *x, weft_exchange_turn *turn);
-/* The downlink codec, from --compress and --compress-downlink as given. */
-const char *weft_ps_exchange_back(bool adds, const char *codec, const char *back);
 /* Pulls the servers' parameters into `parameters`, with the state of their updates; `_end`: the
  * final ones, after all learners have left. Collective over all ranks of the learner; `_end`: of
  * all learners. */
@@ -142,10 +110,6 @@ weft_status weft_ps_exchange_fetch(weft_ps_exchange *x) WEFT_NODISCARD;
 /* Stores the codec state of this learner for a checkpoint. */
 weft_status weft_ps_exchange_keep(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_ps_exchange_end(weft_ps_exchange *x) WEFT_NODISCARD;
-
-/* host_process.c: for an exchange that opens a weft_ps_exchange. */
-weft_status weft_ps_exchange_serve(const weft_exchange_ops *ops, const char *arguments,
-                                   weft_serving *site, weft_actor **out) WEFT_NODISCARD;
 
 /* host_threads.c: starts the servers and sends all learners the coordinator's address. Collective
  * between learners. */
@@ -167,17 +131,8 @@ weft_status weft_ps_exchange_take_state(void *remote, int range, const void *dat
 size_t weft_ps_exchange_state_bytes(void *remote, int range);
 weft_status weft_ps_exchange_give_state(void *remote, int range, void *data,
                                         size_t bytes) WEFT_NODISCARD;
-/* Points to the state in the optimizer of a range. */
-weft_status weft_ps_exchange_point_states(const weft_ps_exchange *x, int range,
-                                          const weft_downlink *known,
-                                          weft_own_range *own) WEFT_NODISCARD;
 /* Sets the parameters to the reference parameters of a compressed downlink. */
 void weft_ps_exchange_know(const weft_ps_exchange *x);
-/* Creates the downlink of the range that begins at `begin`; *out is NULL without a downlink codec.
- * gaps: the padding of all ranges. */
-weft_status weft_ps_exchange_publish(weft_context *context, const char *back, weft_dtype dtype,
-                                     int64_t count, int64_t begin, weft_gap_list gaps,
-                                     weft_downlink **out) WEFT_NODISCARD;
 bool weft_ps_exchange_state_at(weft_exchange *exchange, int i, weft_exchange_state *out);
 
 #endif

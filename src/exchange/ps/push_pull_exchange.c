@@ -10,19 +10,19 @@
 /* --- opening --- */
 
 /* Where a learner waits for others, those wait for each of its steps. */
-static weft_status set_pace(weft_ps_exchange *x, double push, double fetch)
+static weft_status set_pace(weft_ps_options *o, double push, double fetch)
 {
-    if (x->policy.bound != WEFT_NO_BOUND && (push > 1 || fetch > 1))
+    if (o->policy.bound != WEFT_NO_BOUND && (push > 1 || fetch > 1))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "exchange server: %s needs a policy without a bound, where no learner "
                          "waits for others; give policy=async or softsync, or leave it out",
                          push > 1 ? "push" : "fetch");
-    x->push = push < 1 ? 1 : (int64_t)push;
-    x->fetch = fetch < 1 ? 1 : (int64_t)fetch;
+    o->push = push < 1 ? 1 : (int64_t)push;
+    o->fetch = fetch < 1 ? 1 : (int64_t)fetch;
     return WEFT_OK;
 }
 
-static weft_status parse(weft_ps_exchange *x, const char *arguments)
+static weft_status parse(weft_ps_options *o, const char *arguments)
 {
     char *policy = NULL, *scale = NULL;
     double count = -1, bound = -1, beta = -1, push = -1, fetch = -1;
@@ -37,8 +37,8 @@ static weft_status parse(weft_ps_exchange *x, const char *arguments)
         {.name = NULL}};
     weft_status status = *arguments ? weft_spec_parse("exchange server", arguments, keys) : WEFT_OK;
     if (status == WEFT_OK)
-        status = weft_policy_make(policy ? policy : "bsp", count, bound, scale, beta, &x->policy);
-    if (status == WEFT_OK) status = set_pace(x, push, fetch);
+        status = weft_policy_make(policy ? policy : "bsp", count, bound, scale, beta, &o->policy);
+    if (status == WEFT_OK) status = set_pace(o, push, fetch);
     free(policy);
     free(scale);
     return status;
@@ -49,7 +49,7 @@ static weft_status server_open(const char *arguments, const weft_exchange_site *
 {
     weft_ps_exchange *x;
     WEFT_TRY(WEFT_NEW(&x, 1));
-    weft_status status = parse(x, arguments);
+    weft_status status = parse(&x->options, arguments);
     if (status == WEFT_OK && site) status = weft_ps_exchange_make_room(x, site);
     if (status == WEFT_OK)
         *out = &x->head;
@@ -162,7 +162,7 @@ static weft_status server_after(weft_exchange *exchange, weft_exchange_turn *tur
 
 static bool server_together(const weft_exchange *exchange)
 {
-    return ((const weft_ps_exchange *)exchange)->policy.bound == 0;
+    return ((const weft_ps_exchange *)exchange)->options.policy.bound == 0;
 }
 
 static weft_status server_save(weft_exchange *exchange)
@@ -190,12 +190,16 @@ static int64_t server_began(weft_exchange *exchange)
 static weft_status server_cast(const char *arguments, const weft_sim_exchange_options *scene,
                                weft_sim_exchange **out)
 {
-    return weft_ps_exchange_simulate(&weft_exchange_server, arguments, scene, out);
+    weft_ps_options options = {0};
+    WEFT_TRY(parse(&options, arguments));
+    return weft_ps_exchange_simulate(&options, scene, out);
 }
 
 static weft_status server_serve(const char *arguments, weft_serving *serving, weft_actor **out)
 {
-    return weft_ps_exchange_serve(&weft_exchange_server, arguments, serving, out);
+    weft_ps_options options = {0};
+    WEFT_TRY(parse(&options, arguments));
+    return weft_ps_exchange_serve(&options, serving, out);
 }
 
 const weft_exchange_ops weft_exchange_server = {

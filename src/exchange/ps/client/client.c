@@ -62,7 +62,7 @@ bool weft_ps_client_is_waiting(const weft_actor *actor)
 {
     const learner *l = (const learner *)actor;
     /* A push during a computation does not concern the learner, until it leaves or fetches. */
-    bool all = !l->options.respond || l->leaving || l->whole;
+    bool all = !l->options.elastic.options || l->leaving || l->whole;
     if (l->gone) return false;
     if (!l->in || l->arriving || l->responds) return true;
     for (int i = 0; i < l->options.range_count; i++)
@@ -123,8 +123,15 @@ static bool is_done(const learner *l)
 
 static weft_status respond(learner *l)
 {
+    const weft_ps_client_options *o = &l->options;
+    const weft_server_range *last = &l->requests[o->range_count - 1].of;
+    int there = weft_view_count(weft_member_view(l->member), WEFT_MEMBER_LEARNER);
     l->responds = false;
-    WEFT_TRY(l->options.respond(l->options.user));
+    /* With alpha = beta / learners, too small a number would move the centre further than the
+     * learners are apart. */
+    o->elastic.options->draw(o->elastic.options, WEFT_MAX(there, o->elastic.learners), o->dtype,
+                             last->begin + last->count, o->elastic.own, o->parameters,
+                             o->elastic.force);
     return push_all(l);
 }
 
@@ -193,7 +200,8 @@ weft_status weft_ps_client_leave_now(weft_actor *actor)
 bool weft_ps_client_is_missing(const weft_actor *actor, int range)
 {
     const learner *l = (const learner *)actor;
-    if (l->options.respond || l->gone) return false; /* it computes with its own parameters */
+    if (l->options.elastic.options || l->gone)
+        return false; /* it computes with its own parameters */
     return range == WEFT_ANY_PART ? !all_answered(l)
                                   : weft_range_request_is_waiting(&l->requests[range]);
 }
@@ -217,15 +225,17 @@ static weft_status learner_computed(weft_actor *actor, int64_t ticket)
     if (l->gone) return WEFT_OK;
     l->computing = false;
     set_clock(l, ticket);
-    l->responds = l->options.respond && weft_range_request_due(l, l->options.fetch, ticket);
-    if (!l->options.respond) WEFT_TRY(push_all(l));
+    l->responds = l->options.elastic.options && weft_range_request_due(l, l->options.fetch, ticket);
+    if (!l->options.elastic.options) WEFT_TRY(push_all(l));
     if (weft_range_request_due(l, l->options.fetch, ticket)) {
         WEFT_TRY(weft_range_request_pull_all(l));
         /* Replies arrive during the next step, which runs as far as it can without them. */
-        return l->options.respond || is_done(l) ? WEFT_OK : compute(l);
+        return l->options.elastic.options || is_done(l) ? WEFT_OK : compute(l);
     }
-    for (int i = 0; i < l->options.range_count; i++) l->requests[i].moved = l->options.descend;
-    if (l->options.descend) WEFT_TRY(l->options.descend(l->options.user, ticket));
+    for (int i = 0; i < l->options.range_count; i++) l->requests[i].moved = l->options.descent;
+    if (l->options.descent)
+        WEFT_TRY(weft_local_sgd_step(l->options.descent, weft_range_request_step(l, ticket),
+                                     l->options.parameters, l->options.gradients));
     return weft_range_request_advance(l);
 }
 

@@ -39,7 +39,7 @@ typedef struct learner {
     bool computing;
     bool leaving, halt, halted; /* it leaves, and all are to; a server says that all are to */
     int64_t end, last;          /* end clock that it sends; that it has received; 0: none */
-    bool responds;              /* it calls `respond` when all replies have come */
+    bool responds;              /* it makes the elastic update when all replies have come */
     bool whole;                 /* it pulls the update state, too */
     bool gone;                  /* it only leaves the run now, */
     bool stays;                 /* or is held before that */
@@ -70,6 +70,8 @@ weft_status weft_range_request_write(const learner *l, range_request *r, const v
                                      int64_t at, int64_t n, bool *laid) WEFT_NODISCARD;
 /* Pushes accumulated gradients. */
 weft_status weft_range_request_push_rest(learner *l) WEFT_NODISCARD;
+/* The step of the run at this clock. */
+int64_t weft_range_request_step(const learner *l, int64_t clock);
 /* Whether an action of every `every` steps is due after step `clock`. */
 bool weft_range_request_due(const learner *l, int64_t every, int64_t clock);
 /* Sends the initial parameters of a range. */

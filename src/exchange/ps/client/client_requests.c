@@ -129,7 +129,7 @@ weft_status weft_range_request_resend(learner *l, const range_request *r)
 
 /* --- requests --- */
 
-static int64_t step_of(const learner *l, int64_t clock)
+int64_t weft_range_request_step(const learner *l, int64_t clock)
 {
     return l->options.step ? *l->options.step : clock;
 }
@@ -149,7 +149,7 @@ static weft_status renew(const learner *l, range_request *r)
 weft_status weft_range_request_write(const learner *l, range_request *r, const void *gradient,
                                      int64_t at, int64_t n, bool *laid)
 {
-    *laid = l->options.push <= 1 && !l->options.respond && r->of.codec->ops->plain;
+    *laid = l->options.push <= 1 && !l->options.elastic.options && r->of.codec->ops->plain;
     if (!*laid) return WEFT_OK;
     if (!r->next) WEFT_TRY(renew(l, r));
     return weft_codec_lay(r->of.codec, gradient, at, n, r->next->data);
@@ -179,7 +179,7 @@ static weft_status send_update(learner *l, range_request *r, int64_t clock)
     r->clock = clock;
     r->update_version = r->accrual.steps > 0 ? r->accrual.version : r->version;
     r->update_weight = r->accrual.steps > 0 ? r->accrual.weight : weight_of(l);
-    r->update_step = step_of(l, clock);
+    r->update_step = weft_range_request_step(l, clock);
     r->accrual.steps = 0;
     WEFT_TRY(weft_range_request_arm(l));
     return r->server == WEFT_NOBODY ? WEFT_OK : send_push(l, r);

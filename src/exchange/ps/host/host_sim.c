@@ -3,14 +3,9 @@
 #include "exchange/simulated.h"
 #include "exchange/ps/ps_exchange.h"
 
-struct server_cast;
-
 /* Data of a learner for local SGD and elastic averaging, between its steps. */
 typedef struct meanwhile {
-    const struct server_cast *cast;
     weft_local_sgd *descent; /* between two pulls; NULL: none */
-    void *parameters;        /* input of its computations */
-    const void *gradients;   /* output, where the exchange makes the update */
     void *served, *force;    /* elastic averaging: last pull, next push */
 } meanwhile;
 
@@ -19,14 +14,11 @@ static const double BEAT = 60, LIMIT = 600;
 
 typedef struct server_cast {
     weft_sim_exchange head;
-    const weft_exchange_ops *ops;
-    weft_exchange *parsed; /* opened without a site: its options */
-    const weft_ps_exchange *rules;
+    weft_ps_options options;
     weft_codec_checkpoint *kept; /* knows the padding */
     meanwhile *meanwhile;        /* [learners] */
     int servers, range_count;
-    weft_updater *updaters;     /* [range_count] */
-    weft_range **ranges;        /* [range_count]: owned by the servers */
+    weft_range_factory *ranges;
     weft_server_range *reach;   /* [learners][range_count] */
     double updates, *staleness; /* statistics of all ranges: number, and histogram */
     size_t staleness_count, staleness_capacity;
@@ -43,15 +35,12 @@ static void stop_meanwhile(meanwhile *m)
 static void cast_close(weft_sim_exchange *cast)
 {
     server_cast *c = (server_cast *)cast;
-    for (int k = 0; c->updaters && k < c->range_count; k++) weft_updater_close(&c->updaters[k]);
     for (int i = 0; c->reach && i < c->head.scene.learners * c->range_count; i++)
         weft_codec_close(&c->reach[i].codec);
     for (int i = 0; c->meanwhile && i < c->head.scene.learners; i++)
         stop_meanwhile(&c->meanwhile[i]);
-    if (c->parsed) c->ops->close(c->parsed);
     weft_codec_checkpoint_close(&c->kept);
     free(c->meanwhile);
-    free(c->updaters);
     free(c->ranges);
     free(c->reach);
     free(c->staleness);
@@ -70,33 +59,19 @@ static int64_t begin_of(const server_cast *c, int range)
 
 static weft_status open_range(void *user, int k, weft_served *out)
 {
-    server_cast *c = user;
+    const server_cast *c = user;
     const weft_sim_exchange_options *s = &c->head.scene;
-    if (k >= c->range_count) return weft_fail(WEFT_ERR_FORMAT, "there is no range %d", k);
-    weft_range_options options = {.struct_size = sizeof(options),
-                                  .policy = c->rules->policy,
-                                  .dtype = s->dtype,
-                                  .count = begin_of(c, k + 1) - begin_of(c, k)};
-    WEFT_TRY(weft_updater_open(&c->updaters[k], c->rules->adds, s->context, s->store, s->optimizer,
-                               &options));
-    WEFT_TRY(weft_range_create(&options, &c->ranges[k]));
+    WEFT_TRY(weft_range_factory_open(c->ranges, k, out));
     /* The result is defined before a learner has initialized the range with the same values. */
-    memcpy(weft_range_parameters(c->ranges[k]),
+    memcpy(weft_range_parameters(out->range),
            (const char *)s->parameters[0] + (size_t)begin_of(c, k) * weft_dtype_size(s->dtype),
-           weft_range_bytes(c->ranges[k]));
-    out->range = c->ranges[k];
-    weft_status status = weft_ps_exchange_publish(
-        s->context, weft_ps_exchange_back(c->rules->adds, s->codec, s->back), s->dtype,
-        options.count, begin_of(c, k), weft_codec_checkpoint_padding(c->kept), &out->published);
-    if (status != WEFT_OK) weft_range_destroy(&out->range);
-    return status;
+           weft_range_bytes(out->range));
+    return WEFT_OK;
 }
 
 static void close_range(void *user, int k)
 {
-    server_cast *c = user;
-    weft_updater_close(&c->updaters[k]);
-    c->ranges[k] = NULL;
+    weft_range_factory_close(((const server_cast *)user)->ranges, k);
 }
 
 static weft_member_options member_of(weft_actor_id id, int wish)
@@ -126,21 +101,6 @@ static weft_status make_server(server_cast *c, weft_actor_id id, weft_actor **ou
     return weft_server_create(&options, out);
 }
 
-static weft_status descend(void *user, int64_t step)
-{
-    meanwhile *m = user;
-    return weft_local_sgd_step(m->descent, step, m->parameters, m->gradients);
-}
-
-static weft_status respond(void *user)
-{
-    meanwhile *m = user;
-    const weft_sim_exchange_options *s = &m->cast->head.scene;
-    m->cast->rules->draw(m->cast->rules, s->learners, s->dtype, s->count, m->parameters, m->served,
-                         m->force);
-    return WEFT_OK;
-}
-
 /* A learner that restarts begins anew. */
 static weft_status start_meanwhile(const server_cast *c, int i)
 {
@@ -148,16 +108,13 @@ static weft_status start_meanwhile(const server_cast *c, int i)
     meanwhile *m = &c->meanwhile[i];
     size_t bytes = (size_t)s->count * weft_dtype_size(s->dtype);
     stop_meanwhile(m);
-    m->cast = c;
-    m->parameters = s->parameters[i];
-    if (s->gradients) m->gradients = s->gradients[i];
-    if (!c->rules->draw)
-        return c->rules->fetch > 1 ? weft_local_sgd_open(s->context, s->store, s->optimizer,
-                                                         s->dtype, s->count, &m->descent)
-                                   : WEFT_OK;
+    if (!c->options.draw)
+        return c->options.fetch > 1 ? weft_local_sgd_open(s->context, s->store, s->optimizer,
+                                                          s->dtype, s->count, &m->descent)
+                                    : WEFT_OK;
     WEFT_TRY(weft_new_aligned(bytes, &m->served));
     WEFT_TRY(weft_new_aligned(bytes, &m->force));
-    memcpy(m->served, m->parameters, bytes);
+    memcpy(m->served, s->parameters[i], bytes);
     return WEFT_OK;
 }
 
@@ -165,7 +122,7 @@ static weft_status make_learner(server_cast *c, int i, weft_actor **out)
 {
     const weft_sim_exchange_options *s = &c->head.scene;
     meanwhile *m = &c->meanwhile[i];
-    bool draws = c->rules->draw;
+    bool draws = c->options.draw;
     WEFT_TRY(start_meanwhile(c, i));
     weft_server_range *reach = c->reach + (size_t)i * (size_t)c->range_count;
     const char *codec = s->codec && *s->codec ? s->codec : "none";
@@ -181,15 +138,17 @@ static weft_status make_learner(server_cast *c, int i, weft_actor **out)
                                       .ranges = reach,
                                       .range_count = c->range_count,
                                       .steps = s->steps,
-                                      .parameters = draws ? m->served : m->parameters,
-                                      .gradients = draws ? m->force : m->gradients,
+                                      .parameters = draws ? m->served : s->parameters[i],
+                                      .gradients = s->gradients ? s->gradients[i] : m->force,
                                       .patience = 1,
                                       .weight = s->weights ? &s->weights[i] : NULL,
-                                      .push = c->rules->push,
-                                      .fetch = c->rules->fetch,
-                                      .descend = m->descent ? descend : NULL,
-                                      .respond = draws ? respond : NULL,
-                                      .user = m};
+                                      .push = c->options.push,
+                                      .fetch = c->options.fetch,
+                                      .descent = m->descent,
+                                      .elastic = {.options = draws ? &c->options : NULL,
+                                                  .learners = s->learners,
+                                                  .own = s->parameters[i],
+                                                  .force = m->force}};
     return weft_ps_client_create(&options, out);
 }
 
@@ -205,7 +164,7 @@ static weft_status cast_make(weft_sim_exchange *cast, weft_actor_id id, weft_act
 static bool cast_part(const weft_sim_exchange *cast, int i, int64_t *begin, int64_t *count)
 {
     const server_cast *c = (const server_cast *)cast;
-    if (c->rules->draw || i >= c->range_count) return false;
+    if (c->options.draw || i >= c->range_count) return false;
     *begin = begin_of(c, i);
     *count = begin_of(c, i + 1) - *begin;
     return true;
@@ -217,7 +176,7 @@ static weft_status cast_result(weft_sim_exchange *cast, bool over, void *paramet
     const server_cast *c = (const server_cast *)cast;
     char *to = parameters;
     for (int k = 0; k < c->range_count; k++) {
-        weft_range *range = c->ranges[k];
+        weft_range *range = weft_range_factory_range(c->ranges, k);
         size_t size = weft_dtype_size(c->head.scene.dtype);
         if (!range) { /* the run has not begun */
             memcpy(to, (const char *)c->head.scene.parameters[0] + (size_t)begin_of(c, k) * size,
@@ -240,7 +199,8 @@ static weft_status count_staleness(server_cast *c)
     c->staleness_count = 0;
     for (int k = 0; k < c->range_count; k++) {
         size_t size = 0;
-        const int64_t *counts = c->ranges[k] ? weft_range_staleness(c->ranges[k], &size) : NULL;
+        const weft_range *range = weft_range_factory_range(c->ranges, k);
+        const int64_t *counts = range ? weft_range_staleness(range, &size) : NULL;
         while (c->staleness_count < WEFT_MAX(size, (size_t)1)) {
             WEFT_TRY(WEFT_GROW(&c->staleness, &c->staleness_capacity, c->staleness_count));
             c->staleness[c->staleness_count++] = 0;
@@ -272,14 +232,23 @@ static const weft_sim_exchange_ops cast_ops = {
     .figure = cast_figure,
 };
 
-static weft_status take_rules(server_cast *c, const char *arguments)
+static weft_status open_ranges(server_cast *c)
 {
-    WEFT_TRY(c->ops->open(arguments, NULL, &c->parsed));
-    c->rules = (const weft_ps_exchange *)c->parsed;
-    return WEFT_OK;
+    const weft_sim_exchange_options *s = &c->head.scene;
+    weft_range_factory_options options = {.context = s->context,
+                                          .store = s->store,
+                                          .optimizer = s->optimizer,
+                                          .options = c->options,
+                                          .dtype = s->dtype,
+                                          .count = s->count,
+                                          .range_count = c->range_count,
+                                          .codec = s->codec,
+                                          .back = s->back,
+                                          .gaps = weft_codec_checkpoint_padding(c->kept)};
+    return weft_range_factory_create(&options, &c->ranges);
 }
 
-weft_status weft_ps_exchange_simulate(const weft_exchange_ops *ops, const char *arguments,
+weft_status weft_ps_exchange_simulate(const weft_ps_options *options,
                                       const weft_sim_exchange_options *scene,
                                       weft_sim_exchange **out)
 {
@@ -287,20 +256,17 @@ weft_status weft_ps_exchange_simulate(const weft_exchange_ops *ops, const char *
     WEFT_TRY(WEFT_NEW(&c, 1));
     c->head.ops = &cast_ops;
     c->head.scene = *scene;
-    c->ops = ops;
+    c->options = *options;
     c->servers = (int)WEFT_MIN(WEFT_MAX(scene->servers, 1), WEFT_MAX(scene->count, 1));
     c->range_count = weft_server_ranges(scene->count, scene->dtype, c->servers);
     c->head.actors = 1 + c->servers + scene->learners;
     c->head.first_learner = learner_id(c, 0);
-    weft_status status = take_rules(c, arguments);
-    if (status == WEFT_OK)
-        status = weft_codec_checkpoint_open(
-            scene->context, weft_codec_back(scene->codec, NULL),
-            weft_ps_exchange_back(c->rules->adds, scene->codec, scene->back), scene->store, NULL,
-            &c->kept);
+    weft_status status = weft_codec_checkpoint_open(
+        scene->context, weft_codec_back(scene->codec, NULL),
+        weft_range_factory_back(options->adds, scene->codec, scene->back), scene->store, NULL,
+        &c->kept);
+    if (status == WEFT_OK) status = open_ranges(c);
     if (status == WEFT_OK) status = WEFT_NEW(&c->meanwhile, scene->learners);
-    if (status == WEFT_OK) status = WEFT_NEW(&c->updaters, c->range_count);
-    if (status == WEFT_OK) status = WEFT_NEW(&c->ranges, c->range_count);
     if (status == WEFT_OK)
         status = WEFT_NEW(&c->reach, (size_t)c->range_count * (size_t)scene->learners);
     if (status == WEFT_OK)

@@ -37,40 +37,6 @@ static weft_member_options member_of(weft_actor_id id, int slot)
                                  .beat = BEAT};
 }
 
-/* --- ranges of servers in this process --- */
-
-static weft_status open_range(void *user, int number, weft_served *out)
-{
-    weft_own_server *server = user;
-    const weft_ps_exchange *x = server->remote;
-    if (number >= x->range_count) return weft_fail(WEFT_ERR_FORMAT, "there is no range %d", number);
-    weft_own_range *own = &server->ranges[number];
-    weft_range_options options = {.struct_size = sizeof(options),
-                                  .policy = x->policy,
-                                  .dtype = x->dtype,
-                                  .count = x->ranges[number].count};
-    const weft_exchange_site *site = &x->head.site;
-    WEFT_TRY(weft_updater_open(&own->updater, x->adds, site->context, site->store, site->optimizer,
-                               &options));
-    WEFT_TRY(weft_ps_exchange_publish(site->context, x->back, x->dtype, options.count,
-                                      x->ranges[number].begin,
-                                      weft_codec_checkpoint_padding(x->kept), &out->published));
-    weft_status status = weft_ps_exchange_point_states(x, number, out->published, own);
-    out->states = own->states;
-    out->state_count = x->state_count;
-    if (status == WEFT_OK) status = weft_range_create(&options, &out->range);
-    if (status != WEFT_OK) weft_downlink_close(&out->published);
-    return status;
-}
-
-static void close_range(void *user, int number)
-{
-    weft_own_range *own = &((weft_own_server *)user)->ranges[number];
-    weft_updater_close(&own->updater);
-    free(own->states);
-    own->states = NULL;
-}
-
 /* --- threads --- */
 
 /* Broadcasts a line of text between learners. */
@@ -110,36 +76,27 @@ static weft_status run_server(weft_ps_exchange *x, int k, const char *coordinato
 {
     weft_actor *server;
     weft_own_server *own = &x->own[k];
-    own->remote = x;
-    WEFT_TRY(WEFT_NEW(&own->ranges, x->range_count));
+    const weft_exchange_site *site = &x->head.site;
+    weft_range_factory_options ranges = {.context = site->context,
+                                         .store = site->store,
+                                         .optimizer = site->optimizer,
+                                         .options = x->options,
+                                         .dtype = x->dtype,
+                                         .count = x->count,
+                                         .range_count = x->range_count,
+                                         .codec = x->codec,
+                                         .back = x->back,
+                                         .gaps = weft_codec_checkpoint_padding(x->kept)};
+    WEFT_TRY(weft_range_factory_create(&ranges, &own->ranges));
     weft_server_options options = {.struct_size = sizeof(options),
                                    .member = member_of(server_id(k), k),
                                    .patience = 1,
-                                   .open = open_range,
-                                   .close = close_range,
-                                   .user = own};
+                                   .open = weft_range_factory_open,
+                                   .close = weft_range_factory_close,
+                                   .user = own->ranges};
     WEFT_TRY(weft_server_create(&options, &server));
     return weft_actor_thread_start(x->world, server, server_id(k), coordinator, others,
                                    &own->hosted);
-}
-
-static weft_status descend(void *user, int64_t turn)
-{
-    weft_ps_exchange *x = user;
-    (void)turn;
-    return weft_local_sgd_step(x->descent, x->step, x->parameters, x->gradients);
-}
-
-static weft_status respond(void *user)
-{
-    weft_ps_exchange *x = user;
-    const weft_member *member = weft_ps_client_member(weft_net_actor(x->net));
-    int there = weft_view_count(weft_member_view(member), WEFT_MEMBER_LEARNER);
-    /* With alpha = beta / learners, too small a number would move the centre further than the
-     * learners are apart. */
-    x->draw(x, WEFT_MAX(there, x->head.site.endpoint->learners), x->dtype, x->count,
-            x->own_parameters, x->parameters, x->gradients);
-    return WEFT_OK;
 }
 
 /* Learners of one job have compared before that they train the same. */
@@ -163,6 +120,7 @@ static weft_status open_learner(weft_ps_exchange *x, const char *coordinator)
     int me = x->head.site.endpoint->learner;
     weft_actor_id id = own_id(x);
     weft_actor *learner;
+    /* With elastic updates, the learner's clock counts these. */
     weft_ps_client_options options = {.struct_size = sizeof(options),
                                       .member = learner_member(x, id, me),
                                       .dtype = x->dtype,
@@ -174,10 +132,13 @@ static weft_status open_learner(weft_ps_exchange *x, const char *coordinator)
                                       .patience = 1,
                                       .step = &x->step,
                                       .weight = &x->head.weight,
-                                      .push = x->push,
-                                      .fetch = x->draw ? 1 : x->fetch, /* counts elastic updates */
-                                      .descend = x->descent ? descend : NULL,
-                                      .respond = x->draw ? respond : NULL,
+                                      .push = x->options.push,
+                                      .fetch = x->options.draw ? 1 : x->options.fetch,
+                                      .descent = x->descent,
+                                      .elastic = {.options = x->options.draw ? &x->options : NULL,
+                                                  .learners = x->head.site.endpoint->learners,
+                                                  .own = x->own_parameters,
+                                                  .force = x->gradients},
                                       .give_state = weft_ps_exchange_give_state,
                                       .state_bytes = weft_ps_exchange_state_bytes,
                                       .take_state = weft_ps_exchange_take_state,
@@ -223,7 +184,8 @@ weft_status weft_ps_exchange_stop(weft_ps_exchange *x)
     for (int k = 0; k < x->servers; k++) {
         weft_status ended = weft_actor_thread_stop(&x->own[k].hosted);
         if (status == WEFT_OK) status = ended;
-        for (int r = 0; x->own[k].ranges && r < x->range_count; r++) close_range(&x->own[k], r);
+        free(x->own[k].ranges);
+        x->own[k].ranges = NULL;
     }
     for (int k = 0; k < x->range_count; k++) weft_codec_close(&x->ranges[k].codec);
     weft_status ended = weft_actor_thread_stop(&x->coordinator);

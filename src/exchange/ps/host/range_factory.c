@@ -1,0 +1,140 @@
+/* Opens the ranges of a server: their updates, by the run's optimizer or by addition, the state of
+ * these, and their downlinks. */
+#include "exchange/ps/host/range_factory.h"
+
+#include "base/tree_sum.h"
+#include "exchange/codec_checkpoint.h"
+
+typedef struct made_range {
+    weft_range *range;              /* the server's; NULL: not open */
+    weft_flat_optimizer *optimizer; /* NULL: addition */
+    weft_dtype dtype;
+    int64_t count;
+    struct iovec *states;
+} made_range;
+
+struct weft_range_factory {
+    weft_range_factory_options options;
+    made_range made[];
+};
+
+weft_status weft_range_factory_create(const weft_range_factory_options *options,
+                                      weft_range_factory **out)
+{
+    size_t bytes = sizeof(**out) + (size_t)options->range_count * sizeof(*(*out)->made);
+    WEFT_TRY(weft_new_bytes(out, 1, bytes));
+    (*out)->options = *options;
+    return WEFT_OK;
+}
+
+weft_range *weft_range_factory_range(const weft_range_factory *f, int number)
+{
+    return f->made[number].range;
+}
+
+const char *weft_range_factory_back(bool adds, const char *codec, const char *back)
+{
+    return adds ? "none" : weft_codec_back(codec, back);
+}
+
+/* --- updates --- */
+
+static weft_status optimize(void *user, void *parameters, const void *mean)
+{
+    (void)parameters; /* the optimizer's own */
+    return weft_flat_optimizer_run(((made_range *)user)->optimizer, mean);
+}
+
+static void set_step(void *user, int64_t step)
+{
+    weft_flat_optimizer_at(((made_range *)user)->optimizer, step);
+}
+
+static weft_status add(void *user, void *parameters, const void *mean)
+{
+    const made_range *r = user;
+    weft_tree_add(r->dtype, parameters, mean, parameters, r->count);
+    return WEFT_OK;
+}
+
+static weft_status open_update(const weft_range_factory_options *o, made_range *r,
+                               weft_range_options *range)
+{
+    *r = (made_range){.dtype = range->dtype, .count = range->count};
+    range->update = o->options.adds ? add : optimize;
+    range->user = r;
+    if (o->options.adds) return WEFT_OK;
+    WEFT_TRY(weft_flat_optimizer_open(o->context, o->store, o->optimizer, r->dtype, r->count,
+                                      &r->optimizer));
+    range->at = set_step;
+    weft_flat_optimizer_rooms(r->optimizer, &range->parameters, &range->gradient);
+    return WEFT_OK;
+}
+
+/* --- downlink and state --- */
+
+/* *out is NULL without a downlink codec. */
+static weft_status open_downlink(const weft_range_factory_options *o, int64_t count, int64_t begin,
+                                 weft_downlink **out)
+{
+    const char *back = weft_range_factory_back(o->options.adds, o->codec, o->back);
+    weft_codec *codec;
+    *out = NULL;
+    if (strcmp(back, "none") == 0) return WEFT_OK;
+    WEFT_TRY(weft_codec_open_back(o->context, back, o->dtype, count, &codec));
+    weft_status status = weft_gaps_skip(o->gaps, codec, begin);
+    if (status == WEFT_OK) return weft_downlink_open(codec, out);
+    weft_codec_close(&codec);
+    return status;
+}
+
+/* The optimizer's state, and the reference of the downlink, in the order in which learners have
+ * them. */
+static weft_status list_states(made_range *r, weft_served *out)
+{
+    weft_exchange_state s;
+    int n = 0;
+    while (r->optimizer && weft_flat_optimizer_state(r->optimizer, n, &s)) n++;
+    WEFT_TRY(WEFT_NEW(&r->states, n + 1));
+    for (int i = 0; i < n && weft_flat_optimizer_state(r->optimizer, i, &s); i++)
+        r->states[i] = (struct iovec){s.data, s.bytes};
+    if (out->published)
+        r->states[n++] = (struct iovec){weft_downlink_reference(out->published),
+                                        (size_t)r->count * weft_dtype_size(r->dtype)};
+    out->states = r->states;
+    out->state_count = n;
+    return WEFT_OK;
+}
+
+/* --- ranges --- */
+
+weft_status weft_range_factory_open(void *factory, int number, weft_served *out)
+{
+    weft_range_factory *f = factory;
+    const weft_range_factory_options *o = &f->options;
+    if (number >= o->range_count) return weft_fail(WEFT_ERR_FORMAT, "there is no range %d", number);
+    made_range *r = &f->made[number];
+    int64_t begin = weft_part_start(o->count, number, o->range_count);
+    weft_range_options options = {.struct_size = sizeof(options),
+                                  .policy = o->options.policy,
+                                  .dtype = o->dtype,
+                                  .count = weft_part_start(o->count, number + 1, o->range_count) -
+                                           begin};
+    weft_status status = open_update(o, r, &options);
+    if (status == WEFT_OK) status = open_downlink(o, options.count, begin, &out->published);
+    if (status == WEFT_OK) status = list_states(r, out);
+    if (status == WEFT_OK) status = weft_range_create(&options, &r->range);
+    out->range = r->range;
+    if (status == WEFT_OK) return WEFT_OK;
+    weft_downlink_close(&out->published);
+    weft_range_factory_close(f, number);
+    return status;
+}
+
+void weft_range_factory_close(void *factory, int number)
+{
+    made_range *r = &((weft_range_factory *)factory)->made[number];
+    weft_flat_optimizer_close(&r->optimizer);
+    free(r->states);
+    *r = (made_range){0};
+}
