@@ -281,29 +281,6 @@ bool weft_exchange_ends_together(const weft_exchange *e)
            (!link || link->job);
 }
 
-/* A live peer answers within that, over any network that a run can use. */
-static const double IN_A_HURRY = 1;
-
-bool weft_exchange_is_stopped(const weft_exchange *e)
-{
-    const weft_learner_link *link = e->site.cluster;
-    return link && !link->job && link->stop && atomic_load(link->stop);
-}
-
-double weft_exchange_limit(const weft_exchange *e, double usual)
-{
-    return weft_exchange_is_stopped(e) ? WEFT_MIN(usual, IN_A_HURRY) : usual;
-}
-
-/* The result is sent and saved by then, and in a job that was stopped no other coordinator replaces
- * one that does not answer. */
-double weft_exchange_leave_timeout(const weft_exchange *e, bool last)
-{
-    static const double LONG_ENOUGH = 15;
-    const weft_learner_link *link = e->site.cluster;
-    return link && link->job && !last ? IN_A_HURRY : weft_exchange_limit(e, LONG_ENOUGH);
-}
-
 bool weft_exchange_figure_at(weft_exchange *e, int i, weft_series *out)
 {
     *out = (weft_series){.name = NULL};

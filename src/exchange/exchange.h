@@ -335,13 +335,6 @@ bool weft_exchange_ends_together(const weft_exchange *exchange);
 weft_status weft_exchange_share(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_hand(weft_exchange *exchange, int64_t step) WEFT_NODISCARD;
 bool weft_exchange_state_of(weft_exchange *exchange, int learner, int i, weft_exchange_state *out);
-/* Seconds that a learner waits for silent others, instead of `usual`: very few if it is elastic,
- * and its stop was requested. */
-double weft_exchange_limit(const weft_exchange *exchange, double usual);
-bool weft_exchange_is_stopped(const weft_exchange *exchange);
-/* Seconds that it waits for the acknowledgement of its leave; `last`: it has taken all steps of the
- * run. */
-double weft_exchange_leave_timeout(const weft_exchange *exchange, bool last);
 /* Sums a number over all learners, which go in lock step. */
 weft_status weft_exchange_sum(weft_exchange *exchange, const char *what,
                               double *number) WEFT_NODISCARD;

@@ -24,11 +24,7 @@ static weft_status prepare(gossip *x, const weft_exchange_site *site)
                                         &x->codec_state));
     weft_codec_checkpoint_set_momentum(x->codec_state, site);
     x->parameters = weft_shared_params_parameters(x->shared);
-    if (site->cluster && !weft_shared_params_are_whole(x->shared))
-        return weft_fail(
-            WEFT_ERR_ARGUMENT,
-            "in an elastic run each rank of a learner must hold all parameters, but this mesh "
-            "shards them; split only the batch or the images (--mesh data=N, domain=N)");
+    WEFT_TRY(weft_elastic_check_ranks(site, x->shared));
     x->is_leader = weft_shared_params_is_leader(x->shared);
     if (!x->is_leader) return WEFT_OK;
     return weft_codec_open(site->context, x->codec_name, x->dtype, x->count, &x->codec);
@@ -39,7 +35,7 @@ static void release_hold(const gossip *x)
 {
     if (!x->holds_slot || !x->net) return;
     if (weft_peer_release_hold(weft_net_actor(x->net)) == WEFT_OK)
-        (void)!weft_gossip_await_leave(x);
+        (void)!weft_elastic_await_leave(&x->head, x->net, false);
 }
 
 static void gossip_close(weft_exchange *exchange)
@@ -110,7 +106,8 @@ static weft_status gossip_begin(weft_exchange *exchange)
         WEFT_TRY(joins ? weft_gossip_join(x) : weft_gossip_connect(x));
         WEFT_TRY(weft_net_begin(x->net));
         WEFT_TRY(weft_gossip_wait(x, may_continue));
-        WEFT_TRY(weft_gossip_check_slot(x));
+        WEFT_TRY(
+            weft_elastic_check_slot(&exchange->site, weft_peer_member(weft_net_actor(x->net))));
         x->step = weft_peer_clock(weft_net_actor(x->net));
     }
     return joins ? weft_shared_params_write(x->shared) : WEFT_OK;
@@ -181,7 +178,7 @@ static weft_status end_elastic(gossip *x)
         weft_log(x->head.site.context, WEFT_LOG_WARNING,
                  "no final average was made, since some peers did not answer: this learner ends "
                  "with its own parameters");
-    if (!x->holds_slot) WEFT_TRY(weft_gossip_await_leave(x));
+    if (!x->holds_slot) WEFT_TRY(weft_elastic_await_leave(&x->head, x->net, false));
     take_result(x);
     if (!x->holds_slot) weft_net_close(&x->net);
     return WEFT_OK;

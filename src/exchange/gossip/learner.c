@@ -24,19 +24,7 @@ static weft_status make_peer(const gossip *x, weft_actor **out)
                                  .codec = x->codec,
                                  .steps = INT64_MAX,
                                  .min_rto = 1};
-    if (link)
-        options.member =
-            (weft_member_options){.struct_size = sizeof(options.member),
-                                  .key = weft_draw(),
-                                  .wish = link->slot,
-                                  .fingerprint = {.version = WEFT_VERSION,
-                                                  .model = link->model,
-                                                  .data = link->data,
-                                                  .parameters = weft_store_form(site->store),
-                                                  .checkpoint = link->checkpoint,
-                                                  .step = link->step},
-                                  .removal = link->removal,
-                                  .beat = HEARTBEAT_SECONDS};
+    if (link) options.member = weft_elastic_member(site, HEARTBEAT_SECONDS);
     return weft_peer_create(&options, out);
 }
 
@@ -70,8 +58,8 @@ weft_status weft_gossip_wait(gossip *x, bool (*ready)(const weft_actor *actor))
         WEFT_TRY(weft_learner_group_check(x->head.site.endpoint));
         if (weft_net_stats(x->net).received != received) patience = (weft_patience){0};
         double waited = weft_patience_look(&patience, 1);
-        if (weft_exchange_is_stopped(&x->head) &&
-            weft_patience_look(&hurry, 1) > weft_exchange_limit(&x->head, limit))
+        if (weft_elastic_is_stopped(&x->head) &&
+            weft_patience_look(&hurry, 1) > weft_elastic_limit(&x->head, limit))
             return weft_fail(
                 WEFT_ERR_INTERRUPTED,
                 "stopped after step %lld of this learner, while it waited for other peers",
@@ -107,17 +95,6 @@ weft_status weft_gossip_join(gossip *x)
     return weft_net_add_peer(x->net, WEFT_COORDINATOR, coordinator);
 }
 
-weft_status weft_gossip_check_slot(const gossip *x)
-{
-    const weft_learner_link *link = x->head.site.cluster;
-    const weft_member *member = weft_peer_member(weft_net_actor(x->net));
-    if (!link || weft_member_slot(member) == link->slot) return WEFT_OK;
-    weft_member_is_lost(member);
-    return weft_fail(WEFT_ERR_PEER,
-                     "another learner took slot %d of the run while this one started; join again",
-                     link->slot);
-}
-
 weft_status weft_gossip_leave_together(gossip *x)
 {
     double all = 0;
@@ -139,14 +116,4 @@ weft_status weft_gossip_leave_together(gossip *x)
     }
     weft_group_request_destroy(&request);
     return status;
-}
-
-weft_status weft_gossip_await_leave(const gossip *x)
-{
-    static const double LONG_ENOUGH = 15;
-    double began = weft_seconds();
-    while (!weft_net_actor(x->net)->done &&
-           weft_seconds() - began < weft_exchange_limit(&x->head, LONG_ENOUGH))
-        WEFT_TRY(weft_net_poll(x->net, POLL_SECONDS));
-    return WEFT_OK;
 }

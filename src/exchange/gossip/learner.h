@@ -2,7 +2,7 @@
 #ifndef WEFT_EXCHANGE_GOSSIP_LEARNER_H
 #define WEFT_EXCHANGE_GOSSIP_LEARNER_H
 
-#include "exchange/shared_params.h"
+#include "exchange/elastic.h"
 #include "exchange/gossip/gossip.h"
 #include "exchange/codec_checkpoint.h"
 #include "exchange/bootstrap.h"
@@ -35,14 +35,9 @@ typedef struct gossip {
  * coordinator. */
 weft_status weft_gossip_connect(gossip *x) WEFT_NODISCARD;
 weft_status weft_gossip_join(gossip *x) WEFT_NODISCARD;
-/* PEER: another learner has taken the slot while this one started. */
-weft_status weft_gossip_check_slot(const gossip *x) WEFT_NODISCARD;
 /* Polls until `ready`; fails after a timeout without messages, or with the job. */
 weft_status weft_gossip_wait(gossip *x, bool (*ready)(const weft_actor *actor)) WEFT_NODISCARD;
 /* Answers other peers until all learners of the job have all updates. */
 weft_status weft_gossip_leave_together(gossip *x) WEFT_NODISCARD;
-/* Polls for a limited time until the coordinator has acknowledged the leave, and answers other
- * peers meanwhile. */
-weft_status weft_gossip_await_leave(const gossip *x) WEFT_NODISCARD;
 
 #endif

@@ -1,6 +1,7 @@
 /* Common part of exchanges with servers: opening and closing, waiting for replies, fetching all
  * parameters, and the end. */
 #include "exchange/ps/ps_exchange.h"
+#include "exchange/elastic.h"
 
 /* Seconds of a poll, after which a learner checks whether the job goes on. */
 static const double NAP = 0.05;
@@ -76,11 +77,7 @@ weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_
     WEFT_TRY(weft_codec_checkpoint_open(site->context, x->codec, x->back, site->store, x->copies,
                                         &x->kept));
     weft_codec_checkpoint_set_momentum(x->kept, site);
-    if (site->cluster && !weft_shared_params_are_whole(x->copies))
-        return weft_fail(
-            WEFT_ERR_ARGUMENT,
-            "in an elastic run each rank of a learner must hold all parameters, but this mesh "
-            "shards them; split only the batch or the images (--mesh data=N, domain=N)");
+    WEFT_TRY(weft_elastic_check_ranks(site, x->copies));
     x->parameters = weft_shared_params_parameters(x->copies);
     x->leads = weft_shared_params_is_leader(x->copies);
     if (!x->leads) return WEFT_OK;
@@ -94,20 +91,19 @@ weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_
     return WEFT_NEW(&x->whole, x->range_count);
 }
 
-/* Waits for a limited time until the coordinator has acknowledged the leave. */
-static weft_status say_goodbye(const weft_ps_exchange *x)
+/* The result is sent and saved by then, and in a job that was stopped no other coordinator replaces
+ * one that does not answer. */
+static weft_status await_leave(const weft_ps_exchange *x)
 {
-    double began = weft_seconds(), most = weft_exchange_leave_timeout(&x->head, x->last);
-    while (!weft_net_actor(x->net)->done && weft_seconds() - began < most)
-        WEFT_TRY(weft_net_poll(x->net, NAP));
-    return WEFT_OK;
+    const weft_learner_link *link = x->head.site.cluster;
+    return weft_elastic_await_leave(&x->head, x->net, link && link->job && !x->last);
 }
 
 static weft_status go(const weft_ps_exchange *x)
 {
     if (!x->stays || !x->net) return WEFT_OK;
     WEFT_TRY(weft_ps_client_release(weft_net_actor(x->net)));
-    return say_goodbye(x);
+    return await_leave(x);
 }
 
 void weft_ps_exchange_close(weft_exchange *exchange)
@@ -147,7 +143,7 @@ static weft_status give_up(const weft_ps_exchange *x)
 {
     long long clock = (long long)weft_ps_client_clock(weft_net_actor(x->net));
     WEFT_TRY(weft_ps_client_leave_now(weft_net_actor(x->net)));
-    WEFT_TRY(say_goodbye(x));
+    WEFT_TRY(await_leave(x));
     return weft_fail(WEFT_ERR_INTERRUPTED,
                      "stopped after step %lld of this learner, while it waited for a server",
                      clock);
@@ -170,7 +166,7 @@ weft_status weft_ps_exchange_wait_for(weft_ps_exchange *x, int range)
         WEFT_TRY(check_servers(x));
         if (weft_ps_client_replies(weft_net_actor(x->net)) != heard) patience = (weft_patience){0};
         double waited = weft_patience_look(&patience, 1);
-        if (waited > weft_exchange_limit(&x->head, limit) && weft_exchange_is_stopped(&x->head))
+        if (waited > weft_elastic_limit(&x->head, limit) && weft_elastic_is_stopped(&x->head))
             return give_up(x);
         if (waited > limit) return weft_ps_client_timeout_error(weft_net_actor(x->net), limit);
     }
@@ -185,24 +181,12 @@ weft_status weft_ps_exchange_wait(weft_ps_exchange *x)
 
 /* --- begin and end --- */
 
-/* Another learner may have taken the slot while this one started. */
-static weft_status check_slot(const weft_ps_exchange *x)
-{
-    const weft_learner_link *link = x->head.site.cluster;
-    int slot = weft_member_slot(weft_ps_client_member(weft_net_actor(x->net)));
-    if (!link || slot == link->slot) return WEFT_OK;
-    weft_member_is_lost(weft_ps_client_member(weft_net_actor(x->net)));
-    return weft_fail(WEFT_ERR_PEER,
-                     "another learner took slot %d of the run while this one started; join again",
-                     link->slot);
-}
-
 weft_status weft_ps_exchange_begin(weft_ps_exchange *x)
 {
     WEFT_TRY(weft_ps_exchange_start(x));
     WEFT_TRY(weft_ps_exchange_wait(x));
     x->turn = weft_ps_client_clock(weft_net_actor(x->net));
-    return check_slot(x);
+    return weft_elastic_check_slot(&x->head.site, weft_ps_client_member(weft_net_actor(x->net)));
 }
 
 weft_status weft_ps_exchange_poll(weft_exchange *exchange)
@@ -286,7 +270,7 @@ weft_status weft_ps_exchange_end(weft_ps_exchange *x)
         WEFT_TRY(weft_ps_client_leave(weft_net_actor(x->net), !x->last || halted,
                                       x->head.site.endpoint->learner == 0));
         WEFT_TRY(weft_ps_exchange_wait(x));
-        if (link && !x->stays) WEFT_TRY(say_goodbye(x));
+        if (link && !x->stays) WEFT_TRY(await_leave(x));
         WEFT_TRY(weft_exchange_sum(&x->head, "the learners' leave", &all));
     }
     WEFT_TRY(weft_ps_exchange_count(x));

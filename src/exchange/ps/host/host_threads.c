@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "exchange/ps/ps_exchange.h"
+#include "exchange/elastic.h"
 
 /* Members of a single job live as long as the job, which detects lost ranks itself; so no member is
  * removed for silence. */
@@ -99,30 +100,17 @@ static weft_status run_server(weft_ps_exchange *x, int k, const char *coordinato
                                    &own->hosted);
 }
 
-/* Learners of one job have compared before that they train the same. */
-static weft_member_options learner_member(const weft_ps_exchange *x, weft_actor_id id, int slot)
-{
-    const weft_learner_link *link = x->head.site.cluster;
-    weft_member_options m = member_of(id, slot);
-    if (!link) return m;
-    m.key = weft_draw();
-    m.fingerprint.model = link->model;
-    m.fingerprint.data = link->data;
-    m.fingerprint.parameters = weft_store_form(x->head.site.store);
-    m.fingerprint.checkpoint = link->checkpoint;
-    m.fingerprint.step = link->step;
-    m.removal = link->removal;
-    return m;
-}
-
 static weft_status open_learner(weft_ps_exchange *x, const char *coordinator)
 {
     int me = x->head.site.endpoint->learner;
     weft_actor_id id = own_id(x);
     weft_actor *learner;
-    /* With elastic updates, the learner's clock counts these. */
+    /* Learners of one job have compared before that they train the same. With elastic updates, the
+     * learner's clock counts these. */
     weft_ps_client_options options = {.struct_size = sizeof(options),
-                                      .member = learner_member(x, id, me),
+                                      .member = x->head.site.cluster
+                                                    ? weft_elastic_member(&x->head.site, BEAT)
+                                                    : member_of(id, me),
                                       .dtype = x->dtype,
                                       .ranges = x->ranges,
                                       .range_count = x->range_count,

@@ -1,0 +1,60 @@
+/* Elastic learners of all exchanges: their member, checks, and limits on waiting. */
+#include "exchange/elastic.h"
+
+/* A live peer answers within that, over any network that a run can use. */
+static const double IN_A_HURRY = 1;
+
+weft_member_options weft_elastic_member(const weft_exchange_site *site, double beat)
+{
+    const weft_learner_link *link = site->cluster;
+    return (weft_member_options){.struct_size = sizeof(weft_member_options),
+                                 .key = weft_draw(),
+                                 .wish = link->slot,
+                                 .fingerprint = {.version = WEFT_VERSION,
+                                                 .model = link->model,
+                                                 .data = link->data,
+                                                 .parameters = weft_store_form(site->store),
+                                                 .checkpoint = link->checkpoint,
+                                                 .step = link->step},
+                                 .removal = link->removal,
+                                 .beat = beat};
+}
+
+weft_status weft_elastic_check_ranks(const weft_exchange_site *site,
+                                     const weft_shared_params *shared)
+{
+    if (!site->cluster || weft_shared_params_are_whole(shared)) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "in an elastic run each rank of a learner must hold all parameters, but this "
+                     "mesh shards them; split only the batch or the images (--mesh data=N, domain=N)");
+}
+
+weft_status weft_elastic_check_slot(const weft_exchange_site *site, const weft_member *member)
+{
+    const weft_learner_link *link = site->cluster;
+    if (!link || weft_member_slot(member) == link->slot) return WEFT_OK;
+    weft_member_is_lost(member);
+    return weft_fail(WEFT_ERR_PEER,
+                     "another learner took slot %d of the run while this one started; join again",
+                     link->slot);
+}
+
+bool weft_elastic_is_stopped(const weft_exchange *e)
+{
+    const weft_learner_link *link = e->site.cluster;
+    return link && !link->job && link->stop && atomic_load(link->stop);
+}
+
+double weft_elastic_limit(const weft_exchange *e, double usual)
+{
+    return weft_elastic_is_stopped(e) ? WEFT_MIN(usual, IN_A_HURRY) : usual;
+}
+
+weft_status weft_elastic_await_leave(const weft_exchange *e, weft_net *net, bool hurry)
+{
+    static const double LONG_ENOUGH = 15, NAP = 0.05;
+    double began = weft_seconds(), most = hurry ? IN_A_HURRY : LONG_ENOUGH;
+    while (!weft_net_actor(net)->done && weft_seconds() - began < weft_elastic_limit(e, most))
+        WEFT_TRY(weft_net_poll(net, NAP));
+    return WEFT_OK;
+}

@@ -1,0 +1,27 @@
+/* Learners that come and go, each of which is a member of the run by itself. */
+#ifndef WEFT_EXCHANGE_ELASTIC_H
+#define WEFT_EXCHANGE_ELASTIC_H
+
+#include "actor/net.h"
+#include "exchange/exchange.h"
+#include "exchange/shared_params.h"
+#include "membership/member.h"
+
+/* Options of the member of an elastic learner; beat: seconds between two heartbeats. */
+weft_member_options weft_elastic_member(const weft_exchange_site *site, double beat);
+/* ARGUMENT: the learner is elastic, and its ranks do not have all parameters. */
+weft_status weft_elastic_check_ranks(const weft_exchange_site *site,
+                                     const weft_shared_params *shared) WEFT_NODISCARD;
+/* PEER: another learner has taken the slot while this one started. */
+weft_status weft_elastic_check_slot(const weft_exchange_site *site,
+                                    const weft_member *member) WEFT_NODISCARD;
+/* Seconds that a learner waits for silent others, instead of `usual`: very few if it is elastic,
+ * and its stop was requested. */
+double weft_elastic_limit(const weft_exchange *exchange, double usual);
+bool weft_elastic_is_stopped(const weft_exchange *exchange);
+/* Polls for a limited time until the coordinator has acknowledged the leave. hurry: for a short
+ * one. */
+weft_status weft_elastic_await_leave(const weft_exchange *exchange, weft_net *net,
+                                     bool hurry) WEFT_NODISCARD;
+
+#endif
