@@ -86,6 +86,8 @@ weft_status weft_thread_start(pthread_t *thread, void *(*work)(void *user),
 /* Round to nearest even. */
 uint16_t weft_bf16_of(float x);
 float weft_bf16_float(uint16_t bits);
+/* Whether all numbers are finite; those of an integer type are. */
+bool weft_all_finite(weft_dtype dtype, const void *data, size_t bytes);
 
 /* --- text --- */
 

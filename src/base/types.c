@@ -100,6 +100,19 @@ void weft_numbers_put(weft_dtype dtype, void *array, int64_t first, const double
     dtypes[dtype].put((char *)array + (size_t)first * dtypes[dtype].size, numbers, n);
 }
 
+bool weft_all_finite(weft_dtype dtype, const void *data, size_t bytes)
+{
+    int64_t count = (int64_t)(bytes / dtypes[dtype].size);
+    int bad = 0;
+    if (dtype == WEFT_F32) {
+        const float *x = data;
+        for (int64_t i = 0; i < count; i++) bad |= !(fabsf(x[i]) <= 0x1.fffffep127f);
+    } else if (weft_dtype_is_float(dtype)) {
+        for (int64_t i = 0; i < count; i++) bad |= !isfinite(weft_number_get(dtype, data, i));
+    }
+    return !bad;
+}
+
 const char *weft_dtype_name(weft_dtype dtype)
 {
     return dtypes[dtype].name;

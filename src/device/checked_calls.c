@@ -2,16 +2,10 @@
  * one, and the message of an earlier failure would be reported. */
 #include "device/device.h"
 
-static weft_status heard(const weft_device *device, weft_status status, uint64_t before,
-                         const char *function)
-{
-    return weft_told(status, before, "device", device->ops->name, function);
-}
-
 weft_status weft_device_plain(weft_device *device, const weft_type *type, const weft_layout **out)
 {
     uint64_t before = weft_failures();
-    return heard(device, device->ops->plain(device, type, out), before, "plain");
+    return weft_device_told(device, device->ops->plain(device, type, out), before, "plain");
 }
 
 weft_status weft_device_kernel(weft_device *device, const weft_group *group,
@@ -21,7 +15,7 @@ weft_status weft_device_kernel(weft_device *device, const weft_group *group,
     uint64_t before = weft_failures();
     weft_status status = device->ops->kernel(device, group, candidate, in, out);
     if (status == WEFT_OK) (*out)->device = device;
-    return heard(device, status, before, "kernel");
+    return weft_device_told(device, status, before, "kernel");
 }
 
 weft_status weft_device_reorder(weft_device *device, const weft_type *type, const weft_layout *from,
@@ -30,14 +24,14 @@ weft_status weft_device_reorder(weft_device *device, const weft_type *type, cons
     uint64_t before = weft_failures();
     weft_status status = device->ops->reorder(device, type, from, to, out);
     if (status == WEFT_OK) (*out)->device = device;
-    return heard(device, status, before, "reorder");
+    return weft_device_told(device, status, before, "reorder");
 }
 
 /* Copies and transfers are kernels without a device. */
 static weft_status heard_of(const weft_kernel *kernel, weft_status status, uint64_t before,
                             const char *function)
 {
-    return kernel->device ? heard(kernel->device, status, before, function)
+    return kernel->device ? weft_device_told(kernel->device, status, before, function)
                           : weft_told(status, before, "kernel", kernel->text, function);
 }
 

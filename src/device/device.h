@@ -63,6 +63,13 @@ weft_status weft_event_wait(weft_device *device, weft_queue_event *event) WEFT_N
 
 /* --- checked_calls.c: the functions of a device and its kernels; each failure has a message --- */
 
+/* A failure of a device's function, since `before`, gets a message if it has none. */
+static inline weft_status weft_device_told(const weft_device *device, weft_status status,
+                                           uint64_t before, const char *function)
+{
+    return weft_told(status, before, "device", device->ops->name, function);
+}
+
 weft_status weft_device_plain(weft_device *device, const weft_type *type,
                               const weft_layout **out) WEFT_NODISCARD;
 weft_status weft_device_kernel(weft_device *device, const weft_group *group,

@@ -1,18 +1,12 @@
 /* Device memory: a device's own, or the host's. */
 #include "device/device.h"
 
-/* Memory may belong to a plug-in, as in checked_calls.c. */
-static weft_status heard(const weft_device *device, weft_status status, uint64_t before,
-                         const char *function)
-{
-    return weft_told(status, before, "device", device->ops->name, function);
-}
-
 weft_status weft_memory_new(weft_device *device, size_t bytes, weft_memory **out)
 {
     uint64_t before = weft_failures();
     if (!weft_device_shares(device))
-        return heard(device, device->ops->memory->allocate(device, bytes, out), before, "allocate");
+        return weft_device_told(device, device->ops->memory->allocate(device, bytes, out), before,
+                                "allocate");
     weft_memory *memory;
     WEFT_TRY(WEFT_NEW(&memory, 1));
     memory->device = device;
@@ -42,7 +36,8 @@ weft_status weft_queue_open(weft_device *device, weft_queue **out)
     *out = NULL;
     uint64_t before = weft_failures();
     if (weft_device_shares(device)) return WEFT_OK;
-    return heard(device, device->ops->memory->open_queue(device, out), before, "open_queue");
+    return weft_device_told(device, device->ops->memory->open_queue(device, out), before,
+                            "open_queue");
 }
 
 void weft_queue_close(weft_device *device, weft_queue **queue)
@@ -67,22 +62,24 @@ weft_status weft_copy_in(weft_queue *queue, weft_address to, const void *from, s
 {
     uint64_t before = weft_failures();
     if (!queue) return copy_host(weft_host(to), from, bytes);
-    return heard(to.memory->device, ops_of(to)->copy_in(queue, to, from, bytes), before, "copy_in");
+    return weft_device_told(to.memory->device, ops_of(to)->copy_in(queue, to, from, bytes), before,
+                            "copy_in");
 }
 
 weft_status weft_copy_out(weft_queue *queue, void *to, weft_address from, size_t bytes)
 {
     uint64_t before = weft_failures();
     if (!queue) return copy_host(to, weft_host(from), bytes);
-    return heard(from.memory->device, ops_of(from)->copy_out(queue, to, from, bytes), before,
-                 "copy_out");
+    return weft_device_told(from.memory->device, ops_of(from)->copy_out(queue, to, from, bytes),
+                            before, "copy_out");
 }
 
 weft_status weft_copy(weft_queue *queue, weft_address to, weft_address from, size_t bytes)
 {
     uint64_t before = weft_failures();
     if (!queue) return copy_host(weft_host(to), weft_host(from), bytes);
-    return heard(to.memory->device, ops_of(to)->copy(queue, to, from, bytes), before, "copy");
+    return weft_device_told(to.memory->device, ops_of(to)->copy(queue, to, from, bytes), before,
+                            "copy");
 }
 
 weft_status weft_event_open(weft_device *device, weft_queue_event **out)
@@ -90,7 +87,8 @@ weft_status weft_event_open(weft_device *device, weft_queue_event **out)
     *out = NULL;
     uint64_t before = weft_failures();
     if (weft_device_shares(device)) return WEFT_OK;
-    return heard(device, device->ops->memory->open_event(device, out), before, "open_event");
+    return weft_device_told(device, device->ops->memory->open_event(device, out), before,
+                            "open_event");
 }
 
 void weft_event_close(weft_device *device, weft_queue_event **event)
@@ -103,12 +101,12 @@ weft_status weft_event_record(weft_device *device, weft_queue *queue, weft_queue
 {
     uint64_t before = weft_failures();
     if (!event) return WEFT_OK;
-    return heard(device, device->ops->memory->record(queue, event), before, "record");
+    return weft_device_told(device, device->ops->memory->record(queue, event), before, "record");
 }
 
 weft_status weft_event_wait(weft_device *device, weft_queue_event *event)
 {
     uint64_t before = weft_failures();
     if (!event) return WEFT_OK;
-    return heard(device, device->ops->memory->wait(event), before, "wait");
+    return weft_device_told(device, device->ops->memory->wait(event), before, "wait");
 }

@@ -1,6 +1,5 @@
 /* Checks that the store contains only finite numbers. The loss covers only the step before, and not
  * every NaN reaches it: the relu of a kernel may turn it into 0. */
-#include <math.h>
 #include <stdio.h>
 
 #include "learner/learner_internal.h"
@@ -9,20 +8,6 @@ typedef struct blemish {
     char name[200]; /* of the tensor; empty: none */
 } blemish;
 
-static bool all_finite(weft_dtype dtype, const void *data, size_t bytes)
-{
-    size_t count = bytes / weft_dtype_size(dtype);
-    int bad = 0;
-    if (dtype == WEFT_F32) {
-        const float *x = data;
-        for (size_t i = 0; i < count; i++) bad |= !(fabsf(x[i]) <= 0x1.fffffep127f);
-    } else if (weft_dtype_is_float(dtype)) {
-        for (size_t i = 0; i < count; i++)
-            bad |= !isfinite(weft_number_get(dtype, data, (int64_t)i));
-    }
-    return !bad;
-}
-
 static weft_status look(const weft_rank *r, blemish *out)
 {
     for (int i = 0; i < weft_store_count(r->store) && !out->name[0]; i++) {
@@ -30,7 +15,7 @@ static weft_status look(const weft_rank *r, blemish *out)
         size_t bytes;
         weft_dtype dtype;
         WEFT_TRY(weft_store_map(r->store, i, &dtype, &data, &bytes));
-        if (!all_finite(dtype, data, bytes))
+        if (!weft_all_finite(dtype, data, bytes))
             (void)snprintf(out->name, sizeof(out->name), "%s", weft_store_name(r->store, i));
         weft_store_unmap_read(r->store, data);
     }

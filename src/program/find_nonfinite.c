@@ -1,31 +1,20 @@
 /* Finds the instruction that makes the first non-finite number. */
-#include <math.h>
-
 #include "program/program.h"
 
-/* Works on raw memory in any layout, since the padding of blocked layouts is zero. */
-static bool all_finite(const void *data, size_t bytes, weft_dtype dtype)
-{
-    int64_t count = (int64_t)(bytes / weft_dtype_size(dtype));
-    for (int64_t i = 0; i < count && weft_dtype_is_float(dtype); i++)
-        if (!isfinite(weft_number_get(dtype, data, i))) return false;
-    return true;
-}
-
-/* As above, for the memory of any device. */
+/* For the memory of any device, in any layout: the padding of blocked layouts is zero. */
 static weft_status look_into(const weft_instance *x, int b, size_t bytes, weft_dtype dtype,
                              bool *finite)
 {
     weft_address at = weft_instance_address(x, b);
     void *room = NULL;
     if (weft_device_shares(at.memory->device)) {
-        *finite = all_finite(weft_host(at), bytes, dtype);
+        *finite = weft_all_finite(dtype, weft_host(at), bytes);
         return WEFT_OK;
     }
     WEFT_TRY(weft_new_aligned(bytes, &room));
     weft_status status = weft_copy_out(x->store->queue, room, at, bytes);
     if (status == WEFT_OK) status = weft_store_finish(x->store);
-    *finite = status != WEFT_OK || all_finite(room, bytes, dtype);
+    *finite = status != WEFT_OK || weft_all_finite(dtype, room, bytes);
     free(room);
     return status;
 }
