@@ -152,7 +152,7 @@ coordinator -n 1 --exchange server:policy=async --servers 1 --epochs 1 --key coo
 server s1 --key server.key --allow allowed
 refuses 2 "has no public key after '#'" "$weft" join "${at%#*}" --key learner.key --timeout 3 -q $data
 refuses 1 "it does not admit the key of this process" "$weft" join "$at" --key stranger.key --timeout 3 -q $data
-refuses 2 "so this side needs one too" "$weft" join "$at" --timeout 3 -q
+refuses 2 "so this process needs one too" "$weft" join "$at" --timeout 3 -q
 refuses 1 "a process listens at ${at%%#*}, but within 2 s no coordinator has answered: it accepts only connections with keys" "$weft" status "${at%%#*}" --timeout 2 -q
 kill -STOP "$(self "$c")"
 refuses 1 "a process listens at $at, but within 2 s no coordinator has answered: it sends no Weft handshake" "$weft" status "$at" --key learner.key --timeout 2 -q
@@ -168,7 +168,7 @@ coordinator -n 2 --exchange server:policy=async --servers 1
 refuses 1 "this run's data are 2000 samples" "$weft" join "$at" --data glyphs:size=16,train=1999,test=200 -q
 refuses 1 "another process listens there already" "$weft" coordinator --listen "$at" -q $data --exchange server -n 2
 refuses 2 "no option is named 'lr'" "$weft" join "$at" --lr 3
-refuses 2 "beyond this machine" "$weft" coordinator --listen 'tcp://*:*' -q --exchange server -n 2
+refuses 2 "is not local to this machine" "$weft" coordinator --listen 'tcp://*:*' -q --exchange server -n 2
 refuses 2 "needs all learners in one job of threads or MPI" "$weft" coordinator --exchange average -n 2 -q
 refuses 2 "a version of c=3 updates, but there are 2 learners" "$weft" coordinator -n 2 -q $data --batch 40 --exchange server:policy=softsync,c=3
 refuses 2 "need an exchange between the learners" "$weft" coordinator -n 2 -q

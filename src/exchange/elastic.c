@@ -24,9 +24,10 @@ weft_status weft_elastic_check_ranks(const weft_exchange_site *site,
                                      const weft_shared_params *shared)
 {
     if (!site->cluster || weft_shared_params_are_whole(shared)) return WEFT_OK;
-    return weft_fail(WEFT_ERR_ARGUMENT,
-                     "in an elastic run each rank of a learner must hold all parameters, but this "
-                     "mesh shards them; split only the batch or the images (--mesh data=N, domain=N)");
+    return weft_fail(
+        WEFT_ERR_ARGUMENT,
+        "in an elastic run each rank of a learner must hold all parameters, but this "
+        "mesh shards them; split only the batch or the images (--mesh data=N, domain=N)");
 }
 
 weft_status weft_elastic_check_slot(const weft_exchange_site *site, const weft_member *member)
