@@ -80,7 +80,7 @@ what="checkpoints of what servers have"
 coordinator -n 1 $bsp
 server s1
 server s2
-refuses 2 "does not write checkpoints" "$weft" join "$at" -q $data -n 2 --mesh tensor=2 --checkpoint no
+refuses 2 "cannot write checkpoints" "$weft" join "$at" -q $data -n 2 --mesh tensor=2 --checkpoint no
 for m in "$c" "$s1" "$s2"; do
     kill -TERM "$(self "$m")"
     wait "$m" 2>/dev/null

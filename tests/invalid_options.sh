@@ -60,7 +60,7 @@ refuses 2 "the tensor axis, which this mesh does not have; give --mesh tensor=N"
 refuses 2 "the data axis, which this mesh does not have" -n 2 --exchange oneshot --shard fc1/weight:out=data
 refuses 2 "the data axis, which this mesh does not have" --shard fc1/weight:out=data
 refuses 2 "state=keep, average or reset" -n 2 --exchange average:state=lose
-refuses 2 "uses all 2 ranks for one" -n 2 --exchange oneshot --mesh data=2
+refuses 2 "uses all 2 ranks for one learner" -n 2 --exchange oneshot --mesh data=2
 refuses 2 "alpha is beta over the number of learners; give one of them" -n 2 --exchange easgd:alpha=0.1,beta=0.5
 refuses 2 "every is '0', must be a whole number from 1" -n 2 --exchange easgd:every=0
 refuses 2 "push needs a policy without a bound, where no learner waits for others; give policy=async or softsync" -n 2 --exchange server:push=2

@@ -98,7 +98,7 @@ one_is_told() {
     kill -TERM "$(part join 1)"
     ends 143
     holds err '^weft: learner 1 was stopped by signal 15 \(Terminated\); stopped after step [0-9]+; go on with --resume from signalled'
-    ! grep -q 'the run goes on' err && pass || flunk "said '$(cat err)': $what"
+    ! grep -q 'the run continues' err && pass || flunk "said '$(cat err)': $what"
 }
 nothing_left() {
     [ -z "$(below $$ | while read -r p; do [ "$(readlink "/proc/$p/exe")" = "$(readlink -f "$weft")" ] && echo "$p"; done)" ] && pass || flunk "processes are left: $what"

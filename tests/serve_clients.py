@@ -141,7 +141,7 @@ def log():
             c.request("GET", "/v2/models/m/ready")
             check("a full disk harms nobody", c.getresponse().read() == b"")
         c.close()
-    check("and it is said once", s.errors.count("cannot write the log") == 1 and "No space left" in s.errors, s.errors)
+    check("and it is said once", s.errors.count("cannot write the request log") == 1 and "No space left" in s.errors, s.errors)
     with Server("--log", "-") as s:  # nobody reads what it prints until it ends
         c = s.client()
         for _ in range(3000):

@@ -139,7 +139,7 @@ static weft_status failed(void *user, weft_actor_id id, weft_status status)
                  (!coordinator || coordinator->done));
     (void)status;
     /* A coordinator that comes again takes the first it hears of for a run of its own. */
-    late = late || strstr(why, "this is another run");
+    late = late || strstr(why, "it is not a member of this coordinator's run");
     late = late || (strstr(why, "learner is left that has the state of the run") &&
                     id != WEFT_COORDINATOR && state_is_lost(c, id));
     tell(&c->fate, "         peer %d: %s\n", (int)id - FIRST, why);

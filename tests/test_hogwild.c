@@ -246,7 +246,7 @@ static void test_stop_and_resume(void **state)
     assert_refused(train(SMALL "batch=4 steps=2 ranks=2 device=cpu,reference model=lenet "
                                "data=glyphs:size=17,train=96,test=8 exchange=hogwild",
                          NULL, 0, &l),
-                   WEFT_ERR_UNSUPPORTED, "give all of them the same device");
+                   WEFT_ERR_UNSUPPORTED, "give all learners the same --device");
     assert_refused(train(SMALL "batch=4 steps=2 ranks=2 exchange=hogwild:sample=0", NULL, 0, &l),
                    WEFT_ERR_ARGUMENT, "sample");
     remove_folder(root);

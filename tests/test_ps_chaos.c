@@ -128,7 +128,7 @@ static weft_status failed(void *user, weft_actor_id id, weft_status status)
     if (id == WEFT_COORDINATOR || !may_end(c, id)) wrong(&c->fate, "%s", weft_last_message());
     /* Somebody takes its place, as a supervisor sees to. */
     bool over = strstr(weft_last_message(), "this run is over") ||
-                strstr(weft_last_message(), "nor anybody else");
+                strstr(weft_last_message(), "no message from the coordinator or another member");
     return id >= FIRST_LEARNER && !c->lost && !c->stale && !over
                ? add_learner(c, weft_sim_stats(c->sim).now + 1)
                : WEFT_OK;

@@ -190,7 +190,7 @@ static void test_cluster_files(void **state)
         {"learners:\n  - lost: 1.5\n", "cluster.yaml:2: option 'lost' is"},
         {"learners:\n  - count: 1000\n  - count: 1000\n",
          "cluster.yaml:1: 2000 learners in all; there can be 1024"},
-        {"rate: 1e9\nstep: 0.1\n", "cluster.yaml:2: step is"},
+        {"rate: 1e9\nstep: 0.1\n", "cluster.yaml:2: step is the time of a step"},
         {"learners: [{count: 3}]\n", "cluster.yaml:1: there are 3 learners here, -n"},
         {"learners: 3\n", "cluster.yaml:1: 'learners' must be a sequence of mappings"},
         {"step: soon\n", "cluster.yaml:1: option 'step' is"},
