@@ -441,7 +441,7 @@ def bad_input():
     url = server.url
     refused("no target is given", code=2)
     refused("cannot be reached: Connection refused", f"http://127.0.0.1:{closed_port}/v2/models/m", code=1)
-    refused("without TLS", url.replace("http", "https"), code=1)
+    refused("has no TLS", url.replace("http", "https"), code=1)
     refused("is no URL of http", "ftp://a/v2/models/m", code=2)
     refused("port must be", "http://localhost:0/v2/models/m", code=2)
     refused("has no host", "http:///v2/models/m", code=2)
