@@ -3,8 +3,8 @@
 #ifndef WEFT_EXCHANGE_PS_PS_EXCHANGE_H
 #define WEFT_EXCHANGE_PS_PS_EXCHANGE_H
 
-#include "exchange/simulated.h"
 #include "exchange/shared_params.h"
+#include "exchange/simulated.h"
 #include "exchange/ps/client/local_steps.h"
 #include "exchange/codec_checkpoint.h"
 #include "exchange/actor_thread.h"
@@ -73,11 +73,6 @@ weft_status weft_ps_exchange_fits(const weft_exchange *exchange,
                                   const weft_exchange_plan *plan) WEFT_NODISCARD;
 weft_status weft_ps_exchange_sockets(const weft_exchange *exchange, const weft_exchange_plan *plan,
                                      int64_t *out) WEFT_NODISCARD;
-/* host_sim.c */
-weft_status weft_ps_exchange_simulate(const weft_ps_options *options,
-                                      const weft_sim_exchange_options *scene,
-                                      weft_sim_exchange **out) WEFT_NODISCARD;
-
 /* ps_exchange.c: common part of exchanges with servers. The opener sets the options; `head` is
  * the exchange's. */
 weft_status weft_ps_exchange_make_room(weft_ps_exchange *x,

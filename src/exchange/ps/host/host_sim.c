@@ -1,7 +1,9 @@
 /* Coordinator, servers and learners of a simulated run: the same actors, numbered as in a real run:
  * servers are 1, 2, ..., and learners those after them. */
 #include "exchange/simulated.h"
-#include "exchange/ps/ps_exchange.h"
+#include "exchange/codec_checkpoint.h"
+#include "exchange/ps/client/local_steps.h"
+#include "exchange/ps/host/range_factory.h"
 
 /* Data of a learner for local SGD and elastic averaging, between its steps. */
 typedef struct meanwhile {

@@ -34,5 +34,9 @@ const char *weft_range_factory_back(bool adds, const char *codec, const char *ba
 /* host_process.c: the server of a process. */
 weft_status weft_ps_exchange_serve(const weft_ps_options *options, weft_serving *site,
                                    weft_actor **out) WEFT_NODISCARD;
+/* host_sim.c: the actors of a simulated run. */
+weft_status weft_ps_exchange_simulate(const weft_ps_options *options,
+                                      const struct weft_sim_exchange_options *scene,
+                                      struct weft_sim_exchange **out) WEFT_NODISCARD;
 
 #endif
