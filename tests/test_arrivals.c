@@ -204,7 +204,7 @@ static void test_bad_ways(void **state)
         const char *spec, *words;
     } bad[] = {
         {"poison", "did you mean 'poisson'"},
-        {"", "arrive"},
+        {"", "arrival process"},
         {"steady:1", "take no arguments"},
         {"poisson:rate=3", "take no arguments"},
         {"bursts:size=0", "from 1 to 1000000"},
