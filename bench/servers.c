@@ -118,7 +118,7 @@ static weft_member_options member_of(weft_actor_id id)
                                  .key = id,
                                  .wish = 0,
                                  .fingerprint = {.version = "bench"},
-                                 .beat = 1};
+                                 .heartbeat_interval = 1};
 }
 
 static void open_servers(rig *r, bool tcp)

@@ -90,7 +90,7 @@ void begin(crowd *c, int learners, int servers, bool replicas, uint64_t seed, bo
                                   .role = i >= LEARNERS ? WEFT_MEMBER_LEARNER : WEFT_MEMBER_SERVER,
                                   .key = (uint64_t)i << 32,
                                   .wish = -1,
-                                  .beat = 1,
+                                  .heartbeat_interval = 1,
                                   .welcome = note_configuration,
                                   .user = c};
     weft_sim_options options = {.struct_size = sizeof(options),

@@ -61,7 +61,7 @@ asked_to_stop() {
     reaches 'wrote'
     kill -INT "$job"
     ends 130
-    holds err 'stopped after step [0-9]+; go on with --resume from asked'
+    holds err 'stopped after step [0-9]+; continue with --resume from asked'
     last=$(sed -n 's/.*stopped after step \([0-9]*\);.*/\1/p' err)
     [ "$(readlink asked/latest)" = "step-$last" ] && pass || flunk "no checkpoint of step $last: $what"
     # shellcheck disable=SC2086
@@ -97,7 +97,7 @@ one_is_told() {
     reaches 'wrote signalled'
     kill -TERM "$(part join 1)"
     ends 143
-    holds err '^weft: learner 1 was stopped by signal 15 \(Terminated\); stopped after step [0-9]+; go on with --resume from signalled'
+    holds err '^weft: learner 1 was stopped by signal 15 \(Terminated\); stopped after step [0-9]+; continue with --resume from signalled'
     ! grep -q 'the run continues' err && pass || flunk "said '$(cat err)': $what"
 }
 nothing_left() {
@@ -232,7 +232,7 @@ for who in "server 0" "join 0" "coordinator 0"; do
     sleep 0.5
     kill -INT "$job"
     ends 130
-    grep -q 'stopped.*go on with --resume from' err && pass || flunk "said '$(tail -n1 err)': $what: $who"
+    grep -q 'stopped.*continue with --resume from' err && pass || flunk "said '$(tail -n1 err)': $what: $who"
     nothing_left
 done
 

@@ -34,8 +34,10 @@ static weft_status open_range(void *user, int number, weft_served *out)
 
 static weft_member_options member_of(uint64_t key, int wish)
 {
-    return (weft_member_options){
-        .struct_size = sizeof(weft_member_options), .key = key, .wish = wish, .beat = 1};
+    return (weft_member_options){.struct_size = sizeof(weft_member_options),
+                                 .key = key,
+                                 .wish = wish,
+                                 .heartbeat_interval = 1};
 }
 
 static weft_status make_coordinator(const run *r, weft_actor **out)

@@ -58,19 +58,21 @@ static weft_status make(void *user, weft_actor_id id, int again, weft_actor **ou
     if (id == WEFT_COORDINATOR) return weft_coordinator_create(&coordinator, out);
     life *l = &c->life[id - FIRST];
     WEFT_TRY(weft_codec_open(context, "none", WEFT_F64, COUNT, &l->codec));
-    weft_peer_options options = {
-        .struct_size = sizeof(options),
-        .mode = c->mode,
-        .topology_name = c->topology_name,
-        .member = {.struct_size = sizeof(weft_member_options), .key = id, .wish = -1, .beat = BEAT},
-        .seed = 1,
-        .dtype = WEFT_F64,
-        .count = COUNT,
-        .parameters = l->w,
-        .codec = l->codec,
-        .steps = c->steps,
-        .min_rto = 0.5,
-        .backlog = c->backlog};
+    weft_peer_options options = {.struct_size = sizeof(options),
+                                 .mode = c->mode,
+                                 .topology_name = c->topology_name,
+                                 .member = {.struct_size = sizeof(weft_member_options),
+                                            .key = id,
+                                            .wish = -1,
+                                            .heartbeat_interval = BEAT},
+                                 .seed = 1,
+                                 .dtype = WEFT_F64,
+                                 .count = COUNT,
+                                 .parameters = l->w,
+                                 .codec = l->codec,
+                                 .steps = c->steps,
+                                 .min_rto = 0.5,
+                                 .backlog = c->backlog};
     return weft_peer_create(&options, out);
 }
 

@@ -40,18 +40,20 @@ static weft_status make(void *user, weft_actor_id id, int again, weft_actor **ou
                                             .limit = LIMIT};
     if (id == WEFT_COORDINATOR) return weft_coordinator_create(&coordinator, out);
     WEFT_TRY(weft_codec_open(context, "none", WEFT_F64, COUNT, &r->codecs[i]));
-    weft_peer_options options = {
-        .struct_size = sizeof(options),
-        .mode = r->mode,
-        .topology_name = r->topology_name,
-        .member = {.struct_size = sizeof(weft_member_options), .key = id, .wish = i, .beat = 1},
-        .seed = 1,
-        .dtype = WEFT_F64,
-        .count = COUNT,
-        .parameters = r->w[i],
-        .codec = r->codecs[i],
-        .steps = STEPS + r->more,
-        .min_rto = 0.5};
+    weft_peer_options options = {.struct_size = sizeof(options),
+                                 .mode = r->mode,
+                                 .topology_name = r->topology_name,
+                                 .member = {.struct_size = sizeof(weft_member_options),
+                                            .key = id,
+                                            .wish = i,
+                                            .heartbeat_interval = 1},
+                                 .seed = 1,
+                                 .dtype = WEFT_F64,
+                                 .count = COUNT,
+                                 .parameters = r->w[i],
+                                 .codec = r->codecs[i],
+                                 .steps = STEPS + r->more,
+                                 .min_rto = 0.5};
     return weft_peer_create(&options, out);
 }
 

@@ -40,21 +40,23 @@ static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out
     (void)life;
     if (id == WEFT_COORDINATOR) return weft_coordinator_create(&coordinator, out);
     WEFT_TRY(weft_codec_open(context, s->codec, WEFT_F64, COUNT, &s->codecs[i]));
-    weft_peer_options options = {
-        .struct_size = sizeof(options),
-        .me = i,
-        .first = FIRST,
-        .topology = &s->topology,
-        .topology_name = s->comes_and_goes ? s->topology_name : NULL,
-        .member = {.struct_size = sizeof(weft_member_options), .key = id, .wish = -1, .beat = BEAT},
-        .seed = 1,
-        .dtype = WEFT_F64,
-        .count = COUNT,
-        .parameters = s->w[i],
-        .codec = s->codecs[i],
-        .steps = s->steps,
-        .min_rto = 0.7,
-        .backlog = s->backlog};
+    weft_peer_options options = {.struct_size = sizeof(options),
+                                 .me = i,
+                                 .first = FIRST,
+                                 .topology = &s->topology,
+                                 .topology_name = s->comes_and_goes ? s->topology_name : NULL,
+                                 .member = {.struct_size = sizeof(weft_member_options),
+                                            .key = id,
+                                            .wish = -1,
+                                            .heartbeat_interval = BEAT},
+                                 .seed = 1,
+                                 .dtype = WEFT_F64,
+                                 .count = COUNT,
+                                 .parameters = s->w[i],
+                                 .codec = s->codecs[i],
+                                 .steps = s->steps,
+                                 .min_rto = 0.7,
+                                 .backlog = s->backlog};
     return weft_peer_create(&options, out);
 }
 

@@ -60,8 +60,10 @@ static void gradient(int learner, int64_t step, const double *w, double *g)
 
 static weft_member_options member_of(int id, int slot)
 {
-    return (weft_member_options){
-        .struct_size = sizeof(weft_member_options), .key = (uint64_t)id, .wish = slot, .beat = 0.5};
+    return (weft_member_options){.struct_size = sizeof(weft_member_options),
+                                 .key = (uint64_t)id,
+                                 .wish = slot,
+                                 .heartbeat_interval = 0.5};
 }
 
 static descent descents[SERVERS];

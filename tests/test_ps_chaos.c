@@ -33,8 +33,10 @@ static weft_status open_range(void *user, int number, weft_served *out)
 
 static weft_member_options member_of(weft_actor_id id, int wish)
 {
-    return (weft_member_options){
-        .struct_size = sizeof(weft_member_options), .key = id, .wish = wish, .beat = BEAT};
+    return (weft_member_options){.struct_size = sizeof(weft_member_options),
+                                 .key = id,
+                                 .wish = wish,
+                                 .heartbeat_interval = BEAT};
 }
 
 static weft_status make_coordinator(const chaos *c, int again, weft_actor **out)

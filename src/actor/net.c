@@ -81,7 +81,7 @@ static weft_status list_polls(weft_net *net, int *messages, int *count)
     *count = 0;
     while (net->poll_capacity < 2 * net->far_count + 2)
         WEFT_TRY(WEFT_GROW(&net->polls, &net->poll_capacity, net->poll_capacity));
-    add_poll(net, net->door, count);
+    add_poll(net, net->listener, count);
     for (size_t i = 0; i < net->far_count; i++) add_poll(net, net->fars[i].socket, count);
     *messages = *count;
     add_poll(net, net->monitor, count);
@@ -99,7 +99,7 @@ static weft_status take_all(weft_net *net, bool *some)
         bool more = true;
         while (more) {
             more = false;
-            WEFT_TRY(weft_net_take(net, socket, socket == net->door, &more));
+            WEFT_TRY(weft_net_take(net, socket, socket == net->listener, &more));
             *some = *some || more;
         }
     }

@@ -107,7 +107,7 @@ struct weft_net {
     weft_net_context *world;
     weft_actor *actor;
     uint64_t route; /* part of its routing id, which others cannot guess */
-    void *door;     /* listening socket; NULL: none */
+    void *listener; /* listening socket; NULL: none */
     void *monitor;  /* of the listening socket, if it has tcp */
     char *at;       /* its address, for messages */
     char *places;   /* all addresses for others, or the key by which they know it */

@@ -85,10 +85,10 @@ weft_status weft_net_send(weft_actor *from, weft_actor_id to, const weft_message
     if (f && f->socket) {
         envelope = weft_envelope_of(from->id, to, message, f->inside);
         there = send_message(f->socket, NULL, &envelope, message);
-    } else if (net->door && weft_inbound_route(&net->callers, to, &route, &inside)) {
+    } else if (net->listener && weft_inbound_route(&net->callers, to, &route, &inside)) {
         envelope = weft_envelope_of(from->id, to, message, inside);
         weft_net_name(to, route, name);
-        there = send_message(net->door, name, &envelope, message);
+        there = send_message(net->listener, name, &envelope, message);
     }
     net->report.sent += there;
     net->report.dropped += !there;

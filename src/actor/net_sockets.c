@@ -298,11 +298,11 @@ const char *weft_net_connect_error(const weft_net *net, weft_actor_id id, bool *
 static weft_status set_lock(const weft_net *net, bool locked)
 {
     const weft_net_context *w = net->world;
-    if (!set(net->door, ZMQ_CURVE_SERVER, locked))
+    if (!set(net->listener, ZMQ_CURVE_SERVER, locked))
         return weft_fail_zmq("a socket cannot be set up");
     if (!locked ||
-        (zmq_setsockopt(net->door, ZMQ_ZAP_DOMAIN, "weft", 4) == 0 &&
-         zmq_setsockopt(net->door, ZMQ_CURVE_SECRETKEY, &w->secret, sizeof(weft_key)) == 0))
+        (zmq_setsockopt(net->listener, ZMQ_ZAP_DOMAIN, "weft", 4) == 0 &&
+         zmq_setsockopt(net->listener, ZMQ_CURVE_SECRETKEY, &w->secret, sizeof(weft_key)) == 0))
         return WEFT_OK;
     return weft_fail_zmq("a socket cannot be set up");
 }
@@ -347,13 +347,13 @@ weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_
     bool locked = weft_net_context_has_keys(net->world, NULL) && to.tcp;
     WEFT_TRY(check_open(net, &to, locked));
     WEFT_TRY(check_file(to.at));
-    if (!net->door) WEFT_TRY(open_socket(net, ZMQ_ROUTER, &net->door));
+    if (!net->listener) WEFT_TRY(open_socket(net, ZMQ_ROUTER, &net->listener));
     WEFT_TRY(set_lock(net, locked));
-    if (to.tcp && !net->monitor) WEFT_TRY(open_monitor(net, net->door, FAILED, &net->monitor));
-    if (!set_limits(net, net->door) || !set(net->door, ZMQ_IPV6, to.at[6] == '['))
+    if (to.tcp && !net->monitor) WEFT_TRY(open_monitor(net, net->listener, FAILED, &net->monitor));
+    if (!set_limits(net, net->listener) || !set(net->listener, ZMQ_IPV6, to.at[6] == '['))
         return weft_fail_zmq("a socket cannot be set up");
-    if (zmq_bind(net->door, to.at) != 0) return fail_bind(to.at, zmq_errno());
-    if (zmq_getsockopt(net->door, ZMQ_LAST_ENDPOINT, at, &bytes) != 0)
+    if (zmq_bind(net->listener, to.at) != 0) return fail_bind(to.at, zmq_errno());
+    if (zmq_getsockopt(net->listener, ZMQ_LAST_ENDPOINT, at, &bytes) != 0)
         return weft_fail_zmq("the address of a socket");
     free(net->at);
     net->at = NULL;
@@ -376,8 +376,8 @@ void weft_net_discard_pending(weft_net *net)
 
 void weft_net_close_sockets(weft_net *net)
 {
-    const char *file = net->door ? file_of(net->at) : NULL;
-    close_watched(&net->door, &net->monitor);
+    const char *file = net->listener ? file_of(net->at) : NULL;
+    close_watched(&net->listener, &net->monitor);
     if (file) (void)unlink(file); /* ZeroMQ does that later, in its own thread */
     for (size_t i = 0; i < net->far_count; i++) {
         close_watched(&net->fars[i].socket, &net->fars[i].monitor);

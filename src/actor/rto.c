@@ -6,25 +6,25 @@
 /* Doublings at most, so that a silent receiver is still probed now and then. */
 enum { MOST_AGAIN = 5 };
 
-double weft_rto_timeout(const weft_rto *trip, double least)
+double weft_rto_timeout(const weft_rto *rto, double least)
 {
-    return ldexp(fmax(least, trip->mean + 4 * trip->spread), trip->again);
+    return ldexp(fmax(least, rto->mean + 4 * rto->spread), rto->again);
 }
 
-void weft_rto_sample(weft_rto *trip, double seconds)
+void weft_rto_sample(weft_rto *rto, double seconds)
 {
     if (!(seconds >= 0 && seconds < HUGE_VAL)) return;
-    if (trip->mean > 0) {
-        trip->spread += (fabs(seconds - trip->mean) - trip->spread) / 4;
-        trip->mean += (seconds - trip->mean) / 8;
+    if (rto->mean > 0) {
+        rto->spread += (fabs(seconds - rto->mean) - rto->spread) / 4;
+        rto->mean += (seconds - rto->mean) / 8;
     } else {
-        trip->mean = seconds;
-        trip->spread = seconds / 2;
+        rto->mean = seconds;
+        rto->spread = seconds / 2;
     }
-    trip->again = 0;
+    rto->again = 0;
 }
 
-void weft_rto_backoff(weft_rto *trip)
+void weft_rto_backoff(weft_rto *rto)
 {
-    if (trip->again < MOST_AGAIN) trip->again++;
+    if (rto->again < MOST_AGAIN) rto->again++;
 }

@@ -9,10 +9,10 @@ typedef struct weft_rto {
 } weft_rto;
 
 /* The timeout: SRTT + 4 RTTVAR, at least `least` seconds, doubled with each retransmission. */
-double weft_rto_timeout(const weft_rto *trip, double least);
+double weft_rto_timeout(const weft_rto *rto, double least);
 /* A round-trip time of a copy that is known, by its time stamp or since none was retransmitted
  * (Karn and Partridge 1987). Resets the backoff; a negative or infinite time does not count. */
-void weft_rto_sample(weft_rto *trip, double seconds);
-void weft_rto_backoff(weft_rto *trip);
+void weft_rto_sample(weft_rto *rto, double seconds);
+void weft_rto_backoff(weft_rto *rto);
 
 #endif

@@ -57,7 +57,7 @@ static weft_status look_at(weft_codec_checkpoint *k, weft_context *context, cons
 }
 
 static weft_status make(weft_codec_checkpoint *k, weft_context *context, const char *spec,
-                        const char *back, const weft_store *store, const weft_shared_params *copies)
+                        const char *back, const weft_store *store, const weft_shared_params *shared)
 {
     void *data;
     size_t bytes;
@@ -68,15 +68,15 @@ static weft_status make(weft_codec_checkpoint *k, weft_context *context, const c
     WEFT_TRY(look_at(k, context, spec, true, &loses));
     if (back) WEFT_TRY(look_at(k, context, back, false, &loses));
     if (!loses || k->count == 0) return WEFT_OK;
-    return weft_gaps_of(store, copies, &k->gaps);
+    return weft_gaps_of(store, shared, &k->gaps);
 }
 
 weft_status weft_codec_checkpoint_open(weft_context *context, const char *spec, const char *back,
-                                       const weft_store *store, const weft_shared_params *copies,
+                                       const weft_store *store, const weft_shared_params *shared,
                                        weft_codec_checkpoint **out)
 {
     WEFT_TRY(WEFT_NEW(out, 1));
-    weft_status status = make(*out, context, spec, back, store, copies);
+    weft_status status = make(*out, context, spec, back, store, shared);
     if (status != WEFT_OK) weft_codec_checkpoint_close(out);
     return status;
 }

@@ -11,10 +11,10 @@ typedef struct weft_codec_checkpoint weft_codec_checkpoint;
 
 /* For a codec, by its specification, and the parameters of a store, in one or more ranges; begins
  * with the codec's initial state. back: the downlink codec, which keeps no state; NULL: none.
- * copies: parameters for which another rank of the learner is the leader are left out; NULL: none
+ * shared: parameters for which another rank of the learner is the leader are left out; NULL: none
  * are. */
 weft_status weft_codec_checkpoint_open(weft_context *context, const char *spec, const char *back,
-                                       const weft_store *store, const weft_shared_params *copies,
+                                       const weft_store *store, const weft_shared_params *shared,
                                        weft_codec_checkpoint **out) WEFT_NODISCARD;
 void weft_codec_checkpoint_close(weft_codec_checkpoint **kept);
 
@@ -32,7 +32,7 @@ void weft_codec_checkpoint_set_momentum(const weft_codec_checkpoint *kept,
                                         const weft_exchange_site *site);
 
 /* padding.c: as weft_parameter_gaps, and parameters that another rank leads. */
-weft_status weft_gaps_of(const weft_store *store, const weft_shared_params *copies,
+weft_status weft_gaps_of(const weft_store *store, const weft_shared_params *shared,
                          weft_gap_list *out) WEFT_NODISCARD;
 /* Excludes from the codec of the range that begins at element `begin` the gaps in it. */
 weft_status weft_gaps_skip(weft_gap_list gaps, weft_codec *codec, int64_t begin) WEFT_NODISCARD;

@@ -16,7 +16,7 @@ enum { HEAD = 64, TAG = 77 };
 typedef struct lane {
     char *parcel; /* in transit */
     char *latest; /* of the first: received last; NULL: none yet */
-    weft_group_request *passage;
+    weft_group_request *request;
     bool started, ended;
 } lane;
 
@@ -90,10 +90,10 @@ static weft_status open_lane(const weft_collect *o, int k)
                        .count = (int64_t)o->bytes,
                        .peer = o->first ? k + 1 : 0,
                        .tag = TAG};
-    WEFT_TRY(weft_learner_group_bind(o->exchange->site.endpoint, &t, &l->passage));
+    WEFT_TRY(weft_learner_group_bind(o->exchange->site.endpoint, &t, &l->request));
     if (!o->first) return WEFT_OK;
     l->started = true;
-    return weft_group_request_start(l->passage);
+    return weft_group_request_start(l->request);
 }
 
 weft_status weft_collect_open(weft_exchange *e, weft_collect **out)
@@ -120,7 +120,7 @@ void weft_collect_close(weft_collect **others)
     if (!others || !*others) return;
     weft_collect *o = *others;
     for (int k = 0; o->lanes && k < o->count; k++) {
-        weft_group_request_destroy(&o->lanes[k].passage);
+        weft_group_request_destroy(&o->lanes[k].request);
         free(o->lanes[k].parcel);
         free(o->lanes[k].latest);
     }
@@ -134,7 +134,7 @@ void weft_collect_close(weft_collect **others)
 static weft_status look(lane *l, bool *done)
 {
     *done = true;
-    return l->started ? weft_group_request_test(l->passage, done) : WEFT_OK;
+    return l->started ? weft_group_request_test(l->request, done) : WEFT_OK;
 }
 
 /* Whether a condition holds on all ranks of this learner, so that they do the same. */
@@ -157,7 +157,7 @@ static weft_status send(const weft_collect *o, int64_t step)
     lane *l = &o->lanes[0];
     pack(o, step, l->parcel);
     l->started = true;
-    return weft_group_request_start(l->passage);
+    return weft_group_request_start(l->request);
 }
 
 weft_status weft_collect_send(weft_collect *o, int64_t step)
@@ -180,7 +180,7 @@ static weft_status take(const weft_collect *o, lane *l, int64_t *step)
     if (!l->latest) WEFT_TRY(weft_new_aligned(o->bytes, &l->latest));
     memcpy(l->latest, l->parcel, o->bytes);
     l->started = true;
-    return weft_group_request_start(l->passage);
+    return weft_group_request_start(l->request);
 }
 
 /* Waits for the state of a learner in step with this one, unless it ends before. */
@@ -242,11 +242,11 @@ static weft_status say_last(const weft_collect *o, bool before)
             WEFT_TRY(look(l, &done));
         }
         if (!done && before) return WEFT_OK;
-        if (!done) WEFT_TRY(weft_group_request_wait(l->passage));
+        if (!done) WEFT_TRY(weft_group_request_wait(l->request));
         l->ended = true;
         WEFT_TRY(send(o, LAST));
     }
-    return before ? WEFT_OK : weft_group_request_wait(l->passage);
+    return before ? WEFT_OK : weft_group_request_wait(l->request);
 }
 
 weft_status weft_collect_end(weft_collect *o, bool before)

@@ -4,7 +4,7 @@
 /* A live peer answers within that, over any network that a run can use. */
 static const double IN_A_HURRY = 1;
 
-weft_member_options weft_elastic_member(const weft_exchange_site *site, double beat)
+weft_member_options weft_elastic_member(const weft_exchange_site *site, double heartbeat_interval)
 {
     const weft_learner_link *link = site->cluster;
     return (weft_member_options){.struct_size = sizeof(weft_member_options),
@@ -17,7 +17,7 @@ weft_member_options weft_elastic_member(const weft_exchange_site *site, double b
                                                  .checkpoint = link->checkpoint,
                                                  .step = link->step},
                                  .removal = link->removal,
-                                 .beat = beat};
+                                 .heartbeat_interval = heartbeat_interval};
 }
 
 weft_status weft_elastic_check_ranks(const weft_exchange_site *site,

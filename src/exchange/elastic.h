@@ -7,8 +7,9 @@
 #include "exchange/shared_params.h"
 #include "membership/member.h"
 
-/* Options of the member of an elastic learner; beat: seconds between two heartbeats. */
-weft_member_options weft_elastic_member(const weft_exchange_site *site, double beat);
+/* Options of the member of an elastic learner; heartbeat_interval: seconds between two heartbeats.
+ */
+weft_member_options weft_elastic_member(const weft_exchange_site *site, double heartbeat_interval);
 /* ARGUMENT: the learner is elastic, and its ranks do not have all parameters. */
 weft_status weft_elastic_check_ranks(const weft_exchange_site *site,
                                      const weft_shared_params *shared) WEFT_NODISCARD;

@@ -49,10 +49,10 @@ typedef struct weft_learner_group_kind {
      * transfer. */
     weft_status (*bind)(weft_learner_group *endpoint, const weft_transfer *transfer,
                         weft_group_request **out);
-    weft_status (*start)(weft_group_request *passage);
-    weft_status (*test)(weft_group_request *passage, bool *done);
-    weft_status (*wait)(weft_group_request *passage);
-    void (*destroy)(weft_group_request *passage);
+    weft_status (*start)(weft_group_request *request);
+    weft_status (*test)(weft_group_request *request, bool *done);
+    weft_status (*wait)(weft_group_request *request);
+    void (*destroy)(weft_group_request *request);
     /* PEER: the learners' job has ended. NULL: not known. */
     weft_status (*check)(weft_learner_group *endpoint);
 } weft_learner_group_kind;
@@ -82,10 +82,10 @@ void weft_learner_group_close(weft_learner_group **endpoint);
  * allocates, _start, _test and _wait do not. */
 weft_status weft_learner_group_bind(weft_learner_group *endpoint, const weft_transfer *transfer,
                                     weft_group_request **out) WEFT_NODISCARD;
-weft_status weft_group_request_start(weft_group_request *passage) WEFT_NODISCARD;
-weft_status weft_group_request_test(weft_group_request *passage, bool *done) WEFT_NODISCARD;
-weft_status weft_group_request_wait(weft_group_request *passage) WEFT_NODISCARD;
-void weft_group_request_destroy(weft_group_request **passage);
+weft_status weft_group_request_start(weft_group_request *request) WEFT_NODISCARD;
+weft_status weft_group_request_test(weft_group_request *request, bool *done) WEFT_NODISCARD;
+weft_status weft_group_request_wait(weft_group_request *request) WEFT_NODISCARD;
+void weft_group_request_destroy(weft_group_request **request);
 /* For code that waits for something else than a request. PEER: no answer will come. */
 weft_status weft_learner_group_check(weft_learner_group *endpoint) WEFT_NODISCARD;
 /* Binds, starts, waits and destroys. */
@@ -265,7 +265,7 @@ typedef struct weft_exchange_ops {
      * exchange's. */
     bool (*figure)(weft_exchange *exchange, int i, weft_series *out);
     /* The actors of a simulated run (exchange/simulated.h). NULL: it cannot be simulated. */
-    weft_status (*cast)(const char *arguments, const struct weft_sim_exchange_options *scene,
+    weft_status (*cast)(const char *arguments, const struct weft_sim_exchange_options *sim_options,
                         struct weft_sim_exchange **out);
     /* The actor of a server process, of which the run has as many as `serving` says. NULL: it has
      * no servers. */

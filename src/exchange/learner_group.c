@@ -16,26 +16,26 @@ weft_status weft_learner_group_bind(weft_learner_group *endpoint, const weft_tra
     return WEFT_OK;
 }
 
-weft_status weft_group_request_start(weft_group_request *passage)
+weft_status weft_group_request_start(weft_group_request *request)
 {
-    return passage->endpoint->kind->start(passage);
+    return request->endpoint->kind->start(request);
 }
 
-weft_status weft_group_request_test(weft_group_request *passage, bool *done)
+weft_status weft_group_request_test(weft_group_request *request, bool *done)
 {
-    return passage->endpoint->kind->test(passage, done);
+    return request->endpoint->kind->test(request, done);
 }
 
-weft_status weft_group_request_wait(weft_group_request *passage)
+weft_status weft_group_request_wait(weft_group_request *request)
 {
-    return passage->endpoint->kind->wait(passage);
+    return request->endpoint->kind->wait(request);
 }
 
-void weft_group_request_destroy(weft_group_request **passage)
+void weft_group_request_destroy(weft_group_request **request)
 {
-    if (!passage || !*passage) return;
-    (*passage)->endpoint->kind->destroy(*passage);
-    *passage = NULL;
+    if (!request || !*request) return;
+    (*request)->endpoint->kind->destroy(*request);
+    *request = NULL;
 }
 
 weft_status weft_learner_group_check(weft_learner_group *endpoint)
@@ -45,11 +45,11 @@ weft_status weft_learner_group_check(weft_learner_group *endpoint)
 
 weft_status weft_learner_group_run(weft_learner_group *endpoint, const weft_transfer *transfer)
 {
-    weft_group_request *passage;
-    WEFT_TRY(weft_learner_group_bind(endpoint, transfer, &passage));
-    weft_status status = weft_group_request_start(passage);
-    if (status == WEFT_OK) status = weft_group_request_wait(passage);
-    weft_group_request_destroy(&passage);
+    weft_group_request *request;
+    WEFT_TRY(weft_learner_group_bind(endpoint, transfer, &request));
+    weft_status status = weft_group_request_start(request);
+    if (status == WEFT_OK) status = weft_group_request_wait(request);
+    weft_group_request_destroy(&request);
     return status;
 }
 
@@ -60,10 +60,10 @@ typedef struct over_comm {
     weft_comm *comm;
 } over_comm;
 
-typedef struct comm_passage {
+typedef struct comm_request {
     weft_group_request head;
     weft_operation *operation;
-} comm_passage;
+} comm_request;
 
 static void comm_close(weft_learner_group *endpoint)
 {
@@ -73,7 +73,7 @@ static void comm_close(weft_learner_group *endpoint)
 static weft_status comm_bind(weft_learner_group *endpoint, const weft_transfer *transfer,
                              weft_group_request **out)
 {
-    comm_passage *p;
+    comm_request *p;
     WEFT_TRY(WEFT_NEW(&p, 1));
     weft_status status = weft_comm_prepare(((over_comm *)endpoint)->comm, transfer, &p->operation);
     if (status == WEFT_OK)
@@ -83,25 +83,25 @@ static weft_status comm_bind(weft_learner_group *endpoint, const weft_transfer *
     return status;
 }
 
-static weft_status comm_start(weft_group_request *passage)
+static weft_status comm_start(weft_group_request *request)
 {
-    return weft_operation_start(((comm_passage *)passage)->operation);
+    return weft_operation_start(((comm_request *)request)->operation);
 }
 
-static weft_status comm_test(weft_group_request *passage, bool *done)
+static weft_status comm_test(weft_group_request *request, bool *done)
 {
-    return weft_operation_test(((comm_passage *)passage)->operation, done);
+    return weft_operation_test(((comm_request *)request)->operation, done);
 }
 
-static weft_status comm_wait(weft_group_request *passage)
+static weft_status comm_wait(weft_group_request *request)
 {
-    return weft_operation_wait(((comm_passage *)passage)->operation);
+    return weft_operation_wait(((comm_request *)request)->operation);
 }
 
-static void comm_destroy(weft_group_request *passage)
+static void comm_destroy(weft_group_request *request)
 {
-    weft_operation_destroy(&((comm_passage *)passage)->operation);
-    free(passage);
+    weft_operation_destroy(&((comm_request *)request)->operation);
+    free(request);
 }
 
 static weft_status comm_check(weft_learner_group *endpoint)

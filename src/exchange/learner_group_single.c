@@ -2,10 +2,10 @@
  * learner. */
 #include "exchange/exchange.h"
 
-typedef struct apart_passage {
+typedef struct single_request {
     weft_group_request head;
     weft_transfer transfer;
-} apart_passage;
+} single_request;
 
 static void apart_close(weft_learner_group *endpoint)
 {
@@ -15,7 +15,7 @@ static void apart_close(weft_learner_group *endpoint)
 static weft_status apart_bind(weft_learner_group *endpoint, const weft_transfer *t,
                               weft_group_request **out)
 {
-    apart_passage *p;
+    single_request *p;
     if (t->kind != WEFT_ALL_REDUCE && t->kind != WEFT_ALL_GATHER && t->kind != WEFT_BROADCAST &&
         t->kind != WEFT_BARRIER)
         return weft_fail(WEFT_ERR_UNSUPPORTED,
@@ -28,36 +28,36 @@ static weft_status apart_bind(weft_learner_group *endpoint, const weft_transfer 
     return WEFT_OK;
 }
 
-static weft_status apart_start(weft_group_request *passage)
+static weft_status apart_start(weft_group_request *request)
 {
-    const weft_transfer *t = &((apart_passage *)passage)->transfer;
+    const weft_transfer *t = &((single_request *)request)->transfer;
     size_t bytes = (size_t)t->count * weft_dtype_size(t->dtype);
-    bool copies = t->kind == WEFT_ALL_REDUCE || t->kind == WEFT_ALL_GATHER;
+    bool shared = t->kind == WEFT_ALL_REDUCE || t->kind == WEFT_ALL_GATHER;
     char *to = t->receive;
-    const weft_learner_group *e = passage->endpoint;
-    if (!copies || bytes == 0 || (t->kind == WEFT_ALL_GATHER && e->learner >= e->learners))
+    const weft_learner_group *e = request->endpoint;
+    if (!shared || bytes == 0 || (t->kind == WEFT_ALL_GATHER && e->learner >= e->learners))
         return WEFT_OK;
     if (t->kind == WEFT_ALL_GATHER) to += bytes * (size_t)e->learner;
     if (to != t->send) memcpy(to, t->send, bytes);
     return WEFT_OK;
 }
 
-static weft_status apart_test(weft_group_request *passage, bool *done)
+static weft_status apart_test(weft_group_request *request, bool *done)
 {
-    (void)passage;
+    (void)request;
     *done = true;
     return WEFT_OK;
 }
 
-static weft_status apart_wait(weft_group_request *passage)
+static weft_status apart_wait(weft_group_request *request)
 {
-    (void)passage;
+    (void)request;
     return WEFT_OK;
 }
 
-static void apart_destroy(weft_group_request *passage)
+static void apart_destroy(weft_group_request *request)
 {
-    free(passage);
+    free(request);
 }
 
 static const weft_learner_group_kind apart = {

@@ -47,13 +47,13 @@ static weft_status list_gaps(gap_list *l, const void *all)
 }
 
 /* Marks the parameters that this rank leads; the others count as padding. */
-static weft_status mark_all(const gap_list *l, weft_store *copy, const weft_shared_params *copies,
+static weft_status mark_all(const gap_list *l, weft_store *copy, const weft_shared_params *shared,
                             bool spread, void *all)
 {
     int64_t parameter = 0;
     for (int i = 0; i < weft_store_count(copy); i++) {
         if (weft_store_kind(copy, i) != WEFT_VALUE_PARAM) continue;
-        bool own = !copies || weft_shared_params_is_leader_with(copies, parameter++);
+        bool own = !shared || weft_shared_params_is_leader_with(shared, parameter++);
         if (own && weft_store_is_spread(copy, i) == spread)
             WEFT_TRY(spread ? mark_range(l, copy, i, all) : mark(copy, i));
     }
@@ -61,7 +61,7 @@ static weft_status mark_all(const gap_list *l, weft_store *copy, const weft_shar
 }
 
 /* Padding is what is still 0 when all elements are 1. */
-static weft_status find_gaps(gap_list *l, weft_store *copy, const weft_shared_params *copies)
+static weft_status find_gaps(gap_list *l, weft_store *copy, const weft_shared_params *shared)
 {
     void *all;
     size_t bytes;
@@ -69,22 +69,22 @@ static weft_status find_gaps(gap_list *l, weft_store *copy, const weft_shared_pa
     l->elements = (int64_t)(bytes / weft_dtype_size(l->dtype));
     memset(all, 0, bytes);
     WEFT_TRY(weft_store_unmap(copy, WEFT_ALL_PARAMETERS, all));
-    WEFT_TRY(mark_all(l, copy, copies, false, NULL));
+    WEFT_TRY(mark_all(l, copy, shared, false, NULL));
     WEFT_TRY(weft_store_map(copy, WEFT_ALL_PARAMETERS, &l->dtype, &all, &bytes));
-    weft_status status = mark_all(l, copy, copies, true, all);
+    weft_status status = mark_all(l, copy, shared, true, all);
     if (status == WEFT_OK) status = list_gaps(l, all);
     weft_store_unmap_read(copy, all);
     return status;
 }
 
-weft_status weft_gaps_of(const weft_store *store, const weft_shared_params *copies,
+weft_status weft_gaps_of(const weft_store *store, const weft_shared_params *shared,
                          weft_gap_list *out)
 {
     gap_list l = {.gaps = NULL};
     weft_store *copy;
     *out = (weft_gap_list){0};
     WEFT_TRY(weft_store_clone(store, &copy));
-    weft_status status = find_gaps(&l, copy, copies);
+    weft_status status = find_gaps(&l, copy, shared);
     weft_store_destroy(&copy);
     if (status != WEFT_OK) {
         free(l.gaps);

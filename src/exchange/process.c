@@ -59,13 +59,13 @@ static weft_status wait_for_answer(const weft_waiting *w, weft_net *net, const c
     return WEFT_OK;
 }
 
-static weft_status take_answer(const weft_actor *guest, weft_invitation *out)
+static weft_status take_answer(const weft_actor *client, weft_invitation *out)
 {
-    const weft_buffer *blob = weft_membership_client_run_config(guest);
-    WEFT_TRY(weft_cluster_describe(weft_membership_client_view(guest), weft_actor_now(guest),
+    const weft_buffer *blob = weft_membership_client_run_config(client);
+    WEFT_TRY(weft_cluster_describe(weft_membership_client_view(client), weft_actor_now(client),
                                    &out->status));
-    out->slot = weft_membership_client_slot(guest);
-    out->run = weft_membership_client_run(guest);
+    out->slot = weft_membership_client_slot(client);
+    out->run = weft_membership_client_run(client);
     if (!blob) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&out->configuration, blob->bytes + 1));
     memcpy(out->configuration, blob->data, blob->bytes);
@@ -76,7 +76,7 @@ static weft_status take_answer(const weft_actor *guest, weft_invitation *out)
 weft_status weft_cluster_ask(const weft_waiting *w, weft_net_context *world, const char *address,
                              weft_asking what, uint32_t other, int slot, weft_invitation *out)
 {
-    weft_actor *guest;
+    weft_actor *client;
     weft_net *net;
     weft_membership_client_options options = {.struct_size = sizeof(options),
                                               .invited = what != WEFT_ASK_WHO,
@@ -85,12 +85,12 @@ weft_status weft_cluster_ask(const weft_waiting *w, weft_net_context *world, con
                                               .other = other,
                                               .again = 0.5};
     *out = (weft_invitation){0};
-    WEFT_TRY(weft_membership_client_create(&options, &guest));
-    WEFT_TRY(weft_net_open(world, guest, weft_draw_id(), NULL, &net));
+    WEFT_TRY(weft_membership_client_create(&options, &client));
+    WEFT_TRY(weft_net_open(world, client, weft_draw_id(), NULL, &net));
     weft_status status = weft_net_add_peer(net, WEFT_COORDINATOR, address);
     if (status == WEFT_OK) status = weft_net_begin(net);
     if (status == WEFT_OK) status = wait_for_answer(w, net, address);
-    if (status == WEFT_OK) status = take_answer(guest, out);
+    if (status == WEFT_OK) status = take_answer(client, out);
     if (status != WEFT_OK) {
         weft_invitation_free(out);
         weft_net_discard_pending(net);

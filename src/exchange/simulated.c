@@ -30,25 +30,25 @@ weft_status weft_sim_exchange_check(const weft_context *context, const char *spe
     return ops->cast ? WEFT_OK : no_actors(context, ops->name);
 }
 
-weft_status weft_sim_exchange_open(const char *spec, const weft_sim_exchange_options *scene,
+weft_status weft_sim_exchange_open(const char *spec, const weft_sim_exchange_options *sim_options,
                                    weft_sim_exchange **out)
 {
     const weft_exchange_ops *ops;
     const char *arguments;
     *out = NULL;
-    if (scene->struct_size != sizeof(*scene))
+    if (sim_options->struct_size != sizeof(*sim_options))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "weft_sim_exchange_options has %zu bytes, this library's %zu",
-                         scene->struct_size, sizeof(*scene));
-    WEFT_TRY(weft_sim_exchange_check(scene->context, spec));
-    WEFT_TRY(weft_exchange_find(scene->context, spec, &ops, &arguments));
-    WEFT_TRY(weft_exchange_fits(scene->context, spec,
-                                &(weft_exchange_plan){.learners = scene->learners,
-                                                      .servers = scene->servers,
-                                                      .codec = scene->codec,
-                                                      .back = scene->back}));
+                         sim_options->struct_size, sizeof(*sim_options));
+    WEFT_TRY(weft_sim_exchange_check(sim_options->context, spec));
+    WEFT_TRY(weft_exchange_find(sim_options->context, spec, &ops, &arguments));
+    WEFT_TRY(weft_exchange_fits(sim_options->context, spec,
+                                &(weft_exchange_plan){.learners = sim_options->learners,
+                                                      .servers = sim_options->servers,
+                                                      .codec = sim_options->codec,
+                                                      .back = sim_options->back}));
     uint64_t before = weft_failures();
-    weft_status status = ops->cast(arguments, scene, out);
+    weft_status status = ops->cast(arguments, sim_options, out);
     return weft_told(status, before, "exchange", ops->name, "cast");
 }
 

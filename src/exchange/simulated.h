@@ -51,14 +51,14 @@ typedef struct weft_sim_exchange_ops {
 /* The head of every simulated exchange; implementations extend it, and fill it in. */
 struct weft_sim_exchange {
     const weft_sim_exchange_ops *ops;
-    weft_sim_exchange_options scene;
+    weft_sim_exchange_options sim_options;
     int actors;                  /* ids 0 to actors - 1; learner i is actor */
     weft_actor_id first_learner; /* + i */
 };
 
 /* Opens the simulated exchange of "NAME:key=value,...". ARGUMENT: as weft_exchange_open; or this
  * exchange has no actors. */
-weft_status weft_sim_exchange_open(const char *spec, const weft_sim_exchange_options *scene,
+weft_status weft_sim_exchange_open(const char *spec, const weft_sim_exchange_options *sim_options,
                                    weft_sim_exchange **out) WEFT_NODISCARD;
 void weft_sim_exchange_close(weft_sim_exchange **cast);
 /* ARGUMENT: the exchange has no actors; the message names those that have. */

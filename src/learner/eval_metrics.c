@@ -9,48 +9,49 @@
 enum { SAMPLES, WEIGHT, LOSS, HEAD };
 enum { OFF, OFF_SQUARE, ERROR, ERROR_SQUARE, SUMS };
 
-weft_status weft_metric_sums_init(weft_metric_sums *t, const weft_data_stats *stats, bool weighted)
+weft_status weft_metric_sums_init(weft_metric_sums *sums, const weft_data_stats *stats,
+                                  bool weighted)
 {
     int64_t classes = stats->classes;
-    *t = (weft_metric_sums){
+    *sums = (weft_metric_sums){
         .classes = stats->classes, .targets = stats->targets, .weighted = weighted};
-    t->cells =
-        HEAD + (t->targets ? (int64_t)SUMS * t->targets : classes * classes * (1 + weighted));
-    return WEFT_NEW(&t->cell, t->cells);
+    sums->cells =
+        HEAD + (sums->targets ? (int64_t)SUMS * sums->targets : classes * classes * (1 + weighted));
+    return WEFT_NEW(&sums->cell, sums->cells);
 }
 
-void weft_metric_sums_free(weft_metric_sums *t)
+void weft_metric_sums_free(weft_metric_sums *sums)
 {
-    free(t->cell);
-    *t = (weft_metric_sums){0};
+    free(sums->cell);
+    *sums = (weft_metric_sums){0};
 }
 
-void weft_metric_sums_loss(weft_metric_sums *t, double sum)
+void weft_metric_sums_loss(weft_metric_sums *sums, double sum)
 {
-    t->cell[LOSS] += sum;
+    sums->cell[LOSS] += sum;
 }
 
-static void add_sample(weft_metric_sums *t, double weight)
+static void add_sample(weft_metric_sums *sums, double weight)
 {
-    t->cell[SAMPLES] += weight > 0;
-    t->cell[WEIGHT] += weight;
+    sums->cell[SAMPLES] += weight > 0;
+    sums->cell[WEIGHT] += weight;
 }
 
-void weft_metric_sums_class(weft_metric_sums *t, double weight, int32_t label, int predicted)
+void weft_metric_sums_class(weft_metric_sums *sums, double weight, int32_t label, int predicted)
 {
-    int64_t classes = t->classes, at = HEAD + label * classes + predicted;
-    add_sample(t, weight);
+    int64_t classes = sums->classes, at = HEAD + label * classes + predicted;
+    add_sample(sums, weight);
     if (label < 0) return;
-    t->cell[at] += weight > 0;
-    if (t->weighted) t->cell[at + classes * classes] += weight;
+    sums->cell[at] += weight > 0;
+    if (sums->weighted) sums->cell[at + classes * classes] += weight;
 }
 
-void weft_metric_sums_numbers(weft_metric_sums *t, double weight, const weft_data_stats *stats,
+void weft_metric_sums_numbers(weft_metric_sums *sums, double weight, const weft_data_stats *stats,
                               const double *target, const double *predicted)
 {
-    add_sample(t, weight);
-    for (int j = 0; target && j < t->targets; j++) {
-        double *sum = t->cell + HEAD + (int64_t)j * SUMS;
+    add_sample(sums, weight);
+    for (int j = 0; target && j < sums->targets; j++) {
+        double *sum = sums->cell + HEAD + (int64_t)j * SUMS;
         double off = target[j] - stats->target_mean[j], error = predicted[j] - target[j];
         sum[OFF] += weight * off;
         sum[OFF_SQUARE] += weight * (off * off);
@@ -106,20 +107,21 @@ static void report_numbers(const double *sums, double all, weft_report *r)
     r->fit.r2 = varying ? r->fit.r2 / varying : (double)NAN;
 }
 
-weft_status weft_metric_sums_report(const weft_metric_sums *t, weft_report *out)
+weft_status weft_metric_sums_report(const weft_metric_sums *sums, weft_report *out)
 {
-    weft_report r = {
-        .samples = (int64_t)t->cell[SAMPLES], .classes = t->classes, .targets = t->targets};
+    weft_report r = {.samples = (int64_t)sums->cell[SAMPLES],
+                     .classes = sums->classes,
+                     .targets = sums->targets};
     size_t cells = (size_t)r.classes * (size_t)r.classes;
     if (r.targets > 0)
         WEFT_TRY(WEFT_NEW(&r.fits, r.targets));
     else
         WEFT_TRY(WEFT_NEW(&r.confusion, cells));
-    double all = t->cell[WEIGHT];
-    r.loss = all > 0 ? t->cell[LOSS] / all : 0;
-    for (size_t i = 0; i < cells; i++) r.confusion[i] = (int64_t)t->cell[HEAD + i];
-    if (r.targets == 0) report_classes(t->cell + HEAD + (t->weighted ? cells : 0), all, &r);
-    if (r.targets > 0 && all > 0) report_numbers(t->cell + HEAD, all, &r);
+    double all = sums->cell[WEIGHT];
+    r.loss = all > 0 ? sums->cell[LOSS] / all : 0;
+    for (size_t i = 0; i < cells; i++) r.confusion[i] = (int64_t)sums->cell[HEAD + i];
+    if (r.targets == 0) report_classes(sums->cell + HEAD + (sums->weighted ? cells : 0), all, &r);
+    if (r.targets > 0 && all > 0) report_numbers(sums->cell + HEAD, all, &r);
     *out = r;
     return WEFT_OK;
 }

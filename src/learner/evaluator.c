@@ -91,7 +91,7 @@ typedef struct evaluation {
     weft_evaluator *e;
     const weft_dataset *data;
     weft_split split;
-    weft_metric_sums tally;
+    weft_metric_sums sums;
     weft_predict_fn fn;
     void *user;
 } evaluation;
@@ -110,7 +110,7 @@ static void take_class(evaluation *v, int64_t row, int32_t label, weft_predictio
     p->predicted = best;
     p->probabilities = e->row;
     p->class_names = weft_dataset_stats(v->data)->class_names;
-    weft_metric_sums_class(&v->tally, weft_dataset_weight(v->data, v->split, p->sample), label,
+    weft_metric_sums_class(&v->sums, weft_dataset_weight(v->data, v->split, p->sample), label,
                            best);
 }
 
@@ -130,7 +130,7 @@ static void take_numbers(evaluation *v, int64_t row, weft_prediction *p)
     p->targets = e->outputs;
     p->numbers = said;
     p->target = known ? target : NULL;
-    weft_metric_sums_numbers(&v->tally, weft_dataset_weight(v->data, v->split, p->sample), stats,
+    weft_metric_sums_numbers(&v->sums, weft_dataset_weight(v->data, v->split, p->sample), stats,
                              p->target, said);
 }
 
@@ -142,7 +142,7 @@ static void count_batch(evaluation *v, const weft_batch *batch, int64_t first)
     int64_t start[WEFT_MAX_RANK] = {0}, rows = 0;
     int labels = weft_batch_find(batch, WEFT_PORT_TARGET, "labels");
     if (e->counts_loss)
-        weft_metric_sums_loss(&v->tally,
+        weft_metric_sums_loss(&v->sums,
                               weft_fetch(e->graph, e->instance, e->loss, 0) * batch->weight);
     if (e->counts_rows) {
         weft_graph_part(e->graph, e->prediction, &whole, start);
@@ -151,7 +151,7 @@ static void count_batch(evaluation *v, const weft_batch *batch, int64_t first)
     for (int64_t row = 0; row < rows && start[0] + row < batch->valid; row++) {
         int64_t s = start[0] + row;
         weft_prediction p = {.sample = first + s};
-        if (v->tally.targets > 0)
+        if (v->sums.targets > 0)
             take_numbers(v, row, &p);
         else
             take_class(v, row,
@@ -221,11 +221,10 @@ weft_status weft_evaluator_run(weft_evaluator *e, const weft_dataset *data, weft
                                weft_report *out, weft_predict_fn fn, void *user)
 {
     evaluation v = {.e = e, .data = data, .split = split, .fn = fn, .user = user};
-    WEFT_TRY(
-        weft_metric_sums_init(&v.tally, weft_dataset_stats(data), weft_dataset_weighted(data)));
+    WEFT_TRY(weft_metric_sums_init(&v.sums, weft_dataset_stats(data), weft_dataset_weighted(data)));
     weft_status status = run_batches(&v);
-    if (status == WEFT_OK) status = add_ranks(e, &v.tally);
-    if (status == WEFT_OK) status = weft_metric_sums_report(&v.tally, out);
-    weft_metric_sums_free(&v.tally);
+    if (status == WEFT_OK) status = add_ranks(e, &v.sums);
+    if (status == WEFT_OK) status = weft_metric_sums_report(&v.sums, out);
+    weft_metric_sums_free(&v.sums);
     return status;
 }

@@ -79,7 +79,7 @@ static void feed_scalar(weft_rank *r, weft_value v, double value)
  * of a rank are contiguous, the rows of a micro-batch are not. */
 static int64_t first_row(const weft_rank *r, int m)
 {
-    const weft_run_spec *k = r->recipe;
+    const weft_run_spec *k = r->run_spec;
     int64_t d = weft_plan_coordinate(r->plan, r->rank % k->plan.ranks, 0);
     if (k->worker == 0) return m * k->model.batch;
     return (d * k->microbatches + m - d) * k->worker;
@@ -101,7 +101,7 @@ weft_status weft_rank_feed(weft_rank *r, const weft_batch *b, int m)
 
 void weft_rank_rows(const weft_rank *r, weft_loader_options *o)
 {
-    const weft_run_spec *k = r->recipe;
+    const weft_run_spec *k = r->run_spec;
     const weft_graph *g = weft_rewritten_graph(r->mine);
     weft_value target = weft_model_value(&r->values, WEFT_PORT_TARGET);
     weft_value local = weft_rewritten_value(r->mine, target);

@@ -48,18 +48,18 @@ typedef struct weft_metric_sums {
     int64_t cells;
     double *cell; /* samples, weights, losses, then the sums of the metrics */
 } weft_metric_sums;
-weft_status weft_metric_sums_init(weft_metric_sums *tally, const weft_data_stats *stats,
+weft_status weft_metric_sums_init(weft_metric_sums *sums, const weft_data_stats *stats,
                                   bool weighted) WEFT_NODISCARD;
-void weft_metric_sums_free(weft_metric_sums *tally);
-void weft_metric_sums_loss(weft_metric_sums *tally, double sum);
+void weft_metric_sums_free(weft_metric_sums *sums);
+void weft_metric_sums_loss(weft_metric_sums *sums, double sum);
 /* Adds a sample; one of weight 0 has no effect. label < 0: unknown. */
-void weft_metric_sums_class(weft_metric_sums *tally, double weight, int32_t label, int predicted);
+void weft_metric_sums_class(weft_metric_sums *sums, double weight, int32_t label, int predicted);
 /* Numbers are in their own units; target NULL: unknown. */
-void weft_metric_sums_numbers(weft_metric_sums *tally, double weight, const weft_data_stats *stats,
+void weft_metric_sums_numbers(weft_metric_sums *sums, double weight, const weft_data_stats *stats,
                               const double *target, const double *predicted);
 /* Loss, and accuracy and macro F1 (over the classes that occur in labels or predictions), or R2 and
  * errors. */
-weft_status weft_metric_sums_report(const weft_metric_sums *tally, weft_report *out) WEFT_NODISCARD;
+weft_status weft_metric_sums_report(const weft_metric_sums *sums, weft_report *out) WEFT_NODISCARD;
 
 /* Copies this rank's part of an input from the rows of the whole input; floats are widened if the
  * input is f64. The graph is that of the rank; v may be WEFT_NO_VALUE. */
@@ -107,7 +107,7 @@ typedef struct weft_run_spec {
 
 /* One rank. The ranks of a mesh form a learner: rank r is rank r % mesh of learner r / mesh. */
 typedef struct weft_rank {
-    weft_run_spec *recipe;
+    weft_run_spec *run_spec;
     weft_comm *world, *learner, *between; /* all; of this learner; of this position */
     weft_comm *together;                  /* ranks in lock step: all, or those of this learner */
     weft_comms comms;                     /* of the program */
@@ -170,7 +170,7 @@ typedef struct weft_step_consensus {
  * NUMERIC: the loss is not finite, and nothing was updated; the message names the rank and the
  * instruction that caused it. */
 weft_status weft_rank_step(weft_rank *rank, const weft_batch *batch,
-                           weft_step_consensus *vote) WEFT_NODISCARD;
+                           weft_step_consensus *consensus) WEFT_NODISCARD;
 /* NUMERIC: a number in the store is not finite; the message names it and the rank. Collective over
  * the ranks in lock step. */
 weft_status weft_rank_check_finite(weft_rank *rank) WEFT_NODISCARD;

@@ -30,7 +30,7 @@ weft_status weft_rank_measure(weft_rank *r, double *costs)
         weft_store_destroy(&store);
         WEFT_TRY(status);
     }
-    if (!r->world) return keep(r->recipe, costs, n);
+    if (!r->world) return keep(r->run_spec, costs, n);
     return weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_BROADCAST,
                                                     .dtype = WEFT_F64,
                                                     .what = "the profile",

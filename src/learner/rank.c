@@ -51,7 +51,7 @@ static weft_status optimizer_options(const weft_run_spec *k, weft_optimizer_opti
 /* Builds the graph of a single rank. */
 static weft_status build_graph(weft_rank *r)
 {
-    const weft_run_spec *k = r->recipe;
+    const weft_run_spec *k = r->run_spec;
     weft_optimizer_options optimizer;
     WEFT_TRY(optimizer_options(k, &optimizer));
     WEFT_TRY(weft_graph_create(k->context, k->real, &r->graph));
@@ -69,15 +69,16 @@ static weft_status check_schedule(const weft_rank *r)
     if (stages == 1) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&pass, stages));
     for (int s = 0; s < stages; s++) pass[s] = 1;
-    weft_status status = weft_schedule_check(r->recipe->context, r->recipe->schedule, stages,
-                                             (int)r->recipe->microbatches, pass, pass, NULL, NULL);
+    weft_status status =
+        weft_schedule_check(r->run_spec->context, r->run_spec->schedule, stages,
+                            (int)r->run_spec->microbatches, pass, pass, NULL, NULL);
     free(pass);
     return status;
 }
 
 weft_status weft_rank_rewrite(weft_rank *r)
 {
-    const weft_run_spec *k = r->recipe;
+    const weft_run_spec *k = r->run_spec;
     weft_plan_options p = k->plan;
     p.plain_sums = r->plain_sums;
     WEFT_TRY(build_graph(r));
@@ -100,8 +101,8 @@ weft_status weft_rank_rewrite(weft_rank *r)
 /* Creates the communicators of the learner, of its axes, and of equal positions in all learners. */
 static weft_status split_world(weft_rank *r)
 {
-    int mesh = r->recipe->plan.ranks, within = r->rank % mesh;
-    r->learner_index = r->rank / mesh + (r->recipe->cluster ? r->recipe->cluster->slot : 0);
+    int mesh = r->run_spec->plan.ranks, within = r->rank % mesh;
+    r->learner_index = r->rank / mesh + (r->run_spec->cluster ? r->run_spec->cluster->slot : 0);
     r->together = r->world;
     WEFT_TRY(weft_comm_split(r->world, r->learner_index, within, &r->learner));
     WEFT_TRY(weft_comm_split(r->world, within, r->learner_index, &r->between));
@@ -121,7 +122,7 @@ static uint64_t mix_numbers(uint64_t hash, const double *numbers, int count)
 /* Compares graph and data of all ranks, which must be identical. */
 static weft_status check_alike(weft_rank *r)
 {
-    const weft_dataset *data = r->recipe->data;
+    const weft_dataset *data = r->run_spec->data;
     int n = weft_comm_size(r->world);
     char *text = NULL;
     uint64_t hash = weft_hash_text(weft_version());
@@ -155,15 +156,15 @@ static weft_status check_alike(weft_rank *r)
 weft_status weft_rank_store(const weft_rank *r, weft_store **out)
 {
     char *device;
-    WEFT_TRY(weft_device_of_rank(r->recipe->context, r->recipe->device, r->rank, &device));
-    weft_status status = weft_store_create(r->recipe->context, device, r->recipe->seed, out);
+    WEFT_TRY(weft_device_of_rank(r->run_spec->context, r->run_spec->device, r->rank, &device));
+    weft_status status = weft_store_create(r->run_spec->context, device, r->run_spec->seed, out);
     free(device);
     return status;
 }
 
 static weft_status make_program(weft_rank *r)
 {
-    const weft_run_spec *k = r->recipe;
+    const weft_run_spec *k = r->run_spec;
     weft_program_options p;
     weft_value fetch[2];
     const weft_value wanted[] = {weft_rank_loss(r), r->optimizer.learning_rate};
@@ -197,7 +198,7 @@ int64_t weft_rank_parameters(const weft_rank *r)
 
 static weft_status make_evaluator(weft_rank *r)
 {
-    const weft_run_spec *k = r->recipe;
+    const weft_run_spec *k = r->run_spec;
     weft_eval_ranks share = {r->plan, r->rank % k->plan.ranks, &r->comms};
     if (r->evaluator) return WEFT_OK;
     return weft_evaluator_create(k->context, r->store, k->real, &k->model, k->text, &share,
@@ -232,7 +233,7 @@ static void drop_plan(weft_rank *r)
  * the run. */
 static weft_status make_programs(weft_rank *r)
 {
-    const weft_run_spec *k = r->recipe;
+    const weft_run_spec *k = r->run_spec;
     bool mixed = strchr(k->device, ','), evaluates = weft_dataset_count(k->data, WEFT_TEST) > 0;
     bool differs;
     WEFT_TRY(any_differs(r, make_program(r), &differs));
@@ -246,32 +247,32 @@ static weft_status make_programs(weft_rank *r)
 
 static weft_status open_exchange(weft_rank *r)
 {
-    const weft_learner_link *link = r->recipe->cluster;
+    const weft_learner_link *link = r->run_spec->cluster;
     if (link)
-        WEFT_TRY(weft_learner_group_single(link->slot, link->learners, r->recipe->timeout,
+        WEFT_TRY(weft_learner_group_single(link->slot, link->learners, r->run_spec->timeout,
                                            &r->endpoint));
     else
         WEFT_TRY(weft_learner_group_over(r->between, &r->endpoint));
-    r->elsewhere = r->recipe->optimizer;
+    r->elsewhere = r->run_spec->optimizer;
     r->elsewhere.clip_norm = 0;
     r->elsewhere.accumulate = 1;
     weft_exchange_site site = {.struct_size = sizeof(site),
-                               .context = r->recipe->context,
+                               .context = r->run_spec->context,
                                .endpoint = r->endpoint,
                                .store = r->store,
                                .instance = r->instance,
                                .learner = r->learner,
-                               .servers = r->recipe->servers,
-                               .replicas = r->recipe->replicas,
-                               .codec = r->recipe->codec,
-                               .back = r->recipe->back,
+                               .servers = r->run_spec->servers,
+                               .replicas = r->run_spec->replicas,
+                               .codec = r->run_spec->codec,
+                               .back = r->run_spec->back,
                                .cluster = link,
-                               .again = r->recipe->again,
+                               .again = r->run_spec->again,
                                .optimizer = &r->elsewhere};
     bool shared = false;
     if (link) WEFT_TRY(weft_whole_is_needed(r, &shared));
     WEFT_TRY(shared ? weft_whole_open(r, &site, &r->exchange)
-                    : weft_exchange_open(r->recipe->exchange, &site, &r->exchange));
+                    : weft_exchange_open(r->run_spec->exchange, &site, &r->exchange));
     weft_exchange_listen(r->exchange);
     if (!r->exchange->ops->lockstep) r->together = r->learner;
     return WEFT_OK;
@@ -280,7 +281,7 @@ static weft_status open_exchange(weft_rank *r)
 /* Opens the exchange, and loads this rank's state from the checkpoint. */
 static weft_status open_with_state(weft_rank *r, weft_dropped *dropped)
 {
-    const weft_run_spec *k = r->recipe;
+    const weft_run_spec *k = r->run_spec;
     int learner = r->learner_index;
     if (k->resumed) {
         r->position = k->resumed->position;
@@ -293,7 +294,7 @@ static weft_status open_with_state(weft_rank *r, weft_dropped *dropped)
 
 weft_status weft_rank_build(weft_rank *r)
 {
-    const weft_run_spec *k = r->recipe;
+    const weft_run_spec *k = r->run_spec;
     WEFT_TRY(weft_rank_rewrite(r));
     WEFT_TRY(check_alike(r));
     WEFT_TRY(split_world(r));
@@ -343,16 +344,16 @@ weft_status weft_rank_begin(weft_rank *r, int64_t steps, int64_t all)
     int64_t clock;
     if (!r->exchange) return WEFT_OK;
     WEFT_TRY(weft_exchange_begin(r->exchange));
-    if (!r->recipe->cluster || !r->exchange->ops->began) return WEFT_OK;
+    if (!r->run_spec->cluster || !r->exchange->ops->began) return WEFT_OK;
     WEFT_TRY(hear_clock(r, &clock));
-    r->position = advance(r->recipe->begun, clock, steps, all,
-                          weft_dataset_count(r->recipe->data, WEFT_TRAIN));
+    r->position = advance(r->run_spec->begun, clock, steps, all,
+                          weft_dataset_count(r->run_spec->data, WEFT_TRAIN));
     return WEFT_OK;
 }
 
 weft_status weft_rank_evaluate(weft_rank *r, weft_report *out)
 {
-    const weft_run_spec *k = r->recipe;
+    const weft_run_spec *k = r->run_spec;
     WEFT_TRY(make_evaluator(r));
     /* During a long evaluation the exchange keeps sending heartbeats, or an elastic run would
      * remove this learner. */
@@ -378,7 +379,7 @@ weft_status weft_rank_clone(const weft_rank *r, weft_rank *out)
     out->world = out->learner = NULL;
     out->instance = NULL;
     out->evaluator = NULL;
-    weft_status status = weft_comm_open(r->recipe->context, "self", 1, &out->world, &local);
+    weft_status status = weft_comm_open(r->run_spec->context, "self", 1, &out->world, &local);
     if (status == WEFT_OK) status = weft_comm_split(out->world, 0, 0, &out->learner);
     weft_program *program = (weft_program *)(uintptr_t)weft_instance_program(r->instance);
     if (status == WEFT_OK)

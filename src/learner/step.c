@@ -47,7 +47,7 @@ static int last_backward(const weft_schedule *s)
     return last;
 }
 
-weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_step_consensus *vote)
+weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_step_consensus *consensus)
 {
     const weft_schedule *s = &r->schedule;
     weft_comm_stats before = weft_comm_get_stats(r->world);
@@ -59,24 +59,25 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_step_consensu
     before = weft_comm_get_stats(r->world);
     double began = weft_seconds(), waited = r->used.waited;
     int last = last_backward(s);
-    vote->loss = 0;
-    vote->leave = r->leaves;
-    vote->dismissed = r->dismissed;
+    consensus->loss = 0;
+    consensus->leave = r->leaves;
+    consensus->dismissed = r->dismissed;
     for (int i = 0; i < s->count; i++) {
         const weft_action *a = &s->actions[i];
         weft_instance_announce(r->instance, i == last);
         weft_instance_set_slot(r->instance, a->micro % s->slots);
         if (a->phase == WEFT_PHASE_FORWARD) WEFT_TRY(weft_rank_feed(r, b, a->micro));
         WEFT_TRY(weft_instance_run(r->instance, a->phase));
-        if (a->phase == WEFT_PHASE_BACKWARD) vote->loss += loss_share(r);
+        if (a->phase == WEFT_PHASE_BACKWARD) consensus->loss += loss_share(r);
     }
     add_stats(&r->used, &before, r);
     r->passes = weft_seconds() - began;
     r->bubble = r->used.waited - waited;
-    WEFT_TRY(weft_sum_over(r->learner, "the loss", &vote->loss, sizeof(*vote) / sizeof(double)));
-    if (!isfinite(vote->loss)) {
+    WEFT_TRY(weft_sum_over(r->learner, "the loss", &consensus->loss,
+                           sizeof(*consensus) / sizeof(double)));
+    if (!isfinite(consensus->loss)) {
         weft_instance_announce(r->instance, false);
-        return weft_rank_explain(r, b, vote->loss);
+        return weft_rank_explain(r, b, consensus->loss);
     }
     before = weft_comm_get_stats(r->world);
     weft_instance_announce(r->instance, true);

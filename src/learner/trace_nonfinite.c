@@ -33,7 +33,7 @@ static bool before(const finding *a, const finding *b)
 static weft_status find_where(weft_rank *r, const weft_batch *b, finding *out)
 {
     out->micro = -1;
-    for (int m = 0; m < (int)r->recipe->microbatches; m++) {
+    for (int m = 0; m < (int)r->run_spec->microbatches; m++) {
         char *where;
         bool made;
         weft_value value;

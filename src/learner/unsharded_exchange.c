@@ -303,8 +303,8 @@ static weft_status open_inner(whole *w, const weft_exchange_site *site)
     own.store = w->store;
     own.instance = w->instance;
     own.learner = w->self;
-    WEFT_TRY(weft_exchange_open(w->rank->recipe->exchange, &own, &w->inner));
-    if (!w->rank->recipe->saves || !weft_exchange_state_at(w->inner, 0, &state)) return WEFT_OK;
+    WEFT_TRY(weft_exchange_open(w->rank->run_spec->exchange, &own, &w->inner));
+    if (!w->rank->run_spec->saves || !weft_exchange_state_at(w->inner, 0, &state)) return WEFT_OK;
     return weft_fail(
         WEFT_ERR_ARGUMENT,
         "a learner that shards the parameters over its ranks cannot write checkpoints with the "
@@ -337,7 +337,7 @@ weft_status weft_whole_open(weft_rank *rank, const weft_exchange_site *site, wef
     const weft_exchange_ops *inner;
     const char *arguments;
     whole *w;
-    WEFT_TRY(weft_exchange_find(site->context, rank->recipe->exchange, &inner, &arguments));
+    WEFT_TRY(weft_exchange_find(site->context, rank->run_spec->exchange, &inner, &arguments));
     WEFT_TRY(WEFT_NEW(&w, 1));
     w->rank = rank;
     w->ops = (weft_exchange_ops){.struct_size = sizeof(w->ops),

@@ -79,7 +79,7 @@ static weft_status refuse_unknown(coordinator_state *c, weft_actor_id who, uint6
     return weft_rpc_send(&c->head, who, WEFT_RPC_REJECT, &no, NULL);
 }
 
-static weft_status answer_beat(coordinator_state *c, weft_actor_id to)
+static weft_status answer_heartbeat(coordinator_state *c, weft_actor_id to)
 {
     Weft__HeartbeatAck m = WEFT__HEARTBEAT_ACK__INIT;
     double now = weft_actor_now(&c->head);
@@ -100,7 +100,7 @@ weft_member_stats weft_coordinator_stats_of(const Weft__Heartbeat *m)
     return (weft_member_stats){f->clock, f->loss, f->rate, f->staleness};
 }
 
-static weft_status take_beat(void *self, const weft_message *message, const void *content)
+static weft_status take_heartbeat(void *self, const weft_message *message, const void *content)
 {
     coordinator_state *c = self;
     const Weft__Heartbeat *m = content;
@@ -114,7 +114,7 @@ static weft_status take_beat(void *self, const weft_message *message, const void
     if (m->view < c->view.number) return weft_coordinator_send_view(c, message->from, &c->view);
     bool others = m->members != 0 && m->members != weft_view_sum(&c->view);
     if (m->view > c->view.number || others) return weft_coordinator_overrule(c, m->view);
-    return answer_beat(c, message->from);
+    return answer_heartbeat(c, message->from);
 }
 
 static weft_status take_in_sync(void *self, const weft_message *message, const void *content)
@@ -226,7 +226,7 @@ static weft_status coordinator_message(weft_actor *actor, const weft_message *me
 {
     static const weft_rpc_handler handlers[] = {
         {WEFT_RPC_JOIN, &weft__join__descriptor, weft_coordinator_join},
-        {WEFT_RPC_HEARTBEAT, &weft__heartbeat__descriptor, take_beat},
+        {WEFT_RPC_HEARTBEAT, &weft__heartbeat__descriptor, take_heartbeat},
         {WEFT_RPC_LEAVE, &weft__leave__descriptor, weft_coordinator_leave},
         {WEFT_RPC_IN_SYNC, &weft__in_sync__descriptor, take_in_sync},
         {WEFT_RPC_QUERY, &weft__query__descriptor, take_ask},

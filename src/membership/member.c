@@ -66,7 +66,7 @@ weft_status weft_member_timeout_error(const weft_member *m, double seconds)
 static double silent_for(const weft_member *m)
 {
     double seconds = weft_actor_now(m->actor) - m->ticked;
-    return m->heard >= 0 && seconds > 1.5 * m->options.beat ? seconds : 0;
+    return m->heard >= 0 && seconds > 1.5 * m->options.heartbeat_interval ? seconds : 0;
 }
 
 void weft_member_is_lost(const weft_member *m)
@@ -101,19 +101,19 @@ static weft_status send_join(weft_member *m)
     return weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_JOIN, &join, NULL);
 }
 
-static weft_status send_beat(weft_member *m)
+static weft_status send_heartbeat(weft_member *m)
 {
-    Weft__Heartbeat beat = WEFT__HEARTBEAT__INIT;
+    Weft__Heartbeat heartbeat = WEFT__HEARTBEAT__INIT;
     Weft__Stats figures = WEFT__STATS__INIT;
     figures.clock = m->figures.clock;
     figures.loss = m->figures.loss;
     figures.rate = m->figures.rate;
     figures.staleness = m->figures.staleness;
-    beat.run = m->run;
-    beat.view = m->view.number;
-    beat.members = m->told ? 0 : weft_view_sum(&m->view);
-    beat.figures = &figures;
-    return weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_HEARTBEAT, &beat, NULL);
+    heartbeat.run = m->run;
+    heartbeat.view = m->view.number;
+    heartbeat.members = m->told ? 0 : weft_view_sum(&m->view);
+    heartbeat.figures = &figures;
+    return weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_HEARTBEAT, &heartbeat, NULL);
 }
 
 static weft_status send_leave(weft_member *m)
@@ -128,7 +128,8 @@ static void note_time(weft_member *m)
 {
     double now = weft_actor_now(m->actor), slept = now - m->ticked, silent = silent_for(m);
     if (silent > 0) m->slept = silent;
-    if (m->heard >= 0 && slept > 2 * m->options.beat) m->heard = WEFT_MIN(now, m->heard + slept);
+    if (m->heard >= 0 && slept > 2 * m->options.heartbeat_interval)
+        m->heard = WEFT_MIN(now, m->heard + slept);
     m->ticked = now;
 }
 
@@ -142,9 +143,9 @@ weft_status weft_member_timer(weft_member *m)
         return weft_fail(WEFT_ERR_PEER,
                          "no message from the coordinator or another member for %g s; the run is "
                          "over, or they cannot be reached",
-                         MOST_UNANSWERED * m->options.beat);
-    WEFT_TRY(m->leaving ? send_leave(m) : m->view.number > 0 ? send_beat(m) : send_join(m));
-    return weft_actor_set_timer(m->actor, WEFT_MEMBER_TIMER, m->options.beat);
+                         MOST_UNANSWERED * m->options.heartbeat_interval);
+    WEFT_TRY(m->leaving ? send_leave(m) : m->view.number > 0 ? send_heartbeat(m) : send_join(m));
+    return weft_actor_set_timer(m->actor, WEFT_MEMBER_TIMER, m->options.heartbeat_interval);
 }
 
 weft_status weft_member_begin(weft_member *m, weft_actor *actor)

@@ -29,8 +29,8 @@ typedef struct weft_member_options {
     uint64_t key; /* nonce: no other actor of the run has it */
     int wish;     /* requested slot; below 0: any */
     weft_fingerprint fingerprint;
-    double beat;           /* seconds between two heartbeats */
-    weft_removal *removal; /* set when the member is removed; may be NULL */
+    double heartbeat_interval; /* seconds between two heartbeats */
+    weft_removal *removal;     /* set when the member is removed; may be NULL */
     /* The coordinator has admitted the member; may be NULL. `slot`: among its role. configuration:
      * the run configuration, valid during the call. */
     weft_status (*welcome)(void *user, int slot, const void *configuration, size_t bytes);

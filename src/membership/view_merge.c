@@ -135,8 +135,8 @@ static bool add_own(const weft_member *m, weft_view *view, bool *more)
 /* A view from an unknown member, which has joined while the coordinator was unreachable from here.
  * With a coordinator, a newer view is installed. Without one, the next view is the union of both,
  * less the members that this one has removed. */
-static weft_status hear_stranger(weft_member *m, weft_view *view, weft_actor_id from, bool alone,
-                                 weft_member_news *news)
+static weft_status merge_unknown_view(weft_member *m, weft_view *view, weft_actor_id from,
+                                      bool alone, weft_member_news *news)
 {
     bool other = view->number <= m->view.number, fits = alone || !other;
     size_t most = m->view.member_count + view->member_count;
@@ -172,7 +172,7 @@ weft_status weft_member_receive_view(weft_member *m, const weft_message *message
         weft_view_free(&view);
         return WEFT_OK;
     }
-    if (!known) return hear_stranger(m, &view, message->from, alone, news);
+    if (!known) return merge_unknown_view(m, &view, message->from, alone, news);
     if (!here) {
         weft_view_free(&view);
         m->left = m->leaving; /* which the others know already */

@@ -14,7 +14,7 @@ static weft_status data_axis(const weft_trainer *t, int64_t *out)
 /* Checks that each rank of the data axis has a sample of each micro-batch. */
 static weft_status check_shares(const weft_trainer *t)
 {
-    int64_t batch = t->options.length.batch, parts = t->recipe.microbatches, data, most;
+    int64_t batch = t->options.length.batch, parts = t->run_spec.microbatches, data, most;
     const char *axis = t->options.parallel.mesh ? " of the data axis" : "";
     char fewer[64] = "";
     WEFT_TRY(data_axis(t, &data));
@@ -58,11 +58,11 @@ static weft_status share_out_workers(weft_trainer *t)
             "%lld virtual workers cannot be shared out to %lld ranks of the data axis; "
             "it must divide them",
             (long long)o->length.virtual_workers, (long long)data);
-    t->recipe.worker =
+    t->run_spec.worker =
         (o->length.batch + o->length.virtual_workers - 1) / o->length.virtual_workers;
-    t->recipe.slots = t->recipe.worker * o->length.virtual_workers;
-    t->recipe.microbatches = o->length.virtual_workers / data;
-    t->micro = t->recipe.worker * data;
+    t->run_spec.slots = t->run_spec.worker * o->length.virtual_workers;
+    t->run_spec.microbatches = o->length.virtual_workers / data;
+    t->micro = t->run_spec.worker * data;
     return WEFT_OK;
 }
 
@@ -86,9 +86,9 @@ weft_status weft_trainer_share_out(weft_trainer *t)
 {
     const weft_length_choice *o = &t->options.length;
     if (o->batch % o->microbatches) return uneven_batch(t);
-    t->recipe.microbatches = o->microbatches;
-    t->recipe.slots = o->batch;
-    t->micro = t->recipe.slots / t->recipe.microbatches;
+    t->run_spec.microbatches = o->microbatches;
+    t->run_spec.slots = o->batch;
+    t->micro = t->run_spec.slots / t->run_spec.microbatches;
     if (o->virtual_workers > 0) WEFT_TRY(share_out_workers(t));
     return check_shares(t);
 }

@@ -149,12 +149,12 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
 }
 
 /* Reports the step to the supervisor, and reads its request to stop. */
-static void listen(weft_run *run, weft_step_consensus *vote)
+static void listen(weft_run *run, weft_step_consensus *consensus)
 {
     weft_trainer *t = run->job;
     const weft_rank *r = &run->rank;
     if (r->rank == 0 && weft_status_page_listen(&t->line)) weft_trainer_stop(t);
-    vote->stop = atomic_load_explicit(&t->stop, memory_order_relaxed);
+    consensus->stop = atomic_load_explicit(&t->stop, memory_order_relaxed);
     weft_status_page_step(&t->line, r->rank, r->position.step + 1);
 }
 
@@ -216,7 +216,7 @@ static weft_status finish(weft_run *run)
         return WEFT_OK;
     return weft_fail(WEFT_ERR_INTERRUPTED, "stopped after step %lld%s%s",
                      (long long)r->position.step,
-                     t->options.output.checkpoint ? "; go on with --resume from "
+                     t->options.output.checkpoint ? "; continue with --resume from "
                                                   : " (no --checkpoint was given)",
                      t->options.output.checkpoint ? t->options.output.checkpoint : "");
 }
@@ -258,7 +258,7 @@ static weft_status run_rank(weft_run *run)
     run->started = run->last_step = weft_seconds();
     weft_loader_options options = {.split = WEFT_TRAIN,
                                    .batch = t->options.length.batch,
-                                   .slots = t->recipe.slots,
+                                   .slots = t->run_spec.slots,
                                    .parts = t->learners,
                                    .part = r->learner_index % t->learners,
                                    .seed = samples_seed(run),

@@ -128,7 +128,7 @@ static weft_status dry_program(weft_rank *r, figures *f, weft_text *dump)
 
 static weft_status describe_rank(weft_rank *r, figures *f, weft_text *lists, bool listed, bool dump)
 {
-    int64_t microbatches = r->recipe->microbatches;
+    int64_t microbatches = r->run_spec->microbatches;
     WEFT_TRY(weft_rank_rewrite(r));
     WEFT_TRY(dry_program(r, f, dump ? lists : NULL));
     count_nodes(weft_rewritten_graph(r->mine), microbatches, f);
@@ -151,14 +151,14 @@ static weft_status add_schedule(weft_text *text, const weft_trainer *t, const we
     }
     weft_status status =
         weft_schedule_check(t->context, t->options.parallel.schedule, stages,
-                            (int)t->recipe.microbatches, forward, backward, NULL, &bubble);
+                            (int)t->run_spec.microbatches, forward, backward, NULL, &bubble);
     free(forward);
     WEFT_TRY(status);
-    balanced = (double)(stages - 1) / (double)(t->recipe.microbatches + stages - 1);
+    balanced = (double)(stages - 1) / (double)(t->run_spec.microbatches + stages - 1);
     weft_text_add(text,
                   "\nschedule %s: %d stages, %lld micro-batches: stages wait %.1f %% of the time "
                   "(%.1f %% if they were equal)\n",
-                  t->options.parallel.schedule, stages, (long long)t->recipe.microbatches,
+                  t->options.parallel.schedule, stages, (long long)t->run_spec.microbatches,
                   100 * bubble, 100 * balanced);
     return WEFT_OK;
 }
@@ -172,7 +172,7 @@ static weft_status describe(weft_trainer *t, int dump_rank, weft_text *text)
     weft_text_add(text, "%s on %s: batch %lld, %d rank%s%s, %lld micro-batch%s\n\n",
                   t->options.task.model, t->options.task.data, (long long)t->options.length.batch,
                   t->size, weft_plural(t->size), t->learners > 1 ? " in several learners" : "",
-                  (long long)t->recipe.microbatches, t->recipe.microbatches == 1 ? "" : "es");
+                  (long long)t->run_spec.microbatches, t->run_spec.microbatches == 1 ? "" : "es");
     weft_text_add(text, "%4s  %-34s %9s %9s %9s %11s %9s %9s  %9s %9s %9s\n", "rank", "place",
                   "weights", "state", "gradients", "activations", "scratch", "staging", "GFLOP",
                   "sends", "transfers");
@@ -181,7 +181,7 @@ static weft_status describe(weft_trainer *t, int dump_rank, weft_text *text)
         int each = t->mesh;
         weft_rank *rank = &t->runs[r].rank;
         if (first->plan) each = t->mesh / weft_plan_places(first->plan);
-        *rank = (weft_rank){.recipe = &t->recipe, .rank = r};
+        *rank = (weft_rank){.run_spec = &t->run_spec, .rank = r};
         bool listed = r == 0 || (first->plan && r % each == 0);
         status = describe_rank(rank, &all[r], &lists, listed, r == dump_rank);
         if (status == WEFT_OK) add_rank(text, rank->plan, r, &all[r]);
@@ -193,7 +193,7 @@ static weft_status describe(weft_trainer *t, int dump_rank, weft_text *text)
         char size[32];
         bytes_text(bytes, size, sizeof(size));
         weft_text_add(text, "\nOn the wire in a step: %s (%.0f bytes)%s\n", size, bytes,
-                      t->recipe.exchange
+                      t->run_spec.exchange
                           ? " between the ranks of a learner; what learners exchange "
                             "comes on top"
                           : "");

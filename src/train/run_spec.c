@@ -30,10 +30,10 @@ weft_status weft_optimizer_chosen(const weft_context *context, const weft_update
     return WEFT_OK;
 }
 
-weft_status weft_trainer_write_recipe(weft_trainer *t)
+weft_status weft_trainer_write_run_spec(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
-    weft_run_spec *k = &t->recipe;
+    weft_run_spec *k = &t->run_spec;
     k->context = t->context;
     k->data = t->data;
     weft_model_options_init(&k->model);

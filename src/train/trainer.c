@@ -64,7 +64,7 @@ static weft_status open_ranks(weft_trainer *t)
         weft_status_page_note(&t->line, t->worlds[i]);
         t->runs[i] = (weft_run){.job = t, .saved_step = -1, .evaluated_step = -1};
         t->runs[i].rank = (weft_rank){
-            .recipe = &t->recipe, .world = t->worlds[i], .rank = weft_comm_rank(t->worlds[i])};
+            .run_spec = &t->run_spec, .world = t->worlds[i], .rank = weft_comm_rank(t->worlds[i])};
     }
     int here = weft_comm_local_size(t->worlds[0]);
     if (!o->where.no_bind && here > 1)
@@ -148,7 +148,7 @@ static weft_status make(weft_trainer *t)
     WEFT_TRY(open_data(t));
     if (t->linked) WEFT_TRY(describe_data(t));
     WEFT_TRY(weft_trainer_read_model(t));
-    WEFT_TRY(weft_trainer_write_recipe(t));
+    WEFT_TRY(weft_trainer_write_run_spec(t));
     WEFT_TRY(weft_trainer_everywhere(t, build));
     return weft_trainer_check_servers(t);
 }
@@ -183,7 +183,7 @@ weft_status weft_trainer_prepare(weft_context *context, const weft_train_options
     if (status == WEFT_OK) status = take_threads(t, (int)options->where.threads);
     if (status == WEFT_OK) status = open_data(t);
     if (status == WEFT_OK) status = weft_trainer_read_model(t);
-    if (status == WEFT_OK) status = weft_trainer_write_recipe(t);
+    if (status == WEFT_OK) status = weft_trainer_write_run_spec(t);
     if (status != WEFT_OK) {
         weft_trainer_destroy(&t);
         return status;
@@ -249,7 +249,7 @@ void weft_trainer_destroy(weft_trainer **trainer)
     }
     for (int i = 0; i < t->local; i++) weft_comm_close(&t->worlds[i]);
     free(t->runs);
-    free(t->recipe.profile);
+    free(t->run_spec.profile);
     free((void *)(uintptr_t)t->model.data);
     weft_checkpoint_close(&t->resumed);
     weft_folder_unlock(&t->folder_lock);

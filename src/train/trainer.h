@@ -31,7 +31,7 @@ struct weft_trainer {
     weft_bytes model; /* text of a YAML model, allocated */
     weft_checkpoint resumed;
     weft_comm *worlds[WEFT_MAX_RANKS];
-    weft_run_spec recipe;
+    weft_run_spec run_spec;
     weft_run *runs; /* the ranks of this process */
     int local;
     int size, mesh, learners; /* ranks of the job; ranks of a learner; size / mesh */
@@ -104,7 +104,7 @@ weft_status weft_trainer_open_outputs(weft_trainer *t, int64_t step) WEFT_NODISC
 weft_status weft_trainer_share_out(weft_trainer *t) WEFT_NODISCARD;
 /* run_spec.c: writes the specification of the ranks, after data and model have been opened.
  * ARGUMENT: options of the optimiser exclude each other. */
-weft_status weft_trainer_write_recipe(weft_trainer *t) WEFT_NODISCARD;
+weft_status weft_trainer_write_run_spec(weft_trainer *t) WEFT_NODISCARD;
 /* The optimiser of the options, for a run of so many steps. */
 weft_status weft_optimizer_chosen(const weft_context *context, const weft_update_choice *options,
                                   int64_t total_steps, weft_optimizer_options *out) WEFT_NODISCARD;

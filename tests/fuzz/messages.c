@@ -85,8 +85,10 @@ static weft_status open_range(void *user, int number, weft_served *out)
 
 static weft_member_options member_of(int id)
 {
-    return (weft_member_options){
-        .struct_size = sizeof(weft_member_options), .key = (uint64_t)id, .wish = -1, .beat = 1};
+    return (weft_member_options){.struct_size = sizeof(weft_member_options),
+                                 .key = (uint64_t)id,
+                                 .wish = -1,
+                                 .heartbeat_interval = 1};
 }
 
 static void make_coordinator(cluster *c)

@@ -17,7 +17,8 @@ typedef struct gossip_sim {
 static void sim_close(weft_sim_exchange *exchange)
 {
     gossip_sim *c = (gossip_sim *)exchange;
-    for (int i = 0; c->codecs && i < c->head.scene.learners; i++) weft_codec_close(&c->codecs[i]);
+    for (int i = 0; c->codecs && i < c->head.sim_options.learners; i++)
+        weft_codec_close(&c->codecs[i]);
     weft_codec_checkpoint_close(&c->codec_state);
     weft_topology_free(&c->topology);
     free((void *)c->codecs);
@@ -28,7 +29,7 @@ static void sim_close(weft_sim_exchange *exchange)
 static weft_status sim_make(weft_sim_exchange *exchange, weft_actor_id id, weft_actor **out)
 {
     gossip_sim *c = (gossip_sim *)exchange;
-    const weft_sim_exchange_options *s = &c->head.scene;
+    const weft_sim_exchange_options *s = &c->head.sim_options;
     int i = (int)id;
     if (c->mode == WEFT_GOSSIP_UPDATES) {
         WEFT_TRY(weft_codec_open(s->context, c->codec, s->dtype, s->count, &c->codecs[i]));
@@ -54,7 +55,7 @@ static weft_status sim_make(weft_sim_exchange *exchange, weft_actor_id id, weft_
 static weft_status sim_result(weft_sim_exchange *exchange, bool over, void *parameters)
 {
     const gossip_sim *c = (const gossip_sim *)exchange;
-    const weft_sim_exchange_options *s = &c->head.scene;
+    const weft_sim_exchange_options *s = &c->head.sim_options;
     const void **each;
     (void)over;
     WEFT_TRY(WEFT_NEW(&each, s->learners));
@@ -86,17 +87,18 @@ static weft_status open_sim(gossip_sim *c, const char *arguments)
 {
     char *topology = NULL;
     weft_status status = weft_gossip_parse(arguments, &topology, &c->mode);
-    if (status == WEFT_OK) status = weft_gossip_codec(c->mode, c->head.scene.codec, &c->codec);
     if (status == WEFT_OK)
-        status = weft_topology_make(topology, c->head.scene.learners,
+        status = weft_gossip_codec(c->mode, c->head.sim_options.codec, &c->codec);
+    if (status == WEFT_OK)
+        status = weft_topology_make(topology, c->head.sim_options.learners,
                                     c->mode == WEFT_GOSSIP_AVERAGE, 1, &c->topology);
     free(topology);
-    const weft_sim_exchange_options *s = &c->head.scene;
+    const weft_sim_exchange_options *s = &c->head.sim_options;
     if (status == WEFT_OK)
         status =
             weft_codec_checkpoint_open(s->context, c->codec, NULL, s->store, NULL, &c->codec_state);
     if (status == WEFT_OK) status = WEFT_NEW(&c->codecs, s->learners);
-    return status == WEFT_OK ? WEFT_NEW(&c->peers, c->head.scene.learners) : status;
+    return status == WEFT_OK ? WEFT_NEW(&c->peers, c->head.sim_options.learners) : status;
 }
 
 weft_status weft_gossip_simulate(const char *arguments, const weft_sim_exchange_options *options,
@@ -105,7 +107,7 @@ weft_status weft_gossip_simulate(const char *arguments, const weft_sim_exchange_
     gossip_sim *c;
     WEFT_TRY(WEFT_NEW(&c, 1));
     c->head.ops = &sim_ops;
-    c->head.scene = *options;
+    c->head.sim_options = *options;
     c->head.actors = options->learners;
     weft_status status = open_sim(c, arguments);
     if (status == WEFT_OK)

@@ -163,7 +163,7 @@ static weft_status remove_silent(weft_peer *p, double now)
     double failure_timeout = weft_member_view(p->member)->failure_timeout,
            pause = now - p->last_tick;
     bool removed = false;
-    for (int i = 0; i < p->peers && pause > 2 * p->options.member.beat; i++)
+    for (int i = 0; i < p->peers && pause > 2 * p->options.member.heartbeat_interval; i++)
         p->records[i].last_message += pause;
     p->paused = p->paused || pause > failure_timeout;
     p->last_tick = now;

@@ -10,7 +10,7 @@
 
 typedef struct easgd {
     weft_ps_exchange
-        remote;  /* its parameters: the last centre pulled; its gradients: the elastic difference */
+        ps;      /* its parameters: the last centre pulled; its gradients: the elastic difference */
     void *aside; /* [count]: the learner's own parameters, while a checkpoint has the centre in
                     their place */
     bool is_aside;
@@ -45,13 +45,13 @@ static void easgd_close(weft_exchange *exchange)
 {
     easgd *e = (easgd *)exchange;
     free(e->aside);
-    free(e->remote.parameters);
+    free(e->ps.parameters);
     weft_ps_exchange_close(exchange);
 }
 
 static weft_status make_room(easgd *e, const weft_exchange_site *site)
 {
-    weft_ps_exchange *x = &e->remote;
+    weft_ps_exchange *x = &e->ps;
     weft_status status = weft_ps_exchange_make_room(x, site);
     x->own_parameters = x->parameters;
     x->parameters = NULL;
@@ -88,12 +88,12 @@ static weft_status easgd_open(const char *arguments, const weft_exchange_site *s
 {
     easgd *e;
     WEFT_TRY(WEFT_NEW(&e, 1));
-    weft_status status = parse(&e->remote.options, arguments);
+    weft_status status = parse(&e->ps.options, arguments);
     if (status == WEFT_OK && site) status = make_room(e, site);
     if (status == WEFT_OK)
-        *out = &e->remote.head;
+        *out = &e->ps.head;
     else
-        easgd_close(&e->remote.head);
+        easgd_close(&e->ps.head);
     return status;
 }
 
@@ -102,14 +102,14 @@ static weft_status easgd_open(const char *arguments, const weft_exchange_site *s
 static weft_status easgd_begin(weft_exchange *exchange)
 {
     easgd *e = (easgd *)exchange;
-    weft_ps_exchange *x = &e->remote;
-    WEFT_TRY(weft_shared_params_read(x->copies));
+    weft_ps_exchange *x = &e->ps;
+    WEFT_TRY(weft_shared_params_read(x->shared));
     size_t bytes = (size_t)x->count * weft_dtype_size(x->dtype);
     memcpy(x->parameters, x->own_parameters, bytes);
     if (x->leads) WEFT_TRY(weft_ps_exchange_begin(x));
     if (!exchange->site.cluster) return WEFT_OK;
     memcpy(x->own_parameters, x->parameters, bytes); /* a later learner begins with the centre */
-    return weft_shared_params_write(x->copies);
+    return weft_shared_params_write(x->shared);
 }
 
 /* Restores the learner's own parameters. */
@@ -119,9 +119,8 @@ static weft_status easgd_before(weft_exchange *exchange, int64_t step)
     (void)step;
     if (!e->is_aside) return WEFT_OK;
     e->is_aside = false;
-    memcpy(e->remote.own_parameters, e->aside,
-           (size_t)e->remote.count * weft_dtype_size(e->remote.dtype));
-    return weft_shared_params_write(e->remote.copies);
+    memcpy(e->ps.own_parameters, e->aside, (size_t)e->ps.count * weft_dtype_size(e->ps.dtype));
+    return weft_shared_params_write(e->ps.shared);
 }
 
 static weft_status easgd_after(weft_exchange *exchange, weft_exchange_turn *turn)
@@ -129,47 +128,47 @@ static weft_status easgd_after(weft_exchange *exchange, weft_exchange_turn *turn
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
     weft_ps_exchange_turn(x, turn);
     if (!turn->last && turn->step % x->options.fetch != 0) return WEFT_OK;
-    WEFT_TRY(weft_shared_params_read(x->copies));
+    WEFT_TRY(weft_shared_params_read(x->shared));
     if (x->leads) {
         WEFT_TRY(weft_net_computed(x->net, ++x->turn));
         WEFT_TRY(weft_ps_exchange_wait(x));
     }
-    return weft_shared_params_write(x->copies);
+    return weft_shared_params_write(x->shared);
 }
 
 static weft_status show_centre(easgd *e)
 {
-    weft_ps_exchange *x = &e->remote;
+    weft_ps_exchange *x = &e->ps;
     size_t bytes = (size_t)x->count * weft_dtype_size(x->dtype);
     if (!e->is_aside) memcpy(e->aside, x->own_parameters, bytes);
     e->is_aside = true;
     memcpy(x->own_parameters, x->parameters, bytes);
-    return weft_shared_params_write(x->copies);
+    return weft_shared_params_write(x->shared);
 }
 
 static weft_status easgd_save(weft_exchange *exchange)
 {
     easgd *e = (easgd *)exchange;
-    if (e->remote.ended) return WEFT_OK; /* the end has fetched it */
-    WEFT_TRY(weft_shared_params_read(e->remote.copies));
-    WEFT_TRY(weft_ps_exchange_fetch(&e->remote));
+    if (e->ps.ended) return WEFT_OK; /* the end has fetched it */
+    WEFT_TRY(weft_shared_params_read(e->ps.shared));
+    WEFT_TRY(weft_ps_exchange_fetch(&e->ps));
     return show_centre(e);
 }
 
 static weft_status easgd_end(weft_exchange *exchange)
 {
     easgd *e = (easgd *)exchange;
-    WEFT_TRY(weft_shared_params_read(e->remote.copies));
-    WEFT_TRY(weft_ps_exchange_end(&e->remote));
+    WEFT_TRY(weft_shared_params_read(e->ps.shared));
+    WEFT_TRY(weft_ps_exchange_end(&e->ps));
     return show_centre(e);
 }
 
-static weft_status easgd_cast(const char *arguments, const weft_sim_exchange_options *scene,
+static weft_status easgd_cast(const char *arguments, const weft_sim_exchange_options *sim_options,
                               weft_sim_exchange **out)
 {
     weft_ps_options options;
     WEFT_TRY(parse(&options, arguments));
-    return weft_ps_exchange_simulate(&options, scene, out);
+    return weft_ps_exchange_simulate(&options, sim_options, out);
 }
 
 static weft_status easgd_serve(const char *arguments, weft_serving *serving, weft_actor **out)

@@ -67,11 +67,11 @@ static struct iovec part_of(const weft_ps_exchange *x, const weft_ps_exchange_st
     return (struct iovec){(char *)s->data + (size_t)r->begin * size, (size_t)r->count * size};
 }
 
-weft_status weft_ps_exchange_take_state(void *remote, int range, const void *data, size_t bytes)
+weft_status weft_ps_exchange_take_state(void *ps, int range, const void *data, size_t bytes)
 {
-    weft_ps_exchange *x = remote;
+    weft_ps_exchange *x = ps;
     const char *from = data;
-    size_t want = weft_ps_exchange_state_bytes(remote, range);
+    size_t want = weft_ps_exchange_state_bytes(ps, range);
     if (bytes != want)
         return weft_fail(WEFT_ERR_FORMAT, "server %d sends %zu bytes of state, should be %zu",
                          range, bytes, want);
@@ -83,19 +83,19 @@ weft_status weft_ps_exchange_take_state(void *remote, int range, const void *dat
     return WEFT_OK;
 }
 
-size_t weft_ps_exchange_state_bytes(void *remote, int range)
+size_t weft_ps_exchange_state_bytes(void *ps, int range)
 {
-    const weft_ps_exchange *x = remote;
+    const weft_ps_exchange *x = ps;
     size_t bytes = 0;
     for (int i = 0; i < x->state_count; i++) bytes += part_of(x, &x->states[i], range).iov_len;
     return bytes;
 }
 
-weft_status weft_ps_exchange_give_state(void *remote, int range, void *data, size_t bytes)
+weft_status weft_ps_exchange_give_state(void *ps, int range, void *data, size_t bytes)
 {
-    const weft_ps_exchange *x = remote;
+    const weft_ps_exchange *x = ps;
     char *to = data;
-    if (bytes != weft_ps_exchange_state_bytes(remote, range))
+    if (bytes != weft_ps_exchange_state_bytes(ps, range))
         return weft_fail(WEFT_ERR_INTERNAL, "room of %zu bytes for a state", bytes);
     for (int i = 0; i < x->state_count; i++) {
         const weft_ps_exchange_state *s = &x->states[i];

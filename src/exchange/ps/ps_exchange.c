@@ -73,13 +73,13 @@ weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_
     WEFT_TRY(
         weft_strdup(weft_range_factory_back(x->options.adds, site->codec, site->back), &x->back));
     if (!x->options.adds) WEFT_TRY(weft_ps_exchange_list_states(x, site));
-    WEFT_TRY(weft_shared_params_open(site->learner, site->store, &x->copies));
-    WEFT_TRY(weft_codec_checkpoint_open(site->context, x->codec, x->back, site->store, x->copies,
+    WEFT_TRY(weft_shared_params_open(site->learner, site->store, &x->shared));
+    WEFT_TRY(weft_codec_checkpoint_open(site->context, x->codec, x->back, site->store, x->shared,
                                         &x->kept));
     weft_codec_checkpoint_set_momentum(x->kept, site);
-    WEFT_TRY(weft_elastic_check_ranks(site, x->copies));
-    x->parameters = weft_shared_params_parameters(x->copies);
-    x->leads = weft_shared_params_is_leader(x->copies);
+    WEFT_TRY(weft_elastic_check_ranks(site, x->shared));
+    x->parameters = weft_shared_params_parameters(x->shared);
+    x->leads = weft_shared_params_is_leader(x->shared);
     if (!x->leads) return WEFT_OK;
     WEFT_TRY(weft_new_aligned(bytes, &x->gradients));
     if (x->options.fetch > 1 && !x->options.adds)
@@ -112,7 +112,7 @@ void weft_ps_exchange_close(weft_exchange *exchange)
     weft_status ended = go(x);
     if (x->ranges) ended = weft_ps_exchange_stop(x);
     (void)ended; /* a learner that waited for a failed server has its error */
-    weft_shared_params_close(&x->copies);
+    weft_shared_params_close(&x->shared);
     weft_local_sgd_close(&x->descent);
     for (int i = 0; i < x->state_count; i++) free(x->states[i].data);
     free(x->states);

@@ -34,7 +34,7 @@ typedef struct weft_ps_exchange {
     char *codec, *back;      /* of pushes, and of pulls (downlink) */
     int servers, range_count;
     weft_codec_checkpoint *kept;    /* codec state for checkpoints */
-    weft_shared_params *copies;     /* parameters that ranks of the learner share */
+    weft_shared_params *shared;     /* parameters that ranks of the learner share */
     bool leads, ended;              /* this rank talks to the servers; it has left them, */
     bool stays;                     /* and remains a member until the exchange is closed */
     int64_t until;                  /* the end step, as the first learner has set it; 0: none */
@@ -121,10 +121,10 @@ bool weft_ps_exchange_stat(weft_exchange *exchange, int i, weft_series *out);
  * it. */
 weft_status weft_ps_exchange_list_states(weft_ps_exchange *x,
                                          const weft_exchange_site *site) WEFT_NODISCARD;
-weft_status weft_ps_exchange_take_state(void *remote, int range, const void *data,
+weft_status weft_ps_exchange_take_state(void *ps, int range, const void *data,
                                         size_t bytes) WEFT_NODISCARD;
-size_t weft_ps_exchange_state_bytes(void *remote, int range);
-weft_status weft_ps_exchange_give_state(void *remote, int range, void *data,
+size_t weft_ps_exchange_state_bytes(void *ps, int range);
+weft_status weft_ps_exchange_give_state(void *ps, int range, void *data,
                                         size_t bytes) WEFT_NODISCARD;
 /* Sets the parameters to the reference parameters of a compressed downlink. */
 void weft_ps_exchange_know(const weft_ps_exchange *x);

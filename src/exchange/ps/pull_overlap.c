@@ -9,7 +9,7 @@ weft_status weft_ps_exchange_open_late(weft_ps_exchange *x)
     weft_reading r;
     int count = 0;
     bool can;
-    WEFT_TRY(weft_shared_params_follow(x->copies, program, &can));
+    WEFT_TRY(weft_shared_params_follow(x->shared, program, &can));
     while (weft_program_reading(program, count, &r)) count++;
     return can ? WEFT_NEW(&x->late, count + 1) : WEFT_OK;
 }
@@ -24,7 +24,7 @@ static weft_status bring_all(weft_ps_exchange *x)
 {
     weft_ps_exchange_forgo(x);
     if (x->leads) WEFT_TRY(weft_ps_exchange_wait(x));
-    return weft_shared_params_write(x->copies);
+    return weft_shared_params_write(x->shared);
 }
 
 weft_status weft_ps_exchange_await(weft_ps_exchange *x)
@@ -35,7 +35,7 @@ weft_status weft_ps_exchange_await(weft_ps_exchange *x)
     for (int i = 0; weft_program_reading(program, i, &r); i++) x->late[i] = true;
     x->awaits = true;
     weft_instance_await(x->head.site.instance, true);
-    return weft_shared_params_begin(x->copies);
+    return weft_shared_params_begin(x->shared);
 }
 
 weft_status weft_ps_exchange_needed(weft_exchange *exchange, const weft_reading *p)
@@ -48,7 +48,7 @@ weft_status weft_ps_exchange_needed(weft_exchange *exchange, const weft_reading 
         if (r->begin < p->begin + p->count && p->begin < r->begin + r->count)
             WEFT_TRY(weft_ps_exchange_wait_for(x, k));
     }
-    return weft_shared_params_broadcast_one(x->copies, p->entry);
+    return weft_shared_params_broadcast_one(x->shared, p->entry);
 }
 
 weft_status weft_ps_exchange_finish(weft_exchange *exchange)

@@ -77,13 +77,13 @@ static weft_status count_gradients(weft_ps_exchange *x)
 static weft_status server_begin(weft_exchange *exchange)
 {
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
-    WEFT_TRY(weft_shared_params_read(x->copies));
+    WEFT_TRY(weft_shared_params_read(x->shared));
     if (x->leads) {
         WEFT_TRY(weft_ps_exchange_begin(x));
         WEFT_TRY(count_gradients(x));
     }
     WEFT_TRY(weft_ps_exchange_open_late(x));
-    return weft_shared_params_write(x->copies); /* other learners may have begun before */
+    return weft_shared_params_write(x->shared); /* other learners may have begun before */
 }
 
 static weft_status server_before(weft_exchange *exchange, int64_t step)
@@ -94,7 +94,7 @@ static weft_status server_before(weft_exchange *exchange, int64_t step)
     if (x->fetched) {
         x->fetched = false;
         if (x->leads) weft_ps_exchange_know(x);
-        WEFT_TRY(weft_shared_params_write(x->copies));
+        WEFT_TRY(weft_shared_params_write(x->shared));
     }
     if (x->leads) memcpy(x->missing, x->whole, (size_t)x->range_count * sizeof(*x->whole));
     return WEFT_OK;
@@ -171,14 +171,14 @@ static weft_status server_save(weft_exchange *exchange)
     if (x->ended) return WEFT_OK; /* the end has fetched it */
     x->fetched = strcmp(x->back, "none") != 0;
     WEFT_TRY(weft_ps_exchange_fetch(x));
-    return weft_shared_params_write(x->copies);
+    return weft_shared_params_write(x->shared);
 }
 
 static weft_status server_end(weft_exchange *exchange)
 {
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
     WEFT_TRY(weft_ps_exchange_end(x));
-    return weft_shared_params_write(x->copies);
+    return weft_shared_params_write(x->shared);
 }
 
 static int64_t server_began(weft_exchange *exchange)
@@ -187,12 +187,12 @@ static int64_t server_began(weft_exchange *exchange)
     return x->leads ? x->turn : -1;
 }
 
-static weft_status server_cast(const char *arguments, const weft_sim_exchange_options *scene,
+static weft_status server_cast(const char *arguments, const weft_sim_exchange_options *sim_options,
                                weft_sim_exchange **out)
 {
     weft_ps_options options = {0};
     WEFT_TRY(parse(&options, arguments));
-    return weft_ps_exchange_simulate(&options, scene, out);
+    return weft_ps_exchange_simulate(&options, sim_options, out);
 }
 
 static weft_status server_serve(const char *arguments, weft_serving *serving, weft_actor **out)

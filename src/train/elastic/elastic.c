@@ -128,25 +128,25 @@ static weft_status look_at_run(weft_context *context, const weft_train_options *
     return status;
 }
 
-static weft_status find_terms(weft_context *context, weft_trainer *t, bool serves,
-                              weft_elastic_config *terms)
+static weft_status find_config(weft_context *context, weft_trainer *t, bool serves,
+                               weft_elastic_config *config)
 {
     void *data;
     size_t bytes;
     weft_store *store = t->runs[0].rank.store;
-    WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, &terms->dtype, &data, &bytes));
+    WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, &config->dtype, &data, &bytes));
     weft_store_unmap_read(store, data);
     int64_t servers = t->options.parallel.servers;
-    terms->learners = t->learners;
-    terms->count = (int64_t)(bytes / weft_dtype_size(terms->dtype));
-    terms->servers = serves ? (int)WEFT_MIN(WEFT_MAX(servers, 1), WEFT_MAX(terms->count, 1)) : 0;
-    terms->steps = t->total_steps;
-    terms->begun = t->begun;
+    config->learners = t->learners;
+    config->count = (int64_t)(bytes / weft_dtype_size(config->dtype));
+    config->servers = serves ? (int)WEFT_MIN(WEFT_MAX(servers, 1), WEFT_MAX(config->count, 1)) : 0;
+    config->steps = t->total_steps;
+    config->begun = t->begun;
     if (serves && (t->options.parallel.compress || t->options.parallel.compress_downlink))
-        WEFT_TRY(weft_parameter_gaps(store, &terms->gaps));
-    WEFT_TRY(weft_train_options_copy(context, &t->options, &terms->options));
+        WEFT_TRY(weft_parameter_gaps(store, &config->gaps));
+    WEFT_TRY(weft_train_options_copy(context, &t->options, &config->options));
     if (t->model.size == 0) return WEFT_OK;
-    return weft_format(&terms->model, "%.*s", (int)t->model.size, (const char *)t->model.data);
+    return weft_format(&config->model, "%.*s", (int)t->model.size, (const char *)t->model.data);
 }
 
 weft_status weft_coordinator_run(weft_context *context, const weft_cluster_options *o,
@@ -154,7 +154,7 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
 {
     weft_net_context *world;
     weft_trainer *t = NULL;
-    weft_elastic_config terms = {.dtype = WEFT_F32};
+    weft_elastic_config config = {.dtype = WEFT_F32};
     weft_text text = {0};
     int learners = 0;
     past before;
@@ -166,14 +166,14 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
     WEFT_TRY(check_allowed(world, o));
     read_past(&before);
     weft_status status = look_at_run(context, &o->train, &before, &learners, &t);
-    if (status == WEFT_OK) status = find_terms(context, t, ops->serve, &terms);
-    if (status == WEFT_OK) status = weft_elastic_config_write(context, &terms, &text);
+    if (status == WEFT_OK) status = find_config(context, t, ops->serve, &config);
+    if (status == WEFT_OK) status = weft_elastic_config_write(context, &config, &text);
     if (status == WEFT_OK) {
         weft_coordinating what = {.listen = o->listen ? o->listen : HERE,
                                   .learners = learners,
-                                  .servers = terms.servers,
-                                  .dtype = terms.dtype,
-                                  .count = terms.count,
+                                  .servers = config.servers,
+                                  .dtype = config.dtype,
+                                  .count = config.count,
                                   .replicas = o->train.parallel.replicas > 0,
                                   .failure_timeout = o->failure_timeout,
                                   .job = weft_job_slot() >= 0,
@@ -193,7 +193,7 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
         status = weft_coordinator_process(&waiting, world, &what);
     }
     free(text.data);
-    weft_elastic_config_free(context, &terms);
+    weft_elastic_config_free(context, &config);
     weft_trainer_destroy(&t);
     return status;
 }
@@ -202,20 +202,20 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
 
 static weft_status ask(weft_context *context, const char *address, weft_asking what,
                        const weft_cluster_options *o, const weft_stop *stop,
-                       weft_invitation *invitation, weft_elastic_config *terms)
+                       weft_invitation *invitation, weft_elastic_config *config)
 {
     weft_net_context *world;
     weft_waiting waiting = {context, stop, o->train.job.timeout};
     WEFT_TRY(enter(context, o, &world));
     WEFT_TRY(weft_cluster_ask(&waiting, world, address, what, 0, weft_job_slot(), invitation));
     weft_status status = weft_elastic_config_read(context, invitation->configuration,
-                                                  invitation->bytes, &o->train, terms);
+                                                  invitation->bytes, &o->train, config);
     if (status != WEFT_OK) weft_invitation_free(invitation);
     return status;
 }
 
 static weft_status serve(weft_context *context, const char *address, const weft_cluster_options *o,
-                         const weft_stop *stop, const weft_elastic_config *terms)
+                         const weft_stop *stop, const weft_elastic_config *config)
 {
     weft_net_context *world;
     weft_store *store;
@@ -223,25 +223,25 @@ static weft_status serve(weft_context *context, const char *address, const weft_
     weft_waiting waiting = {context, stop, o->train.job.timeout};
     WEFT_TRY(weft_net_context_of(context, &world));
     weft_net_context_set_max_message(world,
-                                     8 * (size_t)terms->count * weft_dtype_size(terms->dtype));
-    WEFT_TRY(weft_optimizer_chosen(context, &terms->options.update, terms->steps, &optimizer));
+                                     8 * (size_t)config->count * weft_dtype_size(config->dtype));
+    WEFT_TRY(weft_optimizer_chosen(context, &config->options.update, config->steps, &optimizer));
     optimizer.clip_norm = 0;
     WEFT_TRY(weft_store_create(context, o->train.where.device, 0, &store));
     weft_serving serving = {.struct_size = sizeof(serving),
                             .context = context,
                             .store = store,
                             .optimizer = &optimizer,
-                            .dtype = terms->dtype,
-                            .count = terms->count,
-                            .gaps = terms->gaps,
-                            .servers = terms->servers,
-                            .learners = terms->learners,
+                            .dtype = config->dtype,
+                            .count = config->count,
+                            .gaps = config->gaps,
+                            .servers = config->servers,
+                            .learners = config->learners,
                             .place = weft_job_slot() + 1,
-                            .codec = terms->options.parallel.compress,
-                            .back = terms->options.parallel.compress_downlink};
+                            .codec = config->options.parallel.compress,
+                            .back = config->options.parallel.compress_downlink};
     optimizer.update = WEFT_UPDATE_HERE;
     const char *listen = o->listen ? o->listen : weft_listen_beside(world, address);
-    weft_status status = weft_server_process(&waiting, world, terms->options.parallel.exchange,
+    weft_status status = weft_server_process(&waiting, world, config->options.parallel.exchange,
                                              address, listen, &serving);
     weft_store_destroy(&store);
     return status;
@@ -251,15 +251,15 @@ weft_status weft_server_run(weft_context *context, const char *address,
                             const weft_cluster_options *o, const weft_stop *stop)
 {
     weft_invitation invitation;
-    weft_elastic_config terms;
+    weft_elastic_config config;
     weft_context *own;
-    WEFT_TRY(ask(context, address, WEFT_ASK_TERMS, o, stop, &invitation, &terms));
+    WEFT_TRY(ask(context, address, WEFT_ASK_TERMS, o, stop, &invitation, &config));
     weft_status status = weft_context_with_threads(context, (int)o->train.where.threads, &own);
     if (status == WEFT_OK) {
-        status = serve(own, address, o, stop, &terms);
+        status = serve(own, address, o, stop, &config);
         weft_context_destroy(&own);
     }
-    weft_elastic_config_free(context, &terms);
+    weft_elastic_config_free(context, &config);
     weft_invitation_free(&invitation);
     return status;
 }
@@ -269,14 +269,14 @@ static weft_status join(weft_context *context, const char *address, const weft_c
                         const weft_stop *stop, uint64_t run, weft_trainer **out)
 {
     weft_invitation invitation;
-    weft_elastic_config terms;
-    WEFT_TRY(ask(context, address, WEFT_ASK_SLOT, o, stop, &invitation, &terms));
+    weft_elastic_config config;
+    WEFT_TRY(ask(context, address, WEFT_ASK_SLOT, o, stop, &invitation, &config));
     weft_joining joining = {.coordinator = address,
                             .slot = invitation.slot,
-                            .learners = terms.learners,
-                            .model = terms.model,
-                            .begun = terms.begun,
-                            .steps = terms.steps,
+                            .learners = config.learners,
+                            .model = config.model,
+                            .begun = config.begun,
+                            .steps = config.steps,
                             .job = weft_job_slot() >= 0,
                             .again = run != 0};
     weft_status status =
@@ -285,8 +285,8 @@ static weft_status join(weft_context *context, const char *address, const weft_c
                         "the run from which this learner was removed is over, and the coordinator "
                         "at %s has begun another one; give weft join again to join that one",
                         address)
-            : weft_trainer_create_joining(context, &terms.options, &joining, out);
-    weft_elastic_config_free(context, &terms);
+            : weft_trainer_create_joining(context, &config.options, &joining, out);
+    weft_elastic_config_free(context, &config);
     weft_invitation_free(&invitation);
     return status;
 }

@@ -21,13 +21,13 @@ typedef struct weft_elastic_config {
     weft_dtype dtype;
     char *model; /* text of its file; NULL: built in */
 } weft_elastic_config;
-weft_status weft_elastic_config_write(weft_context *context, const weft_elastic_config *terms,
+weft_status weft_elastic_config_write(weft_context *context, const weft_elastic_config *config,
                                       weft_text *out) WEFT_NODISCARD;
 /* own: options of the joining process. FORMAT: the coordinator runs another program. */
 weft_status weft_elastic_config_read(weft_context *context, const char *text, size_t bytes,
                                      const weft_train_options *own,
                                      weft_elastic_config *out) WEFT_NODISCARD;
-void weft_elastic_config_free(weft_context *context, weft_elastic_config *terms);
+void weft_elastic_config_free(weft_context *context, weft_elastic_config *config);
 
 /* elastic_options.c: checks a coordinator's options. ARGUMENT: a checkpoint that it neither writes
  * nor reads; the coordinator of a job is given the folder of the job. */

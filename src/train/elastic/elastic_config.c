@@ -36,32 +36,32 @@ static weft_status add_gaps(weft_text *out, weft_gap_list gaps)
 }
 
 /* Names that begin with '@' are no options. */
-weft_status weft_elastic_config_write(weft_context *context, const weft_elastic_config *t,
+weft_status weft_elastic_config_write(weft_context *context, const weft_elastic_config *config,
                                       weft_text *out)
 {
     const weft_option *table = weft_train_table(context);
     for (const weft_option *o = table; o->name; o++) {
         char *text;
         if (weft_cluster_is_own(o->name)) continue;
-        WEFT_TRY(weft_options_get(table, &t->options, o->name, &text));
+        WEFT_TRY(weft_options_get(table, &config->options, o->name, &text));
         if (text) add_pair(out, o->name, text);
         free(text);
     }
-    add_number(out, "@learners", t->learners);
-    add_number(out, "@servers", t->servers);
-    add_number(out, "@count", t->count);
-    WEFT_TRY(add_gaps(out, t->gaps));
-    add_number(out, "@steps", t->steps);
-    add_number(out, "@dtype", t->dtype);
-    add_number(out, "@begun.step", t->begun.step);
-    add_number(out, "@begun.epoch", t->begun.epoch);
-    add_number(out, "@begun.batch", t->begun.batch);
-    add_number(out, "@begun.samples", t->begun.samples);
-    if (t->model) add_pair(out, "@model", t->model);
+    add_number(out, "@learners", config->learners);
+    add_number(out, "@servers", config->servers);
+    add_number(out, "@count", config->count);
+    WEFT_TRY(add_gaps(out, config->gaps));
+    add_number(out, "@steps", config->steps);
+    add_number(out, "@dtype", config->dtype);
+    add_number(out, "@begun.step", config->begun.step);
+    add_number(out, "@begun.epoch", config->begun.epoch);
+    add_number(out, "@begun.batch", config->begun.batch);
+    add_number(out, "@begun.samples", config->begun.samples);
+    if (config->model) add_pair(out, "@model", config->model);
     return out->failed ? weft_fail_memory(out->size) : WEFT_OK;
 }
 
-static weft_status fail_terms(const char *name)
+static weft_status fail_config(const char *name)
 {
     return weft_fail(WEFT_ERR_FORMAT,
                      "the run configuration of the coordinator cannot be read ('%.40s'); use the "
@@ -96,66 +96,67 @@ static bool read_gaps(const char *text, int64_t count, weft_gap_list *out, size_
 }
 
 /* A gap takes at least four bytes of text, the last one three. */
-static weft_status take_gaps(weft_elastic_config *t, const char *text)
+static weft_status take_gaps(weft_elastic_config *config, const char *text)
 {
     size_t capacity = strlen(text) / 4 + 1;
-    free(t->gaps.gaps);
-    t->gaps = (weft_gap_list){0};
-    WEFT_TRY(WEFT_NEW(&t->gaps.gaps, capacity));
-    return read_gaps(text, t->count, &t->gaps, capacity) ? WEFT_OK : fail_terms("@gaps");
+    free(config->gaps.gaps);
+    config->gaps = (weft_gap_list){0};
+    WEFT_TRY(WEFT_NEW(&config->gaps.gaps, capacity));
+    return read_gaps(text, config->count, &config->gaps, capacity) ? WEFT_OK : fail_config("@gaps");
 }
 
-static weft_status take_pair(weft_context *context, weft_elastic_config *t, const char *name,
+static weft_status take_pair(weft_context *context, weft_elastic_config *config, const char *name,
                              const char *text)
 {
     const weft_option *table = weft_train_table(context), *o = table;
     int64_t number = 0;
     bool whole = weft_parse_int(text, &number) && number >= 0;
     if (strcmp(name, "@model") == 0) {
-        free(t->model);
-        t->model = NULL;
-        return weft_strdup(text, &t->model);
+        free(config->model);
+        config->model = NULL;
+        return weft_strdup(text, &config->model);
     }
-    if (strcmp(name, "@gaps") == 0) return take_gaps(t, text);
+    if (strcmp(name, "@gaps") == 0) return take_gaps(config, text);
     if (*name != '@') {
         while (o->name && strcmp(o->name, name) != 0) o++;
-        if (!o->name || weft_cluster_is_own(name)) return fail_terms(name);
-        return weft_options_set(table, &t->options, name, text);
+        if (!o->name || weft_cluster_is_own(name)) return fail_config(name);
+        return weft_options_set(table, &config->options, name, text);
     }
-    if (!whole) return fail_terms(name);
+    if (!whole) return fail_config(name);
     if (strcmp(name, "@learners") == 0 && number >= 1 && number <= WEFT_MAX_RANKS)
-        t->learners = (int)number;
+        config->learners = (int)number;
     else if (strcmp(name, "@servers") == 0 && number <= WEFT_MAX_RANKS)
-        t->servers = (int)number;
-    else if (strcmp(name, "@count") == 0 && t->gaps.count == 0)
-        t->count = number;
+        config->servers = (int)number;
+    else if (strcmp(name, "@count") == 0 && config->gaps.count == 0)
+        config->count = number;
     else if (strcmp(name, "@steps") == 0)
-        t->steps = number;
+        config->steps = number;
     else if (strcmp(name, "@begun.step") == 0)
-        t->begun.step = number;
+        config->begun.step = number;
     else if (strcmp(name, "@begun.epoch") == 0)
-        t->begun.epoch = number;
+        config->begun.epoch = number;
     else if (strcmp(name, "@begun.batch") == 0)
-        t->begun.batch = number;
+        config->begun.batch = number;
     else if (strcmp(name, "@begun.samples") == 0)
-        t->begun.samples = number;
+        config->begun.samples = number;
     else if (strcmp(name, "@dtype") == 0 && (number == WEFT_F32 || number == WEFT_F64))
-        t->dtype = (weft_dtype)number;
+        config->dtype = (weft_dtype)number;
     else
-        return fail_terms(name);
+        return fail_config(name);
     return WEFT_OK;
 }
 
 /* The options of the joining process override those of the run. */
 static weft_status take_own(weft_context *context, const weft_train_options *own,
-                            weft_elastic_config *t)
+                            weft_elastic_config *config)
 {
     const weft_option *table = weft_train_table(context);
     for (const weft_option *o = table; o->name; o++) {
         char *text;
         if (!weft_cluster_is_own(o->name)) continue;
         WEFT_TRY(weft_options_get(table, own, o->name, &text));
-        weft_status status = text ? weft_options_set(table, &t->options, o->name, text) : WEFT_OK;
+        weft_status status =
+            text ? weft_options_set(table, &config->options, o->name, text) : WEFT_OK;
         free(text);
         WEFT_TRY(status);
     }
@@ -167,27 +168,27 @@ weft_status weft_elastic_config_read(weft_context *context, const char *text, si
 {
     const char *at = text, *end = text + bytes;
     *out = (weft_elastic_config){.dtype = WEFT_F32};
-    if (!text || !bytes || end[-1] != '\0') return fail_terms("nothing");
+    if (!text || !bytes || end[-1] != '\0') return fail_config("nothing");
     weft_status status = weft_train_options_init(context, &out->options);
     while (status == WEFT_OK && at < end) {
         const char *name = at, *value = name + strlen(name) + 1;
         if (value >= end) {
-            status = fail_terms(name);
+            status = fail_config(name);
             break;
         }
         status = take_pair(context, out, name, value);
         at = value + strlen(value) + 1;
     }
-    if (status == WEFT_OK && out->learners < 1) status = fail_terms("learners");
+    if (status == WEFT_OK && out->learners < 1) status = fail_config("learners");
     if (status == WEFT_OK) status = take_own(context, own, out);
     if (status != WEFT_OK) weft_elastic_config_free(context, out);
     return status;
 }
 
-void weft_elastic_config_free(weft_context *context, weft_elastic_config *terms)
+void weft_elastic_config_free(weft_context *context, weft_elastic_config *config)
 {
-    weft_options_free(weft_train_table(context), &terms->options);
-    free(terms->model);
-    free(terms->gaps.gaps);
-    *terms = (weft_elastic_config){0};
+    weft_options_free(weft_train_table(context), &config->options);
+    free(config->model);
+    free(config->gaps.gaps);
+    *config = (weft_elastic_config){0};
 }

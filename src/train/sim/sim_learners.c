@@ -33,7 +33,7 @@ static void make_batch(const weft_simulation *s, int index, weft_sim_worker *h)
     int64_t step = s->learner[index].steps;
     weft_loader_options options = {.split = WEFT_TRAIN,
                                    .batch = t->options.length.batch,
-                                   .slots = t->recipe.slots,
+                                   .slots = t->run_spec.slots,
                                    .parts = s->learners,
                                    .part = index,
                                    .seed = (uint64_t)t->options.task.seed,
@@ -49,7 +49,7 @@ static weft_status compute(void *user, int worker, int index)
     weft_simulation *s = user;
     weft_sim_worker *h = &s->workers[worker];
     weft_sim_learner *p = &s->learner[index];
-    weft_step_consensus vote = {0};
+    weft_step_consensus consensus = {0};
     h->now = p;
     make_batch(s, index, h);
     s->weights[index] = h->batch.weight;
@@ -57,9 +57,9 @@ static weft_status compute(void *user, int worker, int index)
     h->rank.position.step = p->steps;
     WEFT_TRY(weft_instance_use(h->rank.instance, p->store));
     WEFT_TRY(copy_parameters(p, true));
-    weft_status status = weft_rank_step(&h->rank, &h->batch, &vote);
+    weft_status status = weft_rank_step(&h->rank, &h->batch, &consensus);
     if (status != WEFT_OK) return weft_fail_within(status, "learner %d", index);
-    p->loss = vote.loss;
+    p->loss = consensus.loss;
     p->rate = weft_rank_learning_rate(&h->rank);
     return p->gradients ? WEFT_OK : copy_parameters(p, false);
 }
@@ -81,7 +81,7 @@ static weft_status open_worker(weft_simulation *s, weft_sim_worker *h)
     const weft_trainer *t = s->job;
     weft_loader_options options = {.split = WEFT_TRAIN,
                                    .batch = t->options.length.batch,
-                                   .slots = t->recipe.slots,
+                                   .slots = t->run_spec.slots,
                                    .real = weft_graph_real(s->lead->graph)};
     h->dtype = s->dtype;
     WEFT_TRY(weft_rank_clone(s->lead, &h->rank));
@@ -112,7 +112,7 @@ static weft_status make_room(weft_simulation *s)
     const char *arguments;
     void *data;
     size_t bytes;
-    WEFT_TRY(weft_exchange_find(s->job->context, s->job->recipe.exchange, &ops, &arguments));
+    WEFT_TRY(weft_exchange_find(s->job->context, s->job->run_spec.exchange, &ops, &arguments));
     WEFT_TRY(weft_store_map(s->lead->store, WEFT_ALL_PARAMETERS, &s->dtype, &data, &bytes));
     weft_store_unmap_read(s->lead->store, data);
     s->count = (int64_t)(bytes / weft_dtype_size(s->dtype));

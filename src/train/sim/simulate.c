@@ -97,26 +97,26 @@ static weft_status add_actors(weft_simulation *s)
 
 static weft_status open_cast(weft_simulation *s)
 {
-    const weft_run_spec *k = &s->job->recipe;
+    const weft_run_spec *k = &s->job->run_spec;
     weft_optimizer_options *elsewhere = &s->lead->elsewhere;
     *elsewhere = k->optimizer;
     elsewhere->clip_norm = 0;
     elsewhere->accumulate = 1;
-    weft_sim_exchange_options scene = {.struct_size = sizeof(scene),
-                                       .context = k->context,
-                                       .store = s->lead->store,
-                                       .optimizer = elsewhere,
-                                       .learners = s->learners,
-                                       .servers = k->servers,
-                                       .codec = k->codec,
-                                       .back = k->back,
-                                       .steps = s->job->total_steps,
-                                       .dtype = s->dtype,
-                                       .count = s->count,
-                                       .parameters = s->parameters,
-                                       .gradients = s->gradients,
-                                       .weights = s->weights};
-    return weft_sim_exchange_open(k->exchange, &scene, &s->exchange);
+    weft_sim_exchange_options sim_options = {.struct_size = sizeof(sim_options),
+                                             .context = k->context,
+                                             .store = s->lead->store,
+                                             .optimizer = elsewhere,
+                                             .learners = s->learners,
+                                             .servers = k->servers,
+                                             .codec = k->codec,
+                                             .back = k->back,
+                                             .steps = s->job->total_steps,
+                                             .dtype = s->dtype,
+                                             .count = s->count,
+                                             .parameters = s->parameters,
+                                             .gradients = s->gradients,
+                                             .weights = s->weights};
+    return weft_sim_exchange_open(k->exchange, &sim_options, &s->exchange);
 }
 
 static weft_status run(weft_simulation *s)
@@ -148,15 +148,15 @@ static weft_status build_lead(weft_simulation *s)
     int64_t all = t->options.length.batch * s->learners;
     WEFT_TRY(weft_trainer_find_resumed(t));
     WEFT_TRY(weft_comm_open(t->context, "self", 1, &t->worlds[0], &local));
-    t->recipe.simulated = true;
+    t->run_spec.simulated = true;
     s->lead = &t->runs[0].rank;
-    *s->lead = (weft_rank){.recipe = &t->recipe, .world = t->worlds[0]};
+    *s->lead = (weft_rank){.run_spec = &t->run_spec, .world = t->worlds[0]};
     WEFT_TRY(weft_rank_build(s->lead));
     t->parameters = weft_rank_parameters(s->lead);
     WEFT_TRY(weft_trainer_check_servers(t));
     s->epoch = (t->samples + all - 1) / all;
     s->flops = weft_program_describe(weft_instance_program(s->lead->instance)).flops *
-               (double)t->recipe.microbatches;
+               (double)t->run_spec.microbatches;
     return WEFT_OK;
 }
 

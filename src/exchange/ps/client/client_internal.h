@@ -43,7 +43,7 @@ typedef struct learner {
     bool whole;                 /* it pulls the update state, too */
     bool gone;                  /* it only leaves the run now, */
     bool stays;                 /* or is held before that */
-    weft_rto trip;
+    weft_rto rto;
     double began;        /* time of the last request, */
     double sent_at;      /* of the last send, or when a request was last seen in transit; */
     bool awaiting_reply; /* a reply is outstanding; */

@@ -80,11 +80,13 @@ static weft_status take_parameters(void *self, const weft_message *message, cons
     const weft_buffer *payload = message->payload;
     char name[WEFT_MEMBER_NAME];
     if (!r || !r->asked || r->initial || m->request != r->request) return WEFT_OK;
-    if (m->version < 0)
+    if (m->version < 0) {
+        weft_member_is_lost(l->member);
         return weft_fail(
             WEFT_ERR_PEER,
             "%s does not know this learner, which was removed from the run; join again",
             server_of(l, r, name));
+    }
     if (m->wanted) return weft_range_request_send_initial(l, r);
     size_t bytes = weft_range_request_bytes(l, r), have = payload ? payload->bytes : 0;
     WEFT_TRY(check_size(l, r, m, have));

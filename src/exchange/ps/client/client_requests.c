@@ -41,7 +41,7 @@ bool weft_range_request_is_waiting(const range_request *r)
 
 static weft_status set_timer(learner *l)
 {
-    double least = l->options.patience, patience = weft_rto_timeout(&l->trip, least);
+    double least = l->options.patience, patience = weft_rto_timeout(&l->rto, least);
     l->sent_at = weft_actor_now(&l->head);
     return weft_actor_set_timer(&l->head, WEFT_SERVER_AGAIN,
                                 WEFT_MIN(patience, MOST_PATIENCE * least));
@@ -68,14 +68,14 @@ weft_status weft_range_request_resend_overdue(learner *l)
             WEFT_TRY(weft_range_request_resend(l, r));
         }
     }
-    if (!leaves) weft_rto_backoff(&l->trip);
+    if (!leaves) weft_rto_backoff(&l->rto);
     return set_timer(l);
 }
 
 weft_status weft_range_request_rest(learner *l)
 {
     if (l->awaiting_reply && !l->again)
-        weft_rto_sample(&l->trip, weft_actor_now(&l->head) - l->sent_at);
+        weft_rto_sample(&l->rto, weft_actor_now(&l->head) - l->sent_at);
     l->awaiting_reply = l->again = false;
     return weft_actor_set_timer(&l->head, WEFT_SERVER_AGAIN, -1);
 }

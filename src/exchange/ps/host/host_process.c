@@ -28,7 +28,7 @@ weft_status weft_ps_exchange_serve(const weft_ps_options *options, weft_serving 
                                              .key = weft_draw(),
                                              .wish = site->place - 1,
                                              .fingerprint = {.version = WEFT_VERSION},
-                                             .beat = BEAT},
+                                             .heartbeat_interval = BEAT},
                                   .patience = 1,
                                   .open = weft_range_factory_open,
                                   .close = weft_range_factory_close,

@@ -37,9 +37,9 @@ static void stop_meanwhile(meanwhile *m)
 static void cast_close(weft_sim_exchange *cast)
 {
     server_cast *c = (server_cast *)cast;
-    for (int i = 0; c->reach && i < c->head.scene.learners * c->range_count; i++)
+    for (int i = 0; c->reach && i < c->head.sim_options.learners * c->range_count; i++)
         weft_codec_close(&c->reach[i].codec);
-    for (int i = 0; c->meanwhile && i < c->head.scene.learners; i++)
+    for (int i = 0; c->meanwhile && i < c->head.sim_options.learners; i++)
         stop_meanwhile(&c->meanwhile[i]);
     weft_codec_checkpoint_close(&c->kept);
     free(c->meanwhile);
@@ -56,13 +56,13 @@ static weft_actor_id learner_id(const server_cast *c, int learner)
 
 static int64_t begin_of(const server_cast *c, int range)
 {
-    return weft_part_start(c->head.scene.count, range, c->range_count);
+    return weft_part_start(c->head.sim_options.count, range, c->range_count);
 }
 
 static weft_status open_range(void *user, int k, weft_served *out)
 {
     const server_cast *c = user;
-    const weft_sim_exchange_options *s = &c->head.scene;
+    const weft_sim_exchange_options *s = &c->head.sim_options;
     WEFT_TRY(weft_range_factory_open(c->ranges, k, out));
     /* The result is defined before a learner has initialized the range with the same values. */
     memcpy(weft_range_parameters(out->range),
@@ -78,15 +78,17 @@ static void close_range(void *user, int k)
 
 static weft_member_options member_of(weft_actor_id id, int wish)
 {
-    return (weft_member_options){
-        .struct_size = sizeof(weft_member_options), .key = id, .wish = wish, .beat = BEAT};
+    return (weft_member_options){.struct_size = sizeof(weft_member_options),
+                                 .key = id,
+                                 .wish = wish,
+                                 .heartbeat_interval = BEAT};
 }
 
 static weft_status make_coordinator(const server_cast *c, weft_actor **out)
 {
     weft_coordinator_options options = {.struct_size = sizeof(options),
                                         .run = 1,
-                                        .expected = {c->head.scene.learners, c->servers, 0},
+                                        .expected = {c->head.sim_options.learners, c->servers, 0},
                                         .ranges = c->range_count,
                                         .limit = LIMIT};
     return weft_coordinator_create(&options, out);
@@ -106,7 +108,7 @@ static weft_status make_server(server_cast *c, weft_actor_id id, weft_actor **ou
 /* A learner that restarts begins anew. */
 static weft_status start_meanwhile(const server_cast *c, int i)
 {
-    const weft_sim_exchange_options *s = &c->head.scene;
+    const weft_sim_exchange_options *s = &c->head.sim_options;
     meanwhile *m = &c->meanwhile[i];
     size_t bytes = (size_t)s->count * weft_dtype_size(s->dtype);
     stop_meanwhile(m);
@@ -122,7 +124,7 @@ static weft_status start_meanwhile(const server_cast *c, int i)
 
 static weft_status make_learner(server_cast *c, int i, weft_actor **out)
 {
-    const weft_sim_exchange_options *s = &c->head.scene;
+    const weft_sim_exchange_options *s = &c->head.sim_options;
     meanwhile *m = &c->meanwhile[i];
     bool draws = c->options.draw;
     WEFT_TRY(start_meanwhile(c, i));
@@ -179,14 +181,15 @@ static weft_status cast_result(weft_sim_exchange *cast, bool over, void *paramet
     char *to = parameters;
     for (int k = 0; k < c->range_count; k++) {
         weft_range *range = weft_range_factory_range(c->ranges, k);
-        size_t size = weft_dtype_size(c->head.scene.dtype);
+        size_t size = weft_dtype_size(c->head.sim_options.dtype);
         if (!range) { /* the run has not begun */
-            memcpy(to, (const char *)c->head.scene.parameters[0] + (size_t)begin_of(c, k) * size,
+            memcpy(to,
+                   (const char *)c->head.sim_options.parameters[0] + (size_t)begin_of(c, k) * size,
                    (size_t)(begin_of(c, k + 1) - begin_of(c, k)) * size);
             to += (size_t)(begin_of(c, k + 1) - begin_of(c, k)) * size;
             continue;
         }
-        for (int i = 0; over && i < c->head.scene.learners; i++)
+        for (int i = 0; over && i < c->head.sim_options.learners; i++)
             if (weft_range_clock(range, learner_id(c, i)) >= 0)
                 WEFT_TRY(weft_range_leave(range, learner_id(c, i)));
         memcpy(to, weft_range_parameters(range), weft_range_bytes(range));
@@ -236,7 +239,7 @@ static const weft_sim_exchange_ops cast_ops = {
 
 static weft_status open_ranges(server_cast *c)
 {
-    const weft_sim_exchange_options *s = &c->head.scene;
+    const weft_sim_exchange_options *s = &c->head.sim_options;
     weft_range_factory_options options = {.context = s->context,
                                           .store = s->store,
                                           .optimizer = s->optimizer,
@@ -251,26 +254,26 @@ static weft_status open_ranges(server_cast *c)
 }
 
 weft_status weft_ps_exchange_simulate(const weft_ps_options *options,
-                                      const weft_sim_exchange_options *scene,
+                                      const weft_sim_exchange_options *sim_options,
                                       weft_sim_exchange **out)
 {
     server_cast *c;
     WEFT_TRY(WEFT_NEW(&c, 1));
     c->head.ops = &cast_ops;
-    c->head.scene = *scene;
+    c->head.sim_options = *sim_options;
     c->options = *options;
-    c->servers = (int)WEFT_MIN(WEFT_MAX(scene->servers, 1), WEFT_MAX(scene->count, 1));
-    c->range_count = weft_server_ranges(scene->count, scene->dtype, c->servers);
-    c->head.actors = 1 + c->servers + scene->learners;
+    c->servers = (int)WEFT_MIN(WEFT_MAX(sim_options->servers, 1), WEFT_MAX(sim_options->count, 1));
+    c->range_count = weft_server_ranges(sim_options->count, sim_options->dtype, c->servers);
+    c->head.actors = 1 + c->servers + sim_options->learners;
     c->head.first_learner = learner_id(c, 0);
     weft_status status = weft_codec_checkpoint_open(
-        scene->context, weft_codec_back(scene->codec, NULL),
-        weft_range_factory_back(options->adds, scene->codec, scene->back), scene->store, NULL,
-        &c->kept);
+        sim_options->context, weft_codec_back(sim_options->codec, NULL),
+        weft_range_factory_back(options->adds, sim_options->codec, sim_options->back),
+        sim_options->store, NULL, &c->kept);
     if (status == WEFT_OK) status = open_ranges(c);
-    if (status == WEFT_OK) status = WEFT_NEW(&c->meanwhile, scene->learners);
+    if (status == WEFT_OK) status = WEFT_NEW(&c->meanwhile, sim_options->learners);
     if (status == WEFT_OK)
-        status = WEFT_NEW(&c->reach, (size_t)c->range_count * (size_t)scene->learners);
+        status = WEFT_NEW(&c->reach, (size_t)c->range_count * (size_t)sim_options->learners);
     if (status == WEFT_OK)
         *out = &c->head;
     else

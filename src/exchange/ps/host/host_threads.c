@@ -35,7 +35,7 @@ static weft_member_options member_of(weft_actor_id id, int slot)
                                  .key = id,
                                  .wish = slot,
                                  .fingerprint = {.version = WEFT_VERSION},
-                                 .beat = BEAT};
+                                 .heartbeat_interval = BEAT};
 }
 
 /* --- threads --- */

@@ -36,7 +36,7 @@ weft_status weft_ps_exchange_serve(const weft_ps_options *options, weft_serving 
                                    weft_actor **out) WEFT_NODISCARD;
 /* host_sim.c: the actors of a simulated run. */
 weft_status weft_ps_exchange_simulate(const weft_ps_options *options,
-                                      const struct weft_sim_exchange_options *scene,
+                                      const struct weft_sim_exchange_options *sim_options,
                                       struct weft_sim_exchange **out) WEFT_NODISCARD;
 
 #endif
