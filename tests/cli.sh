@@ -79,6 +79,9 @@ for command in inspect plan; do
     cmp with-file without && pass || flunk "$command of a run file is another one"
 done
 holds n.jsonl '"lr":0.00[0-9]+'
+printf 'compress-back: none\nexchange: server:policy=async\n' >former.yaml
+"$weft" train former.yaml --model mlp --data glyphs:size=8,train=20,test=10 --batch 10 -n 2 -q >out 2>err && grep -q "now called 'compress-downlink'" err && pass ||
+    flunk "the former name of a key in a run file: $(cat err)"
 refuses 2 "run2.yaml:2: no key is named 'bach'; did you mean 'batch'" sh -c "printf 'model: mlp\nbach: 3\n' >run2.yaml; exec $weft train run2.yaml"
 
 # What is no number is null, where a reader expects JSON.

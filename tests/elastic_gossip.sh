@@ -26,6 +26,18 @@ holds co 'the run is over'
 accepts "a checkpoint" "$weft" eval kept $data
 grep -q "$(last l1 | sed 's/.*accuracy *\([0-9.]*\).*/\1/')" out && pass || flunk "another accuracy: $what"
 
+what="a peer is stopped while the run waits for members"
+coordinator -n 2 --exchange gossip --steps 40
+join l1
+until_there learner 1
+kill -INT "$(self "$l1")"
+ends 130 l1
+holds co 'learner 0 .* has left before its last step: it was stopped'
+join l1
+join l2
+for l in l1 l2 c; do ends 0 $l; done
+alike l1 l2
+
 what="who comes, goes, and is killed"
 coordinator -n 1 --exchange gossip:topology=ring --compress threshold:tau=0.003 --epochs 60 --failure-timeout 4
 join l1

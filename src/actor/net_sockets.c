@@ -48,8 +48,12 @@ static bool set_limits(const weft_net *net, void *socket)
     size_t room = WEFT_MAX(WEFT_MIN(QUEUE_BYTES / largest, (size_t)QUEUE), (size_t)FEWEST);
     room = WEFT_MAX(room, WEFT_MIN(weft_net_context_queue(net->world), (size_t)INT_MAX));
     int64_t most = (int64_t)largest;
+    /* The listening socket sends no pings of its own: libzmq 4.3 aborts the process if the timer of
+     * a connection that is stopped by an I/O error fires, as after a pause of the process. Pings of
+     * the connecting side carry a time to live, so broken connections are still found. */
+    int interval = socket == net->listener ? 0 : BEAT_MS;
     return set(socket, ZMQ_LINGER, LINGER_MS) && set(socket, ZMQ_SNDHWM, (int)room) &&
-           set(socket, ZMQ_RCVHWM, (int)room) && set(socket, ZMQ_HEARTBEAT_IVL, BEAT_MS) &&
+           set(socket, ZMQ_RCVHWM, (int)room) && set(socket, ZMQ_HEARTBEAT_IVL, interval) &&
            set(socket, ZMQ_HEARTBEAT_TIMEOUT, SILENCE_MS) &&
            set(socket, ZMQ_HEARTBEAT_TTL, SILENCE_MS) &&
            set(socket, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS) &&

@@ -65,20 +65,24 @@ static cyaml_config_t config(weft_yaml *y)
 /* Has room for a list and the terminator. */
 static weft_status string_fields(const weft_option *table, cyaml_schema_field_t **out, int *options)
 {
-    int count = 0;
+    int rows = 0, count = 0;
     cyaml_schema_field_t *fields;
-    while (table[count].name) count++;
-    *options = count;
-    WEFT_TRY(WEFT_NEW(out, (size_t)count + 2));
+    while (table[rows].name) rows++;
+    WEFT_TRY(WEFT_NEW(out, (size_t)rows * 2 + 2));
     fields = *out;
-    while (count-- > 0)
-        fields[count] =
-            (cyaml_schema_field_t){.key = table[count].name,
-                                   .data_offset = (uint32_t)((size_t)count * sizeof(char *)),
-                                   .value = {.type = CYAML_STRING,
-                                             .flags = CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
-                                             .data_size = sizeof(char),
-                                             .string = {.min = 0, .max = CYAML_UNLIMITED}}};
+    /* Former names are keys of their own, behind the present ones. */
+    for (int i = 0; i < 2 * rows; i++) {
+        const char *key = i < rows ? table[i].name : table[i - rows].formerly;
+        if (key)
+            fields[count++] =
+                (cyaml_schema_field_t){.key = key,
+                                       .value = {.type = CYAML_STRING,
+                                                 .flags = CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                                                 .data_size = sizeof(char),
+                                                 .string = {.min = 0, .max = CYAML_UNLIMITED}}};
+    }
+    for (int i = 0; i < count; i++) fields[i].data_offset = (uint32_t)((size_t)i * sizeof(char *));
+    *options = count;
     return WEFT_OK;
 }
 
@@ -308,14 +312,15 @@ weft_status weft_yaml_apply(const weft_yaml *y, int item, void *target)
 {
     if (!y->loaded) return WEFT_OK;
     const weft_option *table = item < 0 ? y->table : y->item_table;
+    const cyaml_schema_field_t *fields = item < 0 ? y->fields : y->item_fields;
     int count = item < 0 ? y->options : y->item_options;
     char *const *values = values_of(y, item);
     for (int i = 0; i < count; i++) {
         if (!values[i]) continue;
-        weft_status status = weft_options_set(table, target, table[i].name, values[i]);
+        weft_status status = weft_options_set(table, target, fields[i].key, values[i]);
         if (status != WEFT_OK)
             return weft_fail_within(status, "%s:%d", y->name,
-                                    weft_yaml_line(y, item, table[i].name));
+                                    weft_yaml_line(y, item, fields[i].key));
     }
     return WEFT_OK;
 }

@@ -48,6 +48,17 @@ static weft_status exchange_addresses(gossip *x, const weft_place *mine)
     return status;
 }
 
+/* A learner that is to stop leaves the run without waiting any longer for other peers. */
+static weft_status give_up(const gossip *x)
+{
+    long long clock = (long long)weft_peer_clock(weft_net_actor(x->net));
+    WEFT_TRY(weft_peer_leave_now(weft_net_actor(x->net)));
+    WEFT_TRY(weft_elastic_await_leave(&x->head, x->net, true));
+    return weft_fail(WEFT_ERR_INTERRUPTED,
+                     "stopped after step %lld of this learner, while it waited for other peers",
+                     clock);
+}
+
 weft_status weft_gossip_wait(gossip *x, bool (*ready)(const weft_actor *actor))
 {
     weft_patience patience = {0}, hurry = {0}; /* messages reset only the first */
@@ -60,10 +71,7 @@ weft_status weft_gossip_wait(gossip *x, bool (*ready)(const weft_actor *actor))
         double waited = weft_patience_look(&patience, 1);
         if (weft_elastic_is_stopped(&x->head) &&
             weft_patience_look(&hurry, 1) > weft_elastic_limit(&x->head, limit))
-            return weft_fail(
-                WEFT_ERR_INTERRUPTED,
-                "stopped after step %lld of this learner, while it waited for other peers",
-                (long long)weft_peer_clock(weft_net_actor(x->net)));
+            return give_up(x);
         if (waited > limit) return weft_peer_timeout_error(weft_net_actor(x->net), limit);
     }
     return WEFT_OK;
