@@ -10,7 +10,7 @@ coordinator() {
     # shellcheck disable=SC2086
     timeout 600 "$weft" coordinator --listen "${listen:-tcp://127.0.0.1:*}" $data --batch 40 -t 1 "$@" >co 2>ce &
     c=$!
-    within 'grep -q "^coordinator at" co'
+    within 'grep -qs "^coordinator at" co'
     at=$(sed -n 's/^coordinator at //p' co)
     [ -n "$at" ] || { cp ce err; flunk "no coordinator: $*"; }
 }
