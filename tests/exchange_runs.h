@@ -9,7 +9,7 @@
 #define SMALL "model=mlp data=glyphs:size=9,train=96,test=8 seed=4 threads=1 "
 #define EXACT SMALL "dtype=f64 device=reference "
 
-/* Of the group of tests: the context knows the exchanges of fake_exchanges.h. */
+/* Setup of the group of tests: the context knows the exchanges of fake_exchanges.h. */
 extern char last_note[512]; /* what it has said last */
 void take_log(void *user, weft_log_level level, const char *text);
 int begin(void **state);

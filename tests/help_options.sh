@@ -51,12 +51,12 @@ for command in $commands; do
             legal "$command" "$option" $values
             # shellcheck disable=SC2086
             ask "$command" "$(given "$option" "$value")" $more
-            grep -qE -- "no option is named '$option'|--$option says nothing here" out &&
+            grep -qE -- "no option is named '$option'|--$option has no effect here" out &&
                 flunk "weft help $command lists --$option, which weft $command $(given "$option" "$value") refuses" || pass
         else
             # shellcheck disable=SC2086
             ask "$command" "$(given "$option" "${values%% *}")" $more
-            grep -qE -- "no option is named '$option'|--$option says nothing here|no command is named '--$option|takes no |needs " out && pass ||
+            grep -qE -- "no option is named '$option'|--$option has no effect here|no command is named '--$option|takes no |needs " out && pass ||
                 flunk "weft help $command does not list --$option, which weft $command $(given "$option" "${values%% *}") takes"
         fi
     done <all

@@ -128,7 +128,7 @@ done
 for exchange in average oneshot hogwild; do
     refuses 2 "exchange $exchange cannot be simulated, since it is not made of actors; give --exchange server" -n 2 --exchange $exchange
 done
-refuses 2 "--replicas says nothing here, since no server of a simulation is lost" -n 2 --exchange server --servers 2 --replicas 1
+refuses 2 "--replicas has no effect here, since no server of a simulation is lost" -n 2 --exchange server --servers 2 --replicas 1
 refuses 2 "a version of c=3 updates, but there are 2 learners" -n 2 --exchange server:policy=softsync,c=3
 refuses 2 "has nothing to compress" -n 2 --exchange gossip:mode=average --compress bf16
 command=train

@@ -20,7 +20,7 @@ accepts "quiet simulation" "$weft" simulate $small --cluster cluster.yaml --exch
 refuses 2 "add --exchange" "$weft" simulate $small -n 4
 refuses 2 "cluster.yaml:2: there are 4 learners here, -n gives 3" "$weft" simulate $small -n 3 --cluster cluster.yaml --exchange server
 refuses 2 "give --exchange server, easgd or gossip" "$weft" simulate $small -n 4 --exchange average
-refuses 2 "--mesh says nothing here" "$weft" simulate $small -n 4 --mesh data=2 --exchange server
+refuses 2 "--mesh has no effect here" "$weft" simulate $small -n 4 --mesh data=2 --exchange server
 refuses 2 "no option is named 'cluster'" "$weft" train $small --cluster cluster.yaml
 printf 'learners: []\n' >none.yaml
 refuses 2 "none.yaml:1: there are no learners" "$weft" simulate $small --cluster none.yaml --exchange server
@@ -107,10 +107,10 @@ accepts "figures below zero" "$weft" compare --model mlp --data csv:noise.csv,ta
     --strategies 'exchange=gossip; mesh=data=2' -q
 [ "$(grep -cE ' -[0-9]+\.[0-9]{4} ' out)" -ge 1 ] && pass || flunk "R2 below zero is not shown"
 for own in metrics=foo checkpoint=foo; do
-    refuses 2 "--${own%%=*} says nothing here" "$weft" compare $small -n 2 --strategies "exchange=gossip; exchange=gossip $own"
+    refuses 2 "--${own%%=*} has no effect here" "$weft" compare $small -n 2 --strategies "exchange=gossip; exchange=gossip $own"
 done
-refuses 2 "--engine says nothing here, since runs are compared within one process" "$weft" compare $small -n 2 --strategies 'exchange=gossip; engine=mpi exchange=gossip'
-refuses 2 "--metrics says nothing here, since each run of a comparison would write it in turn" "$weft" compare -n 2 --strategies "$pair" --metrics x.jsonl
+refuses 2 "--engine has no effect here, since runs are compared within one process" "$weft" compare $small -n 2 --strategies 'exchange=gossip; engine=mpi exchange=gossip'
+refuses 2 "--metrics has no effect here, since each run of a comparison would write it in turn" "$weft" compare -n 2 --strategies "$pair" --metrics x.jsonl
 for more in "-n 2" "--cluster cluster.yaml"; do
     # shellcheck disable=SC2086
     refuses 1 "nowhere.csv: cannot open" "$weft" compare $more --model mlp --data csv:nowhere.csv,target=y --strategies "$pair"

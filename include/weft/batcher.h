@@ -53,7 +53,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_batcher_create(weft_context *context,
  * allowed. Not from a callback. */
 WEFT_API void weft_batcher_destroy(weft_batcher **batcher);
 
-/* What a queue is made from. */
+/* Options of a queue. */
 typedef struct weft_batch_queue_options {
     size_t struct_size;  /* sizeof(weft_batch_queue_options) */
     const char *policy;  /* "adaptive" */
@@ -155,7 +155,7 @@ WEFT_API void weft_batch_queue_describe(weft_batch_queue *queue, weft_batch_queu
 /* A quantile (0..1) of counts as in `latency`, in seconds; 0 where there are none. */
 WEFT_API double weft_latency_quantile(const int64_t *cells, double quantile);
 
-/* What a batch of rows takes, as is known now: seconds with `busy` executors computing (1 ..
+/* The estimated time of a batch, by its rows: seconds with `busy` executors computing (1 ..
  * executors). 0: not known. */
 WEFT_API double weft_batch_queue_batch_time(weft_batch_queue *queue, int64_t rows, int busy);
 

@@ -21,8 +21,8 @@ typedef enum weft_log_level {
     WEFT_LOG_INFO
 } weft_log_level;
 
-/* Receives one line of text without a line feed; text is valid during the call only. Of the threads
- * of a trainer one at a time calls it; it must not call the library. */
+/* Receives one line of text without a line feed; text is valid during the call only. One thread of
+ * a trainer at a time calls it; it must not call the library. */
 typedef void (*weft_log_fn)(void *user, weft_log_level level, const char *text);
 
 /* Creates a context without log, with all cores that this process may use, and with the built-in

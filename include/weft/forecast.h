@@ -38,7 +38,7 @@ typedef struct weft_forecast_options {
      * `arrivals` at rate / clients; `rate` is what they would send if answers took no time. 0: open
      * loop. */
     int clients;
-    /* Who waits for a time wakes so many seconds after it. */
+    /* A wait for a time ends so many seconds after it. */
     double timer_slack;
     /* Others use the cores for this share of the time (0..1), for `interference_seconds` seconds on
      * the mean, and meanwhile batches take `interference_slowdown` times as long. 0: nobody does.

@@ -51,8 +51,8 @@ typedef struct weft_option {
      * a name or a specification, if the named entry reads this one (weft_entry.reads). NULL:
      * always. */
     const char *with;
-    /* Why it says nothing in this table; NULL: it does. Such an option is not in the help, and only
-     * its default may be given. */
+    /* The reason why it has no effect in this table; NULL: it has one. Such an option is not in the
+     * help, and only its default may be given. */
     const char *unused;
     const weft_context *context; /* context of names and forms, set when the table is handed out */
     /* Its former name, or NULL: still accepted everywhere, with one line to the log that gives the

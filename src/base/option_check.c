@@ -82,7 +82,7 @@ static weft_status check_unused(const weft_option *o, const char *text)
     bool usual;
     WEFT_TRY(is_usual(o, text, &usual));
     if (usual) return WEFT_OK;
-    return weft_fail(WEFT_ERR_ARGUMENT, "--%s says nothing here, since %s; leave it out", o->name,
+    return weft_fail(WEFT_ERR_ARGUMENT, "--%s has no effect here, since %s; leave it out", o->name,
                      o->unused);
 }
 

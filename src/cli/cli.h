@@ -29,8 +29,8 @@ extern const command *const commands[];
 
 enum { EXIT_INTERRUPTED = 130 };
 
-/* Prints warnings and notes as "weft: <text>" to stderr from now on; with `quiet` none. Of the
- * ranks of a job only the first one prints them. */
+/* Prints warnings and notes as "weft: <text>" to stderr from now on; with `quiet` none. Only rank 0
+ * of a job prints them. */
 void print_log(weft_context *context, bool quiet);
 
 /* Prints "weft: <message>" to stderr, and returns the exit code of a status. */

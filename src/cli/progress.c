@@ -164,7 +164,7 @@ static void on_start(const progress *p, const weft_event *e)
     printf("\n");
 }
 
-/* Of a run that goes on from a checkpoint, or that others have begun. */
+/* A resumed run, or an elastic run that was under way before. */
 static void on_begin(const weft_event *e)
 {
     if (e->step == 0) return;

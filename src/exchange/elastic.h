@@ -1,4 +1,5 @@
-/* Learners that come and go, each of which is a member of the run by itself. */
+/* Shared by exchanges with elastic learners: options and checks of a member, limits on waiting, and
+ * the leave. */
 #ifndef WEFT_EXCHANGE_ELASTIC_H
 #define WEFT_EXCHANGE_ELASTIC_H
 
@@ -16,7 +17,7 @@ weft_status weft_elastic_check_ranks(const weft_exchange_site *site,
 /* PEER: another learner has taken the slot while this one started. */
 weft_status weft_elastic_check_slot(const weft_exchange_site *site,
                                     const weft_member *member) WEFT_NODISCARD;
-/* Seconds that a learner waits for silent others, instead of `usual`: very few if it is elastic,
+/* Seconds that a learner waits for a silent member, instead of `usual`: very few if it is elastic,
  * and its stop was requested. */
 double weft_elastic_limit(const weft_exchange *exchange, double usual);
 bool weft_elastic_is_stopped(const weft_exchange *exchange);

@@ -7,7 +7,7 @@
 #define WEFT_BATCH_TIMES_FILE "times.json"
 enum { WEFT_MOST_SIZES = 48, WEFT_MOST_EXECUTORS = 64 };
 
-/* What the times depend on: the network, the machine, and the options that use them. */
+/* The times depend on: the network, the machine, and the options that use them. */
 typedef struct weft_batch_times_key weft_batch_times_key;
 
 typedef struct weft_batch_times {

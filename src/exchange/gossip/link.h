@@ -37,17 +37,14 @@ typedef struct weft_link {
     /* Elastic peers: each direction starts anew with a SyncRequest of its receiver: */
     int64_t send_epoch; /* epoch of the neighbour's last SyncRequest, which updates to it carry, */
     bool open;          /* and whether that came in this view; else no update is sent */
-    int64_t
-        receive_epoch; /* epoch of the own last SyncRequest, which incoming updates must carry, */
-    bool sync_replied; /* whether the neighbour has answered it, */
+    int64_t receive_epoch;  /* epoch of the own last SyncRequest; incoming updates must carry it, */
+    bool sync_replied;      /* whether the neighbour has answered it, */
     double sync_replied_at; /* and when */
     double unsent_since;    /* arrival time of the first update that has not been sent */
     bool needs_snapshot;    /* the neighbour lacks updates that the log cannot supply */
-    double
-        behind_since;  /* since when the neighbour cannot supply what this peer lacks; 0: it can */
-    bool gap_seen;     /* a gap was seen in the updates from the neighbour */
-    bool needs_resync; /* this peer has installed a snapshot: the neighbour is to send a SyncRequest
-                        */
+    double behind_since;    /* time since which it cannot supply what this peer lacks; 0: it can */
+    bool gap_seen;          /* a gap was seen in the updates from the neighbour */
+    bool needs_resync;      /* after a snapshot: the neighbour is to send a SyncRequest */
 } weft_link;
 
 void weft_link_free(weft_link *link);

@@ -171,9 +171,9 @@ weft_status weft_request_queue_add(weft_request_queue *queue, const weft_request
 /* The slot of a queued ticket, or -1. */
 int weft_request_queue_find(const weft_request_queue *queue, uint64_t ticket);
 void weft_request_queue_remove(weft_request_queue *queue, int slot);
-/* Of the due kinds (`min_rows` rows wait, or a request has waited `max_delay` seconds) the one with
- * the next request; -1: none is due. *when is the next time at which a kind may become due. `now`
- * must not decrease. */
+/* The kind with the next request among the due ones (`min_rows` rows wait, or a request has waited
+ * `max_delay` seconds); -1: none is due. *when is the next time at which a kind may become due.
+ * `now` must not decrease. */
 int weft_request_queue_due(weft_request_queue *queue, int64_t min_rows, double max_delay,
                            double now, double *when);
 /* The next request of a kind; -1: none. */
