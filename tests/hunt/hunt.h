@@ -22,10 +22,11 @@ enum { THREADS_WATCHED = 1 };
 enum { THREADS_WATCHED = 0 };
 #endif
 #ifdef WEFT_SANITIZED
-enum { SANITIZED = 1, SECONDS_A_CASE = 300 };
+enum { SANITIZED = 1, SECONDS_OF_CPU = 1200 };
 #else
-enum { SANITIZED = 0, SECONDS_A_CASE = 120 };
+enum { SANITIZED = 0, SECONDS_OF_CPU = 400 };
 #endif
+enum { SECONDS_IDLE = 120, SECONDS_OF_WAITING = 3 };
 enum { MOST_LAYERS = 16, MOST_JOINED = 3, MOST_STEPS = 12, AXES = 4, TEXT = 256 };
 
 /* --- a case --- */
