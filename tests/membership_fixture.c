@@ -134,7 +134,10 @@ void assert_agreed(crowd *c, int members)
         assert_int_equal(other->run, v->run);
         assert_int_equal(other->member_count, v->member_count);
         assert_int_equal(other->range_count, v->range_count);
-        for (int k = 0; k < v->range_count; k++)
-            assert_memory_equal(&other->ranges[k], &v->ranges[k], sizeof(v->ranges[k]));
+        for (int k = 0; k < v->range_count; k++) {
+            assert_int_equal(other->ranges[k].primary, v->ranges[k].primary);
+            assert_int_equal(other->ranges[k].replica, v->ranges[k].replica);
+            assert_int_equal(other->ranges[k].ready, v->ranges[k].ready);
+        }
     }
 }
