@@ -22,6 +22,8 @@ ends 0 s2
 ends 0 c
 learned l1
 learned l2
+holds s1.err 'this server joins run [0-9a-f]{8}: model lenet, exchange server:policy=async$'
+holds s1.err 'the run is over; this server ends$'
 # The coordinator's log has a line for each member that joins and leaves, and one for each state of the run.
 for m in 'learner [01]' 'server [01]'; do
     [ "$(grep -cE "^[0-9:]{8} $m on $(hostname) \(number [0-9]+\) has joined$" co)" = 2 ] &&
@@ -100,6 +102,7 @@ ends 0 l4
 holds l4.err 'this learner has left after step'
 holds l4.out '^resumed after step [1-9][0-9]*, in epoch [0-9]+$'
 refuses 1 "neither the name nor the number of a member" "$weft" leave "$at" 77
+refuses 2 "give -n 1 or more" "$weft" coordinator -n 0 --exchange gossip $data
 ends 0 l1
 ends 0 s2
 ends 0 s3
@@ -107,8 +110,21 @@ ends 0 c
 learned l1
 holds co 'learner [12] .* is lost: no heartbeat for [0-9.]+ s$'
 holds co 'server [01] .* is lost: no heartbeat for [0-9.]+ s$'
-holds co 'learner [12] .* has left before its last step: it was stopped$'
+holds co 'learner [12] .* has left before its last step: it was stopped, or has failed$'
 holds co 'learner 1 .* has left, as requested \(weft leave\)$'
+
+what="a learner that fails leaves the run at once"
+for exchange in server:policy=ssp,bound=2 gossip; do
+    coordinator -n 2 --exchange $exchange --epochs 2 --failure-timeout 60
+    [ $exchange = gossip ] || server s1
+    join l1
+    join l2 --metrics /dev/full
+    ends 1 l2
+    within 'grep -q "has left before its last step: it was stopped, or has failed" co'
+    ends 0 l1
+    [ $exchange = gossip ] || ends 0 s1
+    ends 0 c
+done
 
 if in_full; then
 # Each draws as hard as it may where so many are there, not where as many as were first asked for.
@@ -155,7 +171,7 @@ refuses 1 "it does not admit the key of this process" "$weft" join "$at" --key s
 refuses 2 "so this process needs one too" "$weft" join "$at" --timeout 3 -q
 refuses 1 "a process listens at ${at%%#*}, but within 2 s no coordinator has answered: it accepts only connections with keys" "$weft" status "${at%%#*}" --timeout 2 -q
 kill -STOP "$(self "$c")"
-refuses 1 "a process listens at $at, but within 2 s no coordinator has answered: it sends no Weft handshake" "$weft" status "$at" --key learner.key --timeout 2 -q
+refuses 1 "a process listens at $at, but within 7 s no coordinator has answered: it sends no Weft handshake" "$weft" status "$at" --key learner.key --timeout 7 -q
 kill -CONT "$(self "$c")"
 join l1 --key learner.key
 ends 0 l1

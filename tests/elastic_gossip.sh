@@ -32,7 +32,7 @@ join l1
 until_there learner 1
 kill -INT "$(self "$l1")"
 ends 130 l1
-holds co 'learner 0 .* has left before its last step: it was stopped'
+holds co 'learner 0 .* has left before its last step: it was stopped, or has failed'
 join l1
 join l2
 for l in l1 l2 c; do ends 0 $l; done

@@ -1,5 +1,6 @@
 /* Who takes part in a run, in the simulator: whoever comes, goes, is silent or sleeps, everybody
  * comes to the same view, whatever links lose. */
+#include "membership/status.h"
 #include "membership_fixture.h"
 
 static void test_all_come(void **state)
@@ -137,6 +138,22 @@ static void test_lost_at_the_end(void **state)
     }
 }
 
+/* The step of a run that is over is its last one, also when every learner has left. */
+static void test_step_at_the_end(void **state)
+{
+    (void)state;
+    weft_view_member last = {.id = LEARNERS, .role = WEFT_MEMBER_LEARNER, .figures.clock = 99};
+    weft_view v = {.running = true, .members = &last, .member_count = 1, .about.steps = 100};
+    for (int over = 0; over < 2; over++) {
+        weft_cluster_status s;
+        v.over = over;
+        v.member_count = (size_t)!over;
+        assert_int_equal(weft_cluster_describe(&v, 0, &s), WEFT_OK);
+        assert_int_equal(s.step, 99 + over);
+        weft_cluster_status_free(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +163,7 @@ int main(void)
         cmocka_unit_test(test_sleepers),
         cmocka_unit_test(test_leaving),
         cmocka_unit_test(test_lost_at_the_end),
+        cmocka_unit_test(test_step_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

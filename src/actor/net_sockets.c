@@ -254,6 +254,8 @@ static void look_at(weft_connection *f, double now)
 {
     int event;
     while (next_event(f->monitor, &event)) {
+        /* ZeroMQ reports a handshake that it gave up waiting for like one that the peer refused. */
+        bool timed_out = (now - f->since) * 1e3 > 0.9 * HANDSHAKE_MS;
         f->ready = event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
         f->since = now;
         if (event == ZMQ_EVENT_CONNECTED) f->answers = true;
@@ -261,7 +263,7 @@ static void look_at(weft_connection *f, double now)
         if (event == ZMQ_EVENT_CONNECT_DELAYED) f->begun = true;
         if (event & FAILED) {
             f->refused = true;
-            set_trouble(f, true, words_of(event, f->keyed));
+            set_trouble(f, true, timed_out ? MUTE : words_of(event, f->keyed));
         }
         if (f->ready) set_trouble(f, true, NULL);
         if (event != ZMQ_EVENT_CONNECT_RETRIED) continue;

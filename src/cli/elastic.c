@@ -33,7 +33,7 @@ int member_begin(weft_context *context, weft_cluster_kind kind, const char *name
     if (status == WEFT_OK) status = weft_options_parse(table, o, argc, argv, most, words, &count);
     if (status == WEFT_OK && count < most && kind != WEFT_CLUSTER_COORDINATOR) {
         fprintf(stderr, "weft: %s needs %s\nTry 'weft help %s'.\n", name,
-                count ? "the number of a member (weft status)"
+                count ? "the name or number of a member, as weft status prints them"
                       : "the address of a coordinator, tcp://HOST:PORT",
                 name);
         return 2;

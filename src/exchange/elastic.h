@@ -26,4 +26,9 @@ bool weft_elastic_is_stopped(const weft_exchange *exchange);
 weft_status weft_elastic_await_leave(const weft_exchange *exchange, weft_net *net,
                                      bool hurry) WEFT_NODISCARD;
 
+/* A learner that ends with an error leaves the run, so that other members need not wait until its
+ * failure timeout has run out. Learners of a job do not: their supervisor replaces them. */
+void weft_elastic_abandon(const weft_exchange *exchange, weft_net *net,
+                          weft_status (*leave_now)(weft_actor *actor));
+
 #endif

@@ -32,7 +32,7 @@ static void describe_event(const weft_member_event *e, double now, weft_cluster_
     static const char *const texts[WEFT_MEMBER_EVENT_KINDS] = {
         [WEFT_MEMBER_JOINED] = "has joined",
         [WEFT_MEMBER_FINISHED] = "has finished and left",
-        [WEFT_MEMBER_STOPPED] = "has left before its last step: it was stopped",
+        [WEFT_MEMBER_STOPPED] = "has left before its last step: it was stopped, or has failed",
         [WEFT_MEMBER_DISMISSED] = "has left, as requested (weft leave)",
         [WEFT_MEMBER_SILENT] = "is lost: no heartbeat for",
         [WEFT_MEMBER_REPLACED] = "is lost: its process has ended, and a new one takes its slot",
@@ -73,6 +73,7 @@ static void describe_run(const weft_view *v, weft_cluster_status *out)
         out->step = WEFT_MAX(out->step, m->figures.clock);
         out->rate += m->figures.rate;
     }
+    if (v->over) out->step = about->steps; /* members that have left report no step any more */
     (void)snprintf(out->model, sizeof(out->model), "%s", about->model);
     (void)snprintf(out->exchange, sizeof(out->exchange), "%s", about->exchange);
     (void)snprintf(out->data, sizeof(out->data), "%s", about->data);

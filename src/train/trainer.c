@@ -141,7 +141,7 @@ static weft_status describe_data(weft_trainer *t)
 
 static weft_status make(weft_trainer *t)
 {
-    WEFT_TRY(weft_trainer_check_ranks(t));
+    WEFT_TRY(weft_train_check_ranks(&t->options));
     WEFT_TRY(open_ranks(t));
     WEFT_TRY(weft_trainer_count_learners(t));
     WEFT_TRY(weft_trainer_find_resumed(t));
@@ -176,7 +176,7 @@ weft_status weft_trainer_prepare(weft_context *context, const weft_train_options
     weft_status status = begin(context, options, &t);
     if (!t) return status;
     if (status == WEFT_OK) t->size = (int)WEFT_MAX(options->job.ranks, (int64_t)1);
-    if (status == WEFT_OK) status = weft_trainer_check_ranks(t);
+    if (status == WEFT_OK) status = weft_train_check_ranks(&t->options);
     if (status == WEFT_OK) status = weft_trainer_count_learners(t);
     if (status == WEFT_OK) status = WEFT_NEW(&t->runs, t->mesh);
     if (status == WEFT_OK) t->local = t->mesh;

@@ -86,9 +86,12 @@ weft_status weft_trainer_create_joining(weft_context *context, const weft_train_
 weft_status weft_trainer_prepare(weft_context *context, const weft_train_options *options,
                                  weft_trainer **out) WEFT_NODISCARD;
 /* validate.c: checks the number of ranks, before they are opened; then checks the other options,
- * and determines the ranks of a learner: the product of the mesh, or all. ARGUMENT: options exclude
- * each other, or one needs a missing one. */
-weft_status weft_trainer_check_ranks(const weft_trainer *t) WEFT_NODISCARD;
+ * and determines the ranks of a learner: the product of the mesh, or all. weft_train_learners sets
+ * *mesh to the ranks of one learner and *learners to their number. ARGUMENT: options exclude each
+ * other, or one needs a missing one, or the ranks are no multiple of *mesh. */
+weft_status weft_train_check_ranks(const weft_train_options *o) WEFT_NODISCARD;
+weft_status weft_train_learners(const weft_train_options *o, int64_t ranks, int64_t *mesh,
+                                int *learners) WEFT_NODISCARD;
 weft_status weft_trainer_count_learners(weft_trainer *t) WEFT_NODISCARD;
 /* resume.c: opens the checkpoint to resume from, if there is one. A new run never writes into the
  * folder of an old one. ARGUMENT: the options do not fit the checkpoint. */

@@ -6,12 +6,27 @@
 
 /* --- ranks --- */
 
-weft_status weft_trainer_check_ranks(const weft_trainer *t)
+weft_status weft_train_check_ranks(const weft_train_options *o)
 {
-    if (t->options.job.ranks > 0 || weft_job_rank() >= 0) return WEFT_OK;
+    if (o->job.ranks > 0 || weft_job_rank() >= 0) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "ranks is 0, which means as many as mpirun or srun has started, but this "
                      "process was not started by them; give -n 1 or more");
+}
+
+weft_status weft_train_learners(const weft_train_options *o, int64_t ranks, int64_t *mesh,
+                                int *learners)
+{
+    *mesh = 1;
+    WEFT_TRY(weft_train_check_ranks(o));
+    if (o->parallel.mesh) WEFT_TRY(weft_mesh_ranks(o->parallel.mesh, mesh));
+    *learners = (int)(ranks / *mesh);
+    if (ranks % *mesh == 0) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%lld rank%s cannot be shared out to learners of %lld (mesh '%s'); give -n a "
+                     "multiple of %lld",
+                     (long long)ranks, weft_plural(ranks), (long long)*mesh, o->parallel.mesh,
+                     (long long)*mesh);
 }
 
 /* --- options that exclude each other, or need a missing one --- */
@@ -105,7 +120,7 @@ weft_status weft_trainer_count_learners(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
     bool exchange = o->parallel.exchange != NULL;
-    int64_t mesh = exchange ? 1 : t->size;
+    int64_t mesh = t->size;
     WEFT_TRY(check_options(t));
     if (o->parallel.mesh) WEFT_TRY(weft_mesh_ranks(o->parallel.mesh, &mesh));
     if (!exchange && mesh != t->size)
@@ -113,12 +128,10 @@ weft_status weft_trainer_count_learners(weft_trainer *t)
                          "mesh '%s' has %lld ranks, but -n gives %d; the sizes must multiply to "
                          "that (or give --exchange for several learners)",
                          o->parallel.mesh, (long long)mesh, t->size);
-    if (t->size % mesh)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%d rank%s cannot be shared out to learners of %lld (mesh '%s')", t->size,
-                         weft_plural(t->size), (long long)mesh, o->parallel.mesh);
+    if (exchange) WEFT_TRY(weft_train_learners(o, t->size, &mesh, &t->learners));
+    if (!exchange) t->learners = 1;
+    if (t->linked) t->learners = t->link.learners;
     t->mesh = (int)mesh;
-    t->learners = t->linked ? t->link.learners : t->size / (int)mesh;
     if (t->linked && mesh != t->size)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "a process that joins is one learner, of %lld ranks by its mesh, but -n "

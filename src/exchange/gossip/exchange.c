@@ -42,6 +42,7 @@ static void gossip_close(weft_exchange *exchange)
 {
     gossip *x = (gossip *)exchange;
     release_hold(x);
+    weft_elastic_abandon(exchange, x->net, weft_peer_leave_now); /* it has not ended */
     weft_net_close(&x->net);
     weft_shared_params_close(&x->shared);
     weft_codec_close(&x->codec);

@@ -110,6 +110,7 @@ void weft_ps_exchange_close(weft_exchange *exchange)
 {
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
     weft_status ended = go(x);
+    if (x->leads && !x->ended) weft_elastic_abandon(exchange, x->net, weft_ps_client_leave_now);
     if (x->ranges) ended = weft_ps_exchange_stop(x);
     (void)ended; /* a learner that waited for a failed server has its error */
     weft_shared_params_close(&x->shared);

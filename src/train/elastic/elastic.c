@@ -99,12 +99,7 @@ static weft_status look_at_run(weft_context *context, const weft_train_options *
     weft_train_options one = {0};
     int64_t mesh = 1;
     char text[32];
-    if (o->parallel.mesh) WEFT_TRY(weft_mesh_ranks(o->parallel.mesh, &mesh));
-    if (o->job.ranks < 1 || o->job.ranks % mesh)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%lld ranks cannot be shared out to learners of %lld (mesh '%s')",
-                         (long long)o->job.ranks, (long long)mesh, o->parallel.mesh);
-    *learners = (int)(o->job.ranks / mesh);
+    WEFT_TRY(weft_train_learners(o, o->job.ranks, &mesh, learners));
     WEFT_TRY(weft_train_options_copy(context, o, &one));
     /* If ranks share parameters out, learners exchange them in the layout of a single rank. */
     bool shares = shares_out(one.parallel.mesh);
@@ -255,10 +250,17 @@ weft_status weft_server_run(weft_context *context, const char *address,
     weft_context *own;
     WEFT_TRY(ask(context, address, WEFT_ASK_TERMS, o, stop, &invitation, &config));
     weft_status status = weft_context_with_threads(context, (int)o->train.where.threads, &own);
+    const weft_cluster_status *s = &invitation.status;
+    bool reports = weft_job_slot() < 0; /* a supervisor reports its servers itself */
+    if (reports)
+        weft_log(context, WEFT_LOG_NOTE, "this server joins run %08llx: model %s, exchange %s",
+                 (unsigned long long)(s->run & 0xffffffff), s->model, s->exchange);
     if (status == WEFT_OK) {
         status = serve(own, address, o, stop, &config);
         weft_context_destroy(&own);
     }
+    if (reports && status == WEFT_OK)
+        weft_log(context, WEFT_LOG_NOTE, "the run is over; this server ends");
     weft_elastic_config_free(context, &config);
     weft_invitation_free(&invitation);
     return status;

@@ -19,7 +19,7 @@ static weft_status refuse(const char *option, const char *value, const char *why
                      option, value, why);
 }
 
-static weft_status check(const weft_train_options *o, int64_t mesh)
+static weft_status check(const weft_train_options *o)
 {
     if (o->job.hosts)
         return refuse("hosts", o->job.hosts, "several machines need --engine mpi, or weft join");
@@ -31,10 +31,6 @@ static weft_status check(const weft_train_options *o, int64_t mesh)
         return refuse("profile", "true", "learners must be cut alike; leave one of them out");
     if (strchr(o->where.device, ','))
         return refuse("device", o->where.device, "all learners have the same; give one of them");
-    if (o->job.ranks % mesh)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%lld ranks cannot be shared out to learners of %lld (mesh '%s')",
-                         (long long)o->job.ranks, (long long)mesh, o->parallel.mesh);
     return WEFT_OK;
 }
 
@@ -167,12 +163,12 @@ weft_status weft_process_plan_make(const weft_context *context, const weft_train
 {
     const weft_exchange_ops *ops;
     weft_process_plan *p = out;
+    int learners;
     *p = (weft_process_plan){.options = options, .port = -1, .mesh = 1};
-    if (options->parallel.mesh) WEFT_TRY(weft_mesh_ranks(options->parallel.mesh, &p->mesh));
+    WEFT_TRY(weft_train_learners(options, options->job.ranks, &p->mesh, &learners));
     WEFT_TRY(weft_exchange_is_elastic(context, options->parallel.exchange, &ops));
-    WEFT_TRY(check(options, p->mesh));
+    WEFT_TRY(check(options));
     p->failure_timeout = WEFT_MIN(WEFT_MAX(options->job.timeout / 3, LEAST_SILENCE), MOST_SILENCE);
-    int learners = (int)(options->job.ranks / p->mesh);
     int servers = ops->serve ? (int)WEFT_MAX(options->parallel.servers, 1) : 0;
     WEFT_TRY(keep_port(p));
     WEFT_TRY(WEFT_NEW(&p->parts, 1 + servers + learners));
