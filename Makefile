@@ -83,7 +83,7 @@ hunt: deps
 # Ten thousand simulated runs of learners and servers, and as many of peers, with random faults; RUNS=N, or SEED=S for
 # one of each told in words.
 chaos: $(BUILD)/weft
-	@WEFT_CHAOS=$(or $(RUNS),10000) WEFT_CHAOS_SEED=$(SEED) $(BUILD)/tests/test_chaos
+	@WEFT_CHAOS=$(or $(RUNS),10000) WEFT_CHAOS_SEED=$(SEED) $(BUILD)/tests/test_ps_chaos
 	@WEFT_CHAOS=$(or $(RUNS),10000) WEFT_CHAOS_SEED=$(SEED) $(BUILD)/tests/test_gossip_chaos
 
 # One-line faults in a copy of the tree; FAULTS and SEED set how many and which.

@@ -140,6 +140,17 @@ def full_disk():
     run("good")
 
 
+def names_exist():
+    """A stage or a target of make that names a test by a former name fails only when it runs, which is seldom."""
+    sys.path.insert(0, os.path.join(source, "scripts"))
+    from checking import stages
+    with open(os.path.join(source, "Makefile")) as f:
+        named = set(re.findall(r"/tests/test_(\w+)", f.read()))
+    for name in sorted(named | {*stages.TSAN, *stages.VALGRIND, *stages.CHAOS}):
+        check(f"a stage or the Makefile names the test {name}",
+              os.path.isfile(os.path.join(source, "tests", f"test_{name}.c")), "there is no such file")
+
+
 work = tempfile.mkdtemp()
 try:
     os.chdir(work)
@@ -157,6 +168,7 @@ try:
     ended_by(signal.SIGINT, 130)
     ended_by(signal.SIGTERM, 143)
     full_disk()
+    names_exist()
 finally:
     os.chdir("/")
     shutil.rmtree(work, ignore_errors=True)

@@ -121,10 +121,14 @@ def hunt(job):
         job.run("hunt", ["build/release/tests/hunt/hunt", "--seconds", seconds, *seed, "--keep", "build/hunt"])
 
 
+# Tests of the simulator that draw as many runs as WEFT_CHAOS says.
+CHAOS = "ps_chaos gossip_chaos".split()
+
+
 def chaos(job):
-    if job.build("release", ["test_ps_chaos", "test_gossip_chaos"]):
+    if job.build("release", [f"test_{t}" for t in CHAOS]):
         environment = {"WEFT_CHAOS": os.environ.get("RUNS") or "10000"}
-        job.run_all([(t, [f"build/release/tests/test_{t}"], environment) for t in ("chaos", "gossip_chaos")])
+        job.run_all([(t, [f"build/release/tests/test_{t}"], environment) for t in CHAOS])
 
 
 def fuzz(job):
