@@ -126,13 +126,13 @@ static void open_servers(rig *r, bool tcp)
     weft_actor *actor;
     weft_coordinator_options coordinator = {.struct_size = sizeof(coordinator),
                                             .run = 1,
-                                            .expected = {1, 1, 0},
+                                            .expected = {1, 1},
                                             .ranges = r->range_count,
                                             .limit = 1e9,
                                             .fingerprint = {.version = "bench"}};
     weft_server_options server = {.struct_size = sizeof(server),
                                   .member = member_of(WEFT_COORDINATOR + 1),
-                                  .patience = 60,
+                                  .first_timeout = 60,
                                   .open = open_range,
                                   .user = r};
     stop_on(weft_coordinator_create(&coordinator, &actor));
@@ -162,7 +162,7 @@ static void open_learner(rig *r)
                                       .steps = INT64_MAX,
                                       .parameters = r->parameters,
                                       .gradients = r->gradients,
-                                      .patience = 60};
+                                      .first_timeout = 60};
     stop_on(weft_ps_client_create(&options, &actor));
     stop_on(weft_net_open(r->here, actor, WEFT_COORDINATOR + 2, NULL, &r->learner));
     stop_on(

@@ -25,7 +25,7 @@ static bool is_safe(const chaos *c)
     const weft_view *v = a ? weft_coordinator_view(a) : NULL;
     if (!v || !v->running || v->over) return false;
     for (int k = 0; k < v->range_count; k++)
-        if (!v->ranges[k].ready || !weft_sim_actor(c->sim, v->ranges[k].primary) ||
+        if (!v->ranges[k].in_sync || !weft_sim_actor(c->sim, v->ranges[k].primary) ||
             !weft_sim_actor(c->sim, v->ranges[k].replica))
             return false;
     return true;

@@ -225,7 +225,7 @@ static weft_status fail_open(const char *arguments, const weft_exchange_site *si
     failing *f;
     double at = 1;
     char *moment = NULL;
-    weft_spec_key keys[] = {{.name = "at", .number = &at, .low = 1, .high = 1e9, .whole = true},
+    weft_spec_key keys[] = {{.name = "at", .number = &at, .low = 1, .high = 1e9, .integer = true},
                             {.name = "moment", .text = &moment},
                             {.name = NULL}};
     (void)site;

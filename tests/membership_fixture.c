@@ -77,7 +77,7 @@ void begin(crowd *c, int learners, int servers, bool replicas, uint64_t seed, bo
     c->coordinator = (weft_coordinator_options){
         .struct_size = sizeof(c->coordinator),
         .run = 77 + seed,
-        .expected = {learners, servers, 0},
+        .expected = {learners, servers},
         .ranges = servers,
         .replicas = replicas,
         .limit = 10,

@@ -44,7 +44,7 @@ static weft_status make_coordinator(const run *r, weft_actor **out)
 {
     weft_coordinator_options options = {.struct_size = sizeof(options),
                                         .run = r->seed,
-                                        .expected = {r->learners, r->servers, 0},
+                                        .expected = {r->learners, r->servers},
                                         .ranges = r->servers,
                                         .replicas = r->replicas,
                                         .limit = 20};
@@ -55,7 +55,7 @@ static weft_status make_server(run *r, int k, weft_actor **out)
 {
     weft_server_options options = {.struct_size = sizeof(options),
                                    .member = member_of((uint64_t)k, k),
-                                   .patience = 0.5,
+                                   .first_timeout = 0.5,
                                    .open = open_range,
                                    .user = r};
     return weft_server_create(&options, out);
@@ -77,7 +77,7 @@ static weft_status make_learner(run *r, int i, weft_actor **out)
                                       .steps = r->steps,
                                       .parameters = r->w[i],
                                       .gradients = r->g[i],
-                                      .patience = 0.5};
+                                      .first_timeout = 0.5};
     return weft_ps_client_create(&options, out);
 }
 

@@ -79,7 +79,7 @@ static void test_range_owners(void **state)
                     WEFT_OK);
             until(&c, 41 + t);
         }
-        assert_true(view_of(&c, LEARNERS)->ranges[0].ready);
+        assert_true(view_of(&c, LEARNERS)->ranges[0].in_sync);
         weft_actor_id dies = before[0].primary;
         assert_int_equal(weft_sim_kill(c.sim, dies, 65), WEFT_OK);
         until(&c, 120);
@@ -92,7 +92,7 @@ static void test_range_owners(void **state)
                              before[k].primary == dies ? before[k].replica : before[k].primary);
             assert_true(r->replica != WEFT_NOBODY && r->replica != dies &&
                         r->replica != r->primary);
-            if (before[k].primary == dies || before[k].replica == dies) assert_false(r->ready);
+            if (before[k].primary == dies || before[k].replica == dies) assert_false(r->in_sync);
         }
         /* Another one before that is whole: its range is lost. */
         weft_actor_id owner = v->ranges[0].primary;
@@ -364,7 +364,7 @@ static void test_slot_taken(void **state)
     (void)state;
     crowd c;
     begin(&c, 2, 1, false, 1, false);
-    weft_removal removal = {.lost = false};
+    weft_removal removal = {.removed = false};
     c.members[50].wish = 1;
     c.members[50].removal = &removal;
     assert_int_equal(weft_sim_add(c.sim, 50, 20), WEFT_OK);
@@ -372,7 +372,7 @@ static void test_slot_taken(void **state)
     assert_agreed(&c, 3);
     assert_string_equal(c.refusal,
                         "the coordinator refuses this learner: there is a learner 1 already");
-    assert_true(removal.taken && !removal.lost);
+    assert_true(removal.taken && !removal.removed);
     weft_sim_destroy(&c.sim);
 }
 

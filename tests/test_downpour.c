@@ -18,7 +18,7 @@ typedef struct run {
     bool exact; /* gradients are few digits that do not depend on the parameters */
     weft_sim_link link;
     uint64_t seed;
-    weft_sim_exchange *cast;
+    weft_sim_exchange *exchange;
     double parts[MOST];
     double w[MOST][COUNT], g[MOST][COUNT];
     double result[COUNT], sum[COUNT]; /* in the end; of all gradients */
@@ -44,13 +44,13 @@ static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out
 {
     run *r = user;
     (void)life;
-    return r->cast->ops->make(r->cast, id, out);
+    return r->exchange->ops->make(r->exchange, id, out);
 }
 
 static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_sim_work *work)
 {
     run *r = user;
-    int me = (int)(actor->id - r->cast->first_learner);
+    int me = (int)(actor->id - r->exchange->first_learner);
     for (int i = 0; i < COUNT; i++) {
         r->g[me][i] = gradient_of(r, me, ticket, r->w[me], i);
         r->sum[i] += r->g[me][i];
@@ -77,7 +77,7 @@ static void make_store(weft_graph **g, weft_store **store, weft_instance **x)
 static void take_figures(run *r)
 {
     weft_series f;
-    for (int i = 0; r->cast->ops->figure(r->cast, i, &f); i++) {
+    for (int i = 0; r->exchange->ops->figure(r->exchange, i, &f); i++) {
         if (strcmp(f.name, "server_updates") == 0) r->updates = f.numbers[0];
         if (strcmp(f.name, "staleness") == 0)
             for (int k = 0; k < f.count && k < MOST_STALE; k++) r->stale[k] = f.numbers[k];
@@ -113,19 +113,19 @@ static void play(run *r, const weft_store *store)
                                 .make = make,
                                 .compute = compute,
                                 .user = r};
-    if (weft_sim_exchange_open(r->spec, &scene, &r->cast) != WEFT_OK)
+    if (weft_sim_exchange_open(r->spec, &scene, &r->exchange) != WEFT_OK)
         fail_msg("%s", weft_last_message());
     assert_int_equal(weft_sim_create(&options, &sim), WEFT_OK);
-    for (int id = 0; id < r->cast->actors; id++)
+    for (int id = 0; id < r->exchange->actors; id++)
         assert_int_equal(weft_sim_add(sim, (weft_actor_id)id, 0), WEFT_OK);
     if (weft_sim_run(sim, INFINITY) != WEFT_OK) fail_msg("%s", weft_last_message());
     for (int i = 0; i < r->learners; i++)
-        assert_true(weft_sim_actor(sim, r->cast->first_learner + (weft_actor_id)i)->done);
-    assert_int_equal(r->cast->ops->result(r->cast, true, r->result), WEFT_OK);
+        assert_true(weft_sim_actor(sim, r->exchange->first_learner + (weft_actor_id)i)->done);
+    assert_int_equal(r->exchange->ops->result(r->exchange, true, r->result), WEFT_OK);
     take_figures(r);
     r->digest = weft_sim_stats(sim).digest;
     weft_sim_destroy(&sim);
-    weft_sim_exchange_close(&r->cast);
+    weft_sim_exchange_close(&r->exchange);
 }
 
 static run played(const char *spec, int learners, int servers, bool exact, weft_sim_link link,

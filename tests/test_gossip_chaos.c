@@ -53,7 +53,7 @@ static weft_status make(void *user, weft_actor_id id, int again, weft_actor **ou
     chaos *c = user;
     weft_coordinator_options coordinator = {.struct_size = sizeof(coordinator),
                                             .run = c->fate.seed * 100 + (uint64_t)again,
-                                            .expected = {c->peers, 0, 0},
+                                            .expected = {c->peers, 0},
                                             .limit = LIMIT};
     if (id == WEFT_COORDINATOR) return weft_coordinator_create(&coordinator, out);
     life *l = &c->life[id - FIRST];

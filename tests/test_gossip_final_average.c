@@ -36,7 +36,7 @@ static weft_status make(void *user, weft_actor_id id, int again, weft_actor **ou
     (void)again;
     weft_coordinator_options coordinator = {.struct_size = sizeof(coordinator),
                                             .run = r->seed,
-                                            .expected = {r->peers, 0, 0},
+                                            .expected = {r->peers, 0},
                                             .limit = LIMIT};
     if (id == WEFT_COORDINATOR) return weft_coordinator_create(&coordinator, out);
     WEFT_TRY(weft_codec_open(context, "none", WEFT_F64, COUNT, &r->codecs[i]));

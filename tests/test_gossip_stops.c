@@ -35,7 +35,7 @@ static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out
     int i = (int)id - FIRST;
     weft_coordinator_options coordinator = {.struct_size = sizeof(coordinator),
                                             .run = s->fate.seed + 1,
-                                            .expected = {s->peers, 0, 0},
+                                            .expected = {s->peers, 0},
                                             .limit = LIMIT};
     (void)life;
     if (id == WEFT_COORDINATOR) return weft_coordinator_create(&coordinator, out);

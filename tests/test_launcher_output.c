@@ -32,7 +32,7 @@ static void hear(const char *launcher, const char *file, job *j, told *t)
     if (!f) fail_msg("%s is missing: record it with tests/words/record", path);
     for (size_t got; (got = fread(piece, 1, sizeof(piece), f)) > 0;) weft_job_hear(j, piece, got);
     (void)fclose(f);
-    weft_job_heard_all(j);
+    weft_job_end_output(j);
     if (j->in_block || j->line_size) fail_msg("%s is not heard to its end", path);
 }
 
@@ -184,7 +184,7 @@ static void ranks_are_no_launchers(void **state)
     static const char words[] = "weft: process rank 2 with PID 1 on node alpha exited on signal 9\n"
                                 "process rank 2 with PID 1 on node alpha exited on signal 9";
     weft_job_hear(&j, words, sizeof(words) - 1);
-    weft_job_heard_all(&j);
+    weft_job_end_output(&j);
     assert_int_equal(j.dead, -1);
     assert_int_equal(t.lines, 2);
 }
@@ -202,7 +202,7 @@ static void a_zero_ends_nothing(void **state)
     told t = {.lines = 0};
     job j = {.options = &options, .mpi = true, .ranks = 3, .dead = -1, .tell = tell, .user = &t};
     weft_job_hear(&j, words, sizeof(words) - 1);
-    weft_job_heard_all(&j);
+    weft_job_end_output(&j);
     assert_int_equal(j.dead, 1);
     assert_string_equal(t.text, "It looks like MPI_INIT failed for some reason\n");
 }

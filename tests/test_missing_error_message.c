@@ -214,14 +214,15 @@ static void test_what_has_been_said(void **state)
     weft_error kept = {.status = WEFT_OK};
     uint64_t before = weft_failures();
     weft_status status = weft_fail(WEFT_ERR_IO, "the disk is full");
-    assert_refused(weft_told(status, before, "device", "a", "b"), WEFT_ERR_IO, "the disk is full");
+    assert_refused(weft_ensure_message(status, before, "device", "a", "b"), WEFT_ERR_IO,
+                   "the disk is full");
     weft_error_catch(&kept, WEFT_ERR_IO);
     forget();
     before = weft_failures();
-    assert_refused(weft_told(weft_error_raise(&kept), before, "device", "a", "b"), WEFT_ERR_IO,
-                   "the disk is full");
+    assert_refused(weft_ensure_message(weft_error_raise(&kept), before, "device", "a", "b"),
+                   WEFT_ERR_IO, "the disk is full");
     before = weft_failures();
-    assert_ok(weft_told(WEFT_OK, before, "device", "a", "b"));
+    assert_ok(weft_ensure_message(WEFT_OK, before, "device", "a", "b"));
 }
 
 int main(void)

@@ -85,13 +85,13 @@ static weft_status make_server(const member *m, weft_actor **out)
 {
     weft_coordinator_options coordinator = {.struct_size = sizeof(coordinator),
                                             .run = 5,
-                                            .expected = {LEARNERS, SERVERS, 0},
+                                            .expected = {LEARNERS, SERVERS},
                                             .ranges = SERVERS,
                                             .replicas = m->job->loses,
                                             .limit = m->job->loses ? 5 : 60};
     weft_server_options options = {.struct_size = sizeof(options),
                                    .member = member_of(FIRST_SERVER + m->number, m->number),
-                                   .patience = 0.5,
+                                   .first_timeout = 0.5,
                                    .open = open_range};
     return m->number == SERVERS ? weft_coordinator_create(&coordinator, out)
                                 : weft_server_create(&options, out);
@@ -163,7 +163,7 @@ static weft_status open_learner(const member *m, weft_server_range *ranges, cons
                                       .steps = STEPS,
                                       .parameters = m->job->w[m->number],
                                       .gradients = g,
-                                      .patience = 0.5};
+                                      .first_timeout = 0.5};
     WEFT_TRY(weft_ps_client_create(&options, &actor));
     WEFT_TRY(
         weft_net_open(m->job->world, actor, (weft_actor_id)(FIRST_LEARNER + m->number), NULL, out));

@@ -43,7 +43,7 @@ static weft_status make_coordinator(const chaos *c, int again, weft_actor **out)
 {
     weft_coordinator_options options = {.struct_size = sizeof(options),
                                         .run = c->fate.seed * 100 + (uint64_t)again,
-                                        .expected = {c->learners, c->servers, 0},
+                                        .expected = {c->learners, c->servers},
                                         .ranges = c->servers,
                                         .replicas = c->replicas,
                                         .limit = LIMIT};
@@ -65,7 +65,7 @@ static weft_status make_learner(chaos *c, weft_actor_id id, weft_actor **out)
                                       .steps = c->steps,
                                       .parameters = l->w,
                                       .gradients = l->g,
-                                      .patience = 0.5};
+                                      .first_timeout = 0.5};
     return weft_ps_client_create(&options, out);
 }
 
@@ -76,7 +76,7 @@ static weft_status make(void *user, weft_actor_id id, int again, weft_actor **ou
     if (id >= FIRST_LEARNER) return make_learner(c, id, out);
     weft_server_options options = {.struct_size = sizeof(options),
                                    .member = member_of(id, (int)id - FIRST_SERVER),
-                                   .patience = 0.5,
+                                   .first_timeout = 0.5,
                                    .open = open_range,
                                    .user = c};
     return weft_server_create(&options, out);

@@ -25,7 +25,7 @@ static weft_job_options options = {.checkpoint = folder};
 
 static job begin(int64_t ranks, const char *hosts)
 {
-    job j = {.options = &options, .mpi = true, .ranks = ranks, .dead = -1, .lost = -1};
+    job j = {.options = &options, .mpi = true, .ranks = ranks, .dead = -1, .lost_at = -1};
     j.tell = tell;
     j.page = &page;
     memset(&page, 0, sizeof(page));
@@ -62,7 +62,7 @@ static void the_dead_rank_is_told_about(void **state)
             "value %d\n",
             r, 100 + r, r);
         hear(&j, words);
-        weft_job_heard_all(&j);
+        weft_job_end_output(&j);
         weft_job_ended(&j, FAILED);
         weft_job_tell_death(&j);
         assert_string_equal(told, want);
@@ -82,11 +82,11 @@ static void waiting_ranks_are_heard_once(void **state)
     hear(
         &j,
         "weft: [rank 0 on alpha: peer] rank 0 waited 3 s in y; ranks that wait: 1, missing: 2 3\n");
-    weft_job_heard_all(&j);
+    weft_job_end_output(&j);
     assert_string_equal(
         told, "weft: rank 1 waited 3 s in x; ranks that wait: 0, missing: 2 3 (on beta)\n");
     weft_job_ended(&j, FAILED);
-    assert_int_equal(j.lost, 1);
+    assert_int_equal(j.lost_at, 1);
     weft_job_tell_death(&j);
     assert_non_null(strstr(told, "weft: host beta is lost in step 103\n"));
     assert_true(weft_job_can_restart(&j, 1));
@@ -105,14 +105,14 @@ static void ranks_say_where_they_are(void **state)
              "beta: built] \n");
     hear(&j, "weft: [rank 0 on alpha: peer] rank 0 waited 3 s in x; missing: 2\n");
     weft_job_ended(&j, FAILED);
-    assert_int_equal(j.lost, 0);
+    assert_int_equal(j.lost_at, 0);
     weft_hosts_free(&j.hosts);
     /* One of two ranks of a host that stands still is no lost host. */
     j = begin(4, "alpha:2,beta:2");
     hear(&j, "weft: [rank 0 on alpha: built] \nweft: [rank 0 on alpha: peer] rank 0 waited 3 s in "
              "x; missing: 3\n");
     weft_job_ended(&j, FAILED);
-    assert_int_equal(j.lost, -1);
+    assert_int_equal(j.lost_at, -1);
     weft_hosts_free(&j.hosts);
 }
 
@@ -145,7 +145,7 @@ static void what_was_said_before_explains_nothing(void **state)
     hear(&j, start);
     hear(&j, RULE "mpirun has exited due to process rank 1 with PID 87 on node alpha exiting "
                   "improperly.\n" RULE);
-    weft_job_heard_all(&j);
+    weft_job_end_output(&j);
     weft_job_ended(&j, FAILED);
     weft_job_tell_death(&j);
     assert_non_null(strstr(told, "weft: rank 1 left the job in step 101"));
@@ -211,7 +211,7 @@ static void a_launcher_is_no_rank(void **state)
     j = begin(3, NULL);
     (void)snprintf(words, sizeof(words), DEATH, 1 << 30);
     hear(&j, words);
-    weft_job_heard_all(&j);
+    weft_job_end_output(&j);
     assert_int_equal(j.dead, -1);
     /* A process of several ranks. */
     j = begin(3, NULL);
@@ -288,7 +288,7 @@ static void what_is_left_is_started_again(void **state)
     assert_int_equal(j.ranks, 4);
     /* Hosts take their ranks with them. */
     j = begin(5, "alpha:2,beta:3");
-    j.lost = 1;
+    j.lost_at = 1;
     weft_job_shrink(&j);
     assert_int_equal(j.ranks, 2);
     assert_string_equal(j.mesh, "data=2");

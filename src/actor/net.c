@@ -56,7 +56,7 @@ static weft_status net_know(weft_runtime *host, weft_actor_id id, const char *ad
 static const char *net_address(weft_runtime *host)
 {
     const weft_net *net = (const weft_net *)host;
-    return net->places ? net->places : "";
+    return net->addresses ? net->addresses : "";
 }
 
 static const weft_runtime_ops net_ops = {
@@ -130,7 +130,7 @@ static weft_status name_key(weft_net *net)
     char text[WEFT_KEY_TEXT];
     if (!weft_net_context_has_keys(net->world, &key)) return WEFT_OK;
     weft_key_text(&key, text);
-    return weft_format(&net->places, "#%s", text);
+    return weft_format(&net->addresses, "#%s", text);
 }
 
 weft_status weft_net_open(weft_net_context *world, weft_actor *actor, weft_actor_id id,

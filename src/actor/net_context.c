@@ -87,18 +87,18 @@ static weft_status make_world(weft_context *context, void **out)
     return WEFT_OK;
 }
 
-static void destroy_world(void *kept)
+static void destroy_world(void *singleton)
 {
-    weft_net_context *world = kept;
+    weft_net_context *world = singleton;
     weft_net_context_destroy(&world);
 }
 
 weft_status weft_net_context_of(weft_context *context, weft_net_context **out)
 {
     static const weft_singleton_kind kind = {make_world, destroy_world};
-    void *kept;
-    WEFT_TRY(weft_context_singleton(context, &kind, &kept));
-    *out = kept;
+    void *singleton;
+    WEFT_TRY(weft_context_singleton(context, &kind, &singleton));
+    *out = singleton;
     return WEFT_OK;
 }
 

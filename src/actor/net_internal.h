@@ -8,7 +8,7 @@
 #include "actor/envelope.h"
 #include "actor/net.h"
 
-enum { WEFT_NAME_BYTES = 13, WEFT_ADDRESS_BYTES = 256, WEFT_PLACES_BYTES = 512 };
+enum { WEFT_NAME_BYTES = 13, WEFT_ADDRESS_BYTES = 256, WEFT_ADDRESSES_BYTES = 512 };
 
 struct weft_net_context {
     void *zmq;
@@ -62,7 +62,7 @@ typedef struct weft_inbound {
     uint64_t route;    /* of its last message, */
     bool inside;       /* whether that came from this process, */
     uint64_t key;      /* and a hash of its key; 0: it has none */
-    double heard, second;
+    double last_message, second;
 } weft_inbound;
 typedef struct weft_inbound_table {
     weft_inbound *slots;
@@ -78,7 +78,7 @@ bool weft_inbound_route(const weft_inbound_table *callers, weft_actor_id id, uin
 
 typedef struct weft_reject_log {
     uint64_t refused, damaged; /* logged so far */
-    double told;
+    double logged_at;
 } weft_reject_log;
 /* Logs, at most once a second, the number of rejected connections and messages. */
 void weft_net_log_rejected(weft_net *net);
@@ -88,17 +88,17 @@ void weft_net_log_rejected(weft_net *net);
 /* The connection to another actor. */
 typedef struct weft_connection {
     weft_actor_id id;
-    char *address; /* NULL: only over its own connection to this one */
-    void *socket;  /* to it; NULL: none yet */
-    void *monitor; /* events of the socket; NULL: not monitored */
-    bool ready;    /* the handshake is done */
-    bool refused;  /* the handshake was rejected */
-    bool inside;   /* the actor is of this process */
-    bool keyed;    /* the address has a public key, so messages are encrypted */
-    bool answers;  /* it was accepted since the last attempt */
-    bool begun;    /* an attempt has begun since then */
-    bool listens;  /* a process listens at the address, and `trouble` is about it */
-    double since;  /* time of the last event, or of the opening */
+    char *address;  /* NULL: only over its own connection to this one */
+    void *socket;   /* to it; NULL: none yet */
+    void *monitor;  /* events of the socket; NULL: not monitored */
+    bool connected; /* the handshake is done */
+    bool refused;   /* the handshake was rejected */
+    bool inside;    /* the actor is of this process */
+    bool keyed;     /* the address has a public key, so messages are encrypted */
+    bool answers;   /* it was accepted since the last attempt */
+    bool begun;     /* an attempt has begun since then */
+    bool listens;   /* a process listens at the address, and `trouble` is about it */
+    double since;   /* time of the last event, or of the opening */
     const char *trouble;
 } weft_connection;
 
@@ -106,11 +106,11 @@ struct weft_net {
     weft_runtime host;
     weft_net_context *world;
     weft_actor *actor;
-    uint64_t route; /* part of its routing id, which others cannot guess */
-    void *listener; /* listening socket; NULL: none */
-    void *monitor;  /* of the listening socket, if it has tcp */
-    char *at;       /* its address, for messages */
-    char *places;   /* all addresses for others, or the key by which they know it */
+    uint64_t route;  /* part of its routing id, which others cannot guess */
+    void *listener;  /* listening socket; NULL: none */
+    void *monitor;   /* of the listening socket, if it has tcp */
+    char *at;        /* its address, for messages */
+    char *addresses; /* all addresses for others, or the key by which they know it */
     weft_inbound_table callers;
     weft_reject_log watch;
     weft_connection *fars;

@@ -16,13 +16,13 @@ static bool make_room(weft_inbound_table *c, double now)
     if (2 * (c->count + 1) <= c->capacity) return true;
     size_t left = 0, capacity = 64;
     for (size_t i = 0; i < c->capacity; i++)
-        if (c->slots[i].taken) left += now - c->slots[i].heard < FORGOTTEN_SECONDS;
+        if (c->slots[i].taken) left += now - c->slots[i].last_message < FORGOTTEN_SECONDS;
     if (left >= MEMBERS) return false;
     while (capacity < 4 * (left + 1)) capacity *= 2;
     weft_inbound *slots;
     if (WEFT_NEW(&slots, capacity) != WEFT_OK) return false;
     for (size_t i = 0; i < c->capacity; i++)
-        if (c->slots[i].taken && now - c->slots[i].heard < FORGOTTEN_SECONDS)
+        if (c->slots[i].taken && now - c->slots[i].last_message < FORGOTTEN_SECONDS)
             *slot_of(slots, capacity, c->slots[i].id) = c->slots[i];
     free(c->slots);
     *c = (weft_inbound_table){slots, left, capacity};
@@ -46,7 +46,7 @@ bool weft_inbound_admit(weft_inbound_table *c, weft_actor_id id, uint64_t route,
         who->second = now;
         who->messages = 0;
     }
-    who->heard = now;
+    who->last_message = now;
     who->route = route;
     who->inside = inside;
     return who->messages++ < MESSAGES_A_SECOND;
@@ -69,7 +69,7 @@ void weft_net_log_rejected(weft_net *net)
     if (refused == w->refused && damaged == w->damaged) return;
     double now = weft_seconds();
     char name[48];
-    if (w->told > 0 && now - w->told < 1) return;
+    if (w->logged_at > 0 && now - w->logged_at < 1) return;
     weft_log(net->world->context, WEFT_LOG_WARNING,
              "%s at %s: connections rejected so far (key not admitted, or not a Weft process): "
              "%llu; messages dropped (damaged, or too many): %llu",

@@ -163,20 +163,20 @@ static weft_status deliver(weft_net *net, zmq_msg_t *frames, int count, const se
     weft_envelope e;
     weft_buffer *payload = NULL;
     for (int i = 0; i < count && i < FRAMES; i++) FRAME_COMES(zmq_msg_data(&frames[i]));
-    bool whole = count >= 2 && count <= 3 &&
+    bool valid = count >= 2 && count <= 3 &&
                  weft_envelope_read(zmq_msg_data(&frames[0]), zmq_msg_size(&frames[0]), &e) &&
                  e.to == net->actor->id && (!from || e.from == from->id);
-    whole = whole && (!e.inside || is_inside(&frames[0]));
-    whole = whole &&
+    valid = valid && (!e.inside || is_inside(&frames[0]));
+    valid = valid &&
             weft_envelope_verify_checksum(&e, zmq_msg_data(&frames[1]), zmq_msg_size(&frames[1]),
                                           count == 3 ? zmq_msg_data(&frames[2]) : NULL,
                                           count == 3 ? zmq_msg_size(&frames[2]) : 0);
-    if (whole && from)
-        whole = weft_inbound_admit(&net->callers, from->id, from->route,
+    if (valid && from)
+        valid = weft_inbound_admit(&net->callers, from->id, from->route,
                                    zmq_msg_gets(&frames[0], "User-Id"), weft_seconds(), e.inside);
-    net->report.received += whole;
-    net->report.damaged += !whole;
-    if (!whole || net->actor->done) return WEFT_OK;
+    net->report.received += valid;
+    net->report.damaged += !valid;
+    if (!valid || net->actor->done) return WEFT_OK;
     net->report.bytes_received += weft_envelope_total(&e);
     if (count == 3) WEFT_TRY(take_payload(&frames[2], &payload));
     weft_status status =
@@ -206,11 +206,11 @@ weft_status weft_net_take(weft_net *net, void *socket, bool named, bool *some)
     int count;
     if (!receive(socket, frames, &count)) return WEFT_OK;
     *some = true;
-    int kept = WEFT_MIN(count, FRAMES);
+    int stored = WEFT_MIN(count, FRAMES);
     if (count > FRAMES || (named && !read_name(&frames[0], &from)))
         net->report.damaged++;
     else
         status = deliver(net, frames + named, count - named, named ? &from : NULL);
-    for (int i = 0; i < kept; i++) zmq_msg_close(&frames[i]);
+    for (int i = 0; i < stored; i++) zmq_msg_close(&frames[i]);
     return status;
 }

@@ -219,7 +219,7 @@ weft_status weft_net_connect(weft_net *net, weft_connection *f)
             weft_fail(WEFT_ERR_IO, "cannot connect to %s: %s", to.at, zmq_strerror(zmq_errno()));
     if (status != WEFT_OK) close_watched(&f->socket, &f->monitor);
     f->since = weft_seconds();
-    f->ready = f->refused = f->answers = f->begun = false;
+    f->connected = f->refused = f->answers = f->begun = false;
     f->keyed = to.keyed;
     f->inside = strncmp(to.at, "inproc:", strlen("inproc:")) == 0;
     return status;
@@ -256,7 +256,7 @@ static void look_at(weft_connection *f, double now)
     while (next_event(f->monitor, &event)) {
         /* ZeroMQ reports a handshake that it gave up waiting for like one that the peer refused. */
         bool timed_out = (now - f->since) * 1e3 > 0.9 * HANDSHAKE_MS;
-        f->ready = event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+        f->connected = event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
         f->since = now;
         if (event == ZMQ_EVENT_CONNECTED) f->answers = true;
         if (event == ZMQ_EVENT_CONNECTED && !f->listens) set_trouble(f, true, MUTE);
@@ -265,7 +265,7 @@ static void look_at(weft_connection *f, double now)
             f->refused = true;
             set_trouble(f, true, timed_out ? MUTE : words_of(event, f->keyed));
         }
-        if (f->ready) set_trouble(f, true, NULL);
+        if (f->connected) set_trouble(f, true, NULL);
         if (event != ZMQ_EVENT_CONNECT_RETRIED) continue;
         if (!f->answers) set_trouble(f, false, f->begun ? "no process answers" : NO_WAY);
         f->answers = f->begun = false;
@@ -280,7 +280,8 @@ weft_status weft_net_look(weft_net *net)
         weft_connection *f = &net->fars[i];
         if (!f->monitor) continue;
         look_at(f, now);
-        if (f->ready || now - f->since < (f->refused ? REFUSED_SECONDS : SILENT_SECONDS)) continue;
+        if (f->connected || now - f->since < (f->refused ? REFUSED_SECONDS : SILENT_SECONDS))
+            continue;
         /* ZeroMQ has given up. Queued messages are lost. */
         close_watched(&f->socket, &f->monitor);
         WEFT_TRY(weft_net_connect(net, f));
@@ -347,7 +348,7 @@ static weft_status fail_bind(const char *at, int error)
 weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_t size)
 {
     weft_net_address to;
-    char at[WEFT_ADDRESS_BYTES], told[WEFT_PLACES_BYTES];
+    char at[WEFT_ADDRESS_BYTES], text[WEFT_ADDRESSES_BYTES];
     size_t bytes = sizeof(at);
     WEFT_TRY(weft_net_address_read(address, &to));
     bool locked = weft_net_context_has_keys(net->world, NULL) && to.tcp;
@@ -364,13 +365,13 @@ weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_
     free(net->at);
     net->at = NULL;
     WEFT_TRY(weft_strdup(at, &net->at));
-    weft_net_address_format(at, net->world, locked, told, sizeof(told));
-    if (size > 0) (void)snprintf(bound, size, "%s", told);
-    char *places;
-    bool more = net->places && net->places[0] != '#';
-    WEFT_TRY(weft_format(&places, "%s%s%s", more ? net->places : "", more ? " " : "", told));
-    free(net->places);
-    net->places = places;
+    weft_net_address_format(at, net->world, locked, text, sizeof(text));
+    if (size > 0) (void)snprintf(bound, size, "%s", text);
+    char *addresses;
+    bool more = net->addresses && net->addresses[0] != '#';
+    WEFT_TRY(weft_format(&addresses, "%s%s%s", more ? net->addresses : "", more ? " " : "", text));
+    free(net->addresses);
+    net->addresses = addresses;
     return WEFT_OK;
 }
 
@@ -392,5 +393,5 @@ void weft_net_close_sockets(weft_net *net)
     free(net->fars);
     free(net->callers.slots);
     free(net->at);
-    free(net->places);
+    free(net->addresses);
 }

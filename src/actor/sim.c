@@ -115,7 +115,7 @@ static void kill_actor(machine *m)
 }
 
 /* A failed actor is destroyed; the simulation's options decide whether the others go on. */
-static weft_status settle(weft_sim *sim, machine *m, weft_status status)
+static weft_status handle_failure(weft_sim *sim, machine *m, weft_status status)
 {
     if (status == WEFT_OK) return WEFT_OK;
     weft_actor_id id = m->actor->id;
@@ -133,14 +133,14 @@ static weft_status begin(weft_sim *sim, machine *m, weft_actor_id id)
     m->computing = m->stalled = false;
     m->actor->host = &sim->host;
     m->actor->id = id;
-    return settle(sim, m, m->actor->ops->begin(m->actor));
+    return handle_failure(sim, m, m->actor->ops->begin(m->actor));
 }
 
 /* The results must be there before the actor is told of them. */
 static weft_status have_computed(const weft_sim *sim, machine *m, const event *e)
 {
-    if (m->told || (e->kind != EVENT_PART && e->kind != EVENT_COMPUTED)) return WEFT_OK;
-    m->told = true;
+    if (m->part_reported || (e->kind != EVENT_PART && e->kind != EVENT_COMPUTED)) return WEFT_OK;
+    m->part_reported = true;
     return sim->options.computed ? sim->options.computed(sim->options.user, m->actor, m->ticket)
                                  : WEFT_OK;
 }
@@ -211,7 +211,7 @@ static weft_status happen_to(weft_sim *sim, machine *m, event *e)
     weft_status status = tell(sim, m, e);
     if (status == WEFT_OK && m->stalled) status = weft_sim_work_on(sim, m);
     weft_sim_forget(sim, &e->parcel, false);
-    return settle(sim, m, status);
+    return handle_failure(sim, m, status);
 }
 
 static weft_status happen(weft_sim *sim, event *e)

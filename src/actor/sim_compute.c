@@ -73,7 +73,7 @@ weft_status weft_sim_compute(weft_actor *actor, int64_t ticket)
                          m->computing ? "a computation is going on already"
                                       : "this simulation has no computations");
     m->computing = m->computes = true;
-    m->told = m->begun = false;
+    m->part_reported = m->begun = false;
     m->ticket = ticket;
     m->share = 0;
     m->work = (weft_sim_work){0};

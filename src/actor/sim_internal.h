@@ -46,7 +46,7 @@ typedef struct machine {
         awake; /* events are delivered only in the first `awake` seconds of each period */
     uint64_t stamps[WEFT_ACTOR_TIMERS];
     bool computing, computes;
-    bool told;           /* a part of the running computation was reported */
+    bool part_reported;  /* a part of the running computation was reported */
     bool begun, stalled; /* it has begun; it waits for an input */
     int64_t ticket;
     weft_sim_work work;

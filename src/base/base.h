@@ -42,11 +42,11 @@ weft_status weft_fail_within(weft_status status, const char *format, ...)
     WEFT_PRINTF(2, 3) WEFT_NODISCARD;
 
 /* Callbacks from outside of the library may fail without a message. weft_failures counts this
- * thread's failures with a message; weft_told adds one to a failure that occurred since `before`
- * without any, naming the callee ("device", "mine") and its function. */
+ * thread's failures with a message; weft_ensure_message adds one to a failure that occurred since
+ * `before` without any, naming the callee ("device", "mine") and its function. */
 uint64_t weft_failures(void);
-weft_status weft_told(weft_status status, uint64_t before, const char *kind, const char *name,
-                      const char *function) WEFT_NODISCARD;
+weft_status weft_ensure_message(weft_status status, uint64_t before, const char *kind,
+                                const char *name, const char *function) WEFT_NODISCARD;
 
 /* --- memory --- */
 
@@ -258,10 +258,10 @@ weft_status weft_context_with_threads(weft_context *of, int threads,
 double weft_seconds(void); /* monotonic */
 /* Measures the seconds waited, starting from zeros; an interval between two looks counts at most
  * `most` seconds, so that the time for which the process is stopped (Ctrl-Z) does not count. */
-typedef struct weft_patience {
+typedef struct weft_wait_clock {
     double looked, waited;
-} weft_patience;
-double weft_patience_look(weft_patience *patience, double most);
+} weft_wait_clock;
+double weft_wait_clock_read(weft_wait_clock *clock, double most);
 double weft_process_seconds(void); /* since this process started, to a hundredth */
 size_t weft_peak_memory(void);     /* peak resident set of this process, in bytes */
 /* Logs a message; each warning or note is logged once in the life of a context. */

@@ -141,12 +141,12 @@ double weft_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-double weft_patience_look(weft_patience *p, double most)
+double weft_wait_clock_read(weft_wait_clock *clock, double most)
 {
     double now = weft_seconds();
-    if (p->looked > 0) p->waited += WEFT_MIN(now - p->looked, most);
-    p->looked = now;
-    return p->waited;
+    if (clock->looked > 0) clock->waited += WEFT_MIN(now - clock->looked, most);
+    clock->looked = now;
+    return clock->waited;
 }
 
 double weft_process_seconds(void)

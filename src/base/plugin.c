@@ -43,7 +43,7 @@ static weft_status start(weft_context *root, const weft_plugin *plugin, void *ha
         WEFT_TRY(WEFT_NEW(&s, 1));
         uint64_t before = weft_failures();
         weft_status status = plugin->start ? plugin->start(root->services) : WEFT_OK;
-        status = weft_told(status, before, "symbol", "weft_plugin_entry", "start");
+        status = weft_ensure_message(status, before, "symbol", "weft_plugin_entry", "start");
         if (status != WEFT_OK) {
             free(s);
             return status;

@@ -20,12 +20,12 @@ static weft_status set_number(const keys *k, const weft_spec_key *key, const cha
     double value;
     char low[32], high[32];
     if (weft_parse_real(text, &value) && value >= key->low && value <= key->high &&
-        (!key->whole || value == floor(value))) {
+        (!key->integer || value == floor(value))) {
         *key->number = value;
         return WEFT_OK;
     }
     return weft_fail(WEFT_ERR_ARGUMENT, "%s: %s is '%s', must be %sfrom %s to %s", k->kind,
-                     key->name, text, key->whole ? "a whole number " : "",
+                     key->name, text, key->integer ? "a whole number " : "",
                      weft_real_text(key->low, low, sizeof(low)),
                      weft_real_text(key->high, high, sizeof(high)));
 }

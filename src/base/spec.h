@@ -11,7 +11,7 @@ typedef struct weft_spec_key {
     char **text;    /* receives a copy of the text, or */
     bool *flag;     /* is set to true; there is no value then */
     double low, high;
-    bool whole; /* integers only */
+    bool integer; /* integers only */
 } weft_spec_key;
 /* `all` ends with a NULL name; text is not empty. ARGUMENT: unknown key (with the nearest one),
  * duplicate key, empty piece, or invalid number. */

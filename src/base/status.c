@@ -69,8 +69,8 @@ uint64_t weft_failures(void)
     return failures;
 }
 
-weft_status weft_told(weft_status status, uint64_t before, const char *kind, const char *name,
-                      const char *function)
+weft_status weft_ensure_message(weft_status status, uint64_t before, const char *kind,
+                                const char *name, const char *function)
 {
     if (status == WEFT_OK || failures != before) return status;
     return weft_fail(

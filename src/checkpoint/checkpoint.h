@@ -143,10 +143,10 @@ weft_status weft_checkpoint_spares(const char *option, const char *path) WEFT_NO
 /* --- the folder of a run --- */
 
 /* Locks the folder for one run, until weft_folder_unlock or the end of the process. *lock is -1 at
- * first; if it holds a lock already, nothing happens. Waits up to `patience` seconds for another
+ * first; if it holds a lock already, nothing happens. Waits up to `timeout` seconds for another
  * process of the same supervised `job` (NULL: none). A file system without locks is not locked.
  * ARGUMENT: another run holds the lock; the message names it. */
-weft_status weft_folder_lock(const char *directory, const char *job, double patience,
+weft_status weft_folder_lock(const char *directory, const char *job, double timeout,
                              int *lock) WEFT_NODISCARD;
 void weft_folder_unlock(int *lock);
 

@@ -56,10 +56,10 @@ static weft_status note_holder(int file, const char *path, const char *job)
 }
 
 /* A rank of the same job that has lost its connection may hold the lock for some time. */
-static weft_status wait_for(int file, const char *directory, const char *job, double patience)
+static weft_status wait_for(int file, const char *directory, const char *job, double timeout)
 {
     holder mine = this_process(job);
-    double end = weft_seconds() + patience;
+    double end = weft_seconds() + timeout;
     while (flock(file, LOCK_EX | LOCK_NB) != 0) {
         if (errno == EINTR) continue;
         if (errno != EWOULDBLOCK) return WEFT_OK; /* a file system without locks */
@@ -77,7 +77,7 @@ static weft_status wait_for(int file, const char *directory, const char *job, do
     return WEFT_OK;
 }
 
-weft_status weft_folder_lock(const char *directory, const char *job, double patience, int *lock)
+weft_status weft_folder_lock(const char *directory, const char *job, double timeout, int *lock)
 {
     char *path;
     if (*lock >= 0) return WEFT_OK;
@@ -87,7 +87,7 @@ weft_status weft_folder_lock(const char *directory, const char *job, double pati
     if (file < 0)
         status = weft_fail(WEFT_ERR_IO, "%s: cannot be written: %s; choose another folder",
                            directory, strerror(errno));
-    if (status == WEFT_OK) status = wait_for(file, directory, job, patience);
+    if (status == WEFT_OK) status = wait_for(file, directory, job, timeout);
     if (status == WEFT_OK) status = note_holder(file, path, job);
     if (status == WEFT_OK)
         *lock = file;

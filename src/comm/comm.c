@@ -276,7 +276,7 @@ weft_status weft_operation_wait(weft_operation *o)
     if (!o->started) return WEFT_OK;
     if (c->member->note && !o->done) memcpy(c->member->note, o->note[0], WEFT_NOTE_SIZE);
     double began = 0;
-    weft_patience patience = {0};
+    weft_wait_clock wait_clock = {0};
     const double timeout = c->member->timeout;
     bool crowded = c->local_size > weft_cores();
     for (int64_t round = 0;; round++) {
@@ -286,7 +286,7 @@ weft_status weft_operation_wait(weft_operation *o)
         if (round == SHORT_WAIT && o->began == 0) o->began = began;
         if (round % 64 == 63) {
             WEFT_TRY(aborted(o));
-            if (weft_patience_look(&patience, timeout / 8) > timeout) return overdue(o);
+            if (weft_wait_clock_read(&wait_clock, timeout / 8) > timeout) return overdue(o);
         }
         pause_for(round, crowded);
     }

@@ -27,7 +27,7 @@ weft_status weft_codec_parse(const char *name, const char *arguments,
 
 #define WEFT_WARMUP_KEY(to)                                                                        \
     {                                                                                              \
-        .name = "warmup", .number = (to), .low = 0, .high = 1e7, .whole = true                     \
+        .name = "warmup", .number = (to), .low = 0, .high = 1e7, .integer = true                   \
     }
 
 #endif

@@ -12,7 +12,7 @@ static weft_status onebit_open(const char *arguments, weft_dtype dtype, int64_t 
     double block = 512, warmup = 0;
     weft_codec *codec;
     weft_spec_key keys[] = {
-        {.name = "block", .number = &block, .low = 16, .high = 1 << 20, .whole = true},
+        {.name = "block", .number = &block, .low = 16, .high = 1 << 20, .integer = true},
         WEFT_WARMUP_KEY(&warmup),
         {.name = NULL}};
     WEFT_TRY(weft_codec_parse("onebit", arguments, keys));

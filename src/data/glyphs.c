@@ -271,10 +271,10 @@ static weft_status glyphs_open(const char *arguments, const weft_source_wish *wi
 {
     double size = 28, train = 20000, test = 5000, seed = 1;
     weft_spec_key keys[] = {
-        {.name = "size", .number = &size, .low = 8, .high = 1024, .whole = true},
-        {.name = "train", .number = &train, .low = 1, .high = 1e8, .whole = true},
-        {.name = "test", .number = &test, .low = 1, .high = 1e8, .whole = true},
-        {.name = "seed", .number = &seed, .low = 0, .high = 1e15, .whole = true},
+        {.name = "size", .number = &size, .low = 8, .high = 1024, .integer = true},
+        {.name = "train", .number = &train, .low = 1, .high = 1e8, .integer = true},
+        {.name = "test", .number = &test, .low = 1, .high = 1e8, .integer = true},
+        {.name = "seed", .number = &seed, .low = 0, .high = 1e15, .integer = true},
         {.name = NULL}};
     if (*arguments) WEFT_TRY(weft_spec_parse("data 'glyphs'", arguments, keys));
     glyphs_source *s;

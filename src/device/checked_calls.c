@@ -32,7 +32,7 @@ static weft_status heard_of(const weft_kernel *kernel, weft_status status, uint6
                             const char *function)
 {
     return kernel->device ? weft_device_told(kernel->device, status, before, function)
-                          : weft_told(status, before, "kernel", kernel->text, function);
+                          : weft_ensure_message(status, before, "kernel", kernel->text, function);
 }
 
 weft_status weft_kernel_bind(const weft_kernel *kernel, weft_bound **out)

@@ -67,7 +67,7 @@ weft_status weft_event_wait(weft_device *device, weft_queue_event *event) WEFT_N
 static inline weft_status weft_device_told(const weft_device *device, weft_status status,
                                            uint64_t before, const char *function)
 {
-    return weft_told(status, before, "device", device->ops->name, function);
+    return weft_ensure_message(status, before, "device", device->ops->name, function);
 }
 
 weft_status weft_device_plain(weft_device *device, const weft_type *type,

@@ -48,7 +48,7 @@ weft_status weft_device_open(weft_context *context, const char *name, weft_devic
                          ops->name, ops->struct_size, sizeof(*ops));
     uint64_t before = weft_failures();
     weft_status status = ops->open(context, name[size] ? name + size + 1 : "", out);
-    WEFT_TRY(weft_told(status, before, "device", ops->name, "open"));
+    WEFT_TRY(weft_ensure_message(status, before, "device", ops->name, "open"));
     (*out)->ops = ops;
     (*out)->context = context;
     pthread_mutex_init(&(*out)->lock, NULL);

@@ -5,7 +5,7 @@
 
 struct weft_actor_thread {
     weft_net *net;
-    weft_place place;
+    weft_bootstrap_addresses addresses;
     pthread_t thread;
     atomic_bool stop, failed;
     bool ended;
@@ -35,7 +35,7 @@ weft_status weft_actor_thread_start(weft_net_context *world, weft_actor *actor, 
         actor->ops->destroy(actor);
         return status;
     }
-    status = weft_place_open(world, actor, id, others, &h->net, &h->place);
+    status = weft_bootstrap_open(world, actor, id, others, &h->net, &h->addresses);
     if (status == WEFT_OK && coordinator)
         status = weft_net_add_peer(h->net, WEFT_COORDINATOR, coordinator);
     if (status == WEFT_OK) status = weft_thread_start(&h->thread, serve, h);

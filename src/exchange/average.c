@@ -10,28 +10,28 @@
 #include "base/spec.h"
 #include "exchange/exchange.h"
 
-typedef enum keep { KEEP_OWN, KEEP_MEAN, KEEP_NOTHING } keep;
+typedef enum state_option { STATE_OWN, STATE_MEAN, STATE_RESET } state_option;
 
 typedef struct average {
     weft_exchange head;
     int64_t every; /* 0: only at the end */
     bool outer;
     double lr, momentum;
-    keep state;
+    state_option state;
     void *before, *velocity; /* of the outer optimizer, like the parameters; else NULL */
     size_t bytes;            /* of each */
     int64_t met;             /* step of the last average */
     bool plain;              /* learners have different tensor layouts */
 } average;
 
-static weft_status parse_state(const char *text, keep *out)
+static weft_status parse_state(const char *text, state_option *out)
 {
     static const char *const names[] = {"keep", "average", "reset"};
-    *out = KEEP_OWN;
+    *out = STATE_OWN;
     if (!text) return WEFT_OK;
     for (size_t i = 0; i < WEFT_COUNT(names); i++)
         if (strcmp(names[i], text) == 0) {
-            *out = (keep)i;
+            *out = (state_option)i;
             return WEFT_OK;
         }
     return weft_fail(WEFT_ERR_ARGUMENT,
@@ -65,7 +65,7 @@ static weft_status average_open(const char *arguments, const weft_exchange_site 
     double every = 1, lr = NAN, momentum = NAN; /* not given */
     char *outer = NULL, *state = NULL;
     weft_spec_key keys[] = {
-        {.name = "every", .number = &every, .low = 1, .high = 1e9, .whole = true},
+        {.name = "every", .number = &every, .low = 1, .high = 1e9, .integer = true},
         {.name = "outer", .text = &outer},
         {.name = "lr", .number = &lr, .low = 0, .high = 100},
         {.name = "momentum", .number = &momentum, .low = 0, .high = 0.999999},
@@ -155,15 +155,14 @@ static weft_status remember(average *a)
 static bool meets(const average *a, int i)
 {
     weft_role role = weft_store_role(a->head.site.store, i);
-    bool own = role == WEFT_ROLE_OPTIMIZER && a->state == KEEP_MEAN;
+    bool own = role == WEFT_ROLE_OPTIMIZER && a->state == STATE_MEAN;
     return weft_dtype_is_float(weft_store_type(a->head.site.store, i).dtype) &&
            (role == WEFT_ROLE_STATISTIC || own);
 }
 
 static bool resets(const average *a, int i)
 {
-    return weft_store_role(a->head.site.store, i) == WEFT_ROLE_OPTIMIZER &&
-           a->state == KEEP_NOTHING;
+    return weft_store_role(a->head.site.store, i) == WEFT_ROLE_OPTIMIZER && a->state == STATE_RESET;
 }
 
 /* A tensor in its layout: averaged, or set to zero. */

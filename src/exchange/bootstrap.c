@@ -3,10 +3,10 @@
 
 #include <stdio.h>
 
-weft_status weft_place_open(weft_net_context *world, weft_actor *actor, weft_actor_id id,
-                            bool others, weft_net **net, weft_place *out)
+weft_status weft_bootstrap_open(weft_net_context *world, weft_actor *actor, weft_actor_id id,
+                                bool others, weft_net **net, weft_bootstrap_addresses *out)
 {
-    *out = (weft_place){.token = weft_net_context_id(world)};
+    *out = (weft_bootstrap_addresses){.token = weft_net_context_id(world)};
     /* Other runs or ranks in this process may have actors with this id. */
     (void)snprintf(out->inside, sizeof(out->inside), "inproc://weft-%u-%llu", id,
                    (unsigned long long)weft_net_context_draw(world));
@@ -19,9 +19,10 @@ weft_status weft_place_open(weft_net_context *world, weft_actor *actor, weft_act
     return status;
 }
 
-const char *weft_place_address(const weft_place *place, const weft_net_context *world)
+const char *weft_bootstrap_address(const weft_bootstrap_addresses *addresses,
+                                   const weft_net_context *world)
 {
-    return place->token == weft_net_context_id(world) ? place->inside : place->outside;
+    return addresses->token == weft_net_context_id(world) ? addresses->inside : addresses->outside;
 }
 
 /* Business card of a learner. */

@@ -16,19 +16,20 @@ typedef struct weft_codec_checkpoint weft_codec_checkpoint;
 weft_status weft_codec_checkpoint_open(weft_context *context, const char *spec, const char *back,
                                        const weft_store *store, const weft_shared_params *shared,
                                        weft_codec_checkpoint **out) WEFT_NODISCARD;
-void weft_codec_checkpoint_close(weft_codec_checkpoint **kept);
+void weft_codec_checkpoint_close(weft_codec_checkpoint **checkpoint);
 
 /* For the codec of the range that begins at element `begin` of the parameters: loads the state into
  * it, once, and stores the state from it. `_load` also excludes the padding of the range; */
-weft_status weft_codec_checkpoint_load(const weft_codec_checkpoint *kept, weft_codec *codec,
+weft_status weft_codec_checkpoint_load(const weft_codec_checkpoint *checkpoint, weft_codec *codec,
                                        int64_t begin) WEFT_NODISCARD;
-void weft_codec_checkpoint_store(weft_codec_checkpoint *kept, weft_codec *codec, int64_t begin);
+void weft_codec_checkpoint_store(weft_codec_checkpoint *checkpoint, weft_codec *codec,
+                                 int64_t begin);
 /* this excludes only the padding. */
-weft_status weft_codec_checkpoint_exclude_padding(const weft_codec_checkpoint *kept,
+weft_status weft_codec_checkpoint_exclude_padding(const weft_codec_checkpoint *checkpoint,
                                                   weft_codec *codec, int64_t begin) WEFT_NODISCARD;
 
 /* Logs a note if both the codec and the optimizer apply momentum. */
-void weft_codec_checkpoint_set_momentum(const weft_codec_checkpoint *kept,
+void weft_codec_checkpoint_set_momentum(const weft_codec_checkpoint *checkpoint,
                                         const weft_exchange_site *site);
 
 /* padding.c: as weft_parameter_gaps, and parameters that another rank leads. */
@@ -36,10 +37,10 @@ weft_status weft_gaps_of(const weft_store *store, const weft_shared_params *shar
                          weft_gap_list *out) WEFT_NODISCARD;
 /* Excludes from the codec of the range that begins at element `begin` the gaps in it. */
 weft_status weft_gaps_skip(weft_gap_list gaps, weft_codec *codec, int64_t begin) WEFT_NODISCARD;
-weft_gap_list weft_codec_checkpoint_padding(const weft_codec_checkpoint *kept);
+weft_gap_list weft_codec_checkpoint_padding(const weft_codec_checkpoint *checkpoint);
 
 /* State i, each learner's own; false past the end. */
-bool weft_codec_checkpoint_state(const weft_codec_checkpoint *kept, int i,
+bool weft_codec_checkpoint_state(const weft_codec_checkpoint *checkpoint, int i,
                                  weft_exchange_state *out);
 
 #endif

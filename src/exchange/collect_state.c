@@ -166,7 +166,7 @@ weft_status weft_collect_send(weft_collect *o, int64_t step)
     WEFT_TRY(look(&o->lanes[0], &free_again));
     WEFT_TRY(agree(o, &free_again));
     if (!free_again) return WEFT_OK; /* the first learner is far behind */
-    if (o->exchange->ops->keep) WEFT_TRY(o->exchange->ops->keep(o->exchange));
+    if (o->exchange->ops->store_state) WEFT_TRY(o->exchange->ops->store_state(o->exchange));
     return send(o, step);
 }
 
@@ -186,7 +186,7 @@ static weft_status take(const weft_collect *o, lane *l, int64_t *step)
 /* Waits for the state of a learner in step with this one, unless it ends before. */
 static weft_status await(const weft_collect *o, lane *l, int64_t step)
 {
-    weft_patience patience = {0};
+    weft_wait_clock wait_clock = {0};
     double limit = between(o)->timeout;
     for (int64_t at = 0; !l->ended && at < step;) {
         bool done;
@@ -197,7 +197,7 @@ static weft_status await(const weft_collect *o, lane *l, int64_t step)
         }
         WEFT_TRY(weft_learner_group_check(o->exchange->site.endpoint));
         nanosleep(&NAP, NULL);
-        if (weft_patience_look(&patience, 1) > limit)
+        if (weft_wait_clock_read(&wait_clock, 1) > limit)
             return weft_fail(WEFT_ERR_PEER,
                              "learner %d has not sent for %g s its exchange state (residuals) "
                              "after step %lld, for a checkpoint",

@@ -23,7 +23,7 @@ weft_member_options weft_elastic_member(const weft_exchange_site *site, double h
 weft_status weft_elastic_check_ranks(const weft_exchange_site *site,
                                      const weft_shared_params *shared)
 {
-    if (!site->cluster || weft_shared_params_are_whole(shared)) return WEFT_OK;
+    if (!site->cluster || weft_shared_params_are_unsharded(shared)) return WEFT_OK;
     return weft_fail(
         WEFT_ERR_ARGUMENT,
         "in an elastic run each rank of a learner must hold all parameters, but this "
@@ -34,7 +34,7 @@ weft_status weft_elastic_check_slot(const weft_exchange_site *site, const weft_m
 {
     const weft_learner_link *link = site->cluster;
     if (!link || weft_member_slot(member) == link->slot) return WEFT_OK;
-    weft_member_is_lost(member);
+    weft_member_note_removed(member);
     return weft_fail(WEFT_ERR_PEER,
                      "another learner took slot %d of the run while this one started; join again",
                      link->slot);

@@ -62,7 +62,7 @@ static weft_status open_at(const weft_context *context, const char *spec,
                          "exchange %s: owns_update and the function update go together", ops->name);
     uint64_t before = weft_failures();
     weft_status status = ops->open(arguments, site, out);
-    WEFT_TRY(weft_told(status, before, "exchange", ops->name, "open"));
+    WEFT_TRY(weft_ensure_message(status, before, "exchange", ops->name, "open"));
     (*out)->ops = ops;
     if (site) (*out)->site = *site;
     return WEFT_OK;
@@ -94,9 +94,9 @@ weft_status weft_exchange_fits(weft_context *context, const char *spec,
     weft_exchange *e;
     WEFT_TRY(open_at(context, spec, NULL, &e));
     uint64_t before = weft_failures();
-    weft_status status =
-        e->ops->fits ? weft_told(e->ops->fits(e, plan), before, "exchange", e->ops->name, "fits")
-                     : WEFT_OK;
+    weft_status status = e->ops->fits ? weft_ensure_message(e->ops->fits(e, plan), before,
+                                                            "exchange", e->ops->name, "fits")
+                                      : WEFT_OK;
     if (status == WEFT_OK) status = check_sockets(e, plan);
     weft_exchange_close(&e);
     return status;
@@ -140,53 +140,56 @@ void weft_exchange_close(weft_exchange **exchange)
 }
 
 /* A failure without a message gets one. */
-static weft_status heard(const weft_exchange *e, weft_status status, uint64_t before,
-                         const char *function)
+static weft_status ensure_message(const weft_exchange *e, weft_status status, uint64_t before,
+                                  const char *function)
 {
-    return weft_told(status, before, "exchange", e->ops->name, function);
+    return weft_ensure_message(status, before, "exchange", e->ops->name, function);
 }
 
 weft_status weft_exchange_begin(weft_exchange *e)
 {
     uint64_t failures = weft_failures();
-    return e->ops->begin ? heard(e, e->ops->begin(e), failures, "begin") : WEFT_OK;
+    return e->ops->begin ? ensure_message(e, e->ops->begin(e), failures, "begin") : WEFT_OK;
 }
 
 weft_status weft_exchange_before(weft_exchange *e, int64_t step)
 {
     uint64_t failures = weft_failures();
-    return e->ops->before ? heard(e, e->ops->before(e, step), failures, "before") : WEFT_OK;
+    return e->ops->before ? ensure_message(e, e->ops->before(e, step), failures, "before")
+                          : WEFT_OK;
 }
 
 weft_status weft_exchange_update(weft_exchange *e, int64_t step)
 {
     uint64_t failures = weft_failures();
-    return e->ops->update ? heard(e, e->ops->update(e, step), failures, "update") : WEFT_OK;
+    return e->ops->update ? ensure_message(e, e->ops->update(e, step), failures, "update")
+                          : WEFT_OK;
 }
 
-weft_status weft_exchange_settle(weft_exchange *e)
+weft_status weft_exchange_wait(weft_exchange *e)
 {
     uint64_t failures = weft_failures();
-    return e->ops->settle ? heard(e, e->ops->settle(e), failures, "settle") : WEFT_OK;
+    return e->ops->wait ? ensure_message(e, e->ops->wait(e), failures, "wait") : WEFT_OK;
 }
 
 static weft_status needed(void *user, const weft_reading *parameter)
 {
     weft_exchange *e = user;
     uint64_t failures = weft_failures();
-    return heard(e, e->ops->needed(e, parameter), failures, "needed");
+    return ensure_message(e, e->ops->needed(e, parameter), failures, "needed");
 }
 
 weft_status weft_exchange_ready(weft_exchange *e, const weft_gradient *gradient)
 {
     uint64_t failures = weft_failures();
-    return e->ops->ready ? heard(e, e->ops->ready(e, gradient), failures, "ready") : WEFT_OK;
+    return e->ops->ready ? ensure_message(e, e->ops->ready(e, gradient), failures, "ready")
+                         : WEFT_OK;
 }
 
 weft_status weft_exchange_poll(weft_exchange *e)
 {
     uint64_t failures = weft_failures();
-    return e->ops->poll ? heard(e, e->ops->poll(e), failures, "poll") : WEFT_OK;
+    return e->ops->poll ? ensure_message(e, e->ops->poll(e), failures, "poll") : WEFT_OK;
 }
 
 static weft_status ready(void *user, const weft_gradient *gradient)
@@ -223,7 +226,7 @@ weft_update weft_exchange_updates(const weft_exchange_ops *ops)
 weft_status weft_exchange_after(weft_exchange *e, weft_exchange_turn *turn)
 {
     uint64_t failures = weft_failures();
-    if (e->ops->after) WEFT_TRY(heard(e, e->ops->after(e, turn), failures, "after"));
+    if (e->ops->after) WEFT_TRY(ensure_message(e, e->ops->after(e, turn), failures, "after"));
     if (turn->leave && e->ops->lockstep)
         return weft_fail(WEFT_ERR_INTERNAL,
                          "exchange %s: a learner in lock step with others cannot leave alone",
@@ -240,7 +243,7 @@ weft_status weft_exchange_end(weft_exchange *e)
 {
     if (e->others) WEFT_TRY(weft_collect_end(e->others, true));
     uint64_t failures = weft_failures();
-    if (e->ops->end) WEFT_TRY(heard(e, e->ops->end(e), failures, "end"));
+    if (e->ops->end) WEFT_TRY(ensure_message(e, e->ops->end(e), failures, "end"));
     return e->others ? weft_collect_end(e->others, false) : WEFT_OK;
 }
 

@@ -129,7 +129,7 @@ typedef struct weft_serving {
     int learners;
     const char *codec, *back; /* the same */
     weft_gap_list gaps;       /* padding of the parameters */
-    int place;                /* requested slot, from 1; 0: any */
+    int wished_slot;          /* requested slot, from 1; 0: any */
     uint32_t id;              /* of the actor; drawn, so that no other has it */
     void *own;                /* the actor's; to be freed after it */
 } weft_serving;
@@ -246,7 +246,7 @@ typedef struct weft_exchange_ops {
     weft_status (*update)(weft_exchange *exchange, int64_t step);
     /* Between two steps: code outside the program is about to read the parameters, so all of them
      * must be there. Collective over the ranks of the learner. */
-    weft_status (*settle)(weft_exchange *exchange);
+    weft_status (*wait)(weft_exchange *exchange);
     /* After the update: parameters and the learner's state may be read and written. */
     weft_status (*after)(weft_exchange *exchange, weft_exchange_turn *turn);
     /* Before a checkpoint of the learner whose ranks are called: puts parameters and state where
@@ -254,7 +254,7 @@ typedef struct weft_exchange_ops {
     weft_status (*save)(weft_exchange *exchange);
     /* Without lock step: puts this learner's own state where `state` says, for another learner's
      * checkpoint. Required with such state. */
-    weft_status (*keep)(weft_exchange *exchange);
+    weft_status (*store_state)(weft_exchange *exchange);
     /* Without lock step: whether no learner begins a step before all have finished the one before.
      * NULL: no. */
     bool (*together)(const weft_exchange *exchange);
@@ -265,8 +265,9 @@ typedef struct weft_exchange_ops {
      * exchange's. */
     bool (*figure)(weft_exchange *exchange, int i, weft_series *out);
     /* The actors of a simulated run (exchange/simulated.h). NULL: it cannot be simulated. */
-    weft_status (*cast)(const char *arguments, const struct weft_sim_exchange_options *sim_options,
-                        struct weft_sim_exchange **out);
+    weft_status (*simulate)(const char *arguments,
+                            const struct weft_sim_exchange_options *sim_options,
+                            struct weft_sim_exchange **out);
     /* The actor of a server process, of which the run has as many as `serving` says. NULL: it has
      * no servers. */
     weft_status (*serve)(const char *arguments, weft_serving *serving, struct weft_actor **out);
@@ -317,7 +318,7 @@ weft_status weft_exchange_ready(weft_exchange *exchange,
                                 const weft_gradient *gradient) WEFT_NODISCARD;
 weft_status weft_exchange_poll(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_update(weft_exchange *exchange, int64_t step) WEFT_NODISCARD;
-weft_status weft_exchange_settle(weft_exchange *exchange) WEFT_NODISCARD;
+weft_status weft_exchange_wait(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_after(weft_exchange *exchange, weft_exchange_turn *turn) WEFT_NODISCARD;
 weft_status weft_exchange_save(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_end(weft_exchange *exchange) WEFT_NODISCARD;

@@ -19,9 +19,9 @@ enum { BLOCK = 64, STALENESS = 256 };
 enum { AHEAD = 1024 };
 
 typedef struct tally {
-    int64_t written, mixed; /* elements written; of them contended: changed by others, too */
-    int64_t checked, lost;  /* of them checked; and lost updates among these */
-    int64_t every, skip;    /* one block of `every` is checked; the blocks before the next */
+    int64_t written, mixed;        /* elements written; of them contended: changed by others, too */
+    int64_t checked, lost_updates; /* of them checked; and lost updates among these */
+    int64_t every, skip;           /* one block of `every` is checked; the blocks before the next */
 } tally;
 
 #define REAL float
@@ -105,7 +105,8 @@ static weft_status hogwild_open(const char *arguments, const weft_exchange_site 
     hogwild *h;
     double every = 64;
     weft_spec_key keys[] = {
-        {.name = "sample", .number = &every, .low = 1, .high = 1e9, .whole = true}, {.name = NULL}};
+        {.name = "sample", .number = &every, .low = 1, .high = 1e9, .integer = true},
+        {.name = NULL}};
     if (*arguments) WEFT_TRY(weft_spec_parse("exchange hogwild", arguments, keys));
     WEFT_TRY(WEFT_NEW(&h, 1));
     h->tally.every = (int64_t)every;
@@ -220,7 +221,7 @@ static weft_status hogwild_save(weft_exchange *exchange)
 static weft_status wait_for_all(hogwild *h, weft_group_request *passage)
 {
     const weft_learner_group *e = h->head.site.endpoint;
-    weft_patience patience = {0};
+    weft_wait_clock wait_clock = {0};
     int64_t passes = -1;
     bool done = false;
     WEFT_TRY(weft_group_request_start(passage));
@@ -229,9 +230,9 @@ static weft_status wait_for_all(hogwild *h, weft_group_request *passage)
         if (done) return WEFT_OK;
         WEFT_TRY(weft_learner_group_check(h->head.site.endpoint));
         int64_t now = atomic_load(&h->field->passes);
-        if (now != passes) patience = (weft_patience){0};
+        if (now != passes) wait_clock = (weft_wait_clock){0};
         passes = now;
-        if (weft_patience_look(&patience, e->timeout / 8) > e->timeout) break;
+        if (weft_wait_clock_read(&wait_clock, e->timeout / 8) > e->timeout) break;
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
     int slowest = 0;
@@ -248,7 +249,7 @@ static weft_status add_up_figures(hogwild *h)
     const double mine[] = {[WRITTEN] = (double)t->written,
                            [MIXED] = (double)t->mixed,
                            [CHECKED] = (double)t->checked,
-                           [LOST] = (double)t->lost};
+                           [LOST] = (double)t->lost_updates};
     weft_transfer sum = {.kind = WEFT_ALL_REDUCE,
                          .dtype = WEFT_F64,
                          .what = "statistics of the learners",

@@ -115,7 +115,7 @@ static inline void NAME(visit)(NAME(block) *restrict b, _Atomic uint64_t *common
     if (b->written == words * SET && !look)
         NAME(store)(b, words, common);
     else if (b->written > 0)
-        t->lost += NAME(store_some)(b, words, look, common);
+        t->lost_updates += NAME(store_some)(b, words, look, common);
     if (look) t->skip = t->every - 1;
     t->checked += look ? b->written : 0;
     t->written += b->written;

@@ -34,14 +34,14 @@ void weft_invitation_free(weft_invitation *invitation)
 
 static weft_status wait_for_answer(const weft_waiting *w, weft_net *net, const char *address)
 {
-    weft_patience patience = {0};
+    weft_wait_clock wait_clock = {0};
     double noted = 0;
     while (!weft_net_actor(net)->done) {
         const char *why;
         bool listens;
         WEFT_TRY(weft_net_poll(net, NAP));
         if (is_stopped(w)) return fail_stopped("waiting for the coordinator");
-        double waited = weft_patience_look(&patience, 1);
+        double waited = weft_wait_clock_read(&wait_clock, 1);
         why = weft_net_connect_error(net, WEFT_COORDINATOR, &listens);
         if (!why) why = "it sends no answer";
         if (waited > w->timeout)
@@ -81,7 +81,7 @@ weft_status weft_cluster_ask(const weft_waiting *w, weft_net_context *world, con
     weft_membership_client_options options = {.struct_size = sizeof(options),
                                               .invited = what != WEFT_ASK_WHO,
                                               .learner = what == WEFT_ASK_SLOT,
-                                              .place = slot + 1,
+                                              .wished_slot = slot + 1,
                                               .other = other,
                                               .again = 0.5};
     *out = (weft_invitation){0};
@@ -182,13 +182,13 @@ const char *weft_listen_beside(weft_net_context *world, const char *coordinator)
 
 static weft_status serve(const weft_waiting *w, weft_net *net, const char *address)
 {
-    weft_patience patience = {0};
+    weft_wait_clock wait_clock = {0};
     weft_actor *actor = weft_net_actor(net);
     while (!actor->done && !is_stopped(w)) {
-        uint64_t heard = weft_net_stats(net).received;
+        uint64_t received = weft_net_stats(net).received;
         WEFT_TRY(weft_net_poll(net, NAP));
-        if (weft_net_stats(net).received != heard) patience = (weft_patience){0};
-        if (weft_patience_look(&patience, 1) > w->timeout)
+        if (weft_net_stats(net).received != received) wait_clock = (weft_wait_clock){0};
+        if (weft_wait_clock_read(&wait_clock, 1) > w->timeout)
             return weft_fail(WEFT_ERR_PEER,
                              "this server has received no message from the run at %s for %g s",
                              address, w->timeout);

@@ -62,11 +62,11 @@ void *weft_shared_params_parameters(const weft_shared_params *copies)
 static weft_status describe(const weft_store *store, int entry, holding *out)
 {
     weft_type type = weft_store_type(store, entry);
-    weft_shape whole;
+    weft_shape shape;
     int64_t start[WEFT_MAX_RANK];
     out->part = weft_hash_text(weft_store_name(store, entry));
-    weft_store_part(store, entry, &whole, start);
-    for (int d = 0; d < whole.rank; d++) {
+    weft_store_part(store, entry, &shape, start);
+    for (int d = 0; d < shape.rank; d++) {
         out->part = weft_mix(out->part, (uint64_t)start[d]);
         out->part = weft_mix(out->part, (uint64_t)type.shape.dim[d]);
     }
@@ -186,7 +186,7 @@ bool weft_shared_params_is_leader_with(const weft_shared_params *c, int64_t para
     return parameter < c->counts[c->me] && first_of(c, c->of[c->me][parameter].part) == c->me;
 }
 
-bool weft_shared_params_are_whole(const weft_shared_params *c)
+bool weft_shared_params_are_unsharded(const weft_shared_params *c)
 {
     for (int r = 1; r < c->ranks; r++)
         for (int64_t i = 0; i < c->counts[r]; i++)

@@ -16,7 +16,7 @@ void weft_shared_params_close(weft_shared_params **copies);
 /* Whether this rank is the lowest with some parameter; any other rank gets all from others. */
 bool weft_shared_params_is_leader(const weft_shared_params *copies);
 /* Whether one rank, the first, has all parameters; equal on all ranks. */
-bool weft_shared_params_are_whole(const weft_shared_params *copies);
+bool weft_shared_params_are_unsharded(const weft_shared_params *copies);
 /* Whether this rank is the lowest with that parameter, counted in the order of the store. */
 bool weft_shared_params_is_leader_with(const weft_shared_params *copies, int64_t parameter);
 /* This rank's parameters, laid out like WEFT_ALL_PARAMETERS of its store: the store itself, if the

@@ -33,19 +33,19 @@ typedef struct weft_sim_exchange_options {
 } weft_sim_exchange_options;
 
 typedef struct weft_sim_exchange_ops {
-    void (*close)(weft_sim_exchange *cast); /* after the actors are destroyed */
+    void (*close)(weft_sim_exchange *exchange); /* after the actors are destroyed */
     /* Creates actor `id`, from 0 on. */
-    weft_status (*make)(weft_sim_exchange *cast, weft_actor_id id, weft_actor **out);
+    weft_status (*make)(weft_sim_exchange *exchange, weft_actor_id id, weft_actor **out);
     /* Part i of a computation's input and output: elements [begin, begin + count) of parameters and
      * gradients; false past the last. NULL: input is complete at the beginning, and output at the
      * end. */
-    bool (*part)(const weft_sim_exchange *cast, int i, int64_t *begin, int64_t *count);
+    bool (*part)(const weft_sim_exchange *exchange, int i, int64_t *begin, int64_t *count);
     /* The result of the run by now, [count]. over: no learner goes on, so pending updates count,
      * too. While the actors exist. */
-    weft_status (*result)(weft_sim_exchange *cast, bool over, void *parameters);
+    weft_status (*result)(weft_sim_exchange *exchange, bool over, void *parameters);
     /* Statistic i until now; false past the last. The numbers are the simulated exchange's. NULL:
      * none. */
-    bool (*figure)(weft_sim_exchange *cast, int i, weft_series *out);
+    bool (*figure)(weft_sim_exchange *exchange, int i, weft_series *out);
 } weft_sim_exchange_ops;
 
 /* The head of every simulated exchange; implementations extend it, and fill it in. */
@@ -60,7 +60,7 @@ struct weft_sim_exchange {
  * exchange has no actors. */
 weft_status weft_sim_exchange_open(const char *spec, const weft_sim_exchange_options *sim_options,
                                    weft_sim_exchange **out) WEFT_NODISCARD;
-void weft_sim_exchange_close(weft_sim_exchange **cast);
+void weft_sim_exchange_close(weft_sim_exchange **exchange);
 /* ARGUMENT: the exchange has no actors; the message names those that have. */
 weft_status weft_sim_exchange_check(const weft_context *context, const char *spec) WEFT_NODISCARD;
 

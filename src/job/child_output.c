@@ -31,7 +31,7 @@ static void end_line(process_set *t, child_process *p)
     bool own = weft_rank_status_read(p->line, &said);
     bool finished = own && strcmp(said.what, WEFT_RANK_STATUS_FINISHED) == 0;
     if (finished && p->part->role == WEFT_PART_LEARNER && p->part->slot == 0)
-        t->told = weft_job_seconds(t->j);
+        t->end_reported = weft_job_seconds(t->j);
     bool built = own && strcmp(said.what, WEFT_RANK_STATUS_BUILT) == 0;
     p->ready = p->ready || built;
     if (finished || built) return;

@@ -162,7 +162,7 @@ void weft_job_hear(job *j, const char *text, size_t size)
     }
 }
 
-void weft_job_heard_all(job *j)
+void weft_job_end_output(job *j)
 {
     if (j->line_size > 0) end_line(j);
     if (j->in_block) end_block(j); /* the block was cut off */
@@ -171,40 +171,40 @@ void weft_job_heard_all(job *j)
 
 /* Determines the lost host: by the launcher's message, by the agent that has ended, or because all
  * of its ranks were unresponsive. */
-static int find_lost(const job *j)
+static int find_lost_host(const job *j)
 {
-    int lost = -1;
+    int host = -1;
     if (j->lost_host[0]) return weft_hosts_find(&j->hosts, j->lost_host);
     if (j->no_host) return weft_hosts_gone(&j->hosts);
-    for (int i = 0; i < j->hosts.count && lost < 0 && j->hosts.count > 1; i++) {
+    for (int i = 0; i < j->hosts.count && host < 0 && j->hosts.count > 1; i++) {
         bool all = true, any = false;
         for (int r = 0; r < (int)j->ranks; r++)
             if (host_of(j, r) == i) {
                 any = true;
                 all = all && j->missing[r];
             }
-        if (all && any) lost = i;
+        if (all && any) host = i;
     }
-    return lost;
+    return host;
 }
 
-static void tell_lost(const job *j)
+static void say_lost_host(const job *j)
 {
-    const char *name = j->lost >= 0 ? j->hosts.host[j->lost].name : "HOST";
+    const char *name = j->lost_at >= 0 ? j->hosts.host[j->lost_at].name : "HOST";
     int64_t step = 0;
     if (!j->built) {
         weft_job_say(j,
                      "weft: the job cannot be started on %s%s--hosts %s: every host must answer to "
                      "'ssh %s true' without a password, and have the same weft and MPI in the same "
                      "place",
-                     j->lost >= 0 ? name : "", j->lost >= 0 ? " of " : "",
+                     j->lost_at >= 0 ? name : "", j->lost_at >= 0 ? " of " : "",
                      j->options->hosts ? j->options->hosts : "(none given)", name);
         return;
     }
     for (int r = 0; r < (int)j->ranks; r++) step = WEFT_MAX(step, atomic_load(&j->page->step[r]));
     char when[40] = "";
     if (step > 0) (void)snprintf(when, sizeof(when), " in step %lld", (long long)step);
-    if (j->lost >= 0)
+    if (j->lost_at >= 0)
         weft_job_say(j, "weft: host %s is lost%s", name, when);
     else
         weft_job_say(j, "weft: one of --hosts %s is lost%s", j->options->hosts, when);
@@ -213,7 +213,7 @@ static void tell_lost(const job *j)
 void weft_job_ended(job *j, int state)
 {
     char host[128] = "", how[128];
-    j->lost = find_lost(j);
+    j->lost_at = find_lost_host(j);
     bool said = j->explained && !WIFSIGNALED(state); /* no process reports that it is killed */
     if (j->dead >= 0 || said || j->no_host || j->cut_short) return;
     (void)gethostname(host, sizeof(host) - 1);
@@ -233,8 +233,8 @@ void weft_job_tell_death(const job *j)
 {
     enum { MOST = 8 };
     char line[MOST * (WEFT_NOTE_SIZE + 16)] = "";
-    if (j->no_host || (j->lost >= 0 && j->lost < j->hosts.count)) {
-        tell_lost(j);
+    if (j->no_host || (j->lost_at >= 0 && j->lost_at < j->hosts.count)) {
+        say_lost_host(j);
         return;
     }
     if (j->dead < 0 || (j->left && j->explained)) return;

@@ -74,7 +74,7 @@ static weft_status run_once(job *j, bool again, int *code)
 
 static void begin_anew(job *j)
 {
-    j->dead = j->lost = -1;
+    j->dead = j->lost_at = -1;
     j->no_host = j->together = j->left = j->explained = j->in_block = false;
     j->built = j->cut_short = false;
     j->ending = j->finished = j->worked = j->looked = j->bereft = 0;
@@ -113,7 +113,7 @@ static weft_status run_all(job *j, int *code)
             weft_job_say(j, "weft: no restart: it would end the same way");
         if (j->restarts <= 0 || asked || !weft_job_can_restart(j, *code)) return WEFT_OK;
         weft_job_shrink(j);
-        WEFT_TRY(weft_job_keep_model(j));
+        WEFT_TRY(weft_job_find_model(j));
         char size[48];
         again = weft_job_has_checkpoint(j);
         weft_job_say(j, "weft: %s with %s (%lld restart%s left)",

@@ -14,7 +14,7 @@ enum { GRACE = 5, LOOK = 100 }; /* seconds; milliseconds */
 
 double weft_job_seconds(job *j)
 {
-    return 1 + weft_patience_look(&j->clock, 1);
+    return 1 + weft_wait_clock_read(&j->clock, 1);
 }
 
 /* Detects ranks that are stuck at the start or the end, by the page of this machine.
@@ -220,5 +220,5 @@ void weft_job_watch(job *j, const weft_child *c)
         if (got <= 0) break;
         weft_job_hear(j, text, (size_t)got);
     }
-    weft_job_heard_all(j);
+    weft_job_end_output(j);
 }

@@ -55,14 +55,14 @@ static void mpirun_words(const job *j, weft_command *w)
     add(w, w->hosts);
 }
 
-weft_status weft_job_keep_model(job *j)
+weft_status weft_job_find_model(job *j)
 {
-    char *kept;
-    WEFT_TRY(weft_format(&kept, "%s/latest/model.yaml", j->options->checkpoint));
-    if (weft_file_exists(kept) && !j->model)
-        j->model = kept;
+    char *path;
+    WEFT_TRY(weft_format(&path, "%s/latest/model.yaml", j->options->checkpoint));
+    if (weft_file_exists(path) && !j->model)
+        j->model = path;
     else
-        free(kept);
+        free(path);
     return WEFT_OK;
 }
 

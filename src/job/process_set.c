@@ -142,14 +142,15 @@ void weft_child_process_end(process_set *t, child_process *p)
     p->runs = false;
     weft_child_process_explain(t, p, state);
     if (t->closing) return;
-    if (code == 0 && p->part->role == WEFT_PART_COORDINATOR && t->told == 0 && !t->stopping) {
+    if (code == 0 && p->part->role == WEFT_PART_COORDINATOR && t->end_reported == 0 &&
+        !t->stopping) {
         weft_job_say(t->j, "weft: the run has ended without the first learner");
         fail(t, 1, false);
     } else if (code == 0)
         p->done = true;
     else if (learner && WIFEXITED(state) && strcmp(p->what, "interrupted") == 0)
         take_stop(t, p, code);
-    else if (t->stopping || t->told > 0)
+    else if (t->stopping || t->end_reported > 0)
         take_end(t, p);
     else if (!learner && strcmp(p->what, "interrupted") == 0)
         start_anew(t, p); /* the process was told to end by another process */
@@ -246,7 +247,7 @@ void weft_process_set_poll(process_set *t, struct pollfd *fds)
  * limited time: a restarted one may wait for servers that are gone. */
 static bool is_over(const process_set *t)
 {
-    bool late = t->told > 0 && weft_job_seconds(t->j) - t->told > LATE;
+    bool late = t->end_reported > 0 && weft_job_seconds(t->j) - t->end_reported > LATE;
     for (int i = 0; i < t->count; i++) {
         const child_process *p = &t->all[i];
         if (p->part->role != WEFT_PART_LEARNER || p->done) continue;
@@ -303,7 +304,7 @@ static void report_stop(const process_set *t)
     char last[sizeof(j->stopped)];
     const char *folder = j->options->checkpoint;
     if (!t->stopping) return;
-    if (!j->stopped[0] && t->told > 0)
+    if (!j->stopped[0] && t->end_reported > 0)
         (void)snprintf(
             j->stopped, sizeof(j->stopped), "weft: the first learner had finished %s%.200s",
             folder ? "all steps, and saved them in " : "all steps", folder ? folder : "");

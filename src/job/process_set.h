@@ -34,9 +34,9 @@ typedef struct process_set {
     int count;
     bool again; /* the job resumes from a checkpoint */
     bool stopping, failed, closing;
-    double told; /* time when learner 0 reported its end; 0: not yet */
-    int code;    /* exit code of the job, when it was stopped or has failed */
-    int passed;  /* signals that were forwarded */
+    double end_reported; /* time when learner 0 reported its end; 0: not yet */
+    int code;            /* exit code of the job, when it was stopped or has failed */
+    int passed;          /* signals that were forwarded */
     char by[96]; /* learner that a signal from outside has stopped, and the signal; "": none */
     int last;    /* signal that the processes get if this one dies */
 } process_set;

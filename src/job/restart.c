@@ -50,8 +50,8 @@ static void shrink_mesh(job *j)
 void weft_job_shrink(job *j)
 {
     int64_t most = j->ranks;
-    if (j->lost >= 0) {
-        weft_hosts_remove(&j->hosts, j->lost);
+    if (j->lost_at >= 0) {
+        weft_hosts_remove(&j->hosts, j->lost_at);
         most = 0;
         for (int i = 0; i < j->hosts.count; i++) most += j->hosts.host[i].slots;
         most = WEFT_MIN(most, j->ranks);
@@ -74,7 +74,7 @@ int64_t weft_job_most_restarts(const weft_job_options *o)
  * rank's own and would recur. */
 bool weft_job_can_restart(const job *j, int code)
 {
-    bool nowhere = (j->no_host && !j->begun) || (j->lost >= 0 && j->hosts.count == 1);
+    bool nowhere = (j->no_host && !j->begun) || (j->lost_at >= 0 && j->hosts.count == 1);
     return code != 0 && code != 2 && !j->own && j->options->checkpoint && !nowhere;
 }
 

@@ -21,9 +21,9 @@ typedef struct job {
     bool alone;     /* one rank is left on its data axis */
     char *model;    /* after a restart: the YAML file saved with the checkpoint; NULL: the user's */
     weft_status_page *page;
-    weft_hosts hosts;    /* remaining hosts; none: this machine */
-    bool begun;          /* all ranks were built once */
-    weft_patience clock; /* see weft_job_seconds */
+    weft_hosts hosts;      /* remaining hosts; none: this machine */
+    bool begun;            /* all ranks were built once */
+    weft_wait_clock clock; /* see weft_job_seconds */
     /* State of the current start: */
     bool built;              /* all ranks are built */
     double ending, finished; /* of the first failure, of the first rank's end; 0: not yet */
@@ -35,7 +35,7 @@ typedef struct job {
     int on[WEFT_MAX_RANKS];       /* host that a rank has reported, or -1 */
     bool missing[WEFT_MAX_RANKS]; /* unresponsive ranks, as reported by others */
     char stopped[512];            /* message of a rank that was asked to stop */
-    int lost;                     /* host, or -1 */
+    int lost_at;                  /* host, or -1 */
     int dead;                     /* first rank that died, or -1 */
     char where[512];              /* description of its death */
     bool together;                /* all ranks died with the process that runs them */
@@ -66,7 +66,7 @@ typedef struct weft_command {
 weft_status weft_job_find_mpirun(job *j) WEFT_NODISCARD;
 weft_status weft_job_command(const job *j, bool again, weft_command *w) WEFT_NODISCARD;
 /* Before a restart: takes the YAML file from the checkpoint, since the user's may have changed. */
-weft_status weft_job_keep_model(job *j) WEFT_NODISCARD;
+weft_status weft_job_find_model(job *j) WEFT_NODISCARD;
 void weft_command_free(weft_command *w);
 
 /* monitor.c: a clock that starts above 0 and excludes the time for which this process was stopped;
@@ -88,7 +88,7 @@ void weft_job_watch(job *j, const struct weft_child *child);
 void weft_job_say(const job *j, const char *format, ...) WEFT_PRINTF(2, 3);
 /* Handles output of ranks and launcher, in arbitrary pieces; and its end. */
 void weft_job_hear(job *j, const char *text, size_t size);
-void weft_job_heard_all(job *j);
+void weft_job_end_output(job *j);
 /* Handles the status of waitpid of the started process. */
 void weft_job_ended(job *j, int state);
 /* Reports the failed rank with its host, step and transfer, or the lost host. */

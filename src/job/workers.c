@@ -17,7 +17,7 @@ enum { MOST_DEATHS = 5 };
 typedef struct workers {
     process_set t;
     weft_core_sets *cores; /* one set for each worker, or none */
-    bool told;             /* the callback for readiness was called */
+    bool ready_reported;   /* the callback for readiness was called */
     double asked, ended;   /* times when the workers were told to end, and killed; 0: not yet */
 } workers;
 
@@ -61,7 +61,7 @@ static void plan_restart(workers *w, child_process *p, int state)
 /* An error of a worker that was never ready would recur in all workers. */
 static void take_end(workers *w, child_process *p, int state)
 {
-    bool alone = !w->told && p->part->slot == 0; /* no worker has been ready yet */
+    bool alone = !w->ready_reported && p->part->slot == 0; /* no worker has been ready yet */
     if (w->t.stopping) {
         if (state != 0 && w->ended <= 0) w->t.code = 1;
         return;
@@ -144,8 +144,8 @@ static weft_status start_due(workers *w)
 static void tell_ready(workers *w)
 {
     const job *j = w->t.j;
-    if (w->told || ready(w) < w->t.count) return;
-    w->told = true;
+    if (w->ready_reported || ready(w) < w->t.count) return;
+    w->ready_reported = true;
     if (j->options->ready) j->options->ready(j->user);
 }
 

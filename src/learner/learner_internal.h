@@ -21,9 +21,9 @@ weft_status weft_rank_measure(weft_rank *rank, double *costs) WEFT_NODISCARD;
 /* unsharded_exchange.c: whether a rank of the learner lacks a part of a parameter; and the exchange
  * for such a learner, whatever the meshes of the other learners. Both are collective over its
  * ranks. */
-weft_status weft_whole_is_needed(const weft_rank *rank, bool *out) WEFT_NODISCARD;
-weft_status weft_whole_open(weft_rank *rank, const weft_exchange_site *site,
-                            weft_exchange **out) WEFT_NODISCARD;
+weft_status weft_unsharded_is_needed(const weft_rank *rank, bool *out) WEFT_NODISCARD;
+weft_status weft_unsharded_open(weft_rank *rank, const weft_exchange_site *site,
+                                weft_exchange **out) WEFT_NODISCARD;
 
 /* NUMERIC: the message names the rank and the instruction that caused this loss. Collective over
  * the learner. */

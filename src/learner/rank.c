@@ -270,8 +270,8 @@ static weft_status open_exchange(weft_rank *r)
                                .again = r->run_spec->again,
                                .optimizer = &r->elsewhere};
     bool shared = false;
-    if (link) WEFT_TRY(weft_whole_is_needed(r, &shared));
-    WEFT_TRY(shared ? weft_whole_open(r, &site, &r->exchange)
+    if (link) WEFT_TRY(weft_unsharded_is_needed(r, &shared));
+    WEFT_TRY(shared ? weft_unsharded_open(r, &site, &r->exchange)
                     : weft_exchange_open(r->run_spec->exchange, &site, &r->exchange));
     weft_exchange_listen(r->exchange);
     if (!r->exchange->ops->lockstep) r->together = r->learner;
@@ -312,12 +312,12 @@ weft_status weft_rank_build(weft_rank *r)
 }
 
 /* Only one rank of the learner communicates with others; it passes the clock on. */
-static weft_status hear_clock(weft_rank *r, int64_t *clock)
+static weft_status share_clock(weft_rank *r, int64_t *clock)
 {
     int64_t began = r->exchange->ops->began(r->exchange);
-    double heard = began >= 0 ? (double)began : 0;
-    WEFT_TRY(weft_sum_over(r->learner, "the step of the run", &heard, 1));
-    *clock = (int64_t)heard;
+    double sum = began >= 0 ? (double)began : 0;
+    WEFT_TRY(weft_sum_over(r->learner, "the step of the run", &sum, 1));
+    *clock = (int64_t)sum;
     return WEFT_OK;
 }
 
@@ -345,7 +345,7 @@ weft_status weft_rank_begin(weft_rank *r, int64_t steps, int64_t all)
     if (!r->exchange) return WEFT_OK;
     WEFT_TRY(weft_exchange_begin(r->exchange));
     if (!r->run_spec->cluster || !r->exchange->ops->began) return WEFT_OK;
-    WEFT_TRY(hear_clock(r, &clock));
+    WEFT_TRY(share_clock(r, &clock));
     r->position = advance(r->run_spec->begun, clock, steps, all,
                           weft_dataset_count(r->run_spec->data, WEFT_TRAIN));
     return WEFT_OK;

@@ -57,7 +57,7 @@ weft_status weft_rank_explain(weft_rank *r, const weft_batch *b, double loss)
 {
     finding mine = {0}, *all;
     int n = weft_comm_size(r->learner), first = -1;
-    if (r->exchange) WEFT_TRY(weft_exchange_settle(r->exchange));
+    if (r->exchange) WEFT_TRY(weft_exchange_wait(r->exchange));
     WEFT_TRY(find_where(r, b, &mine));
     WEFT_TRY(WEFT_NEW(&all, n));
     weft_status status =

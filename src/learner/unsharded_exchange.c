@@ -143,45 +143,45 @@ static weft_status give_gradients(const whole *w)
 
 /* --- hooks --- */
 
-static weft_status whole_settle(weft_exchange *exchange)
+static weft_status unsharded_wait(weft_exchange *exchange)
 {
     whole *w = (whole *)exchange;
-    if (w->inner) WEFT_TRY(from_inner(w, weft_exchange_settle(w->inner)));
+    if (w->inner) WEFT_TRY(from_inner(w, weft_exchange_wait(w->inner)));
     return spread(w);
 }
 
-static weft_status whole_begin(weft_exchange *exchange)
+static weft_status unsharded_begin(weft_exchange *exchange)
 {
     const whole *w = (const whole *)exchange;
     WEFT_TRY(take_parameters(w));
     if (w->inner) WEFT_TRY(weft_exchange_begin(w->inner));
-    return whole_settle(exchange);
+    return unsharded_wait(exchange);
 }
 
-static weft_status whole_before(weft_exchange *exchange, int64_t step)
+static weft_status unsharded_before(weft_exchange *exchange, int64_t step)
 {
     whole *w = (whole *)exchange;
     if (w->inner) {
         w->inner->weight = exchange->weight;
         WEFT_TRY(from_inner(w, weft_exchange_before(w->inner, step)));
     }
-    return w->ops.owns_update ? whole_settle(exchange) : WEFT_OK;
+    return w->ops.owns_update ? unsharded_wait(exchange) : WEFT_OK;
 }
 
-static weft_status whole_poll(weft_exchange *exchange)
+static weft_status unsharded_poll(weft_exchange *exchange)
 {
     const whole *w = (const whole *)exchange;
     return w->inner ? weft_exchange_poll(w->inner) : WEFT_OK;
 }
 
-static weft_status whole_update(weft_exchange *exchange, int64_t step)
+static weft_status unsharded_update(weft_exchange *exchange, int64_t step)
 {
     whole *w = (whole *)exchange;
     WEFT_TRY(give_gradients(w));
     return w->inner ? from_inner(w, weft_exchange_update(w->inner, step)) : WEFT_OK;
 }
 
-static weft_status whole_after(weft_exchange *exchange, weft_exchange_turn *turn)
+static weft_status unsharded_after(weft_exchange *exchange, weft_exchange_turn *turn)
 {
     whole *w = (whole *)exchange;
     if (!w->ops.owns_update) WEFT_TRY(take_parameters(w));
@@ -189,26 +189,26 @@ static weft_status whole_after(weft_exchange *exchange, weft_exchange_turn *turn
     return w->ops.owns_update ? WEFT_OK : spread(w);
 }
 
-static weft_status whole_end(weft_exchange *exchange)
+static weft_status unsharded_end(weft_exchange *exchange)
 {
     const whole *w = (const whole *)exchange;
     if (w->inner) WEFT_TRY(weft_exchange_end(w->inner));
     return spread(w);
 }
 
-static bool whole_figure(weft_exchange *exchange, int i, weft_series *out)
+static bool unsharded_figure(weft_exchange *exchange, int i, weft_series *out)
 {
     const whole *w = (const whole *)exchange;
     return w->inner && weft_exchange_figure_at(w->inner, i, out);
 }
 
-static int64_t whole_began(weft_exchange *exchange)
+static int64_t unsharded_began(weft_exchange *exchange)
 {
     const whole *w = (const whole *)exchange;
     return w->inner ? w->inner->ops->began(w->inner) : -1;
 }
 
-static void whole_close(weft_exchange *exchange)
+static void unsharded_close(weft_exchange *exchange)
 {
     whole *w = (whole *)exchange;
     weft_exchange_close(&w->inner);
@@ -332,7 +332,8 @@ static weft_status make(whole *w, const weft_exchange_site *site)
     return first ? open_inner(w, site) : WEFT_OK;
 }
 
-weft_status weft_whole_open(weft_rank *rank, const weft_exchange_site *site, weft_exchange **out)
+weft_status weft_unsharded_open(weft_rank *rank, const weft_exchange_site *site,
+                                weft_exchange **out)
 {
     const weft_exchange_ops *inner;
     const char *arguments;
@@ -344,27 +345,27 @@ weft_status weft_whole_open(weft_rank *rank, const weft_exchange_site *site, wef
                                  .name = inner->name,
                                  .lockstep = inner->lockstep,
                                  .owns_update = inner->owns_update,
-                                 .close = whole_close,
-                                 .begin = whole_begin,
-                                 .before = whole_before,
-                                 .poll = whole_poll,
-                                 .update = inner->owns_update ? whole_update : NULL,
-                                 .settle = whole_settle,
-                                 .after = whole_after,
-                                 .end = whole_end,
-                                 .figure = whole_figure,
-                                 .began = inner->began ? whole_began : NULL};
+                                 .close = unsharded_close,
+                                 .begin = unsharded_begin,
+                                 .before = unsharded_before,
+                                 .poll = unsharded_poll,
+                                 .update = inner->owns_update ? unsharded_update : NULL,
+                                 .wait = unsharded_wait,
+                                 .after = unsharded_after,
+                                 .end = unsharded_end,
+                                 .figure = unsharded_figure,
+                                 .began = inner->began ? unsharded_began : NULL};
     w->head.ops = &w->ops;
     w->head.site = *site;
     weft_status status = make(w, site);
     if (status == WEFT_OK)
         *out = &w->head;
     else
-        whole_close(&w->head);
+        unsharded_close(&w->head);
     return status;
 }
 
-weft_status weft_whole_is_needed(const weft_rank *r, bool *out)
+weft_status weft_unsharded_is_needed(const weft_rank *r, bool *out)
 {
     double lacks = 0;
     for (int v = 0; v < weft_graph_value_count(r->graph); v++) {

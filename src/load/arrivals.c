@@ -51,7 +51,7 @@ static double next_steady(weft_arrivals *arrivals, double rate)
 static weft_status open_bursts(weft_arrivals *arrivals, const char *arguments)
 {
     const weft_spec_key keys[] = {
-        {.name = "size", .number = &arrivals->size, .low = 1, .high = 1e6, .whole = true},
+        {.name = "size", .number = &arrivals->size, .low = 1, .high = 1e6, .integer = true},
         {.name = NULL},
     };
     arrivals->size = 10;

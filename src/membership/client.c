@@ -44,7 +44,7 @@ static weft_status say(client *g)
     weft__leave__init(&leave);
     ask.invited = g->options.invited;
     ask.learner = g->options.learner;
-    ask.place = (uint32_t)g->options.place;
+    ask.place = (uint32_t)g->options.wished_slot;
     leave.other = g->options.other;
     WEFT_TRY(weft_actor_set_timer(&g->head, AGAIN, g->options.again));
     if (g->options.other != WEFT_NOBODY && !g->gone)

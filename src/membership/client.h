@@ -9,7 +9,7 @@
 typedef struct weft_membership_client_options {
     size_t struct_size;    /* sizeof(weft_membership_client_options) */
     bool invited, learner; /* learner: a slot is reserved for it */
-    int place;             /* requested slot, from 1: its former member has ended; 0: any */
+    int wished_slot;       /* requested slot, from 1: its former member has ended; 0: any */
     weft_actor_id other;   /* WEFT_NOBODY: no member is to leave */
     double again;          /* retransmission timeout, in seconds */
 } weft_membership_client_options;

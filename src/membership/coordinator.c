@@ -89,7 +89,7 @@ static weft_status answer_heartbeat(coordinator_state *c, weft_actor_id to)
             continue;
         m.slowest = o->id;
         m.slowest_clock = o->figures.clock;
-        m.slowest_silent = now - c->records[i].heard;
+        m.slowest_silent = now - c->records[i].last_message;
     }
     return weft_rpc_send(&c->head, to, WEFT_RPC_HEARTBEAT_ACK, &m, NULL);
 }
@@ -108,7 +108,7 @@ static weft_status take_heartbeat(void *self, const weft_message *message, const
     if (m->view <= 0) return WEFT_OK;
     if (!c->view.running) return weft_coordinator_request_view(c, message->from, m);
     if (!member || m->run != c->view.run) return refuse_unknown(c, message->from, m->run);
-    c->records[member - c->view.members].heard = weft_actor_now(&c->head);
+    c->records[member - c->view.members].last_message = weft_actor_now(&c->head);
     if (m->figures) member->figures = weft_coordinator_stats_of(m);
     c->stepped = c->stepped || member->figures.clock > 0;
     if (m->view < c->view.number) return weft_coordinator_send_view(c, message->from, &c->view);
@@ -123,13 +123,13 @@ static weft_status take_in_sync(void *self, const weft_message *message, const v
     const Weft__InSync *m = content;
     if (m->range >= (uint32_t)c->view.range_count) return WEFT_OK;
     weft_range_owner *r = &c->view.ranges[m->range];
-    if (r->primary != message->from || r->replica != m->replica || r->ready) return WEFT_OK;
-    r->ready = true;
+    if (r->primary != message->from || r->replica != m->replica || r->in_sync) return WEFT_OK;
+    r->in_sync = true;
     return weft_coordinator_changed(c);
 }
 
 /* Peers have lost the state of the run, or servers were never initialized. */
-static weft_status take_lost(void *self, const weft_message *message, const void *content)
+static weft_status take_state_lost(void *self, const weft_message *message, const void *content)
 {
     coordinator_state *c = self;
     const Weft__StateLost *m = content;
@@ -168,7 +168,7 @@ static weft_status take_ask(void *self, const weft_message *message, const void 
     if (m->invited) WEFT_TRY(weft_coordinator_invite(c, message->from, m->learner, wish));
     double now = weft_actor_now(&c->head);
     for (size_t i = 0; i < c->view.member_count; i++)
-        c->view.members[i].silent = now - c->records[i].heard;
+        c->view.members[i].silent = now - c->records[i].last_message;
     return weft_coordinator_send_view(c, message->from, &c->view);
 }
 
@@ -230,7 +230,7 @@ static weft_status coordinator_message(weft_actor *actor, const weft_message *me
         {WEFT_RPC_LEAVE, &weft__leave__descriptor, weft_coordinator_leave},
         {WEFT_RPC_IN_SYNC, &weft__in_sync__descriptor, take_in_sync},
         {WEFT_RPC_QUERY, &weft__query__descriptor, take_ask},
-        {WEFT_RPC_STATE_LOST, &weft__state_lost__descriptor, take_lost},
+        {WEFT_RPC_STATE_LOST, &weft__state_lost__descriptor, take_state_lost},
         {WEFT_RPC_REJECT, &weft__reject__descriptor, weft_coordinator_rejected},
         {WEFT_RPC_VIEW, NULL, weft_coordinator_take_view},
         {WEFT_RPC_JOIN_ACK, NULL, weft_coordinator_take_options},

@@ -21,7 +21,7 @@ typedef struct slot_reservation {
 typedef struct member_record {
     bool keyed; /* false: admitted by a former coordinator */
     uint64_t key;
-    double heard; /* time of its last message */
+    double last_message; /* time of its last message */
 } member_record;
 
 /* Heartbeat or leave of a member, before the view is recovered. */

@@ -160,8 +160,8 @@ static weft_status admit(coordinator_state *c, const weft_message *message, cons
                            .role = (weft_member_role)m->role,
                            .lacks_state = gives_nothing(c, m),
                            .slot = slot_for(c, (weft_member_role)m->role, m->wish)};
-    slot_reservation *kept = reservation_of(c, v->members[v->member_count].slot);
-    if (kept && m->role == WEFT_MEMBER_LEARNER) kept->until = 0;
+    slot_reservation *reservation = reservation_of(c, v->members[v->member_count].slot);
+    if (reservation && m->role == WEFT_MEMBER_LEARNER) reservation->until = 0;
     weft_view_member *member = &v->members[v->member_count++];
     (void)snprintf(member->address, WEFT_ADDRESS, "%s", m->address);
     (void)snprintf(member->host, WEFT_HOST, "%.*s", WEFT_HOST - 1, m->host);

@@ -44,7 +44,7 @@ static weft_status remove_member(coordinator_state *c, weft_actor_id id,
     weft_view *v = &c->view;
     const weft_view_member *m = weft_view_find(v, id), gone = *m;
     size_t at = (size_t)(m - v->members);
-    double silent = weft_actor_now(&c->head) - c->records[at].heard;
+    double silent = weft_actor_now(&c->head) - c->records[at].last_message;
     WEFT_TRY(weft_coordinator_note(c, m, kind, kind == WEFT_MEMBER_SILENT ? silent : 0));
     c->gone[c->gone_count++ % GONE] = id;
     (void)weft_view_remove(v, id);
@@ -132,10 +132,10 @@ weft_status weft_coordinator_drop_silent(coordinator_state *c, double now)
     double slept = now - c->ticked - 2 * (c->options.limit / 4);
     bool some = false;
     for (size_t i = 0; i < c->view.member_count && slept > 0; i++)
-        c->records[i].heard += now - c->ticked;
+        c->records[i].last_message += now - c->ticked;
     c->ticked = now;
     for (size_t i = c->view.member_count; i-- > 0;) {
-        if (now - c->records[i].heard <= c->options.limit) continue;
+        if (now - c->records[i].last_message <= c->options.limit) continue;
         WEFT_TRY(remove_member(c, c->view.members[i].id, WEFT_MEMBER_SILENT));
         some = true;
     }

@@ -42,7 +42,7 @@ void weft_member_set_stats(weft_member *m, const weft_member_stats *figures)
 weft_coordinator_status weft_member_coordinator_status(const weft_member *m)
 {
     weft_coordinator_status word = m->word;
-    word.silent = m->heard < 0 ? -1 : weft_actor_now(m->actor) - m->heard;
+    word.silent = m->last_message < 0 ? -1 : weft_actor_now(m->actor) - m->last_message;
     return word;
 }
 
@@ -54,7 +54,7 @@ const char *weft_member_waits_for(const weft_member *m)
 weft_status weft_member_timeout_error(const weft_member *m, double seconds)
 {
     const char *waits = weft_member_waits_for(m);
-    if (m->heard < 0)
+    if (m->last_message < 0)
         return weft_fail(WEFT_ERR_PEER, "the coordinator has not answered for %g s", seconds);
     return weft_fail(WEFT_ERR_PEER, "the run has not begun for %g s: %s", seconds,
                      waits ? waits : "the coordinator has not sent a view");
@@ -66,16 +66,16 @@ weft_status weft_member_timeout_error(const weft_member *m, double seconds)
 static double silent_for(const weft_member *m)
 {
     double seconds = weft_actor_now(m->actor) - m->ticked;
-    return m->heard >= 0 && seconds > 1.5 * m->options.heartbeat_interval ? seconds : 0;
+    return m->last_message >= 0 && seconds > 1.5 * m->options.heartbeat_interval ? seconds : 0;
 }
 
-void weft_member_is_lost(const weft_member *m)
+void weft_member_note_removed(const weft_member *m)
 {
     weft_removal *removal = m->options.removal;
     if (!removal) return;
     atomic_store(&removal->failure_timeout, WEFT_MAX(m->slept, silent_for(m)));
     atomic_store(&removal->run, m->run);
-    atomic_store(&removal->lost, true);
+    atomic_store(&removal->removed, true);
 }
 
 /* --- sending --- */
@@ -111,7 +111,7 @@ static weft_status send_heartbeat(weft_member *m)
     figures.staleness = m->figures.staleness;
     heartbeat.run = m->run;
     heartbeat.view = m->view.number;
-    heartbeat.members = m->told ? 0 : weft_view_sum(&m->view);
+    heartbeat.members = m->from_coordinator ? 0 : weft_view_sum(&m->view);
     heartbeat.figures = &figures;
     return weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_HEARTBEAT, &heartbeat, NULL);
 }
@@ -128,8 +128,8 @@ static void note_time(weft_member *m)
 {
     double now = weft_actor_now(m->actor), slept = now - m->ticked, silent = silent_for(m);
     if (silent > 0) m->slept = silent;
-    if (m->heard >= 0 && slept > 2 * m->options.heartbeat_interval)
-        m->heard = WEFT_MIN(now, m->heard + slept);
+    if (m->last_message >= 0 && slept > 2 * m->options.heartbeat_interval)
+        m->last_message = WEFT_MIN(now, m->last_message + slept);
     m->ticked = now;
 }
 
@@ -163,10 +163,10 @@ weft_status weft_member_leave(weft_member *m, bool done)
 
 weft_status weft_member_report_in_sync(weft_member *m, int range, weft_actor_id replica)
 {
-    Weft__InSync ready = WEFT__IN_SYNC__INIT;
-    ready.range = (uint32_t)range;
-    ready.replica = replica;
-    return weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_IN_SYNC, &ready, NULL);
+    Weft__InSync in_sync = WEFT__IN_SYNC__INIT;
+    in_sync.range = (uint32_t)range;
+    in_sync.replica = replica;
+    return weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_IN_SYNC, &in_sync, NULL);
 }
 
 weft_status weft_member_report_state_lost(const weft_member *m, bool stepped)
@@ -205,7 +205,7 @@ static weft_status take_view(weft_member *m, const weft_message *message, weft_m
     weft_view view;
     WEFT_TRY(weft_member_read(m, message, &view));
     WEFT_TRY(weft_member_adopt(m, &view, news));
-    m->told = m->told || *news == WEFT_NEWS_VIEW;
+    m->from_coordinator = m->from_coordinator || *news == WEFT_NEWS_VIEW;
     return WEFT_OK;
 }
 
@@ -271,10 +271,10 @@ static weft_status take_refused(void *self, const weft_message *message, const v
     m->left = m->leaving; /* a leave is granted, whatever the coordinator knows */
     if (m->left) return WEFT_OK;
     if (no->other_run && m->view.number > 0 && m->slept <= m->view.failure_timeout) {
-        m->heard = m->heard_before;
+        m->last_message = m->previous_message;
         return WEFT_OK;
     }
-    if (m->view.number > 0) weft_member_is_lost(m);
+    if (m->view.number > 0) weft_member_note_removed(m);
     if (no->slot_taken && m->options.removal) atomic_store(&m->options.removal->taken, true);
     return weft_fail(WEFT_ERR_PEER, "the coordinator refuses %s: %.300s", own_name(m, name),
                      no->reason);
@@ -293,9 +293,9 @@ weft_status weft_member_message(weft_member *m, const weft_message *message, wef
     *news = WEFT_NEWS_NONE;
     m->unanswered = 0;
     if (message->from != WEFT_COORDINATOR) return WEFT_OK;
-    *news = WEFT_NEWS_HEARD;
-    m->heard_before = m->heard;
-    m->heard = weft_actor_now(m->actor);
+    *news = WEFT_NEWS_HANDLED;
+    m->previous_message = m->last_message;
+    m->last_message = weft_actor_now(m->actor);
     return message->type == WEFT_RPC_VIEW ? take_view(m, message, news)
                                           : weft_rpc_dispatch(handlers, m, message);
 }
@@ -311,7 +311,7 @@ weft_status weft_member_create(const weft_member_options *options, weft_member *
     WEFT_TRY(WEFT_NEW(&m, 1));
     m->options = *options;
     m->slot = -1;
-    m->heard = -1;
+    m->last_message = -1;
     (void)gethostname(m->host, sizeof(m->host) - 1);
     for (int i = 0; i < 3 && status == WEFT_OK; i++)
         status = weft_strdup(texts[i] ? texts[i] : "", &m->texts[i]);
@@ -330,7 +330,7 @@ void weft_member_destroy(weft_member **member)
     for (int i = 0; i < 3; i++) free(m->texts[i]);
     weft_buffer_unref(&m->configuration);
     free(m->waits);
-    free(m->lost);
+    free(m->tombstones);
     free(m);
     *member = NULL;
 }

@@ -14,7 +14,7 @@ typedef struct weft_member weft_member;
 
 /* Tells the host of a learner that the others have removed it. */
 typedef struct weft_removal {
-    atomic_bool lost;
+    atomic_bool removed;
     atomic_bool taken;              /* another learner has its slot, so it has not joined */
     _Atomic double failure_timeout; /* seconds without its heartbeats; 0: not known */
     atomic_ullong run;              /* id of the run */
@@ -46,9 +46,9 @@ void weft_member_destroy(weft_member **member);
 weft_status weft_member_begin(weft_member *member, weft_actor *actor) WEFT_NODISCARD;
 /* Result of a message. */
 typedef enum weft_member_news {
-    WEFT_NEWS_NONE,  /* not for the member: the actor handles it */
-    WEFT_NEWS_HEARD, /* it was for the member */
-    WEFT_NEWS_VIEW   /* and a new view is installed */
+    WEFT_NEWS_NONE,    /* not for the member: the actor handles it */
+    WEFT_NEWS_HANDLED, /* it was for the member */
+    WEFT_NEWS_VIEW     /* and a new view is installed */
 } weft_member_news;
 /* PEER: the coordinator has rejected or removed the member, and says why. The actor handles a fault
  * or the end of the run in a view. */
@@ -82,7 +82,7 @@ const char *weft_member_waits_for(const weft_member *member);
 /* The coordinator has asked it to leave. */
 bool weft_member_dismissed(const weft_member *member);
 /* Other members, not the coordinator, have removed this one. */
-void weft_member_is_lost(const weft_member *member);
+void weft_member_note_removed(const weft_member *member);
 
 /* Members send each other views, and go on with them while the coordinator is unreachable.
  * `_send_view` sends the installed view. `_receive_view` installs a newer view of another member;

@@ -15,15 +15,16 @@ struct weft_member {
     weft_buffer *configuration; /* received then; NULL: none */
     weft_member_stats figures;
     bool leaving, done, left, dismissed;
-    bool told; /* the view is the coordinator's, not one that members have merged or sent */
-    int leave_attempts;  /* Leave messages without an acknowledgement */
-    int unanswered;      /* heartbeats since the last message, from any sender */
-    double heard;        /* last message of the coordinator; below 0: none */
-    double heard_before; /* the one before that */
+    bool from_coordinator;   /* the view is the coordinator's, not one that members have merged or
+                                sent */
+    int leave_attempts;      /* Leave messages without an acknowledgement */
+    int unanswered;          /* heartbeats since the last message, from any sender */
+    double last_message;     /* last message of the coordinator; below 0: none */
+    double previous_message; /* the one before that */
     weft_coordinator_status word;
-    weft_actor_id
-        *lost; /* tombstones: members of former views that are not in this one; with room for all */
-    size_t lost_count, lost_capacity;
+    weft_actor_id *tombstones; /* tombstones: members of former views that are not in this one; with
+                                  room for all */
+    size_t tombstone_count, tombstone_capacity;
     char host[WEFT_HOST]; /* name of this host; "": not known */
     double ticked;        /* time of the last timer and heartbeat */
     double slept;         /* the last interval between two that was too long */

@@ -58,13 +58,13 @@ bool weft_assignment_add_replicas(weft_view *v)
         weft_range_owner *r = &v->ranges[k];
         if (r->primary == WEFT_NOBODY || r->replica != WEFT_NOBODY) continue;
         r->replica = choose(v, r->primary);
-        r->ready = false;
+        r->in_sync = false;
         some = some || r->replica != WEFT_NOBODY;
     }
     return some;
 }
 
-static weft_status tell_lost(weft_view *v, int range, const weft_view_member *server, bool replicas,
+static weft_status set_fault(weft_view *v, int range, const weft_view_member *server, bool replicas,
                              const char *advice)
 {
     const char *why = "it has no replica (--replicas 1 keeps one on another server)";
@@ -83,9 +83,9 @@ weft_status weft_assignment_remove_server(weft_view *v, const weft_view_member *
 {
     for (int k = 0; k < v->range_count; k++) {
         weft_range_owner *r = &v->ranges[k];
-        bool safe = r->replica != WEFT_NOBODY && r->replica != server->id && r->ready;
+        bool safe = r->replica != WEFT_NOBODY && r->replica != server->id && r->in_sync;
         if (r->primary == server->id && !safe && !v->fault)
-            WEFT_TRY(tell_lost(v, k, server, replicas, advice));
+            WEFT_TRY(set_fault(v, k, server, replicas, advice));
         if (r->primary == server->id)
             *r = (weft_range_owner){.primary = safe ? r->replica : WEFT_NOBODY};
         else if (r->replica == server->id)
@@ -98,7 +98,7 @@ bool weft_assignment_is_last_copy(const weft_view *v, weft_actor_id server)
 {
     for (int k = 0; k < v->range_count; k++)
         if (v->ranges[k].primary == server &&
-            !(v->ranges[k].ready && v->ranges[k].replica != server))
+            !(v->ranges[k].in_sync && v->ranges[k].replica != server))
             return true;
     return false;
 }

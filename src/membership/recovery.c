@@ -134,7 +134,7 @@ weft_status weft_coordinator_adopt(coordinator_state *c)
     c->view.failure_timeout = c->options.limit;
     for (size_t i = 0; i < c->view.member_count; i++) {
         const recovery_report *e = report_of(c, c->view.members[i].id);
-        c->records[i] = (member_record){.heard = now};
+        c->records[i] = (member_record){.last_message = now};
         if (e) c->view.members[i].figures = e->figures;
     }
     c->ticked = now;

@@ -184,7 +184,7 @@ static weft_status pack(const weft_view *v, double now, packed_view *s, weft_buf
         weft__range_owner__init(&s->owners[i]);
         s->owners[i].primary = v->ranges[i].primary;
         s->owners[i].replica = v->ranges[i].replica;
-        s->owners[i].ready = v->ranges[i].ready;
+        s->owners[i].ready = v->ranges[i].in_sync;
         s->owner_list[i] = &s->owners[i];
     }
     m.run = v->run;

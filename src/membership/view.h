@@ -75,7 +75,7 @@ typedef struct weft_run_about {
 /* The servers of a range. WEFT_NOBODY: none. */
 typedef struct weft_range_owner {
     weft_actor_id primary, replica;
-    bool ready; /* the backup is in sync: it has all that the primary has acknowledged */
+    bool in_sync; /* the backup is in sync: it has all that the primary has acknowledged */
 } weft_range_owner;
 
 typedef struct weft_view {

@@ -8,21 +8,21 @@
 
 bool weft_member_was_removed(const weft_member *m, weft_actor_id id)
 {
-    for (size_t i = 0; i < m->lost_count; i++)
-        if (m->lost[i] == id) return true;
+    for (size_t i = 0; i < m->tombstone_count; i++)
+        if (m->tombstones[i] == id) return true;
     return false;
 }
 
 /* make_room has reserved memory. */
-static void note_lost(weft_member *m, weft_actor_id id)
+static void add_tombstone(weft_member *m, weft_actor_id id)
 {
-    if (!weft_member_was_removed(m, id)) m->lost[m->lost_count++] = id;
+    if (!weft_member_was_removed(m, id)) m->tombstones[m->tombstone_count++] = id;
 }
 
 static weft_status make_room(weft_member *m, const weft_view *view)
 {
-    while (m->lost_capacity < m->lost_count + m->view.member_count + view->member_count)
-        WEFT_TRY(WEFT_GROW(&m->lost, &m->lost_capacity, m->lost_capacity));
+    while (m->tombstone_capacity < m->tombstone_count + m->view.member_count + view->member_count)
+        WEFT_TRY(WEFT_GROW(&m->tombstones, &m->tombstone_capacity, m->tombstone_capacity));
     return WEFT_OK;
 }
 
@@ -30,11 +30,11 @@ static weft_status make_room(weft_member *m, const weft_view *view)
 static void note_next(weft_member *m, const weft_view *view)
 {
     size_t left = 0;
-    for (size_t i = 0; i < m->lost_count; i++)
-        if (!weft_view_find(view, m->lost[i])) m->lost[left++] = m->lost[i];
-    m->lost_count = left;
+    for (size_t i = 0; i < m->tombstone_count; i++)
+        if (!weft_view_find(view, m->tombstones[i])) m->tombstones[left++] = m->tombstones[i];
+    m->tombstone_count = left;
     for (size_t i = 0; i < m->view.member_count; i++)
-        if (!weft_view_find(view, m->view.members[i].id)) note_lost(m, m->view.members[i].id);
+        if (!weft_view_find(view, m->view.members[i].id)) add_tombstone(m, m->view.members[i].id);
 }
 
 /* --- views --- */
@@ -57,7 +57,7 @@ weft_status weft_member_adopt(weft_member *m, weft_view *view, weft_member_news 
     m->dismissed = m->dismissed || me->dismissed;
     weft_view_free(&m->view);
     m->view = *view;
-    m->told = false;
+    m->from_coordinator = false;
     free(m->waits);
     m->waits = NULL;
     *news = WEFT_NEWS_VIEW;
@@ -91,15 +91,16 @@ weft_status weft_member_send_view(const weft_member *m, weft_actor_id to)
 
 bool weft_member_coordinator_unreachable(const weft_member *m)
 {
-    return m->view.number > 0 && weft_actor_now(m->actor) - m->heard > 2 * m->view.failure_timeout;
+    return m->view.number > 0 &&
+           weft_actor_now(m->actor) - m->last_message > 2 * m->view.failure_timeout;
 }
 
 bool weft_member_remove(weft_member *m, weft_actor_id id)
 {
     if (id == m->actor->id || !weft_view_remove(&m->view, id)) return false;
-    note_lost(m, id);
+    add_tombstone(m, id);
     m->view.number++;
-    m->told = false;
+    m->from_coordinator = false;
     return true;
 }
 
@@ -113,7 +114,7 @@ static bool lose_all(weft_member *m, const weft_view *view)
             (void)weft_member_remove(m, m->view.members[i].id);
     if (m->view.number == number && view->member_count == m->view.member_count) return false;
     m->view.number = number + 1;
-    m->told = false;
+    m->from_coordinator = false;
     return true;
 }
 
@@ -149,8 +150,8 @@ static weft_status merge_unknown_view(weft_member *m, weft_view *view, weft_acto
         weft_view_free(view);
         return status;
     }
-    for (size_t i = 0; i < m->lost_count && alone; i++)
-        other = weft_view_remove(view, m->lost[i]) || other;
+    for (size_t i = 0; i < m->tombstone_count && alone; i++)
+        other = weft_view_remove(view, m->tombstones[i]) || other;
     if (alone && !add_own(m, view, &other)) {
         weft_view_free(view);
         return weft_member_send_view(m, from);
@@ -163,7 +164,7 @@ weft_status weft_member_receive_view(weft_member *m, const weft_message *message
                                      weft_member_news *news)
 {
     weft_view view;
-    *news = WEFT_NEWS_HEARD;
+    *news = WEFT_NEWS_HANDLED;
     if (m->view.number == 0) return WEFT_OK;
     WEFT_TRY(weft_member_read(m, message, &view));
     bool here = weft_view_find(&view, m->actor->id), alone = weft_member_coordinator_unreachable(m);
@@ -177,7 +178,7 @@ weft_status weft_member_receive_view(weft_member *m, const weft_message *message
         weft_view_free(&view);
         m->left = m->leaving; /* which the others know already */
         if (m->left) return WEFT_OK;
-        weft_member_is_lost(m);
+        weft_member_note_removed(m);
         return weft_fail(WEFT_ERR_PEER,
                          "the other members received no heartbeat from this process for more than "
                          "%g s and removed it from the run; start it again",

@@ -93,7 +93,7 @@ static weft_status add_up_transfers(const weft_run *run, weft_event *e)
 
 /* Learners that do not run in lock step have common parameters only after their exchange has ended;
  * so the last step is reported and saved after that, by all of them. */
-static bool settles_later(const weft_run *run, bool stop)
+static bool saves_later(const weft_run *run, bool stop)
 {
     const weft_rank *r = &run->rank;
     return !weft_rank_saves_all(r) && (stop || r->position.step == run->job->total_steps);
@@ -137,9 +137,9 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
         *stop = *stop || atomic_load(&t->stop);
     int64_t every = t->options.output.checkpoint_every;
     bool due = every && r->position.step % every == 0;
-    if ((b->last || due) && r->exchange) WEFT_TRY(weft_exchange_settle(r->exchange));
+    if ((b->last || due) && r->exchange) WEFT_TRY(weft_exchange_wait(r->exchange));
     if (b->last || due) WEFT_TRY(weft_rank_check_finite(r));
-    bool later = settles_later(run, *stop), others = !is_first(run) && !weft_rank_saves_all(r);
+    bool later = saves_later(run, *stop), others = !is_first(run) && !weft_rank_saves_all(r);
     if ((b->last || due) && others && !later)
         WEFT_TRY(weft_exchange_hand(r->exchange, r->position.step));
     if (b->last && !later) WEFT_TRY(evaluate(run));
@@ -296,7 +296,7 @@ weft_status weft_trainer_run(weft_trainer *t, weft_event_fn fn, void *user)
     t->fn = fn;
     t->user = user;
     weft_status status = weft_trainer_everywhere(t, run_rank);
-    if (status == WEFT_ERR_PEER && atomic_load(&t->removal.lost))
+    if (status == WEFT_ERR_PEER && atomic_load(&t->removal.removed))
         status =
             weft_fail(status, "%s (weft join --rejoin does so by itself)", weft_last_message());
     return status;

@@ -131,7 +131,8 @@ static void go_on(cluster *c)
         break;
     case 7:
         if (a && (id == LEARNER || id == OTHER_LEARNER))
-            judge(c, id, i & 1 ? weft_ps_client_fetch(a) : weft_ps_client_leave(a, i & 2, i & 4),
+            judge(c, id,
+                  i & 1 ? weft_ps_client_pull_with_state(a) : weft_ps_client_leave(a, i & 2, i & 4),
                   false);
         break;
     default: break;

@@ -95,7 +95,7 @@ static void make_coordinator(cluster *c)
 {
     weft_coordinator_options o = {.struct_size = sizeof(o),
                                   .run = 1,
-                                  .expected = {2, 2, 0},
+                                  .expected = {2, 2},
                                   .ranges = RANGES,
                                   .replicas = true,
                                   .limit = 2};
@@ -109,7 +109,7 @@ static void make_server(cluster *c, int id)
 {
     weft_server_options o = {.struct_size = sizeof(o),
                              .member = member_of(id),
-                             .patience = 1,
+                             .first_timeout = 1,
                              .open = open_range,
                              .user = c};
     must(weft_server_create(&o, &c->actors[id]));
@@ -138,7 +138,7 @@ static void make_learner(cluster *c, int id)
                                 .steps = 1000,
                                 .parameters = c->parameters[id],
                                 .gradients = c->gradients,
-                                .patience = 1,
+                                .first_timeout = 1,
                                 .take_state = take_state};
     must(weft_ps_client_create(&o, &c->actors[id]));
 }

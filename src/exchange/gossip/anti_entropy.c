@@ -113,7 +113,7 @@ static weft_status fall_behind(weft_peer *p, weft_link *link)
            failure_timeout = weft_member_view(p->member)->failure_timeout;
     if (link->behind_since <= 0) link->behind_since = now;
     if (now - link->behind_since > LONG_ENOUGH * failure_timeout && !p->leaving) {
-        weft_member_is_lost(p->member);
+        weft_member_note_removed(p->member);
         return weft_fail(WEFT_ERR_PEER, "this learner was cut off for so long that no other peer "
                                         "can supply the updates that it lacks; join again");
     }

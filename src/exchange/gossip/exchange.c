@@ -235,9 +235,9 @@ const weft_exchange_ops weft_exchange_gossip = {
     .after = gossip_after,
     .state = gossip_state,
     .save = gossip_save,
-    .keep = gossip_save,
+    .store_state = gossip_save,
     .end = gossip_end,
     .figure = gossip_figure,
-    .cast = weft_gossip_simulate,
+    .simulate = weft_gossip_simulate,
     .began = gossip_began,
 };

@@ -28,10 +28,10 @@ static weft_status make_peer(const gossip *x, weft_actor **out)
     return weft_peer_create(&options, out);
 }
 
-static weft_status exchange_addresses(gossip *x, const weft_place *mine)
+static weft_status exchange_addresses(gossip *x, const weft_bootstrap_addresses *mine)
 {
     const weft_learner_group *e = x->head.site.endpoint;
-    weft_place *all;
+    weft_bootstrap_addresses *all;
     WEFT_TRY(WEFT_NEW(&all, e->learners));
     weft_status status =
         weft_learner_group_run(x->head.site.endpoint, &(weft_transfer){.kind = WEFT_ALL_GATHER,
@@ -43,7 +43,7 @@ static weft_status exchange_addresses(gossip *x, const weft_place *mine)
     for (int i = 0; i < e->learners && status == WEFT_OK; i++)
         if (i != e->learner)
             status = weft_net_add_peer(x->net, (weft_actor_id)i,
-                                       weft_place_address(&all[i], x->net_context));
+                                       weft_bootstrap_address(&all[i], x->net_context));
     free(all);
     return status;
 }
@@ -59,18 +59,18 @@ static weft_status give_up(const gossip *x)
                      clock);
 }
 
-weft_status weft_gossip_wait(gossip *x, bool (*ready)(const weft_actor *actor))
+weft_status weft_gossip_wait(gossip *x, bool (*condition)(const weft_actor *actor))
 {
-    weft_patience patience = {0}, hurry = {0}; /* messages reset only the first */
+    weft_wait_clock wait_clock = {0}, stop_clock = {0}; /* messages reset only the first */
     double limit = x->head.site.endpoint->timeout;
-    while (!ready(weft_net_actor(x->net))) {
+    while (!condition(weft_net_actor(x->net))) {
         uint64_t received = weft_net_stats(x->net).received;
         WEFT_TRY(weft_net_poll(x->net, POLL_SECONDS));
         WEFT_TRY(weft_learner_group_check(x->head.site.endpoint));
-        if (weft_net_stats(x->net).received != received) patience = (weft_patience){0};
-        double waited = weft_patience_look(&patience, 1);
+        if (weft_net_stats(x->net).received != received) wait_clock = (weft_wait_clock){0};
+        double waited = weft_wait_clock_read(&wait_clock, 1);
         if (weft_elastic_is_stopped(&x->head) &&
-            weft_patience_look(&hurry, 1) > weft_elastic_limit(&x->head, limit))
+            weft_wait_clock_read(&stop_clock, 1) > weft_elastic_limit(&x->head, limit))
             return give_up(x);
         if (waited > limit) return weft_peer_timeout_error(weft_net_actor(x->net), limit);
     }
@@ -82,12 +82,12 @@ weft_status weft_gossip_connect(gossip *x)
 {
     const weft_learner_group *e = x->head.site.endpoint;
     weft_actor *peer;
-    weft_place mine;
+    weft_bootstrap_addresses mine;
     bool others;
     WEFT_TRY(weft_learners_meet(&x->head, x->net_context, &others));
     WEFT_TRY(make_peer(x, &peer));
-    WEFT_TRY(
-        weft_place_open(x->net_context, peer, (weft_actor_id)e->learner, others, &x->net, &mine));
+    WEFT_TRY(weft_bootstrap_open(x->net_context, peer, (weft_actor_id)e->learner, others, &x->net,
+                                 &mine));
     return exchange_addresses(x, &mine);
 }
 

@@ -35,8 +35,8 @@ typedef struct gossip {
  * coordinator. */
 weft_status weft_gossip_connect(gossip *x) WEFT_NODISCARD;
 weft_status weft_gossip_join(gossip *x) WEFT_NODISCARD;
-/* Polls until `ready`; fails after a timeout without messages, or with the job. */
-weft_status weft_gossip_wait(gossip *x, bool (*ready)(const weft_actor *actor)) WEFT_NODISCARD;
+/* Polls until `condition`; fails after a timeout without messages, or with the job. */
+weft_status weft_gossip_wait(gossip *x, bool (*condition)(const weft_actor *actor)) WEFT_NODISCARD;
 /* Answers other peers until all learners of the job have all updates. */
 weft_status weft_gossip_leave_together(gossip *x) WEFT_NODISCARD;
 

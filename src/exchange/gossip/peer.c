@@ -103,9 +103,9 @@ static weft_status check_leave(weft_peer *p)
     int64_t acks = weft_broadcast_progress(p) + p->final_average.progress;
     if (p->leave_progress < 0 || acks != p->leave_acks) p->leave_progress = now;
     p->leave_acks = acks;
-    bool ready = !p->has_state ||
+    bool acked = !p->has_state ||
                  (p->leaves_now ? weft_broadcast_all_acked(p) : weft_final_average_all_have(p));
-    if (!ready && now - p->leave_progress <= LONG_ENOUGH * failure_timeout) return WEFT_OK;
+    if (!acked && now - p->leave_progress <= LONG_ENOUGH * failure_timeout) return WEFT_OK;
     if (!may_leave(p)) return WEFT_OK;
     p->leaving = true;
     return weft_member_leave(p->member, !p->leaves_now);

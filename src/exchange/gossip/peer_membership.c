@@ -171,7 +171,7 @@ static weft_status remove_silent(weft_peer *p, double now)
         if (is_monitored(p, i) && now - p->records[i].last_message > failure_timeout)
             removed = weft_member_remove(p->member, p->ids[i]) || removed;
     if (removed && p->paused && weft_member_view(p->member)->member_count == 1) {
-        weft_member_is_lost(p->member);
+        weft_member_note_removed(p->member);
         return weft_fail(WEFT_ERR_PEER,
                          "this peer was stopped for more than %g s, and no other peer is left that "
                          "has the state of the run; start it again",

@@ -65,7 +65,7 @@ static weft_status parse(weft_ps_options *o, const char *arguments)
 {
     double every = 1, alpha = NAN, beta = NAN;
     weft_spec_key keys[] = {
-        {.name = "every", .number = &every, .low = 1, .high = 1e9, .whole = true},
+        {.name = "every", .number = &every, .low = 1, .high = 1e9, .integer = true},
         {.name = "alpha", .number = &alpha, .low = 0, .high = 1},
         {.name = "beta", .number = &beta, .low = 0, .high = 1},
         {.name = NULL}};
@@ -151,7 +151,7 @@ static weft_status easgd_save(weft_exchange *exchange)
     easgd *e = (easgd *)exchange;
     if (e->ps.ended) return WEFT_OK; /* the end has fetched it */
     WEFT_TRY(weft_shared_params_read(e->ps.shared));
-    WEFT_TRY(weft_ps_exchange_fetch(&e->ps));
+    WEFT_TRY(weft_ps_exchange_save(&e->ps));
     return show_centre(e);
 }
 
@@ -163,8 +163,9 @@ static weft_status easgd_end(weft_exchange *exchange)
     return show_centre(e);
 }
 
-static weft_status easgd_cast(const char *arguments, const weft_sim_exchange_options *sim_options,
-                              weft_sim_exchange **out)
+static weft_status easgd_simulate(const char *arguments,
+                                  const weft_sim_exchange_options *sim_options,
+                                  weft_sim_exchange **out)
 {
     weft_ps_options options;
     WEFT_TRY(parse(&options, arguments));
@@ -202,10 +203,10 @@ const weft_exchange_ops weft_exchange_easgd = {
     .after = easgd_after,
     .state = weft_ps_exchange_state_at,
     .save = easgd_save,
-    .keep = weft_ps_exchange_keep,
+    .store_state = weft_ps_exchange_store_state,
     .end = easgd_end,
     .figure = weft_ps_exchange_stat,
-    .cast = easgd_cast,
+    .simulate = easgd_simulate,
     .serve = easgd_serve,
     .began = easgd_began,
 };

@@ -119,7 +119,8 @@ void weft_ps_exchange_know(const weft_ps_exchange *x)
 bool weft_ps_exchange_state_at(weft_exchange *exchange, int i, weft_exchange_state *out)
 {
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
-    if (i >= x->state_count) return weft_codec_checkpoint_state(x->kept, i - x->state_count, out);
+    if (i >= x->state_count)
+        return weft_codec_checkpoint_state(x->codec_states, i - x->state_count, out);
     const weft_ps_exchange_state *s = &x->states[i];
     *out = (weft_exchange_state){.name = s->name,
                                  .what = s->known ? "the parameters that learners know of servers"

@@ -32,7 +32,7 @@ typedef struct weft_served {
 typedef struct weft_server_options {
     size_t struct_size;         /* sizeof(weft_server_options) */
     weft_member_options member; /* its role is filled in */
-    double patience;            /* first retransmission timeout, in seconds */
+    double first_timeout;       /* first retransmission timeout, in seconds */
     /* Opens range `number` for this server, as primary or backup; called in the server's thread
      * after a view has arrived. */
     weft_status (*open)(void *user, int number, weft_served *out);
@@ -48,7 +48,7 @@ enum { WEFT_SERVER_AGAIN = 0 }; /* retransmission timer */
 /* The hosted range of that number, or NULL; the server's. primary: only as its primary. */
 weft_range *weft_server_range_of(const weft_actor *actor, int number, bool primary);
 /* A view has arrived, and all hosted ranges are initialized. */
-bool weft_server_is_ready(const weft_actor *actor);
+bool weft_server_is_initialized(const weft_actor *actor);
 const weft_member *weft_server_member(const weft_actor *actor);
 
 /* --- ranges --- */
@@ -96,7 +96,7 @@ typedef struct weft_ps_client_options {
     void *parameters; /* flat input of a computation. A range is written between two computations,
                          and while a running one misses it */
     const void *gradients; /* flat output */
-    double patience;       /* first retransmission timeout, in seconds */
+    double first_timeout;  /* first retransmission timeout, in seconds */
     /* Step in the run of the running computation, and weight of its samples. NULL: the
      * computation's number, and 1. */
     const int64_t *step;
@@ -145,10 +145,11 @@ weft_status weft_ps_client_write_gradient(weft_actor *actor, int range, const vo
 /* Number of replies from servers. */
 uint64_t weft_ps_client_replies(const weft_actor *actor);
 /* Pulls all ranges with the state of their updates; between computations. */
-weft_status weft_ps_client_fetch(weft_actor *actor) WEFT_NODISCARD;
+weft_status weft_ps_client_pull_with_state(weft_actor *actor) WEFT_NODISCARD;
 /* The client begins no further step, and is done when it has the final parameters, which servers
- * send after all learners have left. halt: all are to leave now. whole: with the update state. */
-weft_status weft_ps_client_leave(weft_actor *actor, bool halt, bool whole) WEFT_NODISCARD;
+ * send after all learners have left. halt: all are to leave now. with_state: with the update state.
+ */
+weft_status weft_ps_client_leave(weft_actor *actor, bool halt, bool with_state) WEFT_NODISCARD;
 /* After it has left the servers the client remains a member until weft_ps_client_release, so that
  * the servers keep the final parameters. */
 void weft_ps_client_hold(weft_actor *actor);

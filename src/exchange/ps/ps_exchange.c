@@ -75,8 +75,8 @@ weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_
     if (!x->options.adds) WEFT_TRY(weft_ps_exchange_list_states(x, site));
     WEFT_TRY(weft_shared_params_open(site->learner, site->store, &x->shared));
     WEFT_TRY(weft_codec_checkpoint_open(site->context, x->codec, x->back, site->store, x->shared,
-                                        &x->kept));
-    weft_codec_checkpoint_set_momentum(x->kept, site);
+                                        &x->codec_states));
+    weft_codec_checkpoint_set_momentum(x->codec_states, site);
     WEFT_TRY(weft_elastic_check_ranks(site, x->shared));
     x->parameters = weft_shared_params_parameters(x->shared);
     x->leads = weft_shared_params_is_leader(x->shared);
@@ -88,7 +88,7 @@ weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_
     WEFT_TRY(WEFT_NEW(&x->own, x->servers));
     WEFT_TRY(WEFT_NEW(&x->ranges, x->range_count));
     WEFT_TRY(WEFT_NEW(&x->missing, x->range_count));
-    return WEFT_NEW(&x->whole, x->range_count);
+    return WEFT_NEW(&x->gradient_counts, x->range_count);
 }
 
 /* The result is sent and saved by then, and in a job that was stopped no other coordinator replaces
@@ -117,13 +117,13 @@ void weft_ps_exchange_close(weft_exchange *exchange)
     weft_local_sgd_close(&x->descent);
     for (int i = 0; i < x->state_count; i++) free(x->states[i].data);
     free(x->states);
-    weft_codec_checkpoint_close(&x->kept);
+    weft_codec_checkpoint_close(&x->codec_states);
     free(x->codec);
     free(x->back);
     free(x->own);
     free(x->ranges);
     free(x->missing);
-    free(x->whole);
+    free(x->gradient_counts);
     free(x->late);
     free(x->gradients);
     free(x);
@@ -160,13 +160,14 @@ static bool lacks(const weft_ps_exchange *x, int range)
 weft_status weft_ps_exchange_wait_for(weft_ps_exchange *x, int range)
 {
     double limit = x->head.site.endpoint->timeout, began = weft_seconds();
-    weft_patience patience = {0};
+    weft_wait_clock wait_clock = {0};
     while (lacks(x, range)) {
-        uint64_t heard = weft_ps_client_replies(weft_net_actor(x->net));
+        uint64_t replies = weft_ps_client_replies(weft_net_actor(x->net));
         WEFT_TRY(weft_net_poll(x->net, NAP));
         WEFT_TRY(check_servers(x));
-        if (weft_ps_client_replies(weft_net_actor(x->net)) != heard) patience = (weft_patience){0};
-        double waited = weft_patience_look(&patience, 1);
+        if (weft_ps_client_replies(weft_net_actor(x->net)) != replies)
+            wait_clock = (weft_wait_clock){0};
+        double waited = weft_wait_clock_read(&wait_clock, 1);
         if (waited > weft_elastic_limit(&x->head, limit) && weft_elastic_is_stopped(&x->head))
             return give_up(x);
         if (waited > limit) return weft_ps_client_timeout_error(weft_net_actor(x->net), limit);
@@ -232,25 +233,25 @@ void weft_ps_exchange_turn(weft_ps_exchange *x, weft_exchange_turn *turn)
     turn->leave = halted || turn->dismissed;
 }
 
-static void take_kept(const weft_ps_exchange *x)
+static void store_codec_states(const weft_ps_exchange *x)
 {
     for (int k = 0; k < x->range_count; k++)
-        weft_codec_checkpoint_store(x->kept, x->ranges[k].codec, x->ranges[k].begin);
+        weft_codec_checkpoint_store(x->codec_states, x->ranges[k].codec, x->ranges[k].begin);
 }
 
-weft_status weft_ps_exchange_fetch(weft_ps_exchange *x)
+weft_status weft_ps_exchange_save(weft_ps_exchange *x)
 {
     weft_ps_exchange_forgo(x);
     if (!x->leads) return WEFT_OK;
-    take_kept(x);
-    WEFT_TRY(weft_ps_client_fetch(weft_net_actor(x->net)));
+    store_codec_states(x);
+    WEFT_TRY(weft_ps_client_pull_with_state(weft_net_actor(x->net)));
     return weft_ps_exchange_wait(x);
 }
 
-weft_status weft_ps_exchange_keep(weft_exchange *exchange)
+weft_status weft_ps_exchange_store_state(weft_exchange *exchange)
 {
     const weft_ps_exchange *x = (const weft_ps_exchange *)exchange;
-    if (x->leads) take_kept(x);
+    if (x->leads) store_codec_states(x);
     return WEFT_OK;
 }
 
@@ -276,7 +277,7 @@ weft_status weft_ps_exchange_end(weft_ps_exchange *x)
     }
     WEFT_TRY(weft_ps_exchange_count(x));
     if (x->leads) {
-        take_kept(x);
+        store_codec_states(x);
         if (!x->stays) WEFT_TRY(weft_ps_exchange_stop(x));
     }
     return WEFT_OK;

@@ -33,17 +33,17 @@ typedef struct weft_ps_exchange {
     weft_local_sgd *descent; /* local SGD between two pulls; NULL: none */
     char *codec, *back;      /* of pushes, and of pulls (downlink) */
     int servers, range_count;
-    weft_codec_checkpoint *kept;    /* codec state for checkpoints */
-    weft_shared_params *shared;     /* parameters that ranks of the learner share */
-    bool leads, ended;              /* this rank talks to the servers; it has left them, */
-    bool stays;                     /* and remains a member until the exchange is closed */
+    weft_codec_checkpoint *codec_states; /* codec state for checkpoints */
+    weft_shared_params *shared;          /* parameters that ranks of the learner share */
+    bool leads, ended;                   /* this rank talks to the servers; it has left them, */
+    bool stays;                          /* and remains a member until the exchange is closed */
     int64_t until;                  /* the end step, as the first learner has set it; 0: none */
     int asked;                      /* steps since this learner, not the first, was asked to stop */
     weft_own_server *own;           /* [servers] */
     weft_actor_thread *coordinator; /* of the first learner */
     weft_server_range *ranges;
-    int64_t *missing; /* of each range: gradient elements that are not ready yet */
-    int64_t *whole;   /* the same, before a step */
+    int64_t *missing;         /* of each range: gradient elements that are not ready yet */
+    int64_t *gradient_counts; /* the same, before a step */
     bool *late;  /* of each parameter that the program reads: its pull may be outstanding; NULL:
                     pulls end before a step begins */
     bool awaits; /* some pulls may be outstanding */
@@ -61,11 +61,11 @@ typedef struct weft_ps_exchange {
     } figures;                            /* of all learners and servers of the run */
     weft_ps_exchange_state *states;
     int state_count;
-    int64_t turn;       /* the running or last step: the clock of the learner */
-    int64_t step;       /* the same, of the run */
-    bool last;          /* the run's last step is over */
-    bool fetched;       /* a checkpoint has put the exact parameters in place */
-    bool resumed_known; /* a checkpoint had the reference parameters */
+    int64_t turn;              /* the running or last step: the clock of the learner */
+    int64_t step;              /* the same, of the run */
+    bool last;                 /* the run's last step is over */
+    bool has_exact_parameters; /* a checkpoint has put the exact parameters in place */
+    bool resumed_known;        /* a checkpoint had the reference parameters */
 } weft_ps_exchange;
 
 /* ARGUMENT: the run cannot have such servers. */
@@ -98,12 +98,13 @@ void weft_ps_exchange_forgo(weft_ps_exchange *x);
 
 /* After a step: statistics for heartbeats, the end step, and whether this learner is to leave. */
 void weft_ps_exchange_turn(weft_ps_exchange *x, weft_exchange_turn *turn);
-/* Pulls the servers' parameters into `parameters`, with the state of their updates; `_end`: the
- * final ones, after all learners have left. Collective over all ranks of the learner; `_end`: of
- * all learners. */
-weft_status weft_ps_exchange_fetch(weft_ps_exchange *x) WEFT_NODISCARD;
+/* Before a checkpoint: stores the codec state of this learner, and pulls the servers' parameters
+ * into `parameters`, with the state of their updates. Collective over all ranks of the learner. */
+weft_status weft_ps_exchange_save(weft_ps_exchange *x) WEFT_NODISCARD;
 /* Stores the codec state of this learner for a checkpoint. */
-weft_status weft_ps_exchange_keep(weft_exchange *exchange) WEFT_NODISCARD;
+weft_status weft_ps_exchange_store_state(weft_exchange *exchange) WEFT_NODISCARD;
+/* At the end of the run: leaves the servers, with the final parameters and states if all learners
+ * have left. Collective over all learners. */
 weft_status weft_ps_exchange_end(weft_ps_exchange *x) WEFT_NODISCARD;
 
 /* host_threads.c: starts the servers and sends all learners the coordinator's address. Collective

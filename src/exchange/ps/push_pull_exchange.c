@@ -28,12 +28,12 @@ static weft_status parse(weft_ps_options *o, const char *arguments)
     double count = -1, bound = -1, beta = -1, push = -1, fetch = -1;
     weft_spec_key keys[] = {
         {.name = "policy", .text = &policy},
-        {.name = "c", .number = &count, .low = 1, .high = 1e6, .whole = true},
-        {.name = "bound", .number = &bound, .low = 0, .high = INFINITY, .whole = true},
+        {.name = "c", .number = &count, .low = 1, .high = 1e6, .integer = true},
+        {.name = "bound", .number = &bound, .low = 0, .high = INFINITY, .integer = true},
         {.name = "scale", .text = &scale},
         {.name = "beta", .number = &beta, .low = 0, .high = 100},
-        {.name = "push", .number = &push, .low = 1, .high = 1e6, .whole = true},
-        {.name = "fetch", .number = &fetch, .low = 1, .high = 1e6, .whole = true},
+        {.name = "push", .number = &push, .low = 1, .high = 1e6, .integer = true},
+        {.name = "fetch", .number = &fetch, .low = 1, .high = 1e6, .integer = true},
         {.name = NULL}};
     weft_status status = *arguments ? weft_spec_parse("exchange server", arguments, keys) : WEFT_OK;
     if (status == WEFT_OK)
@@ -69,7 +69,7 @@ static weft_status count_gradients(weft_ps_exchange *x)
             const weft_server_range *r = &x->ranges[k];
             int64_t common =
                 WEFT_MIN(g.begin + g.count, r->begin + r->count) - WEFT_MAX(g.begin, r->begin);
-            x->whole[k] += WEFT_MAX(common, (int64_t)0);
+            x->gradient_counts[k] += WEFT_MAX(common, (int64_t)0);
         }
     return WEFT_OK;
 }
@@ -91,12 +91,14 @@ static weft_status server_before(weft_exchange *exchange, int64_t step)
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
     x->turn++;
     x->step = step;
-    if (x->fetched) {
-        x->fetched = false;
+    if (x->has_exact_parameters) {
+        x->has_exact_parameters = false;
         if (x->leads) weft_ps_exchange_know(x);
         WEFT_TRY(weft_shared_params_write(x->shared));
     }
-    if (x->leads) memcpy(x->missing, x->whole, (size_t)x->range_count * sizeof(*x->whole));
+    if (x->leads)
+        memcpy(x->missing, x->gradient_counts,
+               (size_t)x->range_count * sizeof(*x->gradient_counts));
     return WEFT_OK;
 }
 
@@ -148,7 +150,7 @@ static weft_status server_update(weft_exchange *exchange, int64_t step)
     WEFT_TRY(explain(weft_error_raise(&x->spoiled), step));
     if (x->leads) {
         for (int k = 0; k < x->range_count; k++) /* the program reads none of it; pushed, too */
-            if (x->whole[k] == 0) WEFT_TRY(weft_ps_exchange_wait_for(x, k));
+            if (x->gradient_counts[k] == 0) WEFT_TRY(weft_ps_exchange_wait_for(x, k));
         WEFT_TRY(explain(weft_net_computed(x->net, x->turn), step));
     }
     return weft_ps_exchange_await(x);
@@ -169,8 +171,8 @@ static weft_status server_save(weft_exchange *exchange)
 {
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
     if (x->ended) return WEFT_OK; /* the end has fetched it */
-    x->fetched = strcmp(x->back, "none") != 0;
-    WEFT_TRY(weft_ps_exchange_fetch(x));
+    x->has_exact_parameters = strcmp(x->back, "none") != 0;
+    WEFT_TRY(weft_ps_exchange_save(x));
     return weft_shared_params_write(x->shared);
 }
 
@@ -187,8 +189,9 @@ static int64_t server_began(weft_exchange *exchange)
     return x->leads ? x->turn : -1;
 }
 
-static weft_status server_cast(const char *arguments, const weft_sim_exchange_options *sim_options,
-                               weft_sim_exchange **out)
+static weft_status server_simulate(const char *arguments,
+                                   const weft_sim_exchange_options *sim_options,
+                                   weft_sim_exchange **out)
 {
     weft_ps_options options = {0};
     WEFT_TRY(parse(&options, arguments));
@@ -224,15 +227,15 @@ const weft_exchange_ops weft_exchange_server = {
     .needed = weft_ps_exchange_needed,
     .poll = weft_ps_exchange_poll,
     .update = server_update,
-    .settle = weft_ps_exchange_finish,
+    .wait = weft_ps_exchange_finish,
     .after = server_after,
     .state = weft_ps_exchange_state_at,
     .save = server_save,
-    .keep = weft_ps_exchange_keep,
+    .store_state = weft_ps_exchange_store_state,
     .together = server_together,
     .end = server_end,
     .figure = weft_ps_exchange_stat,
-    .cast = server_cast,
+    .simulate = server_simulate,
     .serve = server_serve,
     .began = server_began,
 };

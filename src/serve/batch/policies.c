@@ -39,9 +39,10 @@ static weft_status open_fixed(const char *arguments, const weft_policy_input *in
                               weft_policy **out)
 {
     double wait = 0, most = (double)input->limit;
-    weft_spec_key keys[] = {{.name = "wait", .number = &wait, .low = 0, .high = 1e9},
-                            {.name = "max", .number = &most, .low = 1, .high = 1e9, .whole = true},
-                            {.name = NULL}};
+    weft_spec_key keys[] = {
+        {.name = "wait", .number = &wait, .low = 0, .high = 1e9},
+        {.name = "max", .number = &most, .low = 1, .high = 1e9, .integer = true},
+        {.name = NULL}};
     WEFT_TRY(weft_policy_parse("fixed", arguments, keys));
     int64_t limit = WEFT_MIN((int64_t)most, input->limit);
     return open_with(

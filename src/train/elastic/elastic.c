@@ -69,7 +69,7 @@ static void take_past(const past *p, weft_joining *j)
 }
 
 /* Keeps the checkpoint that the run began with, which joining learners are compared to. */
-static void keep_begun(weft_trainer *t, const past *before)
+static void record_begin(weft_trainer *t, const past *before)
 {
     if (t->resumed.path) t->begun = t->resumed.position;
     if (before->known) {
@@ -118,7 +118,7 @@ static weft_status look_at_run(weft_context *context, const weft_train_options *
         one.output.resume = one.output.drop_state = false;
     }
     if (status == WEFT_OK) status = weft_trainer_create_joining(context, &one, &joining, out);
-    if (status == WEFT_OK) keep_begun(*out, before);
+    if (status == WEFT_OK) record_begin(*out, before);
     weft_options_free(table, &one);
     return status;
 }
@@ -231,7 +231,7 @@ static weft_status serve(weft_context *context, const char *address, const weft_
                             .gaps = config->gaps,
                             .servers = config->servers,
                             .learners = config->learners,
-                            .place = weft_job_slot() + 1,
+                            .wished_slot = weft_job_slot() + 1,
                             .codec = config->options.parallel.compress,
                             .back = config->options.parallel.compress_downlink};
     optimizer.update = WEFT_UPDATE_HERE;
@@ -312,7 +312,7 @@ weft_status weft_trainer_rejoin(weft_context *context, const char *address,
 bool weft_trainer_was_lost(const weft_trainer *t, double *quiet_seconds)
 {
     if (quiet_seconds) *quiet_seconds = atomic_load(&t->removal.failure_timeout);
-    return atomic_load(&t->removal.lost);
+    return atomic_load(&t->removal.removed);
 }
 
 bool weft_trainer_was_overtaken(const weft_trainer *t)

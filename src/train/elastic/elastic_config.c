@@ -110,7 +110,7 @@ static weft_status take_pair(weft_context *context, weft_elastic_config *config,
 {
     const weft_option *table = weft_train_table(context), *o = table;
     int64_t number = 0;
-    bool whole = weft_parse_int(text, &number) && number >= 0;
+    bool valid = weft_parse_int(text, &number) && number >= 0;
     if (strcmp(name, "@model") == 0) {
         free(config->model);
         config->model = NULL;
@@ -122,7 +122,7 @@ static weft_status take_pair(weft_context *context, weft_elastic_config *config,
         if (!o->name || weft_cluster_is_own(name)) return fail_config(name);
         return weft_options_set(table, &config->options, name, text);
     }
-    if (!whole) return fail_config(name);
+    if (!valid) return fail_config(name);
     if (strcmp(name, "@learners") == 0 && number >= 1 && number <= WEFT_MAX_RANKS)
         config->learners = (int)number;
     else if (strcmp(name, "@servers") == 0 && number <= WEFT_MAX_RANKS)

@@ -38,7 +38,7 @@ static weft_status check(const weft_train_options *o)
 
 /* Reserves a port of this machine for the coordinator and its replacements: a socket that is bound
  * with SO_REUSEADDR and does not listen leaves the port to another one with that option. */
-static weft_status keep_port(weft_process_plan *p)
+static weft_status reserve_port(weft_process_plan *p)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof(at);
@@ -170,7 +170,7 @@ weft_status weft_process_plan_make(const weft_context *context, const weft_train
     WEFT_TRY(check(options));
     p->failure_timeout = WEFT_MIN(WEFT_MAX(options->job.timeout / 3, LEAST_SILENCE), MOST_SILENCE);
     int servers = ops->serve ? (int)WEFT_MAX(options->parallel.servers, 1) : 0;
-    WEFT_TRY(keep_port(p));
+    WEFT_TRY(reserve_port(p));
     WEFT_TRY(WEFT_NEW(&p->parts, 1 + servers + learners));
     p->count = 1 + servers + learners;
     for (int i = 0; i < p->count; i++) {

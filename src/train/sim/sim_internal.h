@@ -48,13 +48,13 @@ typedef struct weft_simulation {
     int64_t epoch;         /* steps of an epoch */
 
     /* Progress of the run. */
-    int64_t done;      /* steps of all learners */
-    double samples;    /* of these steps */
-    double loss, rate; /* sums over the current round; losses are weighted by samples */
-    double weight;     /* sum of the weights */
-    bool due;          /* an evaluation is due before any learner continues */
-    double told;       /* virtual time of the last step event, and totals at that time */
-    double told_bytes, told_samples;
+    int64_t done;            /* steps of all learners */
+    double samples;          /* of these steps */
+    double loss, rate;       /* sums over the current round; losses are weighted by samples */
+    double weight;           /* sum of the weights */
+    bool due;                /* an evaluation is due before any learner continues */
+    double reported_seconds; /* virtual time of the last step event, and totals at that time */
+    double reported_bytes, reported_samples;
     double last;      /* virtual time of the last step */
     double first_end; /* virtual time when the first learner finished; below 0: not yet */
     double utilisation, samples_per_second;

@@ -43,20 +43,20 @@ static double samples_of(const weft_simulation *s, int index, int64_t step)
 static weft_status tell_round(weft_simulation *s)
 {
     weft_sim_report report = weft_sim_stats(s->sim);
-    double seconds = report.seconds - s->told, bytes = (double)report.bytes;
-    double samples = s->samples - s->told_samples;
+    double seconds = report.seconds - s->reported_seconds, bytes = (double)report.bytes;
+    double samples = s->samples - s->reported_samples;
     weft_event e = {.kind = WEFT_EVENT_STEP,
                     .epoch = (s->done / s->learners - 1) / s->epoch,
                     .loss = s->weight > 0 ? s->loss / s->weight : NAN,
                     .lr = s->rate / s->learners,
                     .samples_per_second = seconds > 0 ? samples / seconds : 0,
                     .step_seconds = seconds,
-                    .comm_bytes = bytes - s->told_bytes};
+                    .comm_bytes = bytes - s->reported_bytes};
     WEFT_TRY(tell(s, &e));
     s->loss = s->rate = s->weight = 0;
-    s->told = report.seconds;
-    s->told_bytes = bytes;
-    s->told_samples = s->samples;
+    s->reported_seconds = report.seconds;
+    s->reported_bytes = bytes;
+    s->reported_samples = s->samples;
     s->due = s->done / s->learners % s->epoch == 0;
     return WEFT_OK;
 }

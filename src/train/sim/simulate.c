@@ -95,7 +95,7 @@ static weft_status add_actors(weft_simulation *s)
     return WEFT_OK;
 }
 
-static weft_status open_cast(weft_simulation *s)
+static weft_status open_actors(weft_simulation *s)
 {
     const weft_run_spec *k = &s->job->run_spec;
     weft_optimizer_options *elsewhere = &s->lead->elsewhere;
@@ -164,7 +164,7 @@ static weft_status set_stage(weft_simulation *s)
 {
     WEFT_TRY(build_lead(s));
     WEFT_TRY(weft_simulation_start_learners(s));
-    WEFT_TRY(open_cast(s));
+    WEFT_TRY(open_actors(s));
     return weft_simulation_measure(s);
 }
 

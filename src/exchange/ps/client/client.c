@@ -47,7 +47,7 @@ const double *weft_ps_client_staleness(const weft_actor *actor)
 
 uint64_t weft_ps_client_replies(const weft_actor *actor)
 {
-    return ((const learner *)actor)->heard;
+    return ((const learner *)actor)->reply_count;
 }
 
 void weft_ps_client_set_stats(weft_actor *actor, double loss, double rate)
@@ -62,7 +62,7 @@ bool weft_ps_client_is_waiting(const weft_actor *actor)
 {
     const learner *l = (const learner *)actor;
     /* A push during a computation does not concern the learner, until it leaves or fetches. */
-    bool all = !l->options.elastic.options || l->leaving || l->whole;
+    bool all = !l->options.elastic.options || l->leaving || l->with_state;
     if (l->gone) return false;
     if (!l->in || l->arriving || l->responds) return true;
     for (int i = 0; i < l->options.range_count; i++)
@@ -147,7 +147,7 @@ weft_status weft_range_request_advance(learner *l)
     bool again = false;
     if (!l->in || l->gone || !all_answered(l)) return WEFT_OK;
     WEFT_TRY(weft_range_request_rest(l));
-    l->whole = false;
+    l->with_state = false;
     if (l->arriving) WEFT_TRY(arrive(l, &again));
     if (again || l->computing) return WEFT_OK;
     if (l->responds) WEFT_TRY(respond(l));
@@ -155,19 +155,19 @@ weft_status weft_range_request_advance(learner *l)
     return compute(l);
 }
 
-weft_status weft_ps_client_fetch(weft_actor *actor)
+weft_status weft_ps_client_pull_with_state(weft_actor *actor)
 {
     learner *l = (learner *)actor;
-    l->whole = true;
+    l->with_state = true;
     WEFT_TRY(weft_range_request_push_rest(l));
     return weft_range_request_pull_all(l);
 }
 
-weft_status weft_ps_client_leave(weft_actor *actor, bool halt, bool whole)
+weft_status weft_ps_client_leave(weft_actor *actor, bool halt, bool with_state)
 {
     learner *l = (learner *)actor;
     if (l->gone) return WEFT_OK;
-    l->whole = whole;
+    l->with_state = with_state;
     l->leaving = true;
     l->halt = halt;
     l->computing = false;

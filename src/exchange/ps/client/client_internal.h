@@ -40,15 +40,15 @@ typedef struct learner {
     bool leaving, halt, halted; /* it leaves, and all are to; a server says that all are to */
     int64_t end, last;          /* end clock that it sends; that it has received; 0: none */
     bool responds;              /* it makes the elastic update when all replies have come */
-    bool whole;                 /* it pulls the update state, too */
+    bool with_state;            /* it pulls the update state, too */
     bool gone;                  /* it only leaves the run now, */
     bool stays;                 /* or is held before that */
     weft_rto rto;
-    double began;        /* time of the last request, */
-    double sent_at;      /* of the last send, or when a request was last seen in transit; */
-    bool awaiting_reply; /* a reply is outstanding; */
-    bool again;          /* and a request was retransmitted */
-    uint64_t heard;      /* messages of servers */
+    double began;         /* time of the last request, */
+    double sent_at;       /* of the last send, or when a request was last seen in transit; */
+    bool awaiting_reply;  /* a reply is outstanding; */
+    bool again;           /* and a request was retransmitted */
+    uint64_t reply_count; /* messages of servers */
     double staleness[WEFT_STALENESS]; /* histogram of its updates */
     weft_member_stats figures;
 } learner;

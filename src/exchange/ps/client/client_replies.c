@@ -6,7 +6,7 @@ static range_request *request_of(learner *l, uint32_t range, weft_actor_id from)
 {
     range_request *r = weft_range_request_find(l, range);
     if (!r || r->server != from) return NULL;
-    l->heard++;
+    l->reply_count++;
     return r;
 }
 
@@ -23,7 +23,7 @@ static weft_status take_pushed(void *self, const weft_message *message, const vo
     range_request *r = request_of(l, m->range, message->from);
     if (!r || m->sequence != r->sequence || !r->update) return WEFT_OK;
     if (m->fate == WEFT__PUSH_ACK__FATE__EARLY) return WEFT_OK;
-    if (m->fate == WEFT__PUSH_ACK__FATE__UNKNOWN) weft_member_is_lost(l->member);
+    if (m->fate == WEFT__PUSH_ACK__FATE__UNKNOWN) weft_member_note_removed(l->member);
     if (m->fate != WEFT__PUSH_ACK__FATE__TAKEN)
         return weft_fail(
             WEFT_ERR_PEER, "%s %s", server_of(l, r, name),
@@ -51,11 +51,11 @@ static weft_status check_size(const learner *l, const range_request *r, const We
 {
     size_t bytes = weft_range_request_bytes(l, r);
     char name[WEFT_MEMBER_NAME];
-    if (m->changes && !l->whole && have && r->version >= 0 && !r->moved) return WEFT_OK;
-    if (m->changes ? false
-        : l->whole ? have >= bytes
-        : have     ? have == bytes
-                   : m->version == r->version)
+    if (m->changes && !l->with_state && have && r->version >= 0 && !r->moved) return WEFT_OK;
+    if (m->changes      ? false
+        : l->with_state ? have >= bytes
+        : have          ? have == bytes
+                        : m->version == r->version)
         return WEFT_OK;
     return weft_fail(WEFT_ERR_FORMAT, "%s sends %zu bytes of parameters, should be %zu",
                      server_of(l, r, name), have, bytes);
@@ -81,7 +81,7 @@ static weft_status take_parameters(void *self, const weft_message *message, cons
     char name[WEFT_MEMBER_NAME];
     if (!r || !r->asked || r->initial || m->request != r->request) return WEFT_OK;
     if (m->version < 0) {
-        weft_member_is_lost(l->member);
+        weft_member_note_removed(l->member);
         return weft_fail(
             WEFT_ERR_PEER,
             "%s does not know this learner, which was removed from the run; join again",
@@ -90,7 +90,7 @@ static weft_status take_parameters(void *self, const weft_message *message, cons
     if (m->wanted) return weft_range_request_send_initial(l, r);
     size_t bytes = weft_range_request_bytes(l, r), have = payload ? payload->bytes : 0;
     WEFT_TRY(check_size(l, r, m, have));
-    if (l->whole)
+    if (l->with_state)
         WEFT_TRY(l->options.take_state(l->options.user, (int)m->range,
                                        (const char *)payload->data + bytes, have - bytes));
     char *numbers = (char *)l->options.parameters + weft_range_request_offset(l, r);

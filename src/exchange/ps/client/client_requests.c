@@ -5,7 +5,7 @@
 
 /* Bound on the timeout, in units of the first one. A server may have waited for other learners
  * before it replied, which says nothing of the next reply. */
-enum { MOST_PATIENCE = 32 };
+enum { MOST_TIMEOUTS = 32 };
 
 int weft_server_ranges(int64_t count, weft_dtype dtype, int servers)
 {
@@ -41,10 +41,10 @@ bool weft_range_request_is_waiting(const range_request *r)
 
 static weft_status set_timer(learner *l)
 {
-    double least = l->options.patience, patience = weft_rto_timeout(&l->rto, least);
+    double least = l->options.first_timeout, timeout = weft_rto_timeout(&l->rto, least);
     l->sent_at = weft_actor_now(&l->head);
     return weft_actor_set_timer(&l->head, WEFT_SERVER_AGAIN,
-                                WEFT_MIN(patience, MOST_PATIENCE * least));
+                                WEFT_MIN(timeout, MOST_TIMEOUTS * least));
 }
 
 weft_status weft_range_request_arm(learner *l)
@@ -58,7 +58,7 @@ weft_status weft_range_request_arm(learner *l)
 weft_status weft_range_request_resend_overdue(learner *l)
 {
     double now = weft_actor_now(&l->head);
-    bool leaves = false, early = now - l->began < MOST_PATIENCE * l->options.patience;
+    bool leaves = false, early = now - l->began < MOST_TIMEOUTS * l->options.first_timeout;
     for (int i = 0; i < l->options.range_count; i++) {
         const range_request *r = &l->requests[i];
         if (early && (weft_buffer_is_shared(r->update) || weft_buffer_is_shared(r->initial))) {
@@ -105,7 +105,7 @@ static weft_status send_pull(learner *l, const range_request *r)
     m.have = r->moved ? -1 : r->version;
     m.leaving = l->leaving;
     m.halt = l->halt;
-    m.whole = l->whole;
+    m.whole = l->with_state;
     m.sequence = r->sequence;
     m.arriving = l->arriving;
     m.view = weft_member_view(l->member)->number;

@@ -26,10 +26,10 @@ weft_status weft_ps_exchange_serve(const weft_ps_options *options, weft_serving 
     weft_server_options server = {.struct_size = sizeof(server),
                                   .member = {.struct_size = sizeof(weft_member_options),
                                              .key = weft_draw(),
-                                             .wish = site->place - 1,
+                                             .wish = site->wished_slot - 1,
                                              .fingerprint = {.version = WEFT_VERSION},
                                              .heartbeat_interval = BEAT},
-                                  .patience = 1,
+                                  .first_timeout = 1,
                                   .open = weft_range_factory_open,
                                   .close = weft_range_factory_close,
                                   .user = factory};

@@ -14,17 +14,17 @@ typedef struct meanwhile {
 /* Seconds between two heartbeats, and the failure timeout. */
 static const double BEAT = 60, LIMIT = 600;
 
-typedef struct server_cast {
+typedef struct sim_servers {
     weft_sim_exchange head;
     weft_ps_options options;
-    weft_codec_checkpoint *kept; /* knows the padding */
-    meanwhile *meanwhile;        /* [learners] */
+    weft_codec_checkpoint *codec_states; /* knows the padding */
+    meanwhile *meanwhile;                /* [learners] */
     int servers, range_count;
     weft_range_factory *ranges;
     weft_server_range *reach;   /* [learners][range_count] */
     double updates, *staleness; /* statistics of all ranges: number, and histogram */
     size_t staleness_count, staleness_capacity;
-} server_cast;
+} sim_servers;
 
 static void stop_meanwhile(meanwhile *m)
 {
@@ -34,14 +34,14 @@ static void stop_meanwhile(meanwhile *m)
     *m = (meanwhile){0};
 }
 
-static void cast_close(weft_sim_exchange *cast)
+static void sim_close(weft_sim_exchange *exchange)
 {
-    server_cast *c = (server_cast *)cast;
+    sim_servers *c = (sim_servers *)exchange;
     for (int i = 0; c->reach && i < c->head.sim_options.learners * c->range_count; i++)
         weft_codec_close(&c->reach[i].codec);
     for (int i = 0; c->meanwhile && i < c->head.sim_options.learners; i++)
         stop_meanwhile(&c->meanwhile[i]);
-    weft_codec_checkpoint_close(&c->kept);
+    weft_codec_checkpoint_close(&c->codec_states);
     free(c->meanwhile);
     free(c->ranges);
     free(c->reach);
@@ -49,19 +49,19 @@ static void cast_close(weft_sim_exchange *cast)
     free(c);
 }
 
-static weft_actor_id learner_id(const server_cast *c, int learner)
+static weft_actor_id learner_id(const sim_servers *c, int learner)
 {
     return (weft_actor_id)(1 + c->servers + learner);
 }
 
-static int64_t begin_of(const server_cast *c, int range)
+static int64_t begin_of(const sim_servers *c, int range)
 {
     return weft_part_start(c->head.sim_options.count, range, c->range_count);
 }
 
 static weft_status open_range(void *user, int k, weft_served *out)
 {
-    const server_cast *c = user;
+    const sim_servers *c = user;
     const weft_sim_exchange_options *s = &c->head.sim_options;
     WEFT_TRY(weft_range_factory_open(c->ranges, k, out));
     /* The result is defined before a learner has initialized the range with the same values. */
@@ -73,7 +73,7 @@ static weft_status open_range(void *user, int k, weft_served *out)
 
 static void close_range(void *user, int k)
 {
-    weft_range_factory_close(((const server_cast *)user)->ranges, k);
+    weft_range_factory_close(((const sim_servers *)user)->ranges, k);
 }
 
 static weft_member_options member_of(weft_actor_id id, int wish)
@@ -84,7 +84,7 @@ static weft_member_options member_of(weft_actor_id id, int wish)
                                  .heartbeat_interval = BEAT};
 }
 
-static weft_status make_coordinator(const server_cast *c, weft_actor **out)
+static weft_status make_coordinator(const sim_servers *c, weft_actor **out)
 {
     weft_coordinator_options options = {.struct_size = sizeof(options),
                                         .run = 1,
@@ -94,11 +94,11 @@ static weft_status make_coordinator(const server_cast *c, weft_actor **out)
     return weft_coordinator_create(&options, out);
 }
 
-static weft_status make_server(server_cast *c, weft_actor_id id, weft_actor **out)
+static weft_status make_server(sim_servers *c, weft_actor_id id, weft_actor **out)
 {
     weft_server_options options = {.struct_size = sizeof(options),
                                    .member = member_of(id, (int)id - 1),
-                                   .patience = 1,
+                                   .first_timeout = 1,
                                    .open = open_range,
                                    .close = close_range,
                                    .user = c};
@@ -106,7 +106,7 @@ static weft_status make_server(server_cast *c, weft_actor_id id, weft_actor **ou
 }
 
 /* A learner that restarts begins anew. */
-static weft_status start_meanwhile(const server_cast *c, int i)
+static weft_status start_meanwhile(const sim_servers *c, int i)
 {
     const weft_sim_exchange_options *s = &c->head.sim_options;
     meanwhile *m = &c->meanwhile[i];
@@ -122,7 +122,7 @@ static weft_status start_meanwhile(const server_cast *c, int i)
     return WEFT_OK;
 }
 
-static weft_status make_learner(server_cast *c, int i, weft_actor **out)
+static weft_status make_learner(sim_servers *c, int i, weft_actor **out)
 {
     const weft_sim_exchange_options *s = &c->head.sim_options;
     meanwhile *m = &c->meanwhile[i];
@@ -134,7 +134,8 @@ static weft_status make_learner(server_cast *c, int i, weft_actor **out)
         reach[k] = (weft_server_range){.begin = begin_of(c, k),
                                        .count = begin_of(c, k + 1) - begin_of(c, k)};
         WEFT_TRY(weft_codec_open(s->context, codec, s->dtype, reach[k].count, &reach[k].codec));
-        WEFT_TRY(weft_codec_checkpoint_exclude_padding(c->kept, reach[k].codec, reach[k].begin));
+        WEFT_TRY(
+            weft_codec_checkpoint_exclude_padding(c->codec_states, reach[k].codec, reach[k].begin));
     }
     weft_ps_client_options options = {.struct_size = sizeof(options),
                                       .member = member_of(learner_id(c, i), i),
@@ -144,7 +145,7 @@ static weft_status make_learner(server_cast *c, int i, weft_actor **out)
                                       .steps = s->steps,
                                       .parameters = draws ? m->served : s->parameters[i],
                                       .gradients = s->gradients ? s->gradients[i] : m->force,
-                                      .patience = 1,
+                                      .first_timeout = 1,
                                       .weight = s->weights ? &s->weights[i] : NULL,
                                       .push = c->options.push,
                                       .fetch = c->options.fetch,
@@ -156,18 +157,18 @@ static weft_status make_learner(server_cast *c, int i, weft_actor **out)
     return weft_ps_client_create(&options, out);
 }
 
-static weft_status cast_make(weft_sim_exchange *cast, weft_actor_id id, weft_actor **out)
+static weft_status sim_make(weft_sim_exchange *exchange, weft_actor_id id, weft_actor **out)
 {
-    server_cast *c = (server_cast *)cast;
+    sim_servers *c = (sim_servers *)exchange;
     if (id == WEFT_COORDINATOR) return make_coordinator(c, out);
     return (int)id <= c->servers ? make_server(c, id, out)
                                  : make_learner(c, (int)id - 1 - c->servers, out);
 }
 
 /* With elastic averaging, learners have parameters of their own. */
-static bool cast_part(const weft_sim_exchange *cast, int i, int64_t *begin, int64_t *count)
+static bool sim_part(const weft_sim_exchange *exchange, int i, int64_t *begin, int64_t *count)
 {
-    const server_cast *c = (const server_cast *)cast;
+    const sim_servers *c = (const sim_servers *)exchange;
     if (c->options.draw || i >= c->range_count) return false;
     *begin = begin_of(c, i);
     *count = begin_of(c, i + 1) - *begin;
@@ -175,9 +176,9 @@ static bool cast_part(const weft_sim_exchange *cast, int i, int64_t *begin, int6
 }
 
 /* After the run no update of a lost learner is waited for. */
-static weft_status cast_result(weft_sim_exchange *cast, bool over, void *parameters)
+static weft_status sim_result(weft_sim_exchange *exchange, bool over, void *parameters)
 {
-    const server_cast *c = (const server_cast *)cast;
+    const sim_servers *c = (const sim_servers *)exchange;
     char *to = parameters;
     for (int k = 0; k < c->range_count; k++) {
         weft_range *range = weft_range_factory_range(c->ranges, k);
@@ -198,7 +199,7 @@ static weft_status cast_result(weft_sim_exchange *cast, bool over, void *paramet
     return WEFT_OK;
 }
 
-static weft_status count_staleness(server_cast *c)
+static weft_status count_staleness(sim_servers *c)
 {
     c->updates = 0;
     c->staleness_count = 0;
@@ -218,9 +219,9 @@ static weft_status count_staleness(server_cast *c)
     return WEFT_OK;
 }
 
-static bool cast_figure(weft_sim_exchange *cast, int i, weft_series *out)
+static bool sim_figure(weft_sim_exchange *exchange, int i, weft_series *out)
 {
-    server_cast *c = (server_cast *)cast;
+    sim_servers *c = (sim_servers *)exchange;
     if (i == 0 && count_staleness(c) != WEFT_OK) return false;
     const weft_series all[] = {{"server_updates", &c->updates, 1, false},
                                {"staleness", c->staleness, (int)c->staleness_count, true}};
@@ -229,15 +230,15 @@ static bool cast_figure(weft_sim_exchange *cast, int i, weft_series *out)
     return true;
 }
 
-static const weft_sim_exchange_ops cast_ops = {
-    .close = cast_close,
-    .make = cast_make,
-    .part = cast_part,
-    .result = cast_result,
-    .figure = cast_figure,
+static const weft_sim_exchange_ops sim_ops = {
+    .close = sim_close,
+    .make = sim_make,
+    .part = sim_part,
+    .result = sim_result,
+    .figure = sim_figure,
 };
 
-static weft_status open_ranges(server_cast *c)
+static weft_status open_ranges(sim_servers *c)
 {
     const weft_sim_exchange_options *s = &c->head.sim_options;
     weft_range_factory_options options = {.context = s->context,
@@ -249,7 +250,7 @@ static weft_status open_ranges(server_cast *c)
                                           .range_count = c->range_count,
                                           .codec = s->codec,
                                           .back = s->back,
-                                          .gaps = weft_codec_checkpoint_padding(c->kept)};
+                                          .gaps = weft_codec_checkpoint_padding(c->codec_states)};
     return weft_range_factory_create(&options, &c->ranges);
 }
 
@@ -257,9 +258,9 @@ weft_status weft_ps_exchange_simulate(const weft_ps_options *options,
                                       const weft_sim_exchange_options *sim_options,
                                       weft_sim_exchange **out)
 {
-    server_cast *c;
+    sim_servers *c;
     WEFT_TRY(WEFT_NEW(&c, 1));
-    c->head.ops = &cast_ops;
+    c->head.ops = &sim_ops;
     c->head.sim_options = *sim_options;
     c->options = *options;
     c->servers = (int)WEFT_MIN(WEFT_MAX(sim_options->servers, 1), WEFT_MAX(sim_options->count, 1));
@@ -269,7 +270,7 @@ weft_status weft_ps_exchange_simulate(const weft_ps_options *options,
     weft_status status = weft_codec_checkpoint_open(
         sim_options->context, weft_codec_back(sim_options->codec, NULL),
         weft_range_factory_back(options->adds, sim_options->codec, sim_options->back),
-        sim_options->store, NULL, &c->kept);
+        sim_options->store, NULL, &c->codec_states);
     if (status == WEFT_OK) status = open_ranges(c);
     if (status == WEFT_OK) status = WEFT_NEW(&c->meanwhile, sim_options->learners);
     if (status == WEFT_OK)
@@ -277,6 +278,6 @@ weft_status weft_ps_exchange_simulate(const weft_ps_options *options,
     if (status == WEFT_OK)
         *out = &c->head;
     else
-        cast_close(&c->head);
+        sim_close(&c->head);
     return status;
 }

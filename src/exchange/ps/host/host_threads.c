@@ -87,11 +87,11 @@ static weft_status run_server(weft_ps_exchange *x, int k, const char *coordinato
                                          .range_count = x->range_count,
                                          .codec = x->codec,
                                          .back = x->back,
-                                         .gaps = weft_codec_checkpoint_padding(x->kept)};
+                                         .gaps = weft_codec_checkpoint_padding(x->codec_states)};
     WEFT_TRY(weft_range_factory_create(&ranges, &own->ranges));
     weft_server_options options = {.struct_size = sizeof(options),
                                    .member = member_of(server_id(k), k),
-                                   .patience = 1,
+                                   .first_timeout = 1,
                                    .open = weft_range_factory_open,
                                    .close = weft_range_factory_close,
                                    .user = own->ranges};
@@ -117,7 +117,7 @@ static weft_status open_learner(weft_ps_exchange *x, const char *coordinator)
                                       .steps = INT64_MAX,
                                       .parameters = x->parameters,
                                       .gradients = x->gradients,
-                                      .patience = 1,
+                                      .first_timeout = 1,
                                       .step = &x->step,
                                       .weight = &x->head.weight,
                                       .push = x->options.push,
@@ -157,7 +157,7 @@ weft_status weft_ps_exchange_start(weft_ps_exchange *x)
         r->begin = weft_part_start(x->count, k, x->range_count);
         r->count = weft_part_start(x->count, k + 1, x->range_count) - r->begin;
         WEFT_TRY(weft_codec_open(site->context, x->codec, x->dtype, r->count, &r->codec));
-        WEFT_TRY(weft_codec_checkpoint_load(x->kept, r->codec, r->begin));
+        WEFT_TRY(weft_codec_checkpoint_load(x->codec_states, r->codec, r->begin));
     }
     for (int k = 0; k < x->servers; k++)
         if (!site->cluster && host_of(x, k) == site->endpoint->learner)

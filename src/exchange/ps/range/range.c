@@ -303,15 +303,15 @@ static weft_status check(const weft_range *r, const weft_push *push, const membe
     return weft_encoded_open(push->update->data, push->update->bytes, o->dtype, o->count, message);
 }
 
-weft_status weft_range_push(weft_range *r, const weft_push *push, weft_push_result *fate)
+weft_status weft_range_push(weft_range *r, const weft_push *push, weft_push_result *result)
 {
     member *m = find(r, push->learner);
     weft_encoded message;
-    *fate = !m || !m->here                     ? WEFT_PUSH_UNKNOWN_CLIENT
-            : push->sequence <= m->sequence    ? WEFT_PUSH_DUPLICATE
-            : push->sequence > m->sequence + 1 ? WEFT_PUSH_OUT_OF_ORDER
-                                               : WEFT_PUSH_ACCEPTED;
-    if (*fate != WEFT_PUSH_ACCEPTED) return WEFT_OK;
+    *result = !m || !m->here                     ? WEFT_PUSH_UNKNOWN_CLIENT
+              : push->sequence <= m->sequence    ? WEFT_PUSH_DUPLICATE
+              : push->sequence > m->sequence + 1 ? WEFT_PUSH_OUT_OF_ORDER
+                                                 : WEFT_PUSH_ACCEPTED;
+    if (*result != WEFT_PUSH_ACCEPTED) return WEFT_OK;
     WEFT_TRY(check(r, push, m, &message));
     if (counts(r, push->clock)) {
         WEFT_TRY(WEFT_GROW(&r->waiting, &r->waiting_capacity, r->waiting_count));

@@ -107,7 +107,7 @@ typedef enum weft_push_result {
 /* FORMAT: the update is damaged, or not of this range, or version or clock is impossible. Nothing
  * has changed then. */
 weft_status weft_range_push(weft_range *range, const weft_push *push,
-                            weft_push_result *fate) WEFT_NODISCARD;
+                            weft_push_result *result) WEFT_NODISCARD;
 
 /* range_snapshot.c: the state as bytes, without that of the update. */
 weft_status weft_range_save(const weft_range *range, weft_buffer **out) WEFT_NODISCARD;

@@ -121,10 +121,10 @@ static weft_status read_push(weft_range *r, rest *from)
         return fail_read();
     WEFT_TRY(WEFT_GROW(&r->waiting, &r->waiting_capacity, r->waiting_count));
     WEFT_TRY(weft_buffer_new((size_t)c.bytes, &update));
-    bool whole = get(from, update->data, (size_t)c.bytes);
-    weft_status status = whole ? weft_encoded_open(update->data, update->bytes, r->options.dtype,
-                                                   r->options.count, &message)
-                               : fail_read();
+    bool complete = get(from, update->data, (size_t)c.bytes);
+    weft_status status = complete ? weft_encoded_open(update->data, update->bytes, r->options.dtype,
+                                                      r->options.count, &message)
+                                  : fail_read();
     if (status != WEFT_OK) {
         weft_buffer_unref(&update);
         return status;

@@ -38,7 +38,7 @@ void weft_hosted_range_remove(server *s, hosted_range *f)
 
 /* --- log entries --- */
 
-static weft_status apply(hosted_range *f, const change *c, weft_push_result *fate)
+static weft_status apply(hosted_range *f, const change *c, weft_push_result *result)
 {
     weft_range *r = f->of.range;
     weft_push push = {.learner = c->learner,
@@ -49,7 +49,7 @@ static weft_status apply(hosted_range *f, const change *c, weft_push_result *fat
                       .step = c->step,
                       .weight = c->weight};
     switch (c->kind) {
-    case WEFT__APPEND__KIND__PUSH: return weft_range_push(r, &push, fate);
+    case WEFT__APPEND__KIND__PUSH: return weft_range_push(r, &push, result);
     case WEFT__APPEND__KIND__JOIN: return weft_range_join(r, c->learner, c->slot, c->clock);
     case WEFT__APPEND__KIND__ADVANCE: return weft_range_advance(r, c->learner, c->clock);
     case WEFT__APPEND__KIND__LEAVE: return weft_range_leave(r, c->learner);
@@ -59,9 +59,9 @@ static weft_status apply(hosted_range *f, const change *c, weft_push_result *fat
 }
 
 weft_status weft_hosted_range_apply(server *s, hosted_range *f, const change *c,
-                                    weft_push_result *fate)
+                                    weft_push_result *result)
 {
-    weft_push_result ignored, *become = fate ? fate : &ignored;
+    weft_push_result ignored, *become = result ? result : &ignored;
     *become = WEFT_PUSH_ACCEPTED;
     WEFT_TRY(apply(f, c, become));
     if (*become != WEFT_PUSH_ACCEPTED) return WEFT_OK;
@@ -86,7 +86,7 @@ static bool is_deferred(const hosted_range *f, weft_actor_id to, weft_rpc_type t
 weft_status weft_hosted_range_send(server *s, hosted_range *f, weft_actor_id to, weft_rpc_type type,
                                    int64_t number, const void *message, weft_buffer *payload)
 {
-    if (f->replica == WEFT_NOBODY || f->kept >= f->index)
+    if (f->replica == WEFT_NOBODY || f->acked_index >= f->index)
         return weft_rpc_send(&s->head, to, type, message, payload);
     if (is_deferred(f, to, type, number)) return WEFT_OK;
     deferred d = {.to = to, .type = type, .number = number, .index = f->index};

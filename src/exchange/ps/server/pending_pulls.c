@@ -23,7 +23,7 @@ static weft_status pick(hosted_range *f, const pending_pull *q, weft_buffer **ou
     *out = NULL;
     *changes = false;
     if (p) WEFT_TRY(weft_downlink_update(p, weft_range_parameters(f->of.range), version));
-    if (q->whole) return weft_hosted_range_snapshot(f, out);
+    if (q->with_state) return weft_hosted_range_snapshot(f, out);
     /* The final parameters are sent exactly. */
     if (p && !q->leaving)
         return q->have == version ? WEFT_OK : weft_downlink_delta_since(p, q->have, out, changes);

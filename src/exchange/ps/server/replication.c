@@ -8,25 +8,25 @@
 
 /* Header of a snapshot. */
 typedef struct state_card {
-    uint64_t whole; /* bytes of parameters and update state */
+    uint64_t snapshot_bytes; /* bytes of parameters and update state */
 } state_card;
 
 static weft_status pack_state(const hosted_range *f, weft_buffer **out)
 {
-    weft_buffer *range = NULL, *whole = NULL;
+    weft_buffer *range = NULL, *snapshot = NULL;
     WEFT_TRY(weft_range_save(f->of.range, &range));
-    weft_status status = weft_hosted_range_snapshot(f, &whole);
+    weft_status status = weft_hosted_range_snapshot(f, &snapshot);
     if (status == WEFT_OK)
-        status = weft_buffer_new(sizeof(state_card) + range->bytes + whole->bytes, out);
+        status = weft_buffer_new(sizeof(state_card) + range->bytes + snapshot->bytes, out);
     if (status == WEFT_OK) {
         char *at = (*out)->data;
-        state_card card = {.whole = whole->bytes};
+        state_card card = {.snapshot_bytes = snapshot->bytes};
         memcpy(at, &card, sizeof(card));
         memcpy(at + sizeof(card), range->data, range->bytes);
-        memcpy(at + sizeof(card) + range->bytes, whole->data, whole->bytes);
+        memcpy(at + sizeof(card) + range->bytes, snapshot->data, snapshot->bytes);
     }
     weft_buffer_unref(&range);
-    weft_buffer_unref(&whole);
+    weft_buffer_unref(&snapshot);
     return status;
 }
 
@@ -57,8 +57,8 @@ static weft_status send_change(server *s, const hosted_range *f, const change *c
 /* Arms the retransmission timer with the first timeout. */
 static weft_status arm_resend(server *s)
 {
-    s->patience = s->options.patience;
-    return weft_actor_set_timer(&s->head, WEFT_SERVER_AGAIN, s->patience);
+    s->resend_timeout = s->options.first_timeout;
+    return weft_actor_set_timer(&s->head, WEFT_SERVER_AGAIN, s->resend_timeout);
 }
 
 weft_status weft_hosted_range_append(server *s, hosted_range *f, const change *c)
@@ -66,7 +66,7 @@ weft_status weft_hosted_range_append(server *s, hosted_range *f, const change *c
     WEFT_TRY(WEFT_GROW(&f->log, &f->log_capacity, f->log_count));
     f->log[f->log_count] = *c;
     (void)weft_buffer_ref(f->log[f->log_count++].update);
-    if (f->state || f->kept < 0) return WEFT_OK; /* the backup has no snapshot yet */
+    if (f->state || f->acked_index < 0) return WEFT_OK; /* the backup has no snapshot yet */
     WEFT_TRY(send_change(s, f, c));
     return f->log_count == 1 ? arm_resend(s) : WEFT_OK;
 }
@@ -87,7 +87,7 @@ weft_status weft_hosted_range_flush(server *s, hosted_range *f)
     weft_status status = WEFT_OK;
     for (; sent < f->deferred_count && status == WEFT_OK; sent++) {
         deferred *d = &f->deferred[sent];
-        if (f->replica != WEFT_NOBODY && d->index > f->kept) break;
+        if (f->replica != WEFT_NOBODY && d->index > f->acked_index) break;
         status = weft_actor_send(&s->head, d->to,
                                  &(weft_message){.type = (uint32_t)d->type,
                                                  .head = d->head,
@@ -106,7 +106,7 @@ weft_status weft_hosted_range_set_replica(server *s, hosted_range *f, weft_actor
 {
     if (f->replica == replica) return WEFT_OK;
     f->replica = replica;
-    f->kept = -1;
+    f->acked_index = -1;
     weft_buffer_unref(&f->state);
     cut_log(f, INT64_MAX);
     if (replica == WEFT_NOBODY) return weft_hosted_range_flush(s, f);
@@ -123,11 +123,11 @@ weft_status weft_hosted_range_begin_replica(server *s, hosted_range *f)
     return arm_resend(s);
 }
 
-static bool is_told_in_sync(const server *s, const hosted_range *f)
+static bool view_says_in_sync(const server *s, const hosted_range *f)
 {
     const weft_view *v = weft_member_view(s->member);
     const weft_range_owner *k = &v->ranges[f->of.number];
-    return k->primary != s->head.id || k->replica != f->replica || k->ready;
+    return k->primary != s->head.id || k->replica != f->replica || k->in_sync;
 }
 
 /* Also reports to the coordinator again that the backup is in sync. */
@@ -135,11 +135,11 @@ weft_status weft_hosted_range_resend(server *s, hosted_range *f, bool *some)
 {
     if (!f->primary || f->replica == WEFT_NOBODY) return WEFT_OK;
     if (f->state) WEFT_TRY(send_state(s, f));
-    for (size_t i = 0; i < f->log_count && !f->state && f->kept >= 0; i++)
+    for (size_t i = 0; i < f->log_count && !f->state && f->acked_index >= 0; i++)
         WEFT_TRY(send_change(s, f, &f->log[i]));
-    bool unready = f->kept >= 0 && !is_told_in_sync(s, f);
-    if (unready) WEFT_TRY(weft_member_report_in_sync(s->member, f->of.number, f->replica));
-    *some = *some || f->state || f->log_count > 0 || unready;
+    bool unreported = f->acked_index >= 0 && !view_says_in_sync(s, f);
+    if (unreported) WEFT_TRY(weft_member_report_in_sync(s->member, f->of.number, f->replica));
+    *some = *some || f->state || f->log_count > 0 || unreported;
     return WEFT_OK;
 }
 
@@ -148,14 +148,14 @@ weft_status weft_take_append_ack(void *self, const weft_message *message, const 
     server *s = self;
     const Weft__AppendAck *m = content;
     hosted_range *f = weft_hosted_range_find(s, m->range);
-    if (!f || !f->primary || f->replica != message->from || m->index <= f->kept ||
+    if (!f || !f->primary || f->replica != message->from || m->index <= f->acked_index ||
         m->index > f->index)
         return WEFT_OK;
     if (f->state && m->index < f->state_index) return WEFT_OK;
     bool first = f->state != NULL;
-    f->kept = m->index;
+    f->acked_index = m->index;
     weft_buffer_unref(&f->state);
-    cut_log(f, f->kept);
+    cut_log(f, f->acked_index);
     if (first) {
         WEFT_TRY(weft_member_report_in_sync(s->member, f->of.number, f->replica));
         for (size_t i = 0; i < f->log_count; i++) WEFT_TRY(send_change(s, f, &f->log[i]));
@@ -190,14 +190,14 @@ static weft_status load_state(hosted_range *f, const weft_buffer *blob)
     if (!blob || blob->bytes < sizeof(card))
         return weft_fail(WEFT_ERR_FORMAT, "the snapshot of a range is truncated");
     memcpy(&card, blob->data, sizeof(card));
-    if (card.whole > blob->bytes - sizeof(card))
+    if (card.snapshot_bytes > blob->bytes - sizeof(card))
         return weft_fail(WEFT_ERR_FORMAT, "the snapshot of a range is truncated");
-    size_t range = blob->bytes - sizeof(card) - (size_t)card.whole;
+    size_t range = blob->bytes - sizeof(card) - (size_t)card.snapshot_bytes;
     const char *at = (const char *)blob->data + sizeof(card);
-    weft_buffer whole = {.bytes = (size_t)card.whole,
-                         .data = (void *)(uintptr_t)(at + range)}; /* only read */
+    weft_buffer snapshot = {.bytes = (size_t)card.snapshot_bytes,
+                            .data = (void *)(uintptr_t)(at + range)}; /* only read */
     WEFT_TRY(weft_range_load(f->of.range, at, range, &used));
-    return weft_hosted_range_restore(f, &whole);
+    return weft_hosted_range_restore(f, &snapshot);
 }
 
 weft_status weft_take_range_snapshot(void *self, const weft_message *message, const void *content)
@@ -233,9 +233,9 @@ weft_status weft_take_append(void *self, const weft_message *message, const void
                     .step = m->step,
                     .weight = m->weight,
                     .update = message->payload};
-        weft_push_result fate;
-        weft_status status = weft_hosted_range_apply(s, f, &c, &fate);
-        if (status == WEFT_OK && fate != WEFT_PUSH_ACCEPTED)
+        weft_push_result result;
+        weft_status status = weft_hosted_range_apply(s, f, &c, &result);
+        if (status == WEFT_OK && result != WEFT_PUSH_ACCEPTED)
             status = weft_fail(WEFT_ERR_INTERNAL,
                                "range %u: this replica rejects update %lld of client %u, which "
                                "its primary has applied",

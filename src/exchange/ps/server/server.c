@@ -8,7 +8,7 @@ weft_range *weft_server_range_of(const weft_actor *actor, int number, bool prima
     return f && (f->primary || !primary) ? f->of.range : NULL;
 }
 
-bool weft_server_is_ready(const weft_actor *actor)
+bool weft_server_is_initialized(const weft_actor *actor)
 {
     const server *s = (const server *)actor;
     for (size_t i = 0; i < s->count; i++)
@@ -49,7 +49,7 @@ static weft_status let_out(server *s, hosted_range *f, const weft_view *v)
 }
 
 /* Takes this server's role in the range; a primary adds and removes learners. */
-static weft_status keep_range(server *s, int number, const weft_view *v)
+static weft_status host_range(server *s, int number, const weft_view *v)
 {
     const weft_range_owner *k = &v->ranges[number];
     bool primary = k->primary == s->head.id, mine = primary || k->replica == s->head.id;
@@ -96,7 +96,7 @@ static weft_status find_donor(const server *s)
 static weft_status take_view(server *s)
 {
     const weft_view *v = weft_member_view(s->member);
-    for (int k = 0; k < v->range_count && !v->fault; k++) WEFT_TRY(keep_range(s, k, v));
+    for (int k = 0; k < v->range_count && !v->fault; k++) WEFT_TRY(host_range(s, k, v));
     WEFT_TRY(call_again(s));
     WEFT_TRY(find_donor(s));
     if (!v->over && !v->fault && !weft_member_dismissed(s->member)) return WEFT_OK;
@@ -144,7 +144,7 @@ static weft_status take_push(void *self, const weft_message *message, const void
     const Weft__Push *m = content;
     hosted_range *f = primary_of(s, m->range);
     Weft__PushAck reply = WEFT__PUSH_ACK__INIT;
-    weft_push_result fate = WEFT_PUSH_UNKNOWN_CLIENT;
+    weft_push_result result = WEFT_PUSH_UNKNOWN_CLIENT;
     change c = {.kind = WEFT__APPEND__KIND__PUSH,
                 .learner = message->from,
                 .sequence = m->sequence,
@@ -155,17 +155,17 @@ static weft_status take_push(void *self, const weft_message *message, const void
                 .update = message->payload};
     if (!f || !f->initialized) return leave_open(s, message->from, m->view);
     if (m->last > 0) WEFT_TRY(end_at(s, f, m->last));
-    weft_status status = weft_hosted_range_apply(s, f, &c, &fate);
+    weft_status status = weft_hosted_range_apply(s, f, &c, &result);
     /* A damaged update fails its learner, not the server. */
     if (status != WEFT_OK && status != WEFT_ERR_FORMAT) return status;
-    if (fate == WEFT_PUSH_UNKNOWN_CLIENT && is_ahead(s, m->view))
+    if (result == WEFT_PUSH_UNKNOWN_CLIENT && is_ahead(s, m->view))
         return leave_open(s, message->from, m->view);
     reply.range = m->range;
     reply.sequence = m->sequence;
-    reply.fate = status == WEFT_ERR_FORMAT          ? WEFT__PUSH_ACK__FATE__DAMAGED
-                 : fate == WEFT_PUSH_OUT_OF_ORDER   ? WEFT__PUSH_ACK__FATE__EARLY
-                 : fate == WEFT_PUSH_UNKNOWN_CLIENT ? WEFT__PUSH_ACK__FATE__UNKNOWN
-                                                    : WEFT__PUSH_ACK__FATE__TAKEN;
+    reply.fate = status == WEFT_ERR_FORMAT            ? WEFT__PUSH_ACK__FATE__DAMAGED
+                 : result == WEFT_PUSH_OUT_OF_ORDER   ? WEFT__PUSH_ACK__FATE__EARLY
+                 : result == WEFT_PUSH_UNKNOWN_CLIENT ? WEFT__PUSH_ACK__FATE__UNKNOWN
+                                                      : WEFT__PUSH_ACK__FATE__TAKEN;
     WEFT_TRY(
         weft_hosted_range_send(s, f, message->from, WEFT_RPC_PUSH_ACK, m->sequence, &reply, NULL));
     return weft_hosted_range_answer_pulls(s, f);
@@ -214,7 +214,7 @@ static weft_status take_pull(void *self, const weft_message *message, const void
                       .have = m->have,
                       .sequence = m->sequence,
                       .leaving = m->leaving,
-                      .whole = m->whole,
+                      .with_state = m->whole,
                       .arriving = m->arriving};
     WEFT_TRY(weft_hosted_range_add_pull(s, f, &q));
     return weft_hosted_range_answer_pulls(s, f);
@@ -294,8 +294,8 @@ static weft_status server_timer(weft_actor *actor, int timer)
     }
     for (size_t i = 0; i < s->count; i++)
         WEFT_TRY(weft_hosted_range_resend(s, &s->hosted[i], &some));
-    s->patience = WEFT_MIN(2 * s->patience, 32 * s->options.patience);
-    return weft_actor_set_timer(actor, WEFT_SERVER_AGAIN, some ? s->patience : -1);
+    s->resend_timeout = WEFT_MIN(2 * s->resend_timeout, 32 * s->options.first_timeout);
+    return weft_actor_set_timer(actor, WEFT_SERVER_AGAIN, some ? s->resend_timeout : -1);
 }
 
 static weft_status server_begin(weft_actor *actor)

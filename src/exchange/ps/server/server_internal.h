@@ -10,7 +10,7 @@
 typedef struct pending_pull {
     weft_actor_id learner;
     int64_t request, clock, have, sequence;
-    bool leaving, whole, arriving;
+    bool leaving, with_state, arriving;
 } pending_pull;
 
 /* An entry of the replication log. Equal entries in the same order give equal ranges. */
@@ -48,7 +48,7 @@ typedef struct hosted_range {
     int64_t copied;
     /* Primary: the backup, the index that it has acknowledged, and the log after that. */
     weft_actor_id replica;
-    int64_t kept;
+    int64_t acked_index;
     weft_buffer *state; /* snapshot in transit */
     int64_t state_index;
     change *log;
@@ -68,7 +68,7 @@ typedef struct server {
     /* Senders of requests from a view that this server has not installed yet. */
     weft_actor_id *early;
     size_t early_count, early_capacity;
-    double patience;
+    double resend_timeout;
 } server;
 
 /* hosted_range.c */
@@ -77,9 +77,9 @@ hosted_range *weft_hosted_range_find(const server *s, uint32_t number);
 weft_status weft_hosted_range_add(server *s, int number, bool primary,
                                   hosted_range **out) WEFT_NODISCARD;
 void weft_hosted_range_remove(server *s, hosted_range *f);
-/* Applies an entry to the range, and replicates it. fate: of a push; may be NULL. */
+/* Applies an entry to the range, and replicates it. result: of a push; may be NULL. */
 weft_status weft_hosted_range_apply(server *s, hosted_range *f, const change *c,
-                                    weft_push_result *fate) WEFT_NODISCARD;
+                                    weft_push_result *result) WEFT_NODISCARD;
 /* Sends a reply that reveals the state of the range, when the backup has that state. number: of the
  * request. */
 weft_status weft_hosted_range_send(server *s, hosted_range *f, weft_actor_id to, weft_rpc_type type,
