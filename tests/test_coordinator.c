@@ -20,11 +20,12 @@ static void test_refusals(void **state)
         {{.version = "1", .parameters = 6},
          WEFT_MEMBER_LEARNER,
          "its parameters have another memory layout"},
-        {{.version = "1", .parameters = 5}, WEFT_MEMBER_PEER, "this run has no peers"},
+        {{.version = "1", .parameters = 5}, WEFT_MEMBER_SERVER, "this run has no servers"},
     };
     for (size_t i = 0; i < WEFT_COUNT(wrong); i++) {
         crowd c;
-        begin(&c, 2, 1, false, i, false);
+        bool serves = wrong[i].role == WEFT_MEMBER_SERVER;
+        begin(&c, serves ? 3 : 2, !serves, false, i, false);
         c.members[50].role = wrong[i].role;
         c.members[50].fingerprint = wrong[i].print;
         assert_int_equal(weft_sim_add(c.sim, 50, 20), WEFT_OK);

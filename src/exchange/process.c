@@ -146,7 +146,7 @@ weft_status weft_coordinator_process(const weft_waiting *w, weft_net_context *wo
     int ranges = what->servers ? weft_server_ranges(what->count, what->dtype, what->servers) : 0;
     weft_coordinator_options options = {.struct_size = sizeof(options),
                                         .run = weft_draw(),
-                                        .expected = {what->learners, what->servers, 0},
+                                        .expected = {what->learners, what->servers},
                                         .ranges = ranges,
                                         .replicas = what->replicas,
                                         .first = what->job,

@@ -174,7 +174,7 @@ static weft_status take_ask(void *self, const weft_message *message, const void 
 
 /* --- timers --- */
 
-/* Failure timeouts without a learner or peer, after which the run fails. */
+/* Failure timeouts without a learner, after which the run fails. */
 enum { IDLE_LIMITS = 30 };
 
 static weft_status look_for_work(coordinator_state *c, double now)

@@ -25,7 +25,7 @@ typedef struct weft_coordinator_options {
     uint64_t run;                    /* drawn by the host: no two runs have the same */
     int expected[WEFT_MEMBER_ROLES]; /* members that must join before the run begins */
     int ranges;                      /* of the parameters, on servers; 0: no servers */
-    bool replicas;                   /* each range has a backup */
+    bool replicas;                   /* each range has a replica */
     bool first;    /* the run is over only when the learner of slot 0 has finished, too, which saves
                       the result */
     int most;      /* members; 0: WEFT_MOST_MEMBERS */

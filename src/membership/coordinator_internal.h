@@ -45,7 +45,7 @@ typedef struct coordinator_state {
     slot_reservation reservations[MOST_RESERVATIONS];
     bool some_done;  /* a learner (of a job: the first) has finished */
     bool stepped;    /* a member has done a step */
-    double idle;     /* since when the run has no learner or peer; below 0: it has */
+    double idle;     /* since when the run has no learner; below 0: it has */
     double emptied;  /* when the run was over and the last member had left; below 0: not yet */
     double ticked;   /* last check of the failure detector */
     double said;     /* last time that a view was sent to all */
@@ -67,7 +67,7 @@ weft_status weft_coordinator_changed(coordinator_state *c) WEFT_NODISCARD;
 
 /* leave.c */
 bool weft_coordinator_has_removed(const coordinator_state *c, weft_actor_id id);
-/* Whether the run has a learner or a peer. */
+/* Whether the run has a learner. */
 bool weft_coordinator_has_work(const coordinator_state *c);
 weft_status weft_coordinator_note(coordinator_state *c, const weft_view_member *member,
                                   weft_member_event_kind kind, double silent) WEFT_NODISCARD;

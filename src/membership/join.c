@@ -35,8 +35,8 @@ static void compare(const coordinator_state *c, const Weft__Fingerprint *f, char
 static bool lacks_checkpoint(const coordinator_state *c, const Weft__Join *m)
 {
     uint64_t ours = c->options.fingerprint.checkpoint;
-    bool trains = m->role == WEFT_MEMBER_LEARNER || m->role == WEFT_MEMBER_PEER;
-    return ours && trains && (!m->fingerprint || m->fingerprint->checkpoint != ours);
+    return ours && m->role == WEFT_MEMBER_LEARNER &&
+           (!m->fingerprint || m->fingerprint->checkpoint != ours);
 }
 
 /* While the run is under way its state is newer than any checkpoint, and every new member takes it

@@ -12,13 +12,11 @@ bool weft_coordinator_has_removed(const coordinator_state *c, weft_actor_id id)
 
 bool weft_coordinator_has_work(const coordinator_state *c)
 {
-    return weft_view_count(&c->view, WEFT_MEMBER_LEARNER) +
-               weft_view_count(&c->view, WEFT_MEMBER_PEER) >
-           0;
+    return weft_view_count(&c->view, WEFT_MEMBER_LEARNER) > 0;
 }
 
 /* A job without servers is over when its first learner has finished, any other run when one has
- * finished and no learner or peer is left. */
+ * finished and no learner is left. */
 static void look_for_end(coordinator_state *c)
 {
     bool together = c->options.first && c->options.ranges == 0;

@@ -66,7 +66,7 @@ weft_status weft_member_leave(weft_member *member, bool done) WEFT_NODISCARD;
 /* The leave is acknowledged, or the coordinator does not answer it, or other members have removed
  * this one. */
 bool weft_member_has_left(const weft_member *member);
-/* Reports to the coordinator that the backup of a range is in sync. */
+/* Reports to the coordinator that the replica of a range is in sync. */
 weft_status weft_member_report_in_sync(weft_member *member, int range,
                                        weft_actor_id replica) WEFT_NODISCARD;
 /* Reports to the coordinator that no member has the state of the run, or the one that it begins
@@ -81,7 +81,7 @@ int weft_member_slot(const weft_member *member);
 const char *weft_member_waits_for(const weft_member *member);
 /* The coordinator has asked it to leave. */
 bool weft_member_dismissed(const weft_member *member);
-/* Other members, not the coordinator, have removed this one. */
+/* Records that other members, not the coordinator, have removed this one. */
 void weft_member_note_removed(const weft_member *member);
 
 /* Members send each other views, and go on with them while the coordinator is unreachable.

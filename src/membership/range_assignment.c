@@ -1,4 +1,4 @@
-/* Primaries round robin over the servers, backups on the server with the fewest ranges. */
+/* Primaries round robin over the servers, replicas on the server with the fewest ranges. */
 #include "membership/range_assignment.h"
 
 #include <stdio.h>

@@ -6,12 +6,12 @@
 
 /* Assigns all ranges to the servers of the view, in the order of their slots. */
 weft_status weft_assignment_begin(weft_view *view, int ranges) WEFT_NODISCARD;
-/* A server is no member of the view any more: its backups become primaries. A range without a
- * backup in sync gives the view a fault, which says what is lost, why, and how to go on (`advice`);
- * replicas: backups were requested. */
+/* A server is no member of the view any more: replicas of its ranges become primaries. A range
+ * without a replica in sync gives the view a fault, which says what is lost, why, and how to go on
+ * (`advice`); replicas: the run has replicas. */
 weft_status weft_assignment_remove_server(weft_view *view, const weft_view_member *server,
                                           bool replicas, const char *advice) WEFT_NODISCARD;
-/* Assigns a backup to ranges without one, on servers with few ranges; whether any got one. */
+/* Assigns a replica to ranges without one, on servers with few ranges; whether any got one. */
 bool weft_assignment_add_replicas(weft_view *view);
 /* Whether a range would be lost without this server. */
 bool weft_assignment_is_last_copy(const weft_view *view, weft_actor_id server);

@@ -54,7 +54,6 @@ static int by_name(const void *a, const void *b)
     return roles ? roles : (x->slot > y->slot) - (x->slot < y->slot);
 }
 
-/* Peers count as learners. */
 static void describe_run(const weft_view *v, weft_cluster_status *out)
 {
     const weft_run_about *about = &v->about;
@@ -64,8 +63,7 @@ static void describe_run(const weft_view *v, weft_cluster_status *out)
                                  .over = v->over,
                                  .servers = weft_view_count(v, WEFT_MEMBER_SERVER),
                                  .servers_expected = about->expected[WEFT_MEMBER_SERVER],
-                                 .learners_expected = about->expected[WEFT_MEMBER_LEARNER] +
-                                                      about->expected[WEFT_MEMBER_PEER]};
+                                 .learners_expected = about->expected[WEFT_MEMBER_LEARNER]};
     out->learners = (int)v->member_count - out->servers;
     for (size_t i = 0; i < v->member_count; i++) {
         const weft_view_member *m = &v->members[i];

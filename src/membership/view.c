@@ -8,7 +8,7 @@
 
 const char *weft_member_role_name(weft_member_role role)
 {
-    static const char *const names[WEFT_MEMBER_ROLES] = {"learner", "server", "peer"};
+    static const char *const names[WEFT_MEMBER_ROLES] = {"learner", "server"};
     return names[role];
 }
 

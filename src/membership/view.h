@@ -5,10 +5,10 @@
 
 #include "actor/actor.h"
 
+/* Peers are members with the role of learners. */
 typedef enum weft_member_role {
     WEFT_MEMBER_LEARNER,
     WEFT_MEMBER_SERVER,
-    WEFT_MEMBER_PEER,
     WEFT_MEMBER_ROLES
 } weft_member_role;
 const char *weft_member_role_name(weft_member_role role);
@@ -75,7 +75,7 @@ typedef struct weft_run_about {
 /* The servers of a range. WEFT_NOBODY: none. */
 typedef struct weft_range_owner {
     weft_actor_id primary, replica;
-    bool in_sync; /* the backup is in sync: it has all that the primary has acknowledged */
+    bool in_sync; /* the replica is in sync: it has all that the primary has acknowledged */
 } weft_range_owner;
 
 typedef struct weft_view {

@@ -88,7 +88,7 @@ static weft_status make_coordinator(const sim_servers *c, weft_actor **out)
 {
     weft_coordinator_options options = {.struct_size = sizeof(options),
                                         .run = 1,
-                                        .expected = {c->head.sim_options.learners, c->servers, 0},
+                                        .expected = {c->head.sim_options.learners, c->servers},
                                         .ranges = c->range_count,
                                         .limit = LIMIT};
     return weft_coordinator_create(&options, out);

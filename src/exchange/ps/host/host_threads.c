@@ -59,7 +59,7 @@ static weft_status run_coordinator(weft_ps_exchange *x, bool others, char addres
     weft_actor *coordinator;
     weft_coordinator_options options = {.struct_size = sizeof(options),
                                         .run = weft_net_context_id(x->world),
-                                        .expected = {between->learners, x->servers, 0},
+                                        .expected = {between->learners, x->servers},
                                         .ranges = x->range_count,
                                         .replicas = x->head.site.replicas > 0,
                                         .limit = LIMIT,
@@ -145,7 +145,7 @@ weft_status weft_ps_exchange_start(weft_ps_exchange *x)
     WEFT_TRY(weft_net_context_of(site->context, &x->world));
     weft_learners_expect(&x->head, x->world);
     if (!site->cluster) WEFT_TRY(weft_learners_meet(&x->head, x->world, &others));
-    /* A new backup is sent a whole range, with the pending updates of all learners. */
+    /* A new replica is sent a whole range, with the pending updates of all learners. */
     if (site->replicas > 0)
         weft_net_context_set_max_message(x->world, (size_t)(4 + site->endpoint->learners) *
                                                        (size_t)x->count *
