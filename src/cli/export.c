@@ -24,7 +24,7 @@ static const weft_option export_table[] = {
      .argument = "DIR",
      .kind = WEFT_OPT_STRING,
      .offset = offsetof(export_options, folder),
-     .help = "folder to write in place of a file: weights and what their model is, for weft serve "
+     .help = "folder to write in place of a file: weights and model description, for weft serve "
              "and weft predict"},
     {.name = "quiet",
      .letter = 'q',

@@ -36,7 +36,7 @@ static weft_status bf16_encode(weft_codec *codec, const void *update, uint8_t *m
 const weft_codec_ops weft_codec_none = {
     .name = "none",
     .form = "none",
-    .help = "updates are sent as they are",
+    .help = "no compression",
     .open = none_open,
     .close = weft_codec_free,
     .encode = weft_encoded_all,
@@ -46,7 +46,7 @@ const weft_codec_ops weft_codec_none = {
 const weft_codec_ops weft_codec_bf16 = {
     .name = "bf16",
     .form = "bf16",
-    .help = "updates are sent in 16 bits a number",
+    .help = "sends bf16, 16 bits per element",
     .open = bf16_open,
     .close = weft_codec_free,
     .encode = bf16_encode,

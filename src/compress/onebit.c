@@ -46,7 +46,8 @@ static weft_status onebit_encode(weft_codec *codec, const void *update, uint8_t 
 const weft_codec_ops weft_codec_onebit = {
     .name = "onebit",
     .form = "onebit[:block=N][,warmup=N]",
-    .help = "a bit a number, which chooses between two means of its block",
+    .help = "sends one sign bit per element, and per block the mean of its "
+            "negative elements and the mean of the others",
     .open = onebit_open,
     .close = weft_codec_free,
     .encode = onebit_encode,

@@ -80,7 +80,8 @@ static weft_status threshold_encode(weft_codec *codec, const void *update, uint8
 const weft_codec_ops weft_codec_threshold = {
     .name = "threshold",
     .form = "threshold[:tau=X][,adaptive][,warmup=N]",
-    .help = "whole steps of tau are sent, the rest waits; in the form that is shortest",
+    .help = "sends multiples of tau, in the shortest encoding; the residual keeps "
+            "the remainders",
     .open = threshold_open,
     .close = weft_codec_free,
     .encode = threshold_encode,
@@ -89,7 +90,7 @@ const weft_codec_ops weft_codec_threshold = {
 const weft_codec_ops weft_codec_bitmap = {
     .name = "bitmap",
     .form = "bitmap[:tau=X][,adaptive][,warmup=N]",
-    .help = "the same in two bits a number",
+    .help = "sends -tau, 0 or tau, two bits per element",
     .open = bitmap_open,
     .close = weft_codec_free,
     .encode = threshold_encode,

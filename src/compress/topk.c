@@ -135,7 +135,7 @@ static void dgc_back(weft_codec *codec)
 const weft_codec_ops weft_codec_topk = {
     .name = "topk",
     .form = "topk[:ratio=X][,values=full|bf16][,warmup=N]",
-    .help = "the largest numbers are sent, the others wait",
+    .help = "sends the elements of largest magnitude; the residual keeps the others",
     .open = topk_open,
     .close = weft_codec_free,
     .encode = topk_encode,
@@ -144,7 +144,8 @@ const weft_codec_ops weft_codec_topk = {
 const weft_codec_ops weft_codec_dgc = {
     .name = "dgc",
     .form = "dgc[:ratio=X][,momentum=X][,clip=X][,values=full|bf16][,warmup=N]",
-    .help = "the largest of what momentum has gathered are sent (deep gradient compression)",
+    .help = "deep gradient compression: topk with momentum correction, local "
+            "clipping and warm-up",
     .open = dgc_open,
     .close = weft_codec_free,
     .back = dgc_back,

@@ -157,11 +157,10 @@ static weft_status csv_open(const char *arguments, const weft_source_wish *wish,
 const weft_source_ops weft_source_csv = {
     .kind = "csv",
     .form = "csv:FILE[,label=COLUMN|target=COLUMN,weight=COLUMN,test=0.2]",
-    .help =
-        "a table of numbers, plain or gzip, with or without a header. A column, by its name or "
-        "its number from 0, is a class (label, the last one unless said) or a number to be "
-        "predicted (target), or says how often its row counts (weight, at least 0); columns are "
-        "standardised",
+    .help = "a table of numbers, plain or gzip, with or without a header; columns "
+            "are given by name or by number from 0: label is a class (default: the "
+            "last column), target is a number to predict, weight is the sample "
+            "weight (at least 0); the other columns are standardized",
     .open = csv_open,
     .close = csv_close,
     .prepare = csv_prepare,

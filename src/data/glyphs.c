@@ -293,7 +293,7 @@ static weft_status glyphs_open(const char *arguments, const weft_source_wish *wi
 const weft_source_ops weft_source_glyphs = {
     .kind = "glyphs",
     .form = "glyphs[:size=28,train=20000,test=5000,seed=1]",
-    .help = "ten digits drawn by random pens: built in, needs no files",
+    .help = "synthetic images of the ten digits, generated without files",
     .open = glyphs_open,
     .close = glyphs_close,
     .prepare = glyphs_prepare,

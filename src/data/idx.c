@@ -172,7 +172,7 @@ static weft_status idx_open(const char *arguments, const weft_source_wish *wish,
 const weft_source_ops weft_source_idx = {
     .kind = "idx",
     .form = "idx:DIR",
-    .help = "the four files of MNIST in a folder, plain (mapped) or gzip",
+    .help = "the four MNIST files in a folder, plain (memory-mapped) or gzip",
     .open = idx_open,
     .close = idx_close,
     .prepare = idx_prepare,

@@ -272,11 +272,11 @@ static weft_status npy_open(const char *arguments, const weft_source_wish *wish,
 const weft_source_ops weft_source_npy = {
     .kind = "npy",
     .form = "npy:SAMPLES,LABELS|target=FILE[,weight=FILE,layout=hwc|chw|cw|...,test=0.2]",
-    .help = "two NumPy arrays: samples [n, ...] of any real or whole type, and labels [n] of whole "
-            "numbers, which are classes, or the file of targets [n] or [n, k], numbers to be "
-            "predicted; mapped. The file of weight [n] says how often each sample counts. layout "
-            "names the dimensions of a sample: w, hw, dhw, cw, wc, chw, hwc, "
-            "cdhw or dhwc, for channels, depth, height and width",
+    .help = "two NumPy files, memory-mapped: samples [n, ...] of any real or "
+            "integer type, and labels [n], integer classes, or targets [n] or [n, "
+            "k], numbers to predict; weight is a file [n] of sample weights; layout "
+            "names the dimensions of a sample: w, hw, dhw, cw, wc, chw, hwc, cdhw "
+            "or dhwc, for channels, depth, height and width",
     .open = npy_open,
     .close = npy_close,
     .prepare = npy_prepare,

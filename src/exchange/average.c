@@ -294,7 +294,9 @@ const weft_exchange_ops weft_exchange_average = {
     .struct_size = sizeof(weft_exchange_ops),
     .name = "average",
     .form = "average[:every=1,state=keep|average|reset,outer=nesterov[,lr=0.7,momentum=0.9]]",
-    .help = "parameters become their mean after so many steps, or follow an outer optimiser",
+    .help = "local SGD: every `every` steps the parameters of all learners are "
+            "averaged; with outer=, an outer optimizer takes a step towards the "
+            "average",
     .lockstep = true,
     .open = average_open,
     .close = average_close,
@@ -307,7 +309,8 @@ const weft_exchange_ops weft_exchange_oneshot = {
     .struct_size = sizeof(weft_exchange_ops),
     .name = "oneshot",
     .form = "oneshot",
-    .help = "learners train alone; their parameters are averaged once, at the end",
+    .help = "learners train independently; their parameters are averaged once, at "
+            "the end",
     .lockstep = true,
     .open = oneshot_open,
     .close = average_close,

@@ -293,8 +293,8 @@ const weft_exchange_ops weft_exchange_hogwild = {
     .struct_size = sizeof(weft_exchange_ops),
     .name = "hogwild",
     .form = "hogwild[:sample=64]",
-    .help = "learners are threads that update the same parameters without locks; one of so many "
-            "blocks is looked at for updates that are lost",
+    .help = "learners are threads that update the same parameters without locks; "
+            "one of `sample` blocks is checked for lost updates",
     .open = hogwild_open,
     .close = hogwild_close,
     .begin = hogwild_begin,

@@ -154,13 +154,12 @@ static double next_of_trace(weft_arrivals *arrivals, double rate)
 /* --- the table --- */
 
 static const arrivals_ops ways[] = {
-    {"poisson", NULL, "independent of each other", open_plain, next_poisson},
-    {"steady", NULL, "one after the other, at equal distances", open_plain, next_steady},
-    {"bursts", "bursts[:size=N]", "N at once (10), such bursts independent of each other",
+    {"poisson", NULL, "a Poisson process: independent arrivals", open_plain, next_poisson},
+    {"steady", NULL, "equal intervals", open_plain, next_steady},
+    {"bursts", "bursts[:size=N]", "Poisson arrivals of bursts of N requests (default 10)",
      open_bursts, next_burst},
-    {"trace", "trace:FILE",
-     "as recorded: FILE, which may be gzip data, has a time in seconds on each line", open_trace,
-     next_of_trace},
+    {"trace", "trace:FILE", "recorded times: FILE, plain or gzip, has one time in seconds per line",
+     open_trace, next_of_trace},
 };
 
 weft_status weft_arrivals_register(weft_context *context)

@@ -20,14 +20,14 @@
          .argument = "SPEC",                                                                       \
          TEXT,                                                                                     \
          EVAL(data),                                                                               \
-         .help = "data; those of the training run unless said"},                                   \
+         .help = "data; default: those of the training run"},                                      \
         {.name = "split",                                                                          \
          .argument = "PART",                                                                       \
          .initial = "test",                                                                        \
          TEXT,                                                                                     \
          EVAL(split),                                                                              \
          .choices = "train,test",                                                                  \
-         .help = "which part of the data"},                                                        \
+         .help = "part of the data"},                                                              \
         {.name = "batch",                                                                          \
          .letter = 'b',                                                                            \
          .argument = "N",                                                                          \
@@ -36,13 +36,13 @@
          EVAL(batch),                                                                              \
          .low = 1,                                                                                 \
          .high = 1e9,                                                                              \
-         .help = "samples at a time"},                                                             \
+         .help = "samples per batch"},                                                             \
         {.name = "device",                                                                         \
          .argument = "NAME",                                                                       \
          .initial = "cpu",                                                                         \
          TEXT,                                                                                     \
          EVAL(device),                                                                             \
-         .help = "where to run"},                                                                  \
+         .help = "device"},                                                                        \
         {.name = "threads",                                                                        \
          .letter = 't',                                                                            \
          .argument = "N",                                                                          \

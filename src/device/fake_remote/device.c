@@ -179,7 +179,8 @@ static weft_status reorder(weft_device *device, const weft_type *type, const wef
 const weft_device_ops weft_device_distant = {
     .struct_size = sizeof(weft_device_ops),
     .name = "distant",
-    .summary = "for tests: the reference device far away, in memory that the host cannot read",
+    .summary = "for tests: the reference device with a memory space of its own, which "
+               "the host cannot read",
     .memory = &distant_memory_ops,
     .open = device_open,
     .close = device_close,

@@ -194,7 +194,7 @@ static weft_status reorder(weft_device *device, const weft_type *type, const wef
 const weft_device_ops weft_device_reference = {
     .struct_size = sizeof(weft_device_ops),
     .name = "reference",
-    .summary = "portable C, one thread, float32 and float64: slow and obviously correct",
+    .summary = "portable C, one thread, float32 and float64: slow and simple",
     .open = device_open,
     .close = device_close,
     .plain = weft_layout_plain,

@@ -223,8 +223,9 @@ const weft_exchange_ops weft_exchange_gossip = {
     .struct_size = sizeof(weft_exchange_ops),
     .name = "gossip",
     .form = "gossip[:topology=all|ring|torus|random,mode=updates|average]",
-    .help = "without servers: what a step has changed goes to all other learners, compressed "
-            "(updates), or learners now and then meet a neighbour in the middle (average)",
+    .help = "peers without servers: each sends the compressed update of a step to "
+            "all others (mode=updates), or two neighbours average their parameters "
+            "from time to time (mode=average)",
     .reads = "compress",
     .open = gossip_open,
     .close = gossip_close,

@@ -190,8 +190,10 @@ const weft_exchange_ops weft_exchange_easgd = {
     .struct_size = sizeof(weft_exchange_ops),
     .name = "easgd",
     .form = "easgd[:every=1][,alpha=A|,beta=0.9]",
-    .help = "learners train alone; every so many steps each and a centre on servers draw near each "
-            "other by a share alpha of their distance, beta over the number of learners",
+    .help = "elastic averaging: learners update their own parameters; every `every` "
+            "steps a learner and the centre on the servers move towards each other, "
+            "by alpha times their difference, where alpha is beta divided by the "
+            "number of learners",
     .reads = "servers,replicas,compress",
     .open = easgd_open,
     .close = easgd_close,

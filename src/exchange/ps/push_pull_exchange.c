@@ -210,11 +210,11 @@ const weft_exchange_ops weft_exchange_server = {
     .name = "server",
     .form = "server:policy=bsp|async|softsync|ssp[,c=N][,bound=N][,scale=none|inverse|exp]"
             "[,beta=X][,push=N][,fetch=N]",
-    .help =
-        "servers update the parameters, when all gradients of a step are there (bsp), with each "
-        "one that comes (async), with every c of them (softsync), or while nobody is more than "
-        "`bound` steps ahead (ssp); gradients of `push` steps go together, and parameters come "
-        "every `fetch` steps",
+    .help = "parameter servers: an update combines one push of each learner (bsp), "
+            "c pushes (softsync), or is one push (async; ssp: a learner waits while "
+            "it is more than `bound` steps ahead of the slowest); a push is the sum "
+            "of the gradients of `push` steps, and learners pull every `fetch` "
+            "steps",
     .owns_update = true,
     .reads = "servers,replicas,compress,compress-downlink",
     .open = server_open,

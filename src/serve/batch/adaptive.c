@@ -196,7 +196,8 @@ static void describe(const weft_policy *policy, weft_batch_queue_stats *out)
 const weft_policy_ops weft_policy_adaptive = {
     .name = "adaptive",
     .form = "adaptive[:goal=mean|p50|p95|p99][,slo=MS]",
-    .help = "what is best for the load of the moment, found by measurement",
+    .help = "chooses the rows and the delay with the best predicted latency for the "
+            "measured load",
     .open = open_adaptive,
     .close = close_adaptive,
     .arrived = arrived,

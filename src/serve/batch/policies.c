@@ -51,20 +51,22 @@ static weft_status open_fixed(const char *arguments, const weft_policy_input *in
 
 static const weft_policy_ops none = {.name = "none",
                                      .form = "none",
-                                     .help = "each request is computed by itself",
+                                     .help = "no batching: one request per batch",
                                      .open = open_none,
                                      .close = close_plain};
 static const weft_policy_ops fixed = {
     .name = "fixed",
     .form = "fixed[:wait=US][,max=ROWS]",
-    .help = "as soon as there are so many rows, or one has waited so long",
+    .help = "starts a batch with `max` rows, or when its oldest request has waited "
+            "`wait` microseconds",
     .open = open_fixed,
     .close = close_plain};
-static const weft_policy_ops greedy = {.name = "greedy",
-                                       .form = "greedy",
-                                       .help = "whatever waits when an executor is free",
-                                       .open = open_greedy,
-                                       .close = close_plain};
+static const weft_policy_ops greedy = {
+    .name = "greedy",
+    .form = "greedy",
+    .help = "starts a batch with all queued requests whenever an executor is free",
+    .open = open_greedy,
+    .close = close_plain};
 static const weft_policy_ops *const policies[] = {&none, &fixed, &greedy, &weft_policy_adaptive};
 
 weft_status weft_policies_register(weft_context *context)

@@ -51,37 +51,40 @@ OF(decisions, r->line.decisions);
 static const char success_name[] = "nv_inference_request_success",
                   failure_name[] = "nv_inference_request_failure";
 static const metric metrics[] = {
-    {success_name, "counter", "Requests that were answered", "", success},
-    {failure_name, "counter", "Requests that were not", ",reason=\"OTHER\"", failed},
+    {success_name, "counter", "Requests answered successfully", "", success},
+    {failure_name, "counter", "Requests refused or failed", ",reason=\"OTHER\"", failed},
     {failure_name, NULL, NULL, ",reason=\"TIMEOUT\"", late},
     {failure_name, NULL, NULL, ",reason=\"REJECTED\"", refused},
     {failure_name, NULL, NULL, ",reason=\"CANCELED\"", cancelled},
-    {"nv_inference_count", "counter", "Rows that were computed", "", rows},
-    {"nv_inference_exec_count", "counter", "Batches that were computed", "", batches},
-    {"nv_inference_pending_request_count", "gauge", "Requests that wait", "", pending},
-    {"nv_inference_request_duration_us", "counter", "Microseconds of requests, from when they came",
-     "", request_us},
-    {"nv_inference_queue_duration_us", "counter", "Microseconds that requests waited", "",
-     queue_us},
+    {"nv_inference_count", "counter", "Rows computed", "", rows},
+    {"nv_inference_exec_count", "counter", "Batches computed", "", batches},
+    {"nv_inference_pending_request_count", "gauge", "Requests in the queue", "", pending},
+    {"nv_inference_request_duration_us", "counter",
+     "Total time of requests from arrival to response, in microseconds", "", request_us},
+    {"nv_inference_queue_duration_us", "counter",
+     "Total time of requests in the queue, in microseconds", "", queue_us},
     {"nv_inference_compute_input_duration_us", "counter",
-     "Microseconds in which the batches of requests were filled", "", input_us},
+     "Total time in which input was copied into batches, in microseconds", "", input_us},
     {"nv_inference_compute_infer_duration_us", "counter",
-     "Microseconds in which the batches of requests were computed", "", infer_us},
+     "Total time of batch computations, in microseconds", "", infer_us},
     {"nv_inference_compute_output_duration_us", "counter",
-     "Microseconds in which the answers of requests were taken out of their batches", "",
-     output_us},
-    {"weft_queue_rows", "gauge", "Rows that wait", "", pending_rows},
-    {"weft_batches_running", "gauge", "Batches that are being computed", "", running},
-    {"weft_batch_wait_seconds", "gauge", "What the policy lets the oldest request wait", "", wait},
-    {"weft_batch_need_rows", "gauge", "Rows that it waits for", "", need},
-    {"weft_batch_limit_rows", "gauge", "Rows of a batch at the most", "", limit},
-    {"weft_arrival_rate", "gauge", "Requests a second, as estimated; 0: not known", "", rate},
+     "Total time in which output was copied from batches, in microseconds", "", output_us},
+    {"weft_queue_rows", "gauge", "Rows in the queue", "", pending_rows},
+    {"weft_batches_running", "gauge", "Batches that are being computed now", "", running},
+    {"weft_batch_wait_seconds", "gauge",
+     "Longest queueing delay that the batching policy allows, in seconds", "", wait},
+    {"weft_batch_need_rows", "gauge",
+     "Rows with which the batching policy starts a batch before that delay", "", need},
+    {"weft_batch_limit_rows", "gauge", "Largest number of rows of a batch", "", limit},
+    {"weft_arrival_rate", "gauge", "Estimated arrival rate, in requests per second; 0: not known",
+     "", rate},
     {"weft_arrival_burstiness", "gauge",
-     "Squared coefficient of variation of the gaps between requests", "", burstiness},
+     "Squared coefficient of variation of the interarrival times", "", burstiness},
     {"weft_latency_predicted_seconds", "gauge",
-     "What the policy expects of its goal; 0: it does not say", "", predicted},
-    {"weft_policy_decisions_total", "counter", "How often the policy has chosen anew", "",
-     decisions},
+     "Latency that the batching policy predicts for its goal, in seconds; 0: no prediction", "",
+     predicted},
+    {"weft_policy_decisions_total", "counter", "Number of changes of the batching policy's choice",
+     "", decisions},
 };
 
 /* Escapes the value of a label. */
@@ -156,7 +159,8 @@ static void add_states(weft_text *text, weft_service *service)
 {
     weft_service_item item;
     char labels[400];
-    head(text, "weft_model_ready", "gauge", "1: it can be asked");
+    head(text, "weft_model_ready", "gauge",
+         "1: the model version is ready for inference; 0: it is not");
     for (int i = 0; weft_service_entry(service, i, &item); i++) {
         label(item.name, item.version, labels, sizeof(labels));
         weft_text_add(text, "weft_model_ready{%s} %d\n", labels, item.ready);
@@ -195,9 +199,9 @@ static void add_lines(weft_text *text, const row *rows, int count)
                           metrics[m].more, metrics[m].of(&rows[r]));
     }
     head(text, "weft_latency_seconds", "histogram",
-         "Seconds from when a request came until its answer");
+         "Latency of requests from arrival to response, in seconds");
     for (int r = 0; r < count; r++) add_latencies(text, &rows[r]);
-    head(text, "weft_batch_rows", "histogram", "Rows of batches");
+    head(text, "weft_batch_rows", "histogram", "Number of rows per batch");
     for (int r = 0; r < count; r++) add_batches(text, &rows[r]);
 }
 
@@ -210,7 +214,7 @@ weft_status weft_write_metrics(weft_service *service, int64_t connections, weft_
     if (status == WEFT_OK) {
         add_lines(text, rows, count);
         add_states(text, service);
-        head(text, "weft_open_connections", "gauge", "Connections of clients to this port");
+        head(text, "weft_open_connections", "gauge", "Open client connections of this port");
         weft_text_add(text, "weft_open_connections %lld\n", (long long)connections);
         weft_metrics_process(text);
     }

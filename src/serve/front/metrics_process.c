@@ -46,17 +46,22 @@ void weft_metrics_process(weft_text *text)
     int64_t opened = open_files();
     if (getrusage(RUSAGE_SELF, &used) == 0)
         add(text, "process_cpu_seconds_total", "counter",
-            "Seconds of all cores, of user and system",
+            "Total user and system CPU time, in seconds",
             (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
                 (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6);
     if (read_pages(&all, &resident)) {
-        add(text, "process_resident_memory_bytes", "gauge", "Bytes in memory", resident * page);
-        add(text, "process_virtual_memory_bytes", "gauge", "Bytes of address space", all * page);
+        add(text, "process_resident_memory_bytes", "gauge", "Resident memory size, in bytes",
+            resident * page);
+        add(text, "process_virtual_memory_bytes", "gauge", "Virtual memory size, in bytes",
+            all * page);
     }
-    if (opened >= 0) add(text, "process_open_fds", "gauge", "Open files", (double)opened);
+    if (opened >= 0)
+        add(text, "process_open_fds", "gauge", "Number of open file descriptors", (double)opened);
     if (getrlimit(RLIMIT_NOFILE, &files) == 0)
-        add(text, "process_max_fds", "gauge", "Files that may be open", (double)files.rlim_cur);
+        add(text, "process_max_fds", "gauge", "Maximum number of open file descriptors",
+            (double)files.rlim_cur);
     clock_gettime(CLOCK_REALTIME, &now);
-    add(text, "process_start_time_seconds", "gauge", "When it began, in seconds since 1970",
+    add(text, "process_start_time_seconds", "gauge",
+        "Start time of the process, in seconds since the Unix epoch",
         (double)now.tv_sec + (double)now.tv_nsec * 1e-9 - weft_process_seconds());
 }
