@@ -132,7 +132,7 @@ refuses 2 "--replicas has no effect here, since no server of a simulation is los
 refuses 2 "a version of c=3 updates, but there are 2 learners" -n 2 --exchange server:policy=softsync,c=3
 refuses 2 "has nothing to compress" -n 2 --exchange gossip:mode=average --compress bf16
 command=train
-refuses 2 "cannot be shared out to learners" -n 3 --exchange oneshot --mesh data=2
+refuses 2 "cannot be divided into learners" -n 3 --exchange oneshot --mesh data=2
 refuses 2 "did you mean 'average'" --exchange avrage
 refuses 2 "several machines need --engine mpi" -n 2 --hosts a:1,b:1
 refuses 2 "must be one of" -n 2 --engine treads

@@ -137,7 +137,7 @@ void assert_agreed(crowd *c, int members)
         for (int k = 0; k < v->range_count; k++) {
             assert_int_equal(other->ranges[k].primary, v->ranges[k].primary);
             assert_int_equal(other->ranges[k].replica, v->ranges[k].replica);
-            assert_int_equal(other->ranges[k].ready, v->ranges[k].ready);
+            assert_int_equal(other->ranges[k].in_sync, v->ranges[k].in_sync);
         }
     }
 }

@@ -346,7 +346,7 @@ bad() { refuses "$1" "$2" "$weft" train $data --engine processes "${@:3}"; }
     bad 2 "exchange gossip has no use for it" -n 2 --exchange gossip --servers 2
     bad 2 "there is no topology=rung" -n 2 --exchange gossip:topology=rung
     bad 2 "needs all learners in one job of threads or MPI" -n 2 --exchange average
-    bad 2 "cannot be shared out to learners of 2" -n 3 --mesh data=2 $async
+    bad 2 "cannot be divided into learners of 2" -n 3 --mesh data=2 $async
     bad 2 "hosts 'a:2' and engine processes" -n 2 $async --hosts a:2
     bad 2 "place '*=cpu:0' and engine processes" -n 2 $async --place '*=cpu:0'
     bad 2 "profile 'true' and engine processes" -n 2 $async --profile

@@ -10,7 +10,7 @@ small="--data glyphs:size=16,train=60,test=20 --batch 20"
 printf 'step: 0.1\nlearners:\n  - count: 3\n  - {speed: 0.1, jitter: 0.5}\n' >cluster.yaml
 accepts simulate "$weft" simulate $small --cluster cluster.yaml --exchange server:policy=async --metrics s.jsonl
 holds out '^1 step of 4 learners in [0-9.]+ s of virtual time'
-holds out '^staleness of updates: '
+holds out '^mean staleness of updates: '
 holds s.jsonl '"event":"step","step":1,.*"seconds":[0-9.]+\}$'
 holds s.jsonl '"event":"summary".*"exchange_bytes":[0-9]+.*"staleness":\['
 accepts "nothing is stale" "$weft" simulate $small --cluster cluster.yaml --exchange server:policy=bsp --metrics b.jsonl --quiet

@@ -85,7 +85,7 @@ weft_status weft_net_bind(weft_net *net, const char *address, char *bound,
                           size_t size) WEFT_NODISCARD;
 /* Waits up to a second for sent messages to leave. */
 void weft_net_close(weft_net **net);
-/* Messages that have not left by now are dropped, and closing waits for none. */
+/* Drops the messages that are not sent yet, so that closing does not wait for them. */
 void weft_net_discard_pending(weft_net *net);
 /* The address of actor `id`, which need not be there yet. If there are several, as
  * weft_actor_address gives them, the runtime chooses one that can be reached from here, preferably

@@ -95,8 +95,8 @@ typedef struct weft_connection {
     bool refused;   /* the handshake was rejected */
     bool inside;    /* the actor is of this process */
     bool keyed;     /* the address has a public key, so messages are encrypted */
-    bool answers;   /* it was accepted since the last attempt */
-    bool begun;     /* an attempt has begun since then */
+    bool answers;   /* the peer has accepted the connection since the last attempt */
+    bool begun;     /* an attempt has begun since the peer accepted */
     bool listens;   /* a process listens at the address, and `trouble` is about it */
     double since;   /* time of the last event, or of the opening */
     const char *trouble;

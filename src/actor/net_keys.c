@@ -46,8 +46,8 @@ static weft_status fail_curve(void)
 {
     return weft_fail(
         WEFT_ERR_UNSUPPORTED,
-        "this ZeroMQ was built without CURVE, so it has no keys (%s); install one with "
-        "libsodium",
+        "this ZeroMQ was built without CURVE encryption (%s), so keys cannot be used; install "
+        "a ZeroMQ that was built with libsodium",
         zmq_strerror(zmq_errno()));
 }
 

@@ -68,7 +68,7 @@ static weft_status check_size(const weft_net *net, const weft_message *message)
     if (bytes <= most) return WEFT_OK;
     char name[48];
     return weft_fail(WEFT_ERR_INTERNAL,
-                     "%s sends a message of %zu bytes; those of this run have at most %zu",
+                     "%s sends a message of %zu bytes; messages of this run have at most %zu bytes",
                      weft_actor_name(net->actor, name), bytes, most);
 }
 

@@ -1,5 +1,5 @@
 /* The simulator: a deterministic runtime in virtual time (discrete events), with modelled links,
- * computation times, and faults. Everything random comes from the seed, so a run can be replayed;
+ * computation times, and faults. All random numbers come from the seed, so a run can be replayed;
  * the results of computations are computed, not modelled. */
 #ifndef WEFT_ACTOR_SIM_H
 #define WEFT_ACTOR_SIM_H

@@ -98,7 +98,7 @@ weft_status weft_sim_need(weft_sim *sim, machine *m, int part) WEFT_NODISCARD;
 /* sim_link.c */
 weft_status weft_sim_send(weft_actor *from, weft_actor_id to,
                           const weft_message *message) WEFT_NODISCARD;
-/* The receiver's node takes a message: now, or after those that it is receiving. */
+/* The receiver's node receives a message: now, or after the messages that arrived earlier. */
 weft_status weft_sim_arrive(weft_sim *sim, event *e, bool *delivered) WEFT_NODISCARD;
 /* Frees a message, delivered or lost. */
 void weft_sim_forget(weft_sim *sim, parcel **message, bool lost);

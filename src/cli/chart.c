@@ -13,7 +13,7 @@
  * the dashes are coprime, so a pair recurs only after 72 curves. */
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#000000",
                                       "#cc79a7", "#e69f00", "#56b4e9", "#777777"};
-/* From the one that covers most to the one that covers least. */
+/* Dash patterns, from the one that covers most of the line to the one that covers least. */
 static const char *const dashes[CHART_LAYERS] = {
     "none", "18 4", "12 5", "12 4 3 4", "7 5", "7 4 2 4", "4 4", "7 4 2 4 2 4", "2 4"};
 enum { COLOURS = sizeof(colours) / sizeof(colours[0]) };

@@ -49,7 +49,7 @@ static size_t bytes_within(const char *text, double font, double room)
     return used;
 }
 
-enum { SHOWN = 4000 }; /* bytes of a text from outside that are shown */
+enum { SHOWN = 4000 }; /* bytes that are drawn of a label or title; the rest is cut */
 
 static void put_bytes(chart *c, const char *text, size_t size)
 {

@@ -120,7 +120,8 @@ int main(int argc, char **argv)
     catch_faults();
     weft_status status = weft_context_create(&context);
     if (status != WEFT_OK) return end(report_failure(status));
-    print_log(context, false); /* of options; quiet commands end it */
+    print_log(context,
+              false); /* log messages about options; commands with --quiet switch the log off */
     int code = run_command(context, argc, argv);
     weft_context_destroy(&context);
     return end(code);

@@ -87,7 +87,7 @@ static void print_summary(const watch *w, const weft_event *e)
            series_number(e, "exchange_messages"));
     printf(lost > 0 ? ", of which %.0f were lost\n" : "\n", lost);
     if (mean < 0) return;
-    printf("staleness of updates: %.3g on the mean\n", mean);
+    printf("mean staleness of updates: %.3g\n", mean);
     print_staleness(staleness);
 }
 

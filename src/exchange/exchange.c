@@ -58,8 +58,11 @@ static weft_status open_at(const weft_context *context, const char *spec,
                          "exchange %s: its weft_exchange_ops has %zu bytes, this library's %zu",
                          ops->name, ops->struct_size, sizeof(*ops));
     if (ops->owns_update != (ops->update != NULL))
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "exchange %s: owns_update and the function update go together", ops->name);
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "exchange %s: owns_update is %s and the hook update is %s; an exchange that owns "
+            "the update needs the hook, and no other may have it",
+            ops->name, ops->owns_update ? "true" : "false", ops->update ? "set" : "NULL");
     uint64_t before = weft_failures();
     weft_status status = ops->open(arguments, site, out);
     WEFT_TRY(weft_ensure_message(status, before, "exchange", ops->name, "open"));

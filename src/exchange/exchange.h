@@ -121,7 +121,7 @@ weft_status weft_parameter_gaps(const weft_store *store, weft_gap_list *out) WEF
 typedef struct weft_serving {
     size_t struct_size; /* sizeof(weft_serving) */
     weft_context *context;
-    const weft_store *store; /* on the device that makes the updates */
+    const weft_store *store; /* on the device that applies the updates */
     const weft_optimizer_options *optimizer;
     weft_dtype dtype;
     int64_t count; /* of a learner's WEFT_ALL_PARAMETERS */
@@ -146,7 +146,7 @@ typedef struct weft_exchange_site {
     const weft_optimizer_options *optimizer; /* of the run, for updates elsewhere */
     weft_comm *learner;                      /* ranks of this learner */
     int servers;                             /* number of servers; 0: the exchange decides */
-    int replicas;                            /* backups of each range, on other servers; 0 or 1 */
+    int replicas;                            /* replicas of each range, on other servers; 0 or 1 */
     const char *codec;                       /* of pushed updates: a specification */
     const char *back; /* of parameters sent back to learners; NULL or empty: the same */
     const weft_learner_link *cluster; /* NULL: the learners are one job, and fixed */

@@ -103,7 +103,7 @@ static bool is_due(weft_model_entry *p, const found_version *f, poll_reason how)
     if (p->servable || !changed || p->unloaded) return false;
     if (how == AT_START || still) return true;
     (void)snprintf(p->reason, sizeof(p->reason),
-                   "its folder is new, and is loaded when it no longer changes");
+                   "the folder of this version is new; it is loaded when it no longer changes");
     return false;
 }
 

@@ -135,7 +135,10 @@ static weft_status find_nothing(const weft_trainer *t)
     const weft_output_choice *o = &t->options.output;
     if (!t->linked || t->link.job || !o->resume) return WEFT_OK;
     if (!o->checkpoint)
-        return weft_fail(WEFT_ERR_ARGUMENT, "resume needs --checkpoint FOLDER to go on from");
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "--resume needs --checkpoint FOLDER, the folder of the checkpoint from which "
+            "the run continues");
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "%s holds no checkpoint to go on from; give the folder that has it, or leave "
                      "--resume out",

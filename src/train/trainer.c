@@ -34,8 +34,9 @@ static weft_status open_data(weft_trainer *t)
     t->total_steps = o->length.steps ? o->length.steps : done->step + WEFT_MAX(left, (int64_t)0);
     if (t->run_steps > 0) t->total_steps = t->run_steps;
     if (t->total_steps > INT32_MAX)
-        return weft_fail(WEFT_ERR_ARGUMENT, "%lld steps are more than the counter holds",
-                         (long long)t->total_steps);
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the run would have %lld steps; a run can have at most %d",
+                         (long long)t->total_steps, INT32_MAX);
     return WEFT_OK;
 }
 

@@ -23,7 +23,7 @@ weft_status weft_train_learners(const weft_train_options *o, int64_t ranks, int6
     *learners = (int)(ranks / *mesh);
     if (ranks % *mesh == 0) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
-                     "%lld rank%s cannot be shared out to learners of %lld (mesh '%s'); give -n a "
+                     "%lld rank%s cannot be divided into learners of %lld (mesh '%s'); give -n a "
                      "multiple of %lld",
                      (long long)ranks, weft_plural(ranks), (long long)*mesh, o->parallel.mesh,
                      (long long)*mesh);

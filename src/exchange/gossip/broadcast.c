@@ -2,7 +2,9 @@
  * every other peer and is applied once, in the order of its origin. */
 #include "exchange/gossip/peer_internal.h"
 
-/* Bound on the bytes of a link in flight, and waiting: more than a step takes with any codec. */
+/* Bound on the bytes that a link has in flight and queued: more
+ * than a step takes with any codec. The larger of LEAST_BYTES and so many copies of the parameters.
+ */
 static const size_t LEAST_BYTES = (size_t)1 << 20, PARAMETER_COPIES = 8;
 
 /* A direction starts anew only with a SyncRequest; updates that were in flight are sent again from

@@ -93,7 +93,8 @@ static weft_status send_means(weft_peer *p)
     return weft_peer_arm_timer(p);
 }
 
-/* Announces the mean to all peers, and sends it to the next ones in the tree. */
+/* Announces in heartbeats that this peer has the mean, and sends the mean to its neighbours in the
+ * tree that lack it. */
 static weft_status announce_mean(weft_peer *p, int contributors)
 {
     weft_final_average_state *s = &p->final_average;

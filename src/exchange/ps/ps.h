@@ -2,10 +2,10 @@
  * 2014).
  *
  * The flat parameters are divided into ranges. The coordinator assigns each range a primary server
- * and, with replicas, a backup. The first learner with the state of the run initializes the ranges.
- * A learner pushes the update of a range as soon as its gradients are ready, and pulls the newest
- * parameters after its step; the policy decides when a pull is answered. Unacknowledged messages
- * are retransmitted, and each update counts once. */
+ * and, with --replicas 1, a replica. The first learner with the state of the run initializes the
+ * ranges. A learner pushes the update of a range as soon as its gradients are ready, and pulls the
+ * newest parameters after its step; the policy decides when a pull is answered. Unacknowledged
+ * messages are retransmitted, and each update counts once. */
 #ifndef WEFT_EXCHANGE_PS_H
 #define WEFT_EXCHANGE_PS_H
 
@@ -33,7 +33,7 @@ typedef struct weft_server_options {
     size_t struct_size;         /* sizeof(weft_server_options) */
     weft_member_options member; /* its role is filled in */
     double first_timeout;       /* first retransmission timeout, in seconds */
-    /* Opens range `number` for this server, as primary or backup; called in the server's thread
+    /* Opens range `number` for this server, as primary or replica; called in the server's thread
      * after a view has arrived. */
     weft_status (*open)(void *user, int number, weft_served *out);
     void (*close)(void *user, int number); /* after the range is destroyed; may be NULL */

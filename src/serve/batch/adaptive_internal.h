@@ -84,8 +84,8 @@ typedef struct weft_ab_trial {
     enum { WEFT_TRIAL_ACCEPTED, WEFT_TRIAL_RUNNING, WEFT_TRIAL_REJECTED } phase;
     int misses;          /* consecutive windows that were worse than promised */
     int turn, warmup;    /* turn of a trial; answers to skip at its start */
-    double latency[2];   /* measured in the last turns of the choice and of greedy */
-    double sum, squares; /* of the logarithms of their ratios */
+    double latency[2];   /* measured: the last turn of the choice, and of greedy */
+    double sum, squares; /* of log(latency[0] / latency[1]) in all turns, and of its squares */
     int64_t accepted_span, rejected_span,
         left;     /* answers between trials, during the next denial, and until the next step */
     int64_t rest; /* answers during which broken promises are ignored */

@@ -155,8 +155,8 @@ typedef struct weft_request_queue {
     size_t kind_capacity;
     int free_kind, kinds_used;
     int *buckets, bucket_count; /* hash table of the kinds that have requests, by `batch_key` */
-    /* Heaps of kinds by their next request: all of them, those due with this need and wait at time
-     * `now`, and the others. */
+    /* Heaps of kinds, ordered by the next request of each: all kinds; kinds that are due at time
+     * `now` by the policy's min_rows and max_delay; and kinds that are not due. */
     weft_heap all, due, not_due;
     int64_t min_rows;
     double max_delay, now;

@@ -53,7 +53,8 @@ static weft_status check(const weft_batch_queue_options *o)
                          "the limit of a batch is %lld rows, must be from 1 to %d",
                          (long long)o->limit, 1 << 20);
     if (o->max_waiting < 1 || o->max_waiting > INT32_MAX)
-        return weft_fail(WEFT_ERR_ARGUMENT, "%lld rows may wait, must be from 1 to %d",
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the limit of queued rows is %lld; it must be from 1 to %d",
                          (long long)o->max_waiting, INT32_MAX);
     if (!(o->share > 0) || !isfinite(o->share))
         return weft_fail(WEFT_ERR_ARGUMENT, "the share of a queue is %g, must be above 0",

@@ -33,7 +33,7 @@ static weft_status unknown(const char *type)
                      shown);
 }
 
-/* Guesses the content if the Content-Type does not tell, as with curl. */
+/* Guesses the format of the body if the Content-Type header does not name it, as with curl. */
 static weft_status sniff(const char *type, weft_plain_body *body)
 {
     const char *at = body->data;

@@ -38,8 +38,9 @@ static void predict_large(weft_http_request *c)
     int *pictures = &c->server->pictures;
     weft_status status = WEFT_OK;
     if (__atomic_add_fetch(pictures, 1, __ATOMIC_ACQ_REL) > MOST_PICTURES)
-        status =
-            weft_fail(WEFT_ERR_BUSY, "%d large pictures are being read already", MOST_PICTURES);
+        status = weft_fail(WEFT_ERR_BUSY,
+                           "%d large pictures are being decoded already; send this one again later",
+                           MOST_PICTURES);
     if (status == WEFT_OK) status = weft_thread_start(&thread, read_large, c);
     if (status == WEFT_OK) {
         pthread_detach(thread);

@@ -86,7 +86,7 @@ static void fill(const weft_rate_limiter *r, weft_token_bucket *b, double now)
     b->since = now;
 }
 
-/* A full bucket need not be kept. */
+/* Removes full token buckets, which equal new ones, and the oldest if there are too many. */
 static void forget_some(weft_rate_limiter *r, double now)
 {
     for (int i = 0; i < 2 && r->oldest; i++) {

@@ -61,7 +61,8 @@ void weft_ps_client_set_stats(weft_actor *actor, double loss, double rate)
 bool weft_ps_client_is_waiting(const weft_actor *actor)
 {
     const learner *l = (const learner *)actor;
-    /* A push during a computation does not concern the learner, until it leaves or fetches. */
+    /* A learner waits for the acknowledgement of a push only before it leaves, or when it pulls the
+     * update state, too. */
     bool all = !l->options.elastic.options || l->leaving || l->with_state;
     if (l->gone) return false;
     if (!l->in || l->arriving || l->responds) return true;

@@ -14,8 +14,8 @@ typedef struct range_request {
     weft_actor_id server; /* of the view; WEFT_NOBODY: none */
     int64_t sequence, version, request;
     weft_buffer *update;  /* push number `sequence`, until it is acknowledged */
-    weft_buffer *spare;   /* the buffer of the push before */
-    weft_buffer *next;    /* the push after it, as far as its gradients are ready; NULL: they are in
+    weft_buffer *spare;   /* the buffer of the previous push, for reuse */
+    weft_buffer *next;    /* the next push, with the gradients that are ready; NULL: they are in
                              the options' `gradients` */
     weft_buffer *initial; /* initial parameters, until they are acknowledged */
     int64_t update_version, update_step;

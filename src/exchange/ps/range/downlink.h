@@ -6,7 +6,7 @@
  * counted twice, and all learners at one version have the same bits. Messages are kept while they
  * are shorter than all parameters; a learner that is further behind, or new, gets the reference.
  *
- * No messages and no time of its own. One thread at a time. */
+ * The downlink sends no messages and reads no clock. Only one thread may use it at a time. */
 #ifndef WEFT_EXCHANGE_PS_RANGE_DOWNLINK_H
 #define WEFT_EXCHANGE_PS_RANGE_DOWNLINK_H
 

@@ -17,7 +17,7 @@ typedef enum weft_scale { WEFT_SCALE_NONE, WEFT_SCALE_INVERSE, WEFT_SCALE_EXP } 
  * makes one. softsync: each `count` updates, of any learners. ssp: as async, but no learner begins
  * a step while it is more than `bound` ahead of the slowest; with bound 0 it is bsp. */
 typedef struct weft_policy {
-    int count;     /* updates in a version; 0: one of each learner, of one clock */
+    int count;     /* updates that make a version; 0: one update of each learner */
     int64_t bound; /* steps that a learner may be ahead; -1: any number */
     weft_scale scale;
     double beta;

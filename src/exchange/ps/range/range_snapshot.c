@@ -1,4 +1,4 @@
-/* Serializes a range, for a backup. Numbers have the byte order of this machine: both servers
+/* Serializes a range, for a replica. Numbers have the byte order of this machine: both servers
  * compute the same bits, so they are of one kind. */
 #include "exchange/ps/range/range_internal.h"
 

@@ -1,4 +1,4 @@
-/* A range that a server hosts: log entries, replies held for the backup, snapshots. */
+/* A range that a server hosts: log entries, replies held for the replica, snapshots. */
 #include "exchange/ps/server/server_internal.h"
 
 hosted_range *weft_hosted_range_find(const server *s, uint32_t number)

@@ -1,6 +1,6 @@
 /* Primary-backup replication of a range (cf. Viewstamped Replication, Oki and Liskov 1988). The
- * primary orders log entries and appends them at the backup, which applies them in the same order.
- * No reply reveals an entry that the backup has not acknowledged, so the loss of a primary loses
+ * primary orders log entries and appends them at the replica, which applies them in the same order.
+ * No reply reveals an entry that the replica has not acknowledged, so the loss of a primary loses
  * nothing that a learner knows of. */
 #include "exchange/ps/server/server_internal.h"
 
@@ -66,7 +66,7 @@ weft_status weft_hosted_range_append(server *s, hosted_range *f, const change *c
     WEFT_TRY(WEFT_GROW(&f->log, &f->log_capacity, f->log_count));
     f->log[f->log_count] = *c;
     (void)weft_buffer_ref(f->log[f->log_count++].update);
-    if (f->state || f->acked_index < 0) return WEFT_OK; /* the backup has no snapshot yet */
+    if (f->state || f->acked_index < 0) return WEFT_OK; /* the replica has no snapshot yet */
     WEFT_TRY(send_change(s, f, c));
     return f->log_count == 1 ? arm_resend(s) : WEFT_OK;
 }
@@ -101,7 +101,7 @@ weft_status weft_hosted_range_flush(server *s, hosted_range *f)
     return status;
 }
 
-/* Sets the backup; without one, all held replies are sent. */
+/* Sets the replica; without a replica, all deferred replies are sent. */
 weft_status weft_hosted_range_set_replica(server *s, hosted_range *f, weft_actor_id replica)
 {
     if (f->replica == replica) return WEFT_OK;
@@ -130,7 +130,7 @@ static bool view_says_in_sync(const server *s, const hosted_range *f)
     return k->primary != s->head.id || k->replica != f->replica || k->in_sync;
 }
 
-/* Also reports to the coordinator again that the backup is in sync. */
+/* Also reports to the coordinator again that the replica is in sync. */
 weft_status weft_hosted_range_resend(server *s, hosted_range *f, bool *some)
 {
     if (!f->primary || f->replica == WEFT_NOBODY) return WEFT_OK;
@@ -164,9 +164,9 @@ weft_status weft_take_append_ack(void *self, const weft_message *message, const 
     return weft_hosted_range_flush(s, f);
 }
 
-/* --- the backup --- */
+/* --- the replica --- */
 
-/* Fencing: only the primary of this server's view changes a backup. A deposed primary gets no
+/* Fencing: only the primary of this server's view changes a replica. A deposed primary gets no
  * acknowledgements, so it can release no replies. */
 static hosted_range *replica_of(const server *s, uint32_t range, weft_actor_id from)
 {

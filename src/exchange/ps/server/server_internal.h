@@ -1,4 +1,4 @@
-/* Internals of a server: the ranges that it hosts, as primary or as backup. */
+/* Internals of a server: the ranges that it hosts, as primary or as replica. */
 #ifndef WEFT_EXCHANGE_PS_SERVER_SERVER_INTERNAL_H
 #define WEFT_EXCHANGE_PS_SERVER_SERVER_INTERNAL_H
 
@@ -24,7 +24,7 @@ typedef struct change {
     weft_buffer *update;
 } change;
 
-/* A reply that is held until the backup has acknowledged what it reveals (commit wait). */
+/* A reply that is held until the replica has acknowledged what it reveals (commit wait). */
 typedef struct deferred {
     weft_actor_id to;
     weft_rpc_type type;
@@ -37,7 +37,7 @@ typedef struct deferred {
 
 typedef struct hosted_range {
     weft_served of;
-    bool primary;     /* else backup of another server's range */
+    bool primary;     /* else replica of another server's range */
     bool initialized; /* it has parameters */
     int64_t index;
     int64_t halted; /* end clock; INT64_MAX: none */
@@ -46,7 +46,7 @@ typedef struct hosted_range {
     weft_buffer *copy; /* of the parameters at version `copied`, for all pulls */
     weft_buffer *last; /* the copy before it, which may be in transit */
     int64_t copied;
-    /* Primary: the backup, the index that it has acknowledged, and the log after that. */
+    /* Primary: the replica, the index that it has acknowledged, and the log after that. */
     weft_actor_id replica;
     int64_t acked_index;
     weft_buffer *state; /* snapshot in transit */
@@ -80,8 +80,8 @@ void weft_hosted_range_remove(server *s, hosted_range *f);
 /* Applies an entry to the range, and replicates it. result: of a push; may be NULL. */
 weft_status weft_hosted_range_apply(server *s, hosted_range *f, const change *c,
                                     weft_push_result *result) WEFT_NODISCARD;
-/* Sends a reply that reveals the state of the range, when the backup has that state. number: of the
- * request. */
+/* Sends a reply that reveals the state of the range, when the replica has that state. number: of
+ * the request. */
 weft_status weft_hosted_range_send(server *s, hosted_range *f, weft_actor_id to, weft_rpc_type type,
                                    int64_t number, const void *message,
                                    weft_buffer *payload) WEFT_NODISCARD;
@@ -105,7 +105,7 @@ weft_status weft_hosted_range_flush(server *s, hosted_range *f) WEFT_NODISCARD;
 /* retransmits unacknowledged entries and snapshots; */
 weft_status weft_hosted_range_resend(server *s, hosted_range *f, bool *some) WEFT_NODISCARD;
 weft_rpc_handle weft_take_append_ack;
-/* of the backup. */
+/* of the replica. */
 weft_rpc_handle weft_take_range_snapshot, weft_take_append;
 
 #endif
