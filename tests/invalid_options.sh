@@ -45,7 +45,7 @@ refuses 2 "a device is cpu:K or rank:K" -n 2 --place 'conv*=gpu:0'
 refuses 2 "place and mesh contradict each other" -n 2 --place 'conv*=cpu:0' --mesh data=2
 refuses 2 "it must divide them" -n 2 --virtual-workers 3
 refuses 2 "contradict each other" -n 2 --virtual-workers 2 --microbatches 2
-refuses 2 "give 20 or fewer" --virtual-workers 21
+refuses 2 "give at most 20 virtual workers" --virtual-workers 21
 refuses 2 "splits over the data axis" -n 2 --mesh tensor=2 --zero 1
 refuses 2 "must be a whole number from 0 to 3" -n 2 --zero 4
 refuses 2 "named 'fc9/weight'" -n 2 --mesh tensor=2 --shard fc9/weight:out=tensor

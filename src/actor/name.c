@@ -1,4 +1,4 @@
-/* The name of an actor for people. */
+/* Readable names of actors, for messages. */
 #include <stdio.h>
 
 #include "actor/actor.h"

@@ -56,7 +56,8 @@ weft_status weft_net_context_create(weft_net_context **out)
     pthread_mutex_init(&world->lock, NULL);
     if (!world->zmq) status = weft_fail_zmq("ZeroMQ does not start");
     if (getentropy(&world->token, sizeof(world->token)) != 0 && status == WEFT_OK)
-        status = weft_fail(WEFT_ERR_IO, "the system gives no random numbers: %s", strerror(errno));
+        status = weft_fail(WEFT_ERR_IO, "the operating system provides no random numbers: %s",
+                           strerror(errno));
     if (status != WEFT_OK) weft_net_context_destroy(out);
     return status;
 }

@@ -211,7 +211,7 @@ static weft_status check_one(comparison *k, const weft_compare_options *o)
 static int refuse_run(const compared_run *c, weft_status status)
 {
     bool misfit = status == WEFT_ERR_ARGUMENT;
-    fprintf(stderr, "weft: the run '%s' cannot be: %s\n%s", c->label, weft_last_message(),
+    fprintf(stderr, "weft: the run '%s' is not possible: %s\n%s", c->label, weft_last_message(),
             misfit ? "Try 'weft help compare'.\n" : "");
     return misfit ? 2 : 1;
 }

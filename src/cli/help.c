@@ -92,10 +92,9 @@ static int man_page(const weft_context *context, const command *c)
         roff(c->examples);
         printf(".fi\n");
     }
-    printf(
-        ".SH EXIT STATUS\n0 on success, 1 on failure, 2 for a mistake in the arguments; 128 and "
-        "the number of the signal after one that asks for the end: 130 after Ctrl\\-C; the same of "
-        "the signal that a rank of a job died of: 137 after SIGKILL.\n");
+    printf(".SH EXIT STATUS\n0: success; 1: failure; 2: invalid arguments; 128 and "
+           "the number of a signal: the signal has ended the command (130: "
+           "Ctrl\\-C), or killed a rank of the job (137: SIGKILL).\n");
     return 0;
 }
 

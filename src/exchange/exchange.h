@@ -131,7 +131,7 @@ typedef struct weft_serving {
     weft_gap_list gaps;       /* padding of the parameters */
     int wished_slot;          /* requested slot, from 1; 0: any */
     uint32_t id;              /* of the actor; drawn, so that no other has it */
-    void *own;                /* the actor's; to be freed after it */
+    void *own;                /* memory of the actor, to be freed after it */
 } weft_serving;
 
 /* The environment of an exchange: one rank of one learner. All of it stays the caller's and

@@ -41,7 +41,7 @@ typedef struct weft_sim_exchange_ops {
      * end. */
     bool (*part)(const weft_sim_exchange *exchange, int i, int64_t *begin, int64_t *count);
     /* The result of the run by now, [count]. over: no learner goes on, so pending updates count,
-     * too. While the actors exist. */
+     * too. Only while the actors exist. */
     weft_status (*result)(weft_sim_exchange *exchange, bool over, void *parameters);
     /* Statistic i until now; false past the last. The numbers are the simulated exchange's. NULL:
      * none. */

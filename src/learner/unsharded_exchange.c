@@ -20,7 +20,7 @@ typedef struct part {
     int64_t has, start[WEFT_MAX_RANK], size[WEFT_MAX_RANK];
 } part;
 
-typedef struct whole {
+typedef struct unsharded {
     weft_exchange head;
     weft_exchange_ops ops;
     weft_rank *rank;
@@ -33,9 +33,9 @@ typedef struct whole {
     weft_dtype dtype;
     int64_t total;
     void *room, *part, *image; /* all, in plain layout; a part; this rank's gradients */
-} whole;
+} unsharded;
 
-static void *at(const whole *w, const tensor *t)
+static void *at(const unsharded *w, const tensor *t)
 {
     return (char *)w->room + (size_t)t->at * weft_dtype_size(w->dtype);
 }
@@ -43,7 +43,7 @@ static void *at(const whole *w, const tensor *t)
 /* --- between the ranks --- */
 
 /* Gathers all parameters, or the gradients of `image`, into the room of every rank. */
-static weft_status gather(const whole *w, const void *image)
+static weft_status gather(const unsharded *w, const void *image)
 {
     const weft_rank *r = w->rank;
     memset(w->room, 0, (size_t)w->total * weft_dtype_size(w->dtype));
@@ -61,14 +61,14 @@ static weft_status gather(const whole *w, const void *image)
                                                       .count = w->total});
 }
 
-static weft_status put(const whole *w, weft_store *store)
+static weft_status put(const unsharded *w, weft_store *store)
 {
     for (int i = 0; i < w->count && w->inner; i++)
         WEFT_TRY(weft_store_write(store, w->tensors[i].inner, at(w, &w->tensors[i])));
     return WEFT_OK;
 }
 
-static weft_status spread(const whole *w)
+static weft_status spread(const unsharded *w)
 {
     const weft_rank *r = w->rank;
     for (int i = 0; i < w->count && w->inner; i++)
@@ -87,14 +87,14 @@ static weft_status spread(const whole *w)
     return WEFT_OK;
 }
 
-static weft_status take_parameters(const whole *w)
+static weft_status take_parameters(const unsharded *w)
 {
     WEFT_TRY(gather(w, NULL));
     return put(w, w->store);
 }
 
 /* Writes the gradients to where the instance would have made them. */
-static weft_status lay_gradients(const whole *w)
+static weft_status lay_gradients(const unsharded *w)
 {
     size_t size = weft_dtype_size(w->dtype), bytes;
     weft_dtype dtype;
@@ -116,13 +116,13 @@ static weft_status lay_gradients(const whole *w)
 }
 
 /* Reports the waiting time of the inner exchange. */
-static weft_status from_inner(whole *w, weft_status status)
+static weft_status from_inner(unsharded *w, weft_status status)
 {
     w->head.waited = w->inner->waited;
     return status;
 }
 
-static weft_status give_gradients(const whole *w)
+static weft_status give_gradients(const unsharded *w)
 {
     const weft_rank *r = w->rank;
     weft_gradient g;
@@ -145,14 +145,14 @@ static weft_status give_gradients(const whole *w)
 
 static weft_status unsharded_wait(weft_exchange *exchange)
 {
-    whole *w = (whole *)exchange;
+    unsharded *w = (unsharded *)exchange;
     if (w->inner) WEFT_TRY(from_inner(w, weft_exchange_wait(w->inner)));
     return spread(w);
 }
 
 static weft_status unsharded_begin(weft_exchange *exchange)
 {
-    const whole *w = (const whole *)exchange;
+    const unsharded *w = (const unsharded *)exchange;
     WEFT_TRY(take_parameters(w));
     if (w->inner) WEFT_TRY(weft_exchange_begin(w->inner));
     return unsharded_wait(exchange);
@@ -160,7 +160,7 @@ static weft_status unsharded_begin(weft_exchange *exchange)
 
 static weft_status unsharded_before(weft_exchange *exchange, int64_t step)
 {
-    whole *w = (whole *)exchange;
+    unsharded *w = (unsharded *)exchange;
     if (w->inner) {
         w->inner->weight = exchange->weight;
         WEFT_TRY(from_inner(w, weft_exchange_before(w->inner, step)));
@@ -170,20 +170,20 @@ static weft_status unsharded_before(weft_exchange *exchange, int64_t step)
 
 static weft_status unsharded_poll(weft_exchange *exchange)
 {
-    const whole *w = (const whole *)exchange;
+    const unsharded *w = (const unsharded *)exchange;
     return w->inner ? weft_exchange_poll(w->inner) : WEFT_OK;
 }
 
 static weft_status unsharded_update(weft_exchange *exchange, int64_t step)
 {
-    whole *w = (whole *)exchange;
+    unsharded *w = (unsharded *)exchange;
     WEFT_TRY(give_gradients(w));
     return w->inner ? from_inner(w, weft_exchange_update(w->inner, step)) : WEFT_OK;
 }
 
 static weft_status unsharded_after(weft_exchange *exchange, weft_exchange_turn *turn)
 {
-    whole *w = (whole *)exchange;
+    unsharded *w = (unsharded *)exchange;
     if (!w->ops.owns_update) WEFT_TRY(take_parameters(w));
     if (w->inner) WEFT_TRY(from_inner(w, weft_exchange_after(w->inner, turn)));
     return w->ops.owns_update ? WEFT_OK : spread(w);
@@ -191,26 +191,26 @@ static weft_status unsharded_after(weft_exchange *exchange, weft_exchange_turn *
 
 static weft_status unsharded_end(weft_exchange *exchange)
 {
-    const whole *w = (const whole *)exchange;
+    const unsharded *w = (const unsharded *)exchange;
     if (w->inner) WEFT_TRY(weft_exchange_end(w->inner));
     return spread(w);
 }
 
 static bool unsharded_figure(weft_exchange *exchange, int i, weft_series *out)
 {
-    const whole *w = (const whole *)exchange;
+    const unsharded *w = (const unsharded *)exchange;
     return w->inner && weft_exchange_figure_at(w->inner, i, out);
 }
 
 static int64_t unsharded_began(weft_exchange *exchange)
 {
-    const whole *w = (const whole *)exchange;
+    const unsharded *w = (const unsharded *)exchange;
     return w->inner ? w->inner->ops->began(w->inner) : -1;
 }
 
 static void unsharded_close(weft_exchange *exchange)
 {
-    whole *w = (whole *)exchange;
+    unsharded *w = (unsharded *)exchange;
     weft_exchange_close(&w->inner);
     weft_instance_destroy(&w->instance);
     weft_store_destroy(&w->turner);
@@ -235,7 +235,7 @@ static part part_of(const tensor *t)
     return mine;
 }
 
-static weft_status list_tensors(whole *w)
+static weft_status list_tensors(unsharded *w)
 {
     const weft_rank *r = w->rank;
     int n = weft_graph_value_count(r->graph);
@@ -255,7 +255,7 @@ static weft_status list_tensors(whole *w)
     return WEFT_OK;
 }
 
-static weft_status find_givers(whole *w)
+static weft_status find_givers(unsharded *w)
 {
     const weft_rank *r = w->rank;
     int ranks = weft_comm_size(r->learner), me = weft_comm_rank(r->learner);
@@ -279,7 +279,7 @@ static weft_status find_givers(whole *w)
 }
 
 /* Creates the store and the program of a single rank. */
-static weft_status make_store(whole *w)
+static weft_status make_store(unsharded *w)
 {
     weft_rank *r = w->rank;
     weft_program_options p;
@@ -296,7 +296,7 @@ static weft_status make_store(whole *w)
     return weft_store_clone(w->store, &w->turner);
 }
 
-static weft_status open_inner(whole *w, const weft_exchange_site *site)
+static weft_status open_inner(unsharded *w, const weft_exchange_site *site)
 {
     weft_exchange_site own = *site;
     weft_exchange_state state;
@@ -312,7 +312,7 @@ static weft_status open_inner(whole *w, const weft_exchange_site *site)
         w->ops.name);
 }
 
-static weft_status make(whole *w, const weft_exchange_site *site)
+static weft_status make(unsharded *w, const weft_exchange_site *site)
 {
     weft_rank *r = w->rank;
     size_t bytes;
@@ -337,7 +337,7 @@ weft_status weft_unsharded_open(weft_rank *rank, const weft_exchange_site *site,
 {
     const weft_exchange_ops *inner;
     const char *arguments;
-    whole *w;
+    unsharded *w;
     WEFT_TRY(weft_exchange_find(site->context, rank->run_spec->exchange, &inner, &arguments));
     WEFT_TRY(WEFT_NEW(&w, 1));
     w->rank = rank;

@@ -304,7 +304,7 @@ static weft_status check_other(weft_service *s, const char *name)
                      name, s->models);
 }
 
-/* A model that fails does not stop the others. */
+/* A model that fails to load does not prevent the loading of other models. */
 static weft_status poll_folder(weft_service *s, poll_reason how)
 {
     char **names = NULL;

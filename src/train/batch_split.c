@@ -48,8 +48,8 @@ static weft_status share_out_workers(weft_trainer *t)
                          "rank are its micro-batches");
     if (o->length.virtual_workers > o->length.batch)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%lld virtual workers share a batch of %lld; give %lld "
-                         "or fewer",
+                         "%lld virtual workers share a batch of %lld samples; give at most %lld "
+                         "virtual workers",
                          (long long)o->length.virtual_workers, (long long)o->length.batch,
                          (long long)o->length.batch);
     if (o->length.virtual_workers % data)

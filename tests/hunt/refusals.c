@@ -10,7 +10,7 @@ static const char *const listed[] = {
     "batch is *, the training part has only * samples; give --batch * or less",
     "data '*': the training part is empty",
     "batch * cannot be cut into * equal micro-batches*",
-    "* virtual workers share a batch of *; give * or fewer",
+    "* virtual workers share a batch of * samples; give at most * virtual workers",
     "*the data have 1 class, a classifier needs at least 2",
     "all weights of the * part are 0, so that no sample counts",
     /* servers */

@@ -3,7 +3,7 @@
 #include "exchange/gossip/peer_internal.h"
 #include "gossip.pb-c.h"
 
-/* Requests to one donor, each with twice the timeout of the one before. */
+/* Requests to one donor before another donor is asked; the timeout doubles with each request. */
 enum { MOST_TRIES = 6 };
 
 /* Offset of the version vector, behind the parameters. */

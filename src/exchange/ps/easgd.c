@@ -149,7 +149,7 @@ static weft_status show_centre(easgd *e)
 static weft_status easgd_save(weft_exchange *exchange)
 {
     easgd *e = (easgd *)exchange;
-    if (e->ps.ended) return WEFT_OK; /* the end has fetched it */
+    if (e->ps.ended) return WEFT_OK; /* weft_ps_exchange_end has pulled the state */
     WEFT_TRY(weft_shared_params_read(e->ps.shared));
     WEFT_TRY(weft_ps_exchange_save(&e->ps));
     return show_centre(e);

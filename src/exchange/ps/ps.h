@@ -131,7 +131,7 @@ typedef struct weft_ps_client_options {
  * it, or finds an update damaged. */
 weft_status weft_ps_client_create(const weft_ps_client_options *options,
                                   weft_actor **out) WEFT_NODISCARD;
-/* Whether it waits for servers: no computation may end then. */
+/* Whether the learner waits for servers; then no computation may end. */
 bool weft_ps_client_is_waiting(const weft_actor *actor);
 /* Whether the running computation must wait before it reads that range, or WEFT_ANY_PART. */
 bool weft_ps_client_is_missing(const weft_actor *actor, int range);

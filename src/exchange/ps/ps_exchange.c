@@ -1,4 +1,4 @@
-/* Common part of exchanges with servers: opening and closing, waiting for replies, fetching all
+/* Common part of exchanges with servers: opening and closing, waiting for replies, pulling all
  * parameters, and the end. */
 #include "exchange/ps/ps_exchange.h"
 #include "exchange/elastic.h"

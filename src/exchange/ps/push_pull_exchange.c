@@ -170,7 +170,7 @@ static bool server_together(const weft_exchange *exchange)
 static weft_status server_save(weft_exchange *exchange)
 {
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
-    if (x->ended) return WEFT_OK; /* the end has fetched it */
+    if (x->ended) return WEFT_OK; /* weft_ps_exchange_end has pulled the state */
     x->has_exact_parameters = strcmp(x->back, "none") != 0;
     WEFT_TRY(weft_ps_exchange_save(x));
     return weft_shared_params_write(x->shared);

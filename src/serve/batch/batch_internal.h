@@ -99,7 +99,7 @@ typedef struct weft_queue_sim {
     const double *think_time; /* [think_times] */
     int think_times;
 } weft_queue_sim;
-/* Fills the latencies for a setting that is not single. */
+/* Simulates the queue and fills the latencies. The setting must not be `single`. */
 void weft_queue_sim_run(const weft_queue_sim *r, const weft_curve *curve,
                         const weft_batch_setting *setting);
 
