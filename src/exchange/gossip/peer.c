@@ -55,13 +55,13 @@ static void set_clock(weft_peer *p, int64_t clock)
     if (p->member) weft_member_set_stats(p->member, &p->stats);
 }
 
-static weft_status broadcast_end(weft_peer *p, bool halt)
+weft_status weft_peer_broadcast_end(weft_peer *p, bool halt)
 {
     p->ended = true;
     return weft_broadcast_send(p, NULL, halt);
 }
 
-static bool has_all_updates(const weft_peer *p)
+bool weft_peer_has_all_updates(const weft_peer *p)
 {
     return weft_broadcast_all_ended(p) && !(p->mode->is_waiting && p->mode->is_waiting(p));
 }
@@ -69,7 +69,7 @@ static bool has_all_updates(const weft_peer *p)
 /* Sends heartbeats if the hash has changed. */
 static weft_status update_version_hash(weft_peer *p)
 {
-    uint64_t hash = p->ended && has_all_updates(p) ? weft_broadcast_version_hash(p) : 0;
+    uint64_t hash = p->ended && weft_peer_has_all_updates(p) ? weft_broadcast_version_hash(p) : 0;
     if (hash == p->version_hash) return WEFT_OK;
     p->version_hash = hash;
     return weft_peer_send_heartbeat(p);
@@ -95,7 +95,7 @@ static weft_status check_leave(weft_peer *p)
     if (p->computing) return WEFT_OK;
     p->leaves_now = p->leaves_now || weft_member_dismissed(p->member);
     if (p->has_state && !p->ended && (p->leaves_now || p->clock >= p->options.steps))
-        WEFT_TRY(broadcast_end(p, p->requests_halt));
+        WEFT_TRY(weft_peer_broadcast_end(p, p->requests_halt));
     WEFT_TRY(update_version_hash(p));
     WEFT_TRY(weft_final_average_advance(p));
     if (!p->leaves_now && !p->version_hash) p->leave_progress = -1;
@@ -149,7 +149,7 @@ static weft_status peer_computed(weft_actor *actor, int64_t ticket)
     /* The learner leaves its parameters alone until the next computation: subtract in place. */
     weft_peer_add_scaled(p, p->options.parameters, -1, p->step_start, NULL);
     WEFT_TRY(p->mode->computed(p, p->options.parameters));
-    if (p->clock >= p->options.steps) WEFT_TRY(broadcast_end(p, false));
+    if (p->clock >= p->options.steps) WEFT_TRY(weft_peer_broadcast_end(p, false));
     return weft_peer_advance(p);
 }
 
@@ -294,95 +294,4 @@ weft_status weft_peer_create(const weft_peer_options *options, weft_actor **out)
     else
         peer_destroy(&p->head);
     return status;
-}
-
-/* --- for the learner --- */
-
-weft_status weft_peer_finish(weft_actor *actor, bool halt)
-{
-    weft_peer *p = (weft_peer *)actor;
-    p->computing = false;
-    p->options.steps = p->clock;
-    p->requests_halt = halt;
-    return p->member ? weft_peer_advance(p) : broadcast_end(p, halt);
-}
-
-weft_status weft_peer_leave_now(weft_actor *actor)
-{
-    weft_peer *p = (weft_peer *)actor;
-    p->computing = false;
-    p->leaves_now = true;
-    return weft_peer_advance(p);
-}
-
-weft_status weft_peer_release_hold(weft_actor *actor)
-{
-    weft_peer *p = (weft_peer *)actor;
-    p->hold_released = true;
-    return weft_peer_advance(p);
-}
-
-int weft_peer_mean_contributors(const weft_actor *actor)
-{
-    return ((const weft_peer *)actor)->final_average.contributors;
-}
-
-bool weft_peer_is_leaving(const weft_actor *actor)
-{
-    return ((const weft_peer *)actor)->leaves_now || ((const weft_peer *)actor)->leaving;
-}
-
-void weft_peer_set_stats(weft_actor *actor, double loss, double rate)
-{
-    weft_peer *p = (weft_peer *)actor;
-    p->stats.loss = loss;
-    p->stats.rate = rate;
-    if (p->member) weft_member_set_stats(p->member, &p->stats);
-}
-
-const weft_member *weft_peer_member(const weft_actor *actor)
-{
-    return ((const weft_peer *)actor)->member;
-}
-
-weft_status weft_peer_timeout_error(const weft_actor *actor, double seconds)
-{
-    const weft_peer *p = (const weft_peer *)actor;
-    if (p->member && weft_member_view(p->member)->number == 0)
-        return weft_member_timeout_error(p->member, seconds);
-    if (!p->has_state)
-        return weft_fail(
-            WEFT_ERR_PEER,
-            "none of the %d other peers has sent this peer the state of the run for %g s",
-            p->peers - 1, seconds);
-    return weft_fail(WEFT_ERR_PEER, "no message from another peer for %g s after step %lld",
-                     seconds, (long long)p->clock);
-}
-
-bool weft_peer_halted(const weft_actor *actor)
-{
-    return ((const weft_peer *)actor)->broadcast.halted;
-}
-
-bool weft_peer_is_computing(const weft_actor *actor)
-{
-    return ((const weft_peer *)actor)->computing;
-}
-
-int64_t weft_peer_clock(const weft_actor *actor)
-{
-    return ((const weft_peer *)actor)->clock;
-}
-
-bool weft_peer_finished(const weft_actor *actor)
-{
-    const weft_peer *p = (const weft_peer *)actor;
-    bool holds = p->options.job && !p->leaves_now && p->member && weft_member_slot(p->member) == 0;
-    if (p->member) return p->leaving || (holds && weft_final_average_all_have(p));
-    return p->clock == p->options.steps && has_all_updates(p);
-}
-
-const void *weft_peer_parameters(const weft_actor *actor)
-{
-    return ((const weft_peer *)actor)->current;
 }

@@ -126,6 +126,10 @@ extern const weft_peer_mode weft_peer_updates, weft_peer_average;
 weft_status weft_peer_arm_timer(weft_peer *peer) WEFT_NODISCARD;
 /* Begins the next computation if there is one, or leaves. */
 weft_status weft_peer_advance(weft_peer *peer) WEFT_NODISCARD;
+/* Tells all peers that this one has taken its last step; halt: all are to stop. */
+weft_status weft_peer_broadcast_end(weft_peer *p, bool halt) WEFT_NODISCARD;
+/* All peers have ended, and this one waits for no update of theirs. */
+bool weft_peer_has_all_updates(const weft_peer *p);
 /* The peer has the state of the run, at this clock, and takes part. */
 weft_status weft_peer_start_at(weft_peer *peer, int64_t clock) WEFT_NODISCARD;
 /* Index of a peer in the view; -1: not in it. */
