@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "job/rank_status.h"
+#include "job/status_line.h"
 #include "job/supervisor.h"
 #include "support.h"
 

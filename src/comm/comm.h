@@ -92,7 +92,7 @@ int64_t weft_transfer_sends(const weft_operation *operation);
 /* Elements of the ranks before rank r, in an operation with counts; r may be the size. */
 int64_t weft_counts_before(const int64_t *counts, int r);
 
-/* match.c: whether rank r's collective (a transfer and its counts) matches `o`. */
+/* collective_check.c: whether rank r's collective (a transfer and its counts) matches `o`. */
 bool weft_transfer_alike(const weft_operation *o, int r, const weft_transfer *t,
                          const int64_t *counts);
 /* "all-gather of fc1/weight (30 f32 = 10 + 20)" */

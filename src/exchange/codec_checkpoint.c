@@ -156,7 +156,7 @@ bool weft_codec_checkpoint_state(const weft_codec_checkpoint *checkpoint, int i,
     return true;
 }
 
-void weft_codec_checkpoint_set_momentum(const weft_codec_checkpoint *checkpoint,
+void weft_codec_checkpoint_note_momentum(const weft_codec_checkpoint *checkpoint,
                                         const weft_exchange_site *site)
 {
     const weft_optimizer_options *o = site->optimizer;

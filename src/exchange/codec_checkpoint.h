@@ -29,7 +29,7 @@ weft_status weft_codec_checkpoint_exclude_padding(const weft_codec_checkpoint *c
                                                   weft_codec *codec, int64_t begin) WEFT_NODISCARD;
 
 /* Logs a note if both the codec and the optimizer apply momentum. */
-void weft_codec_checkpoint_set_momentum(const weft_codec_checkpoint *checkpoint,
+void weft_codec_checkpoint_note_momentum(const weft_codec_checkpoint *checkpoint,
                                         const weft_exchange_site *site);
 
 /* padding.c: as weft_parameter_gaps, and parameters that another rank leads. */

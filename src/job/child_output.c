@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "job/process_set.h"
-#include "job/rank_status.h"
+#include "job/status_line.h"
 #include "weft/plan.h"
 
 const char *weft_child_process_name(const child_process *p, char *out, size_t size)
@@ -26,9 +26,9 @@ const char *weft_child_process_name(const child_process *p, char *out, size_t si
  * whether the process is restarted. */
 static void end_line(process_set *t, child_process *p)
 {
-    weft_rank_status said;
+    weft_status_line said;
     p->line_size = 0;
-    bool own = weft_rank_status_read(p->line, &said);
+    bool own = weft_status_line_read(p->line, &said);
     bool finished = own && strcmp(said.what, WEFT_RANK_STATUS_FINISHED) == 0;
     if (finished && p->part->role == WEFT_PART_LEARNER && p->part->slot == 0)
         t->end_reported = weft_job_seconds(t->j);

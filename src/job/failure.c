@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "job/supervisor.h"
-#include "job/rank_status.h"
+#include "job/status_line.h"
 #include "job/launcher_output.h"
 
 void weft_job_say(const job *j, const char *format, ...)
@@ -90,7 +90,7 @@ static void where_missing(const job *j, char *out, size_t size)
  * the first message stands for all. Any other error (a full disk, damaged data, no memory, a loss
  * that is NaN) is the rank's own and would recur after a restart; ranks with the same message are
  * reported once. */
-static void hear_failure(job *j, const weft_rank_status *said)
+static void hear_failure(job *j, const weft_status_line *said)
 {
     bool waited = strcmp(said->what, weft_status_name(WEFT_ERR_PEER)) == 0;
     bool common = strcmp(said->what, weft_status_name(WEFT_ERR_ARGUMENT)) == 0;
@@ -100,7 +100,7 @@ static void hear_failure(job *j, const weft_rank_status *said)
     if (first) j->ending = weft_job_seconds(j);
     if (waited ? !first : j->own && j->own_words == words) return;
     if (waited) {
-        weft_rank_status_missing(said->message, j->missing);
+        weft_status_line_missing(said->message, j->missing);
         where_missing(j, where, sizeof(where));
     } else {
         if (!j->own) j->own = common ? 2 : 1;
@@ -112,7 +112,7 @@ static void hear_failure(job *j, const weft_rank_status *said)
     weft_job_say(j, "weft: %s%s", said->message, where);
 }
 
-static void hear(job *j, const weft_rank_status *said)
+static void hear(job *j, const weft_status_line *said)
 {
     if (strcmp(said->what, WEFT_RANK_STATUS_BUILT) == 0) {
         if (!j->built) weft_hosts_forget(&j->hosts); /* they have been reached after all */
@@ -131,9 +131,9 @@ static void hear(job *j, const weft_rank_status *said)
 static void end_line(job *j)
 {
     const char *line = j->line;
-    weft_rank_status said;
+    weft_status_line said;
     j->line_size = 0;
-    if (weft_rank_status_read(line, &said)) {
+    if (weft_status_line_read(line, &said)) {
         hear(j, &said);
         return;
     }

@@ -307,7 +307,7 @@ weft_status weft_version_back(weft_program *p, weft_value value, weft_phase phas
 /* lower.c */
 weft_status weft_program_add_code(weft_program *p, instruction code) WEFT_NODISCARD;
 
-/* output_buffers.c */
+/* in_place.c */
 weft_status weft_program_add_buffer(weft_program *p, buffer b, int *out) WEFT_NODISCARD;
 /* The layouts in which a view reads and is read: plain, or in the order of another value. */
 weft_status weft_view_layouts(weft_program *p, const weft_node *node, const weft_layout **in,

@@ -1,7 +1,7 @@
 /* The gossip exchange: training without servers. Each learner updates its own parameters; the
  * changes of a step are broadcast, compressed (Strom 2015), or neighbours average (Lian et al.
  * 2018). */
-#include "exchange/gossip/learner.h"
+#include "exchange/gossip/join_leave.h"
 
 /* --- opening --- */
 
@@ -22,7 +22,7 @@ static weft_status prepare(gossip *x, const weft_exchange_site *site)
     WEFT_TRY(weft_shared_params_open(site->learner, site->store, &x->shared));
     WEFT_TRY(weft_codec_checkpoint_open(site->context, x->codec_name, NULL, site->store, x->shared,
                                         &x->codec_state));
-    weft_codec_checkpoint_set_momentum(x->codec_state, site);
+    weft_codec_checkpoint_note_momentum(x->codec_state, site);
     x->parameters = weft_shared_params_parameters(x->shared);
     WEFT_TRY(weft_elastic_check_ranks(site, x->shared));
     x->is_leader = weft_shared_params_is_leader(x->shared);

@@ -2,7 +2,7 @@
  * policy under a load. */
 #include <math.h>
 
-#include "serve/batch/workload.h"
+#include "serve/batch/simulated_requests.h"
 #include "serve/batch/batch_internal.h"
 
 typedef struct simulation {

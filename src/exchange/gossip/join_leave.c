@@ -1,5 +1,5 @@
 /* The peer of a real learner: how it joins the others, waits for them and leaves. */
-#include "exchange/gossip/learner.h"
+#include "exchange/gossip/join_leave.h"
 
 /* Seconds of a poll, after which a learner checks whether the job goes on. */
 static const double POLL_SECONDS = 0.05;

@@ -1,6 +1,6 @@
 /* Generates the requests of a simulation in virtual time, from open-loop arrivals or closed-loop
  * clients. */
-#include "serve/batch/workload.h"
+#include "serve/batch/simulated_requests.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* Sources of requests in virtual time: open-loop arrivals, or closed-loop clients that wait for
  * their answers. */
-#ifndef WEFT_SERVE_BATCH_WORKLOAD_H
-#define WEFT_SERVE_BATCH_WORKLOAD_H
+#ifndef WEFT_SERVE_BATCH_SIMULATED_REQUESTS_H
+#define WEFT_SERVE_BATCH_SIMULATED_REQUESTS_H
 
 #include "load/load.h"
 #include "weft/forecast.h"

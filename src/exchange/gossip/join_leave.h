@@ -1,6 +1,6 @@
 /* The peer of a real learner: how it is created, joins the others, waits for them and leaves. */
-#ifndef WEFT_EXCHANGE_GOSSIP_LEARNER_H
-#define WEFT_EXCHANGE_GOSSIP_LEARNER_H
+#ifndef WEFT_EXCHANGE_GOSSIP_JOIN_LEAVE_H
+#define WEFT_EXCHANGE_GOSSIP_JOIN_LEAVE_H
 
 #include "exchange/elastic.h"
 #include "exchange/gossip/gossip.h"

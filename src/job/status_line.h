@@ -1,24 +1,24 @@
 /* Status lines that ranks of a supervised job write to standard error. */
-#ifndef WEFT_JOB_RANK_STATUS_H
-#define WEFT_JOB_RANK_STATUS_H
+#ifndef WEFT_JOB_STATUS_LINE_H
+#define WEFT_JOB_STATUS_LINE_H
 
 #include <stdbool.h>
 
 #include "weft/comm.h"
 
-typedef struct weft_rank_status {
+typedef struct weft_status_line {
     int rank;
     char host[128];
     char what[16]; /* name of a status, or WEFT_RANK_STATUS_BUILT, WEFT_RANK_STATUS_FINISHED */
     const char *message;
-} weft_rank_status;
+} weft_status_line;
 
 #define WEFT_RANK_STATUS_BUILT "built"
 #define WEFT_RANK_STATUS_FINISHED "finished"
 
 /* false: the line is no status line (see weft_job_status_line). */
-bool weft_rank_status_read(const char *line, weft_rank_status *out);
+bool weft_status_line_read(const char *line, weft_status_line *out);
 /* Marks the ranks that a message names as unresponsive; see mpi_describe. */
-void weft_rank_status_missing(const char *message, bool missing[WEFT_MAX_RANKS]);
+void weft_status_line_missing(const char *message, bool missing[WEFT_MAX_RANKS]);
 
 #endif

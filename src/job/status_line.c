@@ -1,7 +1,7 @@
 /* The status lines of ranks on standard error, which launchers forward from every machine: "weft:
  * [rank 2 on beta: peer] ..." instead of "weft: ...". Through them the supervisor learns about
  * ranks that share no memory with it, and reports a message of several ranks once. */
-#include "job/rank_status.h"
+#include "job/status_line.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ bool weft_job_failed_elsewhere(weft_status status)
            strncmp(weft_last_message(), WEFT_ENDED, sizeof(WEFT_ENDED) - 1) == 0;
 }
 
-bool weft_rank_status_read(const char *line, weft_rank_status *out)
+bool weft_status_line_read(const char *line, weft_status_line *out)
 {
     int used = 0;
     if (sscanf(line, "weft: [rank %d on %127[^:]: %15[a-z]]%n", &out->rank, out->host, out->what,
@@ -47,7 +47,7 @@ bool weft_rank_status_read(const char *line, weft_rank_status *out)
     return true;
 }
 
-void weft_rank_status_missing(const char *message, bool missing[WEFT_MAX_RANKS])
+void weft_status_line_missing(const char *message, bool missing[WEFT_MAX_RANKS])
 {
     static const char key[] = " missing:";
     const char *at = strstr(message, key);
