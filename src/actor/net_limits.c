@@ -1,4 +1,5 @@
-/* Rate limits of inbound peers, and the log of rejected ones. */
+/* Admits a message only if its sender's id belongs to the key of the connection, limits the rate of
+ * each sender, and logs what was rejected. */
 #include "actor/net_internal.h"
 
 enum { MEMBERS = 4096, MESSAGES_A_SECOND = 100000, FORGOTTEN_SECONDS = 60 };

@@ -1,3 +1,4 @@
+/* Option values as text: copies, comparison, and the way back into options. */
 #include "base/settings.h"
 
 static weft_status append(weft_settings *s, const char *name, char *text)

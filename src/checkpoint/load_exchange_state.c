@@ -1,4 +1,4 @@
-/* Loads the state of an exchange from a checkpoint, by name. */
+/* Loads the state of an exchange from a checkpoint, by name (save.c writes it). */
 #include <stdio.h>
 
 #include "checkpoint/checkpoint.h"

@@ -137,8 +137,9 @@ static weft_status refuse_missing(const weft_checkpoint *c, const char *name)
                      exchange ? "and with two learners or more, " : "");
 }
 
-/* Drops or refuses optimiser state that no leaf of the graph takes; in the learners' file names
- * begin with the number of the learner. all: nothing was taken. */
+/* Optimizer state that no leaf of the graph takes is dropped with --drop-state and refused without.
+ * In the learners' file, tensor names begin with the number of the learner. all: no state of the
+ * checkpoint was taken. */
 static weft_status leave_out(const weft_checkpoint *c, const weft_graph *graph, int file, bool all,
                              weft_dropped *dropped)
 {

@@ -95,7 +95,7 @@ static void print_status(const weft_cluster_status *s, double stale)
     fflush(stdout);
 }
 
-/* A coordinator that has responded before must respond within so many seconds. */
+/* Seconds for which `status` waits for a coordinator that has responded before. */
 static const double SOON = 2;
 
 /* On a terminal the table is printed every second on a cleared screen, since lines may be longer

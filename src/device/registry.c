@@ -163,7 +163,8 @@ void weft_kernel_in_place(const weft_group *group, weft_kernel *kernel)
         if (which < (int)WEFT_COUNT(node->op->in_place)) rights = node->op->in_place[which];
         for (int i = 0; i < node->in_count && i < 32; i++)
             if (rights & 1u << i) {
-                /* An input that occurs twice would be read after it was overwritten. */
+                /* A result is not written in place of an input that the node reads twice: the
+                 * second read would find the result. */
                 int uses = 0;
                 for (int j = 0; j < node->in_count; j++) uses += node->in[j] == node->in[i];
                 if (uses == 1) kernel->in_place[o] |= 1u << weft_group_in(group, node->in[i]);

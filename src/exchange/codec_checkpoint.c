@@ -157,7 +157,7 @@ bool weft_codec_checkpoint_state(const weft_codec_checkpoint *checkpoint, int i,
 }
 
 void weft_codec_checkpoint_note_momentum(const weft_codec_checkpoint *checkpoint,
-                                        const weft_exchange_site *site)
+                                         const weft_exchange_site *site)
 {
     const weft_optimizer_options *o = site->optimizer;
     if (checkpoint->momentum <= 0 || !o || site->endpoint->learner > 0) return;

@@ -30,7 +30,7 @@ weft_status weft_codec_checkpoint_exclude_padding(const weft_codec_checkpoint *c
 
 /* Logs a note if both the codec and the optimizer apply momentum. */
 void weft_codec_checkpoint_note_momentum(const weft_codec_checkpoint *checkpoint,
-                                        const weft_exchange_site *site);
+                                         const weft_exchange_site *site);
 
 /* padding.c: as weft_parameter_gaps, and parameters that another rank leads. */
 weft_status weft_gaps_of(const weft_store *store, const weft_shared_params *shared,

@@ -1,4 +1,5 @@
-/* A channel from each other learner to the first, for one state buffer at a time. */
+/* A channel (one transfer over the communicator) from each other learner to the first one, which
+ * sends the state buffers one after another. */
 #include "exchange/collect_state.h"
 
 #include <time.h>

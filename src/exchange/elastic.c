@@ -64,7 +64,8 @@ void weft_elastic_abandon(const weft_exchange *e, weft_net *net,
                           weft_status (*leave_now)(weft_actor *actor))
 {
     const weft_learner_link *link = e->site.cluster;
-    if (!net || !link || link->job || (link->removal && atomic_load(&link->removal->removed))) return;
+    if (!net || !link || link->job || (link->removal && atomic_load(&link->removal->removed)))
+        return;
     weft_status status = leave_now(weft_net_actor(net));
     if (status == WEFT_OK) status = weft_elastic_await_leave(e, net, true);
     (void)status; /* the learner ends with the error that it has already */

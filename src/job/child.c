@@ -1,3 +1,4 @@
+/* Starts a child process with its pipes, and ends it. */
 #include "job/child.h"
 
 #include <errno.h>

@@ -7,10 +7,10 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* Events handled at a time, and requests sent between two polls. Seconds between two ticks, before
- * a closed loop continues after a failure, and after Ctrl-C until outstanding requests are
- * abandoned. */
+/* Events handled at a time, and requests sent between two polls. */
 enum { EVENTS = 128, AT_ONCE = 64, BUFFER = 65536 };
+/* Seconds between two ticks; before a closed loop continues after a failure; and from Ctrl-C until
+ * outstanding requests are abandoned. */
 static const double TICK = 0.1, AFTER_FAILURE = 0.01, STOP_SECONDS = 1;
 
 typedef struct run {

@@ -1,4 +1,5 @@
-/* Members that leave, fail, or are replaced; and the end of the run. */
+/* Removes members: those that leave, those whose failure timeout has run out (the failure
+ * detector), and those that are replaced; and ends the run. */
 #include <stdio.h>
 
 #include "membership/coordinator_internal.h"

@@ -1,4 +1,6 @@
-/* Primaries round robin over the servers, replicas on the server with the fewest ranges. */
+/* Assigns ranges: primaries round robin over the servers, replicas on the server with the fewest
+ * ranges. When a server is removed, the replica that is in sync becomes primary (failover); without
+ * one the run has failed. */
 #include "membership/range_assignment.h"
 
 #include <stdio.h>

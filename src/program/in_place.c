@@ -155,7 +155,7 @@ weft_status weft_result_buffer(weft_program *p, const instruction *code, int o, 
      * instruction may read it, as find_order ensures. */
     bool over = from >= 0 ? code->kernel->in_place[o] & 1u << from : !read_later(p, code, leaf);
     bool same = old && weft_layout_same(old->layout, layout);
-    if (over && old && !same) /* converted to the store's layout by weft_version_back */
+    if (over && old && !same) /* weft_version_back will convert it to the store's layout */
         return weft_program_add_buffer(p, own, out);
     if (!over || !same || p->buffers[old->buffer].kind != BUFFER_STORE)
         return weft_fail(

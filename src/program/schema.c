@@ -69,11 +69,11 @@ weft_status weft_schema_bind(schema *s, const weft_graph *g, weft_value value, i
         const weft_type *have = &s->entries[found].type;
         char a[128], b[128];
         if (have->dtype != leaf->type.dtype || !weft_shape_equal(&have->shape, &leaf->type.shape))
-            return weft_fail(WEFT_ERR_ARGUMENT, "'%s' is %s%s in the store and %s%s in the graph",
-                             leaf->name, weft_dtype_name(have->dtype),
-                             weft_shape_text(&have->shape, a, sizeof(a)),
-                             weft_dtype_name(leaf->type.dtype),
-                             weft_shape_text(&leaf->type.shape, b, sizeof(b)));
+            return weft_fail(
+                WEFT_ERR_ARGUMENT, "parameter '%s' is %s%s in the store but %s%s in the graph",
+                leaf->name, weft_dtype_name(have->dtype),
+                weft_shape_text(&have->shape, a, sizeof(a)), weft_dtype_name(leaf->type.dtype),
+                weft_shape_text(&leaf->type.shape, b, sizeof(b)));
         *out = found;
         return WEFT_OK;
     }

@@ -6,8 +6,8 @@ static bool is_leaf(const rewriter *r, weft_value v)
     return r->from->values[v].kind != WEFT_VALUE_RESULT;
 }
 
-/* Checks that each rank of an axis has a part. Without being asked for, only the batch and the
- * first spatial dimension are split. */
+/* Checks that the split dimension has an index for each rank of an axis. Other dimensions than the
+ * batch and the first spatial one are split only on request. */
 static weft_status check_parts(const rewriter *r, weft_value v)
 {
     const weft_value_info *info = &r->from->values[v];

@@ -1,6 +1,8 @@
 /* Sharding propagation: decides which labels of a node are split over which axis.
  *
- * A label is a candidate for an axis if an input is already split along it. A node uses a candidate
+ * A label is a candidate for an axis if an input is already split along it. Tensor parallelism
+ * begins at a weight that no input splits: its output label is split (column parallel), and the
+ * next layer follows along its split input (row parallel; Megatron-LM). A node uses a candidate
  * wherever possible, since otherwise every rank would compute the same; of several, the one whose
  * inputs are cheapest to convert. A label that no output has results in partial sums. */
 #include "rewrite/rewrite.h"

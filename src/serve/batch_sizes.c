@@ -3,7 +3,7 @@
  * until serving has measured them. */
 #include "serve/servable.h"
 
-/* Padding rows may increase the time of a batch by this factor. */
+/* Factor by which the rows that pad a batch to a planned size may increase its time. */
 static const double PADDING = 1.05;
 
 enum { MOST_RUNS = 9 };

@@ -1,4 +1,4 @@
-/* Plain descriptors, and the layouts that represent descriptors. */
+/* oneDNN memory descriptors of plain (unblocked) layouts, and the layouts of descriptors. */
 #include <stdio.h>
 
 #include "device/cpu/cpu.h"

@@ -1,7 +1,7 @@
 /* The requests of a batch queue. Requests of a kind (equal `batch_key`) are in a heap by priority,
  * then arrival, and in a list by arrival; kinds are in heaps by their next request (all of them,
  * and those that are due) and by age (those that are not due). An operation costs O(log n); only a
- * change of need or wait visits all kinds. */
+ * change of min_rows or max_delay visits all kinds. */
 #include <math.h>
 
 #include "serve/batch/batch_internal.h"
@@ -251,7 +251,7 @@ void weft_request_queue_remove(weft_request_queue *q, int slot)
     q->free = slot;
 }
 
-/* Sorts all kinds anew after a change of need or wait. */
+/* Sorts all kinds anew after a change of min_rows or max_delay. */
 static void sort_kinds(weft_request_queue *q, int64_t min_rows, double max_delay)
 {
     q->min_rows = min_rows;

@@ -62,7 +62,7 @@ typedef struct weft_simulation {
     const weft_stop *stop; /* may be NULL */
 } weft_simulation;
 
-/* learner.c: the learners, and the threads that compute their steps. */
+/* sim_learners.c: the learners, and the threads that compute their steps. */
 weft_status weft_simulation_start_learners(weft_simulation *s) WEFT_NODISCARD;
 void weft_simulation_stop_learners(weft_simulation *s);
 /* Starts the step that learner `index` has requested; waits for its end. */

@@ -57,7 +57,7 @@ static weft_status check_size(const learner *l, const range_request *r, const We
         : have          ? have == bytes
                         : m->version == r->version)
         return WEFT_OK;
-    return weft_fail(WEFT_ERR_FORMAT, "%s sends %zu bytes of parameters, should be %zu",
+    return weft_fail(WEFT_ERR_FORMAT, "%s sends %zu bytes of parameters for a range of %zu bytes",
                      server_of(l, r, name), have, bytes);
 }
 

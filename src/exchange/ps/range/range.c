@@ -1,4 +1,6 @@
-/* Pending updates wait until those of a version are complete; then their mean makes the version. */
+/* Pending updates wait until those of a version are complete; then their mean makes the version.
+ * weft_range_may_begin enforces the bound of SSP: a learner that is further ahead of the slowest
+ * one gets no answer to its pull (server/pending_pulls.c). */
 #include "exchange/ps/range/range_internal.h"
 
 static weft_status room_for(const weft_range_options *o, void *given, void **out, bool *own)
@@ -281,9 +283,10 @@ static weft_status check(const weft_range *r, const weft_push *push, const membe
 {
     const weft_range_options *o = &r->options;
     if (push->version < 0 || push->version > r->version)
-        return weft_fail(WEFT_ERR_FORMAT,
-                         "an update of learner %d is for version %lld, the parameters are at %lld",
-                         m->slot, (long long)push->version, (long long)r->version);
+        return weft_fail(
+            WEFT_ERR_FORMAT,
+            "an update of learner %d was computed on version %lld, but the newest is %lld", m->slot,
+            (long long)push->version, (long long)r->version);
     if (push->clock <= m->clock)
         return weft_fail(WEFT_ERR_FORMAT,
                          "an update of learner %d is of step %lld, but it has finished step %lld",

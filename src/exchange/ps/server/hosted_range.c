@@ -124,7 +124,7 @@ weft_status weft_hosted_range_restore(hosted_range *f, const weft_buffer *blob)
     for (int i = 0; i < f->of.state_count; i++) all += f->of.states[i].iov_len;
     if (!blob || (blob->bytes != numbers && blob->bytes != all))
         return weft_fail(WEFT_ERR_FORMAT,
-                         "%zu bytes of initial parameters for a range of %zu bytes",
+                         "a learner sends %zu bytes of initial parameters for a range of %zu bytes",
                          blob ? blob->bytes : 0, numbers);
     const char *at = blob->data;
     memcpy(weft_range_parameters(f->of.range), at, numbers);

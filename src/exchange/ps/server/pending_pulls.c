@@ -54,7 +54,7 @@ static weft_status answer(server *s, hosted_range *f, const pending_pull *q)
 }
 
 /* Whether the learner's own updates, and those that the policy demands, have been applied. A
- * leaving learner gets the final parameters; a joining one its start clock. */
+ * leaving learner is answered with the final parameters, a joining one with its start clock. */
 static bool may_answer(const hosted_range *f, const pending_pull *q)
 {
     if (!f->initialized) return false;
