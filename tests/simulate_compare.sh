@@ -94,9 +94,9 @@ refuses 2 "fewer than two" "$weft" compare -n 2 --strategies exchange=gossip
 refuses 2 "one of them is empty" "$weft" compare -n 2 --strategies 'exchange=gossip;;exchange=average'
 refuses 2 "did you mean 'exchange'" "$weft" compare -n 2 --strategies 'exchange=gossip; excange=average'
 # All are looked at before the first is run, and none has an option of the whole.
-refuses 2 "the run 'foo' cannot be" "$weft" compare $small -n 2 --strategies 'exchange=gossip; exchange=foo'
+refuses 2 "the run 'foo' is not possible" "$weft" compare $small -n 2 --strategies 'exchange=gossip; exchange=foo'
 [ ! -s out ] && pass || flunk "something was run before all were looked at"
-refuses 2 "the run 'average' cannot be" "$weft" compare $small --cluster cluster.yaml --strategies 'exchange=gossip; exchange=average'
+refuses 2 "the run 'average' is not possible" "$weft" compare $small --cluster cluster.yaml --strategies 'exchange=gossip; exchange=average'
 [ ! -s out ] && pass || flunk "something was run before all were looked at"
 refuses 2 "no codec is named" "$weft" compare $small -n 2 --strategies 'exchange=gossip; exchange=gossip compress=foo'
 for own in cluster=cluster.yaml plot=x.svg target=3; do

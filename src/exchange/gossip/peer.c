@@ -86,7 +86,7 @@ static bool may_leave(const weft_peer *p)
 
 /* Leave of an elastic peer: a finished peer leaves when all have the final average, one that quits
  * when its neighbours have acknowledged its updates. The wait ends LONG_ENOUGH failure timeouts
- * after the last progress. */
+ * after the last progress of this peer or of another one. */
 static weft_status check_leave(weft_peer *p)
 {
     static const double LONG_ENOUGH = 12;

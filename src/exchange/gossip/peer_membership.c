@@ -223,10 +223,15 @@ weft_status weft_peer_take_heartbeat(void *self, const weft_message *message, co
     bool same;
     WEFT_TRY(weft_peer_same_view(p, message->from, m->view, m->members, &same));
     if (i < 0) return WEFT_OK;
-    p->records[i].has_state = m->has_state;
-    p->records[i].same_view = same;
-    p->records[i].version_hash = same ? m->version_hash : 0;
-    p->records[i].has_mean = same && m->has_mean;
+    weft_peer_record *record = &p->records[i];
+    uint64_t hash = same ? m->version_hash : 0;
+    bool mean = same && m->has_mean;
+    /* A leaving peer waits for as long as any other one makes progress. */
+    if (hash != record->version_hash || mean != record->has_mean) p->final_average.progress++;
+    record->has_state = m->has_state;
+    record->same_view = same;
+    record->version_hash = hash;
+    record->has_mean = mean;
     if (!m->has_state && !m->answer) WEFT_TRY(send_heartbeat(p, message->from, true));
     return find_state(p);
 }
