@@ -38,6 +38,8 @@ static void test_is_the_real_run(void **state)
             assert_ok(simulate(words, ways[w].exchange, b, &t));
             assert_same(a, b, "parameters", 0, ways[w].words);
             assert_same(a, b, "state", 0, ways[w].words);
+            assert_same(a, b, "learners", 0, ways[w].words);
+            assert_same(a, b, "exchange", 0, ways[w].words);
             assert_true(bad ? t.lost > 0 : t.lost == 0);
             assert_int_equal(t.staleness_count, 1);
         }
@@ -82,6 +84,38 @@ static void test_centre(void **state)
         assert_ok(simulate(words, ways[w], b, &t));
         assert_same(a, b, "parameters", 1e-14, ways[w]);
         assert_int_equal(t.staleness_count, 1);
+    }
+    remove_folder(root);
+}
+
+/* A real run goes on from a simulated one with all of its state: nothing is refused, and nothing
+ * begins anew. */
+static void test_goes_on(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {
+        "exchange=server:policy=async servers=2 optimizer=sgd momentum=0.9",
+        "exchange=server:policy=ssp,bound=2 servers=3 compress=onebit",
+        "exchange=server:policy=bsp optimizer=adam compress=topk:ratio=0.1",
+        "exchange=server:policy=async compress=none compress-downlink=onebit",
+        "exchange=easgd compress=threshold:tau=0.001 optimizer=adam",
+        "exchange=gossip:topology=ring compress=onebit optimizer=adam",
+        "exchange=gossip:mode=average optimizer=sgd momentum=0.9"};
+    char *root = temporary_folder(), words[300], name[20];
+    for (size_t w = 0; w < WEFT_COUNT(ways); w++) {
+        told t;
+        log_of_run l;
+        (void)snprintf(name, sizeof(name), "on-%zu", w);
+        const char *folder = made(root, name);
+        (void)snprintf(words, sizeof(words), SMALL "batch=4 ranks=3 %s", ways[w]);
+        assert_ok(simulate(words, "steps=4", folder, &t));
+        last_note[0] = '\0';
+        (void)snprintf(words, sizeof(words), SMALL "batch=4 ranks=3 steps=6 resume=true %s",
+                       ways[w]);
+        if (train(words, folder, 0, &l) != WEFT_OK)
+            fail_msg("%s: %s", ways[w], weft_last_message());
+        assert_int_equal(l.steps, 2);
+        assert_string_equal(last_note, "");
     }
     remove_folder(root);
 }
@@ -212,13 +246,67 @@ static void test_cluster_files(void **state)
     remove_folder(root);
 }
 
+static weft_status simulate_stopped(const char *words, bool wanted)
+{
+    weft_simulate_options o = {.cluster = NULL};
+    const weft_option *table = weft_simulate_table(context);
+    weft_stop stop = {.wanted = wanted};
+    char copy[400], *save = NULL;
+    assert_ok(weft_simulate_options_init(context, &o));
+    (void)snprintf(copy, sizeof(copy), "%s", words);
+    for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
+        char *equals = strchr(w, '=');
+        *equals = '\0';
+        assert_ok(weft_options_set(table, &o, w, equals + 1));
+    }
+    weft_status status = weft_simulate(context, &o, &stop, NULL, NULL);
+    weft_options_free(table, &o);
+    return status;
+}
+
+/* Links that lose most messages delay a run, and its members are not removed for that. On links
+ * that deliver nothing for hours a run ends with the cause, and on request at once. */
+static void test_poor_links(void **state)
+{
+    (void)state;
+    char *root = temporary_folder(), words[300];
+    told t;
+    (void)snprintf(
+        words, sizeof(words), SMALL "batch=4 steps=30 cluster=%s",
+        cluster_file(root, "lost.yaml", "step: 20\nlost: 0.7\nlearners:\n  - count: 3\n"));
+    assert_ok(simulate(words, "exchange=server:policy=bsp", NULL, &t));
+    assert_int_equal(t.steps, 30);
+    assert_true(t.lost > 0);
+    (void)snprintf(words, sizeof(words), SMALL "batch=4 steps=30 exchange=server cluster=%s",
+                   cluster_file(root, "slow.yaml", "bandwidth: 10\nlearners:\n  - count: 3\n"));
+    assert_refused(simulate_stopped(words, false), WEFT_ERR_PEER,
+                   "so the links of --cluster deliver too little: 0 of ");
+    assert_refused(simulate_stopped(words, true), WEFT_ERR_INTERRUPTED,
+                   "stopped after step 0 of the simulation");
+    remove_folder(root);
+}
+
+/* The advice is one that can be followed. */
+static void test_full_folder(void **state)
+{
+    (void)state;
+    char *root = temporary_folder();
+    told t;
+    const char *words = SMALL "batch=4 steps=2 ranks=2 exchange=server";
+    assert_ok(simulate(words, "", root, &t));
+    assert_refused(simulate(words, "", root, &t), WEFT_ERR_ARGUMENT,
+                   "already holds 1 checkpoint; give another folder, since a simulation always");
+    remove_folder(root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_is_the_real_run), cmocka_unit_test(test_alone_is_serial),
-        cmocka_unit_test(test_centre),          cmocka_unit_test(test_replays),
-
-        cmocka_unit_test(test_refused),         cmocka_unit_test(test_cluster_files),
+        cmocka_unit_test(test_centre),          cmocka_unit_test(test_goes_on),
+        cmocka_unit_test(test_replays),         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_cluster_files),   cmocka_unit_test(test_poor_links),
+        cmocka_unit_test(test_full_folder),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -238,6 +238,7 @@ static weft_status happen(weft_sim *sim, event *e)
 weft_status weft_sim_run(weft_sim *sim, double until)
 {
     while (sim->heap_count && sim->heap[0].at <= until) {
+        if (sim->options.check) WEFT_TRY(sim->options.check(sim->options.user));
         event e = pop(sim);
         sim->now = e.at;
         weft_status status = happen(sim, &e);
@@ -329,8 +330,7 @@ weft_status weft_sim_cut(weft_sim *sim, weft_actor_id a, weft_actor_id b, double
 weft_sim_report weft_sim_stats(const weft_sim *sim)
 {
     weft_sim_report report = sim->report;
-    double busy = 0, last = 0;
-    int computing = 0;
+    double busy = 0, last = 0, computing = 0;
     for (size_t i = 0; i < sim->machine_count; i++) {
         const machine *m = &sim->machines[i];
         busy += m->busy;
@@ -338,7 +338,7 @@ weft_sim_report weft_sim_stats(const weft_sim *sim)
         if (m->computes) last = WEFT_MAX(last, m->last);
     }
     report.now = sim->now;
-    report.seconds = computing ? last : sim->now;
+    report.seconds = computing > 0 ? last : sim->now;
     if (last > 0) report.utilisation = busy / last / computing;
     return report;
 }

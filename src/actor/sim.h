@@ -54,6 +54,8 @@ typedef struct weft_sim_options {
     weft_sim_supplied_fn supplied; /* may be NULL, like the next two */
     weft_sim_computed_fn computed;
     weft_sim_computed_fn ended; /* all of it has ended; also after reports of parts */
+    /* Before each event: an error ends the run with it. */
+    weft_status (*check)(void *user);
     /* An actor has failed with this thread's error, and is destroyed. NULL: the run fails. */
     weft_status (*failed)(void *user, weft_actor_id id, weft_status status);
     void *user;

@@ -141,11 +141,11 @@ weft_status weft_stats_read(const char *file, const json_t *object, weft_data_st
     return weight ? weft_strdup(weight, &out->weight_name) : WEFT_OK;
 }
 
-json_t *weft_state_words_json(weft_exchange *e)
+json_t *weft_state_words_json(const weft_checkpoint_source *source)
 {
     weft_exchange_state s;
     json_t *object = json_object();
-    for (int i = 0; e && weft_exchange_state_at(e, i, &s); i++)
+    for (int i = 0; weft_source_state_at(source, 0, i, &s); i++)
         if (s.what) json_object_set_new(object, s.name, json_string(s.what));
     return object;
 }

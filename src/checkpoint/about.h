@@ -22,11 +22,14 @@ weft_status weft_settings_read(const char *file, const json_t *object, const wef
 weft_status weft_stats_read(const char *file, const json_t *object,
                             weft_data_stats *out) WEFT_NODISCARD;
 
-/* Descriptions of the states of an exchange (NULL: none), and the inverse, from an object that may
- * be NULL. */
-json_t *weft_state_words_json(weft_exchange *exchange);
+/* Descriptions of the states of the exchange, and the inverse, from an object that may be NULL. */
+json_t *weft_state_words_json(const weft_checkpoint_source *source);
 weft_status weft_state_words_read(const char *file, json_t *object,
                                   weft_checkpoint *out) WEFT_NODISCARD;
+
+/* save.c: state i of the exchange of a learner; false past the end, or if it has not arrived. */
+bool weft_source_state_at(const weft_checkpoint_source *source, int learner, int i,
+                          weft_exchange_state *out);
 
 /* exported.c: exported models. Whether a folder holds one, and opening it as a checkpoint at step 0
  * without state. */

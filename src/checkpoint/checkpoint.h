@@ -79,7 +79,7 @@ typedef struct weft_dropped {
         int learners;
     } * parts;
     size_t count, capacity;
-    const char *anew; /* the exchange that finds nothing of its own there; NULL: it does */
+    char *absent; /* what the exchange needs and the checkpoint lacks; NULL: nothing */
 } weft_dropped;
 /* Records a dropped tensor; name: without the number of the learner. */
 weft_status weft_dropped_add(weft_dropped *dropped, const char *what,
@@ -96,8 +96,8 @@ weft_status weft_checkpoint_load_learner(const weft_checkpoint *checkpoint, weft
                                          const weft_graph *graph, int learner,
                                          weft_dropped *dropped) WEFT_NODISCARD;
 /* Loads the state of the exchange (NULL: none) by name. If the checkpoint has none, or only a part,
- * or another type, the exchange starts from scratch, which is reported. dropped NULL: a part,
- * another type and state of another exchange are refused (ARGUMENT). */
+ * or another type, the exchange starts without it, and a note names each absent state. dropped
+ * NULL: a part, another type and state of another exchange are refused (ARGUMENT). */
 weft_status weft_checkpoint_load_exchange(const weft_checkpoint *checkpoint, weft_context *context,
                                           weft_exchange *exchange, int learner,
                                           weft_dropped *dropped) WEFT_NODISCARD;
@@ -109,6 +109,11 @@ typedef struct weft_checkpoint_source {
     const weft_comms *comms;     /* of the learner */
     weft_learner_group *between; /* all learners that are saved; NULL: only this one */
     weft_exchange *exchange;     /* NULL: none */
+    /* A simulated run, whose learners are all in this process, in place of the last two; NULL: a
+     * real run. Its store and graph are of one rank and have the result; stores: [learners], the
+     * state of each learner. */
+    struct weft_sim_exchange *simulated;
+    const weft_store *const *stores;
 } weft_checkpoint_source;
 
 /* The other contents of a checkpoint. */
@@ -153,6 +158,10 @@ void weft_folder_unlock(int *lock);
 /* ARGUMENT: something else has the name of a checkpoint that a run from step `after` to `last` may
  * write; it is never overwritten. */
 weft_status weft_folder_check(const char *directory, int64_t after, int64_t last) WEFT_NODISCARD;
+
+/* Whether a run has left a checkpoint in DIR: a complete one, or DIR/latest, whose damage
+ * weft_checkpoint_open reports. */
+weft_status weft_checkpoint_found(const char *directory, bool *found) WEFT_NODISCARD;
 
 /* The steps of the complete checkpoints in DIR, newest first. *count may be 0. */
 weft_status weft_checkpoint_list(const char *directory, int64_t **steps, int *count) WEFT_NODISCARD;

@@ -22,7 +22,7 @@ weft_status weft_dropped_tell(const weft_dropped *d, weft_context *context,
 {
     weft_text text = {0};
     char *sentence;
-    if (d->count == 0 && !d->anew) return WEFT_OK;
+    if (d->count == 0 && !d->absent) return WEFT_OK;
     weft_text_add(&text,
                   d->count ? "dropped from the checkpoint of step %lld: "
                            : "the checkpoint of step %lld",
@@ -32,9 +32,7 @@ weft_status weft_dropped_tell(const weft_dropped *d, weft_context *context,
         weft_text_add(&text, "%s%s", i ? ", " : "", part->what);
         if (part->learners > 1) weft_text_add(&text, " (%d learners)", part->learners);
     }
-    if (d->anew)
-        weft_text_add(&text, "%s has no state of exchange %s, which starts without it",
-                      d->count ? "; it" : "", d->anew);
+    if (d->absent) weft_text_add(&text, "%s lacks %s", d->count ? "; it" : "", d->absent);
     WEFT_TRY(weft_text_take(&text, &sentence));
     weft_log(context, WEFT_LOG_NOTE, "%s", sentence);
     free(sentence);
@@ -48,5 +46,6 @@ void weft_dropped_free(weft_dropped *d)
         free(d->parts[i].first);
     }
     free(d->parts);
+    free(d->absent);
     *d = (weft_dropped){0};
 }

@@ -250,6 +250,33 @@ static weft_status check_taken(const weft_checkpoint *c, weft_exchange *e, const
     return WEFT_OK;
 }
 
+/* Adds the description of state i if it is absent, once for states with the same description. */
+static void add_absent(weft_exchange *e, const group groups[2], int i, weft_text *text)
+{
+    weft_exchange_state s, before;
+    (void)weft_exchange_state_at(e, i, &s);
+    if (groups[s.alike ? 0 : 1].found > 0 || (s.found && !*s.found) ||
+        (s.like_parameters && s.bytes == 0))
+        return;
+    for (int k = 0; s.what && k < i && weft_exchange_state_at(e, k, &before); k++)
+        if (before.what && strcmp(before.what, s.what) == 0) return;
+    const char *comma = text->size > 0 ? ", " : "";
+    if (s.what)
+        weft_text_add(text, "%s%s", comma, s.what);
+    else
+        weft_text_add(text, "%sthe state '%s'", comma, s.name);
+}
+
+/* Names each state of the exchange that the checkpoint lacks. */
+static weft_status list_absent(weft_exchange *e, const group groups[2], char **out)
+{
+    weft_exchange_state s;
+    weft_text text = {0};
+    for (int i = 0; weft_exchange_state_at(e, i, &s); i++) add_absent(e, groups, i, &text);
+    weft_text_add(&text, ", without which exchange %s starts", e->ops->name);
+    return weft_text_take(&text, out);
+}
+
 weft_status weft_checkpoint_load_exchange(const weft_checkpoint *c, weft_context *context,
                                           weft_exchange *e, int learner, weft_dropped *dropped)
 {
@@ -259,10 +286,14 @@ weft_status weft_checkpoint_load_exchange(const weft_checkpoint *c, weft_context
     WEFT_TRY(check_taken(c, e, groups, dropped));
     e->restored = alike->count > 0 ? alike->found > 0 : own->found > 0;
     bool anew = alike->count + own->count > alike->found + own->found && learner == 0;
-    if (anew && dropped)
-        dropped->anew = e->ops->name; /* and is told of with the rest */
-    else if (anew)
-        weft_log(context, WEFT_LOG_NOTE, "%s: has no state of exchange %s, which starts without it",
-                 c->path, e->ops->name);
+    if (!anew) return WEFT_OK;
+    char *absent;
+    WEFT_TRY(list_absent(e, groups, &absent));
+    if (dropped) { /* and is told of with the rest */
+        dropped->absent = absent;
+        return WEFT_OK;
+    }
+    weft_log(context, WEFT_LOG_NOTE, "%s lacks %s", c->path, absent);
+    free(absent);
     return WEFT_OK;
 }

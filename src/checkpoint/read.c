@@ -243,3 +243,16 @@ void weft_checkpoint_close(weft_checkpoint *c)
     free(c->path);
     *c = (weft_checkpoint){0};
 }
+
+weft_status weft_checkpoint_found(const char *directory, bool *found)
+{
+    int64_t *steps;
+    int count;
+    char *latest;
+    WEFT_TRY(weft_checkpoint_list(directory, &steps, &count));
+    free(steps);
+    WEFT_TRY(weft_format(&latest, "%s/latest", directory));
+    *found = count > 0 || weft_file_exists(latest);
+    free(latest);
+    return WEFT_OK;
+}

@@ -4,6 +4,7 @@
 
 #include "checkpoint/about.h"
 #include "checkpoint/folder.h"
+#include "exchange/simulated.h"
 
 const char *const weft_checkpoint_files[WEFT_CHECKPOINT_FILES] = {
     [WEFT_PARAMETERS_FILE] = "parameters.safetensors",
@@ -33,13 +34,34 @@ static const char *leaf_name(const selection *s, const item *it)
     return weft_graph_value_name(s->source->graph, it->leaf);
 }
 
+/* The number of learners whose weights are saved, and of those whose exchange state is. */
+static int saved_learners(const weft_checkpoint_source *from)
+{
+    if (from->simulated) return from->simulated->sim_options.learners;
+    return from->between ? from->between->learners : 1;
+}
+
+static int exchanging_learners(const weft_checkpoint_source *from)
+{
+    if (from->simulated) return from->simulated->sim_options.learners;
+    return from->exchange ? from->exchange->site.endpoint->learners : 0;
+}
+
+/* A learner that saves alone has the states of others that were sent to it. */
+bool weft_source_state_at(const weft_checkpoint_source *from, int learner, int i,
+                          weft_exchange_state *out)
+{
+    if (from->simulated) return weft_sim_exchange_state_at(from->simulated, learner, i, out);
+    if (!from->exchange) return false;
+    if (learner > 0 && !from->between)
+        return weft_exchange_state_of(from->exchange, learner, i, out);
+    return weft_exchange_state_at(from->exchange, i, out);
+}
+
 static weft_exchange_state state_of(const selection *s, const item *it)
 {
     weft_exchange_state state;
-    if (it->learner > 0 && !s->source->between)
-        (void)weft_exchange_state_of(s->source->exchange, it->learner, it->state, &state);
-    else
-        (void)weft_exchange_state_at(s->source->exchange, it->state, &state);
+    (void)weft_source_state_at(s->source, it->learner, it->state, &state);
     return state;
 }
 
@@ -95,12 +117,24 @@ static weft_status hand_over(const selection *s, size_t i, const weft_type *type
     return own_learner(from) == 0 && first ? weft_learner_group_run(from->between, &t) : WEFT_OK;
 }
 
+/* Whether it is state of a simulated learner, which its own store has. */
+static bool is_in_store(const selection *s, const item *it)
+{
+    return s->source->simulated && it->learner > 0 && it->state < 0 &&
+           weft_graph_value_kind(s->source->graph, it->leaf) == WEFT_VALUE_STATE;
+}
+
 static weft_status selected_read(void *user, size_t i, void *data)
 {
     selection *s = user;
+    const item *it = &s->items[i];
     weft_type type = selected_type(user, i);
-    if (s->items[i].learner > 0 && s->source->between) return hand_over(s, i, &type, data);
-    return own_learner(s->source) == 0 ? gather(s, &s->items[i], &type, data) : WEFT_OK;
+    if (is_in_store(s, it)) {
+        const weft_store *store = s->source->stores[it->learner];
+        return weft_store_read(store, weft_store_find(store, leaf_name(s, it)), data);
+    }
+    if (it->learner > 0 && s->source->between) return hand_over(s, i, &type, data);
+    return own_learner(s->source) == 0 ? gather(s, it, &type, data) : WEFT_OK;
 }
 
 static weft_status select_one(selection *s, item it)
@@ -126,15 +160,12 @@ static weft_status select_leaves(selection *s, weft_value_kind kind, int learner
     return WEFT_OK;
 }
 
-/* Replicated states are saved for the first learner only. A learner that saves alone has the states
- * of others that were sent to it. */
+/* Replicated states are saved for the first learner only. */
 static weft_status select_states(selection *s, int learner)
 {
-    weft_exchange *e = s->source->exchange;
     weft_exchange_state state;
-    for (int i = 0; weft_exchange_state_at(e, i, &state); i++) {
-        if (learner > 0 && (state.alike || (!s->source->between &&
-                                            !weft_exchange_state_of(e, learner, i, &state))))
+    for (int i = 0; weft_source_state_at(s->source, 0, i, &state); i++) {
+        if (learner > 0 && (state.alike || !weft_source_state_at(s->source, learner, i, &state)))
             continue;
         WEFT_TRY(state.like_parameters ? select_leaves(s, WEFT_VALUE_PARAM, learner, i)
                                        : select_one(s, (item){WEFT_NO_VALUE, learner, i, NULL}));
@@ -146,16 +177,15 @@ static weft_status select_states(selection *s, int learner)
 static weft_status select_all(selection s[WEFT_CHECKPOINT_FILES],
                               const weft_checkpoint_source *from)
 {
-    int learners = from->between ? from->between->learners : 1;
+    int learners = saved_learners(from);
     WEFT_TRY(select_leaves(&s[WEFT_PARAMETERS_FILE], WEFT_VALUE_PARAM, 0, -1));
     WEFT_TRY(select_leaves(&s[WEFT_STATE_FILE], WEFT_VALUE_STATE, 0, -1));
     for (int k = 1; k < learners; k++) {
         WEFT_TRY(select_leaves(&s[WEFT_LEARNERS_FILE], WEFT_VALUE_PARAM, k, -1));
         WEFT_TRY(select_leaves(&s[WEFT_LEARNERS_FILE], WEFT_VALUE_STATE, k, -1));
     }
-    if (!from->exchange) return WEFT_OK;
-    for (int k = 0; k < from->exchange->site.endpoint->learners; k++)
-        WEFT_TRY(select_states(&s[WEFT_EXCHANGE_FILE], k));
+    learners = exchanging_learners(from);
+    for (int k = 0; k < learners; k++) WEFT_TRY(select_states(&s[WEFT_EXCHANGE_FILE], k));
     return WEFT_OK;
 }
 
@@ -217,13 +247,12 @@ static weft_status write_folder(const char *folder, selection *s,
         if (f <= WEFT_STATE_FILE || s[f].count > 0)
             status = write_tensors(&s[f], folder, weft_checkpoint_files[f], files);
     if (status == WEFT_OK) status = write_model(folder, what->model, files);
-    json_t *index =
-        json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "format",
-                  what->stats->targets ? WEFT_CHECKPOINT_FORMAT : 2, "weft", weft_version(), "step",
-                  (json_int_t)p.step, "epoch", (json_int_t)p.epoch, "batch", (json_int_t)p.batch,
-                  "samples", (json_int_t)p.samples, "options", weft_settings_json(what->settings),
-                  "data", weft_stats_json(what->stats), "files", files, "states",
-                  weft_state_words_json(s->source->exchange));
+    json_t *index = json_pack(
+        "{s:i, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "format",
+        what->stats->targets ? WEFT_CHECKPOINT_FORMAT : 2, "weft", weft_version(), "step",
+        (json_int_t)p.step, "epoch", (json_int_t)p.epoch, "batch", (json_int_t)p.batch, "samples",
+        (json_int_t)p.samples, "options", weft_settings_json(what->settings), "data",
+        weft_stats_json(what->stats), "files", files, "states", weft_state_words_json(s->source));
     if (status == WEFT_OK && !index) status = weft_fail_memory(1);
     if (status == WEFT_OK) status = write_index(folder, index);
     json_decref(index);

@@ -52,6 +52,13 @@ weft_status weft_sim_exchange_open(const char *spec, const weft_sim_exchange_opt
     return weft_ensure_message(status, before, "exchange", ops->name, "simulate");
 }
 
+bool weft_sim_exchange_state_at(weft_sim_exchange *exchange, int learner, int i,
+                                weft_exchange_state *out)
+{
+    *out = (weft_exchange_state){.name = NULL};
+    return exchange->ops->state && exchange->ops->state(exchange, learner, i, out);
+}
+
 void weft_sim_exchange_close(weft_sim_exchange **exchange)
 {
     if (!exchange || !*exchange) return;

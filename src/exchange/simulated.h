@@ -41,8 +41,11 @@ typedef struct weft_sim_exchange_ops {
      * end. */
     bool (*part)(const weft_sim_exchange *exchange, int i, int64_t *begin, int64_t *count);
     /* The result of the run by now, [count]. over: no learner goes on, so pending updates count,
-     * too. Only while the actors exist. */
+     * too. While the actors exist. */
     weft_status (*result)(weft_sim_exchange *exchange, bool over, void *parameters);
+    /* State i of a learner's exchange for a checkpoint, as weft_exchange_ops has it at the end of a
+     * run; false past the end. After `result`; valid until the next call. NULL: there is none. */
+    bool (*state)(weft_sim_exchange *exchange, int learner, int i, weft_exchange_state *out);
     /* Statistic i until now; false past the last. The numbers are the simulated exchange's. NULL:
      * none. */
     bool (*figure)(weft_sim_exchange *exchange, int i, weft_series *out);
@@ -61,6 +64,8 @@ struct weft_sim_exchange {
 weft_status weft_sim_exchange_open(const char *spec, const weft_sim_exchange_options *sim_options,
                                    weft_sim_exchange **out) WEFT_NODISCARD;
 void weft_sim_exchange_close(weft_sim_exchange **exchange);
+bool weft_sim_exchange_state_at(weft_sim_exchange *exchange, int learner, int i,
+                                weft_exchange_state *out);
 /* ARGUMENT: the exchange has no actors; the message names those that have. */
 weft_status weft_sim_exchange_check(const weft_context *context, const char *spec) WEFT_NODISCARD;
 

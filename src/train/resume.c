@@ -100,10 +100,12 @@ static weft_status count_checkpoints(const weft_trainer *t, int *count)
     WEFT_TRY(weft_checkpoint_list(t->options.output.checkpoint, &steps, count));
     free(steps);
     if (*count == 0 || t->options.output.resume) return WEFT_OK;
-    return weft_fail(
-        WEFT_ERR_ARGUMENT,
-        "%s already holds %d checkpoint%s; add --resume to go on, or give another folder",
-        t->options.output.checkpoint, *count, weft_plural(*count));
+    return weft_fail(WEFT_ERR_ARGUMENT, "%s already holds %d checkpoint%s; %s",
+                     t->options.output.checkpoint, *count, weft_plural(*count),
+                     t->run_spec.simulated
+                         ? "give another folder, since a simulation always starts anew (weft train "
+                           "--resume continues from these)"
+                         : "add --resume to go on, or give another folder");
 }
 
 /* Checks that no output file is given twice, or is also an input. */

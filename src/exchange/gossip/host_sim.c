@@ -9,9 +9,11 @@ typedef struct gossip_sim {
     weft_gossip_mode mode;
     weft_topology topology;
     const char *codec;
-    weft_codec_checkpoint *codec_state; /* knows the padding */
-    weft_codec **codecs;                /* [learners]; UPDATES */
-    const weft_actor **peers;           /* [learners]: owned by the simulation */
+    weft_codec_checkpoint
+        *codec_state;         /* knows the padding; for checkpoints the state of one learner, */
+    int stored_learner;       /* which is this one + 1; 0: of none */
+    weft_codec **codecs;      /* [learners]; UPDATES */
+    const weft_actor **peers; /* [learners]: owned by the simulation */
 } gossip_sim;
 
 static void sim_close(weft_sim_exchange *exchange)
@@ -54,10 +56,11 @@ static weft_status sim_make(weft_sim_exchange *exchange, weft_actor_id id, weft_
 /* The mean of the peers' parameters, as at the end of a real run. */
 static weft_status sim_result(weft_sim_exchange *exchange, bool over, void *parameters)
 {
-    const gossip_sim *c = (const gossip_sim *)exchange;
+    gossip_sim *c = (gossip_sim *)exchange;
     const weft_sim_exchange_options *s = &c->head.sim_options;
     const void **each;
     (void)over;
+    c->stored_learner = 0;
     WEFT_TRY(WEFT_NEW(&each, s->learners));
     weft_tree tree = {.dtype = s->dtype,
                       .ranks = s->learners,
@@ -77,10 +80,20 @@ static weft_status sim_result(weft_sim_exchange *exchange, bool over, void *para
     return status;
 }
 
+static bool sim_state(weft_sim_exchange *exchange, int learner, int i, weft_exchange_state *out)
+{
+    gossip_sim *c = (gossip_sim *)exchange;
+    if (c->codecs[learner] && c->stored_learner != learner + 1)
+        weft_codec_checkpoint_store(c->codec_state, c->codecs[learner], 0);
+    c->stored_learner = learner + 1;
+    return weft_codec_checkpoint_state(c->codec_state, i, out);
+}
+
 static const weft_sim_exchange_ops sim_ops = {
     .close = sim_close,
     .make = sim_make,
     .result = sim_result,
+    .state = sim_state,
 };
 
 static weft_status open_sim(gossip_sim *c, const char *arguments)

@@ -47,12 +47,13 @@ static weft_status list_known(weft_ps_exchange *x)
     return WEFT_OK;
 }
 
-weft_status weft_ps_exchange_list_states(weft_ps_exchange *x, const weft_exchange_site *site)
+weft_status weft_ps_exchange_list_states(weft_ps_exchange *x, weft_context *context,
+                                         const weft_store *store,
+                                         const weft_optimizer_options *optimizer)
 {
     weft_flat_optimizer *sample;
     const int64_t two = 2;
-    WEFT_TRY(weft_flat_optimizer_open(site->context, site->store, site->optimizer, x->dtype, two,
-                                      &sample));
+    WEFT_TRY(weft_flat_optimizer_open(context, store, optimizer, x->dtype, two, &sample));
     weft_status status = list(x, sample, two);
     weft_flat_optimizer_close(&sample);
     return status == WEFT_OK ? list_known(x) : status;

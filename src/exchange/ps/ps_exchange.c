@@ -72,7 +72,8 @@ weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_
     WEFT_TRY(weft_strdup(site->codec && *site->codec ? site->codec : "none", &x->codec));
     WEFT_TRY(
         weft_strdup(weft_range_factory_back(x->options.adds, site->codec, site->back), &x->back));
-    if (!x->options.adds) WEFT_TRY(weft_ps_exchange_list_states(x, site));
+    if (!x->options.adds)
+        WEFT_TRY(weft_ps_exchange_list_states(x, site->context, site->store, site->optimizer));
     WEFT_TRY(weft_shared_params_open(site->learner, site->store, &x->shared));
     WEFT_TRY(weft_codec_checkpoint_open(site->context, x->codec, x->back, site->store, x->shared,
                                         &x->codec_states));

@@ -120,8 +120,9 @@ bool weft_ps_exchange_stat(weft_exchange *exchange, int i, weft_series *out);
 
 /* optimizer_state.c: lists the state before there are servers; takes it from a range and gives
  * it. */
-weft_status weft_ps_exchange_list_states(weft_ps_exchange *x,
-                                         const weft_exchange_site *site) WEFT_NODISCARD;
+weft_status weft_ps_exchange_list_states(weft_ps_exchange *x, weft_context *context,
+                                         const weft_store *store,
+                                         const weft_optimizer_options *optimizer) WEFT_NODISCARD;
 weft_status weft_ps_exchange_take_state(void *ps, int range, const void *data,
                                         size_t bytes) WEFT_NODISCARD;
 size_t weft_ps_exchange_state_bytes(void *ps, int range);

@@ -83,13 +83,6 @@ weft_status weft_simulation_count_step(weft_simulation *s, weft_sim_learner *p)
     p->takes = 0;
     s->samples += samples_of(s, (int)(p - s->learner), p->steps++);
     s->done++;
-    if (s->stop && s->stop->wanted) {
-        weft_status status =
-            weft_fail(WEFT_ERR_INTERRUPTED, "stopped after step %lld of the simulation",
-                      (long long)(s->done / s->learners));
-        weft_error_catch(&s->error, status);
-        return status;
-    }
     s->last = weft_sim_stats(s->sim).seconds;
     s->loss += p->loss * s->weights[p - s->learner];
     s->weight += s->weights[p - s->learner];
@@ -157,9 +150,16 @@ static weft_status save(weft_simulation *s)
     weft_trainer *t = s->job;
     weft_rank *r = s->lead;
     char *path = NULL;
+    const weft_store **stores;
     int64_t rest = t->total_steps % s->epoch;
     if (!t->options.output.checkpoint) return WEFT_OK;
-    weft_checkpoint_source source = {.store = r->store, .graph = r->graph, .comms = &r->comms};
+    WEFT_TRY(WEFT_NEW(&stores, s->learners));
+    for (int i = 0; i < s->learners; i++) stores[i] = s->learner[i].store;
+    weft_checkpoint_source source = {.store = r->store,
+                                     .graph = r->graph,
+                                     .comms = &r->comms,
+                                     .simulated = s->exchange,
+                                     .stores = stores};
     weft_checkpoint_record record = {
         .position = {.step = t->total_steps,
                      .epoch = t->total_steps / s->epoch,
@@ -168,10 +168,12 @@ static weft_status save(weft_simulation *s)
         .settings = &t->settings,
         .stats = weft_dataset_stats(t->data),
         .model = &t->model};
-    WEFT_TRY(weft_checkpoint_save(&source, &record, t->options.output.checkpoint,
-                                  t->options.output.keep, &path));
+    weft_status status = weft_checkpoint_save(&source, &record, t->options.output.checkpoint,
+                                              t->options.output.keep, &path);
+    free((void *)stores);
+    WEFT_TRY(status);
     weft_event e = {.kind = WEFT_EVENT_CHECKPOINT, .epoch = record.position.epoch, .path = path};
-    weft_status status = tell(s, &e);
+    status = tell(s, &e);
     free(path);
     return status;
 }

@@ -81,6 +81,15 @@ static weft_status ended(void *user, weft_actor *actor, int64_t ticket)
     return weft_simulation_count_step(s, &s->learner[learner_index(s, actor->id)]);
 }
 
+/* Before each event, since a step may take many messages, and all of them may be lost. */
+static weft_status check_stop(void *user)
+{
+    const weft_simulation *s = user;
+    if (!s->stop || !s->stop->wanted) return WEFT_OK;
+    return weft_fail(WEFT_ERR_INTERRUPTED, "stopped after step %lld of the simulation",
+                     (long long)(s->done / s->learners));
+}
+
 /* --- the run --- */
 
 static weft_status add_actors(weft_simulation *s)
@@ -119,6 +128,19 @@ static weft_status open_actors(weft_simulation *s)
     return weft_sim_exchange_open(k->exchange, &sim_options, &s->exchange);
 }
 
+/* No process of a simulation dies, so a member that hears nothing has links that deliver too
+ * little. */
+static weft_status explain_silence(const weft_simulation *s, weft_status status)
+{
+    weft_sim_report r = weft_sim_stats(s->sim);
+    return weft_fail(status,
+                     "%s; no process of a simulation ends early, so the links of --cluster deliver "
+                     "too little: %llu of %llu messages were lost, %zu bytes are under way; give a "
+                     "smaller 'lost' or a greater 'bandwidth'",
+                     weft_last_message(), (unsigned long long)r.lost,
+                     (unsigned long long)r.messages, r.held_bytes);
+}
+
 static weft_status run(weft_simulation *s)
 {
     weft_sim_options options = {.struct_size = sizeof(options),
@@ -131,12 +153,14 @@ static weft_status run(weft_simulation *s)
                                 .supplied = supplied,
                                 .computed = computed,
                                 .ended = ended,
+                                .check = check_stop,
                                 .user = s};
     WEFT_TRY(weft_sim_create(&options, &s->sim));
     WEFT_TRY(add_actors(s));
     weft_status status = weft_sim_run(s->sim, INFINITY);
     /* An error of a learner is preferred, since the simulator's message names actors by numbers. */
     WEFT_TRY(weft_error_raise(&s->error));
+    if (status == WEFT_ERR_PEER) return explain_silence(s, status);
     return status == WEFT_OK ? weft_simulation_finish(s) : status;
 }
 
@@ -146,9 +170,9 @@ static weft_status build_lead(weft_simulation *s)
     weft_trainer *t = s->job;
     int local = 0;
     int64_t all = t->options.length.batch * s->learners;
+    t->run_spec.simulated = true;
     WEFT_TRY(weft_trainer_find_resumed(t));
     WEFT_TRY(weft_comm_open(t->context, "self", 1, &t->worlds[0], &local));
-    t->run_spec.simulated = true;
     s->lead = &t->runs[0].rank;
     *s->lead = (weft_rank){.run_spec = &t->run_spec, .world = t->worlds[0]};
     WEFT_TRY(weft_rank_build(s->lead));

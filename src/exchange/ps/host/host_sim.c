@@ -1,9 +1,7 @@
 /* Coordinator, servers and learners of a simulated run: the same actors, numbered as in a real run:
  * servers are 1, 2, ..., and learners those after them. */
 #include "exchange/simulated.h"
-#include "exchange/codec_checkpoint.h"
-#include "exchange/ps/client/local_steps.h"
-#include "exchange/ps/host/range_factory.h"
+#include "exchange/ps/ps_exchange.h"
 
 /* Data of a learner for local SGD and elastic averaging, between its steps. */
 typedef struct meanwhile {
@@ -11,14 +9,17 @@ typedef struct meanwhile {
     void *served, *force;    /* elastic averaging: last pull, next push */
 } meanwhile;
 
-/* Seconds between two heartbeats, and the failure timeout. */
-static const double BEAT = 60, LIMIT = 600;
+/* Seconds between two heartbeats, which also bring lost views again, and the failure timeout. No
+ * process of a simulation dies, so no member is removed for silence, as in a single job. */
+static const double BEAT = 60, LIMIT = 1e9;
 
 typedef struct sim_servers {
     weft_sim_exchange head;
     weft_ps_options options;
-    weft_codec_checkpoint *codec_states; /* knows the padding */
-    meanwhile *meanwhile;                /* [learners] */
+    weft_ps_exchange saved; /* the state of one learner's exchange, for checkpoints; only what
+                               optimizer_state.c uses. Its `codec_states` also knows the padding */
+    int stored_learner;     /* `codec_states` has the state of this learner + 1; 0: of none */
+    meanwhile *meanwhile;   /* [learners] */
     int servers, range_count;
     weft_range_factory *ranges;
     weft_server_range *reach;   /* [learners][range_count] */
@@ -41,7 +42,10 @@ static void sim_close(weft_sim_exchange *exchange)
         weft_codec_close(&c->reach[i].codec);
     for (int i = 0; c->meanwhile && i < c->head.sim_options.learners; i++)
         stop_meanwhile(&c->meanwhile[i]);
-    weft_codec_checkpoint_close(&c->codec_states);
+    for (int i = 0; i < c->saved.state_count; i++) free(c->saved.states[i].data);
+    free(c->saved.states);
+    free(c->saved.back);
+    weft_codec_checkpoint_close(&c->saved.codec_states);
     free(c->meanwhile);
     free(c->ranges);
     free(c->reach);
@@ -134,8 +138,8 @@ static weft_status make_learner(sim_servers *c, int i, weft_actor **out)
         reach[k] = (weft_server_range){.begin = begin_of(c, k),
                                        .count = begin_of(c, k + 1) - begin_of(c, k)};
         WEFT_TRY(weft_codec_open(s->context, codec, s->dtype, reach[k].count, &reach[k].codec));
-        WEFT_TRY(
-            weft_codec_checkpoint_exclude_padding(c->codec_states, reach[k].codec, reach[k].begin));
+        WEFT_TRY(weft_codec_checkpoint_exclude_padding(c->saved.codec_states, reach[k].codec,
+                                                       reach[k].begin));
     }
     weft_ps_client_options options = {.struct_size = sizeof(options),
                                       .member = member_of(learner_id(c, i), i),
@@ -175,11 +179,31 @@ static bool sim_part(const weft_sim_exchange *exchange, int i, int64_t *begin, i
     return true;
 }
 
+/* Takes the state of a range as a learner would that saves a checkpoint. */
+static weft_status take_state(sim_servers *c, int k)
+{
+    int count;
+    char *all, *to;
+    const struct iovec *parts = weft_range_factory_states(c->ranges, k, &count);
+    size_t bytes = 0;
+    for (int i = 0; i < count; i++) bytes += parts[i].iov_len;
+    WEFT_TRY(weft_new_bytes(&all, 1, WEFT_MAX(bytes, (size_t)1)));
+    to = all;
+    for (int i = 0; i < count; i++) {
+        memcpy(to, parts[i].iov_base, parts[i].iov_len);
+        to += parts[i].iov_len;
+    }
+    weft_status status = weft_ps_exchange_take_state(&c->saved, k, all, bytes);
+    free(all);
+    return status;
+}
+
 /* After the run no update of a lost learner is waited for. */
 static weft_status sim_result(weft_sim_exchange *exchange, bool over, void *parameters)
 {
-    const sim_servers *c = (const sim_servers *)exchange;
+    sim_servers *c = (sim_servers *)exchange;
     char *to = parameters;
+    c->stored_learner = 0;
     for (int k = 0; k < c->range_count; k++) {
         weft_range *range = weft_range_factory_range(c->ranges, k);
         size_t size = weft_dtype_size(c->head.sim_options.dtype);
@@ -195,8 +219,20 @@ static weft_status sim_result(weft_sim_exchange *exchange, bool over, void *para
                 WEFT_TRY(weft_range_leave(range, learner_id(c, i)));
         memcpy(to, weft_range_parameters(range), weft_range_bytes(range));
         to += weft_range_bytes(range);
+        if (over) WEFT_TRY(take_state(c, k));
     }
     return WEFT_OK;
+}
+
+static bool sim_state(weft_sim_exchange *exchange, int learner, int i, weft_exchange_state *out)
+{
+    sim_servers *c = (sim_servers *)exchange;
+    const weft_server_range *reach = c->reach + (size_t)learner * (size_t)c->range_count;
+    for (int k = 0; k < c->range_count && c->stored_learner != learner + 1; k++)
+        if (reach[k].codec)
+            weft_codec_checkpoint_store(c->saved.codec_states, reach[k].codec, reach[k].begin);
+    c->stored_learner = learner + 1;
+    return weft_ps_exchange_state_at(&c->saved.head, i, out);
 }
 
 static weft_status count_staleness(sim_servers *c)
@@ -235,6 +271,7 @@ static const weft_sim_exchange_ops sim_ops = {
     .make = sim_make,
     .part = sim_part,
     .result = sim_result,
+    .state = sim_state,
     .figure = sim_figure,
 };
 
@@ -250,8 +287,25 @@ static weft_status open_ranges(sim_servers *c)
                                           .range_count = c->range_count,
                                           .codec = s->codec,
                                           .back = s->back,
-                                          .gaps = weft_codec_checkpoint_padding(c->codec_states)};
+                                          .gaps =
+                                              weft_codec_checkpoint_padding(c->saved.codec_states)};
     return weft_range_factory_create(&options, &c->ranges);
+}
+
+static weft_status open_saved(sim_servers *c)
+{
+    const weft_sim_exchange_options *s = &c->head.sim_options;
+    const char *back = weft_range_factory_back(c->options.adds, s->codec, s->back);
+    weft_ps_exchange *x = &c->saved;
+    WEFT_TRY(weft_codec_checkpoint_open(s->context, weft_codec_back(s->codec, NULL), back, s->store,
+                                        NULL, &x->codec_states));
+    x->dtype = s->dtype;
+    x->count = s->count;
+    x->range_count = c->range_count;
+    x->ranges = c->reach;
+    WEFT_TRY(weft_strdup(back, &x->back));
+    return c->options.adds ? WEFT_OK
+                           : weft_ps_exchange_list_states(x, s->context, s->store, s->optimizer);
 }
 
 weft_status weft_ps_exchange_simulate(const weft_ps_options *options,
@@ -267,14 +321,11 @@ weft_status weft_ps_exchange_simulate(const weft_ps_options *options,
     c->range_count = weft_server_ranges(sim_options->count, sim_options->dtype, c->servers);
     c->head.actors = 1 + c->servers + sim_options->learners;
     c->head.first_learner = learner_id(c, 0);
-    weft_status status = weft_codec_checkpoint_open(
-        sim_options->context, weft_codec_back(sim_options->codec, NULL),
-        weft_range_factory_back(options->adds, sim_options->codec, sim_options->back),
-        sim_options->store, NULL, &c->codec_states);
+    weft_status status =
+        WEFT_NEW(&c->reach, (size_t)c->range_count * (size_t)sim_options->learners);
+    if (status == WEFT_OK) status = open_saved(c);
     if (status == WEFT_OK) status = open_ranges(c);
     if (status == WEFT_OK) status = WEFT_NEW(&c->meanwhile, sim_options->learners);
-    if (status == WEFT_OK)
-        status = WEFT_NEW(&c->reach, (size_t)c->range_count * (size_t)sim_options->learners);
     if (status == WEFT_OK)
         *out = &c->head;
     else

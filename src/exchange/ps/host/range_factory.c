@@ -11,6 +11,7 @@ typedef struct made_range {
     weft_dtype dtype;
     int64_t count;
     struct iovec *states;
+    int state_count;
 } made_range;
 
 struct weft_range_factory {
@@ -30,6 +31,12 @@ weft_status weft_range_factory_create(const weft_range_factory_options *options,
 weft_range *weft_range_factory_range(const weft_range_factory *f, int number)
 {
     return f->made[number].range;
+}
+
+const struct iovec *weft_range_factory_states(const weft_range_factory *f, int number, int *count)
+{
+    *count = f->made[number].state_count;
+    return f->made[number].states;
 }
 
 const char *weft_range_factory_back(bool adds, const char *codec, const char *back)
@@ -102,7 +109,7 @@ static weft_status list_states(made_range *r, weft_served *out)
         r->states[n++] = (struct iovec){weft_downlink_reference(out->published),
                                         (size_t)r->count * weft_dtype_size(r->dtype)};
     out->states = r->states;
-    out->state_count = n;
+    out->state_count = r->state_count = n;
     return WEFT_OK;
 }
 

@@ -28,6 +28,9 @@ weft_status weft_range_factory_open(void *factory, int number, weft_served *out)
 void weft_range_factory_close(void *factory, int number);
 /* The range of that number; NULL: it is not open. */
 weft_range *weft_range_factory_range(const weft_range_factory *factory, int number);
+/* The state of an open range: of its update, and the reference of its downlink. */
+const struct iovec *weft_range_factory_states(const weft_range_factory *factory, int number,
+                                              int *count);
 /* The downlink codec, from --compress and --compress-downlink as given. */
 const char *weft_range_factory_back(bool adds, const char *codec, const char *back);
 
