@@ -149,6 +149,11 @@ for saves in "" "-c late"; do
     holds err "^weft: learner 1 was stopped by signal 15 \(Terminated\); the first learner had finished all steps${saves:+, and saved them in late}\$"
 done
 
+what="a job that resumes from nothing is a new run"
+# shellcheck disable=SC2086
+accepts "$what" "$weft" train $data -n 2 $async --engine processes -e 1 -c fresh --resume --drop-state
+holds err '^weft: fresh holds no checkpoint, so --resume starts a new run$'
+
 what="a resumed job has the bits of one that was not interrupted"
 rm -rf once twice
 bsp="-n 3 --exchange server:policy=bsp --servers 2 --engine processes"

@@ -81,19 +81,9 @@ bool weft_job_can_restart(const job *j, int code)
 /* A damaged checkpoint counts, since reading it reports the damage. */
 bool weft_job_has_checkpoint(const job *j)
 {
-    int64_t *steps;
-    int count;
-    char *latest;
-    bool named = true;
+    bool found;
     if (j->hosts.count > 0) return true;
-    if (weft_checkpoint_list(j->options->checkpoint, &steps, &count) != WEFT_OK) return true;
-    free(steps);
-    if (count > 0) return true;
-    if (weft_format(&latest, "%s/latest", j->options->checkpoint) == WEFT_OK) {
-        named = weft_file_exists(latest);
-        free(latest);
-    }
-    return named;
+    return weft_checkpoint_found(j->options->checkpoint, &found) != WEFT_OK || found;
 }
 
 const char *weft_job_size(const job *j, char *out, size_t size)

@@ -130,12 +130,22 @@ static weft_status check_outputs(const weft_output_choice *o, const weft_task_ch
     return WEFT_OK;
 }
 
+void weft_tell_new_run(const weft_context *context, const char *folder)
+{
+    weft_log(context, WEFT_LOG_NOTE, "%s holds no checkpoint, so --resume starts a new run",
+             folder);
+}
+
 /* An elastic learner with --resume must find a checkpoint, since it must not start with fresh
  * weights. The processes of a job may be restarted before the first checkpoint exists. */
 static weft_status find_nothing(const weft_trainer *t)
 {
     const weft_output_choice *o = &t->options.output;
-    if (!t->linked || t->link.job || !o->resume) return WEFT_OK;
+    if (!o->resume || (t->linked && t->link.job)) return WEFT_OK;
+    if (!t->linked) {
+        if (t->runs[0].rank.rank == 0) weft_tell_new_run(t->context, o->checkpoint);
+        return WEFT_OK;
+    }
     if (!o->checkpoint)
         return weft_fail(
             WEFT_ERR_ARGUMENT,
@@ -150,19 +160,15 @@ static weft_status find_nothing(const weft_trainer *t)
 weft_status weft_trainer_find_resumed(weft_trainer *t)
 {
     int count;
+    bool found;
     WEFT_TRY(check_outputs(&t->options.output, &t->options.task));
     if (!t->options.output.checkpoint || !weft_file_exists(t->options.output.checkpoint))
         return find_nothing(t);
     WEFT_TRY(take_folder(t));
     if (t->rejoins) return WEFT_OK; /* the run is ahead of its checkpoint */
     WEFT_TRY(count_checkpoints(t, &count));
-    if (count == 0) {
-        char *latest; /* a damaged checkpoint is reported, not overwritten */
-        WEFT_TRY(weft_format(&latest, "%s/latest", t->options.output.checkpoint));
-        bool none = !weft_file_exists(latest);
-        free(latest);
-        if (none) return find_nothing(t);
-    }
+    WEFT_TRY(weft_checkpoint_found(t->options.output.checkpoint, &found));
+    if (!found) return find_nothing(t);
     WEFT_TRY(weft_checkpoint_open(t->options.output.checkpoint, weft_train_table(t->context),
                                   &t->resumed));
     t->link.checkpoint = t->resumed.checksum;

@@ -1,6 +1,8 @@
 /* Extracts the supervisor's options from those of a run. */
+#include "checkpoint/checkpoint.h"
 #include "job/job.h"
 #include "train/elastic/engine_processes.h"
+#include "train/trainer.h"
 
 static weft_job_options job_options(const weft_train_options *o)
 {
@@ -17,6 +19,19 @@ static weft_job_options job_options(const weft_train_options *o)
                               .checkpoint = o->output.checkpoint,
                               .resume = o->output.resume,
                               .max_restarts = o->job.max_restarts};
+}
+
+/* Members of a run never begin with fresh weights if they are to resume, so the supervisor decides
+ * for all of its processes whether the run is a new one. */
+static weft_status find_start(const weft_context *context, weft_train_options *o)
+{
+    bool found;
+    if (strcmp(o->job.engine, "processes") != 0 || !o->output.resume) return WEFT_OK;
+    WEFT_TRY(weft_checkpoint_found(o->output.checkpoint, &found));
+    if (found) return WEFT_OK;
+    weft_tell_new_run(context, o->output.checkpoint);
+    o->output.resume = o->output.drop_state = false;
+    return WEFT_OK;
 }
 
 bool weft_job_needs_supervisor(const weft_train_options *options)
@@ -40,10 +55,12 @@ weft_status weft_job_run(const weft_context *context, const weft_train_options *
                          int *code)
 {
     WEFT_TRY(weft_train_options_check(options));
-    weft_job_options o = job_options(options);
+    weft_train_options own = *options;
+    WEFT_TRY(find_start(context, &own));
+    weft_job_options o = job_options(&own);
     if (!o.members) return weft_job_supervise(&o, program, arguments, tell, user, code);
     weft_process_plan p;
-    weft_status status = weft_process_plan_make(context, options, &p);
+    weft_status status = weft_process_plan_make(context, &own, &p);
     o.parts = p.parts;
     o.part_count = p.count;
     o.failure_timeout = p.failure_timeout;

@@ -105,6 +105,12 @@ static void add_row(weft_option *table, int *count, const weft_option *row, weft
         o->initial = "60";
         o->help = "give up after this many seconds without a message from the run";
     }
+    if (strcmp(o->name, "resume") == 0)
+        o->help = kind == WEFT_CLUSTER_COORDINATOR
+                      ? "the run resumes from DIR/latest; without a checkpoint there, this command "
+                        "ends"
+                      : "begin with DIR/latest, from which the run resumes; without a checkpoint "
+                        "there, this command ends, since it never begins with fresh weights";
     if (kind == WEFT_CLUSTER_COORDINATOR && strcmp(o->name, "checkpoint") == 0)
         o->help = "with --resume, which it requires: the folder whose newest checkpoint the run "
                   "resumes from; at least one learner must load it, too";
