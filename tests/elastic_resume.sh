@@ -58,6 +58,20 @@ for exchange in "server:policy=async --servers 1" "easgd:every=2 --servers 1" "g
         as_good l2
     done
 
+    what="$exchange, a checkpoint of the last step: there is nothing left to do, and the run ends"
+    rm -rf ck1 ck2 && cp -a ck ck1 && cp -a ck ck2
+    # shellcheck disable=SC2086
+    coordinator -n 2 --exchange $exchange --epochs 4 --checkpoint ck --resume
+    [ -z "$servers" ] || server s1
+    join l1 --checkpoint ck1 --resume
+    join l2 --checkpoint ck2 --resume
+    ends 0 l1
+    ends 0 l2
+    [ -z "$servers" ] || ends 0 s1
+    ends 0 c
+    holds l1.out '^nothing to do: the checkpoint is after step'
+    tail -n 1 co | grep -q 'the run is over' && pass || { cp co out; flunk "the run is not over: $what"; }
+
     what="$exchange, a member with another checkpoint, and one whose folder is empty"
     # shellcheck disable=SC2086
     coordinator $run

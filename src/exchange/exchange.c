@@ -229,6 +229,7 @@ weft_update weft_exchange_updates(const weft_exchange_ops *ops)
 weft_status weft_exchange_after(weft_exchange *e, weft_exchange_turn *turn)
 {
     uint64_t failures = weft_failures();
+    e->finished = turn->last;
     if (e->ops->after) WEFT_TRY(ensure_message(e, e->ops->after(e, turn), failures, "after"));
     if (turn->leave && e->ops->lockstep)
         return weft_fail(WEFT_ERR_INTERNAL,

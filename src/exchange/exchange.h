@@ -291,6 +291,7 @@ struct weft_exchange {
     double weight;
     /* Seconds for which it has made its rank wait in `needed` and `update`; the exchange's. */
     double waited;
+    bool finished; /* the last step of the run is over; a learner may begin after it */
 };
 
 extern const weft_exchange_ops weft_exchange_average, weft_exchange_oneshot, weft_exchange_server,

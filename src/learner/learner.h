@@ -181,8 +181,8 @@ weft_status weft_rank_exchange(weft_rank *rank, bool last, bool epoch, bool *sto
 /* Begins the exchange, and advances the position if the run is ahead. Collective over the learner.
  * steps: of an epoch; all: samples of a step of all learners. */
 weft_status weft_rank_begin(weft_rank *rank, int64_t steps, int64_t all) WEFT_NODISCARD;
-/* Ends the exchange; collective over all learners. */
-weft_status weft_rank_end(weft_rank *rank) WEFT_NODISCARD;
+/* Ends the exchange; collective over all learners. finished: the last step of the run is over. */
+weft_status weft_rank_end(weft_rank *rank, bool finished) WEFT_NODISCARD;
 /* Whether all learners are saved together. Without lock step only the first one is, until the
  * exchange has ended. */
 bool weft_rank_saves_all(const weft_rank *rank);

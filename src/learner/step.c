@@ -110,9 +110,12 @@ weft_status weft_rank_exchange(weft_rank *r, bool last, bool epoch, bool *stop)
     return WEFT_OK;
 }
 
-weft_status weft_rank_end(weft_rank *r)
+weft_status weft_rank_end(weft_rank *r, bool finished)
 {
-    if (r->exchange) WEFT_TRY(weft_exchange_end(r->exchange));
+    if (r->exchange) {
+        r->exchange->finished = finished;
+        WEFT_TRY(weft_exchange_end(r->exchange));
+    }
     r->ended = true;
     return WEFT_OK;
 }

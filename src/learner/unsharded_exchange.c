@@ -192,7 +192,10 @@ static weft_status unsharded_after(weft_exchange *exchange, weft_exchange_turn *
 static weft_status unsharded_end(weft_exchange *exchange)
 {
     const unsharded *w = (const unsharded *)exchange;
-    if (w->inner) WEFT_TRY(weft_exchange_end(w->inner));
+    if (w->inner) {
+        w->inner->finished = exchange->finished;
+        WEFT_TRY(weft_exchange_end(w->inner));
+    }
     return spread(w);
 }
 

@@ -198,7 +198,7 @@ static weft_status finish(weft_run *run)
     weft_rank *r = &run->rank;
     bool done = r->position.step >= t->total_steps;
     if (!weft_rank_saves_all(r) && r->position.step > run->first_step) run->saved_step = -1;
-    WEFT_TRY(weft_rank_end(r));
+    WEFT_TRY(weft_rank_end(r, done));
     WEFT_TRY(weft_rank_check_finite(r));
     if (done && run->evaluated_step != r->position.step) WEFT_TRY(evaluate(run));
     WEFT_TRY(save(run));

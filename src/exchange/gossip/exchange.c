@@ -124,7 +124,6 @@ static weft_status gossip_poll(weft_exchange *exchange)
 static weft_status gossip_after(weft_exchange *exchange, weft_exchange_turn *turn)
 {
     gossip *x = (gossip *)exchange;
-    x->finished = turn->last;
     x->stepped = true;
     WEFT_TRY(weft_shared_params_read(x->shared));
     if (x->is_leader) {
@@ -151,7 +150,7 @@ static void take_result(gossip *x)
  * steps since they averaged: their mean is the result of the run. */
 static weft_status end_job(gossip *x)
 {
-    WEFT_TRY(weft_peer_finish(weft_net_actor(x->net), !x->finished));
+    WEFT_TRY(weft_peer_finish(weft_net_actor(x->net), !x->head.finished));
     WEFT_TRY(weft_gossip_wait(x, weft_peer_finished));
     WEFT_TRY(weft_gossip_leave_together(x));
     take_result(x);
@@ -169,9 +168,10 @@ static weft_status end_elastic(gossip *x)
     const weft_learner_link *link = x->head.site.cluster;
     weft_actor *peer = weft_net_actor(x->net);
     bool late = !x->stepped; /* a learner that joined too late to take a step ends with the run */
-    bool alone = !x->finished && !late && !link->job;
+    bool alone = !x->head.finished && !late && !link->job;
     x->holds_slot = link->job && link->slot == 0;
-    WEFT_TRY(alone ? weft_peer_leave_now(peer) : weft_peer_finish(peer, !x->finished && !late));
+    WEFT_TRY(alone ? weft_peer_leave_now(peer)
+                   : weft_peer_finish(peer, !x->head.finished && !late));
     weft_status status = weft_gossip_wait(x, weft_peer_finished);
     if (status != WEFT_ERR_INTERRUPTED) WEFT_TRY(status); /* it leaves without an answer */
     x->figures[2] = weft_peer_mean_contributors(peer);

@@ -24,7 +24,6 @@ typedef struct gossip {
     weft_net *net;
     weft_dtype dtype;
     int64_t count, step;
-    bool finished;    /* the run's last step is over */
     bool stepped;     /* this process has taken a step */
     bool holds_slot;  /* slot 0 of a job holds its slot, see weft_peer_release_hold */
     void *parameters; /* [count]: in the order of the store */

@@ -97,7 +97,7 @@ weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_
 static weft_status await_leave(const weft_ps_exchange *x)
 {
     const weft_learner_link *link = x->head.site.cluster;
-    return weft_elastic_await_leave(&x->head, x->net, link && link->job && !x->last);
+    return weft_elastic_await_leave(&x->head, x->net, link && link->job && !x->head.finished);
 }
 
 static weft_status go(const weft_ps_exchange *x)
@@ -225,7 +225,6 @@ static void agree_on_end(weft_ps_exchange *x, weft_exchange_turn *turn)
 
 void weft_ps_exchange_turn(weft_ps_exchange *x, weft_exchange_turn *turn)
 {
-    x->last = turn->last;
     agree_on_end(x, turn);
     if (!x->leads) return;
     weft_ps_client_set_stats(weft_net_actor(x->net), turn->loss, turn->rate);
@@ -265,12 +264,12 @@ weft_status weft_ps_exchange_end(weft_ps_exchange *x)
     if (x->leads) {
         bool halted = weft_ps_client_halted(weft_net_actor(x->net));
         const weft_learner_link *link = x->head.site.cluster;
-        bool alone = link && !link->job && !x->last && !halted; /* the others go on */
+        bool alone = link && !link->job && !x->head.finished && !halted; /* the others go on */
         if (alone) WEFT_TRY(weft_ps_client_leave_now(weft_net_actor(x->net)));
         /* A replacement of slot 0 must find the result if it was not saved. */
         x->stays = link && link->job && link->slot == 0;
         if (x->stays) weft_ps_client_hold(weft_net_actor(x->net));
-        WEFT_TRY(weft_ps_client_leave(weft_net_actor(x->net), !x->last || halted,
+        WEFT_TRY(weft_ps_client_leave(weft_net_actor(x->net), !x->head.finished || halted,
                                       x->head.site.endpoint->learner == 0));
         WEFT_TRY(weft_ps_exchange_wait(x));
         if (link && !x->stays) WEFT_TRY(await_leave(x));

@@ -63,7 +63,6 @@ typedef struct weft_ps_exchange {
     int state_count;
     int64_t turn;              /* the running or last step: the clock of the learner */
     int64_t step;              /* the same, of the run */
-    bool last;                 /* the run's last step is over */
     bool has_exact_parameters; /* a checkpoint has put the exact parameters in place */
     bool resumed_known;        /* a checkpoint had the reference parameters */
 } weft_ps_exchange;
