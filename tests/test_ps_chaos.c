@@ -102,7 +102,8 @@ static bool may_end(chaos *c, weft_actor_id id)
 {
     bool excused = id >= FIRST_LEARNER ? c->lives[id - FIRST_LEARNER].excused
                                        : c->server_excused[id - FIRST_SERVER];
-    if (strstr(weft_last_message(), "this run is over")) return true; /* it came too late */
+    if (strstr(weft_last_message(), "this run is over")) return true;   /* it came too late */
+    if (strstr(weft_last_message(), "there is a learner")) return true; /* weft join joins again */
     const weft_actor *coordinator = weft_sim_actor(c->sim, WEFT_COORDINATOR);
     bool alone = strstr(weft_last_message(), "no message from the coordinator or another member");
     if (alone && coordinator && coordinator->done) return true; /* too late as well */

@@ -107,10 +107,11 @@ static weft_status take_heartbeat(void *self, const weft_message *message, const
     weft_view_member *member = weft_view_find(&c->view, message->from);
     if (m->view <= 0) return WEFT_OK;
     if (!c->view.running) return weft_coordinator_request_view(c, message->from, m);
+    /* Also a removed member, which was unreachable, may have taken steps. */
+    if (m->run == c->view.run && m->figures && m->figures->clock > 0) c->stepped = true;
     if (!member || m->run != c->view.run) return refuse_unknown(c, message->from, m->run);
     c->records[member - c->view.members].last_message = weft_actor_now(&c->head);
     if (m->figures) member->figures = weft_coordinator_stats_of(m);
-    c->stepped = c->stepped || member->figures.clock > 0;
     if (m->view < c->view.number) return weft_coordinator_send_view(c, message->from, &c->view);
     bool others = m->members != 0 && m->members != weft_view_sum(&c->view);
     if (m->view > c->view.number || others) return weft_coordinator_overrule(c, m->view);

@@ -56,6 +56,7 @@ static bool may_leave(const coordinator_state *c, const weft_view_member *m, cha
 {
     bool tells = c->options.first && m->role == WEFT_MEMBER_LEARNER && m->slot == 0;
     bool keeps = m->role == WEFT_MEMBER_SERVER && weft_assignment_is_last_copy(&c->view, m->id);
+    bool waits = !c->view.running && !c->view.over;
     char name[WEFT_MEMBER_NAME];
     weft_member_name(m->role, m->slot, name);
     if (tells)
@@ -66,7 +67,12 @@ static bool may_leave(const coordinator_state *c, const weft_view_member *m, cha
     if (keeps)
         (void)snprintf(why, size, "%s cannot leave: no other server has all of its parameters",
                        name);
-    return !tells && !keeps;
+    if (waits)
+        (void)snprintf(why, size,
+                       "%s cannot be asked to leave before the run begins; end its process instead "
+                       "(SIGTERM, Ctrl-C)",
+                       name);
+    return !tells && !keeps && !waits;
 }
 
 weft_status weft_coordinator_take_out(coordinator_state *c, weft_actor_id id, bool done)

@@ -234,10 +234,11 @@ static weft_status take_leave_ack(void *self, const weft_message *message, const
 static weft_status answer_view_request(void *self, const weft_message *message, const void *content)
 {
     const weft_member *m = self;
-    (void)content;
+    const Weft__ViewRequest *request = content;
     Weft__Reject no;
     char reason[250];
     weft__reject__init(&no);
+    no.coordinator = request->coordinator;
     weft_run_config_compare(m->configuration, message->payload, reason, sizeof(reason));
     if (!*reason) {
         Weft__JoinAck own;

@@ -53,15 +53,17 @@ weft_status weft_coordinator_request_view(coordinator_state *c, weft_actor_id wh
     if (!c->called) c->recovering_until = weft_actor_now(&c->head) + c->options.limit;
     c->recovering = c->called = true;
     WEFT_TRY(note_figures(c, who, m));
+    request_view.coordinator = c->options.run;
     return weft_rpc_send(&c->head, who, WEFT_RPC_VIEW_REQUEST, &request_view, c->configuration);
 }
 
+/* A former coordinator at this address may have been rejected: its late messages are ignored. */
 weft_status weft_coordinator_rejected(void *self, const weft_message *message, const void *content)
 {
     const coordinator_state *c = self;
     const Weft__Reject *m = content;
     (void)message;
-    if (!c->recovering) return WEFT_OK;
+    if (!c->recovering || (m->coordinator && m->coordinator != c->options.run)) return WEFT_OK;
     return weft_fail(WEFT_ERR_PEER,
                      "a run with other options is under way at this address: %.250s; give the same "
                      "options, or another address",
