@@ -14,6 +14,9 @@ until_there learner 1
 holds <("$weft" status "$at") '^run [0-9a-f]{8}: model lenet, exchange server:policy=async, 75 steps$'
 holds <("$weft" status "$at") '^waits for members: 1 of 2 learners, 2 of 2 servers$'
 holds <("$weft" status "$at") "^learner 0 +[0-9]+ +$(hostname) +0 "
+for m in 'learner 0' 'server 1'; do
+    refuses 1 "$m cannot be asked to leave before the run begins" "$weft" leave "$at" "$m"
+done
 join l2
 ends 0 l1
 ends 0 l2
@@ -112,6 +115,16 @@ holds co 'learner [12] .* is lost: no heartbeat for [0-9.]+ s$'
 holds co 'server [01] .* is lost: no heartbeat for [0-9.]+ s$'
 holds co 'learner [12] .* has left before its last step: it was stopped, or has failed$'
 holds co 'learner 1 .* has left, as requested \(weft leave\)$'
+
+what="the coordinator's standard output is full"
+at=ipc://$PWD/full.socket
+# shellcheck disable=SC2086
+timeout 600 "$weft" coordinator --listen "$at" $data --batch 40 -t 1 -n 1 --exchange gossip --steps 5 >/dev/full 2>ce &
+c=$!
+join l1
+ends 0 l1
+ends 1 c
+holds ce 'standard output: cannot write: No space left on device'
 
 what="a learner that fails leaves the run at once"
 for exchange in server:policy=ssp,bound=2 gossip; do

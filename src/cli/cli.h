@@ -32,6 +32,10 @@ enum { EXIT_INTERRUPTED = 130 };
 /* Prints warnings and notes as "weft: <text>" to stderr from now on; with `quiet` none. Only rank 0
  * of a job prints them. */
 void print_log(weft_context *context, bool quiet);
+/* Flushes standard output. The first failure is reported when the command ends. */
+void flush_stdout(void);
+/* errno of the first failure; 0: there was none. */
+int stdout_error(void);
 
 /* Prints "weft: <message>" to stderr, and returns the exit code of a status. */
 int report_failure(weft_status status);

@@ -241,12 +241,12 @@ static weft_status run_all(comparison *k)
         k->now = &k->all[i];
         if (wanted_stop.wanted) return WEFT_ERR_INTERRUPTED;
         if (!k->quiet) printf("%d of %d: %s\n", i + 1, k->count, k->now->label);
-        fflush(stdout);
+        flush_stdout();
         weft_status status = run_one(k);
         if (status == WEFT_ERR_INTERRUPTED) return status;
         k->now->failed = status == WEFT_ERR_NUMERIC;
         if (status != WEFT_OK && !k->now->failed) {
-            fflush(stdout);
+            flush_stdout();
             fprintf(stderr, "weft: in the run '%s':\n", k->now->label);
             return status;
         }

@@ -128,7 +128,7 @@ static void on_members(void *user, const char *address, const weft_cluster_statu
     log->addressed = true;
     print_events(log, status);
     print_state(log, status);
-    fflush(stdout);
+    flush_stdout();
 }
 
 static const weft_option *coordinator_table(const weft_context *context)
@@ -233,7 +233,7 @@ static void say_rejoining(const weft_cluster_options *o, double quiet_seconds, i
     if (quiet_seconds > 0)
         (void)snprintf(after, sizeof(after), " after %.0f s without a heartbeat", quiet_seconds);
     if (o->train.show.quiet) return;
-    fflush(stdout);
+    flush_stdout();
     fprintf(stderr, "weft: removed from the run%s; joining again as learner %d\n", after, slot);
 }
 

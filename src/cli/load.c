@@ -46,7 +46,7 @@ static void tick(void *user, int rate, double seconds)
                        (long long)f->ok, seconds > planned ? ", waiting for answers" : "");
     if (columns > 1 && (size_t)columns <= strlen(text)) text[columns - 1] = '\0';
     printf(CLEAR_LINE "%s", text);
-    fflush(stdout);
+    flush_stdout();
     v->drawn = true;
 }
 
@@ -64,7 +64,7 @@ static void print_targets(const weft_load *load, const weft_load_options *o)
         printf("; the next when one has been answered\n");
     else
         printf("; arrivals: %s\n", o->arrivals);
-    fflush(stdout);
+    flush_stdout();
 }
 
 /* Raises the limit on open files, one for each connection. */
@@ -90,7 +90,7 @@ static int judge(const weft_load *load)
         if (!first && f->failure_kinds) first = &f->failures[0];
     }
     if (ok > 0) return 0;
-    fflush(stdout);
+    flush_stdout();
     if (!first)
         fprintf(stderr, "weft: no request was due; give more --seconds or a higher --rate\n");
     else

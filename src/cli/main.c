@@ -33,7 +33,7 @@ static void on_log(void *user, weft_log_level level, const char *text)
 {
     (void)user;
     if (level == WEFT_LOG_INFO) return;
-    fflush(stdout);
+    flush_stdout();
     fprintf(stderr, "weft: %s\n", text);
 }
 
@@ -51,7 +51,7 @@ int report_failure(weft_status status)
 
 int usage_failure(const char *command_name)
 {
-    fflush(stdout);
+    flush_stdout();
     fprintf(stderr, "weft: %s\nTry 'weft help%s%s'.\n", weft_last_message(),
             command_name ? " " : "", command_name ? command_name : "");
     return 2;
@@ -83,8 +83,9 @@ double clock_seconds(void)
 /* Fails if standard output could not be written. */
 static int end(int code)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
-    fprintf(stderr, "weft: standard output: cannot write: %s\n", strerror(errno));
+    flush_stdout();
+    if (stdout_error() == 0) return code;
+    fprintf(stderr, "weft: standard output: cannot write: %s\n", strerror(stdout_error()));
     return code ? code : 1;
 }
 

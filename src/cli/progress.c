@@ -48,7 +48,7 @@ progress *progress_new(const weft_train_options *options, bool simulated)
 void progress_end(progress *p)
 {
     if (p && p->drawn) printf(CLEAR_LINE);
-    fflush(stdout);
+    flush_stdout();
     free(p);
 }
 
@@ -116,7 +116,7 @@ static void draw_bar(progress *p, const weft_event *e)
         fputs(part >= 8 * (i + 1) ? "█" : part > 8 * i ? eighths[part - 8 * i] : " ", stdout);
     if (width > 0) printf("▏");
     printf("%s%s%s%s", piece[SHARE], piece[LOSS], piece[RATE], piece[LEFT]);
-    fflush(stdout);
+    flush_stdout();
     p->drawn = true;
 }
 
@@ -218,5 +218,5 @@ void progress_event(void *user, const weft_event *e)
     case WEFT_EVENT_CHECKPOINT: printf("wrote %s\n", e->path); break;
     case WEFT_EVENT_SUMMARY: on_summary(e); break;
     }
-    fflush(stdout);
+    flush_stdout();
 }

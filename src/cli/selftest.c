@@ -151,7 +151,7 @@ static bool check_row(weft_context *context, const selftest_row *r)
            : r->close == 0   ? "the same bits"
            : r->close < 1e-6 ? "to rounding"
                              : "nearly");
-    fflush(stdout);
+    flush_stdout();
     remove_all("one");
     remove_all("other");
     return same;

@@ -117,7 +117,7 @@ static int answer(weft_service *service, const weft_server_options *o, const sig
         print_url("listening on ", o, port);
         if (metrics >= 0) print_url(" (metrics at ", o, metrics);
         printf(metrics >= 0 ? "/metrics)\n" : "\n");
-        fflush(stdout);
+        flush_stdout();
     }
     while (sigwait(ends, &number) != 0) continue;
     if (!weft_server_drain(server, o->drain)) {

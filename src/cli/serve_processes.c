@@ -17,7 +17,7 @@ static void on_ready(void *user, int port, const int *metrics)
         printf("/metrics");
     }
     printf("%s\n", metrics ? ")" : "");
-    fflush(stdout);
+    flush_stdout();
 }
 
 int serve_processes(weft_context *context, weft_server_options *options, const char *const *words,

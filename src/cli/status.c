@@ -92,7 +92,7 @@ static void print_status(const weft_cluster_status *s, double stale)
     print_events(s);
     printf("step: steps that a learner has finished, updates that a server has made\n"
            "samples/s: of that learner; staleness: updates between read and write, mean\n");
-    fflush(stdout);
+    flush_stdout();
 }
 
 /* Seconds for which `status` waits for a coordinator that has responded before. */

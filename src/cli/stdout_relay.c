@@ -70,7 +70,7 @@ relay *relay_begin(void)
 {
     int ends[2];
     relay *r = calloc(1, sizeof(*r));
-    fflush(stdout);
+    flush_stdout();
     if (r && pipe2(ends, O_CLOEXEC) == 0) {
         r->from = ends[0];
         r->to = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);

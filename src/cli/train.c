@@ -78,7 +78,7 @@ void print_status_line(const char *what, const char *message)
 {
     char line[2400];
     weft_job_status_line(what, message, line, sizeof(line));
-    fflush(stdout);
+    flush_stdout();
     fprintf(stderr, "%s\n", line);
 }
 
@@ -147,7 +147,7 @@ void print_line(void *user, const char *line)
 {
     char shown[4096]; /* may be text of a launcher */
     (void)user;
-    fflush(stdout);
+    flush_stdout();
     fprintf(stderr, "%s\n", weft_printable(line, shown, sizeof(shown)));
 }
 
@@ -175,7 +175,7 @@ static void print_starting(const weft_train_options *o, bool bar)
     printf("starting %lld %s%s as %s%s…%s", (long long)count, learners ? "learner" : "rank",
            weft_plural(count), count == 1 ? "a process" : "processes", mpi ? " of MPI" : "",
            bar ? "" : "\n");
-    fflush(stdout);
+    flush_stdout();
 }
 
 static void free_words(char **words)
