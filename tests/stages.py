@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 source = os.path.abspath(sys.argv[1])
@@ -140,6 +141,22 @@ def full_disk():
     run("good")
 
 
+def exit_status_is_kept():
+    """A child that ends at once, before `start` has noted it, is no orphan: reaped as one it would seem to have passed."""
+    sys.path.insert(0, os.path.join(source, "scripts"))
+    from checking import processes
+    with processes.starting:
+        child = subprocess.Popen(["sh", "-c", "exit 5"])
+        reaper = threading.Thread(target=processes.reap_orphan, args=(child.pid,))
+        reaper.start()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        reaper.join(0.2)
+        processes.started.add(child.pid)
+    reaper.join()
+    code = child.wait()
+    check("the exit status of a child that ends at once is kept", code == 5, code)
+
+
 def names_exist():
     """A stage or a target of make that names a test by a former name fails only when it runs, which is seldom."""
     sys.path.insert(0, os.path.join(source, "scripts"))
@@ -169,6 +186,7 @@ try:
     ended_by(signal.SIGTERM, 143)
     full_disk()
     names_exist()
+    exit_status_is_kept()
 finally:
     os.chdir("/")
     shutil.rmtree(work, ignore_errors=True)

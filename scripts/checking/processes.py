@@ -7,6 +7,7 @@ import threading
 import time
 
 started = set()
+starting = threading.Lock()  # held from the start of a child until it is in `started`
 
 
 def adopt_orphans():
@@ -21,12 +22,20 @@ def reap_orphans():
     own = os.getsid(0)
     while True:
         for pid, (parent, state, session) in stats().items():
-            if parent == os.getpid() and state == "Z" and session != own and pid not in started:
-                try:
-                    os.waitpid(pid, os.WNOHANG)
-                except ChildProcessError:
-                    pass
+            if parent == os.getpid() and state == "Z" and session != own:
+                reap_orphan(pid)
         time.sleep(0.1)
+
+
+def reap_orphan(pid):
+    """Leaves the children of `start` to it: a child whose exit status is lost would count as passed."""
+    with starting:
+        if pid in started:
+            return
+        try:
+            os.waitpid(pid, os.WNOHANG)
+        except ChildProcessError:
+            pass
 
 
 def end_on_signals():
@@ -85,7 +94,8 @@ def end_children():
 
 def start(argv, environment=None, **more):
     """A child in a process group of its own: a terminal's Ctrl-C reaches this script alone, which then ends its children."""
-    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                            errors="replace", env=environment, start_new_session=True, **more)
-    started.add(process.pid)
+    with starting:
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                   errors="replace", env=environment, start_new_session=True, **more)
+        started.add(process.pid)
     return process
