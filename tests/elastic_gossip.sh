@@ -107,14 +107,14 @@ for l in l1 l2 l3 c; do ends 0 $l; done
 for l in 2 3; do cmp -s kept1/latest/parameters.safetensors kept$l/latest/parameters.safetensors && pass || flunk "other parameters: $what"; done
 
 what="another coordinator comes"
-coordinator -n 2 --exchange gossip --epochs 100 --failure-timeout 4
+coordinator -n 2 --exchange gossip --epochs 250 --failure-timeout 10
 join l1
 join l2
 until_there learner 2
 kill -KILL "$(self "$c")"
 wait "$c" 2>/dev/null
 listen=$at
-coordinator -n 2 --exchange gossip --epochs 100 --failure-timeout 4
+coordinator -n 2 --exchange gossip --epochs 250 --failure-timeout 10
 listen=
 until_there learner 2
 join l3
