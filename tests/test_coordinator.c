@@ -1,7 +1,5 @@
 /* What a coordinator sees to, in the simulator: who may not take part, who keeps the ranges of a
  * server that dies, and that the next coordinator knows what this one knew, of the same run. */
-#include "actor/rpc.h"
-#include "membership/coordinator.h"
 #include "membership_fixture.h"
 
 /* --- who is not taken --- */
@@ -258,26 +256,6 @@ static void test_other_options(void **state)
     }
 }
 
-/* A rejection that was meant for a former coordinator at the same address arrives late. */
-static void test_late_rejection(void **state)
-{
-    (void)state;
-    for (uint64_t of = 0; of <= 2; of++) {
-        crowd c;
-        /* Reject with reason (field 1) and coordinator (field 4) */
-        const uint8_t head[] = {0x0a, 1, 'x', 0x20, (uint8_t)of};
-        begin(&c, 2, 0, false, 2, false);
-        c.coordinator.run = 2;
-        c.coordinator.done = 5; /* it takes over a run, so it recovers the view first */
-        until(&c, 0.05);
-        weft_actor *actor = (weft_actor *)weft_sim_actor(c.sim, WEFT_COORDINATOR);
-        weft_message message = {
-            .from = LEARNERS, .type = WEFT_RPC_REJECT, .head = head, .head_bytes = sizeof(head)};
-        assert_int_equal(actor->ops->message(actor, &message), of == 1 ? WEFT_OK : WEFT_ERR_PEER);
-        weft_sim_destroy(&c.sim);
-    }
-}
-
 /* Those that come later are given the options with which the run began, not those of a coordinator
  * that has found a newer checkpoint. */
 static void test_where_it_began(void **state)
@@ -408,7 +386,6 @@ int main(void)
         cmocka_unit_test(test_coordinator_comes_again),
         cmocka_unit_test(test_figures_are_new),
         cmocka_unit_test(test_other_options),
-        cmocka_unit_test(test_late_rejection),
         cmocka_unit_test(test_where_it_began),
         cmocka_unit_test(test_leave_during_recovery),
         cmocka_unit_test(test_other_run),

@@ -1,5 +1,7 @@
 /* Who takes part in a run, in the simulator: whoever comes, goes, is silent or sleeps, everybody
  * comes to the same view, whatever links lose. */
+#include "actor/rpc.h"
+#include "membership/coordinator.h"
 #include "membership/status.h"
 #include "membership_fixture.h"
 
@@ -138,6 +140,26 @@ static void test_lost_at_the_end(void **state)
     }
 }
 
+/* A rejection that was meant for a former coordinator at the same address arrives late. */
+static void test_late_rejection(void **state)
+{
+    (void)state;
+    for (uint64_t of = 0; of <= 2; of++) {
+        crowd c;
+        /* Reject with reason (field 1) and coordinator (field 4) */
+        const uint8_t head[] = {0x0a, 1, 'x', 0x20, (uint8_t)of};
+        begin(&c, 2, 0, false, 2, false);
+        c.coordinator.run = 2;
+        c.coordinator.done = 5; /* it takes over a run, so it recovers the view first */
+        until(&c, 0.05);
+        weft_actor *actor = (weft_actor *)weft_sim_actor(c.sim, WEFT_COORDINATOR);
+        weft_message message = {
+            .from = LEARNERS, .type = WEFT_RPC_REJECT, .head = head, .head_bytes = sizeof(head)};
+        assert_int_equal(actor->ops->message(actor, &message), of == 1 ? WEFT_OK : WEFT_ERR_PEER);
+        weft_sim_destroy(&c.sim);
+    }
+}
+
 /* The step of a run that is over is its last one, also when every learner has left. */
 static void test_step_at_the_end(void **state)
 {
@@ -163,6 +185,7 @@ int main(void)
         cmocka_unit_test(test_sleepers),
         cmocka_unit_test(test_leaving),
         cmocka_unit_test(test_lost_at_the_end),
+        cmocka_unit_test(test_late_rejection),
         cmocka_unit_test(test_step_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -289,7 +289,7 @@ weft_status weft_checkpoint_load_exchange(const weft_checkpoint *c, weft_context
     if (!anew) return WEFT_OK;
     char *absent;
     WEFT_TRY(list_absent(e, groups, &absent));
-    if (dropped) { /* and is told of with the rest */
+    if (dropped) { /* which is reported together with the rest */
         dropped->absent = absent;
         return WEFT_OK;
     }

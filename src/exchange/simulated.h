@@ -64,6 +64,8 @@ struct weft_sim_exchange {
 weft_status weft_sim_exchange_open(const char *spec, const weft_sim_exchange_options *sim_options,
                                    weft_sim_exchange **out) WEFT_NODISCARD;
 void weft_sim_exchange_close(weft_sim_exchange **exchange);
+/* State i of a learner for a checkpoint, after `result`; valid until the next call, and then the
+ * exchange's. false: past the end. */
 bool weft_sim_exchange_state_at(weft_sim_exchange *exchange, int learner, int i,
                                 weft_exchange_state *out);
 /* ARGUMENT: the exchange has no actors; the message names those that have. */

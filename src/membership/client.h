@@ -14,8 +14,7 @@ typedef struct weft_membership_client_options {
     double again;          /* retransmission timeout, in seconds */
 } weft_membership_client_options;
 
-/* The client is done when the answer has arrived; PEER: the coordinator has rejected the request.
- */
+/* The client is done when the answer has arrived. PEER: the coordinator rejected the request. */
 weft_status weft_membership_client_create(const weft_membership_client_options *options,
                                           weft_actor **out) WEFT_NODISCARD;
 /* Queries once more; the last answer stays until there is another. */

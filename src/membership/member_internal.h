@@ -22,7 +22,7 @@ struct weft_member {
     double last_message;     /* last message of the coordinator; below 0: none */
     double previous_message; /* the one before that */
     weft_coordinator_status word;
-    weft_actor_id *tombstones; /* tombstones: members of former views that are not in this one; with
+    weft_actor_id *tombstones; /* members of former views that are not in this one; with
                                   room for all */
     size_t tombstone_count, tombstone_capacity;
     char host[WEFT_HOST]; /* name of this host; "": not known */

@@ -399,7 +399,7 @@ const weft_option weft_train_rows[] = {
      RUN(output.resume),
      .with = "checkpoint",
      .help = "resume from DIR/latest, to the same bits as an uninterrupted run; without a "
-             "checkpoint there, start a new run, which a line says"},
+             "checkpoint there, start a new run and log that"},
     {.name = "drop-state",
      .initial = "false",
      FLAG,

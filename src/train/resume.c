@@ -130,7 +130,7 @@ static weft_status check_outputs(const weft_output_choice *o, const weft_task_ch
     return WEFT_OK;
 }
 
-void weft_tell_new_run(const weft_context *context, const char *folder)
+void weft_log_new_run(const weft_context *context, const char *folder)
 {
     weft_log(context, WEFT_LOG_NOTE, "%s holds no checkpoint, so --resume starts a new run",
              folder);
@@ -143,7 +143,7 @@ static weft_status find_nothing(const weft_trainer *t)
     const weft_output_choice *o = &t->options.output;
     if (!o->resume || (t->linked && t->link.job)) return WEFT_OK;
     if (!t->linked) {
-        if (t->runs[0].rank.rank == 0) weft_tell_new_run(t->context, o->checkpoint);
+        if (t->runs[0].rank.rank == 0) weft_log_new_run(t->context, o->checkpoint);
         return WEFT_OK;
     }
     if (!o->checkpoint)

@@ -29,7 +29,7 @@ static weft_status find_start(const weft_context *context, weft_train_options *o
     if (strcmp(o->job.engine, "processes") != 0 || !o->output.resume) return WEFT_OK;
     WEFT_TRY(weft_checkpoint_found(o->output.checkpoint, &found));
     if (found) return WEFT_OK;
-    weft_tell_new_run(context, o->output.checkpoint);
+    weft_log_new_run(context, o->output.checkpoint);
     o->output.resume = o->output.drop_state = false;
     return WEFT_OK;
 }

@@ -97,7 +97,7 @@ weft_status weft_trainer_count_learners(weft_trainer *t) WEFT_NODISCARD;
  * folder of an old one. ARGUMENT: the options do not fit the checkpoint. */
 weft_status weft_trainer_find_resumed(weft_trainer *t) WEFT_NODISCARD;
 /* Logs that --resume finds no checkpoint in the folder. */
-void weft_tell_new_run(const weft_context *context, const char *folder);
+void weft_log_new_run(const weft_context *context, const char *folder);
 /* Reads the text of a YAML model, which is kept, so that checkpoints do not depend on the file.
  * ARGUMENT: the checkpoint has another model; the message names the first difference. */
 weft_status weft_trainer_read_model(weft_trainer *t) WEFT_NODISCARD;

@@ -9,9 +9,9 @@ typedef struct gossip_sim {
     weft_gossip_mode mode;
     weft_topology topology;
     const char *codec;
-    weft_codec_checkpoint
-        *codec_state;         /* knows the padding; for checkpoints the state of one learner, */
-    int stored_learner;       /* which is this one + 1; 0: of none */
+    /* The padding, and the codec state of one learner for a checkpoint. */
+    weft_codec_checkpoint *codec_state;
+    int stored_learner;       /* number of that learner + 1; 0: no state is stored */
     weft_codec **codecs;      /* [learners]; UPDATES */
     const weft_actor **peers; /* [learners]: owned by the simulation */
 } gossip_sim;

@@ -16,10 +16,11 @@ static const double BEAT = 60, LIMIT = 1e9;
 typedef struct sim_servers {
     weft_sim_exchange head;
     weft_ps_options options;
-    weft_ps_exchange saved; /* the state of one learner's exchange, for checkpoints; only what
-                               optimizer_state.c uses. Its `codec_states` also knows the padding */
-    int stored_learner;     /* `codec_states` has the state of this learner + 1; 0: of none */
-    meanwhile *meanwhile;   /* [learners] */
+    /* The exchange state of one learner for a checkpoint, as far as optimizer_state.c reads it;
+     * `codec_states` has the padding, too. */
+    weft_ps_exchange saved;
+    int stored_learner;   /* number of that learner + 1; 0: no state is stored */
+    meanwhile *meanwhile; /* [learners] */
     int servers, range_count;
     weft_range_factory *ranges;
     weft_server_range *reach;   /* [learners][range_count] */
