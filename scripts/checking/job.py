@@ -8,7 +8,7 @@ import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 
-from .processes import start
+from .processes import end_group, start
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CORES = len(os.sched_getaffinity(0))
@@ -68,8 +68,7 @@ class Job:
         try:
             output, _ = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            output = process.communicate()[0] + f"\nended after {limit} s"
+            output = end_group(process) + f"\nended after {limit} s"
         seconds = time.monotonic() - began
         self.write(f"\n--- {name} ({seconds:.1f} s, exit {process.returncode})\n{output}")
         state = {0: "passed", skip_code: "skipped"}.get(process.returncode, "failed")

@@ -99,3 +99,9 @@ def start(argv, environment=None, **more):
                                    errors="replace", env=environment, start_new_session=True, **more)
         started.add(process.pid)
     return process
+
+
+def end_group(process):
+    """Kills a child of `start` with its process group, and reaps it."""
+    os.killpg(process.pid, signal.SIGKILL)
+    return process.communicate()[0]

@@ -1,29 +1,43 @@
-"""What is run while faults are planted, and that nothing of it is left."""
+"""Commands that run while faults are planted, several at a time, and that nothing of them is left."""
 import os
 import shutil
 import subprocess
+import tempfile
+import threading
 
 from checking.job import FILES, ROOT
-from checking.processes import end_children, start
+from checking.processes import end_children, end_group, start
 
 ROOM = os.path.join(ROOT, "build", "mutate")
 TREE = os.path.join(ROOM, "tree")
+running, counting = 0, threading.Lock()
 
 
-def run(words, limit=None, **more):
-    """Exit code and output; a code of None where the limit has passed. `more` goes into the environment."""
-    environment = dict(os.environ, WEFT_FAST="1", TMPDIR=FILES, **more)
+def run(words, limit=None, full=False, **more):
+    """Exit code and output; a code of None where the limit has passed. full: tests take whole products of meshes and
+    models. `more` goes into the environment."""
+    global running
+    with counting:
+        running += 1
+        os.makedirs(FILES, exist_ok=True)
+    files = tempfile.mkdtemp(dir=FILES)
+    environment = dict(os.environ, TMPDIR=files, **more)
+    environment.pop("WEFT_FAST", None)
+    if not full:
+        environment["WEFT_FAST"] = "1"
     data = os.path.join(os.path.dirname(ROOT), "shared", "data")
     if os.path.isdir(data):
         environment.setdefault("WEFT_DATA", data)
-    os.makedirs(FILES, exist_ok=True)
     process = start(words, environment, preexec_fn=lambda: os.nice(int(os.environ.get("MUTATE_NICE", "10"))))
     try:
         output, _ = process.communicate(timeout=limit)
         code = process.returncode
     except subprocess.TimeoutExpired:
         output, code = "", None
-    end_children()
-    for name in os.listdir(FILES):
-        shutil.rmtree(os.path.join(FILES, name), ignore_errors=True)
+        end_group(process)
+    with counting:
+        running -= 1
+        if not running:  # a process that left its group is only then known not to be of another command
+            end_children()
+    shutil.rmtree(files, ignore_errors=True)
     return code, output

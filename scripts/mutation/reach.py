@@ -12,8 +12,9 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
-from checking.job import MEMORY
+from checking.job import CORES, MEMORY
 
 from .processes import ROOM, TREE, run
 
@@ -21,6 +22,8 @@ BUILD = os.path.join(TREE, "build", "coverage")
 FLAGS = "-fprofile-instr-generate -fcoverage-mapping -mllvm -runtime-counter-relocation"
 # These look at the tree and not at what it does: nothing of a fault in a function's body is to be seen there.
 LEFT_OUT = ("stages", "headers", "install")
+# Stages that run their tests in full, where the stage `test` takes a part of the products of meshes and models.
+FULL = {"meshes", "processes", "hosts", "serving", "faults", "documents"}
 
 
 def tool(name):
@@ -30,15 +33,17 @@ def tool(name):
 
 
 def tests_of(build):
-    """Names with what each needs built: files of the build that its command names, and the command itself."""
+    """Names with what each needs built: files of the build that its command names, and the command itself; and names
+    with the labels of each."""
     _, output = run(["ctest", "--test-dir", build, "--show-only=json-v1"])
     skipped = LEFT_OUT + tuple(os.environ.get("MUTATE_SKIP", "").split())
-    needs = {}
+    needs, labels = {}, {}
     for test in json.loads(output)["tests"]:
         if test["name"] not in skipped:
             files = [w for w in test["command"] if os.path.isfile(w) and w.startswith(build + "/")]
             needs[test["name"]] = sorted({os.path.relpath(w, build) for w in files} | {"weft"})
-    return needs
+            labels[test["name"]] = {v for p in test["properties"] if p["name"] == "LABELS" for v in p["value"]}
+    return needs, labels
 
 
 def own_sources(name):
@@ -67,11 +72,10 @@ def lines_of(text):
     return {path: [sorted(executed), sorted(there)] for path, (executed, there) in lines.items()}
 
 
-def measure(name, needs, counters):
-    """Runs a test with counters: seconds, and its lines (None: everything)."""
-    shutil.rmtree(counters, ignore_errors=True)
+def measure(name, needs, full, counters):
+    """Runs a test with counters: seconds, its lines (None: everything) and its exit code."""
     start = time.monotonic()
-    code, _ = run(["ctest", "--test-dir", BUILD, "-R", f"^{name}$"], 900,
+    code, _ = run(["ctest", "--test-dir", BUILD, "-R", f"^{name}$"], 3600, full,
                   LLVM_PROFILE_FILE=os.path.join(counters, "%c%m.profraw"))
     seconds = time.monotonic() - start
     files = [os.path.join(counters, f) for f in os.listdir(counters)] if os.path.isdir(counters) else []
@@ -82,6 +86,7 @@ def measure(name, needs, counters):
     more = [word for name in objects[1:] for word in ("-object", name)]
     found = subprocess.run([tool("llvm-cov"), "export", "-format=lcov", f"-instr-profile={merged}", objects[0]] + more,
                            capture_output=True, text=True)
+    shutil.rmtree(counters, ignore_errors=True)
     return seconds, lines_of(found.stdout) or None, code
 
 
@@ -106,27 +111,38 @@ class Reach:
         if os.path.exists(self.kept):
             with open(self.kept) as f:
                 self.tests = json.load(f)
-        counters, built = os.path.join(MEMORY, f"weft-counters-{os.getuid()}-{os.getpid()}"), False
-        needs = tests_of(os.path.join(TREE, "build", "release"))
-        self.own = {name: own_sources(name) for name in needs}
-        for name in (n for n in needs if self.tests.get(n, {}).get("own") != self.own[n]):
-            if not built:
-                build()
-                built = True
-            seconds, lines, code = measure(name, needs[name], counters)
-            said = "" if code == 0 else f", fails there ({code})"
-            print(f"{name}: {seconds:.1f} s with counters{said}{'' if lines else ', taken to execute everything'}", flush=True)
-            self.tests[name] = {"own": self.own[name], "seconds": seconds, "lines": lines}
-            with open(self.kept + ".new", "w") as f:
-                json.dump(self.tests, f)
-            os.replace(self.kept + ".new", self.kept)
-        shutil.rmtree(counters, ignore_errors=True)
-        self.tests = {n: t for n, t in self.tests.items() if n in needs}
-        self.needs = needs
+        self.needs, self.labels = tests_of(os.path.join(TREE, "build", "release"))
+        self.own = {name: own_sources(name) for name in self.needs}
+        missing = [n for n in self.needs if self.tests.get(n, {}).get("own") != self.own[n]]
+        if missing:
+            self.measure_all(missing)
+        self.tests = {n: t for n, t in self.tests.items() if n in self.needs}
         self.there = {}
         for test in self.tests.values():
             for path, (_, there) in (test["lines"] or {}).items():
                 self.there.setdefault(path, set()).update(there)
+
+    def measure_all(self, names):
+        """As many tests at a time as there are cores; each is kept as soon as it has ended."""
+        build()
+        counters = os.path.join(MEMORY, f"weft-counters-{os.getuid()}-{os.getpid()}")
+
+        def one(name):
+            return measure(name, self.needs[name], not self.in_stages(name, False), os.path.join(counters, name))
+
+        with ThreadPoolExecutor(CORES) as pool:
+            for name, (seconds, lines, code) in zip(names, pool.map(one, names)):
+                said = "" if code == 0 else f", fails there ({code})"
+                print(f"{name}: {seconds:.1f} s with counters{said}{'' if lines else ', taken to execute everything'}", flush=True)
+                self.tests[name] = {"own": self.own[name], "seconds": seconds, "lines": lines}
+                with open(self.kept + ".new", "w") as f:
+                    json.dump(self.tests, f)
+                os.replace(self.kept + ".new", self.kept)
+        shutil.rmtree(counters, ignore_errors=True)
+
+    def in_stages(self, name, full):
+        """Whether a test runs in `make test`; full: in the stages that run their tests in full."""
+        return bool(self.labels[name] & (FULL if full else {"test"}))
 
     def seconds(self, name):
         return self.tests[name]["seconds"]
@@ -140,7 +156,7 @@ class Reach:
         executed = lines.get(path, [[]])[0]
         return number in executed if number in self.there[path] else bool(executed)
 
-    def of(self, path, number):
-        """Names of tests, the fastest first."""
-        names = [n for n in self.tests if self.executes(n, path, number)]
+    def of(self, path, number, full):
+        """Names of the tests of `make test`, or of the full stages, that execute a line, the fastest first."""
+        names = [n for n in self.tests if self.in_stages(n, full) and self.executes(n, path, number)]
         return sorted(names, key=self.seconds)
