@@ -195,6 +195,12 @@ learned l1
 what="who does not fit"
 coordinator -n 2 --exchange server:policy=async --servers 1
 refuses 1 "this run's data are 2000 samples" "$weft" join "$at" --data glyphs:size=16,train=1999,test=200 -q
+join l1 # the slot that was reserved for the rejected learner is free again
+until_there learner 1
+holds <("$weft" status "$at") 'learner 0 '
+kill -INT "$(self "$l1")"
+ends 130 l1
+holds l1.err 'stopped before the run began: 1 of 2 learners has joined, 0 of 1 servers have joined$'
 refuses 1 "another process listens there already" "$weft" coordinator --listen "$at" -q $data --exchange server -n 2
 refuses 2 "no option is named 'lr'" "$weft" join "$at" --lr 3
 refuses 2 "is not local to this machine" "$weft" coordinator --listen 'tcp://*:*' -q --exchange server -n 2

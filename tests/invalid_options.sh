@@ -38,7 +38,7 @@ refuses 2 "ranks is 0" -n 0 --engine mpi
 refuses 2 "ranks is 0" -n 0 --max-restarts 1 --checkpoint none
 refuses 2 "cannot be cut into 3 equal micro-batches" -n 2 --mesh pipeline=2 --microbatches 3
 refuses 2 "no operator's name matches 'nothing*'" -n 2 --place 'nothing*=cpu:1'
-refuses 2 "never decides: 'conv*' comes before it and takes every operator that it matches; put it first" -n 2 --place 'conv*=cpu:0,conv1*=cpu:1,*=cpu:1'
+refuses 2 "has no effect: 'conv*' comes before it and matches every operator that it matches; put it first" -n 2 --place 'conv*=cpu:0,conv1*=cpu:1,*=cpu:1'
 refuses 2 "nothing runs on rank 2 of 3" -n 3 --place 'conv*=cpu:0,*=cpu:1'
 refuses 2 "there is no device cpu:2" -n 2 --place 'conv*=cpu:2'
 refuses 2 "a device is cpu:K or rank:K" -n 2 --place 'conv*=gpu:0'

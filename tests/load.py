@@ -452,14 +452,14 @@ def bad_input():
     one = Server(index=answer(b'[{"name":"m","version":"1"},{"name":"m","version":"2"}]'))
     check("the only model there is", load(f"http://127.0.0.1:{one.port}", *FAST, 5)[0]["ok"] == 5)
     for model, words in ((metadata(tensor("x", "BYTES", [-1])), "inputs of BYTES, as 'x' is, cannot be made"),
-                         (metadata(tensor("x", "FP32", [-1, 3, -1])), "leaves more than the rows open"),
+                         (metadata(tensor("x", "FP32", [-1, 3, -1])), "has a dimension of unknown size besides its rows"),
                          (metadata(tensor("x", "FP32", [-1, 1 << 40])), "more than 2^28"),
                          ({"name": "m"}, "lists no inputs"), ([1], "no JSON object"), (metadata({"name": "x"}), "no name or datatype"),
                          (metadata(tensor("x", "FP32", 3)), "no shape"), (metadata(tensor("x", "FP32", ["a"])), "no whole numbers"),
                          (answer(b"<html>"), "no JSON object"), (b"nonsense\r\n", "not HTTP"),
                          (answer(b'{"error":"who are you"}', 401), "who are you; give --token")):
         refused(words, Server(model=model).url, code=1)
-    refused("always has 1 in front", Server(model=metadata(tensor("x", "FP32", [1, 5]))).url, "--rows", 4, code=2)
+    refused("is always 1, not the 4 of --rows", Server(model=metadata(tensor("x", "FP32", [1, 5]))).url, "--rows", 4, code=2)
     refused("it has no outputs", Server(lambda n, s: answer(b"{}")).url, code=1)
     refused("does not begin with a JSON object", Server(lambda n, s: answer(b"ok")).url, code=1)
     refused("a request is answered with 400: a bad shape", Server(lambda n, s: answer(b'{"error":"a bad shape"}', 400)).url, code=1)

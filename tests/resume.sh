@@ -50,9 +50,9 @@ done <<'RANKS'
 RANKS
 # Said once, whatever the number of ranks, with the line.
 "$weft" train $small --model side.yaml -n 2 >out 2>err
-grep -q "^weft: side.yaml:4: nobody reads layer 'side'" err && [ "$(wc -l <err)" = 1 ] && pass || flunk "the warning of a layer nobody reads"
+grep -q "^weft: side.yaml:4: no layer reads 'side'" err && [ "$(wc -l <err)" = 1 ] && pass || flunk "the warning of a layer that no layer reads"
 "$weft" train $small --model norm.yaml >out 2>err
-grep -q "^weft: norm.yaml:5: nobody reads layer 'norm'" err && [ "$(wc -l <err)" = 1 ] && pass || flunk "the warning of the last one"
+grep -q "^weft: norm.yaml:5: no layer reads 'norm'" err && [ "$(wc -l <err)" = 1 ] && pass || flunk "the warning of the last one"
 
 # A run goes on with what it was begun with: the same layers, whatever the file is called and however it is
 # written, and the same options where others would be another run.

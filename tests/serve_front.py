@@ -187,8 +187,8 @@ def refusals():
     with Server("--policy", "fixed:wait=30000000,max=2", "--waiting", "2") as s:
         c = s.client()
         for turn in range(3):
-            for what, asked, code, words in (("an answer", body(2), 200, "prediction"), ("too late", body(1, timeout=1), 503, "time"),
-                                             ("too many", body(3), 503, "may; try again later")):
+            for what, asked, code, words in (("an answer", body(2), 200, "prediction"), ("too late", body(1, timeout=1), 503, "deadline passed"),
+                                             ("too many", body(3), 503, "may have 2; try again later")):
                 c.request("POST", INFER, asked)
                 reply = c.getresponse()
                 text = reply.read().decode()

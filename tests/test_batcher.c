@@ -431,7 +431,7 @@ static void test_full(void **state)
     for (int i = 0; i < ROOM; i++) submit(other, &r[i], 0, 0, 0);
     weft_request_init(&request);
     assert_refused(weft_batch_queue_submit(other, &request, NULL), WEFT_ERR_BUSY,
-                   "5 rows are waiting");
+                   "the queue has 5 rows");
     for (int i = 0; i < ROOM; i++) until_answered(&r[i]);
     assert_int_equal(g.begun, 1);
     assert_int_equal(g.rows[0], ROOM);

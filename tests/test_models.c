@@ -278,7 +278,7 @@ static void test_layers_nobody_reads(void **state)
                        "  - {type: dense, from: b, units: classes}\n";
     assert_ok(build(side, 5));
     assert_int_equal(s.lines, 1);
-    assert_non_null(strstr(s.last, "net.yaml:4: nobody reads layer 'side'"));
+    assert_non_null(strstr(s.last, "net.yaml:4: no layer reads 'side'"));
     assert_ok(build(side, 5));
     assert_int_equal(s.lines, 1);
     assert_ok(build("layers:\n  - {type: dense, name: a, units: 7}\n  - {type: relu, name: b}\n"

@@ -134,7 +134,7 @@ static void what_was_said_before_explains_nothing(void **state)
     (void)state;
     static const char start[] =
         "Warning: Permanently added 'beta' (ED25519) to the list of known hosts.\n"
-        "weft: net.yaml:4: nobody reads layer 'side'\nweft: [rank 0 on alpha: built] \n";
+        "weft: net.yaml:4: no layer reads 'side'\nweft: [rank 0 on alpha: built] \n";
     job j = begin(3, NULL);
     j.mpi = false;
     hear(&j, start);

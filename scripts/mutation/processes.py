@@ -1,4 +1,5 @@
 """Commands that run while faults are planted, several at a time, and that nothing of them is left."""
+import contextlib
 import os
 import shutil
 import subprocess
@@ -16,10 +17,28 @@ running, counting = 0, threading.Lock()
 def run(words, limit=None, full=False, **more):
     """Exit code and output; a code of None where the limit has passed. full: tests take whole products of meshes and
     models. `more` goes into the environment."""
+    with alive():
+        return run_alive(words, limit, full, more)
+
+
+@contextlib.contextmanager
+def alive():
+    """While a thread is in here, no child of this process is ended. When the last one leaves, all are: a process that a
+    command left behind in another group is only then known not to be of another command."""
     global running
     with counting:
         running += 1
-        os.makedirs(FILES, exist_ok=True)
+    try:
+        yield
+    finally:
+        with counting:
+            running -= 1
+            if not running:
+                end_children()
+
+
+def run_alive(words, limit, full, more):
+    os.makedirs(FILES, exist_ok=True)
     files = tempfile.mkdtemp(dir=FILES)
     environment = dict(os.environ, TMPDIR=files, **more)
     environment.pop("WEFT_FAST", None)
@@ -35,9 +54,5 @@ def run(words, limit=None, full=False, **more):
     except subprocess.TimeoutExpired:
         output, code = "", None
         end_group(process)
-    with counting:
-        running -= 1
-        if not running:  # a process that left its group is only then known not to be of another command
-            end_children()
     shutil.rmtree(files, ignore_errors=True)
     return code, output

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from checking.job import CORES, MEMORY
 
-from .processes import ROOM, TREE, run
+from .processes import ROOM, TREE, alive, run
 
 BUILD = os.path.join(TREE, "build", "coverage")
 FLAGS = "-fprofile-instr-generate -fcoverage-mapping -mllvm -runtime-counter-relocation"
@@ -128,7 +128,8 @@ class Reach:
         counters = os.path.join(MEMORY, f"weft-counters-{os.getuid()}-{os.getpid()}")
 
         def one(name):
-            return measure(name, self.needs[name], not self.in_stages(name, False), os.path.join(counters, name))
+            with alive():
+                return measure(name, self.needs[name], not self.in_stages(name, False), os.path.join(counters, name))
 
         with ThreadPoolExecutor(CORES) as pool:
             for name, (seconds, lines, code) in zip(names, pool.map(one, names)):

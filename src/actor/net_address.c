@@ -65,8 +65,7 @@ weft_status weft_net_address_read(const char *text, weft_net_address *out)
     bool known = out->tcp ? read_host(out->at, host, sizeof(host))
                           : begins(out->at, INSIDE) || begins(out->at, "ipc://");
     if (!known && (size > 0 || !hash))
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s: no address; it is tcp://HOST:PORT, ipc://PATH or inproc://NAME",
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s: no address; it is tcp://HOST:PORT or ipc://PATH",
                          size ? out->at : "''");
     if (out->tcp && !is_port(strrchr(out->at, ':') + 1))
         return weft_fail(WEFT_ERR_ARGUMENT,

@@ -27,7 +27,7 @@ static weft_status check_leaves(const weft_comm *c, const weft_transfer *t)
     if (have == want) return WEFT_OK;
     return weft_fail(
         WEFT_ERR_ARGUMENT,
-        "%s of %s over %d leaves: rank %d of %d brings %d subtrees of them, must bring "
+        "%s of %s over %d leaves: rank %d of %d contributes %d subtrees of them, must contribute "
         "%d",
         weft_transfer_name(t->kind), t->what ? t->what : "a value", t->leaves, c->rank, c->size,
         have, want);

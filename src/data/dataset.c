@@ -202,8 +202,9 @@ static weft_status check_weights(const weft_source *s, weft_split split)
     double sum = 0;
     for (int64_t i = 0; i < s->count[split] && s->weighted; i++) sum += s->ops->weight(s, split, i);
     if (!isfinite(sum))
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "the weights of the %s part add up to more than a number holds", part);
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "the sum of the weights of the %s part is not finite; give smaller weights", part);
     if (!s->weighted || sum > 0 || s->count[split] == 0) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "all weights of the %s part are 0, so that no sample counts", part);

@@ -55,15 +55,14 @@ static weft_status read_shape(input *in, json_t *shape, int64_t rows)
             return no_metadata(in->url, "a shape has no whole numbers");
         if (extent == -1 && i > 0)
             return weft_fail(WEFT_ERR_UNSUPPORTED,
-                             "%s: the input '%.80s' leaves more than the rows open; give a request "
-                             "of yours with --body FILE",
+                             "%s: the input '%.80s' has a dimension of unknown size besides its "
+                             "rows; give a request of yours with --body FILE",
                              in->url, in->name);
         if (i == 0 && extent != -1 && rows > 1 && extent != rows)
-            return weft_fail(
-                WEFT_ERR_ARGUMENT,
-                "%s: the input '%.80s' always has %lld in front, so --rows %lld cannot "
-                "be; leave --rows out",
-                in->url, in->name, (long long)extent, (long long)rows);
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "%s: the first dimension of the input '%.80s' is always %lld, not the "
+                             "%lld of --rows; leave --rows out",
+                             in->url, in->name, (long long)extent, (long long)rows);
         if (extent == -1) extent = rows;
         if (extent > 0 && in->count > (int64_t)(1 << 28) / extent)
             return weft_fail(WEFT_ERR_UNSUPPORTED,

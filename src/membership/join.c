@@ -149,6 +149,14 @@ static slot_reservation *reservation_of(coordinator_state *c, int slot)
     return NULL;
 }
 
+/* A rejected learner does not come back for the slot that was reserved for it. */
+static void release_slot(coordinator_state *c, const Weft__Join *m)
+{
+    slot_reservation *reservation =
+        m->role == WEFT_MEMBER_LEARNER ? reservation_of(c, m->wish) : NULL;
+    if (reservation) reservation->until = 0;
+}
+
 static weft_status admit(coordinator_state *c, const weft_message *message, const Weft__Join *m)
 {
     weft_view *v = &c->view;
@@ -259,7 +267,10 @@ weft_status weft_coordinator_join(void *self, const weft_message *message, const
     if (!again) {
         look(c, message, m, text, &no.slot_taken);
         no.reason = text;
-        if (*text) return weft_rpc_send(&c->head, message->from, WEFT_RPC_REJECT, &no, NULL);
+        if (*text) {
+            if (!no.slot_taken) release_slot(c, m);
+            return weft_rpc_send(&c->head, message->from, WEFT_RPC_REJECT, &no, NULL);
+        }
         WEFT_TRY(admit(c, message, m));
         member = &c->view.members[c->view.member_count - 1];
     }

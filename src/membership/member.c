@@ -60,6 +60,17 @@ weft_status weft_member_timeout_error(const weft_member *m, double seconds)
                      waits ? waits : "the coordinator has not sent a view");
 }
 
+weft_status weft_member_stopped_error(const weft_member *m, int64_t step, const char *awaited)
+{
+    const char *waits = weft_member_waits_for(m);
+    if (!m->view.running)
+        return weft_fail(WEFT_ERR_INTERRUPTED, "stopped before the run began: %s",
+                         waits ? waits : "the coordinator has not sent a view");
+    return weft_fail(WEFT_ERR_INTERRUPTED,
+                     "stopped after step %lld of this learner, while it waited for %s",
+                     (long long)step, awaited);
+}
+
 /* --- removal --- */
 
 /* Seconds since the last heartbeat; 0: hardly more than an interval. */

@@ -99,6 +99,10 @@ bool weft_member_remove(weft_member *member, weft_actor_id id);
 
 /* PEER: fails with the reason why the run has not begun for so many seconds. */
 weft_status weft_member_timeout_error(const weft_member *member, double seconds) WEFT_NODISCARD;
+/* INTERRUPTED: fails with the step after which a learner has stopped and the members for which it
+ * waited, or with the reason why the run has not begun. */
+weft_status weft_member_stopped_error(const weft_member *member, int64_t step,
+                                      const char *awaited) WEFT_NODISCARD;
 /* For error messages: seconds since the coordinator's last message (below 0: none), and the slowest
  * learner by its last HeartbeatAck. */
 typedef struct weft_coordinator_status {

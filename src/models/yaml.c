@@ -323,7 +323,7 @@ static void warn_of_unread(const reader *r)
     for (int i = 0; i < r->count - 1 && r->net->options->training; i++)
         if (!r->read[i])
             weft_log(r->net->graph->context, WEFT_LOG_WARNING,
-                     "%s:%d: nobody reads layer '%s', so it learns nothing; name it in the 'from' "
+                     "%s:%d: no layer reads '%s', so it learns nothing; name it in the 'from' "
                      "of a later layer, or leave it out",
                      r->file, weft_yaml_line(r->yaml, i, NULL), r->names[i]);
 }

@@ -204,7 +204,8 @@ static double sum_flops(const weft_graph *g, const weft_node *node)
 /* Bit i of .statistics: input i depends on the whole batch. */
 const weft_op weft_op_batch_count = {
     .name = "batch_count",
-    .summary = "of a batch: the sum of its weights, samples that count, samples",
+    .summary =
+        "three numbers of a batch: the sum of its weights, the samples with a weight, all samples",
     .min_inputs = 1,
     .max_inputs = 1,
     .shape = count_shape,

@@ -32,7 +32,7 @@ weft_status weft_place_check(const weft_plan *plan, const weft_graph *g)
         if (used) continue;
         if (taken >= 0)
             return weft_fail(WEFT_ERR_ARGUMENT,
-                             "place: '%s' never decides: '%s' comes before it and takes every "
+                             "place: '%s' has no effect: '%s' comes before it and matches every "
                              "operator that it matches; put it first",
                              rules[i].pattern, rules[taken].pattern);
         return weft_fail(WEFT_ERR_ARGUMENT,

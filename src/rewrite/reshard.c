@@ -46,7 +46,8 @@ weft_status weft_rewrite_send(rewriter *r, weft_value v)
     if (!others) return WEFT_OK;
     s->tag = r->tags++;
     if (s->tag > 30000)
-        return weft_fail(WEFT_ERR_UNSUPPORTED, "more than 30000 values go from place to place");
+        return weft_fail(WEFT_ERR_UNSUPPORTED,
+                         "more than 30000 values would be transferred between ranks");
     if (r->place != s->place) return WEFT_OK;
     const form *f = weft_rewrite_form(r, v, s->place, s->split, r->phase);
     for (int q = 0; q < r->plan->places; q++) {

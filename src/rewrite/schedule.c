@@ -111,7 +111,7 @@ static weft_status simulate(timetable *t, const weft_schedule *all, const double
         if (t->next[s] < all[s].count)
             return weft_fail(
                 WEFT_ERR_ARGUMENT,
-                "this schedule stands still: stage %d waits for ever to run %s of "
+                "this schedule has a deadlock: stage %d waits for ever to run %s of "
                 "micro-batch %d",
                 s, all[s].actions[t->next[s]].phase == WEFT_PHASE_FORWARD ? "forward" : "backward",
                 all[s].actions[t->next[s]].micro);

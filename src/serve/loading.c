@@ -156,8 +156,7 @@ static weft_status begin_load(weft_service *s, const char *name, const char *pat
         free(p->path);
         WEFT_TRY(weft_strdup(path, &p->path));
     }
-    if (!p->path)
-        return weft_fail(WEFT_ERR_ARGUMENT, "model '%s' has nothing to be loaded from", name);
+    if (!p->path) return weft_fail(WEFT_ERR_ARGUMENT, "no checkpoint of model '%s' is known", name);
     WEFT_TRY(weft_strdup(p->path, from));
     p->loading = true;
     p->unloaded = false;

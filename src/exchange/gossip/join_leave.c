@@ -51,12 +51,11 @@ static weft_status exchange_addresses(gossip *x, const weft_bootstrap_addresses 
 /* A learner that is to stop leaves the run without waiting any longer for other peers. */
 static weft_status give_up(const gossip *x)
 {
-    long long clock = (long long)weft_peer_clock(weft_net_actor(x->net));
-    WEFT_TRY(weft_peer_leave_now(weft_net_actor(x->net)));
+    weft_actor *peer = weft_net_actor(x->net);
+    int64_t clock = weft_peer_clock(peer);
+    WEFT_TRY(weft_peer_leave_now(peer));
     WEFT_TRY(weft_elastic_await_leave(&x->head, x->net, true));
-    return weft_fail(WEFT_ERR_INTERRUPTED,
-                     "stopped after step %lld of this learner, while it waited for other peers",
-                     clock);
+    return weft_member_stopped_error(weft_peer_member(peer), clock, "other peers");
 }
 
 weft_status weft_gossip_wait(gossip *x, bool (*condition)(const weft_actor *actor))

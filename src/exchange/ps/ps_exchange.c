@@ -143,12 +143,11 @@ static weft_status check_servers(const weft_ps_exchange *x)
 /* No reply comes to a learner that is to stop: it leaves without one. */
 static weft_status give_up(const weft_ps_exchange *x)
 {
-    long long clock = (long long)weft_ps_client_clock(weft_net_actor(x->net));
-    WEFT_TRY(weft_ps_client_leave_now(weft_net_actor(x->net)));
+    weft_actor *client = weft_net_actor(x->net);
+    int64_t clock = weft_ps_client_clock(client);
+    WEFT_TRY(weft_ps_client_leave_now(client));
     WEFT_TRY(await_leave(x));
-    return weft_fail(WEFT_ERR_INTERRUPTED,
-                     "stopped after step %lld of this learner, while it waited for a server",
-                     clock);
+    return weft_member_stopped_error(weft_ps_client_member(client), clock, "a server");
 }
 
 static bool lacks(const weft_ps_exchange *x, int range)

@@ -118,7 +118,7 @@ weft_status weft_dispatch_put(weft_batch_queue *queue, const weft_request *r, do
         return queue->ending
                    ? weft_fail(WEFT_ERR_BUSY, "the model is being taken out of service")
                    : weft_fail(WEFT_ERR_BUSY,
-                               "%lld rows are waiting, and %lld may; try again later",
+                               "the queue has %lld rows and may have %lld; try again later",
                                (long long)queue->requests.rows, (long long)o->max_waiting);
     }
     /* An idle queue accumulates no credit. */

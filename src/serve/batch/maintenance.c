@@ -92,9 +92,8 @@ double weft_maintenance_expire(weft_batcher *b)
          now = weft_seconds()) {
         queue->expiring++; /* keeps the queue alive until the answer has been given */
         pthread_mutex_unlock(&b->lock);
-        weft_batcher_answer(&dequeued, WEFT_ERR_LATE,
-                            "its time was over before it could be computed", now - dequeued.arrived,
-                            0, 0);
+        weft_batcher_answer(&dequeued, WEFT_ERR_LATE, "its deadline passed before it was computed",
+                            now - dequeued.arrived, 0, 0);
         pthread_mutex_lock(&b->lock);
         queue->expiring--;
         if (queue->ending) pthread_cond_broadcast(&b->ended);

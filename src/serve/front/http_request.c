@@ -220,7 +220,7 @@ static void check_token(weft_http_request *c)
         weft_reply_error(&c->reply, 401, "this needs a token, 'Authorization: Bearer TOKEN'");
         return;
     case WEFT_TOKEN_OTHER_MODEL:
-        weft_reply_error(&c->reply, 403, "this token is good for other models, not for this");
+        weft_reply_error(&c->reply, 403, "this token gives no access to this model");
         return;
     }
 }

@@ -65,9 +65,10 @@ weft_status weft_predict_detect(const char *type, const char *data, size_t size,
         return sniff(NULL, out);
     }
     if (is_type(type, "multipart/form-data"))
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "a form of several parts; send the file by itself, as curl --data-binary "
-                         "@FILE does, not -F");
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "the body is a multipart form; send the file by itself, as curl --data-binary "
+            "@FILE does, not -F");
     if (is_type(type, "text/csv") || is_type(type, "text/plain")) {
         out->kind = WEFT_BODY_CSV;
         return WEFT_OK;
