@@ -1,12 +1,14 @@
-/* The service's background thread: scans the folder of models, and saves measured batch times. */
+/* The service's background thread: scans the model repository for changed versions every `watch`
+ * seconds, and saves the learned batch times of all versions every two minutes. */
 #include <time.h>
 
 #include "serve/service_internal.h"
 
-/* Seconds between saves of the batch times. */
+/* Seconds between two saves of the batch times. */
 static const double SAVE_SECONDS = 120;
 
-/* Waits until `when` or until the service ends; call it with the lock. */
+/* Waits until the time `when` (weft_seconds) or until the service ends. The caller holds the
+ * service's lock. */
 static void wait_until(weft_service *s, double when)
 {
     struct timespec at = {.tv_sec = (time_t)when,

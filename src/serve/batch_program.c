@@ -1,5 +1,5 @@
-/* Builds and runs the programs of one batch size: one for the whole model, or one for each rank of
- * a mesh, with the rewrite that training uses. */
+/* Builds and runs the batch program of one batch size: a forward program of the whole model, or
+ * with a mesh one program for each rank, made by the rewrite that training uses. */
 #include "models/models.h"
 #include "serve/servable.h"
 
@@ -50,7 +50,7 @@ static weft_status rewrite(weft_servable *s, weft_batch_program *v)
     weft_plan_options_init(&o);
     o.ranks = s->ranks;
     o.mesh = s->mesh;
-    o.plain_sums = true; /* parts of different sizes may have different layouts */
+    o.plain_sums = true; /* ranks with uneven parts may choose different layouts */
     if (!s->plan) WEFT_TRY(weft_plan_create(v->graph, &o, &s->plan));
     for (int r = 0; r < s->ranks; r++) {
         weft_rank_program *p = &v->parts[r];
@@ -65,7 +65,7 @@ static weft_status rewrite(weft_servable *s, weft_batch_program *v)
     return WEFT_OK;
 }
 
-/* A task for every rank of an executor. */
+/* The argument of a function that each rank of one executor runs. */
 typedef struct task {
     weft_servable *served;
     weft_batch_program *sized;
@@ -95,7 +95,8 @@ weft_status weft_batch_program_plan(weft_servable *s, weft_batch_program *v)
     return weft_rank_team_run(s->teams[0], make_program, &t);
 }
 
-/* The first instance of a rank splits its communicators off, once the plan exists. */
+/* Creates this rank's instance for the task's executor. The first instance that a rank creates on
+ * an executor also splits the rank's communicators off, since that needs the plan. */
 static weft_status make_instance(void *user, int rank)
 {
     const task *t = user;
@@ -161,7 +162,8 @@ static weft_status run_rank(void *user, int rank)
     if (s->full_batches)
         weft_feed(p->graph, instance, p->x, s->full_batches[t->executor].x, s->real);
     WEFT_TRY(weft_instance_run(instance, WEFT_PHASE_MICRO));
-    /* The outputs sent to other ranks must have been read before the next run. */
+    /* Waits until the other ranks have received the values that this rank sent, since the next run
+     * overwrites them. */
     return s->full_batches ? weft_instance_drain(instance) : WEFT_OK;
 }
 
@@ -173,7 +175,8 @@ weft_status weft_batch_program_run(weft_servable *s, const weft_batch_program *v
     weft_full_batch *w = &s->full_batches[executor];
     size_t bytes = (size_t)v->rows * (size_t)s->outputs * sizeof(double);
     for (int k = 0; k < 2; k++) memset(w->output[k], 0, bytes);
-    /* Ranks contribute disjoint parts, or terms of a sum; adding them up covers both. */
+    /* Each rank contributes either a disjoint part of the output or a term of a sum. Adding all of
+     * them to zeros gives the output in both cases. */
     for (int r = 0; r < s->ranks; r++) {
         const weft_rank_program *p = &v->parts[r];
         if (p->contributes[0]) add_part(p, p->prediction, p->instances[executor], w->output[0]);

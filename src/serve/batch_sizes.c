@@ -1,15 +1,17 @@
-/* Chooses the batch sizes that get their own program, so that padding costs little with few
- * programs. The times of some sizes are measured, or known from before; the others are interpolated
- * until serving has measured them. */
+/* Chooses the batch sizes that get a batch program of their own: few sizes, but so close together
+ * that padding a batch to the next size costs little time. The times of some sizes are measured
+ * when the model is loaded, or known from an earlier start. The times of the other sizes are
+ * interpolated until serving has measured them. */
 #include "serve/servable.h"
 
-/* Factor by which the rows that pad a batch to a planned size may increase its time. */
+/* A size is dropped if the next larger size takes at most this factor longer (see prune). */
 static const double PADDING = 1.05;
 
 enum { MOST_RUNS = 9 };
 
-/* The minimum over several runs after a warm-up, fewer if they are long: interruptions only
- * lengthen a run. */
+/* Measures the time of a batch: the minimum over up to MOST_RUNS runs after one warm-up run, since
+ * interruptions only lengthen a run. Long runs are repeated fewer times, for about `share` seconds
+ * in all. */
 static weft_status measure(weft_servable *s, weft_batch_program *v, double share)
 {
     double began = weft_seconds();
@@ -26,7 +28,8 @@ static weft_status measure(weft_servable *s, weft_batch_program *v, double share
 
 /* --- candidate sizes --- */
 
-/* Each size is at most one and a half times the previous one, from 2 on. */
+/* The next candidate size: 1, 2, 3, 4, 6, 8, 12, 16 and so on, and the limit. From 2 on, each size
+ * is at most one and a half times the previous one. */
 static int64_t next_size(int64_t size, int64_t limit)
 {
     int64_t power = 1;
@@ -35,7 +38,7 @@ static int64_t next_size(int64_t size, int64_t limit)
     return WEFT_MIN(next, limit);
 }
 
-/* The smallest size has a row for each rank of the data axis. */
+/* The smallest batch size: one row for each rank of the mesh's data axis. */
 static weft_status smallest(const weft_servable *s, int64_t *out)
 {
     *out = 1;
@@ -60,8 +63,9 @@ static weft_status fill(weft_servable *s)
 
 /* --- estimates --- */
 
-/* Interpolates between measured sizes, or extrapolates in proportion to the rows. The estimate does
- * not decrease with the rows. */
+/* The estimated seconds of a batch of size k: measured, interpolated between the measured sizes
+ * around it, or beyond the largest measured size in proportion to the rows. 0: no size up to k has
+ * been measured. The estimate does not decrease with the rows. */
 static double estimate(const weft_servable *s, int k)
 {
     int below = k, above = k;
@@ -76,8 +80,8 @@ static double estimate(const weft_servable *s, int k)
     return low->seconds + part * WEFT_MAX(high->seconds - low->seconds, 0);
 }
 
-/* The next size to measure, of those that fit into the remaining time: the largest one, then the
- * middle of the widest gap. -1: none. */
+/* The index of the next size to measure whose three runs fit into the `left` seconds: first the
+ * largest such size, then the middle of the widest gap between measured sizes. -1: no size fits. */
 static int next_to_measure(const weft_servable *s, double left)
 {
     int best = -1, widest = 1, low = 0;
@@ -97,8 +101,9 @@ static int next_to_measure(const weft_servable *s, double left)
 
 /* --- choice --- */
 
-/* Drops each size whose next larger one costs hardly more. The smallest stays, so that single
- * requests are as fast as possible. */
+/* Marks the sizes that stay. A size is dropped if the next larger size that stays takes hardly
+ * longer (PADDING). The smallest size always stays, so that a single request is as fast as
+ * possible. */
 static void prune(weft_servable *s, bool *stays)
 {
     double above = 0;
@@ -151,8 +156,8 @@ static void use_known_times(weft_servable *s, const weft_servable *like)
     memcpy(s->slowdown, known.slowdown, sizeof(s->slowdown));
 }
 
-/* The first program determines the layouts of the weights, so it is created before they are
- * loaded. */
+/* Plans the smallest size and loads the weights. The program is created first, because the first
+ * program of a store determines the layouts of its weights. */
 static weft_status begin(weft_servable *s)
 {
     WEFT_TRY(weft_batch_program_plan(s, &s->sizes[0]));

@@ -1,5 +1,6 @@
-/* Saves the measured batch times of a model to a file, and reuses them where the key is equal:
- * the same network, machine and options. */
+/* Saves the learned batch times of a model version to a file, and reads them at the next start. The
+ * times are used only if the key is equal, which describes the network, the machine and the
+ * options. */
 #include "serve/batch_times.h"
 
 #include <jansson.h>
@@ -57,8 +58,9 @@ void weft_batch_times_key_free(weft_batch_times_key **key)
 
 /* --- the file --- */
 
-/* The times of a run's checkpoint are kept in the run's folder, which stays when checkpoints are
- * deleted; otherwise in the model's own folder. */
+/* The default file of the batch times. A checkpoint step-N of a training run uses a file in the
+ * folder of the run, which remains when old checkpoints are deleted. Any other model uses a file in
+ * its own folder. */
 static weft_status default_path(const char *path, char **out)
 {
     const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
@@ -77,7 +79,7 @@ weft_status weft_batch_times_file(const weft_servable *s, const char *option, ch
 
 /* --- reading --- */
 
-/* Logs which entry of the key differs, and how. */
+/* Logs the first entry of the key that differs, with its value in the file and its value now. */
 static void log_difference(const weft_servable *s, const json_t *key)
 {
     const char *name;
@@ -180,7 +182,7 @@ void weft_batch_times_write(weft_servable *s)
     json_t *root = json_pack("{s:O, s:o, s:o, s:o}", "key", s->key->json, "rows", rows, "seconds",
                              seconds, "slower", slower);
     char *text = root ? json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
-    /* If the file cannot be written, the times are only measured again. */
+    /* A failed write is only logged: without the file, the next start measures the times again. */
     if (!text || weft_file_replace(s->times_path, text, strlen(text)) != WEFT_OK)
         weft_log(s->context, WEFT_LOG_INFO, "the measured batch times are not saved: %s",
                  text ? weft_last_message() : "no memory");

@@ -1,4 +1,4 @@
-/* Batch times of a model, kept between starts of a service. */
+/* Batch times of a model version, kept in a file between two starts of a service. */
 #ifndef WEFT_SERVE_BATCH_TIMES_H
 #define WEFT_SERVE_BATCH_TIMES_H
 
@@ -7,15 +7,17 @@
 #define WEFT_BATCH_TIMES_FILE "times.json"
 enum { WEFT_MOST_SIZES = 48, WEFT_MOST_EXECUTORS = 64 };
 
-/* The times depend on: the network, the machine, and the options that use them. */
+/* The key names all that batch times depend on: the program's version and network, the machine, and
+ * the options for device, threads, instances and mesh. */
 typedef struct weft_batch_times_key weft_batch_times_key;
 
 typedef struct weft_batch_times {
-    int count; /* 0: no times */
+    int count; /* number of sizes; 0: no times are known */
     int64_t rows[WEFT_MOST_SIZES];
-    double seconds[WEFT_MOST_SIZES];      /* of a batch that is alone; increasing */
-    int executors;                        /* 0: unknown */
-    double slowdown[WEFT_MOST_EXECUTORS]; /* as in weft_batch_queue_options */
+    double seconds[WEFT_MOST_SIZES]; /* of one batch while no other batch runs; increasing */
+    int executors;                   /* number of entries of `slowdown`; 0: unknown */
+    /* as in weft_batch_queue_options: [b - 1] with b busy executors */
+    double slowdown[WEFT_MOST_EXECUTORS];
 } weft_batch_times;
 
 struct weft_servable;
@@ -23,18 +25,22 @@ weft_status weft_batch_times_key_of(const struct weft_servable *servable,
                                     weft_batch_times_key **out) WEFT_NODISCARD;
 void weft_batch_times_key_free(weft_batch_times_key **key);
 
-/* The path of the file; *out NULL: none. */
+/* The path of the file for batch times. option: a folder, "none", or NULL for the default place.
+ * *out NULL: the times are not kept. */
 weft_status weft_batch_times_file(const struct weft_servable *servable, const char *option,
                                   char **out) WEFT_NODISCARD;
-/* Reads the times if the file has the same key; else returns none and logs the reason. */
+/* Reads the times from the servable's file if the file has an equal key. Otherwise returns no
+ * times, and logs the reason if there is a file. */
 void weft_batch_times_read(const struct weft_servable *servable, weft_batch_times *out);
-/* Saves what its queue has learned, if it has computed batches since the last save. A failed save
- * is only logged. */
+/* Saves the batch times that the servable's queue has learned, unless no batch was computed since
+ * the last save. A failed save is only logged. */
 void weft_batch_times_write(struct weft_servable *servable);
-/* The times that another version's queue has learned, if its key is equal; else none. */
+/* Takes the batch times that the queue of another version, `from`, has learned, if the keys are
+ * equal; otherwise returns no times. from may be NULL. */
 void weft_batch_times_take(const struct weft_servable *servable, const struct weft_servable *from,
                            weft_batch_times *out);
-/* Seconds for so many rows, linear between neighbours; 0: outside of the known range. */
+/* The seconds of a batch of `rows` rows, interpolated linearly between the known sizes; 0: `rows`
+ * is below the smallest or above the largest known size. */
 double weft_batch_times_at(const weft_batch_times *times, int64_t rows);
 
 #endif

@@ -1,4 +1,5 @@
-/* Creates a context with all built-in parts; each room registers its own. */
+/* Creates a context and registers all built-in plug-ins and option tables in it. Each room (folder
+ * of src/) has a function that registers its own ones. */
 #include "base/registry.h"
 #include "compress/compress.h"
 #include "data/data.h"

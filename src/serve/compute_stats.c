@@ -1,14 +1,15 @@
-/* Statistics of the time spent in batches. */
+/* Statistics of computed batches: counts, and the seconds spent on inputs, computation and outputs,
+ * in total and for each number of rows. */
 #include <time.h>
 
 #include "serve/servable.h"
 
 struct weft_compute_stats {
     pthread_mutex_t lock;
-    weft_compute_times total; /* charged to requests */
+    weft_compute_times total; /* over requests; each is charged the whole time of its batch */
     double last;
     int64_t limit;
-    weft_compute_times *sizes; /* [limit + 1], of batches */
+    weft_compute_times *sizes; /* [limit + 1]: over batches, by the rows of a batch */
 };
 
 weft_status weft_compute_stats_create(int64_t limit, weft_compute_stats **out)

@@ -1,10 +1,12 @@
-/* Loads and unloads versions of models while others serve requests. */
+/* Loads and unloads versions of models while other versions serve requests. A loaded version
+ * replaces the previous one in the table first; then the previous one answers its last requests and
+ * is freed. */
 #include <ctype.h>
 #include <stdio.h>
 
 #include "serve/service_internal.h"
 
-/* --- entries; call these with the lock --- */
+/* --- entries; the caller holds the service's lock --- */
 
 weft_model_entry *weft_model_entry_find(weft_service *s, const char *name, int64_t version)
 {
@@ -79,7 +81,7 @@ static bool in_folder(weft_service *s, const char *name)
 
 /* --- loading --- */
 
-/* Adds the queue, with the batch times that have been measured. */
+/* Creates the batch queue of a version, with the batch times that are known for it. */
 static weft_status add_queue(weft_service *s, weft_servable *servable)
 {
     weft_batch_queue_options o;
@@ -99,7 +101,8 @@ static weft_status add_queue(weft_service *s, weft_servable *servable)
     o.curve_times = times;
     o.curve_sizes = times[0] > 0 ? servable->count : 0;
     o.slowdown = servable->has_slowdown ? servable->slowdown : NULL;
-    /* Caller threads may compute short batches only if a run needs no other threads. */
+    /* A thread that submits requests may compute a batch in the place of an executor only if the
+     * batch is short and needs no other thread. */
     o.run_in_caller = weft_context_threads(servable->context) == 1 && servable->ranks == 1 &&
                       times[0] > 0 && times[0] < 1e-3;
     return weft_batch_queue_add(s->batcher, &o, &servable->queue);
@@ -118,7 +121,8 @@ weft_status weft_model_entry_load(weft_service *s, weft_model_entry *entry, cons
     if (status == WEFT_OK) weft_batch_times_write(servable);
     pthread_mutex_lock(&s->lock);
     entry->loading = false;
-    if (status == WEFT_OK && entry->unloaded) /* taken out of service meanwhile */
+    /* The model was unloaded while this load was running. */
+    if (status == WEFT_OK && entry->unloaded)
         status = weft_fail(WEFT_ERR_BUSY, "it was taken out of service while it was being loaded");
     if (status == WEFT_OK) {
         servable->service = s;
@@ -139,7 +143,8 @@ weft_status weft_model_entry_load(weft_service *s, weft_model_entry *entry, cons
     return weft_error_raise(&error);
 }
 
-/* Call it with the lock. */
+/* Finds or adds the entry of a model with a path of its own, and marks it as loading. *from: a copy
+ * of the path to load. The caller holds the service's lock. */
 static weft_status begin_load(weft_service *s, const char *name, const char *path,
                               weft_model_entry **entry, char **from)
 {
@@ -189,7 +194,8 @@ weft_status weft_service_unload(weft_service *s, const char *name)
         for (int i = 0; i < s->count; i++) {
             weft_model_entry *p = s->entries[i];
             if (strcmp(p->name, name) != 0) continue;
-            /* A version that is being loaded will not come into service either. */
+            /* A version that is still being loaded is dropped at the end of its load, because
+             * `unloaded` is set. */
             any = any || p->servable || p->loading;
             if (!p->unloaded || p->servable)
                 (void)snprintf(p->reason, sizeof(p->reason), "it was taken out of service");

@@ -1,5 +1,5 @@
-/* The folder of models, DIR/NAME/VERSION: new versions are loaded, and removed ones are taken out
- * of service. */
+/* The model repository, the folder DIR/NAME/VERSION: scans it, loads new versions, and takes
+ * removed versions out of service. The service's poll_lock allows one scan at a time. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -7,22 +7,24 @@
 
 #include "serve/service_internal.h"
 
-/* A version in the folder. */
+/* A version that a scan has found in the folder. */
 typedef struct found_version {
     int64_t version;
-    uint64_t mark; /* hash of its files */
+    uint64_t mark; /* hash that changes with its files */
 } found_version;
 
-/* Why the folder is scanned. The watcher (ON_CHANGE) waits until files have stopped changing; a
- * request for a model (ON_REQUEST) loads it now, also if it was taken out of service, and again if
- * its files have changed. */
+/* The reason of a scan. AT_START: versions that are not in service are loaded at once, except those
+ * whose last load failed with the same files. ON_CHANGE, by the background thread: as AT_START, but
+ * a version is loaded only when two scans in turn have found the same files, so that a copy in
+ * progress is not loaded. ON_REQUEST of a client for one model: its versions are loaded at once,
+ * also if the model was unloaded, and again if their files have changed. */
 typedef enum poll_reason { AT_START, ON_CHANGE, ON_REQUEST } poll_reason;
 
 /* --- scanning --- */
 
-/* A hash of names, inodes, sizes and times of the files, independent of the order of the listing,
- * which changes when files are replaced or are still being copied. The file of batch times, which
- * the server writes, is left out. */
+/* A hash of the names, inodes, sizes and times of the files in a folder. The hash changes when a
+ * file is replaced or is still being copied, and does not depend on the order of the listing. The
+ * file of batch times is left out, since the server writes it. */
 static uint64_t mark_of(const char *folder)
 {
     uint64_t mark = 1;
@@ -48,7 +50,7 @@ static bool is_folder(const DIR *dir, const char *name)
     return fstatat(dirfd((DIR *)(uintptr_t)dir), name, &info, 0) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* The number in canonical form: neither 01 nor +1. */
+/* Whether the text is a version number in canonical form: neither 01 nor +1. */
 static bool is_version(const char *text, int64_t *version)
 {
     char own[32];
@@ -86,7 +88,7 @@ static weft_status list_versions(const char *folder, found_version **out, int *c
 
 /* --- one version --- */
 
-/* Whether the model was taken out of service; call it with the lock. */
+/* Whether a client has unloaded the model; the caller holds the service's lock. */
 static bool is_out(const weft_service *s, const char *name)
 {
     for (int i = 0; i < s->count; i++)
@@ -94,7 +96,8 @@ static bool is_out(const weft_service *s, const char *name)
     return false;
 }
 
-/* Whether the version must be loaded now; call it with the lock. */
+/* Whether the found version must be loaded now. Records its hash for the next scan. The caller
+ * holds the service's lock. */
 static bool is_due(weft_model_entry *p, const found_version *f, poll_reason how)
 {
     bool still = p->scanned_hash == f->mark, changed = p->loaded_hash != f->mark;
@@ -107,7 +110,8 @@ static bool is_due(weft_model_entry *p, const found_version *f, poll_reason how)
     return false;
 }
 
-/* Finds or adds the entry of a version, and decides whether to load it now. */
+/* Finds or adds the entry of a found version. *now: the version must be loaded now; its entry is
+ * marked as loading. A new version of an unloaded model is marked as unloaded, too. */
 static weft_status consider(weft_service *s, const char *name, const found_version *f,
                             poll_reason how, weft_model_entry **out, bool *now)
 {
@@ -150,7 +154,8 @@ static weft_status load(weft_service *s, weft_model_entry *p, poll_reason how)
 
 /* --- one model --- */
 
-/* Removes the entries for which `goes` is true, and ends their versions. */
+/* Removes the entries of the model for which `goes` is true. Waits until their versions have
+ * answered their last requests. */
 static void drop(weft_service *s, const char *name,
                  bool (*goes)(const weft_model_entry *p, void *user), void *user)
 {
@@ -173,8 +178,8 @@ static void drop(weft_service *s, const char *name,
 typedef struct present {
     const found_version *all;
     int count;
-    int64_t newest; /* newest version in service; 0: none */
-    bool waits;     /* a version was found that is still being copied */
+    int64_t newest; /* number of the newest version in service; 0: none */
+    bool waits;     /* a found version is not loaded yet, as its files still change */
 } present;
 
 static bool is_gone(const weft_model_entry *p, void *user)
@@ -190,8 +195,9 @@ static bool is_older(const weft_model_entry *p, void *user)
     return p->version < ((const present *)user)->newest;
 }
 
-/* Loads versions, newest first, and stops after the first success unless all are wanted. *newest:
- * the result for the newest one. */
+/* Loads the found versions that are due, newest first. Unless all versions are to be served, stops
+ * at the first version that is in service or unloaded. *newest and *why: the result of loading the
+ * newest version. */
 static weft_status come(weft_service *s, const char *name, poll_reason how, present *there,
                         weft_status *newest, weft_error *why)
 {
@@ -235,7 +241,8 @@ static weft_status update_model(weft_service *s, const char *name, poll_reason h
     present there = {.all = all, .count = count};
     if (status == WEFT_OK) status = come(s, name, how, &there, &newest, &why);
     if (status == WEFT_OK) {
-        /* A removed version is dropped only when its replacement is in service. */
+        /* A version whose folder was removed keeps serving while no found version is in service and
+         * one of them still waits for its files to stop changing. */
         if (there.newest > 0 || !there.waits) drop(s, name, is_gone, &there);
         if (!s->options.all_versions) drop(s, name, is_older, &there);
         if (count == 0 && how == ON_REQUEST)
@@ -268,7 +275,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Names of the folders, and of models in service whose folder may be gone. */
+/* The names of the folders in the repository, and of the models in service whose folder was
+ * removed. */
 static weft_status list_names(weft_service *s, char ***names, int *count)
 {
     size_t capacity = 0;
@@ -304,7 +312,8 @@ static weft_status check_other(weft_service *s, const char *name)
                      name, s->models);
 }
 
-/* A model that fails to load does not prevent the loading of other models. */
+/* Scans the whole repository. A model that fails to load does not prevent the loading of the
+ * others; the first failure is returned at the end. */
 static weft_status poll_folder(weft_service *s, poll_reason how)
 {
     char **names = NULL;

@@ -1,4 +1,4 @@
-/* The option table of weft serve. */
+/* The table of the options of `weft serve`. */
 #include <stddef.h>
 
 #include "base/registry.h"

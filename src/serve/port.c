@@ -1,4 +1,5 @@
-/* Listening sockets, created here since the HTTP library does not report why one fails. */
+/* Opens listening sockets for the HTTP library, since the library does not report why opening one
+ * fails. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -30,8 +31,9 @@ static bool set(int s, int option)
     return setsockopt(s, SOL_SOCKET, option, &yes, sizeof(yes)) == 0;
 }
 
-/* A bound socket that does not listen reserves the port. It sets SO_REUSEPORT only after bind, so
- * binding fails if other processes share the port already. */
+/* Binds the socket and, unless it only reserves the port, listens. A reserving socket is bound
+ * without SO_REUSEPORT and sets the option afterwards. So its bind fails if another server already
+ * uses the port, and later sockets with SO_REUSEPORT can share the port. */
 static bool take(int s, const address *at, socklen_t size, weft_port_use use)
 {
     return set(s, SO_REUSEADDR) && (use != WEFT_PORT_SHARED || set(s, SO_REUSEPORT)) &&

@@ -1,5 +1,5 @@
-/* The ranks of one executor, as threads: starts one round of work on all ranks, and waits for
- * all. */
+/* A rank team: one thread for each rank of an executor's mesh. Each call of weft_rank_team_run is a
+ * round, in which all ranks call one function; the caller waits until all have returned. */
 #include "serve/rank_team.h"
 
 typedef struct rank_thread {
@@ -18,10 +18,12 @@ struct weft_rank_team {
     pthread_cond_t go, done;
     weft_status (*work)(void *user, int rank);
     void *user;
-    uint64_t round; /* number of runs */
-    int left;       /* ranks that have not finished this run */
+    uint64_t round; /* number of rounds so far; a new number starts the threads */
+    int left;       /* rank threads that have not finished this round */
     bool ending;
-    weft_error error; /* the first one; an error of a rank itself replaces PEER */
+    /* first failure; a rank's own error replaces an error of kind PEER, which only follows from
+     * another rank's failure; never cleared */
+    weft_error error;
 };
 
 static void note(weft_rank_team *m, const rank_thread *r, weft_status status)

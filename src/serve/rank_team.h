@@ -1,4 +1,5 @@
-/* The ranks of one executor: threads, each on its own cores. */
+/* A rank team: the threads that compute a batch together, one for each rank of an executor's mesh,
+ * each on cores of its own. */
 #ifndef WEFT_SERVE_RANK_TEAM_H
 #define WEFT_SERVE_RANK_TEAM_H
 
@@ -7,15 +8,17 @@
 
 typedef struct weft_rank_team weft_rank_team;
 
-/* Starts ranks 1 and up, each on core set `first` + rank; the caller of weft_rank_team_run is rank
- * 0. cores may be NULL. */
+/* Starts a thread for each rank from 1 on, bound to the core set `first` + rank. The thread that
+ * calls weft_rank_team_run is rank 0. cores NULL: the threads are not bound to cores. */
 weft_status weft_rank_team_open(weft_context *context, int ranks, const weft_core_sets *cores,
                                 int first, weft_rank_team **out) WEFT_NODISCARD;
 void weft_rank_team_close(weft_rank_team **team);
-/* The communicator of all ranks, for use by this rank; NULL with one rank. */
+/* The communicator of all ranks of the team, as this rank uses it; NULL if there is only one
+ * rank. */
 weft_comm *weft_rank_team_world(const weft_rank_team *team, int rank);
-/* Calls work(user, rank) once for each rank, and returns when all have finished. After a failure
- * collective operations fail, with an error. One caller at a time. */
+/* Calls work(user, rank) once for each rank, each in its thread, and returns when all calls have
+ * returned. If one rank fails, the collective operations of all ranks fail from then on, and each
+ * later call reports the failure. At most one caller at a time. */
 weft_status weft_rank_team_run(weft_rank_team *team, weft_status (*work)(void *user, int rank),
                                void *user) WEFT_NODISCARD;
 

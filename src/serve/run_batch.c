@@ -1,11 +1,12 @@
-/* Runs one batch of requests: normalises the inputs as training did, executes the program of the
- * next larger batch size, and converts the predictions back to the units of the targets. */
+/* Runs one batch of requests: normalizes the inputs as training did, runs the batch program of the
+ * smallest size that holds the rows, and converts predicted numbers back to the units of the
+ * targets. */
 #include "serve/servable.h"
 
 /* --- inputs --- */
 
-/* Columns of a table differ in unit and may be far from zero, so each number is normalised in
- * double precision. Tables and pictures get the same bits here as in the data sets of training. */
+/* Writes a row of a table. Its columns differ in unit and may be far from zero, so each number is
+ * normalized in double precision. Tables and pictures get the same bits here as in training. */
 static void put_table(const weft_data_stats *stats, const weft_inference_request *q, int64_t row,
                       int64_t size, float *restrict to)
 {
@@ -14,7 +15,7 @@ static void put_table(const weft_data_stats *stats, const weft_inference_request
     const double *restrict mean = stats->mean, *restrict deviation = stats->deviation;
     const double same_mean = mean[0], same_deviation = deviation[0];
     bool as_it_is = q->raw || (stats->features == 1 && same_mean == 0 && same_deviation == 1);
-    /* Each loop handles one case, so that compilers vectorise it. */
+    /* One loop for each case, so that compilers vectorize it. */
     if (as_it_is && single)
         memcpy(to, single, (size_t)size * sizeof(*to));
     else if (as_it_is)
@@ -53,7 +54,8 @@ static void put_picture(const weft_data_stats *stats, const weft_inference_reque
     }
 }
 
-/* Writes all rows of the batch to an input of the model's element type. */
+/* Writes the rows of all requests one after the other into the program's input, in the model's
+ * number type. */
 static void put_rows(const weft_servable *s, void *const *requests, int count, void *input)
 {
     const weft_data_stats *stats = &s->checkpoint.stats;
@@ -62,7 +64,8 @@ static void put_rows(const weft_servable *s, void *const *requests, int count, v
     for (int k = 0; k < count; k++) {
         const weft_inference_request *q = requests[k];
         for (int64_t row = 0; row < q->rows; row++, at++) {
-            /* A row that will be widened is first written to the second half of its own memory. */
+            /* A row for a model in double precision is first written as floats into the second half
+             * of its own memory, and then widened in place. */
             float *to = (float *)input + (wide ? 2 * at + 1 : at) * size;
             if (table)
                 put_table(stats, q, row, size, to);
@@ -76,7 +79,7 @@ static void put_rows(const weft_servable *s, void *const *requests, int count, v
 
 /* --- outputs --- */
 
-/* Reads `count` numbers of type `real`, from element `at` on. */
+/* Converts `count` numbers of type `real` to double, starting with element `at` of `from`. */
 static void take(weft_dtype real, const void *from, int64_t at, int64_t count, double *to)
 {
     const float *single = from;
@@ -118,7 +121,8 @@ weft_status weft_servable_run(void *user, int executor, void *const *requests, i
     const weft_instance *instance = part->instances[executor];
     double times[4] = {weft_seconds()};
     put_rows(s, requests, count, whole ? whole->x : weft_instance_input(instance, part->x));
-    /* The padding rows keep stale values, because no row depends on another. */
+    /* The rows that pad the batch to its size keep the values of an earlier batch. No output row
+     * depends on another row's input, so they do no harm. */
     times[1] = weft_seconds();
     WEFT_TRY(weft_batch_program_run(s, v, executor));
     times[2] = weft_seconds();

@@ -1,10 +1,11 @@
-/* One loaded version of a model: a checkpoint, and programs for several batch sizes that share one
- * copy of its weights, or one shard of them for each rank of a mesh. */
+/* A servable, one loaded version of a model: a checkpoint, and batch programs for several batch
+ * sizes. All of them share one copy of the weights, or with a mesh one shard for each rank. */
 #include "serve/servable.h"
 
 #include "weft/train.h"
 
-/* Floating-point operations that one core does in about a millisecond. */
+/* Floating-point operations that one core does in about a millisecond; a batch with fewer is
+ * small. */
 static const double SMALL_BATCH_FLOPS = 5e7;
 
 static weft_status read_checkpoint(weft_servable *s, const char *path)
@@ -32,7 +33,8 @@ static weft_status open_ranks(weft_servable *s, const weft_service_site *site)
     return WEFT_OK;
 }
 
-/* Allocates whole batches, of which each rank takes its part. */
+/* Allocates the whole input and the whole output of a batch for each executor, if several ranks
+ * compute it: each rank reads its part of the input and adds its part of the output. */
 static weft_status open_full_batches(weft_servable *s)
 {
     size_t rows = (size_t)s->limit, numbers = rows * (size_t)s->outputs;
@@ -47,10 +49,10 @@ static weft_status open_full_batches(weft_servable *s)
     return WEFT_OK;
 }
 
-/* Synchronising the threads of a batch costs microseconds, and a batch of one thread can be
- * computed by the thread that has read the request (weft_batcher_run_due): if the largest batch is
- * little work, one thread is fastest. The choice depends on the model and not on a measurement,
- * since the result bits depend on it. */
+/* Sets the number of threads of a rank. If the largest batch is little work, one thread is fastest:
+ * several threads need microseconds to synchronize, and a batch of one thread can be computed by
+ * the thread that has read the request (weft_batcher_run_due). The choice depends on the model and
+ * not on a measurement, since the bits of the results depend on it. */
 static weft_status choose_threads(weft_servable *s, const weft_service_site *site)
 {
     int threads = weft_context_threads(site->context) / (s->executors * s->ranks);

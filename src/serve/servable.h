@@ -1,4 +1,4 @@
-/* Internals of a service: one loaded version of a model. */
+/* Internals of a service: a servable, which is one loaded version of a model. */
 #ifndef WEFT_SERVE_SERVABLE_H
 #define WEFT_SERVE_SERVABLE_H
 
@@ -10,30 +10,32 @@
 #include "train/train.h"
 #include "weft/service.h"
 
-/* The program of one rank for batches of up to `rows` rows, with an instance for each executor. */
+/* One rank's part of a batch program: its graph and program, and an instance for each executor. */
 typedef struct weft_rank_program {
-    weft_rewritten *rewritten; /* NULL: there is one rank, which runs the whole graph */
-    const weft_graph *graph;   /* the graph that is run */
+    weft_rewritten *rewritten; /* NULL: there is one rank, and it runs the whole graph */
+    const weft_graph *graph;   /* graph of this rank: rewritten, or the whole one */
     weft_value x, prediction, logits;
-    bool contributes[2]; /* whether this rank's prediction and logits contribute to the result */
+    /* whether this rank's prediction and logits are added to the output of the batch */
+    bool contributes[2];
     weft_program *program;
     weft_instance **instances;
 } weft_rank_program;
 
-/* A batch size. */
+/* A batch program: computes batches of up to `rows` rows. */
 typedef struct weft_batch_program {
     int64_t rows;
-    weft_graph *graph; /* of all ranks; NULL: not planned yet */
+    weft_graph *graph; /* of the whole model; NULL: the program is not planned yet */
     weft_value x, prediction, logits;
-    weft_rank_program *parts; /* [ranks] */
-    double seconds;           /* of a run that is alone; 0: unknown */
+    weft_rank_program *parts; /* [ranks]: the program of each rank */
+    double seconds;           /* time of a batch while no other batch runs; 0: unknown */
     bool measured;
 } weft_batch_program;
 
-/* A whole batch of several ranks: the input, and the outputs assembled from its ranks. */
+/* The whole batch of an executor with several ranks: the input that the ranks share, and the
+ * outputs to which each rank adds its part. */
 typedef struct weft_full_batch {
     void *x;
-    double *output[2]; /* prediction and logits */
+    double *output[2]; /* [0] prediction, [1] logits */
 } weft_full_batch;
 
 struct weft_servable {
@@ -41,33 +43,36 @@ struct weft_servable {
     char *name, *policy;
     int64_t version, limit;
     int executors, ranks;
-    const char *mesh, *device; /* of the service */
+    const char *mesh, *device; /* of an instance, from the service's options; mesh NULL: one rank */
     weft_checkpoint checkpoint;
-    weft_train_options run;        /* of the training run that wrote the checkpoint */
-    weft_context *context;         /* with the threads of one rank */
-    weft_rank_team **teams;        /* [executors] */
-    weft_plan *plan;               /* NULL: there is one rank */
-    weft_comms *comms;             /* [executors * ranks] */
-    weft_store **stores;           /* [ranks] */
-    weft_full_batch *full_batches; /* [executors], with several ranks */
+    weft_train_options run;        /* options of the training run that wrote the checkpoint */
+    weft_context *context;         /* has as many threads as one rank uses */
+    weft_rank_team **teams;        /* [executors]: the rank threads of each */
+    weft_plan *plan;               /* how the model is divided between ranks; NULL: one rank */
+    weft_comms *comms;             /* [executors * ranks]: communicators of each rank */
+    weft_store **stores;           /* [ranks]: the weights, or each rank's shard of them */
+    weft_full_batch *full_batches; /* [executors]; NULL: there is one rank */
     weft_dtype real;
-    weft_batch_program *sizes; /* in increasing order */
+    weft_batch_program *sizes; /* [count], by increasing rows */
     int count;
     int outputs;
-    bool has_slowdown; /* `slowdown` is known */
+    bool has_slowdown; /* `slowdown` was known when the version was loaded */
     double slowdown[WEFT_MOST_EXECUTORS];
     weft_batch_queue *queue;
     weft_compute_stats *compute_stats;
-    int references;            /* references, guarded by the service's lock; the table holds one */
-    weft_batch_times_key *key; /* what its batch times depend on */
-    char *times_path;          /* file of its batch times; NULL: none */
-    int64_t
-        saved_batches; /* batches of the queue at the last save of the times; -1: not saved yet */
+    /* counted references, guarded by the service's lock; the pointer in the service's table is not
+     * counted */
+    int references;
+    weft_batch_times_key *key; /* what the batch times depend on, see batch_times.h */
+    char *times_path;          /* file for the batch times; NULL: they are not kept */
+    /* number of batches that the queue had computed when the batch times were last saved; -1: not
+     * saved yet */
+    int64_t saved_batches;
 };
 
 /* The context that the service was created with. */
 weft_context *weft_service_context(const weft_service *service);
-/* The parts of a service that a version is opened with. */
+/* The parts of a service that are needed to open a version. */
 typedef struct weft_service_site {
     weft_context *context;
     const weft_service_options *options;
@@ -75,30 +80,32 @@ typedef struct weft_service_site {
     const weft_core_sets *cores;
 } weft_service_site;
 
-/* servable.c: reads and plans a version, without its queue. like: a version in service whose batch
- * times are reused if they have the same key; NULL: none. */
+/* servable.c: reads a checkpoint and plans its batch programs, without the batch queue. like: a
+ * version in service, whose learned batch times are taken over if the keys are equal; NULL:
+ * none. */
 weft_status weft_servable_open(const weft_service_site *site, const char *name, const char *path,
                                const weft_servable *like, weft_servable **out) WEFT_NODISCARD;
 void weft_servable_close(weft_servable **servable);
-/* Whether its samples are rows of a table. */
+/* Whether the samples of the model are rows of a table, not pictures. */
 static inline bool weft_servable_is_table(const weft_servable *servable)
 {
     return servable->checkpoint.stats.shape.rank == 1;
 }
-/* batch_sizes.c: loads the weights, chooses and plans batch sizes, and estimates their times within
- * about `budget` seconds. */
+/* batch_sizes.c: loads the weights, chooses the batch sizes and plans a batch program for each, and
+ * measures some of them. Measuring takes about `budget` seconds; 0: nothing is measured. */
 weft_status weft_servable_plan_sizes(weft_servable *servable, double budget,
                                      const weft_servable *like) WEFT_NODISCARD;
-/* batch_program.c: floating-point operations of a row. */
+/* batch_program.c: the floating-point operations of one row. */
 weft_status weft_servable_row_flops(weft_servable *s, double *out) WEFT_NODISCARD;
-/* Creates and frees the programs of a batch size. */
+/* A batch program: plan creates the program of each rank, bind creates their instances for all
+ * executors, and free destroys both. */
 weft_status weft_batch_program_plan(weft_servable *s, weft_batch_program *v) WEFT_NODISCARD;
 weft_status weft_batch_program_bind(weft_servable *s, weft_batch_program *v) WEFT_NODISCARD;
 void weft_batch_program_free(weft_servable *s, weft_batch_program *v);
-/* Runs the batch in the instances of an executor. */
+/* Runs a batch program on the instances of one executor. */
 weft_status weft_batch_program_run(weft_servable *s, const weft_batch_program *v,
                                    int executor) WEFT_NODISCARD;
-/* run_batch.c: the function that its queue runs. */
+/* run_batch.c: computes a batch of requests; the batch queue calls it. user: the servable. */
 weft_status weft_servable_run(void *user, int executor, void *const *requests, int count,
                               int64_t rows) WEFT_NODISCARD;
 

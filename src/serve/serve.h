@@ -1,4 +1,5 @@
-/* The parts of this room that a context is built from. */
+/* The parts of serving that weft_context_create registers: the batching policies, and the table of
+ * server options. */
 #ifndef WEFT_SERVE_SERVE_H
 #define WEFT_SERVE_SERVE_H
 
@@ -6,7 +7,7 @@
 #include "weft/options.h"
 
 weft_status weft_policies_register(weft_context *context) WEFT_NODISCARD;
-/* Options of a server. */
+/* Options of `weft serve`, ended by a row without a name. */
 extern const weft_option weft_server_rows[];
 
 #endif

@@ -1,5 +1,6 @@
-/* A server of several processes: reserves the ports, builds the command lines, and runs them as a
- * job. */
+/* The supervisor of a server of several processes, which share one port: reserves the ports, builds
+ * the command line of each process, and runs the processes as a job, which restarts those that
+ * fail. */
 #include <unistd.h>
 
 #include "job/job.h"
@@ -14,13 +15,13 @@ typedef struct reserved_port {
 typedef struct plan {
     const weft_server_options *options;
     const weft_option *table;
-    reserved_port port, *metrics; /* [count]; metrics: NULL without metrics ports */
+    reserved_port port, *metrics; /* metrics: [count], or NULL if there are no metrics ports */
     weft_job_part *parts;
     int count;
     void *user;
     void (*ready)(void *user, int port, const int *metrics);
     weft_job_fn tell;
-    int *metrics_ports; /* [count], or NULL */
+    int *metrics_ports; /* [count]: port of each process, or NULL */
 } plan;
 
 static weft_status reserve_port(const char *host, int64_t port, reserved_port *out)
@@ -28,8 +29,8 @@ static weft_status reserve_port(const char *host, int64_t port, reserved_port *o
     return weft_port_open(host, port, WEFT_PORT_RESERVED, &out->socket, &out->port);
 }
 
-/* Each process has its own counters, so each has its own metrics port, which it keeps over a
- * restart. */
+/* Reserves the common port and, if wanted, a metrics port for each process. Each process counts
+ * only its own requests, so it has its own metrics port, and keeps it over a restart. */
 static weft_status reserve_ports(plan *p)
 {
     const weft_server_options *o = p->options;
@@ -52,21 +53,24 @@ static weft_status reserve_ports(plan *p)
 
 /* --- command lines --- */
 
-/* The value of an option that differs between processes; below 0: it does not differ. */
+/* The value of an option that the supervisor chooses for each process; below 0: the process gets
+ * the value that the user gave. */
 static int64_t own_value(const plan *p, int slot, const char *name)
 {
     const weft_server_options *o = p->options;
     int64_t instances = o->instances * p->count;
     if (strcmp(name, "port") == 0) return p->port.port;
     if (strcmp(name, "metrics-port") == 0 && p->metrics) return p->metrics[slot].port;
-    /* With fewer cores than processes the threads of each are limited to its share of the cores. */
+    /* If there are more processes than cores, each instance gets its share of the cores as threads,
+     * at least one. */
     if (strcmp(name, "threads") == 0 && o->threads == 0 && p->count > weft_cores())
         return WEFT_MAX((int64_t)weft_cores() / instances, (int64_t)1);
     return -1;
 }
 
-/* Passes an option on in its parsed form; unchanged options are left out, since some exclude each
- * other. Only the first process logs notes and warnings. */
+/* Adds an option with its parsed value to the command line of a process. An option with its initial
+ * value is left out, since some options exclude each other. Processes other than the first one get
+ * --quiet, so that notes and warnings are logged once. */
 static weft_status add_option(const plan *p, weft_job_part *part, const weft_option *o, int *count)
 {
     char *value = NULL;

@@ -1,4 +1,5 @@
-/* A service: creates it, holds references to its versions, and queues their requests. */
+/* A service: creates and destroys it, counts the references to its model versions, and submits
+ * inference requests to their batch queues. */
 #include <stdio.h>
 #include <time.h>
 
@@ -95,7 +96,7 @@ static weft_status count_ranks(weft_service *s)
     return WEFT_OK;
 }
 
-/* Warns if there are more threads than cores. */
+/* Logs a warning if the instances, or the threads of all instances, outnumber the cores. */
 static void warn(const weft_service *s)
 {
     int cores = weft_context_threads(s->context), instances = s->options.instances;
@@ -238,8 +239,8 @@ void weft_servable_release(weft_servable **servable)
     *servable = NULL;
 }
 
-/* Whether the model was trained on bytes: pictures of bytes were divided by a large number, others
- * by hardly more than one. */
+/* Whether the model was trained on pictures of bytes, 0..255. Training divides such values by a
+ * standard deviation far above 1, and values in 0..1 by one below 1. */
 static bool are_bytes(const weft_data_stats *stats)
 {
     return stats->features == 1 && stats->shape.rank == 3 && stats->deviation[0] >= 2;
