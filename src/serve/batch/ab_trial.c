@@ -1,33 +1,37 @@
-/* Compares the promised latency with the measured one, since the model of the machine or of the
- * arrivals may be wrong. Where it is much worse, and from time to time in any case (unless greedy
- * is predicted to be far worse), an A/B trial decides between the choice and the greedy policy.
- * Both run in alternating turns, so that a change of the load affects both. */
+/* The A/B trial of the adaptive policy. The search promises a latency for the setting that it has
+ * found, the choice; its model of the machine or of the arrivals may be wrong. So a trial compares
+ * the choice with the greedy policy if the measured latency is much worse than promised, and also
+ * from time to time, unless greedy is predicted to be far worse. The two run in alternating turns,
+ * so that a change of the load affects both. */
 #include <math.h>
 
 #include "serve/batch/adaptive_internal.h"
 
 enum {
-    GLANCE = 128,  /* answers after which a gross miss is noticed */
-    WINDOW = 1024, /* answers after which any other miss is */
-    WARMUP = 32,   /* answers to requests from before the turn */
-    TURN = 96,     /* answers that count in a turn */
-    PAIRS = 3,     /* of turns, at least */
+    GLANCE = 128,  /* answers between two looks for a gross miss (FAR_OFF) */
+    WINDOW = 1024, /* answers of a full window, after which a smaller miss counts (OFF) */
+    WARMUP = 32,   /* answers skipped at the start of a turn: their requests came before it */
+    TURN = 96,     /* answers that are measured in a turn */
+    PAIRS = 3,     /* pairs of turns before a trial is decided, unless FAR_BETTER */
     MOST_PAIRS = 12,
-    FIRST_ACCEPTED_SPAN = 8192, /* answers until an unprovoked trial; doubles each time */
+    /* answers until a trial without a miss; doubled after each trial that the choice wins */
+    FIRST_ACCEPTED_SPAN = 8192,
     MOST_ACCEPTED_SPAN = 1 << 18,
-    REJECTED_SPAN =
-        16384, /* answers during which greedy is used after a lost trial; doubles each time */
+    /* answers with the greedy policy after a trial that the choice lost; doubled after each one */
+    REJECTED_SPAN = 16384,
     MOST_REJECTED_SPAN = 1 << 20
 };
 static const double FAR_OFF = 4, OFF = 2, CLEAR = 2;
-/* The choice wins after one pair of turns if it is faster by so much, as a logarithm. */
+/* The choice wins after any pair of turns if the mean logarithm of its latency divided by that of
+ * greedy is below minus this number. */
 static const double FAR_BETTER = 0.4;
-/* A turn of greedy ends early if it is so many times slower: it may not even keep up with the
- * load. */
+/* A turn of greedy ends after ENOUGH answers if its latency is so many times that of the choice,
+ * since greedy may not even keep up with the load. */
 static const double HOPELESS = 2;
 enum { ENOUGH = 24 };
 
-/* Rare events need more answers to be seen. */
+/* The factor by which numbers of answers are multiplied for this goal: a high quantile needs more
+ * answers to be measured. */
 static int times(const weft_goal *goal)
 {
     double quantile = goal->slo > 0 ? 0.99 : goal->quantile;
@@ -62,14 +66,16 @@ static void reject(weft_ab_trial *t)
     t->left = t->rejected_span;
 }
 
-/* The turns are choice, greedy, greedy, choice, and so on. */
+/* In a trial the turns are choice, greedy, greedy, choice, and so on. */
 bool weft_ab_trial_uses_choice(const weft_ab_trial *t)
 {
     return t->phase == WEFT_TRIAL_ACCEPTED ||
            (t->phase == WEFT_TRIAL_RUNNING && (t->turn % 4 == 0 || t->turn % 4 == 3));
 }
 
-/* Adds a pair of turns. off: logarithm of the factor by which the choice is slower. */
+/* Judges the trial after a pair of turns. log_ratio: logarithm of the choice's latency divided by
+ * that of greedy in this pair. A trial ends when the mean over the pairs differs clearly from 0, or
+ * after MOST_PAIRS pairs. */
 static void judge(weft_ab_trial *t, double log_ratio)
 {
     int pairs = t->turn / 2;
@@ -102,7 +108,8 @@ static bool ends_turn(const weft_ab_trial *t, const weft_goal *goal)
            weft_goal_measured(goal, &t->measured) > HOPELESS * t->latency[0];
 }
 
-/* Whether the measured latency is so much worse than the promise that a trial is due. */
+/* Checks the answers measured since the last window; two misses in turn make a trial due. A miss is
+ * a latency above FAR_OFF times the promise, or in a full window above OFF times. */
 static bool is_missed(weft_ab_trial *t, const weft_goal *goal, double promise)
 {
     bool whole = t->measured.count >= WINDOW * times(goal);
@@ -128,7 +135,7 @@ bool weft_ab_trial_answered(weft_ab_trial *t, const weft_goal *goal, double prom
     weft_latency_window_add(&t->measured, latency);
     if (t->left > 0) t->left--;
     if (t->rest > 0) t->rest--;
-    if (!differs) { /* the choice is the greedy policy */
+    if (!differs) { /* the choice equals greedy: nothing to compare */
         if (t->phase == WEFT_TRIAL_RUNNING || t->measured.count >= WINDOW)
             weft_latency_window_clear(&t->measured);
         if (t->phase == WEFT_TRIAL_RUNNING) t->phase = WEFT_TRIAL_ACCEPTED;

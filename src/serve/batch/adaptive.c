@@ -1,7 +1,7 @@
-/* adaptive: chooses the batching setting by simulating recent arrivals with the batch times
- * measured on this machine. (The best policy of one executor is a threshold on the queue length:
- * Deb and Serfozo 1973; Xu et al. 2023, arXiv 2301.12865. A wait pays for bursty arrivals, and
- * where executors share cores.) */
+/* The batching policy `adaptive`: simulates the recent arrivals with the measured batch times, and
+ * chooses the setting with the best predicted latency. (The best policy of one executor is a
+ * threshold on the queue length: Deb and Serfozo 1973; Xu et al. 2023, arXiv 2301.12865. Waiting
+ * for more rows pays if arrivals are bursty, or if executors share cores.) */
 #include <math.h>
 
 #include "serve/batch/adaptive_internal.h"
@@ -15,18 +15,20 @@ typedef struct adaptive {
     weft_goal goal;
     weft_interarrivals arrivals;
     weft_closed_loop clients;
-    int64_t max_in_system; /* upper bound of the requests in the queue, learned from closed-loop
-                    clients; 0: no bound */
+    /* largest number of requests that can be queued or running at once, learned from closed-loop
+     * clients; 0: no bound */
+    int64_t max_in_system;
     weft_ab_trial trial;
     weft_batch_setting choice;
     double promise;
     int64_t decisions;
-    /* The load on which the last decision was based. */
+    /* The load on which the last decision was based: requests a second, and the seconds of a batch
+     * of one row and of a full batch. */
     double rate, single, full;
-    int64_t counted,
-        looked; /* requests of this load at the last decision, and at the last comparison */
+    /* arrivals of the current load at the last decision, and at the last check for drift */
+    int64_t counted, looked;
     int64_t decided_max_in_system;
-    /* The decision in progress. */
+    /* The copied inputs, the workspace and the result of the search in progress. */
     weft_curve curve;
     weft_interarrivals arrivals_copy;
     double timer_slack, think_time[WEFT_MOST_CLOSED_CLIENTS];
@@ -68,7 +70,8 @@ static weft_status open_adaptive(const char *arguments, const weft_policy_input 
     return status;
 }
 
-/* Uses the setting that was found, or the greedy one while the trial distrusts it. */
+/* Installs the choice of the search, or the greedy setting while an A/B trial runs greedy or has
+ * rejected the choice. */
 static void update_setting(adaptive *a)
 {
     a->head.setting = weft_ab_trial_uses_choice(&a->trial)
@@ -81,7 +84,7 @@ static void arrived(weft_policy *policy, double now, int64_t rows, int64_t in_sy
 {
     adaptive *a = (adaptive *)policy;
     int64_t previous = a->max_in_system;
-    /* The load has changed, so the last decision does not apply to it. */
+    /* A changed load makes the last decision void, so a new one is due soon. */
     if (weft_interarrivals_add(&a->arrivals, now, rows)) a->counted = a->looked = 0;
     weft_closed_loop_arrived(&a->clients, now, in_system);
     if (in_system > a->max_in_system) a->max_in_system = 0;
@@ -110,9 +113,9 @@ static bool is_off(double a, double b, double by)
     return fabs(a - b) > by * b;
 }
 
-/* A new decision is due soon after the load has changed, when there are four times as many requests
- * to learn from, and whenever the rate or the batch times have drifted further than chance
- * explains. */
+/* Whether a new decision is due: after a change of the load; when four times as many arrivals are
+ * recorded as at the last decision; when the bound on the requests of closed-loop clients has
+ * changed; or when the rate or the batch times have drifted further than chance explains. */
 static bool wants_search(weft_policy *policy, double now)
 {
     adaptive *a = (adaptive *)policy;
@@ -166,8 +169,8 @@ static void search(weft_policy *policy)
         if (a->decided_max_in_system == 0) continue;
         r[i].clients = (int)a->decided_max_in_system;
         r[i].think_time = a->think_time;
-        r[i].think_times =
-            a->think_times - i; /* so the second simulation assigns them to other clients */
+        /* shifted, so that in the second simulation other clients get them */
+        r[i].think_times = a->think_times - i;
     }
     for (int i = 0; i < SIMULATED; i++) rows += a->rows[0][i];
     double rate = (double)rows / WEFT_MAX(a->at[0][SIMULATED - 1], 1e-9);

@@ -1,5 +1,5 @@
-/* Internals of the adaptive policy: its goal, its model of the arrivals, its search, and the trial
- * of its choice against the greedy policy. */
+/* Internals of the adaptive policy: its goal, its model of the arrivals, the search for a setting,
+ * and the A/B trial of the choice against the greedy policy. */
 #ifndef WEFT_SERVE_BATCH_ADAPTIVE_INTERNAL_H
 #define WEFT_SERVE_BATCH_ADAPTIVE_INTERNAL_H
 
@@ -7,13 +7,14 @@
 
 /* --- goal.c --- */
 typedef struct weft_goal {
-    double quantile; /* 0: the mean */
-    double slo;      /* bound on p99 in seconds, which takes precedence over the goal; 0: none */
+    double quantile; /* quantile of latency to minimize; 0: the mean */
+    /* bound on p99 in seconds; a setting that keeps it is better than any that does not; 0: none */
+    double slo;
 } weft_goal;
 weft_status weft_goal_parse(const char *name, double slo, weft_goal *out) WEFT_NODISCARD;
-/* The goal's value for `n` latencies, which it reorders. */
+/* The goal's value for `n` latencies; lower is better. Reorders the latencies. */
 double weft_goal_of(const weft_goal *goal, double *latency, int n);
-/* Histogram of latencies, from which the value of a goal is estimated while they arrive. */
+/* Histogram of the latencies since it was cleared, from which the goal's value is estimated. */
 typedef struct weft_latency_window {
     int64_t count, cells[WEFT_LATENCY_CELLS];
     double sum;
@@ -21,7 +22,8 @@ typedef struct weft_latency_window {
 void weft_latency_window_clear(weft_latency_window *m);
 void weft_latency_window_add(weft_latency_window *m, double latency);
 double weft_goal_measured(const weft_goal *goal, const weft_latency_window *m);
-/* The seconds that a value of these functions stands for: p99, where p99 exceeds the bound. */
+/* The seconds of latency behind a value of weft_goal_of or weft_goal_measured: the mean or quantile
+ * of the goal, or p99 if p99 exceeds the bound. */
 double weft_goal_seconds(const weft_goal *goal, double value);
 
 /* --- interarrival.c: inter-arrival times --- */
@@ -31,47 +33,52 @@ typedef struct weft_interarrival_sums {
     double sum, squares;
 } weft_interarrival_sums;
 typedef struct weft_interarrivals {
-    double last; /* time of the last arrival; below 0: none yet */
+    double last; /* time of the last arrival (weft_seconds); below 0: none yet */
     double gap[WEFT_INTERARRIVALS];
     int64_t rows[WEFT_INTERARRIVALS];
-    int64_t count; /* arrivals since the load has changed; the last WEFT_INTERARRIVALS are kept */
+    /* recorded gaps since the load last changed; the last WEFT_INTERARRIVALS of them are stored */
+    int64_t count;
     weft_interarrival_sums all,
-        recent; /* sums over the gaps that are kept, and over the last WEFT_INTERARRIVALS_RECENT */
+        recent; /* sums over the stored gaps, and over the last WEFT_INTERARRIVALS_RECENT gaps */
 } weft_interarrivals;
-/* Returns true if the load has changed; only the arrivals since then are kept. */
+/* Records an arrival. Returns true if the load has changed; then only the newest gaps are kept. */
 bool weft_interarrivals_add(weft_interarrivals *gaps, double now, int64_t rows);
 double weft_interarrivals_rate(const weft_interarrivals *gaps); /* requests a second; 0: unknown */
 double weft_interarrivals_burstiness(
-    const weft_interarrivals *gaps); /* squared coefficient of variation */
-/* Generates `n` arrivals like the recorded ones; different ones for each seed. */
+    const weft_interarrivals *gaps); /* squared coefficient of variation of the gaps; 0: unknown */
+/* Generates `n` arrival times and row counts that resemble the recorded ones. Each seed gives other
+ * arrivals. */
 void weft_interarrivals_replay(const weft_interarrivals *gaps, int n, uint64_t seed, double *at,
                                int64_t *rows);
 
 /* --- closed_loop.c: how many requests closed-loop clients can have in the queue --- */
 enum { WEFT_CLOSED_LOOP_WINDOWS = 4 };
 typedef struct weft_closed_loop_window {
-    int64_t arrivals, max_in_system,
-        visits; /* requests; most in the queue at once; arrivals that reached that number */
-    double seconds_at_max; /* seconds with `max_in_system` requests in the queue */
+    /* in this window: its arrivals; the most requests in the system at once (queued or running);
+     * and the arrivals that reached this number */
+    int64_t arrivals, max_in_system, visits;
+    double seconds_at_max; /* seconds with `max_in_system` requests in the system */
 } weft_closed_loop_window;
 typedef struct weft_closed_loop {
-    weft_closed_loop_window window[WEFT_CLOSED_LOOP_WINDOWS]; /* ring of the last parts */
+    weft_closed_loop_window window[WEFT_CLOSED_LOOP_WINDOWS]; /* ring of the last windows */
     int64_t windows, in_system;
-    double since; /* when the number in the queue last changed */
+    double since; /* when `in_system` last changed */
     double answered_at[WEFT_MOST_CLOSED_CLIENTS], think_time[WEFT_MOST_CLOSED_CLIENTS];
-    int64_t answers, think_times; /* totals; the last WEFT_MOST_CLOSED_CLIENTS of each are kept */
+    /* totals; the last WEFT_MOST_CLOSED_CLIENTS answer times and think times are stored */
+    int64_t answers, think_times;
 } weft_closed_loop;
-/* A request arrived, or was answered; `in_system` requests are in the queue now. */
+/* Record that a request arrived, or that one was answered; `in_system` requests are queued or
+ * running now. */
 void weft_closed_loop_arrived(weft_closed_loop *crowd, double now, int64_t in_system);
 void weft_closed_loop_answered(weft_closed_loop *crowd, double now, int64_t in_system);
-/* The number of requests that clients can have in the queue at most, given the rate and burstiness
- * of all arrivals; 0: no bound. */
+/* The largest number of requests that closed-loop clients can have queued or running, given the
+ * rate and burstiness of all arrivals; 0: no bound was detected. */
 int64_t weft_closed_loop_bound(const weft_closed_loop *crowd, double rate, double burstiness);
 
 /* --- tune.c --- */
-/* Finds the best setting for the arrivals of `r`. The promised latency, and that of the greedy
- * setting, are measured on `other`, which has arrivals of the same kind: a setting that is best by
- * chance for one is not best for both. */
+/* Finds the best setting for the arrivals of `r`. Its latency (the promise) and that of the greedy
+ * setting are then simulated on `other`, which has other arrivals of the same load, since a setting
+ * may be best for `r` only by chance. */
 typedef struct weft_tuned {
     weft_batch_setting best;
     double promise, greedy;
@@ -82,17 +89,19 @@ void weft_tune(const weft_queue_sim *r, const weft_queue_sim *other, double rate
 /* --- ab_trial.c: checks the promise against measured latencies --- */
 typedef struct weft_ab_trial {
     enum { WEFT_TRIAL_ACCEPTED, WEFT_TRIAL_RUNNING, WEFT_TRIAL_REJECTED } phase;
-    int misses;          /* consecutive windows that were worse than promised */
-    int turn, warmup;    /* turn of a trial; answers to skip at its start */
-    double latency[2];   /* measured: the last turn of the choice, and of greedy */
-    double sum, squares; /* of log(latency[0] / latency[1]) in all turns, and of its squares */
-    int64_t accepted_span, rejected_span,
-        left;     /* answers between trials, during the next denial, and until the next step */
-    int64_t rest; /* answers during which broken promises are ignored */
-    bool obvious; /* the greedy policy must be far worse if the model is right at all */
+    int misses;        /* windows in turn whose latency was worse than promised */
+    int turn, warmup;  /* number of the turn in the trial; answers still to be skipped in it */
+    double latency[2]; /* goal's value in the last turn of the choice [0] and of greedy [1] */
+    /* sums over the pairs of turns: of log(latency[0] / latency[1]), and of its square */
+    double sum, squares;
+    /* numbers of answers: between two trials while the choice is accepted, with greedy after the
+     * choice was rejected, and from now until the next trial */
+    int64_t accepted_span, rejected_span, left;
+    int64_t rest; /* answers from now on during which missed promises are ignored */
+    bool obvious; /* greedy is predicted to be far worse, so there is no trial without a miss */
     weft_latency_window measured;
 } weft_ab_trial;
-/* Whether the choice is in use now, and not the greedy policy. */
+/* Whether the choice is in use now, and not the greedy setting. */
 bool weft_ab_trial_uses_choice(const weft_ab_trial *trust);
 bool weft_ab_trial_answered(weft_ab_trial *trust, const weft_goal *goal, double promise,
                             bool differs, double latency);

@@ -1,5 +1,7 @@
-/* Drives the dispatch in real time with executor threads, and with caller threads that take the
- * place of an idle executor. */
+/* The batcher: runs the dispatch in real time. Each executor thread takes the next due batch and
+ * computes it. A caller thread may compute batches in the place of an idle executor
+ * (weft_batcher_run_due). One lock guards the dispatch; no batch is computed and no request is
+ * answered under it. */
 #include <errno.h>
 #include <math.h>
 #include <sys/prctl.h>
@@ -49,7 +51,8 @@ void weft_batcher_answer(const weft_dequeued_request *dequeued, weft_status stat
     if (dequeued->request.done) dequeued->request.done(dequeued->request.user, &a);
 }
 
-/* Runs each request of a failed batch alone, so that a bad request fails no other one. */
+/* Runs each request of a failed batch alone, so that only requests that fail alone are answered
+ * with a failure. */
 static void compute_one_by_one(weft_batch_queue *queue, weft_batch_job *batch)
 {
     batch->one_by_one = true;
@@ -86,7 +89,7 @@ static void compute(weft_batch_job *batch)
     }
 }
 
-/* --- with the lock --- */
+/* --- the caller holds the lock --- */
 
 void weft_batcher_wake(weft_batcher *b)
 {
@@ -97,7 +100,7 @@ void weft_batcher_wake(weft_batcher *b)
     }
 }
 
-/* Releases the lock while the batch is computed. */
+/* Computes a batch and ends it in the dispatch. Releases the lock meanwhile. */
 static void run_batch(weft_batcher *b, weft_batch_job *batch)
 {
     weft_batch_queue *queue = batch->queue;
@@ -116,20 +119,20 @@ static void *execute(void *user)
 {
     weft_executor *e = user;
     weft_batcher *b = e->batcher;
-    (void)prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0); /* so that timed waits end on time */
+    (void)prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0); /* so that timed waits end within microseconds */
     if (b->options.begin) b->options.begin(b->options.user, e->index);
     pthread_mutex_lock(&b->lock);
     for (;;) {
         double when = INFINITY;
         weft_batch_job *batch = NULL;
-        /* While expired requests are answered the lock is released, so a caller may take this
-         * executor's place. */
+        /* Answering late requests releases the lock, and a caller thread may take this executor's
+         * place meanwhile. So the state is checked again. */
         if (e->state == WEFT_EXECUTOR_IDLE) (void)weft_maintenance_expire(b);
         if (e->state == WEFT_EXECUTOR_IDLE)
             batch = weft_dispatch_next(&b->dispatch, e->index, weft_seconds(), false, &when);
         if (batch) {
             e->state = WEFT_EXECUTOR_BUSY;
-            /* Another executor takes the remaining requests. */
+            /* Wakes another executor for the requests that are still queued. */
             if (weft_dispatch_has_requests(&b->dispatch)) weft_batcher_wake(b);
             run_batch(b, batch);
             e->state = WEFT_EXECUTOR_IDLE;
@@ -146,7 +149,8 @@ static void *execute(void *user)
     return NULL;
 }
 
-/* Computes due batches in the place of an idle executor. */
+/* Computes due batches in the calling thread, in the place of an idle executor, until none is due
+ * or the time `until` is reached. Returns their number. */
 static int compute_for(weft_batcher *b, weft_executor *executor, double until)
 {
     int computed = 0;
@@ -262,7 +266,7 @@ weft_status weft_batch_queue_add(weft_batcher *b, const weft_batch_queue_options
     return status;
 }
 
-/* Refuses all requests in the queue; releases the lock for each answer. */
+/* Refuses all requests in the queue with BUSY; releases the lock for each answer. */
 static void refuse(weft_batcher *b, weft_batch_queue *queue)
 {
     while (queue->requests.count > 0) {
@@ -301,8 +305,8 @@ weft_status weft_batch_queue_submit(weft_batch_queue *queue, const weft_request 
     bool look = false;
     double now = weft_seconds();
     weft_status status = weft_dispatch_put(queue, request, now, &look, ticket);
-    /* A thread in a timed wait must learn of an earlier deadline; the sender of a quiet request
-     * looks for itself. */
+    /* An executor in a timed wait must learn that a batch may be due earlier. A sender with no_wake
+     * looks for due batches itself (weft_batcher_run_due). */
     if (look && !request->no_wake) weft_batcher_wake(b);
     if (status == WEFT_OK && request->queue_timeout > 0)
         weft_maintenance_wake_at(b, now + request->queue_timeout);

@@ -1,4 +1,5 @@
-/* Internals of the batcher: the state that its threads share. */
+/* Internals of the batcher: the state that its executors, its maintenance thread and its search
+ * thread share. */
 #ifndef WEFT_SERVE_BATCH_BATCHER_INTERNAL_H
 #define WEFT_SERVE_BATCH_BATCHER_INTERNAL_H
 
@@ -21,53 +22,58 @@ typedef struct weft_executor {
     pthread_cond_t wake;
 } weft_executor;
 
-/* Policies search for a setting one at a time, in a thread of the lowest scheduling class. It may
- * be starved while batches are computed, so it never takes the lock, and no thread waits for it. */
+/* The search thread runs the policies' searches for a better setting, one at a time, in the lowest
+ * scheduling class (SCHED_IDLE). Batches may starve a search, so the thread never takes the
+ * batcher's lock, and nothing waits for a search before the batcher ends. */
 typedef struct weft_search_thread {
     pthread_t thread;
     bool started, ending;
     sem_t requested;
-    bool done; /* atomic */
+    bool done; /* atomic: the search has ended */
     weft_policy *policy;
-    weft_batch_queue
-        *queue; /* NULL: the queue was removed meanwhile, and its policy remains here */
-    double cpu_seconds, next_at; /* CPU seconds of the last search; earliest time of the next one */
+    /* queue of the policy; NULL: the queue was removed, and `policy` is freed after its search */
+    weft_batch_queue *queue;
+    /* CPU seconds of the last search; time before which no other search starts */
+    double cpu_seconds, next_at;
 } weft_search_thread;
 
 struct weft_batcher {
     weft_context *context;
     weft_batcher_options options;
     pthread_mutex_t lock;
-    pthread_cond_t
-        ended; /* signalled when a batch ends, or an answer that was given without the lock */
+    /* signalled for a queue that is being removed: one of its batches or answers has ended */
+    pthread_cond_t ended;
     weft_dispatch dispatch;
     weft_executor *executors;
     bool ending;
-    /* The maintenance thread handles timed events: deadlines, and the policies' searches. */
+    /* The maintenance thread handles timed events: deadlines of requests, and the policies'
+     * searches. */
     pthread_t maintenance;
     pthread_cond_t maintenance_wake;
     bool maintenance_started;
-    double next_maintenance; /* when it wakes up next */
+    double next_maintenance; /* time at which the maintenance thread wakes up next */
     weft_search_thread search;
 };
 
 /* batcher.c */
 void weft_batcher_wait(weft_batcher *b, pthread_cond_t *cond, double when);
-/* Wakes one idle executor to look for a due batch. */
+/* Wakes one idle executor, which looks for a due batch. */
 void weft_batcher_wake(weft_batcher *b);
 void weft_batcher_answer(const weft_dequeued_request *dequeued, weft_status status,
                          const char *message, double queued, double computed, int64_t rows);
 
-/* maintenance.c: call these with the lock. */
+/* maintenance.c: the caller holds the lock. */
 weft_status weft_maintenance_start(weft_batcher *b) WEFT_NODISCARD;
-/* Answers requests that are past their deadline; releases the lock for each answer. Returns the
- * time of the next deadline. */
+/* Answers all requests whose deadline has passed; releases the lock for each answer. Returns the
+ * next deadline. */
 double weft_maintenance_expire(weft_batcher *b);
-/* Wakes the maintenance thread at `when` at the latest. */
+/* Makes the maintenance thread wake up at `when` or earlier. */
 void weft_maintenance_wake_at(weft_batcher *b, double when);
-/* Detaches a search in progress from a queue that is removed. */
+/* If the queue's policy is being searched for, hands the policy over to the search thread, so that
+ * the queue can be removed at once. */
 void weft_maintenance_detach(weft_batcher *b, weft_batch_queue *queue);
-/* Stops both threads; call it without the lock, after the last queue was removed. */
+/* Stops the maintenance thread and the search thread. Call it without the lock, after the last
+ * queue was removed. */
 void weft_maintenance_stop(weft_batcher *b);
 
 #endif

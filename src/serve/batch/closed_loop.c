@@ -1,11 +1,12 @@
-/* Detects closed-loop clients, which wait for an answer before they send again, so that the
- * number of requests in the queue is bounded. The observed maximum is taken as the bound if no
- * request arrived while the queue was that full, although many would have at the rate of
- * open-loop arrivals. */
+/* Detects closed-loop clients, which send the next request only after an answer, so that a bounded
+ * number of requests is queued or running. The largest number observed counts as the bound if no
+ * request has arrived in all the time in which so many were queued or running, although open-loop
+ * clients at the measured rate would have sent several. */
 #include "serve/batch/adaptive_internal.h"
 
 enum { WINDOW_ARRIVALS = 128, VISITS = 4, LEAST = 64 };
-/* The arrivals that open-loop clients would have sent meanwhile. */
+/* The largest number seen is taken as the bound only if open-loop clients would have sent more than
+ * this many requests while so many were queued or running. */
 static const double SURE_ARRIVALS = 12;
 
 static weft_closed_loop_window *current_window(weft_closed_loop *c)
@@ -35,9 +36,9 @@ static int64_t max_in_system(const weft_closed_loop *c)
     return max;
 }
 
-/* Which client sent this request is unknown. The arrivals are matched to the answers in order, as
- * if the client that has been away longest came first: only the mean of the pauses matters, and
- * that is the same for any matching. */
+/* Estimates a think time from an arrival. The client that sent the request is unknown, so arrivals
+ * are matched to answers in order, as if the client that was answered first sent first. Only the
+ * mean of the think times matters, which is the same for any matching. */
 static void note_think_time(weft_closed_loop *c, double now, int64_t in_system)
 {
     int64_t away = max_in_system(c) - in_system + 1;
@@ -48,7 +49,8 @@ static void note_think_time(weft_closed_loop *c, double now, int64_t in_system)
 
 void weft_closed_loop_arrived(weft_closed_loop *c, double now, int64_t in_system)
 {
-    if (in_system > max_in_system(c)) c->think_times = 0; /* the pauses belong to fewer clients */
+    /* these think times were of fewer clients */
+    if (in_system > max_in_system(c)) c->think_times = 0;
     set_in_system(c, now, in_system);
     note_think_time(c, now, in_system);
     weft_closed_loop_window *p = current_window(c);

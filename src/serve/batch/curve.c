@@ -1,6 +1,6 @@
-/* The time of a batch as a function of its rows and of the number of busy executors: for each size
- * the trimmed mean of the last measurements, made non-decreasing in the rows, and linear between
- * sizes. */
+/* The batch curve: the time of a batch as a function of its rows and of the number of busy
+ * executors. The time of a size is the trimmed mean of its last measurements; the times are then
+ * made non-decreasing in the rows (isotonic regression) and are linear between the sizes. */
 #include <math.h>
 
 #include "serve/batch/batch_internal.h"
@@ -8,14 +8,15 @@
 enum { KEPT = 31, GIVEN = 5, FADES = 16, NOISES = 128 };
 
 struct weft_curve_samples {
-    int64_t noted;                   /* measurements of all sizes */
-    int64_t when[WEFT_CURVE_SIZES];  /* `noted` at the last measurement of each size */
-    int64_t count[WEFT_CURVE_SIZES]; /* measurements; the last KEPT are stored here */
+    int64_t noted;                  /* number of measurements of all sizes */
+    int64_t when[WEFT_CURVE_SIZES]; /* value of `noted` at the last measurement of each size */
+    /* number of measurements of each size; the last KEPT are in `last` */
+    int64_t count[WEFT_CURVE_SIZES];
     double last[WEFT_CURVE_SIZES][KEPT];
     double middle[WEFT_CURVE_SIZES];
 };
 
-/* Sizes of a queue without measurements: the powers of two, and the limit. */
+/* The sizes of a curve without given times: the powers of two below the limit, and the limit. */
 static int usual_sizes(int64_t limit, int64_t *rows)
 {
     int n = 0;
@@ -38,8 +39,8 @@ static weft_status check(const int64_t *rows, const double *times, int sizes)
     return WEFT_OK;
 }
 
-/* Mean without the longest and the shortest fifth: an interrupted batch says nothing about the
- * others. */
+/* The mean of `n` times without the longest and the shortest fifth, since the time of an
+ * interrupted batch says nothing about other batches. */
 static double middle_of(const double *last, int n)
 {
     double sorted[KEPT], sum = 0;
@@ -57,7 +58,8 @@ static void note(weft_curve_samples *s, int size, double seconds)
 {
     s->last[size][s->count[size]++ % KEPT] = seconds;
     s->when[size] = s->noted++;
-    /* With many measurements one more changes little, so only every fourth one is used. */
+    /* One more of many measurements changes the mean little, so only every fourth one is
+     * evaluated. */
     if (s->count[size] > KEPT && s->count[size] % 4 != 0) return;
     s->middle[size] = middle_of(s->last[size], (int)WEFT_MIN(s->count[size], KEPT));
 }
@@ -107,7 +109,7 @@ double weft_curve_time(const weft_curve *c, double rows)
     if (c->sizes == 0) return 0;
     if (rows <= (double)c->rows[0]) return c->time[0];
     int last = c->sizes - 1, i = 1;
-    /* Beyond the largest size time is proportional to the rows. */
+    /* Beyond the largest size, the time is proportional to the rows. */
     if (rows > (double)c->rows[last]) return c->time[last] * rows / (double)c->rows[last];
     while (rows > (double)c->rows[i]) i++;
     double low = (double)c->rows[i - 1], high = (double)c->rows[i];
@@ -116,15 +118,17 @@ double weft_curve_time(const weft_curve *c, double rows)
 
 /* --- learning --- */
 
-/* The weight of a size falls exponentially with the age of its last measurement. */
+/* The weight of a size in the isotonic regression: its number of measurements, falling
+ * exponentially with the age of the last one. */
 static double weight_of(const weft_curve_samples *s, int size)
 {
     double age = (double)(s->noted - s->when[size]) / FADES;
     return (double)WEFT_MIN(s->count[size], KEPT) * exp(-WEFT_MIN(age, 500));
 }
 
-/* Lists the measured sizes with their times, and returns their number. Sizes where fewer rows took
- * longer share their weighted mean (isotonic regression by pool adjacent violators). */
+/* Lists the measured sizes with their times, and returns their number. Neighbouring sizes of which
+ * the smaller one took longer get their weighted mean (isotonic regression by pool adjacent
+ * violators). */
 static int pool(const weft_curve *c, int *size, double *time)
 {
     double value[WEFT_CURVE_SIZES], weight[WEFT_CURVE_SIZES];
@@ -148,8 +152,9 @@ static int pool(const weft_curve *c, int *size, double *time)
     return n;
 }
 
-/* Time of an additional row beyond the largest measured size: the slope between the two largest
- * sizes, at least a tenth of the mean time of a row; with one measured size, half of that mean. */
+/* The seconds of an additional row beyond the largest measured size: the slope between the two
+ * largest measured sizes, but at least a tenth of the mean time of a row. With one measured size:
+ * half the mean time of a row. */
 static double slope(const weft_curve *c, const int *size, const double *time, int n)
 {
     double last = (double)c->rows[size[n - 1]], each = time[n - 1] / last;
@@ -170,7 +175,7 @@ static void believe(weft_curve *c)
         while (next < n && size[next] < i) next++;
         if (next < n && size[next] == i) {
             c->time[i] = time[next];
-        } else if (next == 0) { /* half of a batch's time is taken as fixed cost */
+        } else if (next == 0) { /* assumes that half of a batch's time is fixed */
             c->time[i] = time[0] * (0.5 + 0.5 * rows / first);
         } else if (next == n) {
             c->time[i] = time[n - 1] + each * (rows - (double)c->rows[size[n - 1]]);

@@ -1,10 +1,11 @@
-/* Shares executors between queues: chooses the queue that is served next (weighted fair queueing by
- * executor time), forms the batch, and keeps the statistics. */
+/* The dispatch: shares executors between batch queues. Chooses the queue to serve next by weighted
+ * fair queueing of executor time, forms the batch as the queue's policy says, and keeps the
+ * statistics. */
 #include <math.h>
 
 #include "serve/batch/batch_internal.h"
 
-/* A longer delay is not attributed to the timer. */
+/* The most seconds by which one timed wait counts as late; a longer delay has other causes. */
 static const double MOST_SLACK = 1e-3;
 enum { SLOWLY = 16 };
 
@@ -90,14 +91,15 @@ void weft_dispatch_remove(weft_dispatch *d, weft_batch_queue **queue)
     free_queue(d, queue);
 }
 
-/* Requests in the queue or in a batch in progress. */
+/* The number of requests that are queued or in a batch in progress. */
 static int64_t in_system(const weft_batch_queue *queue)
 {
     return queue->requests.count + queue->in_service;
 }
 
-/* Waiting cannot pay: the queue ends, has just refused a request, or holds all requests that its
- * clients can have. */
+/* Whether a batch is due without further waiting, because no more rows would come: the queue is
+ * being removed, has just refused a request since it is full, or has as many requests queued or
+ * running as closed-loop clients can have. */
 static bool hurries(const weft_batch_queue *queue)
 {
     int64_t all = queue->policy->setting.max_in_system;
@@ -121,7 +123,7 @@ weft_status weft_dispatch_put(weft_batch_queue *queue, const weft_request *r, do
                                "the queue has %lld rows and may have %lld; try again later",
                                (long long)queue->requests.rows, (long long)o->max_waiting);
     }
-    /* An idle queue accumulates no credit. */
+    /* A queue gets no credit for time in which it was idle. */
     if (queue->requests.count == 0 && queue->running == 0)
         queue->usage = WEFT_MAX(queue->usage, queue->dispatch->virtual_time);
     WEFT_TRY(weft_request_queue_add(&queue->requests, r, now, ticket));
@@ -144,7 +146,7 @@ void weft_dispatch_timer_fired(weft_dispatch *d, double when, double now)
     d->timer_slack += (WEFT_MIN(WEFT_MAX(now - when, 0), MOST_SLACK) - d->timer_slack) / SLOWLY;
 }
 
-/* A kind of request with a due batch, or -1. */
+/* The kind of request that is due in a queue now; -1: none, and *when is the next time. */
 static int due(weft_batch_queue *queue, double now, double *when)
 {
     const weft_batch_setting *b = &queue->policy->setting;
@@ -152,7 +154,8 @@ static int due(weft_batch_queue *queue, double now, double *when)
     return weft_request_queue_due(&queue->requests, b->min_rows, wait, now, when);
 }
 
-/* Executors share cores, so the progress of each batch slows down with the number of busy ones. */
+/* Changes the number of busy executors. Before that, advances the progress of all queues, since
+ * executors share cores and a batch is slower the more of them are busy. */
 static void change_busy(weft_dispatch *d, int by, double now)
 {
     for (int i = 0; i < d->count && d->busy > 0; i++)
@@ -162,8 +165,8 @@ static void change_busy(weft_dispatch *d, int by, double now)
     d->busy += by;
 }
 
-/* Moves requests of a kind from the queue into the batch, in their order, while they fit. A request
- * with more rows than the policy's limit becomes a batch of its own. */
+/* Moves requests of a kind from the queue into the batch, by priority and arrival, while they fit.
+ * A first request with more rows than the policy's limit is a batch of its own. */
 static void fill(weft_batch_job *batch, weft_request_queue *q, const weft_batch_setting *b,
                  int64_t most, int kind)
 {
@@ -194,7 +197,8 @@ static weft_batch_job *take_batch(weft_batch_queue *queue, int kind, int executo
     batch->busy = queue->dispatch->busy;
     batch->progress = queue->progress;
     batch->changes = queue->dispatch->changes;
-    /* The estimated time is charged at once, so that one queue does not get all free executors. */
+    /* The estimated time counts as used from the start, so that one queue does not get all free
+     * executors at once. */
     batch->charged = weft_curve_time(&queue->curve, (double)batch->rows);
     queue->usage += batch->charged / queue->options.share;
     queue->running++;
@@ -274,14 +278,15 @@ void weft_dispatch_end(weft_dispatch *d, weft_batch_job *batch, double now)
     s->batch[batch->rows <= 1 ? 0
                               : WEFT_MIN(64 - __builtin_clzll((uint64_t)batch->rows - 1),
                                          WEFT_BATCH_CELLS - 1)]++;
-    /* The time of a batch that failed, or was retried request by request, is not representative. */
+    /* The curve does not learn from a batch that failed or was run again request by request, since
+     * its time is not typical. */
     if (!batch->one_by_one && batch->requests[0].status == WEFT_OK)
         weft_curve_learn(&queue->curve, queue->options.limit, batch->rows, steady ? batch->busy : 0,
                          steady ? seconds : queue->progress - batch->progress);
     for (int i = 0; i < batch->count; i++) count_answered(queue, batch, &batch->requests[i], now);
 }
 
-/* Cells of the histogram grow by 2^(1/4), from one microsecond on. */
+/* Cell i of the histogram counts latencies up to 2^(i/4) microseconds. */
 void weft_latency_count(int64_t *cells, double seconds)
 {
     double cell = seconds > 1e-6 ? ceil(4 * log2(seconds * 1e6)) : 0;
@@ -296,7 +301,7 @@ double weft_latency_quantile(const int64_t *cells, double quantile)
     double wanted = quantile * (double)all;
     int i = 0;
     for (; i < WEFT_LATENCY_CELLS - 1 && (double)(seen + cells[i]) < wanted; i++) seen += cells[i];
-    /* Interpolates linearly within the cell. */
+    /* The quantile is interpolated linearly within its cell. */
     double high = 1e-6 * exp2(i / 4.0), low = i ? high / exp2(0.25) : 0;
     double share = cells[i] ? (wanted - (double)seen) / (double)cells[i] : 1;
     return low + (high - low) * WEFT_MIN(WEFT_MAX(share, 0), 1);

@@ -1,5 +1,5 @@
-/* Simulates the batcher's own dispatch in virtual time, and reports latency and throughput of a
- * policy under a load. */
+/* Forecasts the latency and throughput of a batching policy under a load: a discrete-event
+ * simulation in virtual time that runs the batcher's own dispatch and policies. */
 #include <math.h>
 
 #include "serve/batch/simulated_requests.h"
@@ -11,15 +11,16 @@ typedef struct simulation {
     weft_batch_queue *queue;
     weft_workload workload;
     weft_random random, interference_random;
-    const weft_curve *truth; /* true batch times, whatever the queue has learned */
+    /* true batch times; the queue learns its own curve from the simulated batches */
+    const weft_curve *truth;
     weft_curve curve;
-    weft_batch_job **batch; /* [executors]; NULL: idle */
-    double *left;           /* seconds left of each executor's batch, at full speed */
+    weft_batch_job **batch; /* [executors]: batch in progress; NULL: idle */
+    double *left; /* [executors]: seconds that the batch would still take if it ran alone */
     double now, due, busy_time, began;
-    double interference,
-        interference_change; /* slowdown by other processes now, and when it changes */
-    int64_t arrivals, first; /* requests; first request that is counted */
-    double *latency;         /* of the counted requests; below 0: refused */
+    /* factor by which other processes slow batches down now, and the time of its next change */
+    double interference, interference_change;
+    int64_t arrivals, first; /* requests so far; index of the first request that is counted */
+    double *latency; /* [requests]: latency of each counted request; below 0: it was refused */
     weft_forecast *out;
     int64_t batches, rows;
     bool stepped;
@@ -68,7 +69,8 @@ static weft_status check(const weft_forecast_options *o)
     return WEFT_OK;
 }
 
-/* A log-normal factor of mean 1 with the options' coefficient of variation (Box and Muller). */
+/* A random factor of a batch's time: log-normal with mean 1 and the coefficient of variation of the
+ * options (Box and Muller). */
 static double factor(simulation *t)
 {
     if (t->o->variation <= 0) return 1;
@@ -78,7 +80,7 @@ static double factor(simulation *t)
     return exp(sqrt(spread) * normal - spread / 2);
 }
 
-/* Other processes start or stop using the cores. */
+/* Starts or stops the interference of other processes, and draws the time of the next change. */
 static void change_interference(simulation *t)
 {
     const weft_forecast_options *o = t->o;
@@ -93,7 +95,7 @@ static void change_interference(simulation *t)
             : INFINITY;
 }
 
-/* The slowdown of all batches, against one that has the machine alone. */
+/* The factor by which every batch is slower now than a batch that has the machine alone. */
 static double slowdown(const simulation *t)
 {
     return t->truth->slowdown[t->dispatch.busy - 1] * t->interference;
@@ -120,8 +122,8 @@ static int next_end(const simulation *t, double *when)
     return next;
 }
 
-/* Starts a due batch on each idle executor, and sets `due` to the next time at which one becomes
- * due. */
+/* Starts a due batch on each idle executor. Sets `due` to the next time at which a batch becomes
+ * due for an idle executor. */
 static void begin_batches(simulation *t)
 {
     for (int e = 0; e < t->o->executors; e++) {
@@ -133,7 +135,7 @@ static void begin_batches(simulation *t)
         t->batches++;
         t->rows += batch->rows;
     }
-    t->due = INFINITY; /* all executors are busy */
+    t->due = INFINITY; /* no executor is idle */
 }
 
 static void finish(simulation *t, int e)
@@ -182,8 +184,8 @@ static bool search(simulation *t)
     return true;
 }
 
-/* Processes the next event. look: set if an idle executor would be woken to look for a due
- * batch. */
+/* Processes the next event: a batch ends, a request arrives, a timed wait ends, or interference
+ * changes. *look: an idle executor of the real batcher would look for a due batch now. */
 static weft_status handle_next(simulation *t, double comes, bool *look)
 {
     double ends, timer = t->due + t->o->timer_slack;
@@ -208,13 +210,13 @@ static weft_status simulate(simulation *t)
 {
     int64_t all = t->first + t->o->requests;
     t->due = INFINITY;
-    t->interference = 2; /* ends at once */
+    t->interference = 2; /* so that the next call stops it */
     change_interference(t);
     while (t->arrivals < all || t->queue->requests.count > 0 || t->dispatch.busy > 0) {
         bool look = false;
         if (t->arrivals >= all && !t->queue->ending) {
             t->queue->ending = look =
-                true; /* no further request arrives, so none is worth waiting for */
+                true; /* no further request will arrive, so a batch waits for none */
         } else {
             WEFT_TRY(handle_next(t, t->arrivals < all ? weft_workload_next(&t->workload) : INFINITY,
                                  &look));

@@ -1,5 +1,5 @@
-/* The objective of the adaptive policy: the mean latency or a quantile, optionally under a bound on
- * p99. */
+/* The goal of the adaptive policy, a number to minimize: the mean or a quantile of the latency,
+ * optionally under a bound on p99. */
 #include <math.h>
 
 #include "serve/batch/adaptive_internal.h"
@@ -20,7 +20,8 @@ weft_status weft_goal_parse(const char *name, double slo, weft_goal *out)
                      name);
 }
 
-/* The element with exactly `nth` smaller ones before it (Hoare's quickselect); reorders `x`. */
+/* The element of `x` that would be at index `nth` if `x` were sorted (Hoare's quickselect);
+ * reorders `x`. */
 static double select_nth(double *x, int n, int nth)
 {
     int low = 0, high = n - 1;
@@ -53,7 +54,8 @@ static double mean_of(const double *x, int n)
     return sum / n;
 }
 
-/* Any value that violates the bound is worse than any that keeps it, and increases with p99. */
+/* If p99 exceeds the bound, the goal's value is p99 times this factor. So such a setting is worse
+ * than any setting that keeps the bound, and worse the larger its p99. */
 static const double BROKEN = 1e6;
 
 static double bounded(const weft_goal *goal, double value, double p99)

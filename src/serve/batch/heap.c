@@ -1,5 +1,6 @@
-/* Binary heaps: one of indices into an array whose elements know their position, so that any can be
- * removed; and one of times, of which only the first can be removed. */
+/* Two binary heaps: one of indices into an array whose elements store their position in the heap,
+ * so that any element can be removed; and one of times, of which only the smallest can be
+ * removed. */
 #include "serve/batch/batch_internal.h"
 
 weft_status weft_heap_reserve(weft_heap *heap)

@@ -1,11 +1,11 @@
-/* Records the inter-arrival times of the current load, and detects when the load changes. */
+/* Records the gaps between the arrivals of a queue, and detects when the load changes: then older
+ * gaps are dropped. */
 #include <math.h>
 
 #include "serve/batch/adaptive_internal.h"
 
 enum { RECENT = WEFT_INTERARRIVALS_RECENT, LEFT = 32 };
-/* A silence of so many mean gaps, and at least so many seconds, is a pause and no part of the
- * load. */
+/* A gap longer than so many mean gaps and so many seconds is a pause, which is not recorded. */
 static const double PAUSE = 1000, PAUSE_SECONDS = 1;
 
 static int kept(const weft_interarrivals *g)
@@ -24,7 +24,7 @@ static double gap_back(const weft_interarrivals *g, int64_t back)
     return g->gap[(g->count - back) % WEFT_INTERARRIVALS];
 }
 
-/* Sums from scratch, which removes the rounding errors of adding and subtracting. */
+/* Computes the sums anew, which removes the rounding errors of repeated adding and subtracting. */
 static void sum_up(weft_interarrivals *g)
 {
     g->all = g->recent = (weft_interarrival_sums){0};
@@ -40,8 +40,8 @@ static void moments(const weft_interarrival_sums *sums, int n, double *mean, dou
     *variance = WEFT_MAX(sums->squares / n - *mean * *mean, 0);
 }
 
-/* Tests whether the recent gaps differ from the earlier ones, at a threshold that chance passes
- * once in many thousand tests. */
+/* Whether the mean of the recent gaps differs from that of the earlier ones by more than chance:
+ * the threshold is exceeded by chance once in many thousand tests. */
 static bool has_changed(const weft_interarrivals *g)
 {
     double recent, before, spread, ignored;
@@ -68,7 +68,7 @@ static void put(weft_interarrivals *g, double gap, int64_t rows)
     if (g->count % WEFT_INTERARRIVALS == 0) sum_up(g);
 }
 
-/* Keeps only the last LEFT arrivals. */
+/* Keeps only the last LEFT gaps. */
 static void forget(weft_interarrivals *g)
 {
     double gap[LEFT];
@@ -112,8 +112,9 @@ double weft_interarrivals_burstiness(const weft_interarrivals *g)
     return mean > 0 ? variance / (mean * mean) : 0;
 }
 
-/* Gaps that look independent are drawn anew from an exponential distribution, since a few hundred
- * recorded ones contain lucky runs; others are replayed in order, which keeps their correlation. */
+/* If the burstiness is about 1, gaps are drawn from an exponential distribution (a Poisson
+ * process), since a few hundred recorded gaps contain lucky runs. Otherwise the recorded gaps are
+ * replayed in order, which keeps their correlation. */
 void weft_interarrivals_replay(const weft_interarrivals *g, int n, uint64_t seed, double *at,
                                int64_t *rows)
 {

@@ -1,13 +1,14 @@
-/* The batcher's timed events: requests that pass their deadline while all executors are busy, and
- * policies that want to search for a better setting. */
+/* The maintenance thread of the batcher: answers requests whose deadline passes while all executors
+ * are busy, and starts and ends the policies' searches for a better setting, which the search
+ * thread runs. */
 #include <math.h>
 #include <sched.h>
 #include <time.h>
 
 #include "serve/batch/batcher_internal.h"
 
-/* A search is followed by a rest of so many times its CPU time; one in progress is polled at this
- * interval, in seconds. */
+/* After a search, no search starts for REST_FACTOR times its CPU time. A search in progress is
+ * checked for its end every POLL_SECONDS. */
 static const double REST_FACTOR = 50, POLL_SECONDS = 5e-3;
 
 /* --- the search thread: nothing here takes the lock --- */
@@ -59,7 +60,7 @@ static void end_search(weft_batcher *b, double now)
     weft_search_thread *m = &b->search;
     if (m->queue) {
         m->policy->ops->apply(m->policy);
-        weft_batcher_wake(b); /* a batch may be due under the new setting */
+        weft_batcher_wake(b); /* a batch may be due now */
     } else {
         weft_policy_close(&m->policy);
     }
@@ -68,7 +69,8 @@ static void end_search(weft_batcher *b, double now)
     m->next_at = now + REST_FACTOR * m->cpu_seconds;
 }
 
-/* Starts or ends a search; returns the time of the next look. */
+/* Ends a search that is done, or starts one that a policy wants. Returns the time of the next
+ * check; infinite: not before a policy wants a search. */
 static double poll_search(weft_batcher *b, double now)
 {
     weft_search_thread *m = &b->search;
@@ -90,7 +92,7 @@ double weft_maintenance_expire(weft_batcher *b)
     double when, now = weft_seconds();
     for (; weft_dispatch_expire(&b->dispatch, now, &dequeued, &queue, &when);
          now = weft_seconds()) {
-        queue->expiring++; /* keeps the queue alive until the answer has been given */
+        queue->expiring++; /* the queue stays until this answer is given */
         pthread_mutex_unlock(&b->lock);
         weft_batcher_answer(&dequeued, WEFT_ERR_LATE, "its deadline passed before it was computed",
                             now - dequeued.arrived, 0, 0);
@@ -113,7 +115,8 @@ static void *maintain(void *user)
     weft_batcher *b = user;
     pthread_mutex_lock(&b->lock);
     while (!b->ending) {
-        /* Deadlines that are added while the lock is released lower next_maintenance again. */
+        /* weft_maintenance_expire releases the lock. A deadline that is added meanwhile lowers
+         * next_maintenance again. */
         b->next_maintenance = INFINITY;
         double deadline = weft_maintenance_expire(b), search = poll_search(b, weft_seconds());
         b->next_maintenance = WEFT_MIN(b->next_maintenance, WEFT_MIN(deadline, search));
@@ -154,5 +157,5 @@ void weft_maintenance_stop(weft_batcher *b)
         pthread_join(m->thread, NULL);
     }
     sem_destroy(&m->requested);
-    weft_policy_close(&m->policy); /* remains if its queue was removed during a search */
+    weft_policy_close(&m->policy); /* of a queue that was removed during its search */
 }

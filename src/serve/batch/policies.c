@@ -1,4 +1,5 @@
-/* The policies that never change their setting, and the table of all policies. */
+/* The batching policies whose setting never changes (none, fixed, greedy), and the table of all
+ * policies. */
 #include "base/registry.h"
 #include "serve/batch/batch_internal.h"
 #include "serve/serve.h"

@@ -1,6 +1,7 @@
-/* Simulates a setting on given arrivals in virtual time: one queue in order of arrival, and
- * executors that share cores. It leaves out all of the dispatch that does not affect the choice,
- * and is a hundred times as fast. */
+/* The fast simulation behind the search of the adaptive policy: simulates one setting on given
+ * arrivals in virtual time, with one queue in order of arrival and executors that share cores. The
+ * simulation leaves out the parts of the dispatch that do not affect the choice of a setting, and
+ * is a hundred times as fast as forecast.c. */
 #include <math.h>
 
 #include "serve/batch/batch_internal.h"
@@ -11,18 +12,20 @@ typedef struct sim {
     const weft_queue_sim *r;
     const weft_curve *curve;
     const weft_batch_setting *setting;
-    int head, tail; /* queued requests: [head, tail) */
+    int head, tail; /* the requests [head, tail) are queued */
     int64_t waiting;
     double now;
-    double next_requests[WEFT_MOST_CLOSED_CLIENTS]; /* heap of the clients' next requests */
-    int thinking, think_times_used;                 /* clients in it; pauses used so far */
+    /* heap of the times at which clients that think send again */
+    double next_requests[WEFT_MOST_CLOSED_CLIENTS];
+    int thinking, think_times_used; /* number of clients in this heap; think times used so far */
     int busy, executors;
-    int first[MOST_EXECUTORS],
-        end[MOST_EXECUTORS];     /* requests of each executor's batch; idle: first is end */
-    double left[MOST_EXECUTORS]; /* seconds left of the batch, at full speed */
+    /* the requests [first, end) are in each executor's batch; first equals end: the executor is
+     * idle */
+    int first[MOST_EXECUTORS], end[MOST_EXECUTORS];
+    double left[MOST_EXECUTORS]; /* seconds that each batch would still take if it ran alone */
 } sim;
 
-/* Advances the time; batches progress at the speed that so many busy executors allow. */
+/* Advances the time. All batches progress at the speed that the number of busy executors allows. */
 static void advance(sim *s, double to)
 {
     if (s->busy > 0) {
@@ -33,7 +36,7 @@ static void advance(sim *s, double to)
     s->now = to;
 }
 
-/* The executor whose batch ends first, and when; -1: all are idle. */
+/* The executor whose batch ends first; *when: the time of that end. -1: all executors are idle. */
 static int next_end(const sim *s, double *when)
 {
     int next = -1;
@@ -50,7 +53,7 @@ static void start_thinking(sim *s)
     weft_time_heap_add(s->next_requests, &s->thinking, s->now + think_time);
 }
 
-/* Time of the next arrival. */
+/* The time of the next arrival; infinite: none, or none before an answer. */
 static double next_arrival(const sim *s)
 {
     if (s->tail == s->r->count) return INFINITY;
@@ -67,7 +70,7 @@ static void arrive(sim *s)
     s->waiting += s->r->rows[s->tail++];
 }
 
-/* Whether the queue holds all requests that it can have. */
+/* Whether as many requests are queued or running as closed-loop clients can have. */
 static bool is_full(const sim *s)
 {
     int64_t in_system = s->tail - s->head;
@@ -75,9 +78,9 @@ static bool is_full(const sim *s)
     return in_system >= s->setting->max_in_system;
 }
 
-/* Starts batches while they are due; returns the next time at which one may be. A batch that is due
- * by its wait starts when an executor looks: one that has just become free, or one whose timed wait
- * ends, late by `timer_slack`. */
+/* Starts all batches that are due on idle executors; returns the next time at which a batch may be
+ * due. freed: an executor has just become free and looks at once. Otherwise a batch that is due by
+ * max_delay starts when a timed wait ends, which is late by `timer_slack`. */
 static double begin(sim *s, bool freed)
 {
     const weft_batch_setting *b = s->setting;
@@ -124,7 +127,7 @@ void weft_queue_sim_run(const weft_queue_sim *r, const weft_curve *curve,
         double due = begin(&s, freed), ends;
         int e = next_end(&s, &ends);
         double comes = next_arrival(&s);
-        /* After the last arrival the rest of the queue starts when its wait is over. */
+        /* After the last arrival, the queued requests start when max_delay is over. */
         double next = WEFT_MIN(WEFT_MIN(due, ends), comes);
         advance(&s, WEFT_MAX(next, s.now));
         freed = next == ends && e >= 0;

@@ -1,7 +1,7 @@
-/* The requests of a batch queue. Requests of a kind (equal `batch_key`) are in a heap by priority,
- * then arrival, and in a list by arrival; kinds are in heaps by their next request (all of them,
- * and those that are due) and by age (those that are not due). An operation costs O(log n); only a
- * change of min_rows or max_delay visits all kinds. */
+/* The waiting requests of a batch queue. Requests of one kind (equal `batch_key`) are in a heap by
+ * priority and arrival, and in a list by arrival. The kinds are in binary heaps: all kinds and the
+ * due kinds by their first request, the other kinds by the age of their oldest request. An
+ * operation costs O(log n); only a change of min_rows or max_delay visits all kinds. */
 #include <math.h>
 
 #include "serve/batch/batch_internal.h"
@@ -35,7 +35,7 @@ static const weft_heap_order by_priority = {.before = is_before, .place = order_
 static const weft_heap_order by_deadline = {.before = has_earlier_deadline,
                                             .place = deadline_index};
 
-/* Orders of kinds; `things` is the whole queue. */
+/* The orders of kinds in the heaps; `things` is the whole queue. */
 
 static bool kind_is_before(const void *things, int a, int b)
 {
@@ -89,7 +89,7 @@ static int *bucket_of(const weft_request_queue *q, uint64_t batch_key)
     return &q->buckets[(batch_key >> 32) & (uint64_t)(q->bucket_count - 1)];
 }
 
-/* Keeps at least as many chains as kinds. */
+/* Grows the hash table, so that there are at least as many buckets as kinds. */
 static weft_status grow_buckets(weft_request_queue *q)
 {
     int *named, chains = WEFT_MAX(2 * q->bucket_count, 16);
@@ -108,7 +108,7 @@ static weft_status grow_buckets(weft_request_queue *q)
     return WEFT_OK;
 }
 
-/* The kind with this `batch_key`, or a free one. */
+/* The index of the kind with this `batch_key`, or of a free kind if there is none. */
 static weft_status find_kind(weft_request_queue *q, uint64_t batch_key, int *out)
 {
     WEFT_TRY(grow_buckets(q));
@@ -125,7 +125,8 @@ static weft_status find_kind(weft_request_queue *q, uint64_t batch_key, int *out
     return WEFT_OK;
 }
 
-/* Removes a kind from the heaps that it was in, and adds it to those that it belongs to now. */
+/* Moves a kind between the heaps after a change of its requests. was_queued, is_queued: whether it
+ * had and has requests. */
 static void move_kind(weft_request_queue *q, int kind, bool was_queued, bool is_queued)
 {
     weft_request_kind *k = &q->kinds[kind];
@@ -163,8 +164,7 @@ static void end_kind(weft_request_queue *q, int kind)
 
 /* --- requests --- */
 
-/* Makes room for one more request of this kind, and chooses its slot. Nothing has changed if it
- * fails. */
+/* Makes room for one more request of this kind, and chooses its slot. A failure changes nothing. */
 static weft_status reserve(weft_request_queue *q, uint64_t batch_key, int *kind, int *slot)
 {
     WEFT_TRY(find_kind(q, batch_key, kind));
@@ -227,7 +227,8 @@ static void unlink_request(weft_request_queue *q, int slot)
 {
     weft_queued_request *w = &q->slots[slot];
     weft_request_kind *k = &q->kinds[w->kind];
-    /* The kind leaves its heaps first, while it still has a first request to be compared by. */
+    /* The kind leaves its heaps first, since their order compares its first request, which is still
+     * there. */
     move_kind(q, w->kind, true, false);
     weft_heap_drop(&k->order, &by_priority, q->slots, slot);
     if (!isinf(w->deadline)) weft_heap_drop(&q->deadlines, &by_deadline, q->slots, slot);
@@ -251,7 +252,7 @@ void weft_request_queue_remove(weft_request_queue *q, int slot)
     q->free = slot;
 }
 
-/* Sorts all kinds anew after a change of min_rows or max_delay. */
+/* Divides all kinds anew into `due` and `not_due` after a change of min_rows or max_delay. */
 static void sort_kinds(weft_request_queue *q, int64_t min_rows, double max_delay)
 {
     q->min_rows = min_rows;

@@ -1,5 +1,5 @@
-/* Generates the requests of a simulation in virtual time, from open-loop arrivals or closed-loop
- * clients. */
+/* Generates the requests of a forecast in virtual time: open-loop arrivals at a rate, or
+ * closed-loop clients, each of which sends again after its answer and a gap. */
 #include "serve/batch/simulated_requests.h"
 
 #include <math.h>
@@ -22,7 +22,8 @@ static weft_status check(const weft_forecast_options *o)
     return WEFT_OK;
 }
 
-/* Seconds from `now` to the next request, of all arrivals or of one client. */
+/* The seconds from `now` to the next request: of all arrivals in an open loop, or of one client in
+ * a closed loop. */
 static double gap(weft_workload *d, double now, bool stepped)
 {
     const weft_forecast_options *o = d->options;

@@ -1,14 +1,15 @@
-/* Searches the best setting for given arrivals: simulates a coarse grid of candidates, then refines
- * around the best. */
+/* The search of the adaptive policy: simulates a coarse grid of candidate settings on given
+ * arrivals, then refines around the best one. */
 #include <math.h>
 
 #include "serve/batch/adaptive_internal.h"
 
-/* A smaller gain is not worth the risk of a wrong model. The threshold grows with the noise of the
- * batch times. */
+/* The relative gain over greedy that a setting must have: WORTH_IT plus OF_NOISE times the
+ * coefficient of variation of the batch times, since the model of the machine may be wrong. */
 static const double WORTH_IT = 0.005, OF_NOISE = 0.5;
-/* A limit below the queue length pays only if the times of large batches are right; otherwise the
- * queue grows. So its gain must be larger. */
+/* A setting that does not wait but takes fewer rows than are queued pays only if the times of large
+ * batches are right; otherwise the queue grows. So it must gain more: this number times the squared
+ * coefficient of variation of the batch times. */
 static const double TO_LEAVE_SOME = 2.5;
 
 typedef struct search {
@@ -16,8 +17,8 @@ typedef struct search {
     const weft_curve *curve;
     const weft_goal *goal;
     int64_t limit;
-    double rate;   /* rows a second */
-    double unsure; /* coefficient of variation of batches of the same size */
+    double rate;   /* rows that arrive in a second */
+    double unsure; /* coefficient of variation of the times of batches of one size */
     weft_batch_setting best;
     double least;
 } search;
@@ -30,15 +31,15 @@ static double cost_of(const weft_queue_sim *r, const search *s, const weft_batch
 
 static double evaluate(search *s, int64_t need, double wait, int64_t limit)
 {
-    /* Closed-loop clients send nothing while they wait, whatever the rate was. So waiting in vain
-     * is limited to a few batch times. */
+    /* A wait is limited to three batch times, because closed-loop clients send nothing while they
+     * wait for answers, whatever their rate was. */
     double batch = weft_curve_time(s->curve, (double)WEFT_MIN(need, s->limit));
     wait = WEFT_MIN(wait, 3 * batch * s->curve->slowdown[s->curve->executors - 1]);
     weft_batch_setting b = {.min_rows = WEFT_MIN(need, s->limit),
                             .max_rows = WEFT_MIN(limit, s->limit),
                             .max_in_system = s->r->clients,
                             .max_delay = wait};
-    /* The limit that suits the current load is lifted when the queue grows. */
+    /* A row limit that suits the current load is lifted when the queue grows. */
     if (b.max_rows < s->limit) b.surge_rows = s->limit + b.max_rows;
     double cost = cost_of(s->r, s, &b);
     if (b.max_delay <= 0 && b.max_rows < s->limit)
@@ -50,25 +51,25 @@ static double evaluate(search *s, int64_t need, double wait, int64_t limit)
     return cost;
 }
 
-/* Mean seconds in which so many rows arrive. */
+/* The mean seconds in which so many rows arrive. */
 static double until(const search *s, double rows)
 {
     return rows / s->rate;
 }
 
-/* Candidates for the number of rows to wait for: all small ones, then in steps of a third. */
+/* The next candidate for min_rows: one more, and above 5 a third more. */
 static int64_t next_need(int64_t need)
 {
     return need + WEFT_MAX(need / 3, 1);
 }
 
-/* Thresholds on the number of rows waiting, each with a wait that hardly ever ends first and with
- * one that does. */
+/* Simulates candidates for min_rows, each with a max_delay that hardly ever ends the wait first and
+ * with one that often does. */
 static void by_number(search *s)
 {
     bool exactly = s->curve->executors > 1 || s->r->clients > 0;
     for (int64_t need = 2; need <= s->limit; need = next_need(need)) {
-        /* Gathering rows for longer than their computation takes does not pay. */
+        /* Waiting for rows for much longer than their computation takes does not pay. */
         double slowest = s->curve->slowdown[s->curve->executors - 1];
         double time = weft_curve_time(s->curve, (double)need) * slowest;
         if (s->r->clients == 0 && until(s, (double)need) > 4 * time + s->least) break;
@@ -77,7 +78,7 @@ static void by_number(search *s)
     }
 }
 
-/* Thresholds on the waiting time alone. */
+/* Simulates candidates for max_delay alone: min_rows is the largest batch. */
 static void by_time(search *s, int64_t limit)
 {
     double single = weft_curve_time(s->curve, 1);
@@ -98,7 +99,8 @@ static void coarse_search(search *s)
     }
 }
 
-/* Steps along each dimension; the step is halved when none improves the cost. */
+/* Improves the best setting by steps in max_delay, min_rows and max_rows. The step is halved when
+ * no step gains half a percent. */
 static void refine(search *s)
 {
     double by = 0.5;
