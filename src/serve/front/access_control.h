@@ -1,5 +1,5 @@
-/* Internals of the front end: authorisation, rate limits, TLS and the access log. All but the
- * creation and destruction is called in the loop's thread. */
+/* Internals of the front end: TLS files, bearer tokens, rate limits and the access log. Apart from
+ * creation and destruction, these functions are called in the loop's thread only. */
 #ifndef WEFT_SERVE_FRONT_ACCESS_CONTROL_H
 #define WEFT_SERVE_FRONT_ACCESS_CONTROL_H
 
@@ -8,9 +8,10 @@
 
 #include "base/base.h"
 
-/* secret_file.c: reads a text file of at most 1 MiB; release it with weft_secret_free. closed_to:
- * mode bits that must not be set, 0 if the file is not secret; what: its description, such as "a
- * file of tokens". IO; ARGUMENT: the mode is too open; FORMAT: too long, or no text. */
+/* secret_file.c: reads a text file of at most 1 MiB; release the text with weft_secret_free.
+ * closed_to: mode bits that the file must not have, 0 if it is not secret; what: name of such a
+ * file in messages, as in "a file of tokens". IO: the file cannot be read; ARGUMENT: its mode is
+ * too open; FORMAT: it is too long, or no text. */
 weft_status weft_secret_read(const char *path, unsigned closed_to, const char *what,
                              char **out) WEFT_NODISCARD;
 void weft_secret_free(char **text);
@@ -24,52 +25,58 @@ weft_status weft_tls_files_read(const char *certificate, const char *key,
                                 weft_tls_files *out) WEFT_NODISCARD;
 void weft_tls_files_free(weft_tls_files *files);
 
-/* tokens.c: which token may access which model. */
+/* tokens.c: bearer tokens, each of which gives access to one model or to all models. */
 typedef struct weft_tokens weft_tokens;
 typedef enum weft_token_right {
     WEFT_TOKEN_VALID,
     WEFT_TOKEN_UNKNOWN,
     WEFT_TOKEN_OTHER_MODEL
 } weft_token_right;
-/* Reads lines "MODEL TOKEN"; * is every model. */
+/* Reads a file of lines "MODEL TOKEN"; the model * stands for all models. */
 weft_status weft_tokens_read(const char *path, weft_tokens **out) WEFT_NODISCARD;
 void weft_tokens_free(weft_tokens **tokens);
-/* The right that an Authorization header (NULL: none) grants, compared in constant time for each
- * token length. model: a name; NULL: all models; "": any model. */
+/* The right that an Authorization header gives; NULL: there is no header. All tokens are compared
+ * in constant time. model: name of the model that is to be used; NULL: the token must be good for
+ * all models; "": a token for any model is enough. */
 weft_token_right weft_tokens_right(const weft_tokens *tokens, const char *authorization,
                                    const char *model);
-/* The right that a path requires, with `model` as above; false: none. */
+/* Whether a path needs a token; *model: for which model, as in weft_tokens_right. */
 bool weft_tokens_needed(char *const *piece, int pieces, const char **model);
 
-/* rate_limit.c: requests a second for each IPv4 address, and each /64 network of IPv6. */
+/* rate_limit.c: limits the requests per second of each client, which is an IPv4 address or a /64
+ * network of IPv6, with a token bucket. */
 typedef struct weft_rate_limiter weft_rate_limiter;
 typedef struct weft_token_bucket weft_token_bucket;
 weft_status weft_rate_limiter_create(double rate, weft_rate_limiter **out) WEFT_NODISCARD;
 void weft_rate_limiter_destroy(weft_rate_limiter **limiter);
-/* The bucket of an address, until it is released. NULL: out of memory, and no limit applies. */
+/* Finds or adds the bucket of an address, and keeps it until it is released. NULL: there is no
+ * memory for it; then no limit applies to the client. */
 weft_token_bucket *weft_rate_limiter_hold(weft_rate_limiter *limiter,
                                           const struct sockaddr_storage *address, double now);
 void weft_rate_limiter_release(weft_rate_limiter *limiter, weft_token_bucket *bucket);
-/* Takes one request from the bucket, if it has one. NULL: always true. */
+/* Takes one token from the bucket for a request; false: the bucket is empty. bucket NULL: always
+ * true. */
 bool weft_rate_limiter_take(const weft_rate_limiter *limiter, weft_token_bucket *bucket,
                             double now);
-/* Whole seconds after which a request is certainly allowed, at least 1. */
+/* The whole seconds, at least 1, after which an empty bucket certainly has a token again. */
 int weft_rate_limiter_retry_after(const weft_rate_limiter *limiter);
 
-/* access_log.c: the access log, a line of JSON for each request, written by its own thread. */
+/* access_log.c: the access log has a line of JSON for each request; a thread of its own writes the
+ * file. */
 typedef struct weft_access_log weft_access_log;
 typedef struct weft_access_entry {
-    const char *client, *method, *path, *model; /* model: NULL: none */
+    /* model NULL: the request named no model in service */
+    const char *client, *method, *path, *model;
     unsigned code;
     size_t bytes;   /* of the reply's body */
     double seconds; /* from the request's head to the end of the reply */
 } weft_access_entry;
-/* "-": standard output. IO: the file cannot be opened. */
+/* Opens the log file for appending; path "-": standard output. IO: the file cannot be opened. */
 weft_status weft_access_log_open(weft_context *context, const char *path,
                                  weft_access_log **out) WEFT_NODISCARD;
-/* Never blocks on the disk: a line that does not fit into the buffer is dropped. */
+/* Adds a line to the buffer and never waits for the disk: a line that does not fit is dropped. */
 void weft_access_log_add(weft_access_log *log, const weft_access_entry *entry);
-/* Writes the remaining lines, for at most a second. */
+/* Writes the lines that are left, for at most a second, and closes the log. */
 void weft_access_log_close(weft_access_log **log);
 /* Blocks SIGPIPE in the calling thread, so that a write to a closed connection fails instead of
  * ending the process. */

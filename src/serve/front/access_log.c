@@ -1,6 +1,6 @@
-/* The access log. The loop appends lines to a buffer and a thread writes it, so a slow or full disk
- * delays no request. A write is completed before the next one starts, so no line is cut or
- * interleaved. */
+/* The access log. The loop appends lines to a buffer, and a thread writes the buffer to the file,
+ * so a slow or full disk delays no request. The thread finishes one buffer before the next one, so
+ * lines are neither cut nor mixed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,8 +12,8 @@
 
 #include "serve/front/access_control.h"
 
-/* Bytes of the buffer, of a line, and of a path. Seconds that lines are gathered, between attempts
- * after an error, and that closing may take. */
+/* Bytes of the buffer, of a line, and of a path in it. Seconds for which the thread gathers lines
+ * before a write, for which it waits after an error, and that closing may take. */
 enum { ROOM = 1 << 20, MOST_LINE = 4096, MOST_PATH = 1024 };
 static const double GATHER_SECONDS = 0.05, RETRY_SECONDS = 1, CLOSE_SECONDS = 1;
 
@@ -21,15 +21,15 @@ struct weft_access_log {
     weft_context *context;
     char *name;
     int file;
-    bool regular, started, told; /* told: an error was logged; owned by the thread */
-    char *writing;               /* owned by the thread */
+    bool regular, started, told; /* told: the thread has logged a write error */
+    char *writing;               /* buffer that the thread is writing; owned by it */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t change;
-    char *lines; /* this and the following: guarded by the lock */
+    char *lines; /* buffer for new lines; from here on guarded by the lock */
     size_t used;
     int64_t lost;
-    double until; /* deadline of closing; 0: open */
+    double until; /* time at which closing gives up; 0: not closing yet */
 };
 
 void weft_block_sigpipe(void)
@@ -47,7 +47,8 @@ static void put(char *line, size_t *n, const char *text)
     *n = (size_t)(stpcpy(line + *n, text) - line);
 }
 
-/* Writes a JSON string of any bytes: those that are not ASCII are written as Latin-1 characters. */
+/* Writes a JSON string. The bytes of the text may be any: a byte that is not ASCII is written as
+ * the Latin-1 character \u00XX. */
 static void put_string(char *line, size_t *n, const char *text)
 {
     char escaped[8];
@@ -123,8 +124,9 @@ static bool is_over(weft_access_log *x)
     return over;
 }
 
-/* Writes a part of the data. 0: nothing could be written now; below 0: error in errno. A pipe that
- * polls as writable takes PIPE_BUF bytes without blocking. */
+/* Writes the beginning of the data; returns the number of bytes. 0: the file takes nothing now;
+ * below 0: errno has the error. A pipe gets at most PIPE_BUF bytes at a time, which a pipe that
+ * polls as writable takes without blocking. */
 static ssize_t write_some(const weft_access_log *x, const char *data, size_t size)
 {
     struct pollfd pipe = {.fd = x->file, .events = POLLOUT};
@@ -133,7 +135,7 @@ static ssize_t write_some(const weft_access_log *x, const char *data, size_t siz
     return write(x->file, data, WEFT_MIN(size, PIPE_BUF));
 }
 
-/* Waits for a change or so many seconds; call it with the lock. */
+/* Waits so many seconds, or until a signal of `change`; the caller holds the lock. */
 static void rest(weft_access_log *x, double seconds)
 {
     double when = weft_seconds() + seconds;

@@ -1,5 +1,5 @@
-/* Writes the prediction of an inference reply: as numbers in JSON, as binary tensor after it, or as
- * names of the best classes. */
+/* Writes the reply to an inference request. The prediction is written as numbers in the JSON, as a
+ * binary tensor after the JSON, or as texts that name the best classes. */
 #include <math.h>
 
 #include "serve/front/decimal.h"
@@ -18,7 +18,8 @@ static int64_t next_best(const double *p, int64_t classes, int64_t after)
     return WEFT_MAX(best, 0);
 }
 
-/* Writes "value:index:name", with a length of four bytes before it or in quotes. */
+/* Writes a class as "value:index:name": in a binary tensor after its length in four bytes, in JSON
+ * in quotes. */
 static void write_class(const weft_servable_info *about, double p, int64_t c, bool binary,
                         weft_text *out)
 {
@@ -59,7 +60,7 @@ static void write_bytes(const weft_inference *i, int64_t count, bool single, wef
     }
 }
 
-/* Writes the fewest digits that read back as the same number of the datatype. */
+/* Writes each number with the fewest digits that read back as the same number of the datatype. */
 static void write_numbers(const weft_inference *i, int64_t count, bool single, weft_text *text)
 {
     for (int64_t j = 0; j < count; j++) {

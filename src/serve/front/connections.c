@@ -1,5 +1,5 @@
-/* Connections: accepts them, enforces their timeouts, and detects clients that have
- * disconnected. */
+/* HTTP connections: accepts them, closes those that exceed a timeout, and detects clients that have
+ * disconnected while their request is worked on. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -10,8 +10,8 @@
 
 #include "serve/front/server_internal.h"
 
-/* Seconds that a request is worked on before its client is checked for disconnection, and that
- * accepting pauses after an error, such as no free descriptors. */
+/* Seconds for which a request is suspended before its client is checked for disconnection; and
+ * seconds for which accepting pauses after an error, such as no free descriptor. */
 static const double WATCH_AFTER = 5e-3, ACCEPT_PAUSE = 0.1;
 enum { MOST_AT_ONCE = 64 };
 
@@ -54,7 +54,7 @@ static void free_connection(weft_server *s, weft_http_connection *c)
     free(c);
 }
 
-/* The client whose socket was given to the library, which has not begun to read it. */
+/* The connection with this socket that the library has been given but has not begun to read. */
 static weft_http_connection *arriving(weft_server *s, int socket)
 {
     weft_http_connection *c = s->by_state[WEFT_CONNECTION_ARRIVED].first;
@@ -62,7 +62,8 @@ static weft_http_connection *arriving(weft_server *s, int socket)
     return c;
 }
 
-/* libmicrohttpd 0.9 calls this within MHD_add_connection, 1.0 in its next run. */
+/* The library calls this when a connection starts or ends. Version 0.9 of libmicrohttpd reports the
+ * start within MHD_add_connection, version 1.0 in its next run. */
 void weft_http_connection_notify(void *user, struct MHD_Connection *connection, void **context,
                                  enum MHD_ConnectionNotificationCode code)
 {
@@ -88,8 +89,8 @@ static void name_address(const struct sockaddr_storage *at, char *out, size_t si
     if (!inet_ntop(at->ss_family, bytes, out, (socklen_t)size)) out[0] = '\0';
 }
 
-/* Sends a reply to a socket that nothing else writes to at this time; the part that the socket does
- * not accept is lost. */
+/* Sends an error reply straight to a socket to which the library writes nothing at this time. Bytes
+ * that the socket does not take are lost. With TLS nothing is sent. */
 static void say(const weft_server *s, int socket, const char *status, const char *sentence)
 {
     char text[512];
@@ -119,12 +120,12 @@ static void let_in(weft_server *s, weft_http_listener *listener, int socket,
     if (s->rate_limiter && !c->only_metrics)
         c->bucket = weft_rate_limiter_hold(s->rate_limiter, address, s->now);
     s->connection_count += !c->only_metrics;
-    /* An earlier client with this descriptor is gone: the library has closed it without a
-     * notification. */
+    /* An arriving connection with this descriptor is stale: the library has closed its socket
+     * without a notification, and the system has given the descriptor again. */
     weft_http_connection *before = arriving(s, socket);
     if (before) free_connection(s, before);
     weft_http_connection_set_state(s, c, WEFT_CONNECTION_ARRIVED);
-    /* From here on the library owns the socket, even if it refuses it. */
+    /* From here on the library owns the socket, even if it refuses the connection. */
     int taken =
         MHD_add_connection(listener->daemon, socket, (const struct sockaddr *)address, size);
     if (taken != MHD_YES && arriving(s, socket)) free_connection(s, c);
@@ -151,8 +152,8 @@ void weft_http_connections_accept(weft_server *s, weft_http_listener *listener)
         }
         if (errno == ECONNABORTED || errno == EINTR) continue;
         if (errno != EAGAIN && errno != EWOULDBLOCK) {
-            /* Accepting failed, and epoll would report the same connection again and again:
-             * accepting pauses. */
+            /* epoll would report the connection that could not be accepted again and again, so the
+             * listener is not watched for a while. */
             struct epoll_event nothing = {.data.ptr = listener};
             (void)epoll_ctl(s->epoll, EPOLL_CTL_MOD, listener->socket, &nothing);
             listener->paused_until = s->now + ACCEPT_PAUSE;
@@ -163,7 +164,8 @@ void weft_http_connections_accept(weft_server *s, weft_http_listener *listener)
 
 /* --- timeouts --- */
 
-/* After the shutdown the library sees the end of the stream and closes the connection. */
+/* Ends a connection that is too slow. The shutdown makes the library read the end of the stream, so
+ * it closes the connection. */
 static void hang_up(weft_server *s, weft_http_connection *c)
 {
     if (c->state != WEFT_CONNECTION_SENDING)
@@ -201,9 +203,10 @@ void weft_http_connections_check(weft_server *s)
     }
 }
 
-/* A disconnected client and one that has only closed its sending side look alike until something is
- * sent, which a disconnected one refuses. An interim response is sent, since clients that still
- * listen ignore it. */
+/* Checks a client that has closed its side of a watched connection. A client that is gone and one
+ * that has only finished sending (half-closed) look alike until something is sent, which fails if
+ * the client is gone. So an interim response is sent first, which a client that still reads
+ * ignores. */
 void weft_http_connection_event(weft_server *s, weft_http_connection *c, unsigned events)
 {
     static const char INTERIM[] = "HTTP/1.1 100 Continue\r\n\r\n";

@@ -1,5 +1,5 @@
-/* Converts decimals to binary numbers, correctly rounded. Nearly all fit into 128 bits, where
- * integer arithmetic is exact; the rest is left to the C library. */
+/* Converts decimal numbers to binary floating point with correct rounding. Most conversions are
+ * exact in integers of 128 bits; the C library does the others. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -52,7 +52,8 @@ static bool is_digit(const char *at, const char *end)
     return at < end && *at >= '0' && *at <= '9';
 }
 
-/* Reads digits; each one that is used changes the exponent by `point`. */
+/* Reads digits. point: change of the exponent for each digit that is stored in `digits`, 0 before
+ * the decimal point and -1 behind it. */
 static const char *scan_digits(const char *at, const char *end, int *count, int point,
                                weft_decimal *d)
 {
@@ -72,7 +73,7 @@ static const char *scan_digits(const char *at, const char *end, int *count, int 
 static const char *scan_exponent(const char *at, const char *end, weft_decimal *d)
 {
     const int64_t most =
-        1000000000000; /* no body is long enough for its digits to compensate such an exponent */
+        1000000000000; /* no request body is long enough to offset such an exponent by digits */
     bool minus = at < end && *at == '-';
     int64_t exponent = 0;
     if (at < end && (*at == '-' || *at == '+')) at++;
@@ -112,7 +113,8 @@ static int bits_of(wide x)
     return high ? 128 - __builtin_clzll(high) : low ? 64 - __builtin_clzll(low) : 0;
 }
 
-/* x / 2^drop, rounded to nearest even; rest: the exact value is slightly larger than x. */
+/* x / 2^drop, rounded to nearest even. rest: the exact value is slightly above x, so a tie is
+ * rounded up. */
 static uint64_t shifted(wide x, int drop, bool rest)
 {
     wide half = (wide)1 << (drop - 1), left = x & ((half << 1) - 1);
@@ -128,8 +130,8 @@ static double power_of_two(int exponent)
     return x;
 }
 
-/* digits * 10^exponent, |exponent| <= MOST_FIVES, rounded to so many bits. No such result is
- * subnormal. */
+/* digits * 10^exponent rounded to `bits` significant bits; |exponent| is at most MOST_FIVES. No
+ * result is subnormal. */
 static double rounded(uint64_t digits, int exponent, int bits)
 {
     wide x;
@@ -150,8 +152,9 @@ static double rounded(uint64_t digits, int exponent, int bits)
     return kept * power_of_two(twos + WEFT_MAX(drop, 0));
 }
 
-/* Rewrites the number for the C library without a decimal point, so that the locale does not
- * matter. No number needs more digits than LONGEST and one that stands for the rest. */
+/* Writes the number as an integer with an exponent for the C library; without a decimal point, the
+ * locale does not matter. LONGEST digits decide the rounding of any number; a last digit 1 stands
+ * for all digits that are cut off. */
 static void retell(const weft_decimal *d, char *text, size_t size)
 {
     enum { LONGEST = 800 };
@@ -194,13 +197,15 @@ static double value_of(const weft_decimal *d, int bits)
     if (d->exponent < -MOST_FIVES || d->exponent > MOST_FIVES) return by_library(d, single);
     int exponent = (int)d->exponent;
     double x = rounded(d->digits, exponent, bits);
-    /* The exact value lies between these digits and the next larger ones. */
+    /* More digits follow, so the exact value lies between `digits` and `digits` + 1. If these two
+     * round differently, the C library decides. */
     if (d->more && rounded(d->digits + 1, exponent, bits) != x) return by_library(d, single);
     if (single && x > FLT_MAX) x = HUGE_VAL;
     return d->minus && x > 0 ? -x : x;
 }
 
-/* Both factors are exact, so the product is rounded once (Clinger 1990). */
+/* Converts a number with few digits: digits and power of ten are exact as doubles, so their product
+ * or quotient is rounded once (Clinger 1990). */
 static bool is_short(const weft_decimal *d, double *out)
 {
     if (FLT_EVAL_METHOD != 0 || d->more || d->digits > (uint64_t)1 << 53) return false;
@@ -224,7 +229,8 @@ float weft_decimal_float(const weft_decimal *d)
     uint64_t bits;
     if (d->digits == 0) return d->minus ? -0.0F : 0.0F;
     if (is_short(d, &x)) {
-        /* Rounding twice is harmless unless the double lies exactly halfway between two floats. */
+        /* Rounding to double and then to float is correct unless the double lies exactly halfway
+         * between two floats. */
         memcpy(&bits, &x, sizeof(bits));
         if ((bits & ((1ULL << BELOW) - 1)) != 1ULL << (BELOW - 1)) return (float)x;
     }
@@ -237,7 +243,8 @@ bool weft_decimal_whole(const weft_decimal *d, bool *minus, uint64_t *out)
     int64_t exponent = d->exponent;
     *minus = d->minus;
     if (d->whole && exponent == 1 && d->size - d->minus == MOST_DIGITS + 1) {
-        /* The number may have a twentieth digit, and must be below 2^64. */
+        /* A number of twenty digits: the last one is not in `digits`. The number must be below
+         * 2^64. */
         uint64_t last = (uint64_t)(d->text[d->size - 1] - '0');
         *out = 10 * x + last;
         return x < UINT64_MAX / 10 || (x == UINT64_MAX / 10 && last <= UINT64_MAX % 10);

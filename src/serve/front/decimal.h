@@ -1,27 +1,29 @@
-/* Decimal numbers of JSON: read with the results of strtof and strtod in the C locale, and written
- * with the fewest digits that read back as the same number. */
+/* Decimal numbers of JSON: reading gives the same bits as strtof and strtod in the C locale;
+ * writing gives the fewest digits that read back as the same number. */
 #ifndef WEFT_SERVE_FRONT_DECIMAL_H
 #define WEFT_SERVE_FRONT_DECIMAL_H
 
 #include "base/base.h"
 
-/* A scanned number, +-digits * 10^exponent; `text` is its source. */
+/* A scanned decimal number: +-digits * 10^exponent. `text` points to its source. */
 typedef struct weft_decimal {
     const char *text;
     size_t size;
-    uint64_t digits; /* the first 19 significant ones */
+    uint64_t digits; /* the first 19 significant digits */
     int64_t exponent;
     bool minus;
-    bool whole; /* without point and exponent */
+    bool whole; /* the text has neither a point nor an exponent */
     bool more;  /* more digits follow, not all of them 0 */
 } weft_decimal;
 
-/* The end of the number that begins at `at` (RFC 8259); NULL: none begins there. */
+/* Scans the number that begins at `at` (grammar of RFC 8259) and returns its end; NULL: no number
+ * begins there. */
 const char *weft_decimal_scan(const char *at, const char *end, weft_decimal *out);
-/* Round to nearest even; infinite on overflow. */
+/* The nearest float or double, ties to even; infinite if the number is too large. */
 float weft_decimal_float(const weft_decimal *d);
 double weft_decimal_double(const weft_decimal *d);
-/* false: not an integer, or beyond 64 bits and a sign. 2.0 and 1e2 are integers. */
+/* Splits an integer into sign and magnitude; 2.0 and 1e2 are integers, too. false: the number is no
+ * integer, or its magnitude needs more than 64 bits. */
 bool weft_decimal_whole(const weft_decimal *d, bool *minus, uint64_t *out);
 
 /* Writes the shortest decimal that reads back as the value (single: as this float), of equally

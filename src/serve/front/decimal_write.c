@@ -1,5 +1,6 @@
-/* Writes shortest decimals: starts with the number of digits that every decimal survives, and adds
- * digits until the result reads back as the same number. */
+/* Writes shortest decimals. Starts with FLT_DIG or DBL_DIG digits, with which every decimal
+ * survives the conversion to the type and back, and adds digits until the result reads back as the
+ * same number. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -24,7 +25,8 @@ static uint64_t nearest(wide x, wide over)
     return whole + (left > other || (left == other && (whole & 1)));
 }
 
-/* m * 2^twos * 10^shift, rounded to an integer. false: it does not fit. */
+/* m * 2^twos * 10^shift, rounded to the nearest integer. false: the computation does not fit into
+ * 128 bits. */
 static bool scaled(uint64_t m, int twos, int shift, uint64_t *out)
 {
     wide x = m, over = 1;
@@ -44,7 +46,8 @@ static bool scaled(uint64_t m, int twos, int shift, uint64_t *out)
     return true;
 }
 
-/* As scaled(), for n digits. *first is the power of ten of the first digit, or one less. */
+/* Computes the n digits of m * 2^twos with scaled(). *first: the estimated power of ten of the
+ * first digit, which may be one too small and is corrected. false: not possible in 128 bits. */
 static bool exactly(uint64_t m, int twos, int n, int *first, uint64_t *digits)
 {
     if (!scaled(m, twos, n - 1 - *first, digits)) return false;
@@ -52,7 +55,8 @@ static bool exactly(uint64_t m, int twos, int n, int *first, uint64_t *digits)
     return *digits >= power(10, n - 1) && *digits < power(10, n);
 }
 
-/* The nearest decimal of n digits: digits * 10^(first - n + 1). */
+/* The nearest decimal of n digits, digits * 10^(first - n + 1); the C library computes it where
+ * scaled() cannot. */
 static void digits_of(double value, int n, int *first, uint64_t *digits)
 {
     char text[40];
@@ -78,8 +82,9 @@ static bool reads_back(double value, bool single, uint64_t digits, int exponent)
     return single ? weft_decimal_float(&d) == (float)value : weft_decimal_double(&d) == value;
 }
 
-/* Below a power of two the spacing of numbers is smaller than above, so the nearest decimal may
- * fail where the next one succeeds. */
+/* Whether the digits, or the next larger ones, read back as the value. Below a power of two
+ * floating-point numbers are denser than above, so the nearest decimal may fail where the next
+ * larger one succeeds. */
 static bool fits(double value, bool single, uint64_t *digits, int exponent)
 {
     int ignored;
@@ -90,7 +95,8 @@ static bool fits(double value, bool single, uint64_t *digits, int exponent)
     return true;
 }
 
-/* The fewest digits, without trailing zeros; returns their number. */
+/* Finds the fewest digits that read back as the value, without trailing zeros; returns their
+ * number. */
 static int shortest(double value, bool single, int *first, uint64_t *digits)
 {
     int n = single ? FLT_DIG : DBL_DIG, most = single ? 9 : MOST_DIGITS, guess = *first;

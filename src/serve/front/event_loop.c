@@ -1,5 +1,6 @@
-/* The event loop: one thread that waits for connections, answers and timeouts, and computes short
- * batches itself, so that a single request is answered without a context switch. */
+/* The event loop of the front: one thread that waits for connections, answers of other threads, and
+ * timeouts (epoll). The loop also computes short batches itself, so that a single request is
+ * answered without a context switch. */
 #include <errno.h>
 #include <math.h>
 #include <sys/epoll.h>
@@ -8,8 +9,9 @@
 
 #include "serve/front/server_internal.h"
 
-/* Seconds that the loop computes batches at a time, between looks while requests sleep, and that it
- * waits at most; rounds between two polls of the other descriptors. */
+/* COMPUTE_SECONDS: for which the loop computes batches at a time. CHECK_SECONDS: between two checks
+ * while requests are suspended or accepting pauses. MOST_WAIT_SECONDS: of one wait. EVENTS: handled
+ * at a time. ROUNDS: of work between two calls of epoll_wait. */
 static const double COMPUTE_SECONDS = 1e-3, CHECK_SECONDS = 5e-3, MOST_WAIT_SECONDS = 1;
 enum { EVENTS = 64, ROUNDS = 8 };
 
@@ -32,7 +34,8 @@ void weft_http_request_suspend(weft_http_request *request)
     request->server->suspended++;
 }
 
-/* The lock is held while the loop is woken, so that the server cannot end meanwhile. */
+/* Hands a request back to the loop. The lock is held while the loop is woken, so that the server
+ * cannot be freed meanwhile. */
 void weft_http_request_resume(weft_http_request *request)
 {
     weft_server *s = request->server;
@@ -49,7 +52,8 @@ void weft_http_request_resume(weft_http_request *request)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Resumes the answered requests in the order of their answers; returns whether there were any. */
+/* Takes the requests that were answered, in the order of their answers, and resumes their
+ * connections. Returns whether there were any. */
 static bool take_answered(weft_server *s)
 {
     weft_http_request *calls = s->ready, *ordered = NULL;
@@ -80,16 +84,15 @@ static bool take_answered(weft_server *s)
 
 /* --- rounds --- */
 
-/* Whether the library has more to do at once, such as reading from a socket that has become
- * ready. */
+/* Whether the library has more to do at once, for example because a socket has become ready. */
 static bool has_more(const weft_http_listener *listener)
 {
     MHD_UNSIGNED_LONG_LONG left;
     return MHD_get_timeout(listener->daemon, &left) == MHD_YES && left == 0;
 }
 
-/* All requests that have arrived are queued before any of them is computed, so that they form a
- * batch. */
+/* A few rounds of reading requests, computing batches and taking answers. All requests that have
+ * arrived are queued before a batch is computed, so that they share a batch. */
 static void work(weft_server *s)
 {
     bool more = true;
@@ -105,7 +108,7 @@ static void work(weft_server *s)
     s->listeners[1].has_events = false;
 }
 
-/* Milliseconds until the next timeout. */
+/* The milliseconds for which the next epoll_wait may wait. */
 static int idle_time(weft_server *s)
 {
     double time = MOST_WAIT_SECONDS;
@@ -139,7 +142,7 @@ static void see(weft_server *s, const struct epoll_event *event)
         return;
 }
 
-/* Reports to the draining thread that no request is in progress. */
+/* Tells the thread that waits in weft_server_drain whether no request is in progress any more. */
 static void signal_drained(weft_server *s)
 {
     if (!weft_server_is_draining(s)) return;
@@ -149,7 +152,8 @@ static void signal_drained(weft_server *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Stops accepting, and gives up the requests that have not been started. */
+/* Begins the end of the server: stops accepting, and cancels the requests that wait in batch
+ * queues. */
 static void begin_to_end(weft_server *s)
 {
     const weft_http_connection_state asleep[] = {WEFT_CONNECTION_SUSPENDED,
@@ -223,7 +227,7 @@ void weft_loop_end(weft_server *s)
         weft_loop_wake(s);
         pthread_join(s->thread, NULL);
     }
-    /* The last thread that woke the loop has released the lock after this. */
+    /* Waits until the last thread that woke the loop has released the lock. */
     pthread_mutex_lock(&s->lock);
     pthread_mutex_unlock(&s->lock);
     if (s->wake_event >= 0) (void)close(s->wake_event);

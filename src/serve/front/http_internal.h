@@ -1,4 +1,4 @@
-/* Internals of the HTTP front end: reading a request and writing its reply. */
+/* Internals of the HTTP front end: parsing the body of a request, and writing the reply. */
 #ifndef WEFT_SERVE_FRONT_HTTP_INTERNAL_H
 #define WEFT_SERVE_FRONT_HTTP_INTERNAL_H
 
@@ -9,55 +9,59 @@
 #include "weft/server.h"
 
 typedef struct weft_reply {
-    unsigned code;       /* HTTP status code; 0: none yet */
-    weft_text text;      /* body */
-    size_t json;         /* bytes of JSON before binary tensors; 0: all of the body is JSON */
-    const char *type;    /* NULL: JSON */
-    const char *allowed; /* methods to name in the reply with code 405 */
+    unsigned code;    /* HTTP status code; 0: none yet */
+    weft_text text;   /* the body */
+    size_t json;      /* bytes of JSON before the binary tensors; 0: there are no binary tensors */
+    const char *type; /* value of Content-Type; NULL: JSON */
+    const char *allowed; /* methods for the header Allow of a reply with code 405 or 204 */
 } weft_reply;
 
-/* An inference request: read from a body, then answered. */
+/* An inference request that was read from a body, with the memory for its input and prediction. */
 typedef struct weft_inference {
     weft_inference_request request;
     float *x;
     double *prediction;
     char *id;
-    bool binary;     /* the prediction as binary tensor after the JSON */
+    bool binary;     /* write the prediction as a binary tensor after the JSON */
     int64_t classes; /* number of best classes to return as text; 0: return numbers */
-    enum { WEFT_REPLY_JSON, WEFT_REPLY_TEXT, WEFT_REPLY_CSV } format; /* format of a plain reply */
+    /* format of the reply to a plain prediction request */
+    enum { WEFT_REPLY_JSON, WEFT_REPLY_TEXT, WEFT_REPLY_CSV } format;
 } weft_inference;
 
-/* infer.c. json: bytes of JSON in the body; below 0: all. ARGUMENT: the body is wrong; FORMAT: it
- * is no JSON; UNSUPPORTED: this server lacks a feature of the protocol. */
+/* infer.c: parses an inference request of the Open Inference Protocol. json: bytes of JSON at the
+ * beginning of the body; below 0: all of it is JSON. ARGUMENT: the body is wrong; FORMAT: it is no
+ * JSON; UNSUPPORTED: it asks for a feature that this server lacks. */
 weft_status weft_infer_read(const weft_servable_info *about, const char *body, size_t size,
                             int64_t json, weft_inference *out) WEFT_NODISCARD;
 void weft_inference_free(weft_inference *inference);
-/* answer_text.c */
+/* answer_text.c: writes the reply to an inference request. */
 weft_status weft_infer_write(const weft_servable_info *about, const weft_inference *i,
                              weft_reply *reply) WEFT_NODISCARD;
-/* predict.c: the content of a plain body. */
+/* predict.c: the body of a plain prediction request, a picture or rows of CSV. */
 typedef enum weft_body_kind { WEFT_BODY_PICTURE, WEFT_BODY_CSV } weft_body_kind;
 typedef struct weft_plain_body {
     weft_body_kind kind;
-    bool stripped; /* a form, from which some clients strip the line ends */
+    bool stripped; /* sent as a form, whose line ends some clients remove */
     const char *data;
     size_t size;
 } weft_plain_body;
-/* Determines the content from the Content-Type (or NULL), else from the data. ARGUMENT: unknown
- * content; FORMAT: it is not of the declared type. */
+/* Finds out the kind of the body from the Content-Type header (type; NULL: none), else from the
+ * data. ARGUMENT: the kind is unknown; FORMAT: the data are not of the declared type. */
 weft_status weft_predict_detect(const char *type, const char *data, size_t size,
                                 weft_plain_body *out) WEFT_NODISCARD;
-/* Whether decoding it would noticeably delay other requests. */
+/* Whether the body is a picture so large that decoding it in the loop would delay other
+ * requests. */
 bool weft_predict_is_long(const weft_plain_body *body);
-/* ARGUMENT, FORMAT: the body is wrong. */
+/* Decodes the body into the model's input. ARGUMENT, FORMAT: the body is wrong. */
 weft_status weft_predict_read(const weft_servable_info *about, const weft_plain_body *body,
                               weft_inference *out) WEFT_NODISCARD;
-/* predict_text.c: chooses the format by the Accept header (or NULL), and writes the reply in it. */
+/* predict_text.c: chooses the format of the reply by the Accept header (NULL: none), and writes the
+ * reply in this format. */
 void weft_predict_choose_format(const char *accept, weft_inference *out);
 weft_status weft_predict_write(const weft_servable_info *about, const weft_inference *i,
                                weft_reply *reply) WEFT_NODISCARD;
 
-/* metadata.c: metadata of models. */
+/* metadata.c: metadata and statistics of the server and its models, as JSON. */
 weft_status weft_write_server_metadata(weft_reply *reply) WEFT_NODISCARD;
 weft_status weft_write_model_metadata(weft_service *service, const weft_servable_info *about,
                                       weft_reply *reply) WEFT_NODISCARD;
@@ -67,28 +71,29 @@ weft_status weft_write_statistics(weft_service *service, const char *name, int64
                                   weft_reply *reply) WEFT_NODISCARD;
 weft_status weft_write_repository_index(weft_service *service, bool only_ready,
                                         weft_reply *reply) WEFT_NODISCARD;
-/* repository_request.c: bodies of repository requests; they may be empty. ARGUMENT, FORMAT: the
- * body is wrong; UNSUPPORTED: this server lacks a requested feature. */
+/* repository_request.c: parses the bodies of requests to the model repository, which may be empty.
+ * ARGUMENT, FORMAT: the body is wrong; UNSUPPORTED: it asks for a feature that this server
+ * lacks. */
 weft_status weft_repository_index_read(const char *body, size_t size,
                                        bool *only_ready) WEFT_NODISCARD;
 weft_status weft_repository_load_read(const char *body, size_t size) WEFT_NODISCARD;
-/* page.c: the status page, HTML with charts that reloads every two seconds. The history stores what
- * earlier loads have seen. */
+/* page.c: the status page, HTML with charts, whose contents a script replaces every two seconds.
+ * The history keeps the statistics at earlier requests for the page, for the charts. */
 typedef struct weft_history weft_history;
 weft_status weft_history_create(weft_history **out) WEFT_NODISCARD;
 void weft_history_free(weft_history **history); /* NULL is allowed */
-/* Returns the time (weft_seconds) of the history's creation. */
+/* Takes the history's lock; returns the time (weft_seconds) of the history's creation. */
 double weft_history_lock(weft_history *history);
 void weft_history_unlock(weft_history *history);
 weft_status weft_write_page(weft_service *service, weft_history *history, bool draining,
                             weft_reply *reply) WEFT_NODISCARD;
-/* metrics.c */
+/* metrics.c: metrics for Prometheus. connections: open connections of the port. */
 weft_status weft_write_metrics(weft_service *service, int64_t connections,
                                weft_reply *reply) WEFT_NODISCARD;
 
-/* Sets code and body, {"error": sentence}. */
+/* Sets the HTTP status code, and the body {"error": sentence}. */
 void weft_reply_error(weft_reply *reply, unsigned code, const char *sentence);
-/* Sets the body and releases `json`. MEMORY: also if `json` is NULL. */
+/* Writes `json` as the body, with code 200, and releases it. MEMORY: also if `json` is NULL. */
 weft_status weft_reply_json(weft_reply *reply, json_t *json) WEFT_NODISCARD;
 
 #endif

@@ -1,11 +1,13 @@
-/* An HTTP request in progress: receives its body, routes it, and sends the reply. */
+/* An HTTP request in progress: receives its body, has it routed, and sends the reply. The HTTP
+ * library calls the functions of this file in the loop's thread. */
 #include <stdio.h>
 
 #include "serve/front/server_internal.h"
 
-/* Requests that are kept for reuse; bytes of a body's and a reply's buffer that a kept request
- * retains; and bytes of a too large body that are read and dropped, so that the client gets a reply
- * instead of a broken connection. */
+/* MOST_SPARE: freed requests that are kept for reuse. KEPT: largest buffer of a body that such a
+ * request keeps. KEPT_TEXT: largest reply whose response object is kept. FORGOTTEN: bytes of a
+ * refused or too large body that are read and dropped, so that the client gets a reply and not a
+ * broken connection. */
 enum { MOST_SPARE = 256, KEPT = 64 << 10, KEPT_TEXT = 4 << 10, FORGOTTEN = 16 << 20 };
 
 /* --- requests --- */
@@ -43,7 +45,7 @@ static void free_memory(weft_http_request *c)
     free(c);
 }
 
-/* Releases what the request holds, and keeps its memory for the next one. */
+/* Releases what the request holds, and keeps its own memory for a later request. */
 static void free_request(weft_http_request *c)
 {
     weft_server *s = c->server;
@@ -64,7 +66,7 @@ static void free_request(weft_http_request *c)
         data = NULL;
         capacity = 0;
     }
-    /* Leaves out `message`, which is long. */
+    /* `message` is not cleared, since it is long. */
     memset(c, 0, offsetof(weft_http_request, message));
     c->message[0] = '\0';
     c->plain = (weft_plain_body){0};
@@ -102,8 +104,9 @@ bool weft_http_request_cancel(weft_http_request *c)
 
 /* --- the body --- */
 
-/* The buffer grows with the received bytes, whatever length the client announced. false: too much
- * has been received. */
+/* Appends received bytes to the body, or drops them if a refusal is certain. The buffer grows with
+ * the received bytes, whatever length the client has announced. false: so much was dropped that the
+ * connection is closed. */
 static bool take_data(weft_http_request *c, const char *data, size_t size)
 {
     size_t most = c->server->body;
@@ -148,8 +151,9 @@ static struct MHD_Response *make_response(const weft_reply *r, enum MHD_Response
     return response;
 }
 
-/* Replies of a model mostly differ only in their numbers, so the response of the library is
- * reused. */
+/* Sets the reply's text in the request's kept response object, which saves making a new one:
+ * replies of one model mostly differ only in their numbers. The object is made again if the length
+ * differs. */
 static struct MHD_Response *keep_response(weft_http_request *c)
 {
     weft_saved_reply *k = &c->kept;
@@ -225,7 +229,8 @@ static void check_token(weft_http_request *c)
     }
 }
 
-/* An unauthorised request is refused before its body if the client waits for "100 Continue" or the
+/* Begins a request when its headers have arrived: checks the limits, the rate and the token. A
+ * refused request is answered before its body is read if the client waits for "100 Continue" or the
  * body is long. Otherwise the body is read and dropped first, since a client whose connection
  * breaks while it sends does not see the reply. */
 static enum MHD_Result begin(weft_http_request *c, const char *version)
@@ -251,13 +256,14 @@ static enum MHD_Result begin(weft_http_request *c, const char *version)
     return now ? send_reply(c) : MHD_YES;
 }
 
-/* The request is complete. */
+/* Routes a request that has arrived completely, and sends the reply if there is one already. */
 static enum MHD_Result route(weft_http_request *c)
 {
     c->counted = true;
     c->server->requests++;
     if (!c->reply.code) weft_http_request_route(c, c->connection->only_metrics);
-    /* Other threads work on it: the library calls again at once. */
+    /* Other threads work on the request. The library calls weft_http_request_handle again at once,
+     * which suspends the connection. */
     if (c->state == WEFT_HTTP_SUSPENDING) {
         weft_http_connection_set_state(c->server, c->connection, WEFT_CONNECTION_NONE);
         return MHD_YES;
@@ -296,7 +302,8 @@ enum MHD_Result weft_http_request_handle(void *user, struct MHD_Connection *conn
     return MHD_NO;
 }
 
-/* The code is 499, as in proxies, if the client did not wait for the reply. */
+/* Logs an ended request. If the client did not wait for the reply, the code is 499, as with
+ * NGINX. */
 static void log_request(const weft_http_request *c)
 {
     bool replied = c->state == WEFT_HTTP_REPLIED;
@@ -322,7 +329,7 @@ void weft_http_request_completed(void *user, struct MHD_Connection *connection, 
     c->connection->request = NULL;
     c->connection = NULL;
     c->mhd = NULL;
-    /* While other threads work on the request, it ends when they are done. */
+    /* While other threads work on the request, it is freed later, when they have handed it back. */
     if (c->state != WEFT_HTTP_SUSPENDING && c->state != WEFT_HTTP_SUSPENDED)
         free_request(c);
     else if (weft_http_request_cancel(c))

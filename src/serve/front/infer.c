@@ -1,4 +1,4 @@
-/* Parses the members of an inference request, other than the input. */
+/* Parses an inference request of the Open Inference Protocol: all members except the input. */
 #include "serve/front/infer_internal.h"
 
 enum { SHOWN = 128 };
@@ -59,7 +59,7 @@ static weft_status read_output(weft_infer_reader *r, weft_json *j)
     return wrong("no output is named '%s'; there is one, 'prediction'", name);
 }
 
-/* No outputs means all outputs. */
+/* Reads the list of wanted outputs. An empty list stands for all outputs. */
 static weft_status read_outputs(weft_infer_reader *r, weft_json *j)
 {
     WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_ARRAY, "outputs"));
@@ -87,7 +87,8 @@ static weft_status read_parameter(weft_infer_reader *r, weft_json *j, int which)
         return WEFT_OK;
     case 1: return weft_infer_flag(j, "parameter raw", &q->raw);
     case 2:
-        /* In the protocol 1 is the highest priority, and 0 is none. */
+        /* In the protocol, priority 1 is the highest and 0 means no priority; in Weft larger is
+         * higher. */
         WEFT_TRY(weft_infer_whole(j, "parameter priority", 0, &number));
         q->priority = number > 0 ? (int)WEFT_MAX(1001 - number, 1) : 0;
         return WEFT_OK;

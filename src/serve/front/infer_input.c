@@ -1,18 +1,19 @@
-/* Parses the input of an inference request, as JSON numbers or as binary data. */
+/* Parses the input tensor of an inference request, from JSON numbers or from binary data after the
+ * JSON. */
 #include <stdio.h>
 
 #include "serve/front/infer_internal.h"
 
 enum { SHOWN = 128 };
 
-/* An input being read: its members may come in any order. */
+/* An input that is being parsed; its JSON members may come in any order. */
 typedef struct input {
     unsigned seen;
     char name[SHOWN], type_name[SHOWN];
     const weft_datatype *type;
     weft_shape shape;
-    int64_t binary; /* binary_data_size; below 0: not given */
-    weft_json data; /* position of the data, if it came before the members that it depends on */
+    int64_t binary; /* value of binary_data_size; below 0: not given */
+    weft_json data; /* parser at the data, if they came before the name, shape and datatype */
     bool kept, read;
 } input;
 
@@ -37,7 +38,8 @@ static weft_status read_shape(weft_json *j, weft_shape *out)
     return out->rank > 0 ? WEFT_OK : wrong("input 'x': shape is empty");
 }
 
-/* The number of rows: the shape must be that of a batch of samples, or of flattened samples. */
+/* Checks the input's shape, which must be that of a batch of samples, or [rows, numbers of a
+ * sample]. *rows: the number of rows. */
 static weft_status rows_of(const weft_servable_info *about, const weft_shape *got, int64_t *rows)
 {
     int64_t size = weft_shape_elements(&about->sample);
@@ -60,7 +62,7 @@ static weft_status rows_of(const weft_servable_info *about, const weft_shape *go
     return WEFT_OK;
 }
 
-/* Checks the members and allocates memory for the input. */
+/* Checks the input's name, datatype and shape, and allocates its memory. */
 static weft_status prepare(weft_infer_reader *r, input *in)
 {
     int64_t rows = 0, size = weft_shape_elements(&r->about->sample),
@@ -81,7 +83,7 @@ static weft_status prepare(weft_infer_reader *r, input *in)
     return WEFT_OK;
 }
 
-/* Reads numbers up to the end of an array. */
+/* Reads exactly `count` numbers, up to the end of the JSON array. */
 static weft_status read_numbers(weft_json *j, const weft_datatype *type, int64_t count, float *x,
                                 int64_t *at)
 {
@@ -110,7 +112,7 @@ static weft_status no_array(weft_json *j, int64_t at)
     return weft_infer_must_be(j, WEFT_JSON_ARRAY, what);
 }
 
-/* Reads nested arrays, each of which must have as many items as the shape says. */
+/* Reads nested JSON arrays, each of which must have as many items as the shape says. */
 static weft_status read_nested(weft_json *j, const input *in, int level, float *x, int64_t *at)
 {
     int64_t items = 0, wanted = in->shape.dim[level];

@@ -1,4 +1,4 @@
-/* Helpers for all parts of an inference request. */
+/* Helpers that check and read single JSON members of an inference request. */
 #include <stdio.h>
 
 #include "serve/front/infer_internal.h"
@@ -16,7 +16,8 @@ weft_status weft_infer_key(const weft_json_key *key, const char *const *known, i
     return WEFT_OK;
 }
 
-/* A syntax error is reported before a wrong kind. */
+/* The value is skipped before its kind is reported, so that a syntax error in it is reported
+ * first. */
 weft_status weft_infer_must_be(weft_json *j, weft_json_kind kind, const char *what)
 {
     weft_json_kind is = weft_json_peek(j);

@@ -1,4 +1,4 @@
-/* A pull parser for JSON. */
+/* A pull parser for JSON (RFC 8259), see json.h. */
 #include <stdio.h>
 
 #include "serve/front/json.h"
@@ -60,7 +60,7 @@ static int hex(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* The value of four hexadecimal digits; -1: there are fewer. */
+/* The value of the four hexadecimal digits at `at`; -1: there are not four. */
 static int32_t unit(const char *at, const char *end)
 {
     int32_t value = 0;
@@ -86,7 +86,8 @@ static size_t encode(uint32_t point, char *out)
     return size;
 }
 
-/* Decodes \uXXXX, and a surrogate pair, at the backslash `at`. */
+/* Decodes the escape \uXXXX at `at`, or two of them that are a surrogate pair, and moves `at`
+ * behind it. */
 static weft_status escaped_point(const weft_json *j, const char **at, uint32_t *point)
 {
     int32_t high = unit(*at + 2, j->end), low;
@@ -122,7 +123,8 @@ static weft_status escape(const weft_json *j, const char **at, char *out, size_t
     return WEFT_OK;
 }
 
-/* Bytes of the UTF-8 character that begins here; overlong forms are invalid. 0: invalid. */
+/* The number of bytes of the UTF-8 character that begins here; 0: it is invalid, for example
+ * overlong. */
 static size_t character(const unsigned char *c, size_t room)
 {
     size_t size = c[0] >= 0xF0 ? 4 : c[0] >= 0xE0 ? 3 : 2;
@@ -143,7 +145,8 @@ static bool is_plain(char c)
     return (unsigned char)c >= 0x20 && (unsigned char)c < 0x80 && c != '"' && c != '\\';
 }
 
-/* The length of a run of unescaped bytes, of at least one character. */
+/* The length of the next run of unescaped bytes in a string: ASCII characters, or one character of
+ * several bytes. */
 static weft_status plain(const weft_json *j, const char *at, size_t *size)
 {
     const char *from = at;
@@ -156,7 +159,7 @@ static weft_status plain(const weft_json *j, const char *at, size_t *size)
     return *size ? WEFT_OK : stops(j, at, "UTF-8");
 }
 
-/* Copies the string into `room` bytes; *size is its whole length. */
+/* Decodes a string and copies its first `room` bytes; *size is the length of the whole string. */
 static weft_status string(weft_json *j, char *to, size_t room, size_t *size)
 {
     const char *at = j->at + 1;
@@ -256,7 +259,8 @@ weft_status weft_json_enter(weft_json *j)
     return WEFT_OK;
 }
 
-/* Advances to the next item, or leaves the array or object. */
+/* Moves to the next item of an array or object; *there false: there is none, and the parser has
+ * left the array or object. */
 static weft_status next(weft_json *j, char closing, const char *wanted, bool *there)
 {
     pass_space(j);
@@ -306,7 +310,7 @@ bool weft_json_is(const weft_json_key *key, const char *name)
            memcmp(key->text, name, key->size) == 0;
 }
 
-/* Reads a scalar, or enters an array or object. */
+/* Reads a null, flag, number or string, or enters an array or object. */
 static weft_status pass_one(weft_json *j)
 {
     weft_decimal number;

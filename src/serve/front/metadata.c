@@ -1,5 +1,5 @@
-/* Metadata and statistics of the server and its models, as JSON of the Open Inference Protocol and
- * its extensions. */
+/* Writes the metadata and statistics of the server and its models, as JSON of the Open Inference
+ * Protocol and of Triton's extensions to it. */
 #include <stdio.h>
 
 #include "serve/front/http_internal.h"
@@ -33,7 +33,7 @@ weft_status weft_write_server_metadata(weft_reply *reply)
                                             "model_configuration", "predict"));
 }
 
-/* The dimension of rows is -1; the dimensions of a row follow. */
+/* The shape of a batch: -1 for the number of rows, then the dimensions of a row. */
 static json_t *shape_of(const weft_shape *row)
 {
     json_t *shape = json_pack("[i]", -1);
@@ -58,7 +58,7 @@ static json_t *text_of(long long number)
     return json_string(text);
 }
 
-/* All versions that are ready. */
+/* The versions of a model that are ready, as texts. */
 static json_t *versions_of(weft_service *service, const char *name)
 {
     json_t *versions = json_array();
@@ -114,7 +114,7 @@ static json_t *sum(int64_t count, double seconds)
     return json_pack("{s:I,s:I}", "count", (json_int_t)count, "ns", (json_int_t)(seconds * 1e9));
 }
 
-/* As other servers count: each request is charged the whole time of its batch. */
+/* The statistics count as Triton does: each request is charged the whole time of its batch. */
 static json_t *inference_stats(const weft_batch_queue_stats *s, const weft_compute_times *t)
 {
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "success",

@@ -1,11 +1,11 @@
-/* Metrics in the text format of Prometheus, under the names of other inference servers, and a few
- * of our own. */
+/* Writes the metrics in the text format of Prometheus: under the names of the Triton Inference
+ * Server (nv_*), and some of Weft's own (weft_*). */
 #include <math.h>
 #include <stdio.h>
 
 #include "serve/front/metrics.h"
 
-/* One version of a model. */
+/* The values of one version of a model. */
 typedef struct row {
     weft_servable *served;
     char labels[400]; /* model="...",version="..." */
@@ -87,7 +87,7 @@ static const metric metrics[] = {
      "", decisions},
 };
 
-/* Escapes the value of a label. */
+/* Copies the value of a label, with the escapes of the Prometheus format. */
 static void escape(const char *from, char *to, size_t room)
 {
     size_t used = 0;
@@ -117,7 +117,7 @@ static void add_latencies(weft_text *text, const row *r)
     int64_t below = 0;
     for (int i = 0; i < WEFT_LATENCY_CELLS; i++) {
         below += r->line.latency[i];
-        /* Every second cell, from 16 us to 95 s: enough for quantiles, in few lines. */
+        /* Only every second cell from 16 us to 95 s is written, which is enough for quantiles. */
         if (i % 2 == 0 && i >= 16 && i < 108)
             weft_text_add(text, "weft_latency_seconds_bucket{%s,le=\"%.9g\"} %lld\n", r->labels,
                           1e-6 * exp2(i / 4.0), (long long)below);
@@ -129,7 +129,8 @@ static void add_latencies(weft_text *text, const row *r)
                   r->line.queue_seconds + r->line.compute_seconds, r->labels, (long long)below);
 }
 
-/* Buckets up to the power of two that no batch exceeds. */
+/* Writes the histogram of rows per batch; the upper bounds are powers of two, up to the first that
+ * is not below the row limit. */
 static void add_batches(weft_text *text, const row *r)
 {
     weft_servable_info about;

@@ -1,4 +1,4 @@
-/* Metrics of the process, read from the kernel. */
+/* Metrics of the process, such as CPU time and memory, read from the kernel. */
 #include <dirent.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -13,7 +13,7 @@ static void add(weft_text *text, const char *name, const char *type, const char 
                   value);
 }
 
-/* Pages of the address space, and resident ones. */
+/* The pages of the address space (*all), and those of them in memory (*resident). */
 static bool read_pages(double *all, double *resident)
 {
     char text[128], *end;
@@ -26,7 +26,7 @@ static bool read_pages(double *all, double *resident)
     return *all > 0;
 }
 
-/* -1: unknown. */
+/* The number of open file descriptors; -1: unknown. */
 static int64_t open_files(void)
 {
     DIR *folder = opendir("/proc/self/fd");

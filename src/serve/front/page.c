@@ -1,9 +1,9 @@
-/* Renders the status page: the models, their state and their statistics. */
+/* Renders the status page: the models, their states and their statistics, as HTML. */
 #include <stdio.h>
 
 #include "serve/front/page.h"
 
-/* Seconds that the figures cover. */
+/* Seconds before now over which the page's figures are computed. */
 enum { RECENT = 60 };
 
 static const char style[] =
@@ -52,7 +52,8 @@ static const char style[] =
     "@media(max-width:560px){main{padding:16px 10px 28px}article{padding:14px}"
     "dl{grid-template-columns:1fr 1fr;gap:10px 12px}dd{font-size:18px}}";
 
-/* Replaces the contents every two seconds; without scripts the page reloads. */
+/* Replaces the contents of the page every two seconds. Without scripts, the browser reloads the
+ * page. */
 static const char script[] =
     "setInterval(async()=>{if(document.hidden)return;try{const r=await fetch(location.href,"
     "{cache:'no-store'});if(!r.ok)throw 0;const d=new DOMParser().parseFromString(await r.text(),"
@@ -108,7 +109,8 @@ static void policy_figures(weft_text *text, const weft_batch_queue_stats *now)
     weft_text_add(text, "</dd></div>");
 }
 
-/* done: statistics of the last `seconds`. */
+/* Writes the figures of a model. now: current statistics; done: what was added to them in the last
+ * `seconds`. */
 static void figures(weft_text *text, const weft_batch_queue_stats *now,
                     const weft_batch_queue_stats *done, double seconds)
 {
@@ -152,7 +154,7 @@ static void charts(weft_text *text, const weft_version_history *samples, double 
     weft_text_add(text, "</figure></div>");
 }
 
-/* The latest sample that is at least RECENT seconds old, or the first one. */
+/* The newest sample that is at least RECENT seconds old, or the oldest one if none is. */
 static const weft_history_sample *recent(const weft_version_history *samples, double now)
 {
     int i = samples->count - 1;

@@ -1,10 +1,10 @@
-/* Charts of the status page, as SVG of a fixed size that the page scales. */
+/* Draws the charts of the status page, as SVG of a fixed size that the page scales. */
 #include <math.h>
 #include <stdio.h>
 
 #include "serve/front/page.h"
 
-/* Size of the drawing, and of the area inside the axes. */
+/* Size of a chart, and positions of its axes. */
 enum { WIDTH = 360, HEIGHT = 150, LEFT = 46, RIGHT = 352, TOP = 10, BOTTOM = 126 };
 
 /* --- numbers for people --- */
@@ -69,7 +69,7 @@ static void end_or_say(weft_text *text, bool anything)
     weft_text_add(text, "</svg>");
 }
 
-/* The smallest of 1, 2 or 5 times a power of ten that is at least x. */
+/* The smallest number of the form 1, 2 or 5 times a power of ten that is at least x. */
 static double round_up(double x)
 {
     double power = pow(10, floor(log10(x)));
@@ -77,8 +77,8 @@ static double round_up(double x)
     return power * (of <= 1 ? 1 : of <= 2 ? 2 : of <= 5 ? 5 : 10);
 }
 
-/* A long interval between moments i - 1 and i, during which the page was not loaded: only the mean
- * is known, and is drawn as a level line. */
+/* Whether more than 6 seconds lie between samples i - 1 and i, because the page was not open. Only
+ * the mean of such an interval is known, which is drawn as a level line. */
 static bool is_long(const weft_version_history *history, int i)
 {
     return weft_version_history_sample(history, i)->at -
@@ -88,7 +88,7 @@ static bool is_long(const weft_version_history *history, int i)
 
 /* --- requests a second --- */
 
-/* The rate between moments i - 1 and i; false: it is too old to be drawn. */
+/* The rate of requests between samples i - 1 and i; false: sample i is too old to be drawn. */
 static bool rate_at(const weft_version_history *history, int i, double now, double *rate)
 {
     const weft_history_sample *a = weft_version_history_sample(history, i - 1),
@@ -138,8 +138,8 @@ enum { QUANTILES = 3 };
 static const double quantiles[QUANTILES] = {0.99, 0.95, 0.5};
 static const char *const quantile_names[QUANTILES] = {"p99", "p95", "p50"};
 
-/* Quantiles of the requests answered between moments i - 1 and i; false: there are none, or they
- * are too old to be drawn. */
+/* The quantiles of the latencies of the requests answered between samples i - 1 and i; false: there
+ * were none, or sample i is too old to be drawn. */
 static bool latency_at(const weft_version_history *history, int i, double now, double *out)
 {
     const weft_history_sample *a = weft_version_history_sample(history, i - 1),
@@ -160,7 +160,8 @@ static double y_of(const scale *s, double seconds)
     return BOTTOM - (BOTTOM - TOP) * WEFT_MIN(WEFT_MAX(share, 0), 1);
 }
 
-/* The range of the axis, slightly wider than that of the values; false: there are no values. */
+/* The range of the latency axis, slightly wider than that of the quantiles; false: there are no
+ * quantiles. */
 static bool latency_scale(const weft_version_history *history, double now, scale *s)
 {
     *s = (scale){.low = INFINITY, .high = 0};
@@ -180,7 +181,7 @@ static void latency_levels(weft_text *text, const scale *s)
 {
     static const double steps[] = {1, 2, 5};
     const double apart = 18; /* so that labels do not overlap */
-    /* Only powers of ten, where the range has enough of them. */
+    /* A long axis has labels at powers of ten only. */
     size_t count = s->high / s->low > 300 ? 1 : WEFT_COUNT(steps);
     double before = BOTTOM + apart;
     for (int power = -7; power < 5; power++)

@@ -1,5 +1,5 @@
-/* Samples of the queues' statistics, which themselves only have totals. A sample is taken when the
- * status page is rendered, so no thread is needed for it. */
+/* The history of the status page: samples of the statistics of the batch queues, which themselves
+ * have only totals. A sample is taken when the page is rendered, so no thread is needed. */
 #include <stdio.h>
 
 #include "serve/front/page.h"
@@ -51,7 +51,8 @@ static weft_version_history *find(const weft_history *h, const char *name, int64
     return NULL;
 }
 
-/* Reuses the history with the oldest last sample if there are too many. */
+/* Adds the history of a version. If there are MOST_VERSIONS already, the one with the oldest last
+ * sample is replaced. */
 static weft_status make(weft_history *h, weft_version_history **out)
 {
     int oldest = 0;
@@ -81,7 +82,7 @@ weft_status weft_history_add(weft_history *h, const char *name, int64_t version,
                              const weft_batch_queue_stats *stats,
                              const weft_version_history **history)
 {
-    /* The interval at which the samples just cover the displayed time. */
+    /* With this interval the ring of samples just covers the time that the charts show. */
     const double apart = 0.9 * WEFT_HISTORY_SECONDS / WEFT_HISTORY_SAMPLES;
     weft_version_history *p = find(h, name, version);
     if (!p) {
@@ -90,7 +91,8 @@ weft_status weft_history_add(weft_history *h, const char *name, int64_t version,
         p->version = version;
     }
     *history = p;
-    /* The model was loaded anew under the same version. */
+    /* A version whose counts have fallen was loaded anew under the same number; its samples are
+     * dropped. */
     if (p->count > 0 &&
         weft_version_history_sample(p, p->count - 1)->stats.batches > stats->batches)
         p->count = 0;

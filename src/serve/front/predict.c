@@ -1,15 +1,15 @@
-/* Plain prediction requests: a picture, or rows of CSV, as the body. */
+/* Reads plain prediction requests, whose body is a picture or rows of CSV. */
 #include <stdio.h>
 
 #include "formats/formats.h"
 #include "serve/front/http_internal.h"
 
-/* Most pixels of a picture, and most that are decoded in the loop's thread. */
+/* Largest number of pixels of a picture, and of a picture that the loop's thread decodes itself. */
 enum { MOST_PIXELS = 1 << 24, FEW_PIXELS = 1 << 18 };
 
 /* --- content of the body --- */
 
-/* "image/png; charset=x" is of type "image/png". */
+/* Whether a Content-Type is `name`, with or without parameters, as in "image/png; charset=x". */
 static bool is_type(const char *type, const char *name)
 {
     size_t size = strlen(name);
@@ -33,7 +33,8 @@ static weft_status unknown(const char *type)
                      shown);
 }
 
-/* Guesses the format of the body if the Content-Type header does not name it, as with curl. */
+/* Guesses the kind of the body from its data, since some clients, such as curl, send no useful
+ * Content-Type. */
 static weft_status sniff(const char *type, weft_plain_body *body)
 {
     const char *at = body->data;
@@ -105,7 +106,7 @@ static weft_status make_room(const weft_servable_info *about, int64_t rows, weft
     return WEFT_OK;
 }
 
-/* Channels, height and width of a sample. */
+/* The channels, height and width of the model's samples. ARGUMENT: the samples are no pictures. */
 static weft_status picture_of(const weft_servable_info *about, int *channels, int *height,
                               int *width)
 {
@@ -159,7 +160,8 @@ static weft_status take_rows(const weft_servable_info *about, const weft_csv *cs
     return WEFT_OK;
 }
 
-/* Reads CSV as training did; the label column may be present, and is ignored. */
+/* Reads rows of CSV in the way of the training data. The label column may be present, and is
+ * ignored. */
 static weft_status read_csv(const weft_servable_info *about, const weft_plain_body *body,
                             weft_inference *out)
 {

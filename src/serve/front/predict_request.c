@@ -1,13 +1,13 @@
-/* Handles a plain prediction request: decodes the body in the loop or, if that takes long, in a
- * separate thread. */
+/* Handles a plain prediction request: decodes the body in the loop's thread, or in a thread of its
+ * own if it is a large picture, and queues the inference request. */
 #include <stdio.h>
 
 #include "serve/front/server_internal.h"
 
-/* Large pictures decoded at a time; each may need 128 MiB. */
+/* Large pictures that are decoded at a time; one may need 128 MiB. */
 enum { MOST_PICTURES = 4 };
 
-/* Queues the decoded request, or reports the error; after that the HTTP request may have been
+/* Queues the decoded request, or answers with the error. Afterwards the HTTP request may have been
  * freed. */
 static void submit_decoded(weft_http_request *c, weft_status status)
 {
@@ -25,13 +25,14 @@ static void *read_large(void *user)
 {
     weft_http_request *c = user;
     weft_status status = weft_predict_read(&c->about, &c->plain, &c->inference);
-    /* Decremented before the HTTP request is answered, since the server may be freed after that. */
+    /* The counter is decremented before the HTTP request is answered, since the server may be freed
+     * after that. */
     __atomic_fetch_sub(&c->server->pictures, 1, __ATOMIC_ACQ_REL);
     submit_decoded(c, status);
     return NULL;
 }
 
-/* Decodes in a separate thread, so that other requests do not wait. */
+/* Decodes a large picture in a thread of its own, so that other requests do not wait for it. */
 static void predict_large(weft_http_request *c)
 {
     pthread_t thread;

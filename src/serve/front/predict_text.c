@@ -1,4 +1,4 @@
-/* Writes plain prediction replies as JSON, text or CSV. */
+/* Writes the replies to plain prediction requests, as JSON, text or CSV. */
 #include <math.h>
 #include <stdio.h>
 
@@ -7,7 +7,7 @@
 
 enum { BEST = 3 };
 
-/* The known format that the Accept header names first. */
+/* Chooses the known format that the Accept header names first; JSON if it names none. */
 void weft_predict_choose_format(const char *accept, weft_inference *out)
 {
     static const char *const names[] = {
@@ -31,7 +31,7 @@ static void add_number(weft_text *text, double value, bool single)
     weft_text_add_bytes(text, number, weft_decimal_write(value, single, number));
 }
 
-/* The name of a class, or its number. */
+/* The name of class c; its number as text if the classes have no names. */
 static const char *class_name(const weft_servable_info *about, int64_t c, char *number, size_t room)
 {
     if (about->class_names) return about->class_names[c];
@@ -79,7 +79,7 @@ static void json_classes(weft_text *text, const weft_servable_info *about, const
     weft_text_add(text, count > 1 ? "]}" : "}");
 }
 
-/* Only a single column of numbers has a name. */
+/* A single predicted number is the member `value`; several ones are the array `values`. */
 static void json_numbers(weft_text *text, const weft_servable_info *about, const double *numbers)
 {
     weft_text_add(text, about->targets == 1 ? "{\"value\":" : "{\"values\":[");
@@ -108,7 +108,7 @@ static void write_json(weft_text *text, const weft_servable_info *about, const w
 
 /* --- lines --- */
 
-/* A CSV field, in quotes where necessary. */
+/* Writes a CSV field, in quotes if it contains a comma, a quote or a line end. */
 static void csv_field(weft_text *text, const char *field)
 {
     if (!strpbrk(field, ",\"\r\n")) {

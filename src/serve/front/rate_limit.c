@@ -1,17 +1,19 @@
-/* Token buckets: an address may send the requests of one second at once, and then at the rate. */
+/* Rate limits by token buckets: a client may send the requests of one second at once, and after
+ * that so many per second. */
 #include <math.h>
 #include <netinet/in.h>
 
 #include "serve/front/access_control.h"
 
-/* Buckets that are kept; beyond that the one released first is dropped. */
+/* Cells of the hash table, and largest number of buckets. Beyond that number, the bucket that has
+ * been without connections for the longest time is dropped. */
 enum { CELLS = 4096, MOST = 65536 };
 
 struct weft_token_bucket {
     unsigned char key[16];
     double left, since;               /* tokens at the time `since` */
-    int held;                         /* number of connections */
-    weft_token_bucket *next;          /* in the cell of the hash table */
+    int held;                         /* number of open connections of the client */
+    weft_token_bucket *next;          /* next bucket in the same cell of the hash table */
     weft_token_bucket *older, *newer; /* list of buckets without connections */
 };
 
@@ -42,7 +44,8 @@ void weft_rate_limiter_destroy(weft_rate_limiter **limiter)
     *limiter = NULL;
 }
 
-/* The key of IPv6 is the /64 network, within which a customer can choose any address. */
+/* The key of a client: its IPv4 address, or its /64 network of IPv6, within which a customer can
+ * choose any address. */
 static void make_key(const struct sockaddr_storage *address, unsigned char *key)
 {
     memset(key, 0, 16);
@@ -86,7 +89,8 @@ static void fill(const weft_rate_limiter *r, weft_token_bucket *b, double now)
     b->since = now;
 }
 
-/* Removes full token buckets, which equal new ones, and the oldest if there are too many. */
+/* Drops up to two unused buckets: those that are full, which equal new ones, and the oldest one if
+ * there are too many. */
 static void forget_some(weft_rate_limiter *r, double now)
 {
     for (int i = 0; i < 2 && r->oldest; i++) {

@@ -1,7 +1,7 @@
-/* Parses the requests to the model repository. */
+/* Parses the bodies of requests to the model repository (index, load and unload). */
 #include "serve/front/infer_internal.h"
 
-/* Enters the object of the body; *there: whether there is one. */
+/* Enters the JSON object of the body; *there false: the body is empty. */
 static weft_status begin(weft_json *j, const char *body, size_t size, bool *there)
 {
     weft_json_start(j, body ? body : "", body ? size : 0);
@@ -39,8 +39,9 @@ weft_status weft_repository_index_read(const char *body, size_t size, bool *only
     return told(read_index(body, size, only_ready));
 }
 
-/* unload_dependents has no effect, as models have no dependents. Parameters that would change the
- * model are refused. */
+/* Checks the parameters of a load or unload request. unload_dependents has no effect, since models
+ * have no dependents. Parameters that would change the model's configuration or files are
+ * refused. */
 static weft_status read_parameters(weft_json *j)
 {
     weft_json_key key;

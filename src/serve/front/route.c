@@ -1,4 +1,4 @@
-/* Maps paths and methods to handlers. */
+/* Routes HTTP requests: maps their paths and methods to handlers. */
 #include <stdio.h>
 
 #include "serve/front/server_internal.h"
@@ -32,7 +32,8 @@ static bool is(const weft_http_request *c, const char *method)
            (strcmp(method, "GET") == 0 && strcmp(c->method, "HEAD") == 0);
 }
 
-/* Whether the request has this method; if not, sets the reply. */
+/* Whether the request has this method. If not, writes the reply: 405, or for OPTIONS the allowed
+ * methods. */
 static bool takes(weft_http_request *c, const char *method)
 {
     char text[128], shown[40];
@@ -184,7 +185,7 @@ static bool all_ready(weft_service *service)
     return any;
 }
 
-/* /v2/models/NAME[/versions/V][/WHAT] */
+/* Handles the path /v2/models/NAME[/versions/V][/WHAT]. */
 static void model(weft_http_request *c, char **piece, int n)
 {
     int64_t version = 0;
@@ -265,7 +266,7 @@ static void v2(weft_http_request *c, char **piece, int n)
     }
 }
 
-/* Connections of the port that received this request. */
+/* The number of open connections of the port that received this request. */
 static int64_t connections(const weft_http_request *c)
 {
     const union MHD_ConnectionInfo *info =

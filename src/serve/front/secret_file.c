@@ -1,4 +1,5 @@
-/* Reads files of secrets, and checks that their mode protects them. */
+/* Reads files with secrets, such as tokens and private keys, and refuses a file whose mode lets
+ * other users read it. */
 #include <sys/stat.h>
 
 #include "serve/front/access_control.h"

@@ -1,4 +1,5 @@
-/* Starts, drains and stops an HTTP server. */
+/* Starts, drains and stops the HTTP server: its listeners, its event loop, and the objects that
+ * they share. */
 #include <errno.h>
 #include <math.h>
 #include <time.h>
@@ -8,14 +9,15 @@
 #include "serve/port.h"
 #include "serve/servable.h"
 
-/* Log messages of the library are dropped: the replies report its errors. */
+/* Drops the log messages of the HTTP library, since the replies report its errors. */
 static void ignore_log(void *user, const char *format, va_list arguments)
 {
     (void)user, (void)format, (void)arguments;
 }
 
-/* Creates a daemon without listening socket and threads: the loop passes it connections, and runs
- * it. */
+/* Opens a port, and starts a daemon of the HTTP library for its connections. The daemon has no
+ * listening socket and no thread: the loop accepts the connections, passes them to the daemon and
+ * runs it. */
 static weft_status open_listener(weft_server *s, const weft_server_options *o, int64_t port,
                                  weft_http_listener *listener)
 {

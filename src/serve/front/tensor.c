@@ -1,4 +1,5 @@
-/* Converts elements of the protocol's datatypes to numbers, from bytes or from JSON. */
+/* Converts elements of the Open Inference Protocol's datatypes to floats, from binary data or from
+ * JSON. */
 #include <math.h>
 #include <stdio.h>
 

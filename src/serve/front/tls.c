@@ -1,5 +1,5 @@
-/* Reads and checks the TLS certificate and key, since the HTTP library does not say what is wrong
- * with them. */
+/* Reads the TLS certificate and its private key and checks them with GnuTLS, since the HTTP library
+ * does not say what is wrong with them. */
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
@@ -61,7 +61,7 @@ weft_status weft_tls_files_read(const char *certificate, const char *key, weft_t
                          certificate ? "--certificate" : "--key",
                          certificate ? "--key" : "--certificate");
     weft_status status = weft_secret_read(certificate, 0, "a certificate", &out->certificate);
-    /* A group may read the key: many systems have a group for TLS keys. */
+    /* The file's group may read the key, since many systems have a group for TLS keys. */
     if (status == WEFT_OK) status = weft_secret_read(key, 007, "a private key", &out->key);
     if (status == WEFT_OK) status = check_pair(certificate, key, out);
     if (status != WEFT_OK) weft_tls_files_free(out);

@@ -1,4 +1,4 @@
-/* Bearer tokens (RFC 6750), each for one model or for all models. */
+/* Bearer tokens (RFC 6750), each of which gives access to one model or to all models. */
 #include <strings.h>
 
 #include "serve/front/access_control.h"
@@ -6,7 +6,7 @@
 enum { MOST_TOKEN = 256, MOST_NAME = 128 };
 
 typedef struct entry {
-    char model[MOST_NAME]; /* "*": all */
+    char model[MOST_NAME]; /* name of the model, or "*" for all models */
     unsigned char token[MOST_TOKEN];
     size_t size;
 } entry;
@@ -16,7 +16,7 @@ struct weft_tokens {
     size_t count, capacity;
 };
 
-/* Parses a line without comments and surrounding spaces. */
+/* Parses a line "MODEL TOKEN", from which comments were removed. */
 static weft_status take_line(weft_tokens *t, const char *path, int number, char *line)
 {
     char *keep, *model = strtok_r(line, " \t", &keep), *token = strtok_r(NULL, " \t", &keep);
@@ -67,7 +67,8 @@ void weft_tokens_free(weft_tokens **tokens)
     *tokens = NULL;
 }
 
-/* Compares all bytes of all tokens in constant time. */
+/* The token is compared with all known tokens, always over MOST_TOKEN bytes, so that the time does
+ * not show how many bytes match. */
 weft_token_right weft_tokens_right(const weft_tokens *t, const char *authorization,
                                    const char *model)
 {
