@@ -1,4 +1,5 @@
-/* Arrival processes of a load. A new one is its functions and a line in the table. */
+/* Arrival processes of a load: Poisson, steady, bursts and recorded traces. A new process needs its
+ * functions and a line in the table at the end. */
 #include <math.h>
 
 #include "base/registry.h"
@@ -15,15 +16,15 @@ typedef struct arrivals_ops {
 struct weft_arrivals {
     const arrivals_ops *ops;
     weft_random random;
-    double size;  /* of a burst */
-    int64_t left; /* of the current burst */
-    double *gaps; /* of a trace: [count]; the first one is their mean */
+    double size;  /* requests of a burst */
+    int64_t left; /* requests left in the current burst */
+    double *gaps; /* of a trace: [count] seconds before each request; [0] is the mean */
     size_t count, at;
     double mean;
 };
 
-/* An exponential variate of mean 1, from 53 random bits, so that long gaps have the right
- * frequency. */
+/* An exponential variate of mean 1. All 53 bits of a double are random, so that long gaps have the
+ * right frequency. */
 static double exponential(weft_random *random)
 {
     uint64_t high = weft_random_u32(random), low = weft_random_u32(random);
@@ -72,9 +73,9 @@ typedef struct lines {
     int64_t line;
 } lines;
 
-/* Reads the first field of the next line that is neither empty nor a comment; false at the end.
- * The text after a comma is ignored, so the first column of a table is read; `more`: there was a
- * comma. */
+/* Reads the first field of the next line that is neither empty nor a comment; false: the file has
+ * ended. Text after a comma is ignored, so that a table is read by its first column. *more: the
+ * line has a comma. */
 static bool next_line(lines *l, char *text, size_t size, bool *more)
 {
     while (l->next < l->end) {
@@ -105,7 +106,7 @@ static weft_status read_times(weft_arrivals *arrivals, lines *l)
     size_t capacity = 0;
     for (; next_line(l, text, sizeof(text), &more); heading = false) {
         if (!weft_parse_real(text, &time) || !isfinite(time)) {
-            if (heading && more) continue; /* a header line */
+            if (heading && more) continue; /* the first line is a header */
             return weft_fail(WEFT_ERR_FORMAT,
                              "%s:%lld: '%.40s' is no time; each line must begin with a number of "
                              "seconds",
@@ -124,7 +125,7 @@ static weft_status read_times(weft_arrivals *arrivals, lines *l)
         return weft_fail(WEFT_ERR_FORMAT, "%s: has %zu time%s%s; a trace must have two that differ",
                          l->name, arrivals->count, weft_plural((long long)arrivals->count),
                          arrivals->count < 2 ? "" : ", all of them the same");
-    /* The trace repeats after a gap of mean length. */
+    /* The trace repeats; the gap before each repetition is the mean gap. */
     arrivals->mean = (before - first) / (double)(arrivals->count - 1);
     arrivals->gaps[0] = arrivals->mean;
     return WEFT_OK;

@@ -1,5 +1,5 @@
-/* The connections of a pool: opened on demand, reused, and reopened after the server has closed
- * them. */
+/* The connections of a pool to one target: opens them when they are needed, reuses them
+ * (keep-alive), and reopens them after the server has closed them. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -80,7 +80,8 @@ static bool watch(weft_engine *e, weft_load_connection *c, bool first, bool writ
     return epoll_ctl(e->epoll, first ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, c->file, &event) == 0;
 }
 
-/* Sends as much as the connection takes: 0, or errno. */
+/* Sends as much of the request as the socket takes, and watches the socket for the rest. Returns 0,
+ * or errno. */
 static int send_more(weft_engine *e, weft_load_connection *c, bool first)
 {
     while (c->sent < c->request->size) {
@@ -102,7 +103,8 @@ static void reset(weft_load_connection *c)
     weft_http_response_begin(&c->response);
 }
 
-/* Connects to the next address of the target that has not been tried. */
+/* Connects to the next address of the target that was not tried for this request. If no address is
+ * left, the request fails. */
 static void connect_next(weft_engine *e, weft_load_connection *c)
 {
     const weft_load_target *target = &c->pool->requests->target;
@@ -121,8 +123,9 @@ static void connect_next(weft_engine *e, weft_load_connection *c)
     fail_address(e, c, why);
 }
 
-/* A failure before the connection is established is one of the address. If the server has closed a
- * reused connection, the request is sent again once, since the server may not have seen it. */
+/* Handles a broken connection. If the connection was never established, the next address is tried.
+ * If the server has closed a reused connection, the request is sent again once, since the server
+ * may not have seen it. Otherwise the request fails. */
 static void broken(weft_engine *e, weft_load_connection *c, int why)
 {
     if (!c->connected) {
@@ -186,7 +189,7 @@ static void not_http(weft_engine *e, weft_load_connection *c, const char *why)
     end(e, c, false, 0, "protocol", text);
 }
 
-/* false: there is nothing more to read now. */
+/* Reads and parses a part of the response; false: no more can be read now. */
 static bool receive(weft_engine *e, weft_load_connection *c)
 {
     size_t used;
@@ -212,7 +215,7 @@ static bool receive(weft_engine *e, weft_load_connection *c)
     return state == WEFT_RESPONSE_INCOMPLETE && n == BUFFER;
 }
 
-/* An idle connection was closed by the server, or has received unexpected data. */
+/* Closes an idle connection that the server has closed or has sent unexpected data over. */
 static void drop_idle(weft_load_connection *c)
 {
     list_remove(&c->pool->idle, c);

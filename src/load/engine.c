@@ -1,5 +1,6 @@
-/* The event loop of the load: sends requests when they are due (open loop), independent of earlier
- * responses, or after each response (closed loop). */
+/* The event loop of the load generator. In an open loop it sends requests when they are due,
+ * whatever the earlier responses; in a closed loop it sends the next request after each
+ * response. */
 #include "load/engine_internal.h"
 
 #include <errno.h>
@@ -7,19 +8,21 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* Events handled at a time, and requests sent between two polls. */
+/* EVENTS: handled at a time. AT_ONCE: requests sent between two polls. BUFFER: bytes read at a
+ * time. */
 enum { EVENTS = 128, AT_ONCE = 64, BUFFER = 65536 };
-/* Seconds between two ticks; before a closed loop continues after a failure; and from Ctrl-C until
- * outstanding requests are abandoned. */
+/* TICK: seconds between two calls of the user's tick function. AFTER_FAILURE: seconds that a closed
+ * loop waits after a failed request. STOP_SECONDS: from Ctrl-C until outstanding requests are
+ * abandoned. */
 static const double TICK = 0.1, AFTER_FAILURE = 0.01, STOP_SECONDS = 1;
 
 typedef struct run {
     weft_engine *engine;
     weft_load_stage *stage;
-    int number; /* number of the stage */
+    int number; /* number of the stage, for the tick function */
     weft_arrivals *arrivals;
     bool wait;
-    double next; /* when the next request is due */
+    double next; /* time at which the next request of an open loop is due */
     double give_up;
 } run;
 
@@ -71,7 +74,8 @@ static void schedule(weft_engine *e, weft_connection_pool *pool, double when)
     enqueue(e, pool, scheduled);
 }
 
-/* Whether the stage may have another request. */
+/* Whether the stage may send another request, due at `when`: its time and its number of requests
+ * are not used up. */
 static bool may_schedule(const weft_engine *e, double when)
 {
     int64_t most = e->options->requests;
@@ -93,13 +97,14 @@ void weft_engine_ended(weft_engine *e, weft_connection_pool *pool, weft_schedule
     }
     if (e->trace) write_trace(e, scheduled, latency, status, what);
     if (scheduled.stage->plan.closed == 0) return;
-    /* The next request of a closed loop; after a failure it is delayed, so that a dead server is
-     * not asked at the speed of its refusals. */
+    /* An ended request of a closed loop allows the next one. After a failure the next one is
+     * delayed, so that a dead server is not sent requests as fast as it refuses them. */
     pool->closed_due++;
     pool->closed_due_at = status == 200 ? pool->closed_due_at : now + AFTER_FAILURE;
 }
 
-/* Sends waiting requests over connections that have become free. */
+/* Sends requests that wait for a connection over connections that have become free, and the next
+ * requests of a closed loop. */
 static void send_waiting(weft_engine *e, weft_connection_pool *pool)
 {
     double now = 0;
@@ -162,7 +167,7 @@ static int wait_for(const weft_engine *e, struct epoll_event *events, double sec
     const struct timespec span = {.tv_sec = (time_t)whole,
                                   .tv_nsec = (long)((fmax(seconds, 0) - whole) * 1e9)};
     int n = epoll_pwait2(e->epoll, events, EVENTS, &span, NULL);
-    if (n < 0 && errno == ENOSYS) /* before Linux 5.11 */
+    if (n < 0 && errno == ENOSYS) /* the kernel is older than Linux 5.11 */
         n = epoll_wait(e->epoll, events, EVENTS, (int)ceil(seconds * 1000));
     return n;
 }
@@ -182,7 +187,8 @@ static void poll_events(weft_engine *e, double until)
 
 /* --- a stage --- */
 
-/* Makes the requests that are due, up to AT_ONCE; true: more are due. */
+/* Sends, or queues for a connection, the requests of an open loop that are due, at most AT_ONCE of
+ * them; true: more may be due. */
 static bool schedule_due(run *t)
 {
     weft_engine *e = t->engine;

@@ -1,4 +1,5 @@
-/* Sends one request and waits for its response, before the load begins. */
+/* A blocking HTTP client for single requests before the load begins, such as the request for a
+ * model's metadata. */
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -20,7 +21,8 @@ typedef struct exchange {
     weft_http_response answer;
 } exchange;
 
-/* Waits until the socket is ready for `events`. */
+/* Waits until the socket is ready for the poll events, at most until the request's deadline or a
+ * stop. */
 static weft_status wait_for(const exchange *x, short events)
 {
     struct pollfd p = {.fd = x->file, .events = events};
@@ -40,7 +42,7 @@ static weft_status wait_for(const exchange *x, short events)
     }
 }
 
-/* Connects to the current address; on failure errno says why. */
+/* Connects to the current address of the target. *connected false: errno says why. */
 static weft_status connect_one(exchange *x, bool *connected)
 {
     int why = 0;

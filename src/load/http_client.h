@@ -1,4 +1,5 @@
-/* The HTTP/1.1 client of the load generator. */
+/* The HTTP/1.1 client of the load generator: the parser of responses, the addresses of a target,
+ * and single requests. */
 #ifndef WEFT_LOAD_HTTP_CLIENT_H
 #define WEFT_LOAD_HTTP_CLIENT_H
 
@@ -10,8 +11,8 @@
 /* --- http_response.c: incremental parser of a response --- */
 
 typedef enum weft_http_response_state {
-    WEFT_RESPONSE_INCOMPLETE, /* the response has not ended */
-    WEFT_RESPONSE_COMPLETE,   /* the response is complete */
+    WEFT_RESPONSE_INCOMPLETE, /* more bytes are expected */
+    WEFT_RESPONSE_COMPLETE,   /* the response has ended */
     WEFT_RESPONSE_INVALID     /* it is not HTTP, or was cut off: `error` says why */
 } weft_http_response_state;
 
@@ -19,23 +20,25 @@ typedef struct weft_http_response {
     int status;
     bool connection_close; /* the connection must not be reused */
     const char *error;
-    char *text; /* buffer of the caller for the first `text_capacity` bytes of the body */
+    /* buffer of the caller, for the beginning of the body: at most `text_capacity` bytes */
+    char *text;
     size_t text_capacity, text_size;
-    int64_t size; /* bytes of the body so far */
-    /* internal state */
+    int64_t size; /* bytes of the body received so far */
+    /* internal state of the parser */
     int part;
     bool chunked;
     int64_t length, left;
     size_t head, line_size;
-    char *line; /* an incomplete line */
+    char *line; /* the beginning of an incomplete line */
 } weft_http_response;
 
-/* Prepares for a response; text and text_capacity stay. */
+/* Prepares the parser for the next response; `text` and `text_capacity` stay. */
 void weft_http_response_begin(weft_http_response *response);
-/* Parses bytes; *used of them belong to this response. */
+/* Parses received bytes; *used of them belong to this response. */
 weft_http_response_state weft_http_response_feed(weft_http_response *response, const char *data,
                                                  size_t size, size_t *used);
-/* The connection was closed. */
+/* Tells the parser that the connection was closed. This ends a body without a stated length, and
+ * cuts off any other response. */
 weft_http_response_state weft_http_response_end(weft_http_response *response);
 void weft_http_response_free(weft_http_response *response);
 
@@ -43,20 +46,20 @@ void weft_http_response_free(weft_http_response *response);
 
 typedef struct weft_load_target {
     char *url;  /* as it was given */
-    char *host; /* as in "Host:", with its port */
-    char *path; /* "/v2/models/NAME[/versions/V]", "", or another path */
+    char *host; /* for the header Host, with the port */
+    char *path; /* "/v2/models/NAME[/versions/V]"; "": no model is named; or another path */
     struct sockaddr_storage *addresses;
     socklen_t *sizes;
-    int count, good; /* number of addresses, and the last one that worked */
+    int count, good; /* number of addresses; index of the last one that worked */
 } weft_load_target;
 
-/* any: paths outside the protocol are allowed. ARGUMENT: no URL, or no such host; UNSUPPORTED:
- * https. */
+/* Parses the URL and resolves its host. any: paths outside the Open Inference Protocol are allowed.
+ * ARGUMENT: the URL is invalid; PEER: the host is unknown; UNSUPPORTED: https. */
 weft_status weft_load_target_open(const char *url, bool any, weft_load_target *out) WEFT_NODISCARD;
 void weft_load_target_close(weft_load_target *target);
 /* Starts connecting to an address; returns a non-blocking socket, or -1 with errno. */
 int weft_load_target_connect(const weft_load_target *target, int address);
-/* "127.0.0.1:8000" into buffer; returns it. */
+/* Writes an address as text, such as "127.0.0.1:8000", into buffer; returns buffer. */
 const char *weft_load_target_address(const weft_load_target *target, int address, char *buffer,
                                      size_t size);
 
@@ -68,14 +71,15 @@ typedef struct weft_load_reply {
     size_t size;
 } weft_load_reply;
 
-/* Tries all addresses. PEER: no response within `timeout` seconds; FORMAT: it is not HTTP;
- * INTERRUPTED. */
+/* Sends a request to the first address of the target that accepts a connection, and waits for the
+ * response. PEER: no address can be reached, or no response came within `timeout` seconds; FORMAT:
+ * the response is not HTTP; INTERRUPTED: it was stopped. */
 weft_status weft_load_fetch(weft_load_target *target, const void *request, size_t size,
                             double timeout, const weft_stop *stop,
                             weft_load_reply *out) WEFT_NODISCARD;
 void weft_load_reply_free(weft_load_reply *reply);
 /* Writes the error message of a response, {"error": "..."} or plain text, into buffer; returns
- * it. */
+ * buffer. */
 const char *weft_load_error_text(const char *body, size_t size, char *buffer, size_t room);
 
 #endif

@@ -1,5 +1,5 @@
-/* Parses HTTP/1.1 responses strictly: a response whose length does not match its headers is an
- * error. */
+/* An incremental, strict parser of HTTP/1.1 responses: a response whose length does not match its
+ * headers is an error. */
 #include <ctype.h>
 #include <strings.h>
 
@@ -64,7 +64,7 @@ static bool take_length(weft_http_response *a, const char *value, size_t size)
     return true;
 }
 
-/* "close" among "a, b". */
+/* Whether a header's list of values, such as "a, b", contains the word. */
 static bool lists(const char *value, size_t size, const char *word)
 {
     for (const char *at = value, *end = value + size; at < end;) {
@@ -97,7 +97,7 @@ static bool take_field(weft_http_response *a, const char *line, size_t size)
     return a->chunked || wrong(a, "its Transfer-Encoding is not chunked");
 }
 
-/* The headers have ended: determines how the body is delimited. */
+/* Ends the headers: determines how the body is delimited. */
 static bool take_head(weft_http_response *a)
 {
     if (a->status < 200) { /* an interim response */
@@ -148,7 +148,7 @@ static bool take_line(weft_http_response *a, const char *line, size_t size)
 
 /* --- bytes --- */
 
-/* Parses the line that ends in these bytes, or keeps its beginning. */
+/* Parses a line once its end has arrived; until then keeps its beginning. */
 static bool feed_line(weft_http_response *a, const char *data, size_t size, size_t *used)
 {
     const char *end = memchr(data, '\n', size);

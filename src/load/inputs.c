@@ -1,4 +1,5 @@
-/* Makes random inputs for a model from its metadata. */
+/* Makes inference requests with random inputs, as a model's metadata describe them (Open Inference
+ * Protocol). */
 #include <jansson.h>
 #include <stdio.h>
 
@@ -20,7 +21,7 @@ static const kind kinds[] = {
 typedef struct input {
     const char *url, *name;
     const kind *kind;
-    char shape[256]; /* "1,784" */
+    char shape[256]; /* such as "1,784" */
     int64_t count;
 } input;
 
@@ -42,7 +43,7 @@ static weft_status read_kind(input *in, const char *datatype)
                      in->url, datatype, in->name);
 }
 
-/* A leading -1 stands for the rows. */
+/* Reads the shape of an input. A leading -1 stands for the number of rows. */
 static weft_status read_shape(input *in, json_t *shape, int64_t rows)
 {
     size_t used = 0;
@@ -87,7 +88,8 @@ static weft_status read_input(const char *url, json_t *from, int64_t rows, input
 
 /* --- numbers --- */
 
-/* Integers are 0 or 1, which any model that uses them as indices accepts. */
+/* A random element: real numbers in [0, 1); integers 0 or 1, which any model that uses them as
+ * indices accepts. */
 static double draw(const input *in, weft_random *random)
 {
     return in->kind->real ? weft_random_unit(random) : (double)(weft_random_u32(random) & 1);

@@ -1,4 +1,5 @@
-/* A load test: measures the targets at each rate, one rate after the other. */
+/* A load test: checks the options, prepares the requests to the targets, and measures one stage (a
+ * rate or a number of outstanding requests) after the other. */
 #include "weft/load.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@ struct weft_load {
     const weft_stop *stop;
     weft_request_set *request_sets;
     int targets, rates;
-    weft_load_stage *stages; /* [rates], and one for the warm-up, which is not reported */
+    weft_load_stage *stages; /* [rates + 1]: the last one is the warm-up, which is not reported */
     weft_arrivals *arrivals;
     bool has_run;
 };
@@ -30,7 +31,7 @@ static weft_status check_token(const char *token)
     return WEFT_OK;
 }
 
-/* Checks the limit on open files. */
+/* Checks that the limit on open files allows so many connections. */
 static weft_status check_files(int64_t connections)
 {
     const int64_t others = 32;
@@ -161,7 +162,8 @@ weft_status weft_load_run(weft_load *load, weft_load_tick *tick, void *user)
         .options = load->options, .stop = load->stop, .tick = tick, .user = user, .epoll = -1};
     if (load->has_run) return weft_fail(WEFT_ERR_ARGUMENT, "this load has been made already");
     load->has_run = true;
-    /* Timed waits must not end up to 50 us late. */
+    /* The thread's timer slack is lowered during the load; by default, timed waits end up to 50 us
+     * late. */
     int slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
     (void)prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
     weft_status status =

@@ -1,4 +1,4 @@
-/* Arrival processes, shared by the load generator and the simulation. */
+/* Arrival processes of requests, shared by the load generator and the forecasts of serving. */
 #ifndef WEFT_LOAD_LOAD_H
 #define WEFT_LOAD_LOAD_H
 
@@ -7,18 +7,19 @@
 
 typedef struct weft_arrivals weft_arrivals;
 
-/* "poisson", "steady", "bursts[:size=N]" (N at once, 10 by default; bursts are independent),
- * "trace:FILE" (may be gzip data: a time in seconds on each line, non-decreasing; scaled to the
- * requested mean rate, unless the rate is 0, and repeated). ARGUMENT: no such process
- * (WEFT_KIND_ARRIVALS), or no such key; FORMAT, IO: the file, with its line. */
+/* Opens an arrival process: "poisson"; "steady"; "bursts[:size=N]", a Poisson process of bursts of
+ * N requests, by default 10; or "trace:FILE", recorded times in seconds, one on each line,
+ * non-decreasing. A trace may be gzip data, is repeated, and is scaled to the requested rate unless
+ * that is 0. ARGUMENT: no such process or key; FORMAT, IO: names the file and its line. */
 weft_status weft_arrivals_open(weft_context *context, const char *spec, uint64_t seed,
                                weft_arrivals **out) WEFT_NODISCARD;
-/* Seconds from the previous request to the next one, at `rate` requests a second. */
+/* Draws the seconds from the previous request to the next one, at a mean of `rate` requests a
+ * second. */
 double weft_arrivals_next(weft_arrivals *arrivals, double rate);
 void weft_arrivals_close(weft_arrivals **arrivals);
 weft_status weft_arrivals_register(weft_context *context) WEFT_NODISCARD;
 
-/* The rows of weft_load_table, for the context. */
+/* The option table of `weft load`, from which weft_context_create makes weft_load_table. */
 extern const weft_option weft_load_rows[];
 
 #endif

@@ -1,5 +1,6 @@
-/* Histogram of latencies whose buckets grow by 1 %: equal relative precision from microseconds to
- * minutes, in a fixed array. */
+/* Measurements of a load test: a histogram of latencies whose buckets grow by 1 %, so that a fixed
+ * array has the same relative precision from microseconds to minutes; and counts of failures by
+ * kind. */
 #include "load/measure.h"
 
 #include <math.h>
@@ -43,7 +44,7 @@ void weft_load_result_add_failure(weft_load_result *result, int status, const ch
     while (i < result->failure_kinds &&
            (result->failures[i].status != status || strcmp(result->failures[i].what, what) != 0))
         i++;
-    if (i == WEFT_LOAD_FAILURES) { /* the last kind counts all further ones */
+    if (i == WEFT_LOAD_FAILURES) { /* from here on the last kind counts all other ones */
         result->failures[i - 1].what = "others";
         result->failures[i - 1].status = 0;
         result->failures[i - 1].count++;

@@ -1,4 +1,4 @@
-/* Measurements, and the list of rates to measure. */
+/* Measurements of a load test, and its list of rates. */
 #ifndef WEFT_LOAD_MEASURE_H
 #define WEFT_LOAD_MEASURE_H
 
@@ -10,18 +10,20 @@ enum { WEFT_MOST_RATES = 1024 };
 /* --- measure.c --- */
 
 void weft_load_histogram_add(weft_load_histogram *histogram, double seconds);
-/* Counts a failure of a kind; `example` is kept for the first one. */
+/* Counts a failed request. Failures with equal `status` and `what` are of one kind; `example` is
+ * kept for the first one of a kind. */
 void weft_load_result_add_failure(weft_load_result *result, int status, const char *what,
                                   const char *example);
 
 /* --- rates.c --- */
 
 typedef struct weft_load_rate {
-    double rate, seconds; /* rate 0: as recorded in the trace, or closed loop */
+    double rate, seconds; /* rate 0: closed loop, or the recorded rate of a trace */
     int64_t closed;
 } weft_load_rate;
 
-/* Parses the rates of the options; the caller frees *out. ARGUMENT: names the invalid one. */
+/* Parses the list of rates or of closed loops in the options; the caller frees *out. ARGUMENT: the
+ * message names the invalid item. */
 weft_status weft_load_rates_parse(const weft_load_options *options, weft_load_rate **out,
                                   int *count) WEFT_NODISCARD;
 

@@ -1,4 +1,4 @@
-/* Parses lists of rates: "100,200", "100..800:100", "50@10,400@2". */
+/* Parses the lists of --rate and --closed: "100,200", "100..800:100", "50@10,400@2". */
 #include <math.h>
 
 #include "load/measure.h"
@@ -36,7 +36,7 @@ static weft_status bad(const reader *r, const char *piece)
                      r->whole ? "4@30" : "100@30");
 }
 
-/* LOW..HIGH:STEP, including HIGH if a step ends there. */
+/* Adds the rates of LOW..HIGH:STEP, including HIGH if a step ends there. */
 static weft_status add_range(reader *r, char *piece, char *dots, double seconds)
 {
     double low, high, step;

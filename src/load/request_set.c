@@ -1,4 +1,5 @@
-/* Finds the model that a target serves, and makes the requests for it. */
+/* Prepares the requests to a target before the load begins: finds the model that the target serves,
+ * makes requests for it, and tries one of them. */
 #include <jansson.h>
 #include <stdio.h>
 
@@ -62,7 +63,7 @@ static weft_status take_only_model(const finder *f, json_t *list)
     int count = 0;
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *one = json_string_value(json_object_get(json_array_get(list, i), "name"));
-        if (!one || (name && strcmp(one, name) == 0)) continue; /* another version of it */
+        if (!one || (name && strcmp(one, name) == 0)) continue; /* another version of `name` */
         weft_text_add(&names, "%s%.80s", count++ ? ", " : "", one);
         name = one;
     }
@@ -109,7 +110,7 @@ static weft_status find_model(const finder *f)
 
 /* --- requests --- */
 
-/* Takes ownership of the body. */
+/* Adds a request with this body, and frees the body. */
 static weft_status add(const finder *f, const char *path, weft_raw_request *body, size_t head)
 {
     weft_request_set *a = f->set;
@@ -153,7 +154,8 @@ static weft_status ask_metadata(const finder *f, const char *path)
     return status;
 }
 
-/* Reads the body from a file: JSON, JSON with binary tensors after it, or any other content. */
+/* Reads the body of the requests from a file: JSON, JSON with binary tensors after it, or any other
+ * content. */
 static weft_status read_body(const finder *f, const char *path)
 {
     weft_bytes file;
@@ -175,8 +177,8 @@ static weft_status read_body(const finder *f, const char *path)
     return add(f, path, &body, head);
 }
 
-/* An error that every request would get is reported before the load begins; one that may be
- * transient is part of the load. */
+/* Sends one request. A refusal that every request would get is an error now; a failure that may be
+ * transient (429, 5xx) is left to be counted in the load. */
 static weft_status try_one(const finder *f, bool protocol)
 {
     weft_request_set *a = f->set;
@@ -196,7 +198,7 @@ static weft_status try_one(const finder *f, bool protocol)
     return status;
 }
 
-/* "/v2/models/NAME" or "/v2/models/NAME/versions/V". */
+/* Whether a path is "/v2/models/NAME" or "/v2/models/NAME/versions/V". */
 static bool is_model(const char *path)
 {
     static const char models[] = "/v2/models/", versions[] = "/versions/";

@@ -38,7 +38,7 @@ static weft_status cut_authority(const char *url, const char *text, size_t size,
     return WEFT_OK;
 }
 
-/* Extracts the model's part of "/v2/models/NAME[/versions/V][/infer][/]". */
+/* Extracts "/v2/models/NAME[/versions/V]" from a path that may end in "/infer" or "/". */
 static weft_status cut_path(const char *url, const char *path, bool any, char **out)
 {
     static const char models[] = "/v2/models/";
@@ -125,7 +125,7 @@ int weft_load_target_connect(const weft_load_target *t, int address)
     const struct sockaddr *to = (const struct sockaddr *)&t->addresses[address];
     int file = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), one = 1;
     if (file < 0) return -1;
-    /* Requests are sent as a whole, so delaying packets gains nothing. */
+    /* A request is sent as a whole, so delaying packets (Nagle's algorithm) gains nothing. */
     (void)setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     if (connect(file, to, t->sizes[address]) == 0 || errno == EINPROGRESS) return file;
     int why = errno;

@@ -1,5 +1,5 @@
 /* Creates a context and registers all built-in plug-ins and option tables in it. Each room (folder
- * of src/) has a function that registers its own ones. */
+ * of src/) has a function that registers its own. */
 #include "base/registry.h"
 #include "compress/compress.h"
 #include "data/data.h"
