@@ -1,18 +1,20 @@
 /*
- * Data sets: samples in a training and a test split, as columns of one shape each. Every data set
- * has features, and most have a target: a class number, or numeric values.
+ * Data sets: samples in a training and a test split, as columns. Every data set has a column of
+ * features, and most have a target: a class number, or numeric values. All samples of a column have
+ * one shape.
  *
  * A data set is named by a specification:
- *   glyphs[:size=28,train=20000,test=5000,seed=1]            drawn digits, built in
- *   idx:DIR                                                  MNIST's file names, plain or gzip
- *   csv:FILE[,label=COLUMN|target=COLUMN,test=0.2]           plain or gzip, header or not
- *   npy:SAMPLES,LABELS[,layout=hwc|chw,test=0.2]             NumPy arrays
- *   npy:SAMPLES,target=FILE[,layout=hwc|chw,test=0.2]
+ *   glyphs[:size=28,train=20000,test=5000,seed=1]                drawn digits, built in
+ *   idx:DIR                                                      MNIST's file names, plain or gzip
+ *   csv:FILE[,label=COLUMN|target=COLUMN,weight=COLUMN,test=0.2] plain or gzip, header or not
+ *   npy:SAMPLES,LABELS[,weight=FILE,layout=hwc|chw,test=0.2]     NumPy arrays
+ *   npy:SAMPLES,target=FILE[,weight=FILE,layout=hwc|chw,test=0.2]
  *
- * label= is a class, target= a number.
+ * label= gives classes, target= numbers to predict, weight= sample weights; test= is the fraction
+ * of samples in the test split.
  *
- * Splits are decoded on first use; plain IDX and NPY files are mapped, so they may be larger than
- * memory. Reading a prepared split is thread-safe.
+ * weft_dataset_prepare decodes a split. Plain IDX and NPY files are mapped, so they may be larger
+ * than memory. Reading a prepared split is thread-safe.
  */
 #ifndef WEFT_DATA_H
 #define WEFT_DATA_H
@@ -29,39 +31,41 @@ typedef struct weft_dataset weft_dataset;
 
 typedef enum weft_split { WEFT_TRAIN = 0, WEFT_TEST = 1 } weft_split;
 
-/* Statistics of the features and the target of the training split. They are saved with a
- * checkpoint, so that later data are normalised in the same way: x becomes (x - mean) / deviation,
- * and so do numeric targets. */
+/* Statistics of the features and the target of the training split. A checkpoint saves them, so that
+ * later data are normalised in the same way: features x become (x - mean) / deviation, and numeric
+ * targets likewise with their own mean and deviation. */
 typedef struct weft_data_stats {
-    weft_shape shape; /* of one sample's features */
-    int features;     /* numbers in mean and deviation: 1, or one for each element */
+    weft_shape shape; /* shape of one sample's features */
+    int features;     /* length of mean and deviation: 1, or one for each element of a sample */
     double *mean, *deviation;
-    int classes;        /* 0: the target is numeric */
-    char **class_names; /* NULL: labels are numbers */
-    /* Tables with a header: names of the features, in the order of the shape, and of the target.
-     * NULL: none. */
+    int classes;        /* number of classes; 0: the target is numeric */
+    char **class_names; /* [classes]; NULL: labels are the numbers from 0 */
+    /* Names of the feature columns of a table with a header, in the order of the shape, and of the
+     * target column. NULL: none. */
     char **column_names;
     char *label_name;
-    int label_column;  /* of a table, from 1, not counting weights; 0: none or unknown */
-    char *weight_name; /* column of sample weights, from 1, counting all columns */
-    int weight_column;
-    int targets;                            /* numbers of a target; 0: it is a class */
+    /* Number of the target column of a table, from 1, not counting weights; 0: none or unknown. */
+    int label_column;
+    char *weight_name; /* name of the column of sample weights; NULL: none */
+    int weight_column; /* its number in a table, from 1, counting all columns; 0: none */
+    int targets;       /* numbers of a target; 0: the target is a class */
     double *target_mean, *target_deviation; /* [targets] */
 } weft_data_stats;
 
-/* Opens a data set. normalize is "auto", "none", "unit" (bytes / 255) or "standard" (training mean
- * and deviation). stats may be NULL; otherwise it is copied and replaces the statistics of the
- * data, and normalize is ignored. Columns of a table, including weights, are then matched by name,
- * or without names by position. ARGUMENT: unknown kind or key, or columns that do not match;
- * FORMAT, IO: the message names the file and the position. */
+/* Opens a data set. normalize is "none", "unit" (bytes / 255), "standard" (training mean and
+ * deviation) or "auto" (bytes as unit, tables as standard, others as none). If stats is not NULL,
+ * it is copied and replaces the statistics of the data, and normalize is ignored; columns of a
+ * table, including weights, are then matched to it by name, or without names by position. ARGUMENT:
+ * an unknown kind or key, or columns that do not match; FORMAT, IO: the message names the file and
+ * the position. */
 WEFT_API WEFT_NODISCARD weft_status weft_dataset_open(weft_context *context, const char *spec,
                                                       const char *normalize,
                                                       const weft_data_stats *stats,
                                                       weft_dataset **out);
-/* As above, for data to be predicted: target and weights are optional, and weights are ignored. A
- * table may lack the target column, a NumPy specification its file, an IDX folder the files of
- * labels. Without a target all samples of a table or of arrays are in the test split, unless test=
- * is given. */
+/* As weft_dataset_open, for data to be predicted: target and weights are optional, and weights are
+ * ignored. A table may lack the target column, a NumPy specification the file of the target, an IDX
+ * folder the files of labels. Without a target all samples of a table or of arrays are in the test
+ * split, unless test= is given. */
 WEFT_API WEFT_NODISCARD weft_status weft_dataset_open_unlabelled(weft_context *context,
                                                                  const char *spec,
                                                                  const weft_data_stats *stats,
@@ -71,34 +75,35 @@ WEFT_API void weft_dataset_close(weft_dataset **dataset);
 /* The shape of one sample's features: [channels, height, width] or [features]. */
 WEFT_API weft_shape weft_dataset_shape(const weft_dataset *dataset);
 
-/* Column i: first the features (f32), then the target, if there is one: a class (i32, a scalar) or
- * numbers (f32, one dimension). false past the end. Valid when a split has been prepared. */
+/* Sets *out to column i: the first one is the features (f32), the second one, if there is a target,
+ * a class (i32, a scalar) or numbers (f32, one dimension). false past the end. Valid once a split
+ * has been prepared. */
 WEFT_API bool weft_dataset_column(const weft_dataset *dataset, int i, weft_column *out);
 
-/* Decodes a split, unless that has been done, and checks its target. */
+/* Decodes a split, unless that has been done, and checks its targets and weights. */
 WEFT_API WEFT_NODISCARD weft_status weft_dataset_prepare(weft_dataset *dataset, weft_split split);
 
-/* Number of samples of a prepared split. */
+/* The number of samples of a prepared split. */
 WEFT_API int64_t weft_dataset_count(const weft_dataset *dataset, weft_split split);
 
-/* The statistics, for a checkpoint; owned by the data set, valid when the training split (or the
- * test split, if stats were given) has been prepared. */
+/* The statistics of the data set, for a checkpoint; the data set owns them. They are valid once the
+ * training split has been prepared, or any split if statistics were given. */
 WEFT_API const weft_data_stats *weft_dataset_stats(const weft_dataset *dataset);
 
-/* Whether the data have a target. */
+/* Whether the samples have a target. */
 WEFT_API bool weft_dataset_labelled(const weft_dataset *dataset);
 
-/* Writes sample i of a column, normalised, to `to` (elements of the column's shape and type). */
+/* Writes the entry of sample i in a column, normalised, to `to`, in the column's shape and type. */
 WEFT_API void weft_dataset_read(const weft_dataset *dataset, weft_split split, int64_t i,
                                 int column, void *to);
 
-/* The weight of sample i of a prepared split, in the loss and in all metrics; 1 if the data have
- * none. */
+/* The weight of sample i of a prepared split, in the loss and in all metrics; 1 if the samples have
+ * no weights. */
 WEFT_API double weft_dataset_weight(const weft_dataset *dataset, weft_split split, int64_t i);
-/* Whether the data have weights. */
+/* Whether the samples have weights. */
 WEFT_API bool weft_dataset_weighted(const weft_dataset *dataset);
 
-/* Number j of the numeric target of sample i, in its own units, as in the file. */
+/* Number j of the numeric target of sample i, in the units of the file (not normalised). */
 WEFT_API double weft_dataset_target(const weft_dataset *dataset, weft_split split, int64_t i,
                                     int j);
 

@@ -1,4 +1,4 @@
-/* The devices of ranks. weft/registry.h lists them; "reference" always exists. */
+/* Assigns devices to ranks. weft/registry.h lists the devices; "reference" always exists. */
 #ifndef WEFT_DEVICE_H
 #define WEFT_DEVICE_H
 
@@ -8,8 +8,9 @@
 extern "C" {
 #endif
 
-/* The device of a rank, if ranks take the devices of "NAME[:OPTIONS],..." in turn; the caller frees
- * it with weft_free. ARGUMENT: one of them does not exist. */
+/* Sets *out to the device of a rank, "NAME[:OPTIONS]", where `list` has one device or several,
+ * separated by commas, which ranks take in turn: rank r gets device r modulo their number. The
+ * caller frees it with weft_free. ARGUMENT: a device of the list does not exist. */
 WEFT_API WEFT_NODISCARD weft_status weft_device_of_rank(weft_context *context, const char *list,
                                                         int rank, char **out);
 

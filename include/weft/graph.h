@@ -3,8 +3,9 @@
  * them.
  *
  * A graph is built by adding nodes in order; a node may only use existing values. Failures are
- * sticky: after the first one every call returns WEFT_NO_VALUE, and weft_graph_status reports it,
- * so a model can be written without checking every line.
+ * sticky: after the first one every call that adds something does nothing and returns
+ * WEFT_NO_VALUE, and weft_graph_status returns the failure. So the code of a model need not check
+ * every line.
  *
  * Values are numbered from 0. The outputs of a node have consecutive numbers, and adding a node
  * returns the first of them. A graph is not thread-safe.
@@ -25,30 +26,32 @@ typedef struct weft_graph weft_graph;
 typedef int32_t weft_value;
 #define WEFT_NO_VALUE ((weft_value)-1)
 
+/* Kinds of values. Inputs, parameters and states are leaves. */
 typedef enum weft_value_kind {
-    WEFT_VALUE_INPUT, /* fed before each run */
-    WEFT_VALUE_PARAM, /* learned; part of exported weights */
-    WEFT_VALUE_STATE, /* kept between runs, not learned: moments, counters, running means */
+    WEFT_VALUE_INPUT, /* the caller writes it before each run */
+    WEFT_VALUE_PARAM, /* learned; exported weights have it */
+    WEFT_VALUE_STATE, /* kept between runs and not learned: moments, counters, running means */
     WEFT_VALUE_RESULT /* made by a node */
 } weft_value_kind;
 
-/* The role of a leaf in training, by which leaves are reset, averaged, spread or saved. */
+/* The role of a leaf in training, by which leaves are reset, averaged, spread over ranks or
+ * saved. */
 typedef enum weft_role {
     WEFT_ROLE_DATA,      /* an input */
     WEFT_ROLE_PARAMETER, /* learned */
     WEFT_ROLE_OPTIMIZER, /* optimiser state: moments of a parameter, their step count */
-    WEFT_ROLE_STATISTIC, /* statistics of data, such as running means; the default for states */
-    WEFT_ROLE_COUNTER,   /* a count of steps, equal in all ranks that train together */
+    WEFT_ROLE_STATISTIC, /* statistics of data, such as running means; default of states */
+    WEFT_ROLE_COUNTER,   /* a count of steps, equal on all ranks that train together */
     WEFT_ROLE_SUM        /* an accumulator that each step starts anew; not saved */
 } weft_role;
-/* "data", "parameter", ...; NULL past the end. */
+/* The name of a role: "data", "parameter", ...; NULL past the end. */
 WEFT_API const char *weft_role_name(int role);
 
-/* Initialisation of a parameter or state. */
+/* The initial value of a parameter or state. */
 typedef enum weft_init_kind {
     WEFT_INIT_CONSTANT, /* every element is `scale` */
     WEFT_INIT_UNIFORM,  /* uniform in [-scale, scale) */
-    WEFT_INIT_NORMAL    /* normal with deviation `scale` */
+    WEFT_INIT_NORMAL    /* normal with mean 0 and deviation `scale` */
 } weft_init_kind;
 
 typedef struct weft_init {
@@ -56,7 +59,7 @@ typedef struct weft_init {
     double scale;
 } weft_init;
 
-/* Attributes of a node: named lists of integers, or a real number. */
+/* An attribute of a node: a named list of integers, or a named real number. */
 #define WEFT_MAX_INTS 16
 typedef struct weft_attr {
     const char *name;
@@ -79,7 +82,7 @@ typedef struct weft_attr {
     }
 
 /* The phase in which a node runs. A step of M micro-batches runs the FORWARD and BACKWARD nodes M
- * times, and then the UPDATE nodes once. Nodes added by autodiff are BACKWARD. */
+ * times, and then the UPDATE nodes once. Nodes that weft_graph_differentiate adds are BACKWARD. */
 typedef enum weft_phase {
     WEFT_PHASE_FORWARD,
     WEFT_PHASE_BACKWARD,
@@ -87,92 +90,103 @@ typedef enum weft_phase {
     WEFT_PHASE_MICRO /* only for running: FORWARD, then BACKWARD */
 } weft_phase;
 
-/* Creates an empty graph whose parameters and activations have type `real` (F32 or F64). */
+/* Creates an empty graph, whose parameters and activations have the type `real` (F32 or F64). */
 WEFT_API WEFT_NODISCARD weft_status weft_graph_create(weft_context *context, weft_dtype real,
                                                       weft_graph **out);
 WEFT_API void weft_graph_destroy(weft_graph **graph);
 
-/* The first failure, whose message becomes this thread's last message again; or OK. */
+/* Returns the first failure, whose message becomes this thread's last message again; OK: there was
+ * none. */
 WEFT_API WEFT_NODISCARD weft_status weft_graph_status(const weft_graph *graph);
 
+/* The type that the graph was created with. */
 WEFT_API weft_dtype weft_graph_real(const weft_graph *graph);
 
-/* Adds a leaf. Names must be unique among leaves; they are copied. Dimensions must be positive.
- * `init` is ignored for inputs. */
+/* Adds a leaf. Its name is copied, and must be unique among the leaves. Dimensions must be
+ * positive. `init` is ignored for inputs. */
 WEFT_API weft_value weft_graph_leaf(weft_graph *graph, weft_value_kind kind, const char *name,
                                     weft_dtype dtype, const weft_shape *shape, weft_init init);
 
-/* Adds a node: op is an operator's name (weft/registry.h lists them), name is a descriptive name
- * (copied; need not be unique). Inputs may be WEFT_NO_VALUE only if the graph has failed. Returns
- * the first output. */
+/* Adds a node, and returns its first output. op is the name of an operator (weft/registry.h lists
+ * them), name a descriptive name, which is copied and need not be unique. An input may be
+ * WEFT_NO_VALUE only if the graph has failed. */
 WEFT_API weft_value weft_graph_node(weft_graph *graph, const char *op, const char *name,
                                     const weft_value *inputs, int input_count,
                                     const weft_attr *attrs, int attr_count);
 
-/* Declares that `state` (a PARAM or STATE) holds `next` from the next run on. `next` must be made
- * by a node that reads `state` and may overwrite it; no later node may read `state`. */
+/* Declares that `state` (a PARAM or STATE) has the value `next` from the next run on. The node that
+ * makes `next` must read `state` and may overwrite it, so no later node may read `state`. */
 WEFT_API void weft_graph_assign(weft_graph *graph, weft_value state, weft_value next);
 
-/* Exports the gradient of a parameter as its update reads it: the listener of an instance
- * (weft_listener) is called as soon as it is ready in a step. It is not written afterwards. */
+/* Exports the gradient of a parameter in the form that its update reads: an instance calls its
+ * listener (weft_listener) in each step, as soon as this gradient is final. Nothing writes the
+ * gradient after that in the step. */
 WEFT_API void weft_graph_export_gradient(weft_graph *graph, weft_value parameter,
                                          weft_value gradient);
 
-/* Sets the role of a state: OPTIMIZER, STATISTIC (default), COUNTER or SUM. Moments and the SUM of
- * a gradient belong to a parameter; otherwise parameter is WEFT_NO_VALUE. */
+/* Sets the role of a state: OPTIMIZER, STATISTIC (default), COUNTER or SUM. parameter: the one that
+ * the moments, or the SUM of a gradient, belong to; WEFT_NO_VALUE: none. */
 WEFT_API void weft_graph_set_role(weft_graph *graph, weft_value state, weft_role role,
                                   weft_value parameter);
-/* The role of a leaf, and its parameter or WEFT_NO_VALUE; parameter may be NULL. */
+/* Returns the role of a leaf; sets *parameter to the one that it belongs to, or WEFT_NO_VALUE.
+ * parameter may be NULL. */
 WEFT_API weft_role weft_graph_role(const weft_graph *graph, weft_value leaf, weft_value *parameter);
 
 /* Sets the phase of nodes that are added from now on. */
 WEFT_API void weft_graph_set_phase(weft_graph *graph, weft_phase phase);
 
 /* Reverse-mode differentiation: adds the nodes that compute d(loss)/d(parameter) for every
- * parameter that loss depends on, see weft_graph_gradient. loss is a scalar. ARGUMENT: loss is no
- * scalar; UNSUPPORTED: an operator on the way has no gradient. */
+ * parameter that loss depends on; weft_graph_gradient returns these values. ARGUMENT: loss is no
+ * real scalar; UNSUPPORTED: an operator between a parameter and loss has no gradient. */
 WEFT_API WEFT_NODISCARD weft_status weft_graph_differentiate(weft_graph *graph, weft_value loss);
 
-/* The gradient of a leaf found by weft_graph_differentiate; WEFT_NO_VALUE if loss does not depend
- * on it. Inputs of real type have gradients only after weft_graph_want_gradient. */
+/* weft_graph_gradient returns the gradient of a leaf that weft_graph_differentiate has added;
+ * WEFT_NO_VALUE if loss does not depend on the leaf. Inputs of real type have gradients only if
+ * weft_graph_want_gradient was called before. */
 WEFT_API weft_value weft_graph_gradient(const weft_graph *graph, weft_value leaf);
 WEFT_API void weft_graph_want_gradient(weft_graph *graph, weft_value input);
 
-/* Inspection. Pointers stay valid as long as the graph. */
+/* Inspection. Values and nodes are numbered from 0. Pointers stay valid as long as the graph. */
 WEFT_API int weft_graph_value_count(const weft_graph *graph);
 WEFT_API int weft_graph_node_count(const weft_graph *graph);
 WEFT_API const char *weft_graph_value_name(const weft_graph *graph, weft_value value);
 WEFT_API weft_type weft_graph_value_type(const weft_graph *graph, weft_value value);
 WEFT_API weft_value_kind weft_graph_value_kind(const weft_graph *graph, weft_value value);
-/* A leaf by name, or WEFT_NO_VALUE. */
+/* The leaf with this name, or WEFT_NO_VALUE. */
 WEFT_API weft_value weft_graph_find(const weft_graph *graph, const char *leaf);
 
-/* The operator, inputs and outputs of node i. *inputs is owned by the graph. */
+/* The operator, name, inputs and outputs of node `node`. The last two return a number of values;
+ * *inputs is owned by the graph, and the outputs are *first, *first + 1 and so on. */
 WEFT_API const char *weft_graph_node_op(const weft_graph *graph, int node);
 WEFT_API const char *weft_graph_node_name(const weft_graph *graph, int node);
 WEFT_API int weft_graph_node_inputs(const weft_graph *graph, int node, const weft_value **inputs);
 WEFT_API int weft_graph_node_outputs(const weft_graph *graph, int node, weft_value *first);
-/* Integers of an attribute (0 if the node has no such attribute), or a real number. */
+/* Returns the number of integers of an attribute, and sets *ints to them; 0 if the node has no such
+ * attribute, or if it is a real number. */
 WEFT_API int weft_graph_node_ints(const weft_graph *graph, int node, const char *attr,
                                   const int64_t **ints);
 
-/* The cost of a node: floating-point operations, and the least number of bytes to move. */
+/* The cost of a node: floating-point operations, and the least number of bytes that it must read
+ * and write. */
 typedef struct weft_cost {
     double flops, bytes;
 } weft_cost;
 WEFT_API weft_cost weft_graph_node_cost(const weft_graph *graph, int node);
 
-/* The node's label signature, such as "b k, k n -> b n"; the caller frees it with weft_free. */
+/* Sets *out to the label signature of a node, such as "b k, k n -> b n", which says which
+ * dimensions belong together. The caller frees the text with weft_free. */
 WEFT_API WEFT_NODISCARD weft_status weft_graph_node_labels(const weft_graph *graph, int node,
                                                            char **out);
 
-/* Checks a signature against the shapes of the inputs, followed by those of the outputs. FORMAT:
- * not a signature, with the column. ARGUMENT: it does not match the shapes. */
+/* Checks a label signature against shapes[inputs + outputs], those of the inputs and then those of
+ * the outputs. FORMAT: the text is no signature; the message gives the column. ARGUMENT: the
+ * signature does not match the shapes. */
 WEFT_API WEFT_NODISCARD weft_status weft_labels_check(const char *signature,
                                                       const weft_shape *shapes, int inputs,
                                                       int outputs);
 
-/* The graph as text or as Graphviz; the caller frees it with weft_free. */
+/* Sets *out to the graph as text, or in the DOT language of Graphviz; the caller frees it with
+ * weft_free. */
 WEFT_API WEFT_NODISCARD weft_status weft_graph_text(const weft_graph *graph, char **out);
 WEFT_API WEFT_NODISCARD weft_status weft_graph_dot(const weft_graph *graph, char **out);
 

@@ -1,6 +1,7 @@
 /*
- * Jobs of several processes: the role of this process, and its messages to the supervisor.
- * weft_job_run in weft/train.h starts a job.
+ * Jobs of several processes: the role of this process, and the status lines through which it
+ * informs its supervisor. weft_job_run (weft/train.h) and weft_server_supervise (weft/server.h)
+ * start jobs.
  */
 #ifndef WEFT_JOB_H
 #define WEFT_JOB_H
@@ -14,24 +15,25 @@
 extern "C" {
 #endif
 
-/* The rank of this process if mpirun or srun started it, or -1. */
+/* The rank of this process, if mpirun or srun has started it; else -1. */
 WEFT_API int weft_job_rank(void);
 
-/* Whether weft_job_run started this process, as a rank of a job or with all of its ranks. */
+/* Whether a supervisor (weft_job_run, weft_server_supervise) started this process. The process is
+ * one rank, has all ranks of the job as threads, or is a member or a worker. */
 WEFT_API bool weft_job_supervised(void);
 
-/* Formats the status line that a training process writes to standard error when it fails, without a
- * line feed: `what` is weft_status_name() of the failure. In a supervised job also, with an empty
- * message, "built" by every process that has created its trainer, and "finished" by rank 0 at
- * WEFT_EVENT_SUMMARY: from these the supervisor learns the progress of the job and the hosts of its
- * ranks. */
+/* Formats the line, without its line feed, that a process of training writes to standard error when
+ * it fails. `what` is weft_status_name() of the failure. In a supervised job the line names rank
+ * and host. There two more lines have an empty message: "built", from every process that has
+ * created its trainer, and "finished", from rank 0 at WEFT_EVENT_SUMMARY. From these lines the
+ * supervisor learns how far the job is and on which hosts its ranks run. */
 WEFT_API void weft_job_status_line(const char *what, const char *message, char *out, size_t size);
 
-/* Whether this thread's last failure, with this status, is only a consequence of another rank's
- * failure, which that rank reports. */
+/* Whether this thread's last failure, which had this status, only follows from the failure of
+ * another rank, which that rank reports. */
 WEFT_API bool weft_job_failed_elsewhere(weft_status status);
 
-/* Receives the supervisor's messages, a line at a time. */
+/* Receives the messages of a supervisor, one line for each call. */
 typedef void (*weft_job_fn)(void *user, const char *line);
 
 #ifdef __cplusplus

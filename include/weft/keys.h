@@ -1,9 +1,10 @@
-/* Keys of processes that work together on several machines. Each has a secret key, and gives others
- * its public key; messages between them are encrypted, and both sides are authenticated (CurveZMQ).
+/* Keys of processes that work together on several machines. Each process has a secret key and gives
+ * the others its public key. Messages between processes are encrypted, and both sides are
+ * authenticated (CurveZMQ).
  *
- * A file with a secret key is its owner's alone (mode 0600), and is refused if others may read it.
- * FILE.pub beside it has a line with the public key, 64 hexadecimal digits, and a name. A list of
- * allowed keys consists of such lines; '#' begins a comment. */
+ * A file with a secret key belongs to its owner alone (mode 0600); the library refuses it if other
+ * users may access it. The file FILE.pub beside it has one line: the public key, 64 hexadecimal
+ * digits, and a name. A list of allowed keys consists of such lines; '#' begins a comment. */
 #ifndef WEFT_KEYS_H
 #define WEFT_KEYS_H
 
@@ -13,11 +14,12 @@
 extern "C" {
 #endif
 
-enum { WEFT_KEY_TEXT = 65 }; /* of a public key as text, with its end */
+enum { WEFT_KEY_TEXT = 65 }; /* size of a public key as text: 64 digits and the final NUL */
 
-/* Makes a pair of keys: writes the secret one to `path` and the public one to `path`.pub, both or
- * neither; public_key[WEFT_KEY_TEXT]: the public one; may be NULL. ARGUMENT: one of the files
- * exists, and is left as it is; IO: it cannot be written; UNSUPPORTED: this ZeroMQ cannot
+/* Makes a key pair: writes the secret key to `path` and the public key to `path`.pub; if one of
+ * them fails, neither file is left. public_key[WEFT_KEY_TEXT], which may be NULL, receives the
+ * public key as text. ARGUMENT: one of the files exists already and stays as it is, or `path` is no
+ * name of a file that can be printed; IO: a file cannot be written; UNSUPPORTED: this ZeroMQ cannot
  * encrypt. */
 WEFT_API WEFT_NODISCARD weft_status weft_keys_make(const char *path, char *public_key);
 

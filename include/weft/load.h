@@ -1,9 +1,10 @@
 /*
- * Load generator for servers that speak the Open Inference Protocol v2 over HTTP/1.1. In an open
- * loop requests are sent at given times, independent of earlier responses, and the latency of each
- * counts from when it was due: a stall of the server delays the requests that are due meanwhile,
- * and is counted in all of them. In a closed loop a constant number of requests is outstanding,
- * which measures the server's capacity.
+ * Load generator for servers that speak the Open Inference Protocol v2 over HTTP/1.1.
+ *
+ * In an open loop requests are sent at given times, independent of earlier responses. The latency
+ * of a request counts from the time when it was due; so a stall of the server counts in all
+ * requests that are due meanwhile (no coordinated omission). In a closed loop a constant number of
+ * requests is outstanding, which measures the server's capacity.
  *
  * One thread generates all of the load. Times are seconds of the monotonic clock.
  */
@@ -22,90 +23,102 @@ extern "C" {
 
 typedef struct weft_load weft_load;
 
-/* Filled by weft_load_table (weft/options.h); strings are owned. */
+/* Options of a load, filled through weft_load_table (weft/options.h). The struct owns its
+ * strings. */
 typedef struct weft_load_options {
-    char *rate; /* requests a second: "100,200", "100..800:100", each optionally with "@SECONDS";
-                   NULL: 100, or the recorded times of a trace */
-    double seconds;      /* duration of a rate without "@SECONDS" */
-    int64_t requests;    /* most requests of a rate; 0: unlimited */
-    char *arrivals;      /* WEFT_KIND_ARRIVALS */
-    int64_t seed;        /* for arrivals and inputs */
-    double warmup;       /* seconds before the first rate that are not counted */
-    bool no_pause;       /* a rate does not wait for the responses of the previous one */
-    char *closed;        /* "1,4,16": numbers of outstanding requests, instead of rates */
-    int64_t rows;        /* of a request */
-    bool json_tensors;   /* inputs and outputs as JSON instead of binary tensors */
-    char *body;          /* a file to send instead of generated inputs */
-    char *token;         /* bearer token */
-    int64_t connections; /* most connections */
-    double timeout;      /* seconds from being due after which a request has failed */
-    char *trace_out;     /* CSV file for all requests */
-    /* used by the command only */
+    /* Requests per second: a list of rates, "100,200" or "100..800:100", each optionally with
+     * "@SECONDS". NULL: 100, or the recorded times of a trace. */
+    char *rate;
+    double seconds;   /* duration of a rate without "@SECONDS" */
+    int64_t requests; /* most requests at a rate; 0: unlimited */
+    char *arrivals;   /* arrival process (WEFT_KIND_ARRIVALS), such as "poisson" */
+    int64_t seed;     /* seed of arrivals and inputs */
+    double warmup;    /* seconds of load at the first rate that are not counted */
+    bool no_pause;    /* a rate begins before the last one's responses have come */
+    /* Closed loop instead of rates: numbers of outstanding requests, "1,4,16". */
+    char *closed;
+    int64_t rows;        /* rows of a request */
+    bool json_tensors;   /* inputs and outputs are JSON, not binary tensors */
+    char *body;          /* file that is sent as each request's body; NULL: generated inputs */
+    char *token;         /* bearer token of the requests; NULL: none */
+    int64_t connections; /* most connections to all targets together */
+    /* Seconds after its due time when a request without a response has failed. */
+    double timeout;
+    char *trace_out; /* CSV file with a line for each request; NULL: none */
+    /* Used by the command weft load only. */
     char *svg;
     bool json, quiet;
 } weft_load_options;
 
-/* The option table, terminated by a NULL name. The context must outlive it. */
+/* The option table, ended by a NULL name. The context owns it. */
 WEFT_API const weft_option *weft_load_table(const weft_context *context);
 
-/* Histogram of latencies whose buckets grow by 1.01 from one microsecond on: bucket i has those
- * below 1.01^(i+1) us, and the last one all longer ones. */
+/* Histogram of latencies. Bucket i has latencies from 1.01^i to 1.01^(i+1) microseconds, the first
+ * one all shorter ones, and the last one all longer ones. */
 enum { WEFT_LOAD_BUCKETS = 2176, WEFT_LOAD_FAILURES = 16 };
 typedef struct weft_load_histogram {
     int64_t count, buckets[WEFT_LOAD_BUCKETS];
-    double sum, low, high; /* exact, in seconds */
+    double sum, low, high; /* sum, least and largest latency, exact, in seconds */
 } weft_load_histogram;
-/* A quantile (0..1) in seconds, accurate to 1 %; 0 if there are none. */
+/* A quantile (0..1) of the latencies in seconds, accurate to 1 %; 0 if there are none. */
 WEFT_API double weft_load_quantile(const weft_load_histogram *histogram, double quantile);
+/* The mean of the latencies in seconds; 0 if there are none. */
 WEFT_API double weft_load_mean(const weft_load_histogram *histogram);
 
-/* Requests that have failed in the same way. */
+/* A kind of failure: all requests at a rate that failed in the same way. */
 typedef struct weft_load_failure {
-    int status;       /* HTTP status; 0: no response, or an invalid one */
-    const char *what; /* "timeout", "no connection" (all were in use), "connect", "closed",
-                         "protocol", "stopped"; "" with a status */
+    int status; /* HTTP status; 0: no response, or none that is HTTP */
+    /* With status 0: "timeout", "no connection" (all were in use), "connect", "closed", "protocol",
+     * "stopped", or "others" for all kinds that do not fit; else "". */
+    const char *what;
     int64_t count;
-    char example[256]; /* of the first one: the server's message, or a description */
+    char example[256]; /* about the first such request: the server's message, or a description */
 } weft_load_failure;
 
-/* Measurements at one rate. sent = ok + failed. */
+/* Measurements at one rate, or of one closed loop. sent = ok + failed. */
 typedef struct weft_load_result {
-    double rate;    /* requested rate; 0: as recorded, or closed loop */
-    int64_t closed; /* outstanding requests; 0: open loop */
-    double seconds; /* until the last request was due and answered */
+    double rate;    /* requested rate per second; 0: as recorded, or a closed loop */
+    int64_t closed; /* outstanding requests of a closed loop; 0: open loop */
+    /* From the begin to the last response, and at least the planned time unless `requests` or a
+     * stop cut the rate short. */
+    double seconds;
     int64_t sent, ok, failed;
-    int64_t rows;   /* of a request; 0: unknown */
-    int64_t waited; /* requests that found all connections in use */
-    int64_t resent; /* requests that were repeated, as the server had closed the connection */
-    int64_t opened; /* connections opened */
-    double busy;   /* fraction of time in which the load generator was busy: near 1 its own limit is
-                      measured */
-    bool finished; /* it has ended */
-    weft_load_histogram latency,
-        send_delay; /* of requests with status 200; delay of sending requests */
-    weft_load_failure failures[WEFT_LOAD_FAILURES]; /* the last one counts all that do not fit */
+    int64_t rows;   /* rows of a request; 0: unknown */
+    int64_t waited; /* requests that waited, as all connections were in use */
+    int64_t resent; /* requests sent again, as the server had closed the connection */
+    int64_t opened; /* connections that were opened */
+    /* Fraction of the time in which the load generator itself was busy; near 1 its own limit is
+     * measured. */
+    double busy;
+    bool finished; /* the rate has ended */
+    /* Latency of requests with status 200; time by which the load generator made requests after
+     * they were due. */
+    weft_load_histogram latency, send_delay;
+    weft_load_failure failures[WEFT_LOAD_FAILURES]; /* the last one also counts all further kinds */
     int failure_kinds;
 } weft_load_result;
 
-/* Resolves the targets, queries the model of each, makes the requests, and sends one of them as a
- * test. Targets: "http://HOST[:PORT][/v2/models/NAME[/versions/V]]"; without a model, the server's
- * only one. `options` and `targets` must outlive it; `stop` (may be NULL) interrupts waiting.
- * ARGUMENT: names the option or target; UNSUPPORTED: TLS, or inputs that cannot be made; PEER: a
- * server is unreachable or refuses; FORMAT: a response does not follow the protocol. */
+/* Opens a load: resolves the targets, queries the model of each, makes its requests, and sends one
+ * of them as a test. A target is "http://HOST[:PORT][/v2/models/NAME[/versions/V]]"; without a
+ * model, the server's only one. `options` and `targets` must outlive the load; setting `stop` (may
+ * be NULL) ends a wait and the load. ARGUMENT: an option or target is invalid; the message names
+ * it; UNSUPPORTED: TLS, or inputs that cannot be made; PEER: a server is unreachable or refuses;
+ * FORMAT: a response does not follow the protocol. */
 WEFT_API WEFT_NODISCARD weft_status weft_load_open(weft_context *context,
                                                    const weft_load_options *options,
                                                    const char *const *targets, int count,
                                                    const weft_stop *stop, weft_load **out);
-/* Generates the load, once. `tick` (may be NULL) is called about ten times a second with the
- * current rate and the seconds since its start. Failed requests are counted and are no failure of
- * the run. INTERRUPTED: it was stopped; the measurements are valid. IO: trace_out. */
+/* Generates the load, once. `tick` (may be NULL) is called about ten times a second with the number
+ * of the current rate (-1: warm-up) and the seconds since its start. Failed requests are counted;
+ * they are no failure of the call. INTERRUPTED: the load was stopped; the measurements are valid.
+ * IO: trace_out cannot be written. */
 typedef void weft_load_tick(void *user, int rate, double seconds);
 WEFT_API WEFT_NODISCARD weft_status weft_load_run(weft_load *load, weft_load_tick *tick,
                                                   void *user);
-/* The measurements of rate i (before it begins: only its plan) and its planned seconds; NULL past
- * the end. Valid as long as the load. */
+/* The measurements of rate i, and in *planned (may be NULL) its planned seconds; NULL past the end.
+ * Before the rate begins there is only its plan. Valid as long as the load. */
 WEFT_API const weft_load_result *weft_load_at(const weft_load *load, int i, double *planned);
-/* The name of the model of target i, and its URL; NULL past the end. */
+/* The name of the model of target i, and in *where (may be NULL) its URL; NULL past the end. */
 WEFT_API const char *weft_load_model(const weft_load *load, int i, const char **where);
 WEFT_API void weft_load_close(weft_load **load);
 

@@ -1,4 +1,5 @@
-/* Members of an elastic run (weft/cluster.h), as reported by its coordinator. */
+/* The status of an elastic run (weft/cluster.h) and its members, as its coordinator reports
+ * them. */
 #ifndef WEFT_MEMBERS_H
 #define WEFT_MEMBERS_H
 
@@ -11,52 +12,56 @@
 extern "C" {
 #endif
 
-/* Set from any thread, or a signal handler, to end a call that waits. */
+/* A request to end a call that waits. Any thread or a signal handler sets `wanted` to 1; the call
+ * ends soon after, as its description says. */
 typedef struct weft_stop {
     volatile int wanted;
 } weft_stop;
 
-/* A member, by its last heartbeat. */
+/* A member of the run, with the statistics of its last heartbeat. */
 typedef struct weft_cluster_member {
-    uint32_t id;       /* its actor id: unique in a run */
-    const char *role;  /* "learner", "server" */
-    char name[40];     /* role and slot, "learner 2", as in all messages */
-    char host[64];     /* the name of its host; "": not known */
-    char address[512]; /* where other members reach it; "": nowhere */
-    int slot;          /* 0, 1, ... within its role; a free slot is given again */
-    int64_t step;      /* finished steps of a learner, updates of a server */
-    double loss;       /* of a learner's last step */
-    double rate;       /* samples a second of this learner over its last steps */
-    double staleness;  /* mean of a server's updates: other updates that it had made since the
-                          learner read the parameters */
-    double silent;     /* seconds since its last message */
-    bool leaving;
+    uint32_t id;       /* actor id, which no other member of the run has had */
+    const char *role;  /* "learner" (peers too) or "server" */
+    char name[40];     /* role and slot, "learner 2", as messages name the member */
+    char host[64];     /* host name; "": unknown */
+    char address[512]; /* where other members connect to it; "": nowhere */
+    int slot;          /* 0, 1, ... within the role; a later member may get a free slot */
+    int64_t step;      /* steps that a learner has finished, updates that a server has made */
+    double loss;       /* loss of a learner's last step */
+    double rate;       /* of a learner: samples per second over its last steps */
+    double staleness;  /* of a server: mean over its updates of the number of other updates that it
+                          made since the learner had read the parameters */
+    double silent;     /* seconds since the member's last message */
+    bool leaving;      /* it has been asked to leave (weft leave) */
 } weft_cluster_member;
 
-/* An event: a member has joined, left, or was removed. */
+/* A member event: a member has joined, has left, or is lost. */
 typedef struct weft_cluster_event {
-    int64_t number; /* 1 for the first event of a run, then one more for each */
-    double ago;     /* seconds */
-    char text[256]; /* "learner 1 of HOST was lost: silent for 10.2 s" */
+    int64_t number; /* number of the event in the run, from 1 */
+    double ago;     /* seconds since the event */
+    char text[256]; /* "learner 1 on HOST (number 7) is lost: no heartbeat for 10.2 s" */
 } weft_cluster_event;
 
+/* The status of a run. */
 typedef struct weft_cluster_status {
-    uint64_t run; /* random id; 0: unknown */
+    uint64_t run; /* run id, drawn at random; 0: unknown */
     char model[64], exchange[128], data[128];
-    int64_t step, steps; /* highest step of the learners, and steps of each in all; 0: unknown */
-    double rate;         /* samples a second of all learners */
-    int learners, servers, learners_expected, servers_expected; /* expected: at first */
-    bool running, over;
-    char *fault; /* NULL: none */
-    weft_cluster_member *members;
+    int64_t step, steps; /* highest step of a learner, and steps that each takes; 0: unknown */
+    double rate;         /* samples per second, sum over the learners */
+    /* Members now, and the numbers with which the run begins. */
+    int learners, servers, learners_expected, servers_expected;
+    bool running, over;           /* all expected members have joined; all learners have finished */
+    char *fault;                  /* why the run cannot continue; NULL: it can */
+    weft_cluster_member *members; /* [count] */
     int count;
-    weft_cluster_event *events; /* the last events, the oldest first */
+    weft_cluster_event *events; /* [event_count]: the last events, oldest first */
     int event_count;
 } weft_cluster_status;
+/* Frees the contents of the status and zeroes it. */
 WEFT_API void weft_cluster_status_free(weft_cluster_status *status);
 
-/* Receives the address of a coordinator, as a joining member needs it, and the status of the run;
- * valid during the call. */
+/* Receives the address of a coordinator, in the form in which joining members take it, and the
+ * status of its run; both are valid during the call. */
 typedef void (*weft_cluster_fn)(void *user, const char *address, const weft_cluster_status *status);
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-/* Optimisers, as nodes of the graph: they are rewritten, lowered and traced like all others. */
+/* Optimisers, built of graph nodes, so that they are rewritten, lowered and traced like all other
+ * nodes. */
 #ifndef WEFT_OPTIM_H
 #define WEFT_OPTIM_H
 
@@ -8,60 +9,63 @@
 extern "C" {
 #endif
 
+/* The learning rate after the warm-up, as a function of the step. */
 typedef enum weft_schedule_kind {
     WEFT_SCHEDULE_CONSTANT,
-    WEFT_SCHEDULE_STEP,  /* times gamma every `every` steps */
-    WEFT_SCHEDULE_COSINE /* half a cosine from lr down to floor at step total */
+    WEFT_SCHEDULE_STEP,  /* multiplied by gamma every `every` steps */
+    WEFT_SCHEDULE_COSINE /* half a cosine from lr down to `floor` at step `total` */
 } weft_schedule_kind;
 
-/* The part of the program that updates the parameters. */
+/* The part of a program that updates the parameters. */
 typedef enum weft_update {
-    WEFT_UPDATE_HERE,     /* the graph */
+    WEFT_UPDATE_HERE,     /* the graph, which exports no gradients */
     WEFT_UPDATE_TOLD,     /* the graph, which also exports the gradients */
-    WEFT_UPDATE_ELSEWHERE /* the listener that gets the gradients; the graph counts steps all the
-                             same */
+    WEFT_UPDATE_ELSEWHERE /* the listener that gets the exported gradients; the graph has neither
+                             updates nor moments, and still counts steps */
 } weft_update;
 
 typedef struct weft_optimizer_options {
-    size_t struct_size;  /* sizeof(weft_optimizer_options) */
-    const char *name;    /* "sgd", "adam" or "adamw" */
-    double lr;           /* learning rate, > 0 */
-    double momentum;     /* sgd, in [0, 1) */
-    bool nesterov;       /* sgd */
-    double weight_decay; /* sgd, adam: added to the gradient; adamw: decoupled */
-    double beta1, beta2; /* adam, in [0, 1) */
-    double epsilon;      /* adam, > 0 */
-    double clip_norm;    /* largest global norm of the gradients; 0: no clipping */
+    size_t struct_size; /* sizeof(weft_optimizer_options) */
+    const char *name;   /* "sgd", "adam" or "adamw" */
+    double lr;          /* learning rate, > 0 */
+    double momentum;    /* sgd: in [0, 1); 0: none */
+    bool nesterov;      /* sgd: Nesterov's momentum, needs momentum > 0 */
+    /* sgd, adam: adds weight_decay times the parameter to the gradient; adamw: decoupled. */
+    double weight_decay;
+    double beta1, beta2; /* adam, adamw: decay rates of the moments, in [0, 1) */
+    double epsilon;      /* adam, adamw: added to the denominator, > 0 */
+    double clip_norm;    /* largest global norm of all gradients; 0: no clipping */
     weft_schedule_kind schedule;
-    int64_t warmup;     /* steps of linear growth */
-    int64_t total;      /* cosine: steps until floor */
-    int64_t every;      /* step: steps between drops */
-    double gamma;       /* step: factor of a drop */
+    int64_t warmup;     /* steps in which the learning rate grows linearly to lr; 0: none */
+    int64_t total;      /* cosine: step at which the learning rate is `floor` */
+    int64_t every;      /* step: steps between two drops */
+    double gamma;       /* step: factor of each drop */
     double floor;       /* cosine: last learning rate */
-    int64_t accumulate; /* micro-batches in a step, at least 1 */
-    weft_update
-        update; /* gradients are exported summed and clipped, see weft_graph_export_gradient */
+    int64_t accumulate; /* micro-batches in a step, whose gradients are added; at least 1 */
+    weft_update update; /* exported gradients are summed over micro-batches and clipped */
 } weft_optimizer_options;
 
-/* adam, lr 0.001 and the published defaults. */
+/* Sets adam with lr 0.001 and the defaults of its paper, a constant schedule, and
+ * WEFT_UPDATE_HERE. */
 WEFT_API void weft_optimizer_options_init(weft_optimizer_options *options);
 
-/* Values that a trainer feeds or reads. */
+/* Values of the graph that a trainer feeds or reads. */
 typedef struct weft_optimizer_values {
-    weft_value step;          /* state, i32: finished steps; see weft_graph_step */
-    weft_value learning_rate; /* of the current step */
-    weft_value keep; /* input: 0 for the first micro-batch of a step, else 1; WEFT_NO_VALUE without
-      accumulation */
+    weft_value step;          /* state, i32: finished steps, as of weft_graph_step */
+    weft_value learning_rate; /* result: the learning rate of the current step */
+    /* Input: index of the micro-batch in its step, from 0; WEFT_NO_VALUE: accumulate is 1. */
+    weft_value keep;
 } weft_optimizer_values;
 
 /* Adds the update of every parameter that has a gradient, in the UPDATE phase; call
- * weft_graph_differentiate first. States are named "<parameter>/<moment>"; if a leaf has that name
- * already, "_" is appended. ARGUMENT: an option is out of range; the message gives the range. */
+ * weft_graph_differentiate first. Moments are states named "<parameter>/<moment>"; where a leaf has
+ * that name already, "_" is appended. ARGUMENT: an option is out of range; the message gives the
+ * range. */
 WEFT_API WEFT_NODISCARD weft_status weft_optimizer_build(weft_graph *graph,
                                                          const weft_optimizer_options *options,
                                                          weft_optimizer_values *out);
 
-/* The number of finished steps of a graph, a state that is created on the first call: "step", or
+/* The graph's counter of finished steps. The first call creates it, as a state named "step", or
  * "step_" if a leaf has that name already. */
 WEFT_API weft_value weft_graph_step(weft_graph *graph);
 

@@ -2,8 +2,8 @@
  * Option tables. One table defines the command line, the run file, the help text, the man page and
  * the JSON of an option struct, so that they cannot differ.
  *
- * A table describes a plain struct: each row has a name, the offset of its field, its kind, a
- * default and a sentence of help. Strings in such a struct are owned by it.
+ * A table describes a plain struct: each row has a name, the offset of a field in the struct, its
+ * kind, a default and a sentence of help. The struct owns its strings.
  */
 #ifndef WEFT_OPTIONS_H
 #define WEFT_OPTIONS_H
@@ -18,94 +18,100 @@
 extern "C" {
 #endif
 
+/* Kinds of options, with the type of the field. */
 typedef enum weft_option_kind {
     WEFT_OPT_STRING, /* char *; NULL when unset */
     WEFT_OPT_INT,    /* int64_t */
     WEFT_OPT_REAL,   /* double */
-    WEFT_OPT_FLAG,   /* bool; takes no argument on the command line */
+    WEFT_OPT_FLAG,   /* bool; on the command line it needs no value */
     WEFT_OPT_INTS    /* weft_numbers */
 } weft_option_kind;
 
-/* Integers: as text "3", or "3, 5"; in the items of YAML files also [3, 5]. */
+/* A list of integers: as text "3" or "3, 5"; in the items of YAML files also [3, 5]. */
 #define WEFT_MOST_NUMBERS 8
 typedef struct weft_numbers {
     int count; /* 0 when unset */
     int64_t at[WEFT_MOST_NUMBERS];
 } weft_numbers;
 
+/* A row of an option table. */
 typedef struct weft_option {
-    const char *name;     /* long name without dashes; NULL ends the table */
-    char letter;          /* one-letter form, or 0 */
-    const char *argument; /* name of the argument in the help, such as "N"; NULL for a flag */
+    const char *name;     /* long name without leading dashes; NULL ends the table */
+    char letter;          /* one-letter form; 0: none */
+    const char *argument; /* name of the value in the help, such as "N"; NULL for a flag */
     const char *initial;  /* default as text; NULL: unset (strings) or zero */
     const char *help;     /* one sentence */
-    size_t offset;
+    size_t offset;        /* of the field in the struct */
     weft_option_kind kind;
-    double low, high;    /* inclusive bounds of numbers; ignored if both are zero */
-    const char *group;   /* heading in the help */
-    const char *choices; /* comma-separated legal values, or NULL */
-    /* For strings: `names`: names of this kind and paths of plug-ins are legal; `forms`: the help
-     * ends with the forms of specifications of this kind. */
+    double low, high;    /* inclusive bounds of a number; both 0: unbounded */
+    const char *group;   /* heading in the help, from this row on; NULL: as before */
+    const char *choices; /* legal values, separated by commas; NULL: not limited by a list */
+    /* For strings. names: legal values are the names of this kind and paths of plug-ins. forms: the
+     * help ends with the syntax of the specifications of this kind. */
     weft_kind names, forms;
-    /* The option that this one depends on: it has an effect only if that is given or, if that is
-     * a name or a specification, if the named entry reads this one (weft_entry.reads). NULL:
-     * always. */
+    /* The option that this one depends on. If that option's value is a name or a specification,
+     * this option has an effect only if the named entry reads it (weft_entry.reads); otherwise only
+     * if that option is given. NULL: it always has an effect. */
     const char *with;
-    /* The reason why it has no effect in this table; NULL: it has one. Such an option is not in the
-     * help, and only its default may be given. */
+    /* The reason why the option has no effect in this table; NULL: it has one. An option with a
+     * reason is not in the help, and only its default may be given. */
     const char *unused;
-    const weft_context *context; /* context of names and forms, set when the table is handed out */
-    /* Its former name, or NULL: still accepted everywhere, with one line to the log that gives the
-     * present name. Help, suggestions and saved options have the present name only. */
+    /* The context that knows these names and forms; the library sets it in the tables that it
+     * returns. */
+    const weft_context *context;
+    /* The former name of the option, or NULL. The former name is still accepted, with one warning
+     * in the log that gives the present name. Help, suggestions and saved options have the present
+     * name only. */
     const char *formerly;
 } weft_option;
 
-/* Fills target with the defaults. target must be zeroed or freed. */
+/* Fills the struct `target`, which must be zeroed or freed, with the defaults of the table. */
 WEFT_API WEFT_NODISCARD weft_status weft_options_init(const weft_option *table, void *target);
 
-/* Frees the strings of target. */
+/* Frees the strings of the struct `target` and sets them to NULL. */
 WEFT_API void weft_options_free(const weft_option *table, void *target);
 
-/* Sets one option from text. ARGUMENT: no such option (the nearest name is suggested), empty, not
- * a number, out of bounds, or not one of the choices; the old value stays. */
+/* Sets one option from text. ARGUMENT: there is no such option (the message suggests the nearest
+ * name), or the text is empty, not a number, out of bounds, or not one of the choices; the old
+ * value stays. */
 WEFT_API WEFT_NODISCARD weft_status weft_options_set(const weft_option *table, void *target,
                                                      const char *name, const char *text);
 
-/* Checks that every option that differs from its default has an effect. ARGUMENT: it is `unused`,
- * or the option that it depends on (`with`) does not use it; the message says what would. An option
- * set to its default counts as not given. */
+/* Checks that every option whose value differs from its default has an effect. ARGUMENT: an option
+ * is `unused`, or the option that it depends on (`with`) does not use it; the message says what
+ * would use it. An option set to its default counts as not given. */
 WEFT_API WEFT_NODISCARD weft_status weft_options_check(const weft_option *table,
                                                        const void *target);
 
-/* Parses argv (without the program's name): options may be "--name value", "--name=value", "-x
- * value" or "--flag"; "--" ends them. Up to max_words other words are stored in words; a further
- * word or an empty one is an error. */
+/* Parses argv, which begins after the program's name: options may be "--name value",
+ * "--name=value", "-x value", "-xvalue" or "--flag"; "--" ends them. Up to max_words other words
+ * are stored in words[]. ARGUMENT: as weft_options_set, a further word, or an empty one. */
 WEFT_API WEFT_NODISCARD weft_status weft_options_parse(const weft_option *table, void *target,
                                                        int argc, char **argv, int max_words,
                                                        const char **words, int *word_count);
 
-/* Reads a YAML run file, a mapping from option names to values, into target. FORMAT: the message
- * names the file and the line. */
+/* Reads a YAML run file, which maps option names to values, into the struct `target`. FORMAT: the
+ * message names the file and the line. */
 WEFT_API WEFT_NODISCARD weft_status weft_options_load(const weft_option *table, void *target,
                                                       const char *path);
 
-/* As weft_options_load, from size bytes of memory; name is used in messages. */
+/* As weft_options_load, from `size` bytes of memory; messages use `name` as the file's name. */
 WEFT_API WEFT_NODISCARD weft_status weft_options_load_text(const weft_option *table, void *target,
                                                            const char *name, const void *data,
                                                            size_t size);
 
-/* The option as text in the form that weft_options_set reads; the caller frees it with weft_free.
- * *out is NULL for an unset string. */
+/* Sets *out to the value of an option as text, in the form that weft_options_set reads, or to NULL
+ * for an unset string. The caller frees it with weft_free. */
 WEFT_API WEFT_NODISCARD weft_status weft_options_get(const weft_option *table, const void *target,
                                                      const char *name, char **out);
 
-/* The help of an option with its legal values and its default, and the legal values alone (NULL:
- * any); the caller frees them with weft_free. */
+/* Sets *out to the help of an option with its legal values and its default, or to the legal values
+ * alone (NULL: all are legal). The caller frees the text with weft_free. */
 WEFT_API WEFT_NODISCARD weft_status weft_option_help(const weft_option *option, char **out);
 WEFT_API WEFT_NODISCARD weft_status weft_option_choices(const weft_option *option, char **out);
 
-/* The help lines of a table, without those that are `unused`; the caller frees them with weft_free.
- */
+/* Sets *out to the help of all options of a table, without those that are `unused`. The caller
+ * frees the text with weft_free. */
 WEFT_API WEFT_NODISCARD weft_status weft_options_help(const weft_option *table, char **out);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /*
- * Results of a model on a part of the data: metrics over all of it, and a prediction for each
- * sample.
+ * Results of a model on one split of the data: metrics over the whole split, and a prediction for
+ * each sample.
  */
 #ifndef WEFT_REPORT_H
 #define WEFT_REPORT_H
@@ -14,51 +14,54 @@
 extern "C" {
 #endif
 
-/* Regression metrics, in the units of the targets: the coefficient of determination R2 on this part
- * of the data (NaN if the targets do not vary), the mean absolute error, and the root mean squared
- * error. All are NaN if a prediction is not finite. */
+/* Regression metrics on one split: the coefficient of determination R2 (NaN if the targets do not
+ * vary), the mean absolute error and the root mean squared error, both in the units of the targets.
+ * If a prediction is not finite, none of the metrics is. */
 typedef struct weft_fit {
     double r2, mae, rmse;
 } weft_fit;
 
-/* Metrics of a model on a part of the data. Targets are classes or numbers. All metrics are
- * weighted by the samples' weights; samples of weight 0 are ignored. */
+/* Metrics of a model on one split. Targets are either classes or numbers. Each metric weights the
+ * samples by their weights; samples of weight 0 are ignored. */
 typedef struct weft_report {
-    int64_t samples; /* with nonzero weight */
-    double loss;     /* the training loss; numeric targets are in units of their deviation */
-    int classes;     /* 0: targets are numeric */
+    int64_t samples; /* samples with nonzero weight */
+    double loss; /* mean training loss; for numeric targets in units of their training deviation */
+    int classes; /* number of classes; 0: targets are numeric */
     double accuracy, f1_macro;
-    int64_t *confusion; /* [classes (true), classes (predicted)], number of samples */
-    int targets;        /* 0: targets are classes */
-    weft_fit fit;       /* the mean over the targets; r2: over those that vary */
+    int64_t *confusion; /* [true class, predicted class]: samples; NULL: numeric targets */
+    int targets;        /* numbers of a target; 0: targets are classes */
+    weft_fit fit;       /* means of `fits`; r2: over the targets that vary */
     weft_fit *fits;     /* [targets] */
 } weft_report;
 
+/* Frees the arrays of the report and zeroes it. */
 WEFT_API void weft_report_free(weft_report *report);
 
-/* A metric of a report: loss, accuracy, f1_macro; or loss, r2, mae, rmse. */
+/* A metric of a report. With classes: loss, accuracy, f1_macro; with numbers: loss, r2, mae,
+ * rmse. */
 typedef struct weft_figure {
-    const char *name, *title; /* "f1_macro", "macro F1" */
+    const char *name, *title; /* for programs and for people: "f1_macro", "macro F1" */
     double value;
-    bool in_units;   /* in the units of the targets, else a plain number */
-    const char *why; /* text instead of NaN; NULL: the value is a number */
+    bool in_units;   /* the value has the units of the targets; else it has none */
+    const char *why; /* text to show if the value is NaN; NULL: the value is a number */
 } weft_figure;
-/* false past the end. */
+/* Sets *out to metric i of a report; false past the end. */
 WEFT_API bool weft_report_figure(const weft_report *report, int i, weft_figure *out);
-/* As above, for one target: r2, mae, rmse. */
+/* Sets *out to metric i of one target (r2, mae, rmse); false past the end. */
 WEFT_API bool weft_fit_figure(const weft_fit *fit, int i, weft_figure *out);
 
-/* A prediction, of a class or of numbers. */
+/* The prediction for one sample: a class, or numbers. */
 typedef struct weft_prediction {
-    int64_t sample;
-    int classes;                /* 0: numbers are predicted */
-    int32_t label, predicted;   /* label: -1 if unknown */
+    int64_t sample;             /* index of the sample in the split, from 0 */
+    int classes;                /* number of classes; 0: numbers are predicted */
+    int32_t label, predicted;   /* true and predicted class; label -1: unknown */
     const float *probabilities; /* [classes] */
-    char *const *class_names;   /* [classes], or NULL */
-    int targets;                /* 0: a class is predicted */
-    const double *target;       /* [targets] as in the file; NULL: unknown */
-    const double *numbers;      /* [targets] in the same units */
+    char *const *class_names;   /* [classes]; NULL: classes are numbers */
+    int targets;                /* numbers of a target; 0: a class is predicted */
+    const double *target;       /* [targets], true numbers, in the file's units; NULL: unknown */
+    const double *numbers;      /* [targets], predicted numbers, in the same units */
 } weft_prediction;
+/* Called once for each sample of the split, in order; the prediction is valid during the call. */
 typedef void (*weft_predict_fn)(void *user, const weft_prediction *prediction);
 
 #ifdef __cplusplus

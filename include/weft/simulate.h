@@ -1,10 +1,10 @@
 /* Simulated training: many learners in virtual time, with real numbers.
  *
- * Each learner has weights of its own and really computes its steps, by the program and from the
- * batches that a run with the same options would have; learners, servers and peers send each other
- * the messages that they would send. Durations are not measured but modelled, by a file that
- * describes the cluster, so a run can be replayed on any machine, and a thousand learners fit on
- * one. */
+ * Each learner has parameters of its own and really computes its steps, with the program and from
+ * the batches of a real run with the same options. Learners, servers and peers are the same actors
+ * as in a real run and exchange the same messages. Durations of steps and messages are modelled
+ * instead of measured: a file describes the cluster. So any machine can replay a run, and a
+ * thousand learners fit on one machine. */
 #ifndef WEFT_SIMULATE_H
 #define WEFT_SIMULATE_H
 
@@ -15,46 +15,51 @@
 extern "C" {
 #endif
 
-/* The options of a run, and its cluster. */
+/* Options of a simulated run: those of a run, and the cluster. */
 typedef struct weft_simulate_options {
     weft_train_options train;
-    char *cluster; /* a file; NULL: equal learners, on links of 1 Gbit/s */
+    char *cluster; /* YAML file that describes it; NULL: equal learners, 1 Gbit/s links */
 } weft_simulate_options;
 
-/* As weft_train_table and weft_train_options_init. */
+/* The option table and the defaults, as weft_train_table and weft_train_options_init. */
 WEFT_API const weft_option *weft_simulate_table(const weft_context *context);
 WEFT_API WEFT_NODISCARD weft_status weft_simulate_options_init(const weft_context *context,
                                                                weft_simulate_options *options);
 
-/* Options of runs that are compared, and simulated if there is a cluster. */
+/* Options of a comparison of several runs. With a cluster the runs are simulated. */
 typedef struct weft_compare_options {
     weft_simulate_options base;
-    char *strategies; /* "exchange=average; exchange=gossip compress=bf16": options of each run */
-    char *plot;       /* a file for a plot of the losses; NULL: none */
-    double target;    /* a loss; 0: the lowest that all runs reach */
+    /* Options of each run, as in "exchange=average; exchange=gossip compress=bf16". */
+    char *strategies;
+    char *plot;    /* SVG file for a plot of the losses; NULL: none */
+    double target; /* training loss to reach; 0: the lowest that all runs reach */
 } weft_compare_options;
 WEFT_API const weft_option *weft_compare_table(const weft_context *context);
 WEFT_API WEFT_NODISCARD weft_status weft_compare_options_init(const weft_context *context,
                                                               weft_compare_options *options);
 
-/* Runs a simulation to the end. Events are those of weft_trainer_run, in virtual seconds: a step is
- * as many steps of learners as there are learners, whichever took them, and its loss their mean;
- * evaluations, and checkpoints with `checkpoint`, are of the parameters of the run as a whole. The
- * summary has
+/* Runs a simulation to the end. Events are those of weft_trainer_run, in virtual seconds. A step
+ * event is reported whenever the learners have together finished as many steps as there are
+ * learners; its loss is the mean of these steps. Evaluations, and the checkpoint at the end (option
+ * `checkpoint`), are of the parameters of the run as a whole. The summary event covers the time
+ * until the first learner has finished with
  *
- *   samples_per_second         while all learners were training, until the first had finished
+ *   samples_per_second   of all learners
+ *   utilisation          the share of that time in which learners computed
+ *
+ * and the whole run with
+ *
  *   exchange_bytes, exchange_messages, exchange_messages_lost    bytes and messages sent, and lost
- *   utilisation                the share of the same time in which learners computed
- *   staleness                  histogram of the staleness of updates: 0, 1, ...
+ *   staleness            histogram of the staleness of updates: 0, 1, ..., if servers apply them
  *
- * among the statistics of the exchange. stop (may be NULL): when it is set, the simulation ends
- * after the step that is being computed, without a summary (INTERRUPTED). ARGUMENT: the exchange
- * cannot be simulated, an option that a simulation does not use, or as weft_trainer_create. */
+ * All but samples_per_second are in its series. stop (may be NULL): once it is set, the simulation
+ * ends before its next event, without a summary (INTERRUPTED). ARGUMENT: the exchange cannot be
+ * simulated, a simulation has no use for an option, or as weft_trainer_create. */
 WEFT_API WEFT_NODISCARD weft_status weft_simulate(weft_context *context,
                                                   const weft_simulate_options *options,
                                                   const weft_stop *stop, weft_event_fn fn,
                                                   void *user);
-/* The failures of weft_simulate that are known before the first step. */
+/* Returns the failures of weft_simulate that are known before its first step; runs no step. */
 WEFT_API WEFT_NODISCARD weft_status weft_simulate_check(weft_context *context,
                                                         const weft_simulate_options *options);
 

@@ -1,6 +1,7 @@
 /*
- * Results of calls. Every function that can fail returns a weft_status; the message, which says
- * what was wrong, where, and what would be right, is kept for each thread until its next failure.
+ * Results of calls. Every function that can fail returns a weft_status. The message of a failure
+ * says what was wrong, where, and what would be right; each thread keeps the message of its last
+ * failure.
  *
  * Outputs are set only on success. The library never prints, exits or aborts.
  */
@@ -20,7 +21,7 @@
 extern "C" {
 #endif
 
-/* Grouped by the consequences. */
+/* Kinds of failures, by what the caller can do about them. */
 typedef enum weft_status {
     WEFT_OK = 0,
     WEFT_ERR_ARGUMENT,    /* the caller passed a wrong value; nothing was changed */
@@ -28,45 +29,46 @@ typedef enum weft_status {
     WEFT_ERR_IO,          /* the operating system refused (missing file, full disk, ...) */
     WEFT_ERR_MEMORY,      /* out of memory; nothing was changed */
     WEFT_ERR_UNSUPPORTED, /* legal, but this build or device cannot do it */
-    WEFT_ERR_NUMERIC,     /* a result is not finite; the run stopped before using it */
-    WEFT_ERR_INTERRUPTED, /* the caller asked to stop; state is saved and consistent */
-    WEFT_ERR_PEER,        /* another rank failed, left or did not come; the job is over */
-    WEFT_ERR_BUSY,        /* the limit is reached, or the object is ending; nothing was changed */
-    WEFT_ERR_LATE,        /* the deadline passed before the start; nothing was computed */
-    WEFT_ERR_INTERNAL     /* an invariant of the library was violated: please report it */
+    WEFT_ERR_NUMERIC,     /* a result is not finite; the run stopped before using that result */
+    WEFT_ERR_INTERRUPTED, /* the caller asked the call to stop; state is saved and consistent */
+    WEFT_ERR_PEER,    /* another rank or process failed, left or did not answer; the job is over */
+    WEFT_ERR_BUSY,    /* a limit is reached, or the object is being ended; nothing was changed */
+    WEFT_ERR_LATE,    /* the request's deadline passed before its start; nothing was computed */
+    WEFT_ERR_INTERNAL /* an invariant of the library was violated: please report it */
 } weft_status;
 
 /* The message of this thread's last failure; never NULL, owned by the library, valid until the next
  * failure in the same thread. */
 WEFT_API const char *weft_last_message(void);
 
-/* A failure that is stored, for reporting it later or in another thread. {0} is no failure; it owns
- * no memory. */
+/* A stored failure, to be reported later or in another thread. {0} holds none. The struct owns no
+ * memory. */
 typedef struct weft_error {
     weft_status status;
     char message[2048];
 } weft_error;
 
-/* Stores a failure with this thread's message, unless it holds one already or the status is OK. */
+/* Stores `status` with this thread's message in *error, unless *error holds a failure already or
+ * `status` is OK. */
 WEFT_API void weft_error_catch(weft_error *error, weft_status status);
-/* Makes it this thread's last failure; returns its status, or OK if there is none. */
+/* Makes the stored failure this thread's last one, and returns its status; OK if none is stored. */
 WEFT_API weft_status weft_error_raise(const weft_error *error);
 
 /* The short name of a status, such as "format"; never NULL. */
 WEFT_API const char *weft_status_name(weft_status status);
 
-/* Makes text from outside safe to print, into buffer (truncated if necessary): control characters
- * and bytes that are not UTF-8 become \xNN. Messages of the library are safe already. Returns
- * buffer. */
+/* Copies text from outside into buffer in a form that is safe to print, truncated if necessary:
+ * control characters and bytes that are not UTF-8 become \xNN. Messages of the library are safe
+ * already. Returns buffer. */
 WEFT_API const char *weft_printable(const char *text, char *buffer, size_t size);
 
-/* "" for one item, else "s". */
+/* The ending of a noun in a message: "" if count is 1, else "s". */
 WEFT_API const char *weft_plural(long long count);
 
 /* Frees text that the library has returned. NULL is allowed. */
 WEFT_API void weft_free(void *memory);
 
-/* "MAJOR.MINOR.PATCH" of the library. */
+/* The version of the library, "MAJOR.MINOR.PATCH". */
 WEFT_API const char *weft_version(void);
 
 #ifdef __cplusplus

@@ -1,9 +1,9 @@
 /*
  * Training, evaluation and prediction, driven by one table of options.
  *
- * A trainer owns a data set, a model, its optimiser and their programs. It reports through events
- * and never prints. Checkpoints are folders DIR/step-N, written completely or not at all;
- * DIR/latest points to the newest one.
+ * A trainer owns a data set, a model, its optimiser and their programs. A trainer reports progress
+ * through events and never prints. Checkpoints are folders DIR/step-N, written completely or not at
+ * all; DIR/latest points to the newest one.
  */
 #ifndef WEFT_TRAIN_H
 #define WEFT_TRAIN_H
@@ -23,132 +23,145 @@ extern "C" {
 
 /* --- jobs of several processes --- */
 
-/* Whether a run needs a supervisor: its ranks are processes that have not been started yet, or it
- * must be restarted when it fails. */
+/* Whether a run needs a supervisor (weft_job_run): its ranks are processes that have not been
+ * started yet, or it must be restarted when it fails. */
 WEFT_API bool weft_job_needs_supervisor(const weft_train_options *options);
 
-/* Checks the options of weft_job_run. ARGUMENT: they contradict each other. */
+/* Checks the options of weft_job_run; starts nothing. ARGUMENT: options contradict each other. */
 WEFT_API WEFT_NODISCARD weft_status weft_job_check(const weft_context *context,
                                                    const weft_train_options *options);
 
-/* Starts the ranks, each with `arguments` (the command line after the program's name, NULL at the
- * end), and waits for them. If the job fails and restarts are left, it is restarted from its newest
- * checkpoint, without the lost ranks; it is not restarted after an error of a rank itself. *code is
- * the exit code of the job. UNSUPPORTED: there is no mpirun; the message says what to install.
+/* Supervises a job: starts `program` for the ranks, with `arguments` (the command line after the
+ * program's name, NULL at the end), and waits for them. If the job fails and restarts are left, the
+ * job is restarted from its newest checkpoint, without the lost ranks. A failure that a rank has
+ * reported as its own error is not followed by a restart, since it would recur. *code is the exit
+ * code of the job. tell gets the supervisor's messages. UNSUPPORTED: there is no mpirun; the
+ * message says what to install.
  *
- * With engine processes the program is weft, or has its commands coordinator, server and join, and
- * `arguments` are ignored: each process has its own command line, made from the options. A process
- * that dies is restarted alone, and the whole job only if parameters are lost.
+ * With the engine "processes" the program is weft, or has its commands coordinator, server and
+ * join. `arguments` are ignored: each process has a command line of its own, made from the options.
+ * A process that dies is restarted alone; the whole job is restarted only if parameters are lost.
  *
- * One job at a time. While it runs this process handles SIGINT, SIGTERM, SIGHUP and SIGTSTP, and
- * adopts orphans (subreaper); it waits only for children that belong to the job, and kills those at
- * the end. */
+ * A process runs one job at a time. While the job runs, the calling process handles SIGINT,
+ * SIGTERM, SIGHUP and SIGTSTP, and adopts the job's orphans (as subreaper). This process
+ * waits only for children that belong to the job, and kills the remaining ones at the end. */
 WEFT_API WEFT_NODISCARD weft_status weft_job_run(const weft_context *context,
                                                  const weft_train_options *options,
                                                  const char *program, char *const *arguments,
                                                  weft_job_fn tell, void *user, int *code);
 
+/* Kinds of events, with the fields of weft_event that are set for each. */
 typedef enum weft_event_kind {
-    WEFT_EVENT_START,      /* everything is ready; total_steps, epochs, parameters are set */
-    WEFT_EVENT_BEGIN,      /* the state is there with which the first step begins: step, epoch */
+    WEFT_EVENT_START,      /* the trainer is ready: total_steps, epochs, parameters */
+    WEFT_EVENT_BEGIN,      /* the state of the first step is loaded or received: step, epoch */
     WEFT_EVENT_STEP,       /* a step ended */
-    WEFT_EVENT_EVAL,       /* an evaluation of the test part ended: report */
-    WEFT_EVENT_CHECKPOINT, /* path was written */
-    WEFT_EVENT_SUMMARY     /* the run ended */
+    WEFT_EVENT_EVAL,       /* an evaluation of the test split ended: report */
+    WEFT_EVENT_CHECKPOINT, /* a checkpoint was written: path */
+    WEFT_EVENT_SUMMARY     /* the run ended; see the fields marked `summary` */
 } weft_event_kind;
 
+/* An event of a run. */
 typedef struct weft_event {
     weft_event_kind kind;
-    int64_t step, total_steps; /* finished steps since the beginning of training */
-    int64_t epoch, epochs;
-    int64_t samples, parameters; /* training samples; number of parameter elements */
-    /* For a step: of the reporting learner, or of all in lock step and in a simulation; NaN if no
-     * sample of it counted. */
+    int64_t step, total_steps;   /* finished steps since training began; steps at its end */
+    int64_t epoch, epochs;       /* epoch from 0; epochs of the run */
+    int64_t samples, parameters; /* samples of the training split; elements of all parameters */
+    /* For a step: its loss, of all learners if they run in lock step and in a simulation, otherwise
+     * of the reporting learner; NaN if no sample of the step had a weight. */
     double loss;
-    double lr, samples_per_second;
-    double step_seconds;       /* of a step: its duration, without evaluation and checkpoint */
-    double seconds;            /* of training since this process started */
-    double first_step_seconds; /* from the start of the process to the end of its first step */
-    int64_t since; /* summary: the step after which this part of the run began, which `seconds` and
-                      `samples_per_second` refer to */
-    size_t peak_memory;                 /* of this process */
-    int ranks, learners, process_ranks; /* ranks of the job, and those in this process */
-    /* For a step: bytes, summed over the ranks of a learner; seconds of a rank; and the fraction of
+    double lr, samples_per_second; /* learning rate; samples of all learners per second */
+    double step_seconds;           /* for a step: its duration, without evaluation and checkpoint */
+    double seconds;                /* of training in this process */
+    /* Summary: from the start of the process to the end of its first step. */
+    double first_step_seconds;
+    /* Summary: the step after which `seconds` and `samples_per_second` begin. */
+    int64_t since;
+    size_t peak_memory; /* summary: bytes of this process */
+    /* Ranks and learners of the job; ranks in this process. */
+    int ranks, learners, process_ranks;
+    /* For a step, if metrics are written: bytes sent by all ranks of the learner; seconds of
+     * transfers, and those of them in which the rank waited, mean over the ranks; fraction of
      * forward and backward in which pipeline stages waited for each other. */
     double comm_bytes, comm_seconds, exposed_comm_seconds, bubble_fraction;
-    const double *rank_memory; /* summary: planned bytes of each rank */
-    const weft_series *series; /* summary: metrics of the exchange */
+    const double *rank_memory; /* summary: [ranks] planned bytes */
+    const weft_series *series; /* summary: [series_count] metrics of the exchange */
     int series_count;
-    const weft_report *report;
-    const char *path;
+    const weft_report *report; /* metrics of an evaluation */
+    const char *path;          /* folder of a checkpoint */
 } weft_event;
 
-/* Called in the thread that runs the trainer; the event is valid during the call. */
+/* Receives events, in the thread that runs the trainer; the event is valid during the call. */
 typedef void (*weft_event_fn)(void *user, const weft_event *event);
 
 typedef struct weft_trainer weft_trainer;
 
-/* Opens the data, builds and lowers the model, and with `resume` loads the newest checkpoint.
- * Options are copied. Collective over the processes of the job, as running is. */
+/* Creates a trainer: opens the data, builds and lowers the model, and with `resume` loads the
+ * newest checkpoint. The options are copied. Collective over the processes of the job, as
+ * weft_trainer_run is. */
 WEFT_API WEFT_NODISCARD weft_status weft_trainer_create(weft_context *context,
                                                         const weft_train_options *options,
                                                         weft_trainer **out);
 WEFT_API void weft_trainer_destroy(weft_trainer **trainer);
 
 /* Trains to the end. NUMERIC: the loss became NaN or infinite; the message names the step and the
- * instruction. INTERRUPTED: weft_trainer_stop was called; a checkpoint was written if there is a
- * folder for it. PEER: another rank failed, left or did not come. */
+ * instruction. INTERRUPTED: weft_trainer_stop was called; a checkpoint was written if the options
+ * name a folder. PEER: another rank failed, left or did not come. */
 WEFT_API WEFT_NODISCARD weft_status weft_trainer_run(weft_trainer *trainer, weft_event_fn fn,
                                                      void *user);
 
-/* Asks the trainer to stop after the current step. Async-signal-safe. */
+/* Asks the trainer to stop after the current step. Any thread or a signal handler may call it. */
 WEFT_API void weft_trainer_stop(weft_trainer *trainer);
 
-/* The options of the run, also of one that was joined; owned by the trainer. */
+/* The options of the run, also if the trainer has joined the run (weft_trainer_join); owned by the
+ * trainer. */
 WEFT_API const weft_train_options *weft_trainer_options(const weft_trainer *trainer);
 
-/* The training program and graph, for inspection; owned by the trainer. */
+/* The training graph and program of the first rank of this process, for inspection; owned by the
+ * trainer. */
 WEFT_API const weft_graph *weft_trainer_graph(const weft_trainer *trainer);
 WEFT_API const weft_program *weft_trainer_program(const weft_trainer *trainer);
 
-/* Describes memory, computation and communication of each rank as text, without running. dump_rank
- * >= 0 adds that rank's graph and program. The caller frees it with weft_free. */
+/* Sets *out to a text about memory, computation and communication of each rank, without training.
+ * dump_rank >= 0 adds that rank's graph and program. The caller frees the text with weft_free. */
 WEFT_API WEFT_NODISCARD weft_status weft_train_plan_text(weft_context *context,
                                                          const weft_train_options *options,
                                                          int dump_rank, char **out);
 
-/* Options of evaluation and prediction with a checkpoint. */
+/* Options of evaluation and prediction with a checkpoint. The struct owns its strings. */
 typedef struct weft_eval_options {
     char *checkpoint, *data, *split, *device, *output;
     int64_t batch, threads;
     bool json, quiet, confusion;
 } weft_eval_options;
 
-/* The option tables of evaluation and of prediction, for the same struct. */
+/* The option tables of weft_evaluate and of weft_predict, for the same struct. */
 WEFT_API const weft_option *weft_eval_table(void);
 WEFT_API const weft_option *weft_predict_table(void);
 
-/* Evaluates a checkpoint on a part of the data (by default its own data). */
+/* Evaluates a checkpoint on one split of the data; NULL as `data`: the data of the training run. */
 WEFT_API WEFT_NODISCARD weft_status weft_evaluate(weft_context *context,
                                                   const weft_eval_options *options,
                                                   weft_report *out);
 
-/* Predicts each sample. The data need not have a target. */
+/* Predicts each sample of a split, and passes each prediction to fn. The data need not have a
+ * target. */
 WEFT_API WEFT_NODISCARD weft_status weft_predict(weft_context *context,
                                                  const weft_eval_options *options,
                                                  weft_predict_fn fn, void *user);
 
-/* A checkpoint as text: step, options, tensors; the caller frees it with weft_free. */
+/* Sets *out to a text about a checkpoint: step, options, tensors; the caller frees it with
+ * weft_free. */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_text(weft_context *context, const char *path,
                                                          char **out);
 
-/* Writes the parameters of a checkpoint to a safetensors file under their own names, including the
- * running statistics of batch normalisation, without optimiser state. */
+/* Writes the parameters of a checkpoint to a safetensors file under their own names, with the
+ * running statistics of batch normalisation and without optimiser state. */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_export(weft_context *context, const char *path,
                                                            const char *file);
-/* Exports to a folder, which is created: weights.safetensors, model.json (network, shape of a
- * sample, normalisation of features, names of classes) and, for a YAML model, model.yaml. Commands
- * that read checkpoints for prediction accept it as well. */
+/* Exports a checkpoint to a folder, which is created: weights.safetensors, model.json (network,
+ * shape of a sample, normalisation of features, names of classes) and, for a YAML model,
+ * model.yaml. Functions that read a checkpoint for evaluation, prediction or serving accept the
+ * folder as well. */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_export_folder(weft_context *context,
                                                                   const char *path,
                                                                   const char *folder);

@@ -1,10 +1,10 @@
 /*
- * The options of a run, grouped by the part of the library that needs them, with one table of all
- * groups for the command line, run files and checkpoints (weft/options.h). The help describes each
- * option.
+ * The options of a run, in groups for the parts of the library that need them. One table has the
+ * options of all groups, for the command line, run files and checkpoints (weft/options.h). The help
+ * text of a row describes the option; a field has the name of its option, with '_' for '-'.
  *
- * Strings are owned by the struct. Fill it with the defaults by weft_train_options_init, which also
- * sets the sizes, and set options by name with weft_options_set(weft_train_table(context), ...).
+ * The struct owns its strings. weft_train_options_init fills it with the defaults and sets the
+ * sizes; options are set by name with weft_options_set(weft_train_table(context), ...).
  */
 #ifndef WEFT_TRAIN_OPTIONS_H
 #define WEFT_TRAIN_OPTIONS_H
@@ -15,20 +15,20 @@
 extern "C" {
 #endif
 
-/* The model and the data; the same for training and for the use of a checkpoint. */
+/* The model and the data, which a checkpoint also records. */
 typedef struct weft_task_choice {
     size_t struct_size; /* sizeof(weft_task_choice); likewise in all groups */
     char *model, *data, *normalize, *dtype;
     int64_t seed;
 } weft_task_choice;
 
-/* The length of the run, and the parts of a step. */
+/* The length of the run, and the division of a step into micro-batches. */
 typedef struct weft_length_choice {
     size_t struct_size;
     int64_t epochs, steps, batch, microbatches, virtual_workers;
 } weft_length_choice;
 
-/* The optimiser. */
+/* The optimiser and its learning rate. */
 typedef struct weft_update_choice {
     size_t struct_size;
     char *optimizer, *lr_schedule;
@@ -37,7 +37,7 @@ typedef struct weft_update_choice {
     bool nesterov;
 } weft_update_choice;
 
-/* Devices and threads. */
+/* The device of each rank, and its threads and cores. */
 typedef struct weft_where_choice {
     size_t struct_size;
     char *device;
@@ -53,7 +53,7 @@ typedef struct weft_parallel_choice {
     bool recompute, profile;
 } weft_parallel_choice;
 
-/* The ranks of the job, and restarts. */
+/* The ranks of the job, restarts, and the time limit of waits. */
 typedef struct weft_job_choice {
     size_t struct_size;
     int64_t ranks, max_restarts;
@@ -62,13 +62,13 @@ typedef struct weft_job_choice {
     bool check_collectives;
 } weft_job_choice;
 
-/* The files that a run writes. */
+/* The files that a run writes, and the checkpoint that it resumes from. */
 typedef struct weft_output_choice {
     size_t struct_size;
     char *checkpoint, *metrics, *trace;
     int64_t checkpoint_every, keep;
     bool resume;
-    bool drop_state; /* state of the checkpoint that does not fit is dropped instead of refused */
+    bool drop_state; /* drops state of the checkpoint that does not fit, instead of refusing it */
 } weft_output_choice;
 
 /* The display of progress. */
@@ -78,6 +78,7 @@ typedef struct weft_show_choice {
     bool quiet;
 } weft_show_choice;
 
+/* All options of a run. */
 typedef struct weft_train_options {
     size_t struct_size;
     weft_task_choice task;
@@ -90,11 +91,11 @@ typedef struct weft_train_options {
     weft_show_choice show;
 } weft_train_options;
 
-/* The option table, bound to the names that the context knows; owned by the context. */
+/* The option table, with the names that the context knows as legal values; owned by the context. */
 WEFT_API const weft_option *weft_train_table(const weft_context *context);
 
-/* Sets sizes and defaults in options that are zeroed or freed. Free them with
- * weft_options_free(weft_train_table(context), options). */
+/* Sets sizes and defaults in options that are zeroed or freed.
+ * weft_options_free(weft_train_table(context), options) frees them. */
 WEFT_API WEFT_NODISCARD weft_status weft_train_options_init(const weft_context *context,
                                                             weft_train_options *options);
 

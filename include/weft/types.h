@@ -15,10 +15,10 @@
 extern "C" {
 #endif
 
-#define WEFT_MAX_RANK 6
+#define WEFT_MAX_RANK 6 /* most dimensions of a tensor */
 
-/* BF16 is the upper half of an F32. It is stored, cast, sent and summed; operators compute in the
- * other two. */
+/* BF16 is the upper half of an F32. BF16 values are stored, cast, sent and summed; operators
+ * compute in F32 or F64. */
 typedef enum weft_dtype {
     WEFT_F32 = 0,
     WEFT_F64,
@@ -28,52 +28,54 @@ typedef enum weft_dtype {
     WEFT_DTYPE_COUNT
 } weft_dtype;
 
-/* A named metric of a run, with one number or several. */
+/* A named metric of a run: one number, or a list. */
 typedef struct weft_series {
     const char *name;
     const double *numbers;
-    int count; /* at least 1 */
-    bool list; /* a list of variable length, written as a list even with one number */
+    int count; /* numbers in the array, at least 1 */
+    bool list; /* the metric has a variable length, so it is written as a list even if count is 1 */
 } weft_series;
 
-/* dim[0] is the slowest dimension. rank 0 is a scalar of one element. */
+/* dim[0] is the slowest dimension, in elements. Rank 0 is a scalar, which has one element. */
 typedef struct weft_shape {
     int rank;
     int64_t dim[WEFT_MAX_RANK];
 } weft_shape;
 
+/* The type of a tensor. */
 typedef struct weft_type {
     weft_dtype dtype;
     weft_shape shape;
 } weft_type;
 
-/* Bytes of one element. */
+/* The bytes of one element. */
 WEFT_API size_t weft_dtype_size(weft_dtype dtype);
-/* Whether it is a real type. */
+/* Whether the type is real: F32, F64 or BF16. */
 WEFT_API bool weft_dtype_is_float(weft_dtype dtype);
-/* Reads and writes element i of an array. Writing rounds to nearest even and keeps NaN; integers
- * are truncated towards zero. */
+/* weft_number_get reads element i of an array, weft_number_put writes it. Writing rounds to nearest
+ * even and keeps NaN; for integer types the number is truncated towards zero and must be in
+ * range. */
 WEFT_API double weft_number_get(weft_dtype dtype, const void *array, int64_t i);
 WEFT_API void weft_number_put(weft_dtype dtype, void *array, int64_t i, double number);
-/* Writes n numbers from element `first` on. */
+/* Writes n numbers into an array, from element `first` on, as weft_number_put does. */
 WEFT_API void weft_numbers_put(weft_dtype dtype, void *array, int64_t first, const double *numbers,
                                int64_t n);
 
-/* "f32", "f64", "i32", "u8". */
+/* The name of a type: "f32", "f64", "i32", "u8" or "bf16". */
 WEFT_API const char *weft_dtype_name(weft_dtype dtype);
 
-/* The inverse of weft_dtype_name; false for an unknown name. */
+/* Sets *out to the type with this name; false if there is none. */
 WEFT_API bool weft_dtype_parse(const char *name, weft_dtype *out);
 
-/* The product of the dimensions (1 for a scalar). */
+/* The number of elements: the product of the dimensions, 1 for a scalar. */
 WEFT_API int64_t weft_shape_elements(const weft_shape *shape);
 
 WEFT_API bool weft_shape_equal(const weft_shape *a, const weft_shape *b);
 
-/* Makes a shape from rank dimensions. */
+/* Makes a shape from its `rank` dimensions. */
 WEFT_API weft_shape weft_shape_of(int rank, const int64_t *dim);
 
-/* Bytes of a dense tensor. */
+/* The bytes of a dense tensor of this type. */
 WEFT_API size_t weft_type_bytes(const weft_type *type);
 
 #ifdef __cplusplus

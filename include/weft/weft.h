@@ -1,4 +1,4 @@
-/* Includes all public headers. Each of them can also be included alone. */
+/* Includes all public headers; each of them can also be included alone. */
 #ifndef WEFT_WEFT_H
 #define WEFT_WEFT_H
 
