@@ -1,5 +1,6 @@
-/* An HTTP server with no model behind it: the same library, the same bytes of an answer as those of
- * a model with so many inputs and outputs. What a server with a model does of this is its share.
+/* An HTTP server without a model, to measure what HTTP alone costs: it uses the same library
+ * (libmicrohttpd) as weft serve, and answers with the same bytes as a model with this many inputs
+ * and outputs would. bench/serving.py compares a server of models with it.
  *
  *   bare_http PORT INPUTS OUTPUTS */
 #include <arpa/inet.h>
@@ -30,7 +31,7 @@ static enum MHD_Result answer(void *user, struct MHD_Connection *connection, con
         *kept = &began;
         return MHD_YES;
     }
-    if (*size) { /* of the body, which is read and forgotten */
+    if (*size) { /* a part of the body, which is read and dropped */
         *size = 0;
         return MHD_YES;
     }

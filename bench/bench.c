@@ -1,7 +1,9 @@
-/* Training steps against their floor: weft_bench MODEL DATA BATCH STEPS ROUNDS [-v]
+/* Measures training steps against their floor (floor.h): weft_bench MODEL DATA BATCH STEPS ROUNDS
+ * [-v]
  *
- * Steps and floor take turns in one process, so that a noisy machine disturbs both. A step is what
- * the trainer does between two step events: loading, feeding, forward, backward, update. */
+ * Steps and floor take turns in one process, so that a noisy machine disturbs both alike. A step is
+ * what the trainer does between two step events: loading, feeding, forward, backward, update. The
+ * share of the floor is floor time divided by step time, in each round. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

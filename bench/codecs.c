@@ -1,11 +1,10 @@
-/* How fast one core encodes and adds updates, beside a copy (McCalpin's STREAM) in the same run:
- * weft_codecs [ROUNDS]
+/* Measures how fast one core encodes updates with each codec and adds encoded updates to
+ * parameters, compared with a copy (McCalpin's STREAM) in the same run: weft_codecs [ROUNDS]
  *
- * Bytes are those that must go through memory: to encode, an update is read and the residual is
- * read and written; to add, the numbers are read and written, or of sparse messages nothing at all.
- * A copy reads and writes. It takes turns with the codec, and a share is the median over rounds of
- * the share in each.
- */
+ * Rates count the bytes that must go through memory. To encode, the codec reads the update, and
+ * reads and writes the residual; a copy reads and writes. Copy and codec take turns; a share is the
+ * codec's rate divided by that of the copy, as the median over the rounds. Adding is given as a
+ * time, since a sparse update touches few of the parameters. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +37,8 @@ typedef struct room {
     char *message;
 } room;
 
-/* About a thousandth of the numbers goes at a time with steps of 1. */
+/* Draws an update whose numbers are small against tau = 0.1, so that the threshold codecs send few
+ * of them each time. */
 static void draw(float *update)
 {
     weft_random random;

@@ -1,8 +1,9 @@
-/* All-reduce of 1 KiB to 64 MiB (or from FIRST to LAST bytes) between ranks: weft_comm [RANKS
- * [FIRST LAST]] on threads; under mpirun, "weft_comm mpi [FIRST LAST]" measures the engine mpi
- * against MPI_Allreduce itself, in turns, and against MPI_Iallreduce with MPI_Test: a rank that
- * must notice when another one gives up cannot stay inside of MPI until it is done. A ratio is the
- * median over rounds of the ratio in each: what else the machine does disturbs neighbours alike. */
+/* Measures the all-reduce of 1 KiB to 64 MiB (or of FIRST to LAST bytes) between ranks. "weft_comm
+ * [RANKS [FIRST LAST]]" runs it on threads. Under mpirun, "weft_comm mpi [FIRST LAST]" compares the
+ * engine mpi with MPI itself: with MPI_Allreduce, and with MPI_Iallreduce and MPI_Test, since a
+ * rank that must notice that another one has aborted cannot block in MPI until the end. All take
+ * turns. A ratio is the median over the rounds of the ratio in each round, so that other work of
+ * the machine disturbs both sides alike. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,8 +68,8 @@ static double median_of(const double *times, const double *against)
     return all[ROUNDS / 2];
 }
 
-/* Seconds of one all-reduce, and of the same by MPI itself (next to nothing where there is none).
- */
+/* Fills times[kind][round] with the seconds of one all-reduce by each kind: this library's, its
+ * reproducible one, and those of MPI; without MPI the last two are nearly 0. */
 static void measure(const rank *r, int64_t count, double times[KINDS][ROUNDS])
 {
     float *data = aligned_alloc(64, (size_t)(count * 4 + 63) / 64 * 64);
@@ -85,8 +86,8 @@ static void measure(const rank *r, int64_t count, double times[KINDS][ROUNDS])
     int inner = count < 4096 ? 50 : 1;
     for (int i = 0; i < ROUNDS; i++)
         for (int turn = 0; turn < KINDS; turn++) {
-            int k = (i + turn) % KINDS;         /* each comes after each other one */
-            memset(data, 0, (size_t)count * 4); /* as a gradient that was just written */
+            int k = (i + turn) % KINDS;         /* the kinds take turns in going first */
+            memset(data, 0, (size_t)count * 4); /* in the cache, as a gradient just written */
             check(weft_comm_barrier(r->comm));
             double start = now();
             for (int j = 0; j < inner; j++) {

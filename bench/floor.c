@@ -37,7 +37,7 @@ typedef struct floor_run {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     int repeats;
-    dnnl_memory_desc_t desc[MOST_DESCS]; /* of the node that is being timed */
+    dnnl_memory_desc_t desc[MOST_DESCS]; /* descriptors of the node that is being timed */
     int descs;
 } floor_run;
 
@@ -47,7 +47,8 @@ typedef struct operand {
     int index;
 } operand;
 
-/* NULL if oneDNN refuses it, and then it refuses the primitive too. */
+/* A descriptor of a shape with this format; NULL if oneDNN refuses it, and then oneDNN refuses the
+ * primitive too. */
 static const_dnnl_memory_desc_t tagged(floor_run *f, const weft_shape *s, dnnl_format_tag_t tag)
 {
     dnnl_memory_desc_t md;
@@ -72,7 +73,8 @@ static void *filled(size_t bytes)
     return data;
 }
 
-/* Median time of a primitive alone; destroys the descriptor. */
+/* Returns the median time of a primitive that runs alone, or -1 if oneDNN refuses it; destroys the
+ * primitive descriptor `pd`. */
 static double time_primitive(const floor_run *f, dnnl_primitive_desc_t pd, const operand *operands,
                              int count)
 {
@@ -85,7 +87,7 @@ static double time_primitive(const floor_run *f, dnnl_primitive_desc_t pd, const
         const_dnnl_memory_desc_t md =
             dnnl_primitive_desc_query_md(pd, operands[i].what, operands[i].index);
         data[i] = filled(dnnl_memory_desc_get_size(md));
-        /* A maxpool's workspace must be one that it wrote; zero is legal too. */
+        /* A maxpool must read a workspace that a maxpool has written; zeros are legal too. */
         if (operands[i].arg == DNNL_ARG_WORKSPACE)
             memset(data[i], 0, dnnl_memory_desc_get_size(md));
         args[i].arg = operands[i].arg;
@@ -171,7 +173,8 @@ static double conv(floor_run *f, const window *w, const weft_shape *xs, const we
                         : time_primitive(f, pd, dw_operands, 4);
 }
 
-/* Rows, inputs and outputs of an inner product. */
+/* Returns the time of an inner product with `rows` rows, `k` inputs and `n` outputs: forward ('f'),
+ * its input gradient ('d') or its weight gradient ('w'). */
 static double dense(floor_run *f, int64_t rows, int64_t k, int64_t n, char which)
 {
     const_dnnl_memory_desc_t x = any(f, &(weft_shape){2, {rows, k}});
@@ -273,7 +276,8 @@ static double adam(const floor_run *f, int64_t count)
     return median(times, f->repeats);
 }
 
-/* Floor of one node, or 0 where it is not among what a step cannot avoid. */
+/* Returns the floor of one node in seconds; 0 for operators that are no part of the floor; below 0:
+ * oneDNN refused. */
 static double floor_of_node(floor_run *f, const weft_graph *g, int node)
 {
     const char *op = weft_graph_node_op(g, node);

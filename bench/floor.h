@@ -1,16 +1,18 @@
-/* What a training step cannot avoid: its oneDNN primitives, each alone and in the layouts it
- * prefers, and one pass of Adam over the parameters. */
+/* The floor of a training step, the work that it cannot avoid: its oneDNN primitives, each alone
+ * and in the layouts it prefers, and one pass of Adam over the parameters. */
 #ifndef WEFT_BENCH_FLOOR_H
 #define WEFT_BENCH_FLOOR_H
 
 #include "weft/graph.h"
 
-/* Adds up the floor of a graph in seconds, with `threads` threads; each primitive is run until it
- * has run `repeats` times, and its median counts. Prints a line for each if verbose. A negative
- * result: oneDNN refused. */
+/* Returns the floor of a training graph in seconds, with `threads` threads: the sum over its
+ * primitives and Adam of the median time of `repeats` runs, at most 200, after three warm-up runs.
+ * verbose: prints a line for each. A primitive that oneDNN refuses is reported and counts as 0.
+ * Returns -1 if oneDNN has no engine. */
 double floor_of_graph(const weft_graph *graph, int threads, int repeats, int verbose);
 
 double seconds_now(void);
+/* The median of `count` numbers, which are sorted. */
 double median(double *values, int count);
 
 #endif

@@ -1,8 +1,9 @@
-/* What the candidates of a device cost, as it says and as they are: weft_rates [DEVICE]
+/* Compares what the candidates of a device (weft/device_ops.h) say that they cost with the time
+ * that they take: weft_rates [DEVICE]
  *
- * For each operator and size below, alone and in plain memory. The constants in weft_rates of a
- * device, and what its ways say of themselves, come from here; they are no promises, but should be
- * right about which of two is the cheaper one. */
+ * Each operator and size below runs alone, with operands in plain layouts. The constants in
+ * weft_rates of a device, and the estimates of its candidates, come from these measurements. They
+ * need not be exact, but should be right about which of two candidates is the cheaper one. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,8 @@
 
 enum { ROUNDS = 21 };
 
-/* Operands as shapes of up to four dimensions, 0 for none. */
+/* An operator to measure, with its operands as shapes of up to four dimensions; a first dimension
+ * 0: no operand. */
 typedef struct sample {
     const char *op;
     int64_t operand[3][5];
@@ -85,7 +87,8 @@ static weft_status build(weft_context *context, const sample *s, weft_graph **gr
     return WEFT_OK;
 }
 
-/* Runs it often enough for the clock, and the fastest of some rounds. */
+/* Sets *out to the seconds of one run: each round runs the kernel often enough for the clock, and
+ * the fastest of ROUNDS rounds counts. */
 static weft_status time_it(weft_device *device, weft_bound *bound, double *out)
 {
     double times[ROUNDS];
@@ -108,7 +111,7 @@ static weft_status time_it(weft_device *device, weft_bound *bound, double *out)
     }
     weft_event_close(device, &event);
     weft_queue_close(device, &queue);
-    *out = times[0]; /* the fastest: whatever else the machine does only adds */
+    *out = times[0]; /* the fastest round, since other work of the machine only adds time */
     for (int r = 1; r < ROUNDS; r++) *out = WEFT_MIN(*out, times[r]);
     return status;
 }

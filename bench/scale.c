@@ -1,7 +1,7 @@
-/* All-reduce of the engine mpi against MPI_Allreduce on many ranks, in simulated time: built with
- * SimGrid's smpicc from src/comm and src/base, and run by bench/scale. Nothing else counts but the
- * messages: computing takes no time. Prints for each size: ranks, bytes, both in microseconds, and
- * their ratio. */
+/* Measures the all-reduce of the engine mpi against MPI_Allreduce on many ranks, in simulated time.
+ * bench/scale builds this program with SimGrid's smpicc from src/comm and src/base, and runs it.
+ * Only messages take time; computing takes none. Prints for each size: ranks, bytes, the times of
+ * both in microseconds, and their ratio. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static void check(weft_status status)
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-/* Seconds until the last rank has the result. */
+/* Seconds from `began` until the last rank has the result. Collective. */
 static double longest(double began)
 {
     double mine = MPI_Wtime() - began, all = 0;
@@ -62,11 +62,12 @@ int main(int argc, char **argv)
     weft_comm *comm;
     int local;
     MPI_Init(&argc, &argv);
-    /* Of all that a context knows, the engines alone are built in here. */
+    /* A context without plug-in services and built-in names, except the engines, which alone are
+     * linked here. */
     check(weft_context_new(NULL, &context));
     check(weft_engines_register(context));
     check(weft_comm_open(context, "mpi", 0, &comm, &local));
-    weft_comm_set_timeout(comm, 1e9); /* of real time */
+    weft_comm_set_timeout(comm, 1e9); /* seconds of real time, of which a simulation takes many */
     for (int i = 1; i < argc; i++) compare(comm, atoll(argv[i]) / 4);
     weft_comm_close(&comm);
     weft_context_destroy(&context);

@@ -1,17 +1,19 @@
-/* What a learner's step costs beside its computation: 64 MiB of gradients are pushed to a server
- * and as many of parameters pulled back, by the actors of a training run, without compression.
- * weft_servers [ROUNDS [tcp|inproc]]
+/* Measures what a learner's step costs beside its computation: 64 MiB of gradients are pushed to a
+ * server and 64 MiB of parameters pulled back, by the actors of a training run, without
+ * compression. weft_servers [ROUNDS [tcp|inproc]]
  *
- * Over tcp on this machine, beside an echo of as many bytes in as many frames by ZeroMQ alone,
- * which neither reads nor writes what it carries; between threads, beside two copies of as many
- * bytes by memcpy. The server adds what comes, as that of easgd does, or takes a step of gradient
- * descent, which is more than to push and to pull and so has no goal. All of it takes turns, and a
- * share is the median over rounds of the share in each.
+ * Over tcp on this machine the comparison is an echo by ZeroMQ alone: as many bytes in as many
+ * frames, which ZeroMQ carries without reading or writing their contents. Between threads (inproc)
+ * the comparison is two memcpy of as many bytes. The server either adds the gradients to the
+ * parameters, as that of easgd does, or takes a step of gradient descent; the latter is more than a
+ * push and a pull, so it has no goal. All measurements take turns. A share is the time of the
+ * comparison divided by that of push and pull, as the median over the rounds.
  *
- * The least that memory has to carry: a learner copies its gradients, which the next step writes
- * over; the server reads them and reads and writes parameters; it copies those, which the next
- * update writes over; the learner copies what came into its own. Over tcp the system copies in and
- * out, both ways, and each message is read on both sides for its checksum. */
+ * The least traffic through memory is this. The learner copies its gradients, since its next step
+ * overwrites them. The server reads the copy, and reads and writes the parameters. The server
+ * copies the parameters for the reply, since the next update overwrites them. The learner copies
+ * the reply into its own parameters. Over tcp the system also copies into and out of its buffers
+ * both ways, and both sides read each message for its checksum. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -67,9 +69,9 @@ static float *numbers(float value)
 
 typedef struct rig {
     weft_context *context;
-    weft_store *store; /* NULL: the server adds */
+    weft_store *store; /* store of the server's optimizer; NULL: the server adds */
     weft_flat_optimizer **optimizers;
-    weft_net_context *here, *there; /* the same, or reached by tcp only */
+    weft_net_context *here, *there; /* of learner and server: the same one, or connected by tcp */
     weft_actor_thread *coordinator, *server;
     weft_server_range *ranges;
     int range_count;
@@ -171,7 +173,7 @@ static void open_learner(rig *r)
     wait_for_servers(r);
 }
 
-/* As the exchange does for one server. */
+/* Cuts the parameters into ranges, as the exchange does for one server. */
 static void cut(rig *r)
 {
     r->range_count = weft_server_ranges(COUNT, WEFT_F32, 1);
@@ -205,7 +207,7 @@ static void open_rig(weft_context *context, bool tcp, bool descends, rig *r)
     open_learner(r);
 }
 
-/* From the gradient's being there to the learner's having the next parameters. */
+/* Returns the seconds from the gradient being ready until the learner has the next parameters. */
 static double push_and_pull(rig *r)
 {
     double began = weft_seconds();
@@ -247,7 +249,7 @@ typedef struct echo {
     float *data;
 } echo;
 
-/* Sends back what comes, until that is a single byte. */
+/* Sends every message back, until a message is a single byte. */
 static void *answer(void *user)
 {
     void *router = user;
@@ -309,7 +311,7 @@ static void close_echo(echo *e)
     free(e->data);
 }
 
-/* --- both --- */
+/* --- measurement --- */
 
 typedef struct copies {
     float *from, *to;

@@ -1,8 +1,8 @@
-/* A line between two networks where the kernel cannot shape one: wire NEAR FAR MBIT MS makes two
- * TAP devices of these names and carries frames between them, both ways, each at so many Mbit/s
- * and so many milliseconds late. A queue that is full loses what comes, as a router does. Says
- * "ready" when the devices are there, and goes on until it is ended.
- */
+/* A line between two networks, for machines whose kernel cannot shape one (netem). "wire NEAR FAR
+ * MBIT MS" makes two TAP devices with these names and carries frames between them in both
+ * directions, at MBIT Mbit/s each way and MS milliseconds late. A frame that meets a full queue is
+ * lost, as in a router. The program prints "ready" when the devices exist, and runs until it is
+ * killed. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FRAME = 2048, QUEUE = 1000 }; /* as many frames as netem's queue */
+/* QUEUE: frames on the line, each way, at most; as netem's default. */
+enum { FRAME = 2048, QUEUE = 1000 };
 
 struct frame {
     double due;
@@ -28,8 +29,8 @@ struct frame {
 
 struct way {
     int from, to;
-    double free;         /* when the last bit of what is on the line has been sent */
-    unsigned begin, end; /* of those under way */
+    double free;         /* time when the last bit of the frames on the line is sent */
+    unsigned begin, end; /* numbers of the frames under way: [begin, end) */
     struct frame frames[QUEUE];
 };
 
@@ -54,7 +55,8 @@ static int device(const char *name)
     return file;
 }
 
-/* Whether there was one. */
+/* Reads one frame from a device and puts it on the line, or drops it if the queue is full; false:
+ * there was no frame. */
 static int take(struct way *w, double rate, double delay)
 {
     struct frame spare, *f = w->end - w->begin < QUEUE ? &w->frames[w->end % QUEUE] : &spare;
@@ -101,7 +103,7 @@ int main(int count, char **words)
         return 2;
     }
     double rate = atof(words[3]) * 1e6 / 8, delay = atof(words[4]) * 1e-3;
-    /* It keeps time also on a busy machine, if it may. */
+    /* Real-time scheduling, if permitted, keeps the line's timing exact on a busy machine too. */
     prctl(PR_SET_TIMERSLACK, 1000);
     if (sched_setscheduler(0, SCHED_RR, &(struct sched_param){.sched_priority = 10}) != 0)
         fprintf(stderr, "wire: runs at times, not always: %s\n", strerror(errno));

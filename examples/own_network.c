@@ -1,8 +1,7 @@
-/* A network of one's own through the C API: builds a graph, differentiates it, trains on drawn
- * digits, and prints the loss.
+/* Trains a network of one's own through the C API: builds a graph, differentiates it, trains it on
+ * drawn digits, and prints the loss.
  *
- *   cc examples/own_network.c $(pkg-config --cflags --libs weft) -o own_network
- */
+ *   cc examples/own_network.c $(pkg-config --cflags --libs weft) -o own_network */
 #include <stdio.h>
 #include <stdlib.h>
 #include <weft/weft.h>
@@ -16,7 +15,7 @@ static void check(weft_status status)
     exit(1);
 }
 
-/* x [batch, k] times a new weight [k, n]. */
+/* Adds the product of x [batch, k] and a new parameter [k, n], and returns it. */
 static weft_value dense(weft_graph *g, const char *name, weft_value x, int64_t k, int64_t n)
 {
     weft_shape shape = weft_shape_of(2, (int64_t[]){k, n});
@@ -48,7 +47,7 @@ int main(void)
     weft_value logits = dense(g, "output", h, 64, 10);
     weft_value loss =
         weft_graph_node(g, "softmax_xent", "loss", (weft_value[]){logits, y, weights}, 3, NULL, 0);
-    check(weft_graph_differentiate(g, loss)); /* also reports a mistake made above */
+    check(weft_graph_differentiate(g, loss)); /* also returns an earlier failure of g */
     weft_optimizer_options_init(&optimizer);
     check(weft_optimizer_build(g, &optimizer, &state));
 

@@ -1,14 +1,14 @@
-/* A device as a plug-in: another device whose kernels are counted. docs/howto/add-a-device.md says
- * how it is built; then
+/* A device as a plug-in. The device wraps another one and numbers its kernels, so that `weft plan
+ * --dump` shows them as "counted N". docs/howto/add-a-device.md says how to build it; then
  *
- *   weft train --device ./libcounting.so        the reference device
- *   weft train --device ./libcounting.so:cpu    or another one in the host's memory */
+ *   weft train --device ./libcounting.so        wraps the reference device
+ *   weft train --device ./libcounting.so:cpu    wraps another device in the host's memory */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "weft/services.h"
 
-static const weft_services *weft; /* handed in when the plug-in is loaded */
+static const weft_services *weft; /* set by `start` when the plug-in is loaded */
 
 typedef struct counting {
     weft_device head;
@@ -69,7 +69,7 @@ static weft_status kernel(weft_device *device, const weft_group *group,
                           weft_kernel **out)
 {
     weft_status status = inside(device)->ops->kernel(inside(device), group, candidate, in, out);
-    if (status == WEFT_OK) /* `weft plan --dump` shows it */
+    if (status == WEFT_OK) /* `weft plan --dump` shows this text */
         (void)snprintf((*out)->text, sizeof((*out)->text), "counted %d",
                        ++((counting *)device)->kernels);
     return status;
