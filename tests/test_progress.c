@@ -210,7 +210,7 @@ static void test_sentences(void **state)
 typedef struct seen {
     const weft_trainer *trainer;
     double samples, seconds;
-    int steps, wrong;
+    int learners, steps, wrong;
 } seen;
 
 static void on_event(void *user, const weft_event *e)
@@ -218,22 +218,23 @@ static void on_event(void *user, const weft_event *e)
     seen *s = user;
     if (e->kind != WEFT_EVENT_STEP) return;
     double total = e->samples_per_second * e->step_seconds;
-    double expected = ++s->steps % 7 ? 10 : 3; /* 63 samples: six batches of 10, and one of 3 */
+    /* One learner: 63 samples are six batches of 10, and one of 3; two: three of 20, and one of 3.
+     */
+    double expected = ++s->steps % (s->learners == 1 ? 7 : 4) ? 10 * s->learners : 3;
     s->samples = 0.9 * s->samples + total;
     s->seconds = 0.9 * s->seconds + e->step_seconds;
-    double rate = s->samples / s->seconds;
+    double rate = s->samples / s->seconds / s->learners;
     s->wrong += fabs(total - expected) > 1e-6 * expected;
     s->wrong += fabs(s->trainer->runs[0].rank.rate - rate) > 1e-6 * rate;
 }
 
-/* The rate that a learner tells its coordinator is that of its last steps, samples and seconds each
- * summed apart, whatever each step took. */
-static void test_learner_rate(void **state)
+/* The rate that a learner sends to its coordinator is that of its own samples in its last steps,
+ * samples and seconds each summed apart, whatever each step took. */
+static void learner_rate(int learners)
 {
-    (void)state;
     weft_context *context;
     weft_train_options o = {.task = {.model = NULL}};
-    seen s = {.trainer = NULL};
+    seen s = {.trainer = NULL, .learners = learners};
     weft_trainer *trainer;
     assert_ok(weft_context_create(&context));
     assert_ok(weft_train_options_init(context, &o));
@@ -243,14 +244,24 @@ static void test_learner_rate(void **state)
     assert_ok(weft_options_set(table, &o, "batch", "10"));
     assert_ok(weft_options_set(table, &o, "epochs", "3"));
     assert_ok(weft_options_set(table, &o, "threads", "1"));
+    if (learners == 2) {
+        assert_ok(weft_options_set(table, &o, "ranks", "2"));
+        assert_ok(weft_options_set(table, &o, "exchange", "average"));
+    }
     assert_ok(weft_trainer_create(context, &o, &trainer));
     s.trainer = trainer;
     assert_ok(weft_trainer_run(trainer, on_event, &s));
-    assert_int_equal(s.steps, 21);
+    assert_int_equal(s.steps, learners == 1 ? 21 : 12);
     assert_int_equal(s.wrong, 0);
     weft_trainer_destroy(&trainer);
     weft_options_free(table, &o);
     weft_context_destroy(&context);
+}
+
+static void test_learner_rate(void **state)
+{
+    (void)state;
+    for (int learners = 1; learners <= 2; learners++) learner_rate(learners);
 }
 
 int main(void)

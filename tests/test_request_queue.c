@@ -328,6 +328,51 @@ static void test_crowd(void **state)
     weft_free(c);
 }
 
+/* Rounds of closed-loop clients: all send, all are answered, and all pause. */
+static void rounds(weft_policy *p, double *now, int count, int clients, double seconds)
+{
+    const weft_policy_ops *ops = p->ops;
+    for (; count > 0; count--) {
+        for (int i = 1; i <= clients; i++) ops->arrived(p, *now += 1e-4, 1, i);
+        *now += seconds;
+        for (int i = clients; i-- > 0;) ops->answered(p, *now, seconds, i);
+        *now += 1e-3;
+    }
+}
+
+/* Clients become fewer and more again between two looks at their number: a search that begins right
+ * then has the think times of none of them. */
+static void test_clients_return(void **state)
+{
+    (void)state;
+    enum { LIMIT = 16 };
+    static const int64_t rows[] = {1, LIMIT};
+    static const double times[] = {1e-3, 3e-3};
+    double slack = 0, now = 0;
+    weft_curve c;
+    weft_policy *p;
+    assert_ok(weft_curve_make(rows, times, 2, NULL, 1, &c));
+    const weft_policy_input input = {.limit = LIMIT, .curve = &c, .timer_slack = &slack};
+    int bounded = 0;
+    for (int late = 0; late < 32; late++) { /* where in the 32 arrivals between two looks */
+        assert_ok(weft_policy_adaptive.open("", &input, &p));
+        rounds(p, &now, 76, 5, 5e-3);
+        bounded += p->setting.max_in_system == 5;
+        for (int i = 0; i < late; i++) rounds(p, &now, 1, 1, 3e-3);
+        rounds(p, &now, 128, 3, 3e-3);
+        for (int i = 1; i <= 5; i++) {
+            p->ops->arrived(p, now += 1e-4, 1, i);
+            p->ops->copy_input(p, now);
+            p->ops->search(p);
+            p->ops->apply(p);
+        }
+        assert_true(p->setting.max_in_system == 0 || p->setting.max_in_system >= 5);
+        weft_policy_close(&p);
+    }
+    assert_true(bounded > 0);
+    weft_curve_free(&c);
+}
+
 /* --- queues that share executors --- */
 
 static weft_status nothing(void *user, int executor, void *const *requests, int n, int64_t rows)
@@ -462,11 +507,12 @@ static void test_none_starves(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_queue),  cmocka_unit_test(test_scale),
-        cmocka_unit_test(test_curve),  cmocka_unit_test(test_few_sizes),
-        cmocka_unit_test(test_gaps),   cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_crowd),  cmocka_unit_test(test_doubts),
-        cmocka_unit_test(test_shares), cmocka_unit_test(test_none_starves),
+        cmocka_unit_test(test_queue),        cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_curve),        cmocka_unit_test(test_few_sizes),
+        cmocka_unit_test(test_gaps),         cmocka_unit_test(test_changes),
+        cmocka_unit_test(test_crowd),        cmocka_unit_test(test_clients_return),
+        cmocka_unit_test(test_doubts),       cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_none_starves),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

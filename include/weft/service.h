@@ -91,8 +91,8 @@ typedef enum weft_servable_state {
 /* A version and its state. */
 typedef struct weft_service_item {
     char name[128];
-    int64_t version; /* 0: a model from a path of which no version has been ready */
-    bool ready;
+    int64_t version;      /* 0: a model from a path of which no version has been ready */
+    bool ready, unloaded; /* unloaded: a client has unloaded the model */
     weft_servable_state state;
     char reason[1024]; /* why it is not ready, or why the last load failed; "": neither */
 } weft_service_item;

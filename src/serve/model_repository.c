@@ -102,7 +102,7 @@ static bool is_due(weft_model_entry *p, const found_version *f, poll_reason how)
 {
     bool still = p->scanned_hash == f->mark, changed = p->loaded_hash != f->mark;
     p->scanned_hash = f->mark;
-    if (how == ON_REQUEST) return changed || !p->servable;
+    if (how == ON_REQUEST) return changed || !p->servable || *p->reason; /* the last load failed */
     if (p->servable || !changed || p->unloaded) return false;
     if (how == AT_START || still) return true;
     (void)snprintf(p->reason, sizeof(p->reason),
@@ -179,12 +179,14 @@ typedef struct present {
     const found_version *all;
     int count;
     int64_t newest; /* number of the newest version in service; 0: none */
-    bool waits;     /* a found version is not loaded yet, as its files still change */
 } present;
 
+/* Whether a version is to leave the service because its folder was removed. While folders of other
+ * versions are there but none of them is in service, it keeps serving. */
 static bool is_gone(const weft_model_entry *p, void *user)
 {
     const present *there = user;
+    if (p->servable && there->count > 0 && there->newest == 0) return false;
     for (int i = 0; i < there->count; i++)
         if (there->all[i].version == p->version) return false;
     return true;
@@ -212,7 +214,6 @@ static weft_status come(weft_service *s, const char *name, poll_reason how, pres
         }
         pthread_mutex_lock(&s->lock);
         bool serves = p->servable != NULL, out = p->unloaded;
-        there->waits = there->waits || (!serves && !out && p->loaded_hash != p->scanned_hash);
         pthread_mutex_unlock(&s->lock);
         if (serves) there->newest = WEFT_MAX(there->newest, p->version);
         if ((serves || out) && !s->options.all_versions) break;
@@ -241,9 +242,7 @@ static weft_status update_model(weft_service *s, const char *name, poll_reason h
     present there = {.all = all, .count = count};
     if (status == WEFT_OK) status = come(s, name, how, &there, &newest, &why);
     if (status == WEFT_OK) {
-        /* A version whose folder was removed keeps serving while no found version is in service and
-         * one of them still waits for its files to stop changing. */
-        if (there.newest > 0 || !there.waits) drop(s, name, is_gone, &there);
+        drop(s, name, is_gone, &there);
         if (!s->options.all_versions) drop(s, name, is_older, &there);
         if (count == 0 && how == ON_REQUEST)
             status = weft_fail(WEFT_ERR_ARGUMENT, "no model is named '%s'", name);

@@ -192,7 +192,8 @@ bool weft_service_entry(weft_service *s, int i, weft_service_item *out)
     bool there = i < s->count;
     if (there) {
         const weft_model_entry *p = s->entries[i];
-        *out = (weft_service_item){.version = p->version, .ready = p->servable != NULL};
+        *out = (weft_service_item){
+            .version = p->version, .ready = p->servable != NULL, .unloaded = p->unloaded};
         out->state = p->servable  ? WEFT_SERVABLE_READY
                      : p->loading ? WEFT_SERVABLE_LOADING
                                   : WEFT_SERVABLE_UNAVAILABLE;

@@ -117,7 +117,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
      * separately. */
     run->recent_samples = 0.9 * run->recent_samples + (double)b->total;
     run->recent_seconds = 0.9 * run->recent_seconds + seconds;
-    r->rate = run->recent_samples / run->recent_seconds;
+    r->rate = run->recent_samples / run->recent_seconds / t->learners; /* of this learner */
     WEFT_TRY(weft_rank_exchange(r, r->position.step == t->total_steps, b->last, stop));
     *stop = *stop || v->leave > 0;
     weft_event e = {.kind = WEFT_EVENT_STEP,

@@ -86,8 +86,8 @@ static void arrived(weft_policy *policy, double now, int64_t rows, int64_t in_sy
     int64_t previous = a->max_in_system;
     /* A changed load makes the last decision void, so a new one is due soon. */
     if (weft_interarrivals_add(&a->arrivals, now, rows)) a->counted = a->looked = 0;
-    weft_closed_loop_arrived(&a->clients, now, in_system);
-    if (in_system > a->max_in_system) a->max_in_system = 0;
+    bool more = weft_closed_loop_arrived(&a->clients, now, in_system);
+    if (more || in_system > a->max_in_system) a->max_in_system = 0;
     if (a->arrivals.count % 32 == 0)
         a->max_in_system =
             weft_closed_loop_bound(&a->clients, weft_interarrivals_rate(&a->arrivals),

@@ -68,8 +68,9 @@ typedef struct weft_closed_loop {
     int64_t answers, think_times;
 } weft_closed_loop;
 /* Record that a request arrived, or that one was answered; `in_system` requests are queued or
- * running now. */
-void weft_closed_loop_arrived(weft_closed_loop *crowd, double now, int64_t in_system);
+ * running now. An arrival returns true if that is more than the recent windows have seen: then the
+ * think times are forgotten, and an earlier bound does not hold any more. */
+bool weft_closed_loop_arrived(weft_closed_loop *crowd, double now, int64_t in_system);
 void weft_closed_loop_answered(weft_closed_loop *crowd, double now, int64_t in_system);
 /* The largest number of requests that closed-loop clients can have queued or running, given the
  * rate and burstiness of all arrivals; 0: no bound was detected. */

@@ -275,7 +275,7 @@ void weft_dispatch_timer_fired(weft_dispatch *d, double when, double now);
 bool weft_dispatch_has_requests(const weft_dispatch *d);
 /* Takes the batch that is due for a free executor, from the due queue with the least usage. NULL:
  * no batch is due, and *when is the next time at which one may be; infinite: not before a request
- * arrives. only_short: looks only at queues with run_in_caller. */
+ * arrives. only_short: looks only at queues with run_in_caller whose next batch is short. */
 weft_batch_job *weft_dispatch_next(weft_dispatch *d, int executor, double now, bool only_short,
                                    double *when);
 /* Takes one request whose deadline has passed from its queue. false: there is none, and *when is

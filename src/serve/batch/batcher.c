@@ -162,6 +162,8 @@ static int compute_for(weft_batcher *b, weft_executor *executor, double until)
         weft_batch_job *batch =
             weft_dispatch_next(&b->dispatch, executor->index, now, true, &ignored);
         if (!batch) break;
+        /* Wakes another executor for the requests that this thread does not take. */
+        if (weft_dispatch_has_requests(&b->dispatch)) weft_batcher_wake(b);
         run_batch(b, batch);
     }
     executor->state = WEFT_EXECUTOR_IDLE;

@@ -47,17 +47,18 @@ static void note_think_time(weft_closed_loop *c, double now, int64_t in_system)
         WEFT_MAX(now - c->answered_at[(c->answers - away) % WEFT_MOST_CLOSED_CLIENTS], 0);
 }
 
-void weft_closed_loop_arrived(weft_closed_loop *c, double now, int64_t in_system)
+bool weft_closed_loop_arrived(weft_closed_loop *c, double now, int64_t in_system)
 {
-    /* these think times were of fewer clients */
-    if (in_system > max_in_system(c)) c->think_times = 0;
+    bool more = in_system > max_in_system(c);
+    if (more) c->think_times = 0; /* these think times were of fewer clients */
     set_in_system(c, now, in_system);
     note_think_time(c, now, in_system);
     weft_closed_loop_window *p = current_window(c);
     if (in_system == p->max_in_system) p->visits++;
-    if (++p->arrivals < WINDOW_ARRIVALS) return;
+    if (++p->arrivals < WINDOW_ARRIVALS) return more;
     c->windows++;
     *current_window(c) = (weft_closed_loop_window){.max_in_system = in_system};
+    return more;
 }
 
 void weft_closed_loop_answered(weft_closed_loop *c, double now, int64_t in_system)

@@ -7,6 +7,8 @@
 
 /* The most seconds by which one timed wait counts as late; a longer delay has other causes. */
 static const double MOST_SLACK = 1e-3;
+/* Longest batch that a thread which submits requests computes itself. */
+static const double MOST_CALLER_SECONDS = 2e-3;
 enum { SLOWLY = 16 };
 
 static weft_status open_queue(weft_batch_queue *queue, weft_context *context,
@@ -206,6 +208,14 @@ static weft_batch_job *take_batch(weft_batch_queue *queue, int kind, int executo
     return batch;
 }
 
+/* Whether the next batch of a queue with run_in_caller is estimated to be short. */
+static bool is_short(const weft_batch_queue *queue)
+{
+    int64_t rows = WEFT_MIN(queue->requests.rows, queue->options.limit);
+    return queue->options.run_in_caller &&
+           weft_curve_time(&queue->curve, (double)rows) <= MOST_CALLER_SECONDS;
+}
+
 weft_batch_job *weft_dispatch_next(weft_dispatch *d, int executor, double now, bool only_short,
                                    double *when)
 {
@@ -215,7 +225,7 @@ weft_batch_job *weft_dispatch_next(weft_dispatch *d, int executor, double now, b
     for (int i = 0; i < d->count; i++) {
         weft_batch_queue *queue = d->queues[i];
         double later;
-        if (only_short && !queue->options.run_in_caller) continue;
+        if (only_short && !is_short(queue)) continue;
         int ready = due(queue, now, &later);
         *when = WEFT_MIN(*when, later);
         if (ready < 0 || (best && queue->usage >= best->usage)) continue;

@@ -177,11 +177,24 @@ static void health(weft_http_request *c, bool good)
                                                         : "a model is not ready");
 }
 
+/* Whether a version of the model is in service. */
+static bool is_served(weft_service *service, const char *name)
+{
+    weft_servable *servable = weft_service_hold(service, name, 0);
+    bool there = servable != NULL;
+    weft_servable_release(&servable);
+    return there;
+}
+
+/* The server is ready when each model is, except models that a client has unloaded. */
 static bool all_ready(weft_service *service)
 {
     weft_service_item item;
     bool any = false;
-    for (int i = 0; weft_service_entry(service, i, &item); i++) any |= item.ready;
+    for (int i = 0; weft_service_entry(service, i, &item); i++) {
+        if (!item.ready && !item.unloaded && !is_served(service, item.name)) return false;
+        any |= item.ready;
+    }
     return any;
 }
 
