@@ -1,4 +1,5 @@
-/* Writes and reads the index of a checkpoint: settings, and statistics of the data. */
+/* Converts the contents of a checkpoint's index to JSON and back: the settings of the run, the
+ * statistics of its data, and the descriptions of the exchange's states. */
 #include "checkpoint/about.h"
 
 weft_status weft_checkpoint_damaged(const char *file, const char *what)
@@ -14,7 +15,7 @@ json_t *weft_settings_json(const weft_settings *settings)
     return object;
 }
 
-/* Returns NULL for NULL, which leaves the key out. */
+/* Returns NULL if `names` is NULL; json_object_set_new then adds no key. */
 static json_t *names_json(char *const *names, int64_t count)
 {
     json_t *array = names ? json_array() : NULL;
@@ -55,7 +56,8 @@ json_t *weft_stats_json(const weft_data_stats *stats)
     return object;
 }
 
-/* Reads the options that the table has; a missing one gets its initial value. */
+/* Reads the options that the table lists and ignores all others. An option that the object lacks
+ * gets the table's initial value, or is left unset if the table has none. */
 weft_status weft_settings_read(const char *file, const json_t *object, const weft_option *table,
                                weft_settings *out)
 {
@@ -88,7 +90,7 @@ static weft_status read_numbers(const json_t *array, int count, double **out)
     return WEFT_OK;
 }
 
-/* Reads means and deviations of numeric targets; without them the target is a class. */
+/* Reads means and deviations of numeric targets. An object without them must have classes. */
 static weft_status read_target(const char *file, const json_t *object, weft_data_stats *out)
 {
     const json_t *mean = json_object_get(object, "target_mean"),

@@ -1,4 +1,5 @@
-/* Internals of checkpoints: the index, as JSON. */
+/* Internals of checkpoints: conversion of the index to and from JSON, verification of files against
+ * the index, and exported models. */
 #ifndef WEFT_CHECKPOINT_ABOUT_H
 #define WEFT_CHECKPOINT_ABOUT_H
 
@@ -6,33 +7,36 @@
 
 #include "checkpoint/checkpoint.h"
 
-/* FORMAT: "FILE: damaged checkpoint: WHAT". */
+/* Fails with FORMAT and the message "FILE: damaged checkpoint: WHAT". */
 weft_status weft_checkpoint_damaged(const char *file, const char *what) WEFT_NODISCARD;
 
-/* Compares a file with its size and checksum in an index. FORMAT: they differ, or a needed file is
- * missing there. */
+/* Compares the contents of a file with the size and checksum that the index (`files`) has for it.
+ * A file that the index does not list passes, unless it is `needed`. FORMAT: the size or checksum
+ * differs, or the index has no checksum. */
 weft_status weft_checkpoint_check_file(const char *folder, const char *name, const json_t *files,
                                        bool needed, const weft_bytes *bytes) WEFT_NODISCARD;
 
 json_t *weft_settings_json(const weft_settings *settings);
 json_t *weft_stats_json(const weft_data_stats *stats);
-/* The inverse functions; `file` is for messages. */
+/* Read settings and statistics from such JSON; error messages name `file`. */
 weft_status weft_settings_read(const char *file, const json_t *object, const weft_option *table,
                                weft_settings *out) WEFT_NODISCARD;
 weft_status weft_stats_read(const char *file, const json_t *object,
                             weft_data_stats *out) WEFT_NODISCARD;
 
-/* Descriptions of the states of the exchange, and the inverse, from an object that may be NULL. */
+/* The descriptions of the states of the exchange as JSON. The second function reads them; its
+ * object may be NULL, since older checkpoints have no descriptions. */
 json_t *weft_state_words_json(const weft_checkpoint_source *source);
 weft_status weft_state_words_read(const char *file, json_t *object,
                                   weft_checkpoint *out) WEFT_NODISCARD;
 
-/* save.c: state i of the exchange of a learner; false past the end, or if it has not arrived. */
+/* save.c: state i of the exchange of a learner; false past the end, or if this process has not
+ * received that learner's state. */
 bool weft_source_state_at(const weft_checkpoint_source *source, int learner, int i,
                           weft_exchange_state *out);
 
-/* exported.c: exported models. Whether a folder holds one, and opening it as a checkpoint at step 0
- * without state. */
+/* exported.c: whether a folder holds an exported model, and a function that opens an exported model
+ * as a checkpoint at step 0 without optimizer state. */
 bool weft_exported_is(const char *path);
 weft_status weft_exported_open(const char *path, const weft_option *table,
                                weft_checkpoint *out) WEFT_NODISCARD;

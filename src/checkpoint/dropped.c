@@ -1,4 +1,5 @@
-/* Records which state of a checkpoint does not fit the resumed run, and reports it. */
+/* Records the state of a checkpoint that a resumed run drops (--drop-state), and logs it in one
+ * note. */
 #include "checkpoint/checkpoint.h"
 
 weft_status weft_dropped_add(weft_dropped *d, const char *what, const char *name)
@@ -6,7 +7,7 @@ weft_status weft_dropped_add(weft_dropped *d, const char *what, const char *name
     for (size_t i = 0; i < d->count; i++) {
         struct weft_dropped_part *part = &d->parts[i];
         if (strcmp(part->what, what) != 0) continue;
-        /* A tensor with this name of another learner. */
+        /* The tensor has the same name in each learner, so a repeated name is another learner. */
         part->learners += strcmp(part->first, name) == 0;
         return WEFT_OK;
     }

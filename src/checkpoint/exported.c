@@ -1,5 +1,6 @@
-/* Exported models: a folder with weights.safetensors, model.json (network and data statistics) and
- * the text of a YAML model, which can be used without the run. */
+/* Writes and opens exported models. An exported model is a folder that serves without the run: it
+ * has weights.safetensors, model.json (settings of the model, data statistics, checksums) and, for
+ * a YAML model, model.yaml. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -30,7 +31,8 @@ static weft_status check_format(const char *file, const json_t *index)
     return WEFT_OK;
 }
 
-/* *files: sizes and checksums of the others; NULL in older exports. */
+/* Reads model.json. *files gets the sizes and checksums of the other files; NULL in older
+ * exports. */
 static weft_status read_about(const char *file, const weft_option *table, weft_checkpoint *c,
                               json_t **files)
 {
@@ -65,7 +67,7 @@ static weft_status read_files(weft_checkpoint *c, const json_t *files)
 {
     char *path;
     weft_bytes *bytes = &c->files[WEFT_PARAMETERS_FILE];
-    /* A model.yaml that is not listed belongs to an earlier export. */
+    /* A model.yaml that `files` does not list was left in the folder by an earlier export. */
     if (!files || json_object_get(files, names[MODEL]))
         WEFT_TRY(map(c->path, names[MODEL], false, &c->model));
     WEFT_TRY(map(c->path, names[WEIGHTS], true, bytes));
@@ -131,7 +133,8 @@ static weft_status write_about(const weft_checkpoint *c, const char *folder, con
     return status;
 }
 
-/* model.json is removed first, so the folder holds no model while its files are replaced. */
+/* model.json is removed first and written last, so that weft_exported_is finds no model in the
+ * folder while its files are replaced. */
 weft_status weft_exported_write(const weft_checkpoint *c, const weft_graph *graph,
                                 const char *folder)
 {

@@ -1,6 +1,6 @@
-/* The checkpoint folder of a run: the lock of its writer, its contents, and the removal of old
- * checkpoints. Invariant: an entry without a leading dot is a complete checkpoint at any time, also
- * after a crash. */
+/* Manages the checkpoint folder of a run: locks it for one writer, lists its checkpoints, renames a
+ * new checkpoint into place and removes old ones. Invariant: at any time, also after a crash, every
+ * entry step-N that a run has made is a complete checkpoint. */
 #include "checkpoint/folder.h"
 
 #include <dirent.h>
@@ -21,7 +21,7 @@
 
 /* --- the lock --- */
 
-/* The holder of the lock, as written to the lock file. */
+/* The holder of the lock, as written to the lock file; job "-": it has no supervisor. */
 typedef struct holder {
     int pid;
     char host[128], job[160];
@@ -55,7 +55,8 @@ static weft_status note_holder(int file, const char *path, const char *job)
     return WEFT_OK;
 }
 
-/* A rank of the same job that has lost its connection may hold the lock for some time. */
+/* Takes the lock. Waits only while a process of the same job holds it: after a restart, a rank that
+ * has lost its connection may live and keep the lock for some time. */
 static weft_status wait_for(int file, const char *directory, const char *job, double timeout)
 {
     holder mine = this_process(job);
@@ -111,7 +112,7 @@ static int newest_first(const void *a, const void *b)
     return x > y ? -1 : x < y;
 }
 
-/* The name in canonical form: a copy named step-06 is not ours. */
+/* Whether the name is step-N in canonical form; a copy that a user has named step-06 is not. */
 static bool is_step(const char *name, int64_t *step)
 {
     char own[40];
@@ -130,7 +131,8 @@ static bool is_whole(const char *directory, const char *name)
     return whole;
 }
 
-/* Whether this is a checkpoint being written, removed or replaced; *step is its step. */
+/* Whether the name is that of a checkpoint that is being written (.step-N.tmp), removed
+ * (.step-N.gone) or replaced (.step-N.old); *step gets N. */
 static bool is_hidden(const char *name, int64_t *step)
 {
     static const char *const ends[] = {".tmp", WEFT_GONE, WEFT_ASIDE};
@@ -156,7 +158,7 @@ static bool is_folder(const char *directory, const char *name)
     return folder;
 }
 
-/* Whether a file of a checkpoint has this name. */
+/* Whether checkpoints contain a file of this name. */
 static bool is_known(const char *name)
 {
     bool known = strcmp(name, "model.yaml") == 0 || strcmp(name, "index.json") == 0;
@@ -165,8 +167,8 @@ static bool is_known(const char *name)
     return known;
 }
 
-/* Whether the entry is a folder that contains only files of a checkpoint, complete or not; if not,
- * `other` names a foreign file (may be NULL). */
+/* Whether the entry is a folder that contains only files of a checkpoint, though perhaps not all of
+ * them. If it contains another file, `other` (NULL: not wanted) gets text that names that file. */
 static bool is_ours(const char *directory, const char *name, char *other, size_t size)
 {
     char *path = NULL;
@@ -185,7 +187,7 @@ static bool is_ours(const char *directory, const char *name, char *other, size_t
     return ours;
 }
 
-/* The resolved path counts, so files of any checkpoint are protected. */
+/* Symbolic links are resolved first, so a link to a checkpoint's file is refused, too. */
 weft_status weft_checkpoint_spares(const char *option, const char *path)
 {
     char real[PATH_MAX], *index, *parameters;
@@ -276,8 +278,10 @@ static weft_status remove_in(const char *directory, const char *name)
     return status;
 }
 
-/* Removes or restores what a crash has left behind. A folder without an index that `latest` points
- * to was damaged, and is left. */
+/* Cleans up an entry that a crash has left behind. A replaced checkpoint (.old) without a complete
+ * successor gets its name back; other hidden or incomplete checkpoints are removed. A folder
+ * without an index to which `latest` points was complete once; it stays, so that opening it reports
+ * the damage. */
 static weft_status tidy(const char *directory, const char *name)
 {
     char own[40], target[64] = "", *link;
@@ -336,8 +340,9 @@ weft_status weft_folder_enter(const char *directory, const char *temporary, cons
     weft_status status = weft_format(&from, "%s/%s", directory, temporary);
     if (status == WEFT_OK) status = weft_format(&to, "%s/%s", directory, name);
     (void)snprintf(aside, sizeof(aside), ".%s%s", name, WEFT_ASIDE);
-    /* A checkpoint that has the name, from before a resume, is exchanged atomically if the file
-     * system supports that. */
+    /* A run that was resumed from an earlier step may replace a checkpoint of the same name. Old
+     * and new folder are exchanged atomically if the file system supports that; otherwise the old
+     * one is renamed first. */
     struct stat info;
     bool there = status == WEFT_OK && lstat(to, &info) == 0;
     if (there) status = foreign(WEFT_ERR_IO, directory, name);
@@ -352,7 +357,7 @@ weft_status weft_folder_enter(const char *directory, const char *temporary, cons
     return status;
 }
 
-/* A symbolic link is replaced atomically by renaming a new one over it. */
+/* Replaces the symbolic link `latest` atomically, by renaming a new link over it. */
 weft_status weft_folder_point(const char *directory, const char *name)
 {
     char *temporary;

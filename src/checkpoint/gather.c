@@ -1,8 +1,10 @@
-/* Gathers tensors on rank 0. Each rank holds a part, of which the ranks of its data axis may each
- * hold a range: ranges are gathered on the first rank of their axis, which knows their order, and
- * sent from there to rank 0. A rank without a part takes no part in the transfer. */
+/* Gathers sharded tensors on rank 0 of a learner, for checkpoints. A mesh cuts a tensor into parts,
+ * and with ZeRO the ranks of a data axis each hold only a range of their part. The first rank of
+ * the data axis (the leader) gathers the ranges, whose order it knows, and sends the part to rank
+ * 0. A rank whose store lacks the tensor sends nothing. */
 #include "checkpoint/folder.h"
 
+/* The part of a tensor that a rank holds, as all ranks exchange it; has: 0 if it holds none. */
 typedef struct weft_part {
     int64_t has, start[WEFT_MAX_RANK], size[WEFT_MAX_RANK];
 } weft_part;
@@ -54,7 +56,7 @@ static weft_status exchange_parts(const weft_gathering *g, int entry, const char
                                                              .count = sizeof(mine)});
 }
 
-/* If several ranks hold the same part, the first one sends it. */
+/* Whether this rank sends its part: the first one of the ranks that hold the same part does. */
 static bool gives(const weft_gathering *g, int rank)
 {
     const weft_part *p = &g->parts[rank];
@@ -74,7 +76,8 @@ static weft_shape part_shape(const weft_part *p, const weft_type *whole, int64_t
     return shape;
 }
 
-/* The address of a part within the whole if its elements are contiguous there; else NULL. */
+/* The address of a part within the whole tensor if the part's elements are contiguous there; else
+ * NULL. */
 static void *place_of(const weft_type *whole, const int64_t *start, const weft_shape *shape,
                       void *data)
 {
@@ -87,7 +90,8 @@ static void *place_of(const weft_type *whole, const int64_t *start, const weft_s
     return (char *)data + (size_t)at * weft_dtype_size(whole->dtype);
 }
 
-/* Reads the part of this rank, gathered over its data axis if it is spread. */
+/* Reads the part of this rank. If the ranks of the data axis hold a range of it each, this is a
+ * gather on their leader, in which all of them take part. */
 static weft_status read_own(const weft_gathering *g, int entry, const void *image, void *room)
 {
     weft_comm *axis = weft_store_is_spread(g->store, entry) ? g->comms->axes[1] : NULL;
@@ -111,7 +115,8 @@ static weft_status give(const weft_gathering *g, int entry, const void *image, c
     return status;
 }
 
-/* Receives a part into the whole; directly if it is contiguous there. */
+/* On rank 0: receives a rank's part and copies it into the whole tensor, or receives it in place if
+ * it is contiguous there. Rank 0 reads its own part from its store. */
 static weft_status take(const weft_gathering *g, int rank, int entry, const void *image,
                         const char *name, const weft_type *whole, void *data)
 {

@@ -1,7 +1,7 @@
-/* Describes checkpoints as text, and writes their weights. */
+/* Describes a checkpoint as text, and writes its weights to a safetensors file. */
 #include "checkpoint/checkpoint.h"
 
-/* The predicted quantity of the model. */
+/* Appends a line that says what the model predicts: a class, or numbers. */
 static void describe_target(const weft_data_stats *s, weft_text *text)
 {
     if (s->targets == 0) {

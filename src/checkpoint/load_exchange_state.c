@@ -1,11 +1,13 @@
-/* Loads the state of an exchange from a checkpoint, by name (save.c writes it). */
+/* Loads the state of an exchange (residuals, server moments, clocks) from a checkpoint, by the
+ * names that save.c gives. When the number of learners has changed, additive state, such as
+ * residuals, is redistributed over the learners. */
 #include <stdio.h>
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folder.h"
 
-/* The tensor name of a state of this learner; a replicated state has the name of the first
- * learner's. */
+/* The name that a state of this learner has in the checkpoint: "LEARNER/STATE". The first learner's
+ * states, and states that are equal in all learners (`alike`), have no number. */
 static const char *place_of(const weft_exchange_state *s, int learner, char *room, size_t size)
 {
     char prefix[16] = "";
@@ -23,7 +25,7 @@ static bool has(const weft_checkpoint *c, const weft_exchange_state *s, int lear
                : weft_safetensors_find(&c->tensors[WEFT_EXCHANGE_FILE], place) != NULL;
 }
 
-/* Copies all parameters in their layout, out of the store or back. */
+/* Copies all parameters, in their layout, from the store to `aside` (out) or back. */
 static weft_status all_parameters(weft_store *store, void *aside, bool out)
 {
     void *data;
@@ -36,8 +38,8 @@ static weft_status all_parameters(weft_store *store, void *aside, bool out)
     return WEFT_OK;
 }
 
-/* Loads a state with the layout of the parameters through the parameters' own memory, which is
- * restored afterwards. */
+/* Loads a state that has the layout of the parameters: it is loaded into the parameters of the
+ * store, tensor by tensor, and copied from there; then the parameters are restored. */
 static weft_status load_like_parameters(const weft_checkpoint *c, weft_store *store,
                                         const weft_exchange_state *s, const char *place)
 {
@@ -83,7 +85,7 @@ static weft_status load_state(const weft_checkpoint *c, weft_exchange *e,
     return WEFT_OK;
 }
 
-/* The largest learner number in the checkpoint. */
+/* The largest learner number that a tensor of the exchange file has in its name; 0: none has. */
 static int most_learner(const weft_checkpoint *c)
 {
     const weft_safetensors *all = &c->tensors[WEFT_EXCHANGE_FILE];
@@ -97,7 +99,8 @@ static int most_learner(const weft_checkpoint *c)
     return (int)most;
 }
 
-/* Adds the state of a learner that the resumed run does not have to that of this learner. */
+/* Adds to state `s` of this learner the same state of learner `other`, which the checkpoint has and
+ * the resumed run has not. */
 static weft_status add_other(const weft_checkpoint *c, weft_exchange *e,
                              const weft_exchange_state *s, weft_dtype dtype, int other)
 {
@@ -112,8 +115,10 @@ static weft_status add_other(const weft_checkpoint *c, weft_exchange *e,
     return status;
 }
 
-/* Redistributes additive state when the number of learners changes, so that its total effect is
- * unchanged: no residual is lost, and it is scaled where updates are averaged over the learners. */
+/* Redistributes an additive state, such as a residual, when the number of learners has changed, so
+ * that the sum that reaches the parameters is unchanged. Learner k gets the states of the removed
+ * learners k + learners, k + 2 * learners, ... If each update is the mean over the learners, the
+ * state is then scaled by new over old number of learners. */
 static weft_status share_again(const weft_checkpoint *c, weft_exchange *e,
                                const weft_exchange_state *s, int learner)
 {
@@ -134,21 +139,23 @@ static weft_status share_again(const weft_checkpoint *c, weft_exchange *e,
     return WEFT_OK;
 }
 
-/* The replicated states or the individual ones: each group is loaded as a whole, or not at all. */
+/* A group of the exchange's states: those that are equal in all learners (alike), or those that
+ * each learner has for itself. Either all states of a group are loaded, or none. */
 typedef struct group {
     bool alike;
-    bool left_out;    /* they do not fit, or belong to another exchange */
-    int count, found; /* states of the exchange; those found in the checkpoint */
+    bool left_out;    /* not loaded: the states do not fit, or another exchange wrote them */
+    int count, found; /* states that the exchange has; how many of them the checkpoint has */
 } group;
 
-/* Counts the states of a group. ARGUMENT: only some are present, or a type differs. */
+/* Counts the states of a group that the exchange has and that the checkpoint has. ARGUMENT: the
+ * checkpoint has only some of them, or one has another type. */
 static weft_status look_at(const weft_checkpoint *c, weft_exchange *e, int learner, group *g)
 {
     weft_exchange_state s;
     const char *there = NULL, *missing = NULL;
     for (int i = 0; weft_exchange_state_at(e, i, &s); i++) {
         if (s.alike != g->alike) continue;
-        if (s.like_parameters && s.bytes == 0) continue; /* no such tensor is written */
+        if (s.like_parameters && s.bytes == 0) continue; /* an empty state is not written */
         bool known = has(c, &s, learner);
         if (s.found) *s.found = known;
         if (s.found && !known) continue;
@@ -164,8 +171,9 @@ static weft_status look_at(const weft_checkpoint *c, weft_exchange *e, int learn
                      c->path, there, e->ops->name, missing);
 }
 
-/* Whether this exchange wrote the checkpoint. State with the same name may differ: one exchange's
- * residual is of gradients, another's of parameters. */
+/* Whether the run that wrote the checkpoint had this exchange. State of another exchange is not
+ * loaded even under the same name, since it may mean something else: one exchange's residual is of
+ * gradients, another's of parameters. */
 static bool is_writer(const weft_checkpoint *c, const weft_exchange *e)
 {
     const char *spec = weft_settings_find(&c->settings, "exchange");
@@ -206,7 +214,8 @@ static bool is_of(const char *name, const char *state)
     return strncmp(name, state, size) == 0 && (name[size] == '/' || !name[size]);
 }
 
-/* Whether the tensor belongs to a state that was loaded; groups: first the replicated one. */
+/* Whether the tensor belongs to a state that was loaded. groups[0] has the states that are equal in
+ * all learners, groups[1] the others. */
 static bool is_taken(weft_exchange *e, const group groups[2], const char *name)
 {
     weft_exchange_state s;
@@ -228,8 +237,9 @@ static weft_status leave_out(const weft_checkpoint *c, const char *name, weft_dr
     return status;
 }
 
-/* Drops or refuses state that this exchange has not loaded, such as residuals, since it would be
- * lost. */
+/* Handles tensors of the checkpoint's exchange file that this exchange has not loaded, such as
+ * residuals of another codec: records them as dropped or, with dropped NULL, refuses to resume,
+ * because they would be lost. */
 static weft_status check_taken(const weft_checkpoint *c, weft_exchange *e, const group groups[2],
                                weft_dropped *dropped)
 {
@@ -250,7 +260,8 @@ static weft_status check_taken(const weft_checkpoint *c, weft_exchange *e, const
     return WEFT_OK;
 }
 
-/* Adds the description of state i if it is absent, once for states with the same description. */
+/* Adds the description of state i to the text if the checkpoint lacks the state. A description that
+ * several states share is added once. */
 static void add_absent(weft_exchange *e, const group groups[2], int i, weft_text *text)
 {
     weft_exchange_state s, before;
@@ -267,7 +278,7 @@ static void add_absent(weft_exchange *e, const group groups[2], int i, weft_text
         weft_text_add(text, "%sthe state '%s'", comma, s.name);
 }
 
-/* Names each state of the exchange that the checkpoint lacks. */
+/* Makes the text that names each state of the exchange that the checkpoint lacks. */
 static weft_status list_absent(weft_exchange *e, const group groups[2], char **out)
 {
     weft_exchange_state s;
@@ -289,7 +300,7 @@ weft_status weft_checkpoint_load_exchange(const weft_checkpoint *c, weft_context
     if (!anew) return WEFT_OK;
     char *absent;
     WEFT_TRY(list_absent(e, groups, &absent));
-    if (dropped) { /* which is reported together with the rest */
+    if (dropped) { /* weft_dropped_tell reports it together with the dropped state */
         dropped->absent = absent;
         return WEFT_OK;
     }

@@ -1,11 +1,12 @@
-/* Loads tensors of a checkpoint into a store: all of them, or the parts of a rank. */
+/* Loads parameters and optimizer state of a checkpoint into the store of a rank. The checkpoint has
+ * whole tensors; a rank of a mesh copies its part of each, so a run may resume on another mesh. */
 #include <stdio.h>
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folder.h"
 #include "formats/formats.h"
 
-/* Finds a tensor by its name, or by "PREFIX/name"; NULL: none. */
+/* Finds a tensor by its name (prefix NULL) or by "PREFIX/name"; returns NULL if there is none. */
 static const weft_tensor *find(const weft_safetensors *file, const char *prefix, const char *name)
 {
     size_t size = prefix ? strlen(prefix) : 0;
@@ -32,7 +33,8 @@ weft_status weft_checkpoint_load_one(const weft_checkpoint *c, weft_store *store
     const weft_tensor *t = find(&c->tensors[file], prefix, name);
     weft_dtype dtype;
     char have[128], want[128];
-    /* Older checkpoints have no step count of the moments, but that of the run. */
+    /* Older checkpoints do not store how many updates the moments have had; the step of the run
+     * takes its place. */
     if (!t && weft_store_role(store, i) == WEFT_ROLE_OPTIMIZER && type.dtype == WEFT_I32)
         t = find(&c->tensors[file], prefix, "step");
     if (!t)
@@ -51,7 +53,7 @@ weft_status weft_checkpoint_load_one(const weft_checkpoint *c, weft_store *store
             c->path, name, t->dtype, weft_shape_text(&t->shape, have, sizeof(have)),
             weft_safetensors_dtype(type.dtype), weft_shape_text(&whole.shape, want, sizeof(want)),
             weft_settings_find(&c->settings, "model"));
-    /* The tensor in the file may not be aligned as the device requires. */
+    /* The part is copied first, since the file may not have it aligned as the device requires. */
     void *copy;
     WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), &copy));
     weft_copy_part(&whole, start, &type.shape, (void *)(uintptr_t)t->data, copy, true);
@@ -60,11 +62,11 @@ weft_status weft_checkpoint_load_one(const weft_checkpoint *c, weft_store *store
     return status;
 }
 
-/* skip: a role whose state is not loaded. */
+/* Loads all tensors of the store except those that have the role `skip`. */
 static weft_status load_all(const weft_checkpoint *c, weft_store *store, const weft_graph *graph,
                             weft_role skip)
 {
-    /* A parameter of the checkpoint that the model lacks means that the models differ. */
+    /* A parameter that the checkpoint has and the model lacks shows that the models differ. */
     for (size_t i = 0; i < c->tensors[0].count; i++)
         if (graph ? weft_graph_find(graph, c->tensors[0].tensors[i].name) == WEFT_NO_VALUE
                   : weft_store_find(store, c->tensors[0].tensors[i].name) < 0)
@@ -95,10 +97,11 @@ bool weft_checkpoint_knows(const weft_checkpoint *c, int file, const char *prefi
     return false;
 }
 
-/* --- optimiser state --- */
+/* --- optimizer state --- */
 
-/* The first optimiser state of a parameter that the graph needs and the checkpoint lacks; NULL:
- * none. It is determined by the whole graph, so all ranks agree. */
+/* The name of the first optimizer state of a parameter (a moment) that the graph needs and the
+ * checkpoint lacks; NULL: the checkpoint has all. The search goes through the graph of the whole
+ * model, not through the store of a rank, so all ranks agree. */
 static const char *find_missing(const weft_checkpoint *c, const weft_graph *graph)
 {
     for (weft_value v = 0; v < weft_graph_value_count(graph); v++) {
@@ -113,7 +116,7 @@ static const char *find_missing(const weft_checkpoint *c, const weft_graph *grap
     return NULL;
 }
 
-/* Whether this is the state of a parameter, such as fc1/weight/m. */
+/* Whether the name is that of the optimizer state of a parameter, such as fc1/weight/m. */
 static bool is_of_parameter(const weft_checkpoint *c, const char *name)
 {
     const char *slash = strrchr(name, '/');
@@ -137,9 +140,10 @@ static weft_status refuse_missing(const weft_checkpoint *c, const char *name)
                      exchange ? "and with two learners or more, " : "");
 }
 
-/* Optimizer state that no leaf of the graph takes is dropped with --drop-state and refused without.
- * In the learners' file, tensor names begin with the number of the learner. all: no state of the
- * checkpoint was taken. */
+/* Records optimizer state of a file that no leaf of the graph takes as dropped or, with dropped
+ * NULL (no --drop-state), refuses it. In the learners' file, tensor names begin with the number of
+ * the learner. all: none of the checkpoint's optimizer state was loaded, so all of it is left out.
+ */
 static weft_status leave_out(const weft_checkpoint *c, const weft_graph *graph, int file, bool all,
                              weft_dropped *dropped)
 {
@@ -175,7 +179,8 @@ weft_status weft_checkpoint_load_learner(const weft_checkpoint *c, weft_store *s
     WEFT_TRY(leave_out(c, graph, WEFT_STATE_FILE, missing, dropped));
     WEFT_TRY(leave_out(c, graph, WEFT_LEARNERS_FILE, missing, dropped));
     if (learner == 0 || !weft_checkpoint_knows(c, WEFT_LEARNERS_FILE, prefix)) return WEFT_OK;
-    /* Counters are those of the first learner, so all learners continue at its step. */
+    /* The counters that were loaded above, those of the first learner, stay, so that all learners
+     * continue at its step. */
     for (int i = 0; i < weft_store_count(store); i++)
         if (weft_store_role(store, i) != WEFT_ROLE_COUNTER && weft_store_role(store, i) != skip)
             WEFT_TRY(weft_checkpoint_load_one(c, store, i, WEFT_LEARNERS_FILE, prefix));

@@ -1,4 +1,5 @@
-/* Reads checkpoints, and verifies sizes, checksums and shapes of everything that they contain. */
+/* Opens a checkpoint: finds its folder, reads its index, maps its files and verifies their sizes
+ * and checksums. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -10,10 +11,11 @@
 #include "data/data.h"
 #include "formats/formats.h"
 
-/* Attempts to open a checkpoint while a run replaces it. */
+/* How often opening is tried while a running run keeps deleting the checkpoint just found. */
 enum { OPEN_TRIES = 100 };
 
-/* Adds to the message which checkpoint could be used instead. */
+/* Adds to the message of a failure the path of the next older complete checkpoint, which can be
+ * used in place of the damaged one. Returns the status of the failure. */
 static weft_status offer_previous(const char *folder, weft_status status)
 {
     char *directory, offer[512] = "";
@@ -41,8 +43,9 @@ static weft_status offer_previous(const char *folder, weft_status status)
     return status;
 }
 
-/* Finds the step folder behind a path, resolves links, and holds it open, so that its inode is not
- * reused. */
+/* Finds the step folder that a path means: PATH itself, PATH/latest, or the newest PATH/step-N.
+ * *out gets its path with links resolved. *held gets a descriptor that keeps the folder open, so
+ * that its inode is not reused. */
 static weft_status find_folder(const char *path, char **out, int *held)
 {
     char *candidates[3] = {NULL, NULL, NULL};
@@ -61,7 +64,7 @@ static weft_status find_folder(const char *path, char **out, int *held)
         *held = open(*out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         WEFT_TRY_GOTO(weft_format(&index, "%s/index.json", *out), done);
         bool whole = weft_file_exists(index);
-        if (!whole && i == 1) /* the newest one must not be skipped silently */
+        if (!whole && i == 1) /* a damaged newest checkpoint must not be skipped silently */
             status = offer_previous(*out, weft_checkpoint_damaged(index, "it is missing"));
         free(index);
         if (whole || status != WEFT_OK) goto done;
@@ -81,7 +84,7 @@ done:
     return status;
 }
 
-/* Maps a file that the index names; it stays readable if the run deletes it. */
+/* Maps a file if the index names it. The mapping stays readable if the run deletes the file. */
 static weft_status map_file(const char *folder, const char *name, const json_t *files,
                             weft_bytes *out)
 {
@@ -154,7 +157,8 @@ static weft_status read_files(const json_t *index, weft_checkpoint *c)
     return WEFT_OK;
 }
 
-/* The last line of an index is the checksum of the text before it; format 1 has none. */
+/* Verifies the checksum of the index itself: its last entry, over the text before it. An index
+ * without one passes here, since format 1 has none. */
 static weft_status check_index(const char *file, const weft_bytes *bytes)
 {
     const char *text = (const char *)bytes->data, key[] = WEFT_INDEX_CRC;
@@ -195,8 +199,9 @@ static weft_status read_folder(const weft_option *table, weft_checkpoint *c)
     return status;
 }
 
-/* Whether the folder is still the same one, by its inode, which is not reused while it is held
- * open. Times are too coarse for a run that saves a thousand times a second. */
+/* Whether the path still leads to the folder that is held open. Inodes are compared, since that of
+ * an open folder is not reused; modification times are too coarse for a run that saves a thousand
+ * times a second. */
 static bool still_there(const char *folder, int held)
 {
     struct stat now, then;
@@ -204,8 +209,8 @@ static bool still_there(const char *folder, int held)
            now.st_dev == then.st_dev && now.st_ino == then.st_ino;
 }
 
-/* A training run may delete the checkpoint that is being read, since it keeps only the newest ones;
- * then the search is repeated. */
+/* A training run keeps only its newest checkpoints and may delete the one that is being read. If
+ * reading fails and the folder is gone or replaced, the search starts again. */
 weft_status weft_checkpoint_open(const char *path, const weft_option *table, weft_checkpoint *out)
 {
     weft_status status = WEFT_OK;

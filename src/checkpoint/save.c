@@ -1,4 +1,6 @@
-/* Writes checkpoints: all files go to a hidden folder, which is renamed when it is complete. */
+/* Writes checkpoints. Rank 0 of the first learner gathers every tensor and writes all files to a
+ * hidden folder, which it syncs and then renames to step-N, so that a visible checkpoint is always
+ * complete. */
 #include <jansson.h>
 #include <stdio.h>
 
@@ -13,11 +15,12 @@ const char *const weft_checkpoint_files[WEFT_CHECKPOINT_FILES] = {
     [WEFT_EXCHANGE_FILE] = "exchange.safetensors",
 };
 
-/* A tensor to write: a leaf of the graph of a learner, a leaf as stored in a state of its exchange,
- * or a state that is itself a tensor. */
+/* A tensor to write. It is a leaf of a learner's graph (state -1), a state of the learner's
+ * exchange that is one tensor (no leaf), or the piece of a state with the layout of the parameters
+ * that belongs to one leaf (both). */
 typedef struct item {
-    weft_value leaf;    /* WEFT_NO_VALUE: the state itself */
-    int learner, state; /* state: -1 for none */
+    weft_value leaf;    /* WEFT_NO_VALUE: none */
+    int learner, state; /* state: index among the states of the exchange; -1: none */
     char *name;         /* "[LEARNER/][STATE/]LEAF"; the first learner has no number */
 } item;
 
@@ -34,7 +37,8 @@ static const char *leaf_name(const selection *s, const item *it)
     return weft_graph_value_name(s->source->graph, it->leaf);
 }
 
-/* The number of learners whose weights are saved, and of those whose exchange state is. */
+/* The number of learners whose parameters are saved. The next function gives the number of learners
+ * whose exchange state is saved, which is larger without lock step. */
 static int saved_learners(const weft_checkpoint_source *from)
 {
     if (from->simulated) return from->simulated->sim_options.learners;
@@ -47,7 +51,8 @@ static int exchanging_learners(const weft_checkpoint_source *from)
     return from->exchange ? from->exchange->site.endpoint->learners : 0;
 }
 
-/* A learner that saves alone has the states of others that were sent to it. */
+/* A learner that saves alone (between NULL) takes the states of other learners from the messages in
+ * which they have sent them (weft_exchange_hand). */
 bool weft_source_state_at(const weft_checkpoint_source *from, int learner, int i,
                           weft_exchange_state *out)
 {
@@ -84,7 +89,7 @@ static int own_learner(const weft_checkpoint_source *source)
     return source->between ? source->between->learner : 0;
 }
 
-/* Gathers the tensor of this learner on its first rank. */
+/* Gathers a tensor of this learner on the learner's rank 0. */
 static weft_status gather(const selection *s, const item *it, const weft_type *type, void *data)
 {
     const void *state = it->state >= 0 ? state_of(s, it).data : NULL;
@@ -94,7 +99,8 @@ static weft_status gather(const selection *s, const item *it, const weft_type *t
     return WEFT_OK;
 }
 
-/* Sends a tensor of another learner from its first rank to the rank that writes. */
+/* Moves a tensor of learner it->learner (not the first) to the writing rank: that learner gathers
+ * the tensor on its rank 0, which sends it to rank 0 of the first learner. */
 static weft_status hand_over(const selection *s, size_t i, const weft_type *type, void *data)
 {
     const weft_checkpoint_source *from = s->source;
@@ -117,7 +123,8 @@ static weft_status hand_over(const selection *s, size_t i, const weft_type *type
     return own_learner(from) == 0 && first ? weft_learner_group_run(from->between, &t) : WEFT_OK;
 }
 
-/* Whether it is state of a simulated learner, which its own store has. */
+/* Whether the item is optimizer state of a simulated learner other than the first. Such a learner
+ * has a store of its own. */
 static bool is_in_store(const selection *s, const item *it)
 {
     return s->source->simulated && it->learner > 0 && it->state < 0 &&
@@ -160,7 +167,8 @@ static weft_status select_leaves(selection *s, weft_value_kind kind, int learner
     return WEFT_OK;
 }
 
-/* Replicated states are saved for the first learner only. */
+/* Selects the exchange states of a learner. States that are equal in all learners (`alike`) are
+ * saved for the first learner only. */
 static weft_status select_states(selection *s, int learner)
 {
     weft_exchange_state state;
@@ -173,7 +181,7 @@ static weft_status select_states(selection *s, int learner)
     return WEFT_OK;
 }
 
-/* Selects the tensors of each file. */
+/* Selects the tensors of each file; all ranks make the same selection in the same order. */
 static weft_status select_all(selection s[WEFT_CHECKPOINT_FILES],
                               const weft_checkpoint_source *from)
 {
@@ -220,7 +228,7 @@ static weft_status write_model(const char *folder, const weft_bytes *model, json
     return status;
 }
 
-/* Appends the checksum of the whole text as the last line. */
+/* Writes index.json, with the checksum of the text before it as the last entry. */
 static weft_status write_index(const char *folder, json_t *index)
 {
     char *path = NULL, *whole = NULL;
@@ -259,7 +267,8 @@ static weft_status write_folder(const char *folder, selection *s,
     return status == WEFT_OK ? weft_dir_sync(folder) : status;
 }
 
-/* The part of the ranks that do not write. */
+/* Runs on the ranks that do not write: takes part in the gathering of each tensor, in the order in
+ * which the writing rank writes them. */
 static weft_status contribute(selection *s)
 {
     for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++)
