@@ -3,8 +3,11 @@
 
 #include "formats/formats.h"
 
-/* The fields of a row are cut out of a copy of the text in place: quotes are removed, and each
- * field ends with a zero byte. */
+/* Parses CSV (RFC 4180): one pass over a copy of the text, which converts the fields to numbers and
+ * class labels. csv_columns.c decides which column is which. */
+
+/* Reads rows from a copy of the text and changes the copy in place: quotes are removed, and each
+ * field of the current row ends with a zero byte. */
 typedef struct reader {
     const char *name;
     char *next, *end;
@@ -46,7 +49,7 @@ static weft_status field(reader *r, bool *last)
     return WEFT_OK;
 }
 
-/* Reads a row; count is 0 at the end. Empty lines are skipped. */
+/* Reads the next row; count is 0 at the end of the text. Empty lines are skipped. */
 static weft_status row(reader *r)
 {
     do {
@@ -71,11 +74,12 @@ static bool number(char *text, double *out)
     return weft_parse_real(trimmed(text), out);
 }
 
-/* Growing columns; labels are text, interned in order of appearance. */
+/* The table that is being filled. A class label is text; its class number is its index among the
+ * distinct labels, in order of appearance (sort_classes renumbers them at the end). */
 typedef struct table {
     weft_csv *csv;
     size_t value_capacity, label_capacity, weight_capacity, class_capacity;
-    bool measured; /* labels are numbers */
+    bool measured; /* the label column holds a numeric target */
 } table;
 
 bool weft_csv_same_class(const char *a, const char *b)
@@ -123,7 +127,7 @@ static weft_status add_label(reader *r, table *t)
     return intern(t, label, &csv->labels[csv->rows]);
 }
 
-/* Adds the numeric target, which every row must have. */
+/* Adds the numeric target of a row. FORMAT: it is missing or not finite. */
 static weft_status add_target(reader *r, table *t)
 {
     weft_csv *csv = t->csv;
@@ -179,7 +183,8 @@ static weft_status add_row(reader *r, table *t)
     return WEFT_OK;
 }
 
-/* Numbers by value come before other names in alphabetical order. */
+/* The order of class names: numbers come first, by value, then other names in alphabetical order.
+ */
 static int compare_names(const void *a, const void *b)
 {
     const char *x = *(char *const *)a, *y = *(char *const *)b;

@@ -1,5 +1,6 @@
-/* Determines the columns of a table: the label, the weights, and the features in the order of
- * training. */
+/* Determines which columns of a table are the label, the sample weights and the features. The
+ * features are matched with those of training, by name or else by position, and ordered likewise.
+ */
 #include <stdio.h>
 
 #include "formats/formats.h"
@@ -10,13 +11,13 @@ typedef struct table {
     char *const *fields;
     int count;
     const weft_csv_known *known;
-    bool bare;      /* as many columns as features, so the label may be missing */
-    bool said;      /* label= names an existing column */
-    const char *no; /* the name that does not exist, or NULL */
-    int label;      /* -1: none */
+    bool bare;      /* the label may be missing, and the columns are as many as the features */
+    bool said;      /* label= gives an existing column, by name or number */
+    const char *no; /* the name that label= gives if no column has it; else NULL */
+    int label;      /* label column, from 0; -1: none */
 } table;
 
-/* The name of the column to be learned, which is also the option's key. */
+/* The word for the column to be learned, which is also the key of its option. */
 static const char *role(const table *t)
 {
     return t->known->measured ? "target" : "label";
@@ -59,8 +60,8 @@ static weft_status only_features(const table *t, const char *label)
                      t->file, t->count, role(t), label, role(t));
 }
 
-/* Finds the column of label=, a name or a number from 0. Without it: the column in training, or the
- * last one. */
+/* Sets t->label to the column that label= gives, a name or a number from 0. If label= is not given
+ * (NULL), the label column is that of training, or else the last one; a bare table has none. */
 static weft_status find_label(table *t, const char *label)
 {
     int64_t index;
@@ -87,8 +88,8 @@ static weft_status find_label(table *t, const char *label)
     return WEFT_OK;
 }
 
-/* The first row is a header if a feature, or a numeric target, is not a number in it, if label= is
- * a name in it, or if all feature names of training are in it. */
+/* Whether the first row is a header. This is so if label= names one of its fields, if it has all
+ * feature names of training, or if a field of a feature or numeric target is not a number. */
 static bool is_header(const table *t, const char *label)
 {
     int64_t index;
@@ -120,7 +121,8 @@ static weft_status check_names(const table *t)
     return WEFT_OK;
 }
 
-/* Without names columns are identified by their position. */
+/* Assigns the features by position, since the table or training has no column names: all columns
+ * but the label, in the order of the file. */
 static weft_status by_place(table *t, bool header, int *order)
 {
     const weft_csv_known *k = t->known;
@@ -142,7 +144,7 @@ static weft_status by_place(table *t, bool header, int *order)
     return WEFT_OK;
 }
 
-/* The label has its name of training, unless label= names another one. */
+/* Finds the label column by the name that it had in training, unless label= gives a column. */
 static weft_status label_by_name(table *t)
 {
     const weft_csv_known *k = t->known;
@@ -161,7 +163,8 @@ static weft_status label_by_name(table *t)
                      t->file, k->label, role(t), role(t));
 }
 
-/* Finds all features of training by name; there must be no others. */
+/* Assigns the features by their names of training. ARGUMENT: one is missing, or the table has a
+ * further column. */
 static weft_status by_name(table *t, int *order)
 {
     const weft_csv_known *k = t->known;
@@ -197,7 +200,7 @@ static weft_status by_name(table *t, int *order)
     return WEFT_OK;
 }
 
-/* Assigns the columns that remain without the weights. */
+/* Assigns label and features. `t` has all columns of the table except that of the weights. */
 static weft_status share_out(table *t, const char *label, bool named, weft_csv *csv)
 {
     t->bare = t->known->unlabelled && t->count == t->known->features;
@@ -216,7 +219,7 @@ static weft_status share_out(table *t, const char *label, bool named, weft_csv *
     return WEFT_OK;
 }
 
-/* Finds the column of weight=, a name or a number from 0. */
+/* Finds the column that weight= gives, a name (*named) or a number from 0. */
 static weft_status find_weight(const table *t, const char *weight, bool *named, int *out)
 {
     char near[1024];
@@ -233,8 +236,8 @@ static weft_status find_weight(const table *t, const char *weight, bool *named, 
     return WEFT_OK;
 }
 
-/* The column that had the weights in training, if weight= is not given; -1: none. Without names
- * columns are identified by their position. */
+/* The column that had the weights in training, for a table without weight=; -1: none. The column is
+ * found by name, or by position if neither table nor training has names. */
 static int known_weight(const table *t, const char *label)
 {
     const weft_csv_known *k = t->known;
@@ -249,7 +252,8 @@ static int known_weight(const table *t, const char *label)
     return learned ? -1 : at;
 }
 
-/* Column numbers count all columns, so those after the weights are reduced by one. */
+/* Converts a number of label=, which counts all columns, to one that does not count the column of
+ * the weights: *out is one less behind that column. A name is returned unchanged. */
 static weft_status left_number(const char *file, const char *label, int weight, char *text,
                                size_t room, const char **out)
 {
@@ -265,7 +269,8 @@ static weft_status left_number(const char *file, const char *label, int weight, 
     return WEFT_OK;
 }
 
-/* at: column of the weights; named: it was found by name. */
+/* Assigns label and features of a table whose column `at` has the weights; named: that column was
+ * found by name, so the first row is a header. */
 static weft_status without_weight(const table *all, const char *label, int at, bool named,
                                   weft_csv *csv)
 {

@@ -1,5 +1,5 @@
-/* File formats. Parsers do not trust their input: sizes are checked before they are multiplied, and
- * messages name the file (`name`) and the position. */
+/* Parsers of file formats: gzip, IDX, NPY, CSV, PNG and JPEG. They do not trust their input: sizes
+ * are checked before they are multiplied, and messages name the file (`name`) and the position. */
 #ifndef WEFT_FORMATS_FORMATS_H
 #define WEFT_FORMATS_FORMATS_H
 
@@ -20,7 +20,7 @@ void weft_gzip_close(weft_bytes *bytes);
 typedef struct weft_idx {
     int type; /* 8 u8, 9 i8, 11 i16, 12 i32, 13 f32, 14 f64 */
     weft_shape shape;
-    const unsigned char *data; /* big-endian, in the parsed bytes */
+    const unsigned char *data; /* big-endian; points into the parsed bytes */
 } weft_idx;
 weft_status weft_idx_parse(const char *name, const void *data, size_t size,
                            weft_idx *out) WEFT_NODISCARD;
@@ -53,15 +53,15 @@ typedef struct weft_csv {
     int features;
     int *order;      /* [features]: their columns */
     double *values;  /* [rows, features] */
-    int32_t *labels; /* NULL: none */
+    int32_t *labels; /* [rows], class numbers; NULL: none */
     double *weights; /* [rows], at least 0; NULL: none */
-    double *targets; /* numeric labels; NULL: labels are classes */
+    double *targets; /* [rows], the numeric target; NULL: the label is a class, or there is none */
     int classes;
     char **class_names; /* sorted; numbers by value */
 } weft_csv;
 
-/* Columns of an earlier table that this one must have as well: matched by name in any order if both
- * have names, else by position. */
+/* The columns of the table of training, which a later table must have as well. They are matched by
+ * name, in any order, if both tables have names; otherwise by position. */
 typedef struct weft_csv_known {
     int features;       /* 0: nothing is known */
     char *const *names; /* [features], or NULL */
@@ -73,17 +73,19 @@ typedef struct weft_csv_known {
     bool measured;      /* the label, called target, is numeric */
 } weft_csv_known;
 
-/* csv_columns.c: interprets the first row. Sets columns, has_header, label, weight, place, features
- * and order. ARGUMENT: names the missing or unexpected column. */
+/* csv_columns.c: decides from the first row which column is which, and sets columns, has_header,
+ * label, weight, place, features and order. ARGUMENT: a column is missing or unexpected; the
+ * message names it. */
 weft_status weft_csv_columns(const char *file, char *const *fields, int count, const char *label,
                              const char *weight, const weft_csv_known *known,
                              weft_csv *csv) WEFT_NODISCARD;
 
-/* label: a column's name or number (from 0); NULL: that of `known` (may be NULL), else the last
- * one. weight: the same for sample weights; NULL: those of `known`, else none. The first row is a
- * header if a feature or numeric label in it is not a number, or if it contains the name of the
- * label or all known feature names. FORMAT: names line and column; ARGUMENT: columns. A byte order
- * mark is skipped. */
+/* Parses a table. label: name or number (from 0) of the label column; NULL: the label column of
+ * `known` (may be NULL), else the last one. weight: name or number of the column of sample weights;
+ * NULL: that of `known`, else none. The first row is a header if a feature or numeric target in it
+ * is not a number, or if it contains the name of the label or all known feature names. A byte order
+ * mark is skipped. FORMAT: the text is malformed; the message names line and column. ARGUMENT: a
+ * column is missing or unexpected. */
 weft_status weft_csv_parse(const char *name, const void *data, size_t size, const char *label,
                            const char *weight, const weft_csv_known *known,
                            weft_csv *out) WEFT_NODISCARD;
@@ -100,20 +102,21 @@ typedef struct weft_picture {
 } weft_picture;
 
 typedef enum weft_picture_kind { WEFT_NO_PICTURE, WEFT_PNG, WEFT_JPEG } weft_picture_kind;
-/* The format, by the first bytes. */
+/* The format of a picture, found by its first bytes. */
 weft_picture_kind weft_picture_begins(const void *data, size_t size);
 /* Reads width and height from the header. FORMAT: no picture, or a broken header. */
 weft_status weft_picture_size(const char *name, const void *data, size_t size, int *width,
                               int *height) WEFT_NODISCARD;
-/* Decodes a picture of at most `most` pixels to 1, 3 or 4 channels of 8 bits; larger ones are
+/* Decodes a picture of at most `most` pixels to 1, 3 or 4 channels of 8 bits; larger pictures are
  * refused before decoding. Grey is 0.299 red + 0.587 green + 0.114 blue; palettes and deeper
- * samples become 8 bits, colour profiles are ignored, and without alpha channel the picture is
- * blended with white. FORMAT: broken or truncated; ARGUMENT: too large. */
+ * samples become 8 bits, and colour profiles are ignored. With 1 or 3 channels, transparent pixels
+ * are blended with white. FORMAT: broken or truncated; ARGUMENT: too large. */
 weft_status weft_picture_decode(const char *name, const void *data, size_t size, int channels,
                                 int64_t most, weft_picture *out) WEFT_NODISCARD;
 void weft_picture_free(weft_picture *picture);
-/* Scales to integers from 0 to 255: [channels, height, width], with a triangle filter whose
- * half-width is one pixel of the coarser picture. A picture of that size is only copied. */
+/* Scales a picture to width x height with a triangle filter whose half-width is one pixel of the
+ * coarser picture. out: [channels, height, width], whole numbers from 0 to 255. A picture that has
+ * this size is only copied. */
 weft_status weft_picture_scale(const weft_picture *picture, int width, int height,
                                float *out) WEFT_NODISCARD;
 

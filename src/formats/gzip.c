@@ -2,6 +2,8 @@
 
 #include "formats/formats.h"
 
+/* Decompresses gzip files (RFC 1952) with zlib, also files of several members, in memory. */
+
 static bool is_gzip(const unsigned char *data, size_t size)
 {
     return size >= 2 && data[0] == 0x1f && data[1] == 0x8b;
@@ -34,7 +36,8 @@ static weft_status room(inflater *f)
     return WEFT_OK;
 }
 
-/* zlib counts in 32 bits, so input and output are passed in pieces. */
+/* Inflates one piece of the current member. zlib counts bytes in 32 bits, so input and output are
+ * passed to it in pieces of at most 1 GiB. */
 static weft_status inflate_member(inflater *f, int *result)
 {
     const size_t piece = (size_t)1 << 30;
@@ -48,7 +51,7 @@ static weft_status inflate_member(inflater *f, int *result)
     f->used += out - f->stream.avail_out;
     if (*result == Z_OK || *result == Z_STREAM_END) return WEFT_OK;
     if (*result == Z_BUF_ERROR && f->in_left == 0) return damage(f, "it is cut off");
-    if (*result == Z_BUF_ERROR) return WEFT_OK; /* the output is full */
+    if (*result == Z_BUF_ERROR) return WEFT_OK; /* output is full; the next call enlarges it */
     return damage(f, f->stream.msg ? f->stream.msg : "no such stream");
 }
 
@@ -62,7 +65,7 @@ static weft_status inflate_all(inflater *f)
         if (result != Z_STREAM_END) continue;
         if (!is_gzip(f->stream.next_in, f->in_left)) break;
         if (inflateReset(&f->stream) != Z_OK)
-            return damage(f, "a second member"); /* concatenated */
+            return damage(f, "a second member"); /* gzip files may be concatenated */
         result = Z_OK;
     }
     if (f->in_left > 0) return damage(f, "other bytes follow its end");
@@ -75,8 +78,8 @@ weft_status weft_gzip_inflate(const char *name, const void *data, size_t size, s
     const unsigned char *bytes = data;
     inflater f = {.name = name, .limit = limit, .in_left = size};
     if (!is_gzip(bytes, size)) return weft_fail(WEFT_ERR_FORMAT, "%s: is not gzip data", name);
-    /* The last four bytes are the size modulo 2^32: a hint that saves copies, but is not
-     * trusted. */
+    /* The last four bytes hold the inflated size modulo 2^32. They are a hint for the first
+     * allocation, which saves copies, and are not trusted. */
     if (size >= 18) {
         size_t hint = bytes[size - 4] | (size_t)bytes[size - 3] << 8 |
                       (size_t)bytes[size - 2] << 16 | (size_t)bytes[size - 1] << 24;

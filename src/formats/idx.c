@@ -1,5 +1,7 @@
 #include "formats/formats.h"
 
+/* Parses IDX, the array format of MNIST: a type, the dimensions, and big-endian elements. */
+
 static uint32_t big_u32(const unsigned char *p)
 {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];

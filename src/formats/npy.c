@@ -2,7 +2,10 @@
 
 #include "formats/formats.h"
 
-/* The header is a Python dict literal with three keys; only that subset of Python is parsed. */
+/* Parses NPY, NumPy's file format for one array, in versions 1 to 3 and in C order only. */
+
+/* A parser of the header. The header is a Python dict literal with three keys, and the parser knows
+ * only the strings, tuples and constants that occur there. */
 typedef struct dict {
     const char *name, *next, *end;
 } dict;

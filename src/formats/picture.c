@@ -1,4 +1,5 @@
-/* Detects picture formats, and decodes JPEG. */
+/* Detects whether a picture is PNG or JPEG, and decodes it: JPEG here, with libjpeg-turbo, PNG in
+ * png.c. */
 #include <stdio.h>
 #include <turbojpeg.h>
 
@@ -28,7 +29,7 @@ static weft_status jpeg_header(const char *name, tjhandle handle, const void *da
     if (tjDecompressHeader3(handle, data, (unsigned long)size, width, height, &subsampling,
                             &colours) != 0)
         return jpeg_failed(name, handle);
-    /* The library accepts a file with tables and no picture. */
+    /* The library accepts a JPEG file that has only tables and no picture. */
     if (*width < 1 || *height < 1)
         return weft_fail(WEFT_ERR_FORMAT, "%s: this JPEG ends before its picture begins", name);
     if (colours == TJCS_CMYK || colours == TJCS_YCCK)

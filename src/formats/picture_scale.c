@@ -1,13 +1,14 @@
-/* Scales pictures: rows, then columns (separable filter). */
+/* Scales pictures with a separable triangle filter, first along the rows, then along the columns.
+ */
 #include <math.h>
 
 #include "formats/formats.h"
 
-/* The source pixels of each destination pixel of a line, with their weights. */
+/* The filter along one line: each destination pixel is a weighted sum of adjacent source pixels. */
 typedef struct parts {
-    int count;     /* largest number of source pixels */
-    int *first;    /* [destination pixels] */
-    float *weight; /* [destination pixels, count] */
+    int count;     /* largest number of source pixels of a destination pixel */
+    int *first;    /* [destination pixels]: index of the first source pixel */
+    float *weight; /* [destination pixels, count]; the weights of a destination pixel add up to 1 */
 } parts;
 
 static weft_status make_parts(int from, int to, parts *out)

@@ -1,5 +1,5 @@
-/* Decodes PNG with libpng, which reports failures by longjmp; so all resources are kept in one
- * struct. */
+/* Decodes PNG with libpng. libpng reports failures by longjmp, which would lose local variables, so
+ * all resources are kept in one struct. */
 #include <png.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ static void end(decoder *d)
     d->pixels = NULL;
 }
 
-/* Reads up to the header. All functions that may jump are called with `failed` set. */
+/* Reads the header. Every libpng function that may longjmp is called after setjmp(d->failed). */
 static bool begin(decoder *d)
 {
     enum { CHUNK = 8 << 20, CHUNKS = 1000, SIDE = 1000000 };
@@ -87,7 +87,7 @@ static bool read_pixels(decoder *d)
     return true;
 }
 
-/* Blends with white. */
+/* A colour value with opacity `opaque` (0 to 255), blended with white. */
 static unsigned char seen(unsigned value, unsigned opaque)
 {
     return (unsigned char)((value * opaque + 255 * (255 - opaque) + 127) / 255);

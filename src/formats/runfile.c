@@ -1,4 +1,4 @@
-/* Run files: options as YAML. */
+/* Loads run files: YAML mappings from option names to values. */
 #include "formats/formats.h"
 #include "formats/yaml.h"
 

@@ -6,17 +6,20 @@
 
 #include "weft/output.h"
 
+/* Parses and writes safetensors files. The parser refuses a file with gaps or overlaps between the
+ * data of its tensors; the writer computes the CRC-32 of the file as it writes. */
+
 static const struct {
     const char *name;
     size_t size;
 } dtypes[] = {
-    /* types of this library, by number */
+    /* types that the library computes with, in the order of weft_dtype */
     [WEFT_F32] = {"F32", 4},
     [WEFT_F64] = {"F64", 8},
     [WEFT_I32] = {"I32", 4},
     [WEFT_U8] = {"U8", 1},
     [WEFT_BF16] = {"BF16", 2},
-    /* other types, which are only passed on */
+    /* types that a parsed file may have, though the library does not compute with them */
     {"BOOL", 1},
     {"I8", 1},
     {"I16", 2},

@@ -1,4 +1,4 @@
-/* safetensors: named tensors after a JSON header. */
+/* safetensors files: a JSON header with names, types and shapes, then the data of the tensors. */
 #ifndef WEFT_FORMATS_SAFETENSORS_H
 #define WEFT_FORMATS_SAFETENSORS_H
 
@@ -8,7 +8,7 @@ typedef struct weft_tensor {
     char *name;
     char dtype[8]; /* as in the file: "F32", "F64", "I32", ... */
     weft_shape shape;
-    const unsigned char *data; /* in the parsed bytes */
+    const unsigned char *data; /* points into the parsed bytes; may be unaligned */
     size_t bytes;
 } weft_tensor;
 
@@ -17,19 +17,21 @@ typedef struct weft_safetensors {
     size_t count;
 } weft_safetensors;
 
-/* Parses the file, and checks header size, unique keys, known types, sizes that match the shapes,
- * and absence of holes and overlap. The bytes must outlive the result. */
+/* Parses a file in memory. FORMAT: the header is too large, a key is duplicate, a type is unknown,
+ * a size does not match its shape, or data have gaps or overlap. The bytes must outlive the
+ * result. */
 weft_status weft_safetensors_parse(const char *name, const void *data, size_t size,
                                    weft_safetensors *out) WEFT_NODISCARD;
 void weft_safetensors_free(weft_safetensors *file);
 const weft_tensor *weft_safetensors_find(const weft_safetensors *file, const char *name);
 
-/* "F32" for an element type; the inverse returns false for types that the library does not compute
- * with. */
+/* The name of an element type in a file, such as "F32". The second function converts back; it
+ * returns false for a type that the library does not compute with. */
 const char *weft_safetensors_dtype(weft_dtype dtype);
 bool weft_safetensors_real(const char *dtype, weft_dtype *out);
 
-/* Tensors to write: name and type of tensor i, and its data on request. */
+/* The tensors to write. The writer calls `read` once for each tensor, in order, and keeps only one
+ * tensor in memory. */
 typedef struct weft_tensor_list {
     size_t count;
     const char *(*name)(void *user, size_t i);
@@ -38,8 +40,8 @@ typedef struct weft_tensor_list {
     void *user;
 } weft_tensor_list;
 
-/* Replaces a file atomically (weft/output.h); *crc is the CRC-32 of all bytes and *bytes their
- * number (both may be NULL). */
+/* Writes the tensors to a file, which is replaced atomically (weft/output.h). *crc gets the CRC-32
+ * of all bytes of the file and *bytes their number; either may be NULL. */
 weft_status weft_safetensors_write(const char *path, const weft_tensor_list *list, uint32_t *crc,
                                    size_t *bytes) WEFT_NODISCARD;
 

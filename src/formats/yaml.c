@@ -4,8 +4,12 @@
 #include <stdio.h>
 #include <yaml.h>
 
-/* Loaded data are arrays of strings in the order of the tables; those of the outer mapping are
- * followed by the items and their number. */
+/* Parses YAML and checks it against option tables, with libcyaml. Its schema is generated from the
+ * tables; its messages are turned into messages with the line and the nearest known key. */
+
+/* The end of the loaded data. libcyaml loads the outer mapping as an array of strings, in the order
+ * of its fields, followed by this head: the items of the list, each again an array of strings, and
+ * their number. */
 typedef struct items_head {
     char *items;
     uint32_t count;
@@ -18,17 +22,18 @@ struct weft_yaml {
     const weft_option *table, *item_table;
     const char *list_key;
     int options, item_options;
-    cyaml_schema_field_t *fields, *item_fields; /* terminated by one without a key */
+    cyaml_schema_field_t *fields, *item_fields; /* the last field has no key */
     cyaml_schema_value_t top, item;
     char **loaded;
-    /* Messages of the library are stored one by one, since some contain words of the text, which
-     * could look like other messages. */
+    /* The facts that on_log takes from the library's messages. Each message is examined alone,
+     * since one may quote words of the text that look like another message. */
     char *unexpected; /* the unknown key, or NULL */
-    char *field;      /* our key at which parsing stopped, or NULL */
-    int entry;        /* item at which parsing stopped, from 1; 0: none */
+    char *field;      /* the key of a table at which parsing stopped, or NULL */
+    int entry;        /* item of the list at which parsing stopped, from 1; 0: none */
 };
 
-/* Stores the words of a message between its start and its last mark, for the first such message. */
+/* If a message begins with `start`, and *word is not set yet, stores in *word the text between
+ * `start` and the last `mark`. */
 static bool between(char *said, const char *start, char mark, char **word)
 {
     size_t skip = strlen(start);
@@ -62,7 +67,8 @@ static cyaml_config_t config(weft_yaml *y)
                             .flags = CYAML_CFG_NO_ALIAS};
 }
 
-/* Has room for a list and the terminator. */
+/* Makes a schema field, an optional string, for each option of the table. The array has room for
+ * two more fields: the list, and the terminator without a key. */
 static weft_status string_fields(const weft_option *table, cyaml_schema_field_t **out, int *options)
 {
     int rows = 0, count = 0;
@@ -70,7 +76,7 @@ static weft_status string_fields(const weft_option *table, cyaml_schema_field_t 
     while (table[rows].name) rows++;
     WEFT_TRY(WEFT_NEW(out, (size_t)rows * 2 + 2));
     fields = *out;
-    /* Former names are keys of their own, behind the present ones. */
+    /* Former names of options are fields of their own, after all present names. */
     for (int i = 0; i < 2 * rows; i++) {
         const char *key = i < rows ? table[i].name : table[i - rows].formerly;
         if (key)
@@ -114,7 +120,8 @@ static weft_status make_schema(weft_yaml *y)
     return WEFT_OK;
 }
 
-/* A walk over the events of the text, to find lines, which the schema library does not store. */
+/* A walk over the parser events of the text, which finds the line of a key. libcyaml does not store
+ * lines. */
 typedef struct walk {
     int depth;    /* of mappings and sequences */
     int item;     /* current item of the list, or -1 */
@@ -122,7 +129,8 @@ typedef struct walk {
     bool is_key;  /* the next scalar at this depth is a key */
 } walk;
 
-/* Processes an event; true: it is the one searched for. */
+/* Processes an event. Returns true if the event is the wanted key of the wanted mapping (item < 0:
+ * the outer one), or, with key NULL, the start of the wanted item. */
 static bool visit(walk *w, const weft_yaml *y, const yaml_event_t *event, int item, const char *key)
 {
     bool wanted_depth = item < 0 ? w->depth == 1 : w->in_list && w->depth == 3 && w->item == item;
@@ -155,7 +163,7 @@ static bool visit(walk *w, const weft_yaml *y, const yaml_event_t *event, int it
     }
 }
 
-/* Line of the event, or 0. */
+/* The line of a key, or of an item if key is NULL; 0: the text does not contain it. */
 static int find_line(const weft_yaml *y, int item, const char *key)
 {
     yaml_parser_t parser;
@@ -195,12 +203,13 @@ static weft_status explain(const weft_yaml *y)
                          weft_yaml_line(y, item, y->unexpected), y->unexpected,
                          weft_suggest(near, sizeof(near), y->unexpected, key_candidate,
                                       item < 0 ? y->fields : y->item_fields));
-    /* If an item is no mapping the library names the key of the items. */
+    /* If an item is no mapping, the library reports the key of the list (list_key). */
     if (item >= 0 && y->field && strcmp(y->field, y->list_key) == 0)
         return weft_fail(WEFT_ERR_FORMAT, "%s:%d: item %d of '%s' must be a mapping (- %s: ...)",
                          y->name, weft_yaml_line(y, item, NULL), item + 1, y->list_key,
                          y->item_table->name);
-    /* If the text has no key at all the library names our first one. */
+    /* If the text has no keys at all, the library reports the first key of the schema, which
+     * find_line does not find in the text. */
     if (y->field && find_line(y, item, y->field) > 0) {
         bool list = y->list_key && strcmp(y->field, y->list_key) == 0;
         int line = weft_yaml_line(y, list ? -1 : item, y->field);

@@ -1,5 +1,5 @@
-/* YAML validated against option tables: a mapping of options and, under one key, a sequence of
- * mappings. The schema of the YAML library is generated from the tables. */
+/* YAML that is validated against option tables: a mapping of options and, under one of its keys
+ * (list_key), a sequence of mappings (items), which have an option table of their own. */
 #ifndef WEFT_FORMATS_YAML_H
 #define WEFT_FORMATS_YAML_H
 
@@ -8,12 +8,13 @@
 
 typedef struct weft_yaml weft_yaml;
 
-/* yaml_check.c: errors that the schema library ignores. FORMAT: no YAML, a second document, or a
- * duplicate key. */
+/* yaml_check.c: finds errors that the schema library (libcyaml) accepts. FORMAT: the text is no
+ * YAML, or has a second document, a duplicate key, an alias, or too deep nesting. */
 weft_status weft_yaml_check(const char *name, const void *data, size_t size) WEFT_NODISCARD;
 
-/* yaml_lists.c: replaces lists of plain values under keys that take several numbers (WEFT_OPT_INTS)
- * by one value, "3, 5"; NULL: there are none, or the text cannot be parsed. */
+/* yaml_lists.c: in the items, replaces each list of plain values under a key that takes several
+ * numbers (WEFT_OPT_INTS) by one value, such as "3, 5". *out gets the new text; NULL: there is no
+ * such list, or the text cannot be parsed. */
 weft_status weft_yaml_join(const void *data, size_t size, const char *list_key,
                            const weft_option *items, char **out) WEFT_NODISCARD;
 
@@ -24,18 +25,19 @@ weft_status weft_yaml_parse(const char *name, const void *data, size_t size,
                             const weft_option *item_table, weft_yaml **out) WEFT_NODISCARD;
 void weft_yaml_free(weft_yaml **yaml);
 
-/* Whether the list exists, even if empty; and its number of items. */
+/* Whether the text has the list, even an empty one. The second function counts its items. */
 bool weft_yaml_lists(const weft_yaml *yaml);
 int weft_yaml_count(const weft_yaml *yaml);
 
-/* Whether the mapping has a key of its table. */
+/* Whether the mapping of an item (item < 0: the outer mapping) has this key of its table. */
 bool weft_yaml_gives(const weft_yaml *yaml, int item, const char *key);
 
-/* Sets all options of the mapping in target (item < 0: the outer mapping). An invalid value is
- * reported with its line. */
+/* Sets in `target` all options that the mapping of an item (item < 0: the outer mapping) has. The
+ * message for an invalid value names its line. */
 weft_status weft_yaml_apply(const weft_yaml *yaml, int item, void *target) WEFT_NODISCARD;
 
-/* Line (from 1) of a key of the outer mapping (item < 0) or of an item; NULL key: of the item. */
+/* The line, from 1, of a key of the outer mapping (item < 0) or of an item; key NULL: the line of
+ * the item. Returns 1 if the text does not contain it. */
 int weft_yaml_line(const weft_yaml *yaml, int item, const char *key);
 
 #endif

@@ -1,5 +1,5 @@
-/* Refuses YAML that is legal but certainly a mistake: several documents in one file, a duplicate
- * key. */
+/* Refuses YAML that is legal and yet a mistake here: a second document in a file, a duplicate key,
+ * an alias, too deep nesting. */
 #include <stdio.h>
 #include <yaml.h>
 
@@ -7,7 +7,7 @@
 
 enum { DEEPEST = 16 };
 
-/* The keys of a mapping that contains the current event. */
+/* The keys that a mapping has had so far; used for each mapping that contains the current event. */
 typedef struct seen {
     weft_names names;
     char **key;
@@ -17,7 +17,7 @@ typedef struct seen {
 typedef struct check {
     const char *name;
     int documents, depth;
-    bool mapping[DEEPEST]; /* else a sequence */
+    bool mapping[DEEPEST]; /* whether this depth is a mapping; otherwise a sequence */
     bool is_key[DEEPEST];  /* the next event at this depth is a key */
     seen keys[DEEPEST];
 } check;
@@ -40,7 +40,7 @@ static weft_status take_key(check *c, const yaml_event_t *event)
     return weft_names_add(&s->names, s->key[s->count++], 0);
 }
 
-/* Keys and values alternate in a mapping. */
+/* Notes that a key or value ends. In a mapping keys and values alternate. */
 static void taken(check *c)
 {
     c->is_key[c->depth] = c->mapping[c->depth] && !c->is_key[c->depth];

@@ -1,5 +1,5 @@
-/* Joins lists of plain values under keys that take several numbers: the schema library has no type
- * for a value or a list, so "[3, 5]" becomes the text "3, 5". */
+/* Joins a YAML list under an option that takes several numbers to one value: "[3, 5]" becomes
+ * "3, 5". The schema library has no type that is a value or a list, so it reads the joined text. */
 #include <stdio.h>
 #include <yaml.h>
 
@@ -8,13 +8,13 @@
 typedef struct joiner {
     const char *list_key;
     const weft_option *items;
-    int depth;          /* of mappings and sequences */
-    bool is_key, found; /* the next scalar is a key; a list was joined */
+    int depth;          /* number of mappings and sequences around the next event */
+    bool is_key, found; /* is_key: the next scalar is a key; found: a list was joined */
     bool in_list;       /* inside the value of list_key */
-    bool takes_list;    /* the last key takes a list */
-    bool joining;
-    weft_text list; /* so far */
-    weft_text text; /* output */
+    bool takes_list;    /* the last key is an option that takes several numbers */
+    bool joining;       /* inside a list that is being joined */
+    weft_text list;     /* the joined values of that list so far */
+    weft_text text;     /* the new YAML text */
 } joiner;
 
 static int on_write(void *user, unsigned char *data, size_t size)
@@ -32,7 +32,7 @@ static void take_key(joiner *j, const char *key)
         j->takes_list = j->takes_list || (o->kind == WEFT_OPT_INTS && strcmp(o->name, key) == 0);
 }
 
-/* Replaces the end of a list by the joined list. */
+/* Turns the event that ends a list into a scalar event with the joined values. */
 static bool end_list(joiner *j, yaml_event_t *event)
 {
     char *joined = NULL;
@@ -55,8 +55,8 @@ static void drop(weft_text *text)
     if (weft_text_take(text, &taken) == WEFT_OK) free(taken);
 }
 
-/* The treatment of an event: written, or kept back. Nested lists are unchanged, so that the schema
- * refuses them. */
+/* The treatment of an event: WRITE it to the new text, KEEP it out, or GIVE_UP at a list within a
+ * list that is being joined. The caller then uses the original text, which the schema refuses. */
 typedef enum outcome { WRITE, KEEP, GIVE_UP } outcome;
 
 static outcome look(joiner *j, yaml_event_t *event)
@@ -97,7 +97,8 @@ static outcome look(joiner *j, yaml_event_t *event)
     return WRITE;
 }
 
-/* Whether everything was read and written. */
+/* Copies all events of the parser, with lists joined, to the emitter. Returns false if parsing or
+ * writing fails, or at GIVE_UP. */
 static bool copy(joiner *j, yaml_parser_t *parser, yaml_emitter_t *emitter)
 {
     for (bool done = false; !done;) {
