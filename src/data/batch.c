@@ -1,5 +1,5 @@
-/* Makes batches. Their contents are a function of the seed, the epoch and the number of earlier
- * samples, so no other state needs to be saved. */
+/* Makes batches. The contents of a batch are a function of the seed, the epoch and the number of
+ * earlier samples of the epoch, so a checkpoint needs no other state of the data. */
 #include "data/data.h"
 
 static size_t row_bytes(const weft_column *c)
@@ -24,7 +24,7 @@ const void *weft_batch_rows(const weft_batch *batch, int column, int64_t row)
     return (const char *)batch->data[column] + (size_t)row * row_bytes(&batch->column[column]);
 }
 
-/* The weights are the last column. */
+/* Writes the weight of sample i. The last column of a batch holds the weights. */
 static void put_weight(weft_batch *batch, int64_t i, double weight)
 {
     const weft_column *c = &batch->column[batch->columns - 1];
@@ -35,8 +35,8 @@ static void put_weight(weft_batch *batch, int64_t i, double weight)
         ((float *)all)[i] = (float)weight;
 }
 
-/* Covers all samples of the batch, whichever rows are read here, so all ranks compute the same
- * sum. */
+/* The sum of the weights of the `valid` samples of this learner's batch. Rows that this rank does
+ * not read count as well, so all ranks of the learner compute the same sum. */
 static double sum_of_weights(const weft_dataset *data, const weft_loader_options *o, uint64_t key,
                              int64_t start, int64_t valid)
 {
@@ -87,7 +87,7 @@ void weft_batch_make(const weft_dataset *data, const weft_loader_options *option
     uint64_t key = weft_mix(o.seed, (uint64_t)epoch);
     int64_t count = weft_dataset_count(data, o.split), all = o.batch * o.parts;
     int64_t total = WEFT_MIN(all, count - begin);
-    /* The remainder of an epoch is divided evenly. */
+    /* At the end of an epoch fewer than `all` samples remain; the parts share them evenly. */
     int64_t start = begin + weft_part_start(total, o.part, o.parts);
     batch->epoch = epoch;
     batch->done = begin + total;
@@ -107,7 +107,7 @@ void weft_batch_make(const weft_dataset *data, const weft_loader_options *option
     }
 }
 
-/* The columns of the data set, and the weights. */
+/* A batch has the columns of the data set and, as the last one, the weights. */
 weft_status weft_batch_open(const weft_dataset *data, const weft_loader_options *options,
                             weft_batch *out)
 {

@@ -1,15 +1,17 @@
-/* Determines the position of the channels in an array of samples, by layout= or by the shape. */
+/* Determines where the channels are in an array of samples (first, last or none), from the option
+ * layout= or from the shape. */
 #include <stdio.h>
 
 #include "data/data.h"
 
-/* A usual number of channels, if both sides are larger. */
+/* Whether `dim` is a usual number of channels (1, 3 or 4) beside two sides of at least 8. */
 static bool is_channels(int64_t dim, int64_t side, int64_t other_side)
 {
     return (dim == 1 || dim == 3 || dim == 4) && side >= 8 && other_side >= 8;
 }
 
-/* Values of layout=: letters for channels, depth, height and width, the dimensions of a sample. */
+/* The values of layout=. Each letter is a dimension of a sample: c channels, d depth, h height, w
+ * width. */
 static const struct layout {
     const char *name;
     weft_channels channels;
@@ -18,7 +20,7 @@ static const struct layout {
     {"cw", WEFT_CHANNELS_FIRST}, {"wc", WEFT_CHANNELS_LAST},    {"chw", WEFT_CHANNELS_FIRST},
     {"hwc", WEFT_CHANNELS_LAST}, {"cdhw", WEFT_CHANNELS_FIRST}, {"dhwc", WEFT_CHANNELS_LAST}};
 
-/* The layouts for samples of `dims` dimensions (0: all), as in "cw, wc or hw". */
+/* Writes the layouts for samples of `dims` dimensions (0: all) to `text`, as in "hw, cw, wc". */
 static const char *name_layouts(int dims, char *text, size_t room)
 {
     size_t used = 0;

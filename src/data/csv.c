@@ -1,4 +1,5 @@
-/* csv:FILE[,label=COLUMN|target=COLUMN,weight=COLUMN,test=0.2] */
+/* The data source of tables in CSV files, plain or gzip, which open reads as a whole:
+ * csv:FILE[,label=COLUMN|target=COLUMN,weight=COLUMN,test=0.2]. */
 #include <stdio.h>
 
 #include "data/data.h"
@@ -7,8 +8,9 @@
 typedef struct csv_source {
     weft_source head;
     weft_csv csv;
-    int64_t *rows; /* training rows, then test rows */
-    char **names;  /* of the features; NULL: no header */
+    int64_t
+        *rows;    /* row numbers of the file: those of the training split, then of the test split */
+    char **names; /* [features], names of the columns; NULL: the table has no header */
     char found_in[160], as_target[160];
 } csv_source;
 
@@ -24,11 +26,11 @@ static void csv_close(weft_source *source)
 static weft_status csv_prepare(weft_source *source, weft_split split)
 {
     (void)source;
-    (void)split; /* the whole file was read by open */
+    (void)split; /* csv_open has read the whole file */
     return WEFT_OK;
 }
 
-/* The row in the file. */
+/* The row of the file that holds sample i of a split. */
 static int64_t row_of(const csv_source *s, weft_split split, int64_t i)
 {
     return s->rows[split == WEFT_TRAIN ? i : s->head.count[WEFT_TRAIN] + i];
@@ -49,7 +51,7 @@ static int32_t csv_label(const weft_source *source, weft_split split, int64_t i)
 static double csv_target(const weft_source *source, weft_split split, int64_t i, int64_t j)
 {
     const csv_source *s = (const csv_source *)source;
-    (void)j; /* there is one column */
+    (void)j; /* a table has one target column */
     return s->csv.targets[row_of(s, split, i)];
 }
 
@@ -59,7 +61,8 @@ static double csv_weight(const weft_source *source, weft_split split, int64_t i)
     return s->csv.weights[row_of(s, split, i)];
 }
 
-/* Sets the names of the features, which the table owns, and the column of the target. */
+/* Sets numbers and names of the columns (features, label or target, weights) in the head of the
+ * source. The parsed table owns the names. */
 static weft_status name_columns(csv_source *s)
 {
     const weft_csv *csv = &s->csv;
@@ -86,7 +89,8 @@ static weft_status name_columns(csv_source *s)
     return WEFT_OK;
 }
 
-/* test < 0: default, which is everything if this is not for training. */
+/* Reads the table and splits its rows. test: share of the test split; < 0: the default, which is
+ * all rows if the table has no label column. */
 static weft_status load(csv_source *s, const char *path, const char *label, const char *weight,
                         bool measured, const weft_source_wish *wish, double test)
 {

@@ -4,6 +4,9 @@
 #include "data/data.h"
 #include "formats/formats.h"
 
+/* A data set: opens the source of a specification, checks labels and weights, and normalises
+ * features and targets as samples are read. */
+
 static const weft_source_ops *const sources[] = {
     &weft_source_glyphs,
     &weft_source_idx,
@@ -49,10 +52,10 @@ struct weft_dataset {
     weft_source *source;
     weft_normalize normalize;
     weft_data_stats stats;
-    bool given;          /* the statistics were given */
-    int32_t *relabel;    /* from the source's classes to the given ones */
-    bool measured;       /* the following fields are set */
-    float shift, factor; /* for data other than tables */
+    bool given;          /* the caller gave the statistics, such as those of a checkpoint */
+    int32_t *relabel;    /* class number in the given statistics of each class of the source */
+    bool measured;       /* the statistics are known, and the next two fields are set */
+    float shift, factor; /* mean and 1 / deviation, for data other than tables */
 };
 
 static weft_status open_source(const char *spec, const weft_source_wish *wish, weft_source **out)
@@ -76,7 +79,7 @@ static weft_status check_shape(const char *spec, const weft_source *s, const wef
                      s->remedy ? s->remedy : "");
 }
 
-/* The number of targets must be that of training. */
+/* Checks that a sample has as many targets as in training. */
 static weft_status check_targets(const char *spec, const weft_source *s, int want)
 {
     if (s->unlabelled || s->targets == want) return WEFT_OK;
@@ -85,7 +88,7 @@ static weft_status check_targets(const char *spec, const weft_source *s, int wan
                      s->targets, weft_plural(s->targets), want);
 }
 
-/* NULL: as the kind of data needs. */
+/* Finds a kind of normalisation by its name; NULL leaves *out as it is, which is AUTO. */
 static weft_status find_way(const weft_context *context, const char *name, weft_normalize *out)
 {
     const weft_entry *entry;
@@ -161,7 +164,7 @@ bool weft_dataset_labelled(const weft_dataset *d)
     return !d->source->unlabelled;
 }
 
-/* Maps labels by name to the checkpoint's class numbers. */
+/* Maps the source's classes, by name, to the class numbers of the given statistics. */
 static weft_status find_relabel(weft_dataset *d)
 {
     const weft_source *s = d->source;
@@ -195,7 +198,7 @@ static weft_status check_labels(const weft_dataset *d, weft_split split)
     return WEFT_OK;
 }
 
-/* The sum of the weights must be positive and finite. */
+/* Checks that the sum of the weights of a split is positive and finite. */
 static weft_status check_weights(const weft_source *s, weft_split split)
 {
     const char *part = split == WEFT_TRAIN ? "training" : "test";

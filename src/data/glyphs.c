@@ -21,7 +21,7 @@ typedef struct stroke {
     point at[POINTS];
 } stroke;
 
-/* x to the right, y down, in the unit square. */
+/* The strokes of each digit, in the unit square: x goes to the right, y down. */
 static const stroke digits[10][STROKES] = {
     {{9,
       true,
@@ -89,7 +89,7 @@ typedef struct glyphs_source {
     unsigned char *pixels[2], *labels[2];
 } glyphs_source;
 
-/* The distortion of a sample. */
+/* The drawing of one sample: its random numbers, its distortion, and the canvas. */
 typedef struct pen {
     weft_random random;
     float a[2][2], shift[2];    /* affine map about the centre */
@@ -105,7 +105,7 @@ static float between(pen *p, double low, double high)
 
 static void hold_pen(pen *p)
 {
-    /* A rotation by the angle with tangent t needs no sine. */
+    /* The rotation is given by the tangent t of its angle, so that no sine is needed. */
     float t = between(p, -.33, .33), c = 1 / sqrtf(1 + t * t), s = t * c;
     float wide = between(p, .66, 1.0), tall = between(p, .70, 1.0), slant = between(p, -.25, .25);
     p->a[0][0] = c * wide;
@@ -155,7 +155,7 @@ static void draw_line(pen *p, point a, point b, float ink)
         }
 }
 
-/* Catmull-Rom spline between points 1 and 2. */
+/* A point of the Catmull-Rom spline between q[1] (t = 0) and q[2] (t = 1). */
 static point spline(const point *q[4], float t)
 {
     float t2 = t * t, t3 = t2 * t;

@@ -1,4 +1,5 @@
-/* idx:DIR: images and labels under MNIST's file names, plain or gzip. */
+/* The data source of a folder with images and labels in IDX files under MNIST's file names, plain
+ * (memory-mapped) or gzip: idx:DIR. */
 #include <stdio.h>
 
 #include "data/data.h"
@@ -21,8 +22,8 @@ static void idx_close(weft_source *source)
     free(s);
 }
 
-/* Finds the file of a split: "train-images-idx3-ubyte", or with a dot before idx, each also with
- * .gz. */
+/* Finds the file of a split, named as in "train-images-idx3-ubyte", or with a dot before "idx";
+ * either name may end in .gz. */
 static weft_status find_file(const idx_source *s, int split, int labels, char **out)
 {
     static const char *const patterns[] = {"%s/%s-%s-idx%d-ubyte", "%s/%s-%s-idx%d-ubyte.gz",
@@ -69,7 +70,7 @@ static weft_status open_file(idx_source *s, int split, int labels)
     return status;
 }
 
-/* The shape of a sample: [height, width] gets one channel. */
+/* The shape of a sample. Images [height, width] get a dimension of one channel. */
 static weft_shape sample_shape(const weft_idx *images)
 {
     weft_shape shape = {.rank = 0};

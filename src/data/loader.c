@@ -1,4 +1,4 @@
-/* Makes batches ahead in a separate thread. */
+/* The loader: a thread that makes the next batches ahead (prefetch) into a ring of slots. */
 #include <pthread.h>
 
 #include "data/data.h"
@@ -10,7 +10,7 @@ struct weft_loader {
     weft_loader_options options;
     int64_t count; /* number of samples */
     weft_batch slots[SLOTS];
-    int64_t ready, taken; /* batches made and returned so far */
+    int64_t ready, taken; /* number of batches made, and returned, so far */
     bool ended, stopped, holding;
     pthread_t thread;
     pthread_mutex_t lock;

@@ -1,5 +1,5 @@
-/* npy:SAMPLES,LABELS[,layout=hwc|chw|...,test=0.2], or target=FILE instead of labels: two NumPy
- * arrays, mapped. */
+/* The data source of NumPy arrays, memory-mapped: one file of samples and one of labels or numeric
+ * targets. npy:SAMPLES,LABELS[,layout=hwc|chw|...,test=0.2], or target=FILE in place of LABELS. */
 #include <math.h>
 #include <stdio.h>
 
@@ -12,7 +12,8 @@ typedef struct npy_source {
     weft_source head;
     weft_bytes files[3];
     weft_npy images, labels, weights;
-    int64_t *rows; /* training rows, then test rows */
+    int64_t
+        *rows; /* row numbers of the files: those of the training split, then of the test split */
     char remedy[64];
     weft_channels channels; /* in the file; in memory they are first */
 } npy_source;
@@ -28,11 +29,11 @@ static void npy_close(weft_source *source)
 static weft_status npy_prepare(weft_source *source, weft_split split)
 {
     (void)source;
-    (void)split; /* checked by open */
+    (void)split; /* npy_open has mapped and checked the files */
     return WEFT_OK;
 }
 
-/* The row in the files. */
+/* The row of the files that holds sample i of a split. */
 static int64_t row_of(const npy_source *s, weft_split split, int64_t i)
 {
     return s->rows[split == WEFT_TRAIN ? i : s->head.count[WEFT_TRAIN] + i];
@@ -188,7 +189,9 @@ static weft_status check_images(const npy_source *s, const char *images)
     return WEFT_OK;
 }
 
-/* labels and weights: NULL without any. numbers: labels are numeric targets. */
+/* Opens the files, finds the channels and splits the rows. labels, weights: paths; NULL: no such
+ * file. numbers: the file `labels` has numeric targets. test: share of the test split; < 0: the
+ * default, which is all rows without labels. */
 static weft_status load(npy_source *s, const char *images, const char *labels, const char *weights,
                         bool numbers, double test, const char *layout, const weft_source_wish *wish)
 {

@@ -1,4 +1,5 @@
-/* Helpers for specifications of data, and the division of a table into two splits. */
+/* Checks data specifications (paths, kind of target), and divides the rows of a table or array into
+ * a training and a test split. */
 #include <stdio.h>
 
 #include "data/data.h"

@@ -1,4 +1,5 @@
-/* Computes the statistics of the training split. */
+/* Computes the statistics of the training split that normalise the data: mean and deviation of the
+ * features and of numeric targets. */
 #include <float.h>
 #include <math.h>
 
@@ -62,21 +63,22 @@ weft_status weft_data_stats_copy(const weft_data_stats *from, weft_data_stats *t
     return name_copy(from->label_name, &to->label_name);
 }
 
-/* Updates a mean and the sum of squares about it (Welford; West 1979 for weights); n is the sum of
- * the weights, including this one. */
+/* Updates *mean, and in *deviation the sum of squares about the mean, with one value (Welford's
+ * algorithm; West 1979 for weights). n: sum of the weights so far, with that of this value. */
 static void take(double value, double weight, double n, double *mean, double *deviation)
 {
     double delta = value - *mean;
     *mean += delta / (n / weight);
     double square = weight * delta * (value - *mean);
-    /* An underflow leaves a trace, which distinguishes the column from a constant. */
+    /* A square that underflows becomes the smallest positive number, so that finish does not take
+     * the column for a constant. */
     if (delta != 0 && n > weight && weight * delta * delta < DBL_MIN)
         square = fmax(square, DBL_TRUE_MIN);
     if (!(square < 0)) *deviation += square; /* rounding may make it negative */
 }
 
-/* Computes deviations from sums of squares. A constant carries no information: it is normalised to
- * zero, which avoids a division by zero. */
+/* Replaces sums of squares by deviations. A constant column gets deviation 1, so that it is
+ * normalised to zero without a division by zero. */
 static weft_status finish(const char *what, const double *mean, double *deviation, int count,
                           double n)
 {
