@@ -1,11 +1,12 @@
-/* Checks that the store contains only finite numbers. The loss covers only the step before, and not
- * every NaN reaches it: the relu of a kernel may turn it into 0. */
+/* Checks that the stores of all ranks in lock step contain only finite numbers. A finite loss does
+ * not show this: the loss of a step is computed before that step's update, and a kernel's relu may
+ * turn a NaN into 0. */
 #include <stdio.h>
 
 #include "learner/learner_internal.h"
 
 typedef struct blemish {
-    char name[200]; /* of the tensor; empty: none */
+    char name[200]; /* of this rank's first tensor that is not finite; empty: all are finite */
 } blemish;
 
 static weft_status look(const weft_rank *r, blemish *out)

@@ -1,11 +1,14 @@
-/* Accumulates the statistics of an evaluation, and computes its metrics. */
+/* Accumulates the sums of an evaluation, and computes its metrics from them: accuracy and macro F1
+ * for classes; R2, MAE and RMSE for numeric targets. */
 #include <math.h>
 
 #include "learner/learner.h"
 
-/* Cells of a tally: number of samples, sum of weights, sum of losses; then the confusion matrix,
- * and a second, weighted one if weights differ; or for each target the sums of its deviation from
- * the training mean, of that squared, of the absolute error and of the squared error. */
+/* The cells of weft_metric_sums. First come HEAD cells: number of samples, sum of weights, sum of
+ * losses. With classes there follow the confusion matrix in samples and, if samples have weights, a
+ * second one in weights. With numeric targets there follow SUMS cells for each target: the weighted
+ * sums of its deviation from the training mean (OFF), of the square of this deviation, of the
+ * absolute error and of the squared error. */
 enum { SAMPLES, WEIGHT, LOSS, HEAD };
 enum { OFF, OFF_SQUARE, ERROR, ERROR_SQUARE, SUMS };
 
@@ -83,10 +86,10 @@ static void report_classes(const double *weights, double all, weft_report *r)
 
 static weft_fit fit_of(const double *sum, double n)
 {
-    /* The mean is formed first: the square of a sum over large or small weights might overflow or
-     * underflow. */
+    /* sum[OFF] is divided by n before it is multiplied with itself, since its square could overflow
+     * or underflow with very large or small weights. */
     double variation = sum[OFF_SQUARE] - sum[OFF] * (sum[OFF] / n);
-    /* The variation of constant targets is rounding error. */
+    /* Constant targets vary by rounding errors alone; their R2 is undefined (NaN). */
     bool varies = variation > 1e-12 * sum[OFF_SQUARE];
     return (weft_fit){.r2 = varies ? 1 - sum[ERROR_SQUARE] / variation : (double)NAN,
                       .mae = sum[ERROR] / n,
@@ -133,7 +136,8 @@ void weft_report_free(weft_report *report)
     *report = (weft_report){0};
 }
 
-/* Only R2 can be undefined although the errors are finite. */
+/* Makes a figure and, if its value is NaN, gives the reason. errors: the value is an R2 whose
+ * errors are numbers, so the targets are all alike; otherwise the model has diverged. */
 static weft_figure figure(const char *name, const char *title, double value, bool in_units,
                           bool errors)
 {

@@ -1,18 +1,19 @@
-/* Runs a forward program over a part of the data, for evaluation and prediction. */
+/* The evaluator: runs a forward program over a split of the data, for evaluation and prediction.
+ * All ranks of a mesh run it together and add up their metric sums. */
 #include "learner/learner_internal.h"
 #include "models/models.h"
 
 struct weft_evaluator {
-    weft_graph *whole;       /* of all ranks */
-    weft_rewritten *mine;    /* this rank's part; NULL with one rank */
-    const weft_graph *graph; /* the one that is run */
-    weft_comm *ranks;        /* ranks whose statistics are summed; NULL: one rank */
+    weft_graph *whole;       /* forward graph of the whole model */
+    weft_rewritten *mine;    /* this rank's part of `whole`; NULL: a single rank */
+    const weft_graph *graph; /* the graph that is run: that of `mine`, or `whole` */
+    weft_comm *ranks;        /* ranks whose metric sums are added up; NULL: a single rank */
     weft_instance *instance;
     weft_model_values values; /* in `graph` */
     weft_value loss, prediction;
-    bool counts_loss, counts_rows;
+    bool counts_loss, counts_rows; /* this rank adds its loss, and its rows, to the sums */
     int64_t batch;
-    int outputs;    /* numbers of a prediction */
+    int outputs;    /* numbers in a prediction: probabilities of classes, or targets */
     double *number; /* of one sample: prediction, then target, in the units of the target */
     float *row;     /* probabilities of one sample */
 };
@@ -96,7 +97,8 @@ typedef struct evaluation {
     void *user;
 } evaluation;
 
-/* The predicted class of row `row` of this rank, and the label (-1: none). */
+/* Fills *p with the predicted class of row `row` of this rank and with its label (-1: none), and
+ * counts the sample. */
 static void take_class(evaluation *v, int64_t row, int32_t label, weft_prediction *p)
 {
     weft_evaluator *e = v->e;
@@ -114,7 +116,8 @@ static void take_class(evaluation *v, int64_t row, int32_t label, weft_predictio
                            best);
 }
 
-/* The predicted numbers of a row, in the units of the targets. */
+/* Fills *p with the predicted numbers of row `row`, in the units of the targets, and counts the
+ * sample. */
 static void take_numbers(evaluation *v, int64_t row, weft_prediction *p)
 {
     weft_evaluator *e = v->e;
@@ -134,7 +137,8 @@ static void take_numbers(evaluation *v, int64_t row, weft_prediction *p)
                              p->target, said);
 }
 
-/* Adds a batch; the loss of the program is the weighted mean over its real samples. */
+/* Adds a batch to the sums. The program's loss is the weighted mean over the valid samples, so it
+ * is multiplied by their weight. first: number of the batch's first sample in the split. */
 static void count_batch(evaluation *v, const weft_batch *batch, int64_t first)
 {
     weft_evaluator *e = v->e;
@@ -160,7 +164,7 @@ static void count_batch(evaluation *v, const weft_batch *batch, int64_t first)
     }
 }
 
-/* Sums the tally over all ranks. */
+/* Adds up the metric sums of all ranks. */
 static weft_status add_ranks(const weft_evaluator *e, weft_metric_sums *t)
 {
     if (!e->ranks || weft_comm_size(e->ranks) == 1) return WEFT_OK;
@@ -173,8 +177,8 @@ static weft_status add_ranks(const weft_evaluator *e, weft_metric_sums *t)
                                                     .reproducible = true});
 }
 
-/* Feeds each input its column. The program computes a loss in any case: without targets it gets
- * zeros, and the loss is ignored. */
+/* Feeds each input of the program its column of the batch. The program computes a loss even if the
+ * data have no targets: then it gets `zeros` as targets, and the loss is ignored. */
 static weft_status feed_batch(const evaluation *v, const weft_batch *b, const void *zeros)
 {
     const weft_evaluator *e = v->e;
@@ -193,7 +197,7 @@ static weft_status run_batches(evaluation *v)
 {
     weft_evaluator *e = v->e;
     weft_loader *loader = NULL;
-    double *zeros = NULL; /* of the widest type */
+    double *zeros = NULL; /* targets of 0, in the widest type, for data without targets */
     int64_t first = 0;
     weft_loader_options options = {
         .split = v->split, .batch = e->batch, .epochs = 1, .real = weft_graph_real(e->whole)};

@@ -1,10 +1,12 @@
-/* Writes the inputs of a program, and reads its outputs. */
+/* Writes batches to the inputs of a program, each rank its own part of the rows, and reads the
+ * program's outputs. */
 #include <math.h>
 #include <stdio.h>
 
 #include "learner/learner_internal.h"
 
-/* Copies the part of `shape` at `start`, element by element, with conversion. */
+/* Copies the part of `rows` that has the shape of `type` and begins at `start`, and converts each
+ * element from one number type to the other. */
 static void turn_part(const weft_type *from, const int64_t *start, const weft_type *type,
                       const void *rows, void *to)
 {
@@ -35,7 +37,7 @@ void weft_feed(const weft_graph *graph, const weft_instance *instance, weft_valu
         turn_part(&from, start, &type, rows, to);
 }
 
-/* Reports the input that has no column, and the columns of the data. */
+/* Fails with a message that names the input without a column, and all columns of the data. */
 static weft_status no_column(const weft_port *port, const weft_batch *batch)
 {
     char have[256] = "";
@@ -63,7 +65,7 @@ double weft_fetch(const weft_graph *graph, const weft_instance *instance, weft_v
 {
     const void *data = weft_instance_output(instance, value);
     double x = weft_number_get(weft_graph_value_type(graph, value).dtype, data, i);
-    return isnan(x) ? fabs(x) : x; /* without its meaningless sign */
+    return isnan(x) ? fabs(x) : x; /* the sign of a NaN has no meaning, and would be printed */
 }
 
 static void feed_scalar(weft_rank *r, weft_value v, double value)
@@ -75,8 +77,10 @@ static void feed_scalar(weft_rank *r, weft_value v, double value)
     weft_number_put(weft_graph_value_type(g, local).dtype, to, 0, value);
 }
 
-/* The first row of a micro-batch in the numbering of rank 0 of the data axis. The virtual workers
- * of a rank are contiguous, the rows of a micro-batch are not. */
+/* The row of the batch that weft_feed takes as row 0 of micro-batch m; weft_feed adds the offset of
+ * this rank's part of a micro-batch. Without virtual workers the micro-batches follow each other.
+ * With them each rank computes consecutive virtual workers, one in each micro-batch, so the offset
+ * is taken out again. */
 static int64_t first_row(const weft_rank *r, int m)
 {
     const weft_run_spec *k = r->run_spec;

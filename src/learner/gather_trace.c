@@ -1,4 +1,5 @@
-/* Gathers memory statistics and traces on rank 0. */
+/* Gathers the planned memory of all ranks, on all ranks, and their traces, which rank 0 writes to
+ * one file of Chrome trace events. */
 #include "learner/learner.h"
 
 weft_status weft_gather_memory(weft_rank *r, double *planned)
@@ -53,7 +54,9 @@ static weft_status join(weft_rank *r, const char *mine, const double *sizes, con
     return status;
 }
 
-/* Writes the traces of all ranks as one file; their clocks start at the end of the same barrier. */
+/* The times of all ranks count from the end of one barrier (r->began), so their traces fit
+ * together.
+ */
 weft_status weft_trace_write(weft_rank *r, const char *path)
 {
     char *mine;

@@ -1,4 +1,5 @@
-/* The ranks of a learner: how they are built, and the phases of a step. */
+/* The ranks of a learner: building them, the step that they run together, evaluation, and the start
+ * and end of their exchange. */
 #ifndef WEFT_LEARNER_LEARNER_H
 #define WEFT_LEARNER_LEARNER_H
 
@@ -18,102 +19,107 @@
 
 typedef struct weft_evaluator weft_evaluator;
 
-/* The information that a rank needs for a joint evaluation. */
+/* The plan, the rank and the communicators by which the ranks of a mesh evaluate together. */
 typedef struct weft_eval_ranks {
     weft_plan *plan;
     int rank;
     const weft_comms *comms;
 } weft_eval_ranks;
 
-/* Creates a forward program for a model (see weft_build_model) on a store. share: NULL for a single
- * rank. */
+/* Creates an evaluator: a forward program of the model (see weft_build_model), which reads the
+ * parameters of the store. share NULL: a single rank evaluates alone. */
 weft_status weft_evaluator_create(weft_context *context, weft_store *store, weft_dtype real,
                                   const weft_model_options *model, const weft_bytes *text,
                                   const weft_eval_ranks *share,
                                   weft_evaluator **out) WEFT_NODISCARD;
 void weft_evaluator_destroy(weft_evaluator **evaluator);
-/* The instance that it runs. */
+/* The instance that the evaluator runs. */
 weft_instance *weft_evaluator_instance(weft_evaluator *evaluator);
 
-/* Evaluates a prepared part of the data; fn may be NULL. */
+/* Evaluates a prepared split of the data, and calls fn (NULL: none) with each prediction of this
+ * rank. */
 weft_status weft_evaluator_run(weft_evaluator *evaluator, const weft_dataset *data,
                                weft_split split, weft_report *out, weft_predict_fn fn,
                                void *user) WEFT_NODISCARD;
 
-/* eval_metrics.c: the statistics of classes or numbers, and the metrics. A tally consists of sums,
- * so tallies of several ranks can be added. */
+/* eval_metrics.c: the sums from which the metrics of an evaluation are computed. The sums of
+ * several ranks are added cell by cell. */
 typedef struct weft_metric_sums {
     int classes, targets; /* one of them is 0 */
-    bool weighted;        /* samples differ in weight */
+    bool weighted;        /* the data have sample weights */
     int64_t cells;
-    double *cell; /* samples, weights, losses, then the sums of the metrics */
+    double *cell; /* [cells]: see eval_metrics.c */
 } weft_metric_sums;
 weft_status weft_metric_sums_init(weft_metric_sums *sums, const weft_data_stats *stats,
                                   bool weighted) WEFT_NODISCARD;
 void weft_metric_sums_free(weft_metric_sums *sums);
 void weft_metric_sums_loss(weft_metric_sums *sums, double sum);
-/* Adds a sample; one of weight 0 has no effect. label < 0: unknown. */
+/* Adds the predicted class of a sample; a sample of weight 0 has no effect. label < 0: the true
+ * class is unknown. */
 void weft_metric_sums_class(weft_metric_sums *sums, double weight, int32_t label, int predicted);
-/* Numbers are in their own units; target NULL: unknown. */
+/* Adds the predicted numbers of a sample. Predictions and targets are in the units of the data;
+ * target NULL: unknown. */
 void weft_metric_sums_numbers(weft_metric_sums *sums, double weight, const weft_data_stats *stats,
                               const double *target, const double *predicted);
-/* Loss, and accuracy and macro F1 (over the classes that occur in labels or predictions), or R2 and
- * errors. */
+/* Computes the metrics: the loss; with classes, accuracy and macro F1 over the classes that occur
+ * in labels or predictions; with numeric targets, R2, MAE and RMSE. */
 weft_status weft_metric_sums_report(const weft_metric_sums *sums, weft_report *out) WEFT_NODISCARD;
 
-/* Copies this rank's part of an input from the rows of the whole input; floats are widened if the
- * input is f64. The graph is that of the rank; v may be WEFT_NO_VALUE. */
+/* Copies this rank's part of input v from `rows`, the rows of the whole input, and converts their
+ * type `dtype` to that of the input. The graph is that of the rank; v may be WEFT_NO_VALUE. */
 void weft_feed(const weft_graph *graph, const weft_instance *instance, weft_value v,
                const void *rows, weft_dtype dtype);
 
 /* --- ranks --- */
 
-/* The specification of the ranks of a job, equal for all. It owns only the profile, and must
- * outlive the ranks. */
+/* The specification from which the ranks of a job are built, the same for all of them. The struct
+ * owns only the profile, and must outlive the ranks. */
 typedef struct weft_run_spec {
     weft_context *context;
-    const weft_dataset *data; /* prepared for its splits */
-    weft_model_options model; /* of training; batch: a micro-batch over all ranks */
+    const weft_dataset *data; /* both splits are prepared */
+    weft_model_options model; /* for training; its batch is a micro-batch of all ranks together */
     const weft_bytes *text;   /* see weft_build_model */
     weft_dtype real;
     const char *device;               /* one device, or a list that ranks take in turn */
-    uint64_t seed;                    /* of weights and samples */
-    weft_optimizer_options optimizer; /* `update` is set by the exchange */
-    weft_plan_options plan;           /* within a learner */
+    uint64_t seed;                    /* of weights and sample order */
+    weft_optimizer_options optimizer; /* without `update`, which the exchange determines */
+    weft_plan_options plan;           /* plan of one learner */
     int learners;
-    bool simulated; /* other learners are in the same process; a single learner has an exchange, too
-                     */
+    bool simulated;       /* a simulated run, in which even a single learner has an exchange */
     const char *schedule; /* pipeline schedule */
     int64_t microbatches;
-    int64_t slots;  /* samples of a batch with padding */
-    int64_t worker; /* samples of a virtual worker; 0: none */
+    int64_t slots;  /* rows of a batch, with padding */
+    int64_t worker; /* samples of a virtual worker; 0: there are no virtual workers */
     bool recompute;
-    bool measured;                    /* stages are balanced by measured costs */
-    double *profile;                  /* the measured costs; kept if nothing is run */
+    bool measured;                    /* pipeline stages are balanced by measured costs */
+    double *profile;                  /* in a dry run, the costs measured for rank 0; else NULL */
     bool traced;                      /* the first steps are traced */
-    const char *exchange;             /* strategy between several learners */
+    const char *exchange;             /* exchange between several learners */
     int servers;                      /* parameter servers; 0: as many as the exchange chooses */
     int replicas;                     /* replicas of each range */
     const char *codec;                /* uplink codec; NULL or empty: none */
-    const char *back;                 /* downlink codec; the same */
+    const char *back;                 /* downlink codec; NULL or empty: as the uplink */
     const weft_learner_link *cluster; /* of an elastic run; NULL: all learners are in this job */
     weft_position begun;              /* start position of the elastic run */
-    double timeout;                   /* of the elastic run: how long a learner waits for others */
+    double timeout;                   /* of the elastic run: seconds a learner waits for others */
     const weft_checkpoint *resumed;   /* checkpoint to resume from; NULL: none */
-    bool drops;                       /* state that does not fit is dropped instead of refused */
-    bool again;                       /* the run is in progress, so the checkpoint may be old */
-    bool saves;                       /* this process writes checkpoints */
+    bool drops; /* state that does not fit the run is dropped (--drop-state), not refused */
+    bool again; /* the run is resumed, perhaps with fewer learners than it was planned for */
+    bool saves; /* this process has a checkpoint folder */
 } weft_run_spec;
 
-/* One rank. The ranks of a mesh form a learner: rank r is rank r % mesh of learner r / mesh. */
+/* One rank. The ranks of a mesh form a learner: with M ranks in a mesh, rank r of a job is rank r %
+ * M of learner r / M. */
 typedef struct weft_rank {
     weft_run_spec *run_spec;
-    weft_comm *world, *learner, *between; /* all; of this learner; of this position */
-    weft_comm *together;                  /* ranks in lock step: all, or those of this learner */
-    weft_comms comms;                     /* of the program */
-    int rank, learner_index;
+    /* All ranks of the job; those of this learner; those with this rank's position in each
+     * learner. */
+    weft_comm *world, *learner, *between;
+    weft_comm *together;     /* ranks in lock step: `world`, or `learner` */
+    weft_comms comms;        /* communicators of the program's transfers */
+    int rank, learner_index; /* rank in `world`; index of the learner, or its slot */
 
-    weft_graph *graph; /* of the learner */
+    weft_graph *graph; /* training graph of the whole learner, before the rewrite */
     weft_model_values values;
     weft_optimizer_values optimizer;
     weft_plan *plan;
@@ -122,32 +128,35 @@ typedef struct weft_rank {
     weft_instance *instance;
     weft_evaluator *evaluator; /* created on first use */
     weft_schedule schedule;
-    weft_learner_group *endpoint;     /* the other learners; NULL: one learner */
-    weft_exchange *exchange;          /* NULL: one learner */
-    bool leaves, dismissed, ended;    /* as the exchange has requested; it has ended */
-    weft_optimizer_options elsewhere; /* for an exchange that makes the update */
+    weft_learner_group *endpoint; /* the other learners; NULL: there is one learner */
+    weft_exchange *exchange;      /* NULL: there is one learner */
+    /* leaves: the exchange has requested that this learner leaves the run; dismissed: because this
+     * learner alone was asked to leave; ended: the exchange has ended. */
+    bool leaves, dismissed, ended;
+    weft_optimizer_options elsewhere; /* the run's, for an exchange that owns the update */
 
     bool plain_sums; /* see weft_plan_options */
     weft_position position;
-    double began;         /* time when all ranks were built */
-    weft_comm_stats used; /* of the program and the exchange in the last step */
-    double bubble;        /* seconds that the passes waited for other ranks, out of `passes` */
-    double passes;
-    double exchange_waited; /* `waited` of the exchange at the last look */
-    double loss, rate;      /* of the last step, for status displays; samples a second */
+    double began;           /* time when all ranks had been built */
+    weft_comm_stats used;   /* transfers of the program and the exchange in the last step */
+    double bubble;          /* seconds within `passes` of waiting for other ranks */
+    double passes;          /* seconds of all forward and backward passes of the last step */
+    double exchange_waited; /* `waited` of the exchange when it was last added to `used` */
+    double loss, rate;      /* of the last step; rate: samples a second of all learners */
 } weft_rank;
 
-/* Builds graph, plan and the rank's part of the graph; specification and rank number are set.
- * Collective over the world, if there is one, with `measured`. */
+/* Builds the learner's graph, its plan, and this rank's part of the graph. The caller has set
+ * `run_spec` and `rank`. With `measured`, collective over the world, if there is one. */
 weft_status weft_rank_rewrite(weft_rank *rank) WEFT_NODISCARD;
 /* Creates a store on the device of this rank. */
 weft_status weft_rank_store(const weft_rank *rank, weft_store **out) WEFT_NODISCARD;
-/* Builds the rank: also communicators, store, program and exchange, and loads the checkpoint. The
- * rank's world is set. Collective. */
+/* Builds the rank: as weft_rank_rewrite, then its communicators, store, program and exchange, and
+ * loads the checkpoint. The caller has also set `world`. Collective over the world. */
 weft_status weft_rank_build(weft_rank *rank) WEFT_NODISCARD;
 void weft_rank_free(weft_rank *rank);
-/* Clones a rank for another thread: a new instance of the same program, initially on the same
- * store. The original is a single rank, and must outlive the clone. */
+/* Clones a rank for another thread of a simulation: the clone has its own instance of the same
+ * program, at first on the same store. The original is a single rank, and must outlive the clone.
+ */
 weft_status weft_rank_clone(const weft_rank *rank, weft_rank *out) WEFT_NODISCARD;
 void weft_rank_free_clone(weft_rank *rank);
 
@@ -155,15 +164,17 @@ void weft_rank_free_clone(weft_rank *rank);
 weft_value weft_rank_loss(const weft_rank *rank);
 /* Number of parameter elements of the learner. */
 int64_t weft_rank_parameters(const weft_rank *rank);
-/* Determines which rows of a batch the rank reads. */
+/* Sets in *out which rows of a batch the rank reads (micro, first, rows). */
 void weft_rank_rows(const weft_rank *rank, weft_loader_options *out);
 
-/* The sums that the ranks of a learner agree on between their passes and the update. */
+/* The numbers that one all-reduce sums over the ranks of a learner, between their passes and the
+ * update. The caller sets `stop` of this rank; the step sets the others and replaces all by their
+ * sums. */
 typedef struct weft_step_consensus {
-    double loss;      /* of the whole batch; set by the step */
+    double loss;      /* of the learner's whole batch */
     double stop;      /* number of ranks that want to stop */
-    double leave;     /* ranks whose exchange wants to leave; set by the step */
-    double dismissed; /* ranks whose learner alone was evicted; set by the step */
+    double leave;     /* number of ranks whose exchange has requested that the learner leaves */
+    double dismissed; /* number of ranks whose learner alone was asked to leave */
 } weft_step_consensus;
 
 /* Forward and backward passes of all micro-batches, and the update. Collective over the learner.
@@ -171,33 +182,36 @@ typedef struct weft_step_consensus {
  * instruction that caused it. */
 weft_status weft_rank_step(weft_rank *rank, const weft_batch *batch,
                            weft_step_consensus *consensus) WEFT_NODISCARD;
-/* NUMERIC: a number in the store is not finite; the message names it and the rank. Collective over
- * the ranks in lock step. */
+/* NUMERIC: the store of a rank holds a number that is not finite; the message names its tensor and
+ * the rank. Collective over the ranks in lock step. */
 weft_status weft_rank_check_finite(weft_rank *rank) WEFT_NODISCARD;
-/* Runs the exchange after a step; position.step is that step. Learners in lock step agree on *stop
- * when they synchronise and after the last batch of an epoch, and never stop in between. Otherwise,
- * if they end together (weft_exchange_ends_together), *stop is set with the common last step. */
+/* Runs the exchange's hook `after` for step position.step. last: the step is the last of the run;
+ * epoch: the last of an epoch. *stop: whether this learner wants to stop, and then whether it does.
+ * Learners in lock step agree on *stop when they synchronise and after the last batch of an epoch,
+ * and never stop in between. Learners that end together without lock step
+ * (weft_exchange_ends_together) stop at the end step that the exchange gives. */
 weft_status weft_rank_exchange(weft_rank *rank, bool last, bool epoch, bool *stop) WEFT_NODISCARD;
-/* Begins the exchange, and advances the position if the run is ahead. Collective over the learner.
- * steps: of an epoch; all: samples of a step of all learners. */
+/* Begins the exchange. If an elastic run has taken steps before this learner joined, advances the
+ * rank's position to that of the run. Collective over the learner. steps: steps of an epoch; all:
+ * samples that all learners take in one step. */
 weft_status weft_rank_begin(weft_rank *rank, int64_t steps, int64_t all) WEFT_NODISCARD;
-/* Ends the exchange; collective over all learners. finished: the last step of the run is over. */
+/* Ends the exchange. finished: the last step of the run is over. Collective over all learners. */
 weft_status weft_rank_end(weft_rank *rank, bool finished) WEFT_NODISCARD;
-/* Whether all learners are saved together. Without lock step only the first one is, until the
- * exchange has ended. */
+/* Whether a checkpoint holds the parameters of all learners. Without lock step and before the end
+ * of the exchange it holds those of the first learner alone. */
 bool weft_rank_saves_all(const weft_rank *rank);
 /* Evaluates the test data. Collective over the learner. */
 weft_status weft_rank_evaluate(weft_rank *rank, weft_report *out) WEFT_NODISCARD;
 /* The learning rate of the last step. */
 double weft_rank_learning_rate(const weft_rank *rank);
 
-/* Gathers the bytes of each rank's program; planned has room for all ranks. Collective over the
- * world, before the first step. */
+/* Gathers the bytes of memory that each rank's program has planned; planned: [ranks of the world].
+ * Collective over the world, before the first step. */
 weft_status weft_gather_memory(weft_rank *rank, double *planned) WEFT_NODISCARD;
 /* Rank 0 writes the traces of the ranks in lock step to one file. Collective over these ranks. */
 weft_status weft_trace_write(weft_rank *rank, const char *path) WEFT_NODISCARD;
 
-/* Sums n numbers over a communicator. */
+/* Sums n numbers over the ranks of a communicator, in place and reproducibly. */
 weft_status weft_sum_over(weft_comm *comm, const char *what, double *numbers,
                           int64_t n) WEFT_NODISCARD;
 

@@ -1,9 +1,11 @@
-/* Measures the costs of a graph's nodes on this machine. */
+/* Measures the costs of a graph's nodes on this machine, by which pipeline stages are balanced
+ * (--profile). */
 #include "learner/learner_internal.h"
 
 enum { PROFILED_PASSES = 5 };
 
-/* In a dry run the ranks are planned in sequence, and reuse the costs measured for rank 0. */
+/* Stores the costs in k->profile, or returns the stored ones. A dry run (weft plan) plans the ranks
+ * one after the other, and ranks after rank 0 use the costs that were measured for rank 0. */
 static weft_status keep(weft_run_spec *k, double *costs, int n)
 {
     if (k->profile) {
@@ -15,7 +17,7 @@ static weft_status keep(weft_run_spec *k, double *costs, int n)
     return WEFT_OK;
 }
 
-/* Rank 0 measures for all ranks, since all must use the same costs. */
+/* Only rank 0 measures, since all ranks must use the same costs. */
 weft_status weft_rank_measure(weft_rank *r, double *costs)
 {
     int n = weft_graph_node_count(r->graph);

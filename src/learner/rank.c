@@ -1,5 +1,5 @@
-/* Builds one rank of a job: the learner's graph, its plan, this rank's part of the graph, and the
- * program. */
+/* Builds one rank of a job: the learner's graph, its plan, this rank's part of the graph, its
+ * communicators, program and exchange. */
 #include "learner/learner_internal.h"
 #include "models/models.h"
 #include "weft/device.h"
@@ -31,7 +31,8 @@ static weft_status recompute(weft_rank *r)
     return status;
 }
 
-/* The optimiser options of the learner's graph. A single learner has no exchange. */
+/* The optimizer options with which the learner's graph is built. If there is an exchange, it
+ * determines where the update is made; a single learner has none. */
 static weft_status optimizer_options(const weft_run_spec *k, weft_optimizer_options *out)
 {
     const weft_exchange_ops *ops;
@@ -48,7 +49,7 @@ static weft_status optimizer_options(const weft_run_spec *k, weft_optimizer_opti
     return WEFT_OK;
 }
 
-/* Builds the graph of a single rank. */
+/* Builds the training graph of a learner as for a single rank; weft_plan_rewrite cuts it later. */
 static weft_status build_graph(weft_rank *r)
 {
     const weft_run_spec *k = r->run_spec;
@@ -61,7 +62,7 @@ static weft_status build_graph(weft_rank *r)
     return k->recompute ? recompute(r) : WEFT_OK;
 }
 
-/* Detects a deadlock of the pipeline schedule before anything is run. */
+/* Fails if the pipeline schedule would deadlock, before anything is run. */
 static weft_status check_schedule(const weft_rank *r)
 {
     double *pass;
@@ -98,7 +99,8 @@ weft_status weft_rank_rewrite(weft_rank *r)
     return weft_plan_rewrite(r->plan, r->graph, r->rank % p.ranks, &r->mine);
 }
 
-/* Creates the communicators of the learner, of its axes, and of equal positions in all learners. */
+/* Creates the communicators of the learner, of its mesh axes, and of the ranks that have this
+ * rank's position in each learner. */
 static weft_status split_world(weft_rank *r)
 {
     int mesh = r->run_spec->plan.ranks, within = r->rank % mesh;
@@ -119,7 +121,8 @@ static uint64_t mix_numbers(uint64_t hash, const double *numbers, int count)
     return hash;
 }
 
-/* Compares graph and data of all ranks, which must be identical. */
+/* Compares a hash of version, graph and data statistics over all ranks. ARGUMENT: a rank differs
+ * from rank 0. */
 static weft_status check_alike(weft_rank *r)
 {
     const weft_dataset *data = r->run_spec->data;
@@ -205,9 +208,9 @@ static weft_status make_evaluator(weft_rank *r)
                                  &r->evaluator);
 }
 
-/* Whether any rank of the job has found that layouts differ. A rank compares its layouts only along
- * an axis, so only some ranks may find it; all must continue in the same way, since building a
- * program is collective. */
+/* Sets *out to whether any rank of the job failed to build because layouts differ between ranks
+ * (UNSUPPORTED). A rank compares its layouts only with the ranks of its axes, so only some ranks
+ * may find a difference; building a program is collective, so all ranks must learn of it. */
 static weft_status any_differs(weft_rank *r, weft_status built, bool *out)
 {
     double differs = built == WEFT_ERR_UNSUPPORTED;
@@ -228,9 +231,9 @@ static void drop_plan(weft_rank *r)
     weft_graph_destroy(&r->graph);
 }
 
-/* If layouts differ between ranks, all ranks plan again with plain layouts for sums. Ranks on
- * different devices may agree in training and differ in evaluation, which must be detected before
- * the run. */
+/* Builds the program. If layouts differ between ranks, all ranks plan again with plain layouts for
+ * sums. Ranks on different devices may agree in the training program and differ in the evaluation
+ * program, so the evaluator is built now, too, rather than during the run. */
 static weft_status make_programs(weft_rank *r)
 {
     const weft_run_spec *k = r->run_spec;
@@ -278,7 +281,7 @@ static weft_status open_exchange(weft_rank *r)
     return WEFT_OK;
 }
 
-/* Opens the exchange, and loads this rank's state from the checkpoint. */
+/* Opens the exchange, and loads the state of this rank and its exchange from the checkpoint. */
 static weft_status open_with_state(weft_rank *r, weft_dropped *dropped)
 {
     const weft_run_spec *k = r->run_spec;
@@ -311,7 +314,8 @@ weft_status weft_rank_build(weft_rank *r)
     return WEFT_OK;
 }
 
-/* Only one rank of the learner communicates with others; it passes the clock on. */
+/* Gives all ranks of the learner the step at which the learner began in the run. Only one rank
+ * knows it, the one that talks to servers or peers; for the others `began` is below 0. */
 static weft_status share_clock(weft_rank *r, int64_t *clock)
 {
     int64_t began = r->exchange->ops->began(r->exchange);
@@ -321,8 +325,9 @@ static weft_status share_clock(weft_rank *r, int64_t *clock)
     return WEFT_OK;
 }
 
-/* The position after so many more steps, in epochs of `steps` with `all` samples a step; the first
- * epoch may have been begun with other learners. */
+/* The position `clock` steps after `from`. An epoch has `samples` samples in `steps` steps, of
+ * `all` samples each. The epoch of `from` may have been begun with another number of learners, so
+ * its remaining steps follow from its remaining samples. */
 static weft_position advance(weft_position from, int64_t clock, int64_t steps, int64_t all,
                              int64_t samples)
 {
@@ -355,8 +360,8 @@ weft_status weft_rank_evaluate(weft_rank *r, weft_report *out)
 {
     const weft_run_spec *k = r->run_spec;
     WEFT_TRY(make_evaluator(r));
-    /* During a long evaluation the exchange keeps sending heartbeats, or an elastic run would
-     * remove this learner. */
+    /* The exchange polls between the evaluator's instructions, too, to send heartbeats; without
+     * them an elastic run would remove this learner during a long evaluation. */
     if (k->cluster && r->exchange)
         weft_exchange_attend(r->exchange, weft_evaluator_instance(r->evaluator));
     return weft_evaluator_run(r->evaluator, k->data, WEFT_TEST, out, NULL, NULL);

@@ -1,5 +1,6 @@
-/* A step of one rank. All ranks of a learner run it together; the loss and the votes to stop are
- * summed over them once. */
+/* Runs a training step of one rank, together with the other ranks of the learner: forward and
+ * backward passes in the order of the schedule, one all-reduce of the loss and the votes to stop,
+ * then the update. A loss that is not finite ends the step before the update. */
 #include <math.h>
 
 #include "learner/learner_internal.h"
@@ -30,7 +31,7 @@ static void add_stats(weft_comm_stats *sum, const weft_comm_stats *since, const 
     sum->waited += now.waited - since->waited;
 }
 
-/* Adds the time that the exchange has waited since the last look. */
+/* Adds to r->used the seconds that the exchange has waited since the last call. */
 static void add_waited(weft_rank *r)
 {
     if (!r->exchange) return;
@@ -39,7 +40,7 @@ static void add_waited(weft_rank *r)
     r->exchange_waited = r->exchange->waited;
 }
 
-/* The index of the last backward pass, which completes the gradients. */
+/* The index of the schedule's last backward pass, which makes the gradients final. */
 static int last_backward(const weft_schedule *s)
 {
     int last = s->count - 1;

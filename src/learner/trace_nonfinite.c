@@ -1,16 +1,20 @@
-/* Finds the origin of a loss that is not finite. */
+/* Finds the instruction and the rank that made the first NaN or infinity, after a step whose loss
+ * is not finite. */
 #include <stdio.h>
 
 #include "learner/learner_internal.h"
 
-/* A rank's result of the search. */
+/* The result of a rank's search: its first value that is not finite. */
 typedef struct finding {
-    int32_t micro, brought; /* micro: micro-batch; -1: all finite */
-    int32_t order;          /* of the value in the common graph of all ranks */
+    /* The micro-batch of the value (-1: all values are finite); whether the value was received from
+     * another rank rather than made here. */
+    int32_t micro, brought;
+    int32_t order; /* index of the value in the learner's graph, which all ranks share */
     char where[400];
 } finding;
 
-/* Values that only the rank's own graph has, such as transfers, come last. */
+/* The index of a value in the learner's graph. Values that only the rank's own graph has, such as
+ * results of transfers, come last. */
 static int32_t order_of(const weft_rank *r, weft_value value)
 {
     if (value == WEFT_NO_VALUE) return INT32_MAX;
@@ -20,8 +24,9 @@ static int32_t order_of(const weft_rank *r, weft_value value)
     return INT32_MAX;
 }
 
-/* Whether a comes before b: an earlier micro-batch, made here rather than received, or earlier in
- * the graph, as the ranks of a pipeline are at different nodes. */
+/* Whether finding a is nearer to the cause than b: an earlier micro-batch counts first, then a
+ * value that the rank made over one that it received, then the place in the learner's graph, which
+ * orders the stages of a pipeline. */
 static bool before(const finding *a, const finding *b)
 {
     if (a->micro != b->micro) return a->micro < b->micro;
@@ -29,7 +34,8 @@ static bool before(const finding *a, const finding *b)
     return a->order < b->order;
 }
 
-/* Runs all micro-batches again, since any of them may be the cause. */
+/* Runs all micro-batches of the step again, since any of them may be the cause, and records the
+ * first value that is not finite. */
 static weft_status find_where(weft_rank *r, const weft_batch *b, finding *out)
 {
     out->micro = -1;
@@ -51,8 +57,9 @@ static weft_status find_where(weft_rank *r, const weft_batch *b, finding *out)
     return WEFT_OK;
 }
 
-/* Finds the instruction that made the first non-finite number: in the first affected micro-batch,
- * on the rank where it arose rather than where it was received. */
+/* All ranks search and gather their findings. The message names the one nearest to the cause: in
+ * the first affected micro-batch, on the rank that made the value rather than one that received it.
+ */
 weft_status weft_rank_explain(weft_rank *r, const weft_batch *b, double loss)
 {
     finding mine = {0}, *all;

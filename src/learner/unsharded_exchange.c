@@ -1,19 +1,20 @@
-/* Exchange adapter for model-parallel learners. Learners exchange full, unsharded parameters, so
- * their meshes may differ. The first rank has a store with the full parameters, on which the inner
- * exchange works; gradients are gathered for it, and its new parameters are scattered to the ranks
- * before they are read. */
+/* Exchange adapter for an elastic learner whose mesh shards the parameters. Learners exchange
+ * whole, unsharded parameters, so their meshes may differ. Rank 0 of the learner has a store with
+ * the whole parameters, on which the inner exchange works. Gradients of all ranks are gathered for
+ * it, and new parameters are broadcast to the ranks, which take their shards, before a step reads
+ * them. */
 #include "learner/learner_internal.h"
 #include "program/program.h"
 
 /* A parameter, and this rank's part of it. */
 typedef struct tensor {
-    weft_type type;
-    int64_t at; /* offset in `room` */
-    int entry;  /* in the rank's store; -1: this rank has no part */
-    bool gives; /* this is the first rank with this part */
-    int inner;  /* index in the full store */
+    weft_type type; /* of the whole parameter */
+    int64_t at;     /* offset in `room`, in elements */
+    int entry;      /* index in the rank's store; -1: this rank has no part */
+    bool gives;     /* this rank is the first one that has this part, and contributes it */
+    int inner;      /* index in the store of the whole parameters; -1: not rank 0 */
     int64_t start[WEFT_MAX_RANK];
-    weft_shape shape;
+    weft_shape shape; /* of this rank's part, which begins at `start` */
 } tensor;
 
 typedef struct part {
@@ -24,15 +25,16 @@ typedef struct unsharded {
     weft_exchange head;
     weft_exchange_ops ops;
     weft_rank *rank;
-    weft_exchange *inner; /* on the first rank only, as are the next four fields */
-    weft_comm *self;
-    weft_store *store, *turner; /* turner: converts gradients to the parameters' layout */
-    weft_instance *instance;    /* never run: its gradients come from the ranks */
+    weft_exchange *inner;       /* on rank 0 only, as are `store`, `turner` and `instance` */
+    weft_comm *self;            /* communicator of this rank alone */
+    weft_store *store, *turner; /* whole parameters; a clone, to lay gradients out like them */
+    weft_instance *instance;    /* on `store`; never run: its gradients come from the ranks */
     tensor *tensors;
     int count;
     weft_dtype dtype;
-    int64_t total;
-    void *room, *part, *image; /* all, in plain layout; a part; this rank's gradients */
+    int64_t total; /* elements of all parameters */
+    /* All parameters or gradients, in plain layout; a part of one; this rank's gradients. */
+    void *room, *part, *image;
 } unsharded;
 
 static void *at(const unsharded *w, const tensor *t)
@@ -42,7 +44,8 @@ static void *at(const unsharded *w, const tensor *t)
 
 /* --- between the ranks --- */
 
-/* Gathers all parameters, or the gradients of `image`, into the room of every rank. */
+/* Gathers all parameters (image NULL), or the gradients in `image`, in w->room of every rank: each
+ * rank writes its parts into a zeroed room, and an all-reduce adds the rooms up. */
 static weft_status gather(const unsharded *w, const void *image)
 {
     const weft_rank *r = w->rank;
@@ -93,7 +96,8 @@ static weft_status take_parameters(const unsharded *w)
     return put(w, w->store);
 }
 
-/* Writes the gradients to where the instance would have made them. */
+/* On rank 0: writes the gathered gradients to the places where w->instance would have made them, so
+ * that the inner exchange finds them there. */
 static weft_status lay_gradients(const unsharded *w)
 {
     size_t size = weft_dtype_size(w->dtype), bytes;
@@ -115,7 +119,7 @@ static weft_status lay_gradients(const unsharded *w)
     return status;
 }
 
-/* Reports the waiting time of the inner exchange. */
+/* Copies the waiting time of the inner exchange to the adapter; returns `status`. */
 static weft_status from_inner(unsharded *w, weft_status status)
 {
     w->head.waited = w->inner->waited;
@@ -281,7 +285,8 @@ static weft_status find_givers(unsharded *w)
     return status;
 }
 
-/* Creates the store and the program of a single rank. */
+/* On rank 0: creates the store of the whole parameters, and a program for it as of a single rank.
+ */
 static weft_status make_store(unsharded *w)
 {
     weft_rank *r = w->rank;
