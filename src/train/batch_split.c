@@ -1,9 +1,10 @@
-/* Splits a batch into micro-batches, or the parts of virtual workers, and over ranks. */
+/* Splits a learner's batch into micro-batches, or into the parts of virtual workers, and checks
+ * that each rank of the data axis gets a sample of each. */
 #include <stdio.h>
 
 #include "train/trainer.h"
 
-/* The number of ranks that share a batch. */
+/* Sets *out to the number of ranks that share a batch: the size of the data axis. */
 static weft_status data_axis(const weft_trainer *t, int64_t *out)
 {
     const weft_parallel_choice *o = &t->options.parallel;
@@ -11,7 +12,7 @@ static weft_status data_axis(const weft_trainer *t, int64_t *out)
     return o->mesh ? weft_mesh_axis(o->mesh, "data", out) : WEFT_OK;
 }
 
-/* Checks that each rank of the data axis has a sample of each micro-batch. */
+/* ARGUMENT: a micro-batch has fewer samples than the data axis has ranks. */
 static weft_status check_shares(const weft_trainer *t)
 {
     int64_t batch = t->options.length.batch, parts = t->run_spec.microbatches, data, most;

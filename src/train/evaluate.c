@@ -1,11 +1,11 @@
-/* Evaluation and prediction with a checkpoint. */
+/* Evaluates a checkpoint on a split of a data set, or predicts each of its samples. */
 #include "data/data.h"
 #include "models/models.h"
 #include "train/train.h"
 
 /* A checkpoint with its data and a forward program. */
 typedef struct session {
-    weft_context *context; /* with the requested threads */
+    weft_context *context; /* a context of its own, with the requested number of threads */
     weft_checkpoint checkpoint;
     weft_train_options run; /* options of the run that wrote it */
     weft_dataset *data;

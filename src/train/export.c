@@ -12,7 +12,8 @@ weft_status weft_checkpoint_text(weft_context *context, const char *path, char *
     return weft_text_take(&text, out);
 }
 
-/* Builds the model for inference: its leaves are the parameters to export. */
+/* Builds the graph of the model for inference. The tensors to export are the leaves of this graph,
+ * so optimizer state is left out. */
 static weft_status build_plain(weft_context *context, const weft_checkpoint *c, weft_graph **out)
 {
     weft_model_values values;

@@ -4,15 +4,16 @@
 
 #include "train/trainer.h"
 
-/* Only learner 0 writes output, unless the learners are separate elastic processes, each with its
- * own. */
+/* Whether this rank's learner writes outputs and reports events. In a job only learner 0 does;
+ * elastic learners that users start themselves have outputs of their own. */
 static bool is_first(const weft_run *run)
 {
     const weft_trainer *t = run->job;
     return run->rank.learner_index == 0 || (t->linked && !t->link.job);
 }
 
-/* Reports an event; only rank 0 of the learner does. */
+/* Writes an event to the metrics file and gives it to the caller's function. Only rank 0 of a
+ * learner that reports does this. */
 static weft_status tell(const weft_run *run, weft_event *e)
 {
     weft_trainer *t = run->job;
@@ -46,7 +47,8 @@ static weft_status evaluate(weft_run *run)
     return status;
 }
 
-/* Saves a checkpoint: rank 0 gathers the parts of the other ranks, and writes. */
+/* Saves a checkpoint of the current step, unless that was done: rank 0 gathers the parts of the
+ * other ranks, and writes. Learners that are not saved return at once. */
 static weft_status save(weft_run *run)
 {
     weft_trainer *t = run->job;
@@ -91,8 +93,9 @@ static weft_status add_up_transfers(const weft_run *run, weft_event *e)
     return WEFT_OK;
 }
 
-/* Learners that do not run in lock step have common parameters only after their exchange has ended;
- * so the last step is reported and saved after that, by all of them. */
+/* Whether the evaluation and checkpoint of this step must wait for `finish`. Learners without lock
+ * step have common parameters only after their exchange has ended, so the state after the last step
+ * is evaluated and saved then. */
 static bool saves_later(const weft_run *run, bool stop)
 {
     const weft_rank *r = &run->rank;
@@ -113,8 +116,8 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
     run->dismissed = t->linked && v->dismissed > 0 && v->stop <= 0;
     if (b->weight > 0) r->loss = v->loss;
     double seconds = now - run->last_step;
-    /* A mean of rates would overweight short steps, so samples and seconds are averaged
-     * separately. */
+    /* A mean of the rates of steps would give short steps too much weight, so samples and seconds
+     * are averaged separately. */
     run->recent_samples = 0.9 * run->recent_samples + (double)b->total;
     run->recent_seconds = 0.9 * run->recent_seconds + seconds;
     r->rate = run->recent_samples / run->recent_seconds / t->learners; /* of this learner */
@@ -132,7 +135,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
     run->worked += (double)b->total;
     run->last_step = now;
     WEFT_TRY(tell(run, &e));
-    /* A single rank decides without the others. */
+    /* A single rank need not agree with others, so it stops at once, not after one more step. */
     if (t->size == 1 && !(r->exchange && weft_exchange_ends_together(r->exchange)))
         *stop = *stop || atomic_load(&t->stop);
     int64_t every = t->options.output.checkpoint_every;
@@ -173,7 +176,7 @@ static weft_status run_steps(weft_run *run, weft_loader *loader)
     return WEFT_OK;
 }
 
-enum { MOST_SERIES = 16 }; /* statistics of an exchange */
+enum { MOST_SERIES = 16 }; /* of an exchange that the summary reports */
 
 static weft_status summarise(weft_run *run)
 {
@@ -210,7 +213,8 @@ static weft_status finish(weft_run *run)
         weft_log(t->context, WEFT_LOG_NOTE,
                  "this learner has left after step %lld, as requested; the run continues",
                  (long long)r->position.step);
-    /* Without lock step the end of the run is decided by the first learner. */
+    /* Without lock step the first learner reports that the run was stopped; other learners of the
+     * job end without an error. */
     if (done || run->dismissed ||
         (r->learner_index > 0 && !t->linked && !r->exchange->ops->lockstep))
         return WEFT_OK;
@@ -221,7 +225,8 @@ static weft_status finish(weft_run *run)
                      t->options.output.checkpoint ? t->options.output.checkpoint : "");
 }
 
-/* Additional elastic learners shuffle the samples with another seed. */
+/* The seed of the sample order. Elastic learners beyond the planned number read the same part of
+ * the data as an earlier learner, so they shuffle it with another seed. */
 static uint64_t samples_seed(const weft_run *run)
 {
     uint64_t seed = (uint64_t)run->job->options.task.seed;
@@ -269,7 +274,9 @@ static weft_status run_rank(weft_run *run)
                                    .epochs = t->options.length.steps ? INT64_MAX
                                                                      : t->options.length.epochs};
     weft_rank_rows(r, &options);
-    bool before = t->link.job || t->rejoins; /* the learner may have been started before */
+    /* A process of a job may be a restart. Such a process, and one that joins again, appends to its
+     * outputs, so it opens them after weft_rank_begin has found the step of the run. */
+    bool before = t->link.job || t->rejoins;
     if (!before) WEFT_TRY(tell_start(run));
     int ranks = t->link.job ? t->mesh * t->learners : t->size;
     free(run->planned);

@@ -1,4 +1,5 @@
-/* The metrics file: writes events as lines of JSON, and truncates it when a run resumes. */
+/* The metrics file: writes each event as a line of JSON. When a run resumes, the lines of steps
+ * after its checkpoint are cut off, since the run writes them again. */
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,7 +20,8 @@ struct weft_metrics {
     int64_t last[WEFT_COUNT(lines)]; /* step of the last line of each kind; -1: none */
 };
 
-/* The step of a line written by weft_metrics_event, or -1. */
+/* The step of a line that weft_metrics_event wrote; *kind gets its index in `lines`. -1: it is no
+ * such line. */
 static int64_t step_of(const char *line, size_t size, size_t *kind)
 {
     for (size_t i = 0; i < WEFT_COUNT(lines); i++) {
@@ -35,8 +37,8 @@ static int64_t step_of(const char *line, size_t size, size_t *kind)
     return -1;
 }
 
-/* Finds the first line of a later step, or one that a crash has cut off. A file with other contents
- * is left as it is. */
+/* Sets *end to where the file is to be cut: the first line of a step after `step`, or a last line
+ * that a crash has cut off. FORMAT: the file has other lines than metrics; it is left unchanged. */
 static weft_status find_end(weft_metrics *m, const char *path, const char *text, size_t size,
                             int64_t step, size_t *end)
 {
@@ -59,7 +61,8 @@ static weft_status find_end(weft_metrics *m, const char *path, const char *text,
     return WEFT_OK;
 }
 
-/* Removes the lines after the checkpoint, which the resumed run will write again. */
+/* Cuts off the lines of steps after `step`, that of the checkpoint. The resumed run writes them
+ * again. */
 static weft_status cut_back(weft_metrics *m, const char *path, int64_t step)
 {
     struct stat info;
@@ -111,7 +114,7 @@ static void add_figures(weft_text *f, const weft_report *report)
     for (int i = 0; weft_report_figure(report, i, &figure); i++) real(f, figure.name, figure.value);
 }
 
-/* Keys of the release before, which the summary has beside the present ones for one release. */
+/* Former keys of the summary, which are written beside the present ones for one release. */
 static const char *const former_keys[][2] = {
     {"exchange_messages", "exchange_letters"},
     {"exchange_messages_lost", "exchange_letters_lost"},
@@ -174,7 +177,7 @@ static void add_event(weft_text *f, const weft_event *e)
     weft_text_add(f, "}\n");
 }
 
-/* A resumed run does not repeat a line that is in the file already. */
+/* An event whose line is in the file since before a resume is not written again. */
 weft_status weft_metrics_event(weft_metrics *m, const weft_event *e)
 {
     weft_text text = {0};

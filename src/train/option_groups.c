@@ -9,7 +9,8 @@ const weft_option *weft_train_table(const weft_context *context)
     return weft_context_table(context, weft_train_rows);
 }
 
-/* Name, offset and size of a group. */
+/* Name, offset and size of a group. Each group begins with its own size, by which the library
+ * detects a caller that was compiled with another version of the struct. */
 #define GROUP(field_)                                                                              \
     {                                                                                              \
 #field_, offsetof(weft_train_options, field_), sizeof(((weft_train_options *)0)->field_)   \

@@ -1,4 +1,4 @@
-/* Shorthands for option tables. */
+/* Shorthands for the kinds of options in option tables. */
 #ifndef WEFT_TRAIN_OPTION_MACROS_H
 #define WEFT_TRAIN_OPTION_MACROS_H
 

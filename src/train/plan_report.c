@@ -1,5 +1,5 @@
-/* Describes a plan as text: the memory, computation and communication of each rank, without running
- * it. */
+/* Describes a plan as text (weft plan): memory, computation and communication of each rank. The
+ * ranks are planned one after the other, and nothing is run. */
 #include <stdio.h>
 
 #include "ops/ops.h"
@@ -9,7 +9,7 @@
 typedef struct figures {
     weft_program_info info;
     double flops[3]; /* of each phase, over all micro-batches */
-    double bytes;    /* sent over the network */
+    double bytes;    /* bytes that the rank sends to other ranks of its learner */
     double pass[2];  /* forward and backward of one micro-batch, in the units of the cost model */
     int transfers;
 } figures;
@@ -142,7 +142,7 @@ static weft_status add_schedule(weft_text *text, const weft_trainer *t, const we
     double *forward, bubble = 0, balanced;
     int stages = weft_plan_places(plan), each = t->mesh / stages;
     if (stages == 1) return WEFT_OK;
-    if (t->options.parallel.place) return WEFT_OK; /* these stages need not be a chain */
+    if (t->options.parallel.place) return WEFT_OK; /* places of --place need not form a chain */
     WEFT_TRY(WEFT_NEW(&forward, 2 * (size_t)stages));
     double *backward = forward + stages;
     for (int s = 0; s < stages; s++) {

@@ -1,5 +1,5 @@
-/* Resumes from a checkpoint: checks that the run has the same data, model and optimiser as the one
- * that wrote it, and opens the outputs. */
+/* Resumes from a checkpoint: locks the checkpoint folder, opens the newest checkpoint, checks that
+ * the run has the data, model and optimizer of the run that wrote it, and opens the outputs. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -8,8 +8,8 @@
 #include "train/trainer.h"
 #include "weft/output.h"
 
-/* Options that determine which samples form batch t, how they are read, and which state is kept
- * must not change on resuming. */
+/* ARGUMENT: a resumed run changes an option that determines which samples form a batch, how they
+ * are read, or which state is kept. */
 static weft_status check_options(const weft_trainer *t)
 {
     static const char *const fixed[] = {"batch", "seed", "data", "normalize", "dtype", "optimizer"};
@@ -41,7 +41,8 @@ static weft_status check_layers(const weft_trainer *t)
     return status;
 }
 
-/* Files are compared by their contents, since the path may differ. */
+/* ARGUMENT: the run's model differs from that of the checkpoint. YAML files are compared by their
+ * contents, since the path may differ. */
 static weft_status check_model(const weft_trainer *t)
 {
     bool file = t->model.size > 0, was_file = t->resumed.model.size > 0;
@@ -54,7 +55,7 @@ static weft_status check_model(const weft_trainer *t)
                      t->resumed.path, then, t->options.task.model);
 }
 
-/* Copies the file into memory, since it may be edited during the run. */
+/* Copies a model file into memory, since a user may edit it during the run. */
 static weft_status read_file(const char *path, weft_bytes *out)
 {
     weft_bytes file;
@@ -84,7 +85,8 @@ weft_status weft_trainer_read_model(weft_trainer *t)
     return t->resumed.path ? check_model(t) : WEFT_OK;
 }
 
-/* The rank that writes checkpoints locks the folder against other runs. */
+/* Locks the checkpoint folder against other runs, on the rank that writes checkpoints: rank 0 of a
+ * learner. A coordinator writes none, nor do learners of a job whose slot is not 0. */
 static weft_status take_folder(weft_trainer *t)
 {
     const char *folder = t->options.output.checkpoint;
@@ -93,7 +95,8 @@ static weft_status take_folder(weft_trainer *t)
     return weft_folder_lock(folder, weft_job_name(), 2 * t->options.job.timeout, &t->folder_lock);
 }
 
-/* A new run never writes into the folder of an old one. */
+/* Counts the checkpoints in the folder. ARGUMENT: there are some and the run does not resume; a new
+ * run never writes into the folder of an old one. */
 static weft_status count_checkpoints(const weft_trainer *t, int *count)
 {
     int64_t *steps;
@@ -136,8 +139,9 @@ void weft_log_new_run(const weft_context *context, const char *folder)
              folder);
 }
 
-/* An elastic learner with --resume must find a checkpoint, since it must not start with fresh
- * weights. The processes of a job may be restarted before the first checkpoint exists. */
+/* Handles --resume without a checkpoint. A member of an elastic run fails, since it must not begin
+ * with fresh weights; members of a job pass, as they may be restarted before the first checkpoint
+ * exists. Any other run logs that it starts anew. */
 static weft_status find_nothing(const weft_trainer *t)
 {
     const weft_output_choice *o = &t->options.output;
@@ -165,7 +169,7 @@ weft_status weft_trainer_find_resumed(weft_trainer *t)
     if (!t->options.output.checkpoint || !weft_file_exists(t->options.output.checkpoint))
         return find_nothing(t);
     WEFT_TRY(take_folder(t));
-    if (t->rejoins) return WEFT_OK; /* the run is ahead of its checkpoint */
+    if (t->rejoins) return WEFT_OK; /* it takes the state of the run, not an older checkpoint */
     WEFT_TRY(count_checkpoints(t, &count));
     WEFT_TRY(weft_checkpoint_found(t->options.output.checkpoint, &found));
     if (!found) return find_nothing(t);
@@ -176,13 +180,14 @@ weft_status weft_trainer_find_resumed(weft_trainer *t)
     return check_options(t);
 }
 
-/* Detects before the run that the checkpoint folder cannot be written. */
+/* Makes the checkpoint folder and locks it, and fails before the run begins if checkpoints cannot
+ * be written there. */
 static weft_status check_folder(weft_trainer *t)
 {
     const char *folder = t->options.output.checkpoint;
     int count = 0;
     WEFT_TRY(weft_dir_make(folder));
-    if (t->folder_lock < 0) { /* the folder did not exist before */
+    if (t->folder_lock < 0) { /* not locked yet, as when the folder did not exist */
         WEFT_TRY(take_folder(t));
         WEFT_TRY(count_checkpoints(t, &count));
     }

@@ -1,4 +1,5 @@
-/* Translates the options of a run into the specification by which ranks are built. */
+/* Translates the options of a run into the specification (weft_run_spec) from which its ranks are
+ * built. */
 #include "models/models.h"
 #include "optim/optim.h"
 #include "train/trainer.h"

@@ -1,4 +1,5 @@
-/* Extracts the supervisor's options from those of a run. */
+/* Runs a training run under a supervisor: derives the supervisor's options, and with engine
+ * processes the command line of each process, from the options of the run. */
 #include "checkpoint/checkpoint.h"
 #include "job/job.h"
 #include "train/elastic/engine_processes.h"
@@ -21,8 +22,9 @@ static weft_job_options job_options(const weft_train_options *o)
                               .max_restarts = o->job.max_restarts};
 }
 
-/* Members of a run never begin with fresh weights if they are to resume, so the supervisor decides
- * for all of its processes whether the run is a new one. */
+/* With engine processes, turns --resume off if there is no checkpoint. A member that is given
+ * --resume refuses to begin with fresh weights, so the supervisor decides for all processes whether
+ * the run is a new one. */
 static weft_status find_start(const weft_context *context, weft_train_options *o)
 {
     bool found;

@@ -20,8 +20,9 @@
 /* --- metrics file: one JSON object on each line --- */
 
 typedef struct weft_metrics weft_metrics;
-/* after: the step that the run resumes from; -1: a new run. Lines of later steps are removed, as
- * the run writes them again. FORMAT: the file has a line of another kind, and is left unchanged. */
+/* Opens the file. after: the step from which the run resumes; -1: a new run. The file's lines of
+ * later steps are removed, since the run writes them again. FORMAT: the file has a line that is no
+ * metrics, and is left unchanged. */
 weft_status weft_metrics_open(const char *path, int64_t after, weft_metrics **out) WEFT_NODISCARD;
 weft_status weft_metrics_event(weft_metrics *metrics, const weft_event *event) WEFT_NODISCARD;
 weft_status weft_metrics_close(weft_metrics **metrics) WEFT_NODISCARD;
@@ -29,10 +30,11 @@ weft_status weft_metrics_close(weft_metrics **metrics) WEFT_NODISCARD;
 weft_status weft_train_options_copy(const weft_context *context, const weft_train_options *from,
                                     weft_train_options *to) WEFT_NODISCARD;
 
-/* ARGUMENT: the struct or one of its groups has another size. */
+/* ARGUMENT: the struct or one of its groups has another size than in this library. */
 weft_status weft_train_options_check(const weft_train_options *options) WEFT_NODISCARD;
 extern const weft_option weft_train_rows[];
-/* The tables of simulations and comparisons: additional rows behind those of a run. */
+/* Registers the option tables of simulations and comparisons: the rows of weft_train_rows, followed
+ * by their own. */
 weft_status weft_simulate_tables_register(weft_context *context) WEFT_NODISCARD;
 
 #endif

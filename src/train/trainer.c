@@ -1,4 +1,5 @@
-/* Creates a job: opens the data, reads the checkpoint to resume from, and builds the ranks. */
+/* Creates a trainer: opens the communicators of the ranks, the data and the checkpoint to resume
+ * from, builds the ranks of this process, and runs tasks on all of them, in one thread for each. */
 #include "train/trainer.h"
 
 #include "compress/compress.h"
@@ -23,8 +24,8 @@ static weft_status open_data(weft_trainer *t)
             (long long)o->length.batch, (long long)t->samples, weft_plural(t->samples),
             (long long)t->samples);
     WEFT_TRY(weft_trainer_share_out(t));
-    /* The earlier part of the run may have had another number of learners, and so of steps in an
-     * epoch. */
+    /* Before a resume the run may have had another number of learners, and so another number of
+     * steps in an epoch; so the remaining steps follow from the remaining samples. */
     int64_t all = o->length.batch * t->learners, steps = (t->samples + all - 1) / all;
     weft_position *done = &t->resumed.position;
     if (done->samples < 0) done->samples = done->batch * all;
@@ -40,7 +41,8 @@ static weft_status open_data(weft_trainer *t)
     return WEFT_OK;
 }
 
-/* Uses a context of its own from here on; the caller's context is not changed. */
+/* Gives the trainer a context of its own with this number of threads; the caller's context is not
+ * changed. */
 static weft_status take_threads(weft_trainer *t, int threads)
 {
     WEFT_TRY(weft_context_with_threads(t->context, threads, &t->own));
@@ -86,7 +88,8 @@ static void *run_task(void *user)
     weft_status status = run->task(run);
     weft_core_sets_leave(t->cores, before);
     if (status == WEFT_OK) return NULL;
-    /* An error about a peer is replaced by the peer's own error. */
+    /* The first error is kept, except that an error that tells of another rank's failure (PEER) is
+     * replaced by the error of the rank that failed. */
     pthread_mutex_lock(&t->lock);
     if (t->error.status == WEFT_ERR_PEER && status != WEFT_ERR_PEER) t->error = (weft_error){0};
     weft_error_catch(&t->error, status);
@@ -106,7 +109,7 @@ weft_status weft_trainer_everywhere(weft_trainer *t, weft_status (*task)(weft_ru
         if (status != WEFT_OK) break;
     }
     if (started < t->local) {
-        pthread_mutex_lock(&t->lock); /* the threads that were started may fail meanwhile */
+        pthread_mutex_lock(&t->lock); /* threads that were started may record errors meanwhile */
         t->error = (weft_error){0};
         weft_error_catch(&t->error, weft_fail_within(status, "the threads of %d ranks", t->local));
         pthread_mutex_unlock(&t->lock);
@@ -128,7 +131,8 @@ static weft_status build(weft_run *run)
     return WEFT_OK;
 }
 
-/* Describes the data, which must be identical in all processes of the run. */
+/* Describes the data as text. The coordinator compares it, since the data of all learners must have
+ * the same shape and size. */
 static weft_status describe_data(weft_trainer *t)
 {
     const weft_data_stats *s = weft_dataset_stats(t->data);
@@ -154,7 +158,8 @@ static weft_status make(weft_trainer *t)
     return weft_trainer_check_servers(t);
 }
 
-/* *out must be destroyed even on failure, unless it is NULL. */
+/* Creates a trainer that has only its options. *out must be destroyed even on failure, unless it is
+ * NULL. */
 static weft_status begin(weft_context *context, const weft_train_options *options,
                          weft_trainer **out)
 {

@@ -1,4 +1,5 @@
-/* The trainer: a job, with those of its ranks that run in this process. */
+/* The trainer: the part of a training job in this process, with the ranks that run here, the data,
+ * the checkpoint and the outputs. */
 #ifndef WEFT_TRAIN_TRAINER_H
 #define WEFT_TRAIN_TRAINER_H
 
@@ -12,19 +13,21 @@
 typedef struct weft_run {
     weft_trainer *job;
     weft_rank rank;
+    /* The steps of the last checkpoint and evaluation (-1: none), and the one after which this part
+     * of the run began. */
     int64_t saved_step, evaluated_step, first_step;
-    bool dismissed;                        /* the learner was evicted from a run that continues */
-    double started, last_step, working;    /* working: seconds spent in steps */
+    bool dismissed; /* the learner was asked to leave (weft leave), and the run continues */
+    double started, last_step, working;    /* times of the start and last step; seconds of steps */
     double worked;                         /* samples of these steps, over all learners */
-    double recent_samples, recent_seconds; /* exponentially weighted */
-    double first_step_seconds;
-    double *planned; /* bytes of the program of each rank */
+    double recent_samples, recent_seconds; /* sums over steps, which decay by 0.9 a step */
+    double first_step_seconds;             /* from process start to the end of the first step */
+    double *planned;                       /* [ranks]: bytes of each rank's program */
     pthread_t thread;
     weft_status (*task)(struct weft_run *run);
 } weft_run;
 
 struct weft_trainer {
-    weft_context *context, *own; /* own: with the threads of this run */
+    weft_context *context, *own; /* own: this run's, with its number of threads; replaces context */
     weft_train_options options;
     weft_settings settings; /* the options as text */
     weft_dataset *data;
@@ -45,8 +48,8 @@ struct weft_trainer {
     int folder_lock; /* see weft_folder_lock; -1 if this process does not write checkpoints */
 
     weft_learner_link link; /* to an elastic run, */
-    bool linked;            /* if this is a learner of one */
-    bool rejoins;           /* it was a member before, and appends to its outputs */
+    bool linked;            /* if this is a learner or the coordinator of one */
+    bool rejoins;           /* the learner was removed from the run, and joins it again */
     weft_removal removal;
     char *link_texts[3]; /* texts of the link: coordinator, model, data */
     weft_position begun; /* start position of the elastic run */
@@ -56,7 +59,7 @@ struct weft_trainer {
     weft_supervisor_channel line; /* to the supervisor */
 
     pthread_mutex_t lock; /* guards `error` */
-    weft_error error;     /* the most informative error of a rank */
+    weft_error error;     /* of the rank that failed first, rather than of one that noticed it */
 };
 
 /* ARGUMENT: there are more servers than parameters. The ranks must have been built. */
@@ -66,9 +69,9 @@ weft_status weft_trainer_check_servers(const weft_trainer *t) WEFT_NODISCARD;
 weft_status weft_trainer_everywhere(weft_trainer *t,
                                     weft_status (*task)(weft_run *run)) WEFT_NODISCARD;
 
-/* A learner of an elastic run: slot `slot` of `learners`. model: text of the model if its file is
- * not on this machine (NULL: it is, or the model is built in). coordinator NULL: only inspects the
- * run. */
+/* The place of a learner in an elastic run: slot `slot`, where `learners` were planned. model: text
+ * of the YAML model as the coordinator sends it; NULL: the model is built in. coordinator NULL: the
+ * trainer does not train, and only describes the run for its coordinator. */
 typedef struct weft_joining {
     const char *coordinator;
     int slot, learners;
@@ -76,41 +79,42 @@ typedef struct weft_joining {
     weft_position begun; /* start position of the run */
     int64_t steps;       /* steps of the run; 0: unknown */
     bool job;            /* see weft_learner_link */
-    bool again;          /* it was removed from the run, and joins again */
+    bool again;          /* the learner was removed from the run, and joins it again */
 } weft_joining;
 weft_status weft_trainer_create_joining(weft_context *context, const weft_train_options *options,
                                         const weft_joining *joining,
                                         weft_trainer **out) WEFT_NODISCARD;
 
-/* Creates a trainer for the ranks of the options; none is opened or built. */
+/* Creates a trainer for plans and simulations: opens data and model for the ranks of the options,
+ * but opens no communicator and builds no rank. */
 weft_status weft_trainer_prepare(weft_context *context, const weft_train_options *options,
                                  weft_trainer **out) WEFT_NODISCARD;
-/* validate.c: checks the number of ranks, before they are opened; then checks the other options,
- * and determines the ranks of a learner: the product of the mesh, or all. weft_train_learners sets
- * *mesh to the ranks of one learner and *learners to their number. ARGUMENT: options exclude each
- * other, or one needs a missing one, or the ranks are no multiple of *mesh. */
+/* validate.c: _check_ranks checks that the number of ranks is known, before they are opened.
+ * _learners sets *mesh to the ranks of one learner (without --mesh: one) and *learners to their
+ * number. _count_learners checks all other options and sets t->mesh and t->learners. ARGUMENT:
+ * options exclude each other, one needs a missing one, or the ranks are no multiple of *mesh. */
 weft_status weft_train_check_ranks(const weft_train_options *o) WEFT_NODISCARD;
 weft_status weft_train_learners(const weft_train_options *o, int64_t ranks, int64_t *mesh,
                                 int *learners) WEFT_NODISCARD;
 weft_status weft_trainer_count_learners(weft_trainer *t) WEFT_NODISCARD;
-/* resume.c: opens the checkpoint to resume from, if there is one. A new run never writes into the
- * folder of an old one. ARGUMENT: the options do not fit the checkpoint. */
+/* resume.c: locks the checkpoint folder and opens its newest checkpoint, if there is one. ARGUMENT:
+ * the options do not fit the checkpoint, or a new run would write into the folder of an old one. */
 weft_status weft_trainer_find_resumed(weft_trainer *t) WEFT_NODISCARD;
 /* Logs that --resume finds no checkpoint in the folder. */
 void weft_log_new_run(const weft_context *context, const char *folder);
-/* Reads the text of a YAML model, which is kept, so that checkpoints do not depend on the file.
+/* Reads the text of a YAML model into t->model, so that checkpoints do not depend on the file.
  * ARGUMENT: the checkpoint has another model; the message names the first difference. */
 weft_status weft_trainer_read_model(weft_trainer *t) WEFT_NODISCARD;
-/* Opens the outputs, none of which is created or truncated before the run begins. Called once, by
- * rank 0, before step `step` + 1. */
+/* Opens the checkpoint folder and the metrics file; no output is created or cut before the run
+ * begins. Rank 0 calls this once, before step `step` + 1. */
 weft_status weft_trainer_open_outputs(weft_trainer *t, int64_t step) WEFT_NODISCARD;
-/* batch.c: determines micro-batches, slots and samples of a micro-batch from the number of samples.
- * ARGUMENT: the batch cannot be split like this, or not over the ranks. */
+/* batch_split.c: sets the number of micro-batches, the rows of a batch with padding (slots) and the
+ * rows of a micro-batch. ARGUMENT: the batch cannot be split like this, or not over the ranks. */
 weft_status weft_trainer_share_out(weft_trainer *t) WEFT_NODISCARD;
-/* run_spec.c: writes the specification of the ranks, after data and model have been opened.
- * ARGUMENT: options of the optimiser exclude each other. */
+/* run_spec.c: sets t->run_spec from the options, after data and model have been opened. ARGUMENT:
+ * options of the optimizer contradict each other. */
 weft_status weft_trainer_write_run_spec(weft_trainer *t) WEFT_NODISCARD;
-/* The optimiser of the options, for a run of so many steps. */
+/* Sets *out to the optimizer of the options, for a run of `total_steps` steps. */
 weft_status weft_optimizer_chosen(const weft_context *context, const weft_update_choice *options,
                                   int64_t total_steps, weft_optimizer_options *out) WEFT_NODISCARD;
 

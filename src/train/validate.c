@@ -39,7 +39,7 @@ static weft_status check_devices(const weft_trainer *t)
     WEFT_TRY(weft_device_of_rank(t->context, o->where.device, 0, &device));
     free(device);
     for (const char *at = o->where.device; *at; at++) devices += *at == ',';
-    /* A resumed job may have fewer ranks. */
+    /* A resumed job may have fewer ranks than the device list names. */
     if (devices <= t->size || o->output.resume) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "device '%s' names %d devices for %d rank%s; give one for each rank, or "
@@ -75,7 +75,7 @@ static weft_status check_job(const weft_job_choice *o, const char *checkpoint)
     return WEFT_OK;
 }
 
-/* Options about pipeline stages need a pipeline. */
+/* ARGUMENT: an option about pipeline stages is given, and there is no pipeline. */
 static weft_status check_stages(const weft_parallel_choice *o)
 {
     int64_t stages = 1;

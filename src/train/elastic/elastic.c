@@ -1,4 +1,5 @@
-/* The processes of an elastic run: coordinator, server and learner. */
+/* Runs the processes of an elastic run: the coordinator, a server, and a learner that joins or
+ * joins again. Servers and learners ask the coordinator for the run configuration first. */
 #include "train/elastic/elastic.h"
 
 #include "exchange/exchange.h"
@@ -20,7 +21,8 @@ static weft_status take_keys(weft_net_context *world, const weft_cluster_options
     return o->allow ? weft_net_context_allow_file(world, o->allow) : WEFT_OK;
 }
 
-/* All processes contact the coordinator first. It tells the servers which keys to allow. */
+/* ARGUMENT: the coordinator has a key and admits no other key. Every process contacts the
+ * coordinator first, which tells the servers which keys to admit, so nobody could join. */
 static weft_status check_allowed(weft_net_context *world, const weft_cluster_options *o)
 {
     if (!o->key || weft_net_context_allows(world)) return WEFT_OK;
@@ -44,11 +46,12 @@ static weft_status enter(weft_context *context, const weft_cluster_options *o,
 
 /* --- a coordinator --- */
 
-/* State of the run that the previous coordinator of this job has left on the status page. */
+/* State of the run that an earlier coordinator process of this job has left on the status page, for
+ * a restarted coordinator. */
 typedef struct past {
-    bool known;
-    int64_t begun[WEFT_BEGUN];
-    int64_t step; /* last step of a learner; 0: the run is where it began */
+    bool known;                /* an earlier coordinator has run */
+    int64_t begun[WEFT_BEGUN]; /* as record_begin writes them */
+    int64_t step;              /* last step of a learner; 0: the run has taken none */
 } past;
 
 static void read_past(past *p)
@@ -68,7 +71,8 @@ static void take_past(const past *p, weft_joining *j)
     j->steps = n[4];
 }
 
-/* Keeps the checkpoint that the run began with, which joining learners are compared to. */
+/* Writes to the status page where the run began: position, total steps, and checksum and step of
+ * the checkpoint, which the coordinator compares with that of each joining learner. */
 static void record_begin(weft_trainer *t, const past *before)
 {
     if (t->resumed.path) t->begun = t->resumed.position;
@@ -90,8 +94,8 @@ static bool shares_out(const char *mesh)
            weft_mesh_axis(mesh, "pipeline", &pipeline) == WEFT_OK && tensor * pipeline > 1;
 }
 
-/* Creates a trainer with the options of a learner, without outputs and engine, only to inspect the
- * run. */
+/* Creates, for the coordinator, a trainer with the options of a learner. The trainer never trains:
+ * its data, model and store give the run configuration. */
 static weft_status look_at_run(weft_context *context, const weft_train_options *o,
                                const past *before, int *learners, weft_trainer **out)
 {
@@ -101,7 +105,8 @@ static weft_status look_at_run(weft_context *context, const weft_train_options *
     char text[32];
     WEFT_TRY(weft_train_learners(o, o->job.ranks, &mesh, learners));
     WEFT_TRY(weft_train_options_copy(context, o, &one));
-    /* If ranks share parameters out, learners exchange them in the layout of a single rank. */
+    /* Learners whose meshes shard the parameters exchange them whole, in the layout of a single
+     * rank (unsharded_exchange.c). */
     bool shares = shares_out(one.parallel.mesh);
     if (shares) {
         free(one.parallel.mesh);
@@ -113,7 +118,7 @@ static weft_status look_at_run(weft_context *context, const weft_train_options *
     weft_joining joining = {.learners = *learners};
     if (before->known) {
         take_past(before, &joining);
-        free(one.output.checkpoint); /* the run has progressed since */
+        free(one.output.checkpoint); /* the run has gone on since its checkpoint */
         one.output.checkpoint = NULL;
         one.output.resume = one.output.drop_state = false;
     }
@@ -266,7 +271,8 @@ weft_status weft_server_run(weft_context *context, const char *address,
     return status;
 }
 
-/* run: id of the run that it was removed from; 0: it joins for the first time. */
+/* Creates the trainer of a learner that joins. run: id of the run from which the learner was
+ * removed; 0: it joins for the first time. */
 static weft_status join(weft_context *context, const char *address, const weft_cluster_options *o,
                         const weft_stop *stop, uint64_t run, weft_trainer **out)
 {

@@ -1,4 +1,5 @@
-/* Encodes the run configuration as pairs of a name and a text, each terminated by a zero byte. */
+/* Encodes and decodes the run configuration: pairs of a name and a text, each of which ends with a
+ * zero byte. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -35,7 +36,8 @@ static weft_status add_gaps(weft_text *out, weft_gap_list gaps)
     return WEFT_OK;
 }
 
-/* Names that begin with '@' are no options. */
+/* Writes the options of the run under their names, and other facts under names that begin with '@'.
+ */
 weft_status weft_elastic_config_write(weft_context *context, const weft_elastic_config *config,
                                       weft_text *out)
 {
@@ -69,7 +71,8 @@ static weft_status fail_config(const char *name)
                      name);
 }
 
-/* Reads a number of at most `most`, followed by a space or the end. */
+/* Reads a number of at most `most` and skips one space behind it; false: there is no such number.
+ */
 static bool read_number(const char **at, int64_t most, int64_t *out)
 {
     *out = 0;
@@ -82,7 +85,8 @@ static bool read_number(const char **at, int64_t most, int64_t *out)
     return true;
 }
 
-/* Gaps are in order, not empty, and within the parameters. */
+/* Reads the gaps. false: they are not in order, one is empty, or one is outside the `count`
+ * parameter elements. */
 static bool read_gaps(const char *text, int64_t count, weft_gap_list *out, size_t capacity)
 {
     int64_t at = 0, length;
@@ -95,7 +99,8 @@ static bool read_gaps(const char *text, int64_t count, weft_gap_list *out, size_
     return true;
 }
 
-/* A gap takes at least four bytes of text, the last one three. */
+/* Allocates and reads the gaps. A gap takes at least four bytes of text and the last one three,
+ * which bounds their number. */
 static weft_status take_gaps(weft_elastic_config *config, const char *text)
 {
     size_t capacity = strlen(text) / 4 + 1;
@@ -146,7 +151,7 @@ static weft_status take_pair(weft_context *context, weft_elastic_config *config,
     return WEFT_OK;
 }
 
-/* The options of the joining process override those of the run. */
+/* Sets the options that each process chooses for itself to those of the joining process. */
 static weft_status take_own(weft_context *context, const weft_train_options *own,
                             weft_elastic_config *config)
 {

@@ -1,5 +1,5 @@
-/* The option tables of the processes of elastic runs: their own options, and those of the run that
- * each may choose. */
+/* The option tables of the processes of elastic runs. Each kind of process takes some rows of weft
+ * train, and options of its own, such as --listen and --key. */
 #include <stddef.h>
 
 #include "base/base.h"
@@ -94,7 +94,8 @@ static bool takes_own(weft_cluster_kind kind, const char *option)
     return strcmp(option, "failure-timeout") != 0 || kind == WEFT_CLUSTER_COORDINATOR;
 }
 
-/* Adds an option; its dependency on an option that this process lacks is dropped. */
+/* Adds an option to the table of a kind of process. If the option needs another one (`with`) that
+ * this kind lacks, that condition is dropped. Some options get another default or help. */
 static void add_row(weft_option *table, int *count, const weft_option *row, weft_cluster_kind kind)
 {
     weft_option *o = &table[(*count)++];

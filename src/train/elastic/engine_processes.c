@@ -1,5 +1,5 @@
-/* Jobs whose coordinator, servers and learners are processes: builds their command lines, which are
- * those of weft coordinator, server and join. */
+/* Plans the processes of a job with --engine processes: builds the command lines of its
+ * coordinator, servers and learners, which run weft coordinator, weft server and weft join. */
 #include "train/elastic/engine_processes.h"
 
 #include <arpa/inet.h>
@@ -36,8 +36,9 @@ static weft_status check(const weft_train_options *o)
 
 /* --- the coordinator's port --- */
 
-/* Reserves a port of this machine for the coordinator and its replacements: a socket that is bound
- * with SO_REUSEADDR and does not listen leaves the port to another one with that option. */
+/* Reserves a port of this machine for the coordinator and its restarts: binds a socket with
+ * SO_REUSEADDR and does not listen on it. The coordinator, which sets that option, too, can bind
+ * the port as well, and the system gives it to no other program. */
 static weft_status reserve_port(weft_process_plan *p)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -70,7 +71,8 @@ static weft_status add(sentence *s, const char *name, const char *value)
     return WEFT_OK;
 }
 
-/* Adjusts the value of an option that differs between the processes. */
+/* Replaces *value if the option's value differs between the processes of a job; NULL: this process
+ * does not get the option. */
 static weft_status own_value(const weft_process_plan *p, const weft_job_part *part,
                              const weft_option *o, char **value)
 {
@@ -87,7 +89,7 @@ static weft_status own_value(const weft_process_plan *p, const weft_job_part *pa
         return weft_format(value, "%lld", (long long)p->mesh);
     }
     bool quiet = strcmp(o->name, "quiet") == 0 && !speaks;
-    /* Processes that bind to cores would all bind to the same ones. */
+    /* Processes that bind their ranks to cores would all choose the same cores. */
     if (quiet || strcmp(o->name, "no-bind") == 0) {
         weft_free(*value);
         return weft_strdup("true", value);
@@ -143,7 +145,8 @@ static weft_status write_part(const weft_process_plan *p, weft_job_part *part)
     return add_options(p, part, &s);
 }
 
-/* Describes the loss of a server whose ranges have no replica; NULL: they have. */
+/* The end of the sentence that reports the loss of a server: it held the only copy of its ranges.
+ * NULL: the ranges have replicas. */
 static const char *only_copy(const weft_train_options *o, int servers)
 {
     if (o->parallel.replicas > 0 && servers > 1) return NULL;
@@ -155,7 +158,8 @@ static const char *only_copy(const weft_train_options *o, int servers)
 
 /* --- the plan --- */
 
-/* Heartbeats are sent once a second, so a shorter timeout would be too short. */
+/* Bounds of the failure timeout, in seconds. Heartbeats are sent once a second, so a timeout below
+ * the lower bound would remove members that are only slow. */
 static const double LEAST_SILENCE = 3, MOST_SILENCE = 10;
 
 weft_status weft_process_plan_make(const weft_context *context, const weft_train_options *options,

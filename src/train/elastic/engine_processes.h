@@ -1,4 +1,4 @@
-/* The processes that a supervisor starts for engine processes. */
+/* The processes that a supervisor starts for --engine processes, with their command lines. */
 #ifndef WEFT_TRAIN_ENGINE_PROCESSES_H
 #define WEFT_TRAIN_ENGINE_PROCESSES_H
 
@@ -8,15 +8,15 @@
 typedef struct weft_process_plan {
     const weft_train_options *options;
     int64_t mesh;           /* ranks of a learner */
-    double failure_timeout; /* failure timeout in seconds */
+    double failure_timeout; /* after so many seconds without a heartbeat a member is removed */
     int port;               /* socket that reserves the coordinator's port; -1: none */
     char address[64];       /* of the coordinator */
     weft_job_part *parts;
     int count;
 } weft_process_plan;
 
-/* ARGUMENT: the options do not fit the engine. *out must be freed even then; options must outlive
- * it. */
+/* Plans the processes and reserves the coordinator's port. ARGUMENT: the options do not fit the
+ * engine. *out must be freed even after a failure; the options must outlive it. */
 weft_status weft_process_plan_make(const weft_context *context, const weft_train_options *options,
                                    weft_process_plan *out) WEFT_NODISCARD;
 void weft_process_plan_free(weft_process_plan *processes);

@@ -86,7 +86,7 @@ static weft_status read_text(const char *path, const weft_bytes *text, weft_sim_
     return status;
 }
 
-/* Without groups in the file all learners are equal. */
+/* If the file has no groups, makes one group of `learners` equal learners. */
 static weft_status fill_up(weft_sim_cluster *c, int64_t learners)
 {
     if (!c->groups) WEFT_TRY(WEFT_NEW(&c->groups, 1));
@@ -111,7 +111,8 @@ static weft_status agree(const char *path, const weft_sim_cluster *c, int64_t *l
     return WEFT_OK;
 }
 
-/* The file is written by hand like options, so its errors are reported as errors of an option. */
+/* Turns FORMAT and IO into ARGUMENT: users write the cluster file by hand, like options, so its
+ * errors count as errors of an option. */
 static weft_status as_argument(weft_status status)
 {
     weft_error error = {0};
@@ -160,8 +161,8 @@ double weft_sim_cluster_step(const weft_sim_cluster *c, int learner, double flop
 {
     const weft_sim_cluster_group *g = weft_sim_cluster_group_of(c, learner);
     double seconds = (c->step > 0 ? c->step : flops / c->rate) / g->speed / g->awake;
-    /* Both numbers are always drawn, so that changing one parameter does not change the other's
-     * sequence. */
+    /* Both random numbers are always drawn, so that a change of `jitter` does not change which
+     * steps are slow, and vice versa. */
     double longer = weft_random_unit(random), slow = weft_random_unit(random);
     return seconds * (1 + g->jitter * longer) * (slow < g->slow ? g->slowdown : 1);
 }

@@ -1,8 +1,10 @@
-/* The simulated learners. All share one program: each thread has an instance, which it binds to the
- * store of the learner whose step it computes. */
+/* The simulated learners, which really compute their steps. All learners share one program. Each
+ * worker thread has an instance of it, and binds this instance to the store of the learner whose
+ * step it computes. */
 #include "train/sim/sim_internal.h"
 
-/* Copies a gradient that is ready to the buffer that the learner's actor reads. */
+/* Listener of a worker's instance: copies a final gradient to the buffer that the learner's actor
+ * reads. */
 static weft_status take_gradient(void *user, const weft_gradient *g)
 {
     const weft_sim_worker *h = user;
@@ -26,7 +28,7 @@ static weft_status copy_parameters(const weft_sim_learner *p, bool in)
     return WEFT_OK;
 }
 
-/* Makes the batch that the learner has in a real run. */
+/* Makes the batch that learner `index` would have at this step in a real run. */
 static void make_batch(const weft_simulation *s, int index, weft_sim_worker *h)
 {
     const weft_trainer *t = s->job;
@@ -105,7 +107,8 @@ static weft_status open_player(weft_simulation *s, int i)
     return copy_parameters(p, false);
 }
 
-/* Gradients are exported if the exchange makes the update. */
+/* Allocates the buffers of all learners. Gradients are exported only if the exchange owns the
+ * update. */
 static weft_status make_room(weft_simulation *s)
 {
     const weft_exchange_ops *ops;

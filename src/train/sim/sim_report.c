@@ -3,7 +3,7 @@
 
 #include "train/sim/sim_internal.h"
 
-/* Most metrics of a summary: those of the exchange and of the simulation. */
+/* The largest number of series in a summary, of the simulation and the exchange together. */
 enum { MOST_SERIES = 16 };
 
 static weft_status tell(weft_simulation *s, weft_event *e)
@@ -29,8 +29,8 @@ weft_status weft_simulation_report_start(weft_simulation *s)
 
 /* --- steps --- */
 
-/* Samples of a step of a learner: the last batch of an epoch may be smaller, and is divided over
- * the learners. */
+/* The number of samples of a learner's step `step`. At the end of an epoch fewer samples remain,
+ * which the learners share. */
 static double samples_of(const weft_simulation *s, int index, int64_t step)
 {
     int64_t all = s->learners * s->job->options.length.batch, begin = step % s->epoch * all;
@@ -39,7 +39,7 @@ static double samples_of(const weft_simulation *s, int index, int64_t step)
                     weft_part_start(total, index, s->learners));
 }
 
-/* A round is over when as many steps are done as there are learners. */
+/* Reports a step event at the end of a round, which has as many steps as there are learners. */
 static weft_status tell_round(weft_simulation *s)
 {
     weft_sim_report report = weft_sim_stats(s->sim);
@@ -61,7 +61,8 @@ static weft_status tell_round(weft_simulation *s)
     return WEFT_OK;
 }
 
-/* Until now all learners have been training: computes utilisation and throughput. */
+/* Called when the first learner has finished its last step: computes utilisation and throughput for
+ * the time in which all learners were training. */
 static void note_first_end(weft_simulation *s)
 {
     double busy = 0, samples = s->samples, now = weft_sim_stats(s->sim).seconds;
@@ -93,7 +94,8 @@ weft_status weft_simulation_count_step(weft_simulation *s, weft_sim_learner *p)
 
 /* --- results --- */
 
-/* Copies the remaining state (statistics, counters, moments) from learner 0, as in a real run. */
+/* Copies the state other than parameters (statistics, counters, moments) of learner 0 to the store
+ * that is evaluated and saved, as a real run saves the state of its first learner. */
 static weft_status take_state(weft_simulation *s)
 {
     const weft_store *from = s->learner[0].store;

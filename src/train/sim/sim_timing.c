@@ -1,4 +1,5 @@
-/* Times within a simulated step: progress is proportional to the floating-point operations done. */
+/* Determines when within a simulated step each part of the parameters is needed and its gradients
+ * are ready. The progress of a step is proportional to the floating-point operations done. */
 #include "train/sim/sim_internal.h"
 
 static bool overlap(int64_t a, int64_t a_count, int64_t b, int64_t b_count)
@@ -6,8 +7,8 @@ static bool overlap(int64_t a, int64_t a_count, int64_t b, int64_t b_count)
     return a < b + b_count && b < a + a_count;
 }
 
-/* The fraction of the step before which a parameter is needed: its first use in the first
- * micro-batch. Below 0: no node reads that part. */
+/* The operations that a step has done when it first reads a part of the parameters, which is in its
+ * first micro-batch; below 0: no node reads that part. */
 static double needed_after(const weft_simulation *s, int64_t begin, int64_t count)
 {
     const weft_program *program = weft_instance_program(s->lead->instance);
@@ -17,7 +18,7 @@ static double needed_after(const weft_simulation *s, int64_t begin, int64_t coun
     return -1;
 }
 
-/* The fraction of the step after which a gradient is ready: its producer in the last
+/* The operations that a step has done when all gradients of a part are final, which is in its last
  * micro-batch. */
 static double made_after(const weft_simulation *s, int64_t begin, int64_t count)
 {
@@ -48,7 +49,7 @@ weft_status weft_simulation_measure(weft_simulation *s)
         s->makes[i] = made_after(s, begin, count) / s->flops;
         last = WEFT_MAX(last, s->needs[i]);
     }
-    /* A part that no node reads is needed together with the last one. */
+    /* A part that no node reads is treated as needed when the last other part is. */
     for (int i = 0; i < s->parts; i++)
         if (s->needs[i] < 0) s->needs[i] = last;
     return WEFT_OK;

@@ -1,5 +1,6 @@
-/* Simulates a run in virtual time: the exchange's actors run in the simulator, and the learners
- * really compute their steps. */
+/* Simulates a training run in virtual time: the exchange's actors run in the simulator, which
+ * models the duration of steps and messages, while the results of the learners' steps are really
+ * computed. */
 #include <math.h>
 
 #include "train/sim/sim_internal.h"
@@ -55,7 +56,8 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_s
     return WEFT_OK;
 }
 
-/* Starts computing the step now; its result is collected when virtual time reaches its end. */
+/* The learner has all parameters that the step needs: a thread starts to compute the step.
+ * `computed` waits for the result when virtual time has reached the end of the step. */
 static weft_status supplied(void *user, weft_actor *actor, int64_t ticket)
 {
     weft_simulation *s = user;
@@ -81,7 +83,8 @@ static weft_status ended(void *user, weft_actor *actor, int64_t ticket)
     return weft_simulation_count_step(s, &s->learner[learner_index(s, actor->id)]);
 }
 
-/* Before each event, since a step may take many messages, and all of them may be lost. */
+/* Ends the simulation if a signal has asked for it. The simulator calls this before each event,
+ * since no step may ever end when messages are lost. */
 static weft_status check_stop(void *user)
 {
     const weft_simulation *s = user;
@@ -128,8 +131,8 @@ static weft_status open_actors(weft_simulation *s)
     return weft_sim_exchange_open(k->exchange, &sim_options, &s->exchange);
 }
 
-/* No process of a simulation dies, so a member that hears nothing has links that deliver too
- * little. */
+/* Adds the cause to a failure of an actor that has heard nothing for too long: no process of a
+ * simulation dies, so its links deliver too little. */
 static weft_status explain_silence(const weft_simulation *s, weft_status status)
 {
     weft_sim_report r = weft_sim_stats(s->sim);
@@ -158,13 +161,15 @@ static weft_status run(weft_simulation *s)
     WEFT_TRY(weft_sim_create(&options, &s->sim));
     WEFT_TRY(add_actors(s));
     weft_status status = weft_sim_run(s->sim, INFINITY);
-    /* An error of a learner is preferred, since the simulator's message names actors by numbers. */
+    /* The error of a learner's step comes first, since the simulator's own message names the actor
+     * only by its number. */
     WEFT_TRY(weft_error_raise(&s->error));
     if (status == WEFT_ERR_PEER) return explain_silence(s, status);
     return status == WEFT_OK ? weft_simulation_finish(s) : status;
 }
 
-/* Builds the first rank of the job, whose other ranks do not exist. */
+/* Builds the first rank of the job, from which all learners are cloned; other ranks do not exist.
+ */
 static weft_status build_lead(weft_simulation *s)
 {
     weft_trainer *t = s->job;
@@ -200,8 +205,8 @@ static weft_status play(weft_simulation *s)
     return run(s);
 }
 
-/* Prepares a run with the learners of the cluster, each with the threads that it has in a real
- * run. */
+/* Prepares a run with the learners of the cluster file. Each step is computed with as many threads
+ * as in a real run of these learners. */
 static weft_status prepare(weft_simulation *s, weft_context *context,
                            const weft_simulate_options *given)
 {

@@ -1,4 +1,5 @@
-/* Option tables of simulations and comparisons. */
+/* The option tables of weft simulate and weft compare: the options of weft train and some of their
+ * own, with the reasons why some options of weft train have no effect there. */
 #include <stddef.h>
 
 #include "base/registry.h"
@@ -43,7 +44,7 @@ static const weft_option compare_rows[] = {
     {.name = NULL},
 };
 
-/* Options about ranks, processes and resuming. */
+/* The options of weft train that a simulation, and a comparison, refuse, with the reason. */
 static const weft_unused not_simulated[] = {
     {"mesh,place,shard,zero,profile,schedule", "a learner of a simulation is one rank"},
     {"engine,hosts,max-restarts,timeout,check-collectives,no-bind",
