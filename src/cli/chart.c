@@ -1,4 +1,4 @@
-/* Axes, ticks and curves of charts. */
+/* Draws the frames, ticks, curves and markers of SVG charts, and defines the styles of curves. */
 #include "chart.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ static const char *const dashes[CHART_LAYERS] = {
     "none", "18 4", "12 5", "12 4 3 4", "7 5", "7 4 2 4", "4 4", "7 4 2 4 2 4", "2 4"};
 enum { COLOURS = sizeof(colours) / sizeof(colours[0]) };
 
-/* Outlines around (0, 0), as many as colours; every second one is hollow. */
+/* SVG paths of markers around (0, 0), as many as colours; every second marker is drawn hollow. */
 static const char *const markers[COLOURS] = {"m-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0z",
                                              "m-3.5,-3.5h7v7h-7z",
                                              "m0,-4.5l4.5,8h-9z",
@@ -66,7 +66,8 @@ static double at_x(const chart_panel *p, double v)
     return p->left + p->width * fmin(fmax(share(&p->x, v), 0), 1);
 }
 
-/* Outside of the frame if the value is, within the range of coordinates of SVG. */
+/* The height of a value. If the value is outside of the axis, so is the height, though by at most
+ * 100 frames, since SVG coordinates are limited. */
 static double at_y(const chart_panel *p, double v)
 {
     return p->top + p->height * (1 - fmin(fmax(share(&p->y, v), -100), 100));
@@ -102,7 +103,7 @@ typedef struct ticks {
     int count;
 } ticks;
 
-/* "1e-30" instead of "1e-030" or "1.000e-30". */
+/* Formats a number with few characters: "1e-30" instead of "1e-030" or "1.000e-30". */
 static const char *number_text(double v, char *out, size_t size)
 {
     char text[32];
@@ -164,8 +165,8 @@ static void choose_ticks(const chart_axis *a, int most, ticks *out)
         add_tick(out, a, k == 0 ? 0 : k * step);
 }
 
-/* The centre of a label, and its extent along the axis. Labels are shifted to stay within the
- * frame. */
+/* Returns the centre of a tick's label along the axis; *size gets the label's extent with a gap. A
+ * label at the edge is shifted to stay within the frame. */
 static double place_label(const chart_panel *p, bool vertical, const chart_tick *t, double *size)
 {
     const double GAP = 8;
@@ -196,7 +197,7 @@ static void put_grid(chart *c, const chart_panel *p, bool vertical, double at)
               vertical ? at : bottom);
 }
 
-/* Returns the width of the widest label. */
+/* Draws grid lines and labels of an axis; returns the width of the widest label. */
 static double put_ticks(chart *c, const chart_panel *p, bool vertical)
 {
     const chart_axis *a = vertical ? &p->y : &p->x;
@@ -206,7 +207,7 @@ static double put_ticks(chart *c, const chart_panel *p, bool vertical)
         choose_ticks(a, most, &t);
         if (labels_fit(p, vertical, &t)) break;
     }
-    /* Given ticks may still be too close together: some get no label. */
+    /* Ticks that the caller gives may still be too close together; then some get no label. */
     double before = 0, size_before = 0;
     for (int i = 0; i < t.count; i++) {
         double at = place_label(p, vertical, &t.at[i], &size);
@@ -250,7 +251,7 @@ typedef struct pen {
     double x, y; /* the last point */
 } pen;
 
-/* Draws the point at height `edge` between the last point and (x, y). */
+/* Continues the curve to the point at height `edge` between the last point and (x, y). */
 static void move_to_edge(pen *q, double x, double y, double edge)
 {
     double part = (edge - q->y) / (y - q->y);
@@ -278,7 +279,8 @@ static void draw_to(pen *q, double x, double y, bool first)
     q->y = y;
 }
 
-/* Draws markers where the curve crosses a few vertical lines, which differ between styles. */
+/* Draws markers where the curve crosses EACH vertical lines, whose positions differ between styles;
+ * a curve that crosses none gets a marker at its last point. */
 static void put_markers(chart *c, const chart_panel *p, const chart_style *s, chart_point_fn get,
                         const void *curve, size_t count)
 {
@@ -307,7 +309,7 @@ static void put_markers(chart *c, const chart_panel *p, const chart_style *s, ch
 void chart_curve(chart *c, const chart_panel *p, const chart_style *style, bool marked,
                  chart_point_fn at, const void *curve, size_t count)
 {
-    enum { MOST = 500 }; /* that are visible */
+    enum { MOST = 500 }; /* drawn points of a curve */
     size_t step = count / MOST + 1;
     pen q = {.c = c, .p = p};
     if (count == 0) return;

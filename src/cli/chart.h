@@ -28,7 +28,7 @@ typedef struct chart_axis {
     const char *label;
     double low, high;
     bool logarithmic;
-    /* formats a tick; NULL: as a number */
+    /* Formats the label of a tick; NULL: as a number. */
     const char *(*text)(double value, char *out, size_t size);
     const chart_tick *ticks; /* positions of ticks; NULL: round numbers */
     int tick_count;
@@ -57,7 +57,7 @@ typedef chart_point (*chart_point_fn)(const void *curve, size_t i);
 typedef struct chart_entry {
     chart_style style;
     const char *text;
-    const char *note; /* after the text; NULL: none */
+    const char *note; /* shown in parentheses after the text; NULL: none */
 } chart_entry;
 
 void chart_begin(chart *c, double width, double height, const char *title);
@@ -75,8 +75,8 @@ void chart_frame(chart *c, const chart_panel *p);
 /* The style of curve i: 72 styles differ in colour and dashes, and without colours in dashes and
  * markers. */
 chart_style chart_style_of(int i);
-/* A curve does not hide earlier ones if its dashes are sparser: draw the curves of layer 0 first,
- * then those of layer 1, and so on. */
+/* The layer of curve i, by which callers draw: curves of layer 0 first, then of layer 1, and so on.
+ * A later layer has sparser dashes, so its curves do not hide those of earlier layers. */
 enum { CHART_LAYERS = 9 };
 int chart_layer_of(int i);
 
@@ -90,8 +90,8 @@ void chart_mark(chart *c, const chart_panel *p, const chart_style *style, chart_
 /* Draws a cross where a curve ends prematurely. */
 void chart_cross(chart *c, const chart_panel *p, const chart_style *style, chart_point at);
 
-/* Draws the legend in as many columns as fit, `width` pixels wide; long entries are wrapped.
- * Returns the height; to NULL: draws nothing. */
+/* Draws the legend, `width` pixels wide, in as many columns as fit; long entries are wrapped.
+ * Returns its height. to NULL: only computes the height. */
 double chart_legend(chart *to, double left, double top, double width, const chart_entry *entries,
                     int count);
 

@@ -1,4 +1,4 @@
-/* Texts and legends of charts. */
+/* Draws the texts and legends of SVG charts, within an estimate of their widths. */
 #include "chart_text.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ static size_t character_bytes(const char *text)
     return n;
 }
 
-/* Width relative to the font size, in the widest of the common fonts (DejaVu Sans). */
+/* Width of a character relative to the font size, in the widest common font (DejaVu Sans). */
 static double character_width(const char *text)
 {
     unsigned char c = (unsigned char)*text;
@@ -36,7 +36,7 @@ double chart_text_width(const char *text, double font)
     return font * width;
 }
 
-/* Bytes of a text that fit into so many pixels, at least one character. */
+/* Number of bytes of a text that fit into `room` pixels, at least one character. */
 static size_t bytes_within(const char *text, double font, double room)
 {
     size_t used = 0;
@@ -73,7 +73,7 @@ void chart_put_escaped(chart *c, const char *text)
 
 void chart_text(chart *c, double x, double y, double room, const char *attributes, const char *text)
 {
-    /* Titles are larger and bold. */
+    /* The width is estimated for titles, which are larger and bold. */
     const double LARGE = 1.3 * CHART_FONT;
     char shown[SHOWN];
     size_t size = strlen(weft_printable(text, shown, sizeof(shown)));
@@ -104,7 +104,7 @@ void chart_end(chart *c)
 
 enum { ROW = 20, STROKE = 56, BETWEEN = 24 }; /* pixels */
 
-/* Bytes of a line that fit, ending after a blank, comma or colon if possible. */
+/* Number of bytes that fit on a line; the line ends after a blank, comma or colon if possible. */
 static size_t line_bytes(const char *text, double room)
 {
     size_t fit = bytes_within(text, CHART_FONT, room);
@@ -114,7 +114,7 @@ static size_t line_bytes(const char *text, double room)
     return fit;
 }
 
-/* The text of an entry with its note, into SHOWN bytes. */
+/* Writes the text of an entry, with its note, to `out`, which has SHOWN bytes. */
 static const char *entry_text(const chart_entry *e, char *out)
 {
     enum { NOTE = 200 };

@@ -4,7 +4,7 @@
 
 #include "chart.h"
 
-enum { CHART_FONT = 13 }; /* pixels, unless a text says otherwise */
+enum { CHART_FONT = 13 }; /* font size in pixels, unless a text has its own */
 
 /* An upper bound of a text's width in pixels, for the common sans-serif fonts. */
 double chart_text_width(const char *text, double font);

@@ -1,5 +1,5 @@
-/* The command line interface: one file for each subcommand, all in one table. It uses public
- * headers only. */
+/* The command line interface: one file for each subcommand, and one table of all of them. The
+ * sources include public headers only. */
 #ifndef WEFT_CLI_CLI_H
 #define WEFT_CLI_CLI_H
 
@@ -17,7 +17,7 @@ typedef struct command {
     const char *text;    /* paragraphs of the help */
     const char *examples;
     const weft_option *(*table)(const weft_context *context);
-    /* Arguments are those after the command's name. The context belongs to the process. */
+    /* Runs the command and returns the exit code. argv begins after the command's name. */
     int (*run)(weft_context *context, int argc, char **argv);
 } command;
 
@@ -29,12 +29,12 @@ extern const command *const commands[];
 
 enum { EXIT_INTERRUPTED = 130 };
 
-/* Prints warnings and notes as "weft: <text>" to stderr from now on; with `quiet` none. Only rank 0
- * of a job prints them. */
+/* From now on the log's warnings and notes are printed to stderr as "weft: <text>", unless `quiet`.
+ * In a job only rank 0 prints them. */
 void print_log(weft_context *context, bool quiet);
-/* Flushes standard output. The first failure is reported when the command ends. */
+/* Flushes standard output. main reports the first failed write when the command ends. */
 void flush_stdout(void);
-/* errno of the first failure; 0: there was none. */
+/* errno of the first write to standard output that failed; 0: none has. */
 int stdout_error(void);
 
 /* Prints "weft: <message>" to stderr, and returns the exit code of a status. */
@@ -52,40 +52,43 @@ void print_url(const char *before, const weft_server_options *options, int port)
 int serve_processes(weft_context *context, weft_server_options *options, const char *const *words,
                     int count);
 
-/* Prints a forecast for the batching policies; returns the exit code. */
+/* Prints the forecast latency of each batching policy (weft serve --simulate); returns the exit
+ * code. */
 int forecast_policies(weft_context *context, const weft_server_options *options);
 
 /* main.c: seconds of a monotonic clock. */
 double clock_seconds(void);
 
-/* Handles SIGBUS with a message, and turns SIGXFSZ into a failed write. */
+/* Installs handlers: SIGBUS ends the process with a message, and SIGXFSZ makes the write fail. */
 void catch_faults(void);
 
-#define CLEAR_LINE "\r\033[K" /* of a terminal */
+#define CLEAR_LINE "\r\033[K" /* clears the current line of a terminal */
 
-/* Progress of a training run: a bar on a terminal, lines elsewhere. Unless the options decide, the
- * process with the user's standard output chooses and tells the ranks that it starts, since a
- * launcher may show them a terminal that does not exist. */
+/* Progress of a training run: a bar on a terminal, lines elsewhere. Unless --progress decides, the
+ * process that has the user's standard output chooses, and passes its choice to the ranks that it
+ * starts, since a launcher may give them a pseudo-terminal where the user has no terminal. */
 typedef struct progress progress;
 const char *progress_kind(const weft_show_choice *show); /* "bar" or "lines" */
 int progress_columns(void);                              /* of the terminal */
-/* simulated: event times are virtual, while the displayed rate is of real time. */
+/* simulated: the times of events are virtual, and the rate is computed by the real clock. */
 progress *progress_new(const weft_train_options *options, bool simulated);
 void progress_event(void *user, const weft_event *event);
 void progress_end(progress *p);
 
-/* Lets SIGINT, SIGTERM and SIGHUP stop the running trainer, and code that watches wanted_stop. */
+/* From now on SIGINT, SIGTERM and SIGHUP stop the running trainer and set wanted_stop.wanted, which
+ * other code polls. */
 extern weft_stop wanted_stop;
 void catch_signals(void);
-/* The exit code after a signal, as in shells. */
+/* The exit code of a command that a signal has stopped: 128 and the signal's number. */
 int interrupted_code(void);
 /* Runs a trainer with a progress display until it ends or a signal arrives. */
 weft_status run_trainer(weft_trainer *trainer, const weft_train_options *options);
 /* weft_trainer_run; SIGINT, SIGTERM and SIGHUP stop it after the step (INTERRUPTED). */
 weft_status run_until_stopped(weft_trainer *trainer, weft_event_fn fn, void *user);
 
-/* Replaces standard output by a pipe whose contents are passed on. NULL: that failed, and nothing
- * has changed. relay_end reports lost output, and returns the exit code. */
+/* relay_begin replaces standard output by a pipe, whose contents a thread writes to the former
+ * standard output; NULL: this failed, and nothing has changed. relay_end restores standard output,
+ * reports a failed write, and returns the exit code. */
 typedef struct relay relay;
 relay *relay_begin(void);
 int relay_end(relay *r, int code);
@@ -93,8 +96,9 @@ int relay_end(relay *r, int code);
 /* Reads the options of weft train: defaults, then the run file, then the command line. */
 weft_status read_train_options(const weft_context *context, weft_train_options *o, int argc,
                                char **argv);
-/* As above, for a longer table, whose struct `init` fills; scratch is a second struct. Both are
- * zeroed. */
+/* As above, for a table that extends that of weft train and whose struct `init` fills. options and
+ * scratch are two such structs, zeroed; the command line is parsed into scratch to find the run
+ * file. */
 weft_status read_run_options(const weft_context *context, const weft_option *table,
                              weft_status (*init)(const weft_context *context, void *options),
                              void *scratch, void *options, int argc, char **argv);
@@ -103,14 +107,15 @@ weft_status read_run_options(const weft_context *context, const weft_option *tab
 weft_status read_eval_options(const weft_option *table, int argc, char **argv,
                               weft_eval_options *out);
 
-/* simulate.c: metrics of a summary; 0 if it has none, staleness below 0. */
+/* simulate.c: a series of a summary event by its name (NULL: none), its first number (0: none), and
+ * the mean staleness of its updates (below 0: unknown). */
 const weft_series *find_series(const weft_event *event, const char *name);
 double series_number(const weft_event *event, const char *name);
 double mean_staleness(const weft_event *event);
 const char *bytes_text(double bytes, char *out, size_t size);
 
 void print_confusion(const weft_report *report);
-/* Formats a metric. */
+/* Formats the value of a metric, or the reason why it has none. */
 const char *figure_text(const weft_figure *figure, char *out, size_t size);
 
 #endif

@@ -1,4 +1,5 @@
-/* weft compare */
+/* weft compare: checks several runs with different strategies, runs one after the other, on this
+ * machine or simulated, and prints and plots their results. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@ typedef struct comparison {
     int count, measured;
     bool simulated, quiet;
     progress *bar; /* of the current run; NULL: quiet */
-    /* of the current run */
+    /* The current run, its batch per learner, and the bytes sent in its steps so far. */
     compared_run *now;
     double batch, comm_bytes;
 } comparison;
@@ -28,7 +29,7 @@ static void add_point(compared_run *c, point p)
     if (c->count == c->capacity) {
         size_t more = c->capacity ? 2 * c->capacity : 256;
         point *larger = realloc(c->points, more * sizeof(*larger));
-        if (!larger) return; /* the curve ends here */
+        if (!larger) return; /* without memory the curve lacks its further points */
         c->points = larger;
         c->capacity = more;
     }
@@ -50,13 +51,14 @@ static void take_summary(comparison *k, const weft_event *e)
     c->samples_per_second = e->samples_per_second;
     c->staleness = mean_staleness(e);
     c->utilisation = find_series(e, "utilisation") ? series_number(e, "utilisation") : -1;
-    /* Bytes between ranks of a learner and between learners; in a simulation the bytes of a step
-     * already cover all learners. */
+    /* A real run sends bytes between the ranks of each learner and between learners. In a
+     * simulation a learner is one rank, so that only the bytes of the exchange count. */
     double exchanged = find_series(e, "exchange_bytes") ? series_number(e, "exchange_bytes") : 0;
     c->bytes = k->simulated ? exchanged : k->comm_bytes * e->learners + exchanged;
 }
 
-/* Samples of all learners until this step; the last batch of an epoch may be smaller. */
+/* Samples that all learners have taken until this step; the last batch of an epoch may be smaller.
+ */
 static double samples_by(const comparison *k, const weft_event *e)
 {
     double batch = k->batch * e->learners, all = (double)e->samples;
@@ -91,7 +93,7 @@ static weft_status read_options(const comparison *k, weft_compare_options *out)
                             k->argc, k->argv);
 }
 
-/* Applies the options of one run. */
+/* Sets the options of one strategy: words NAME=VALUE, or NAME of a flag. */
 static weft_status set_words(const weft_option *table, weft_compare_options *o, const char *words)
 {
     char *copy = strdup(words), *save = NULL;
@@ -141,8 +143,8 @@ static weft_status run_one(comparison *k)
 
 /* --- results --- */
 
-/* Replaces each loss by the mean over the last fortieth of the run; backwards, so that losses still
- * needed are unchanged. */
+/* Replaces each loss by the mean of the last losses up to it, over a fortieth of the run. The loop
+ * runs backwards, so that the losses that a mean needs are still unchanged. */
 static void smooth(compared_run *c)
 {
     size_t window = c->count / 40 + 1, first = c->count;
@@ -171,7 +173,8 @@ static const char *label_of(const char *words)
     return strncmp(words, exchange, strlen(exchange)) == 0 ? words + strlen(exchange) : words;
 }
 
-/* false: too few, too many, or an empty one; the error was printed. */
+/* Splits --strategies into runs. false: there are too few or too many, or one is empty; the error
+ * was printed. */
 static bool take_strategies(comparison *k, const char *given)
 {
     const char *list = given ? given : "";
@@ -197,7 +200,7 @@ static bool take_strategies(comparison *k, const char *given)
     return false;
 }
 
-/* Checks a run by creating it up to its first step. */
+/* Checks whether a run is possible: creates it, and destroys it before its first step. */
 static weft_status check_one(comparison *k, const weft_compare_options *o)
 {
     weft_trainer *trainer = NULL;
@@ -207,7 +210,8 @@ static weft_status check_one(comparison *k, const weft_compare_options *o)
     return status;
 }
 
-/* The help is suggested for invalid options only, not for a missing file. */
+/* Prints why a run is not possible; returns the exit code. Only a failure that is the options'
+ * fault suggests the help. */
 static int refuse_run(const compared_run *c, weft_status status)
 {
     bool misfit = status == WEFT_ERR_ARGUMENT;

@@ -1,4 +1,4 @@
-/* Runs of a comparison. */
+/* Internals of weft compare: the results of the compared runs, their table and their plot. */
 #ifndef WEFT_CLI_COMPARE_H
 #define WEFT_CLI_COMPARE_H
 
@@ -17,15 +17,15 @@ typedef struct point {
 } point;
 
 typedef struct compared_run {
-    char *words;       /* options */
-    const char *label; /* options as displayed */
-    char *subject;     /* model and data; NULL: unknown */
+    char *words;       /* the options of this run alone */
+    const char *label; /* the same as displayed: without a leading "exchange=" */
+    char *subject;     /* "MODEL on DATA"; NULL: unknown */
     int learners;
     point *points;
     size_t count, capacity;
-    bool failed;    /* the loss is not finite */
+    bool failed;    /* the run ended because its loss was not finite */
     double reached; /* time when the loss reached the target; below 0: never */
-    double seconds, samples_per_second, bytes, staleness, utilisation; /* below 0: unknown */
+    double seconds, samples_per_second, bytes, staleness, utilisation; /* last two < 0: unknown */
     double quality; /* accuracy or R2 of the last evaluation */
     const char *quality_name;
 } compared_run;
@@ -34,8 +34,8 @@ typedef struct compared_run {
  * if not. */
 bool compare_words_fit(const char *words);
 
-/* compare_table.c: prints a row for each run; asked: the target loss, 0: the lowest that all runs
- * reach. */
+/* compare_table.c: prints a row for each run. asked: the target loss; 0: the lowest loss that all
+ * runs reach. */
 void print_comparison(compared_run *all, int count, double asked);
 
 /* plot.c: draws all losses against time and against samples, as SVG. */

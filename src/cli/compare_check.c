@@ -1,11 +1,11 @@
-/* Checks the options of one run of a comparison. */
+/* Checks the options of one strategy of weft compare. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli.h"
 #include "compare.h"
 
-/* Options of the comparison as a whole are not allowed for a single run. */
+/* Refuses options of the comparison as a whole, such as --target, in a single run. */
 bool compare_words_fit(const char *words)
 {
     static const char *const own[] = {"cluster", "strategies", "target",

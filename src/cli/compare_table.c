@@ -28,7 +28,8 @@ static void find_reached(compared_run *c, double target)
         if (c->points[i].loss <= target) c->reached = c->points[i].seconds;
 }
 
-/* Unknown times, counts and fractions are below 0; an R2 may be negative. */
+/* NaN, which is printed as a dash, for a number below 0, by which runs mark unknown figures. Not
+ * for R2, which may be negative. */
 static double known(double x)
 {
     return x < 0 ? NAN : x;

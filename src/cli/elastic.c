@@ -1,4 +1,5 @@
-/* weft coordinator, server and join: the processes of an elastic run. */
+/* weft coordinator, weft server and weft join: the commands that run the processes of an elastic
+ * run. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +11,8 @@
 
 /* --- options --- */
 
-/* In-process addresses work between threads of one program, but a command is alone in its
- * process. */
+/* Whether an address is an in-process one; prints an error if so. Such an address connects threads
+ * of one process, and each command is a process of its own. */
 static bool is_inside(const char *address)
 {
     char shown[64];
@@ -61,14 +62,15 @@ int member_end(weft_context *context, weft_cluster_options *o, weft_status statu
 
 /* --- weft coordinator --- */
 
-/* State of the coordinator's log. */
+/* The coordinator's log: whether it prints, and its last printed lines. */
 typedef struct member_log {
     bool quiet, addressed;
     int64_t event;   /* the last printed event */
     char state[128]; /* the last printed state of the run */
 } member_log;
 
-/* Prints the time so many seconds ago. A coordinator that takes over a run gets old events. */
+/* Prints the clock time of an event `ago` seconds ago. A restarted coordinator learns of events
+ * that happened before its start. */
 static void print_time(double ago)
 {
     char text[16];
@@ -78,7 +80,8 @@ static void print_time(double ago)
         printf("%s ", text);
 }
 
-/* Events that were dropped between two calls are counted. */
+/* Prints the events that are new since the last call. The status keeps only the latest events; the
+ * number of those that were dropped between two calls is printed. */
 static void print_events(member_log *log, const weft_cluster_status *s)
 {
     int64_t first = s->event_count ? s->events[0].number : log->event + 1;
@@ -95,7 +98,7 @@ static void print_events(member_log *log, const weft_cluster_status *s)
     }
 }
 
-/* Prints a line when the state of the run changes. */
+/* Prints the state of the run, if it differs from the last printed one. */
 static void print_state(member_log *log, const weft_cluster_status *s)
 {
     char state[sizeof(log->state)], text[64];
@@ -116,7 +119,8 @@ static void print_state(member_log *log, const weft_cluster_status *s)
     printf("%s\n", state);
 }
 
-/* The line with the address is flushed at once, since scripts may wait for it. */
+/* Prints news of the members, after the coordinator's address at the first call. Output is flushed,
+ * since scripts may wait for the line with the address. */
 static void on_members(void *user, const char *address, const weft_cluster_status *status)
 {
     member_log *log = user;
@@ -207,8 +211,8 @@ static const weft_option *join_table(const weft_context *context)
     return weft_cluster_table((weft_context *)(uintptr_t)context, WEFT_CLUSTER_LEARNER);
 }
 
-/* A learner that is removed repeatedly, without a minute of training in between, gives up after so
- * many attempts, with exponential backoff. */
+/* A removed learner joins again with exponential backoff. The learner gives up after MOST_ATTEMPTS
+ * attempts, which are counted anew after LONG_ENOUGH seconds of training. */
 enum { MOST_ATTEMPTS = 6, LONG_ENOUGH = 60 };
 
 double seconds_now(void)
@@ -218,7 +222,8 @@ double seconds_now(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* false: the process is asked to stop. */
+/* Waits before an attempt to join again, twice as long each time; false: a signal asks the process
+ * to stop. */
 static bool wait_before(int attempt)
 {
     double until = seconds_now() + 0.25 * (1 << attempt);
@@ -237,7 +242,9 @@ static void say_rejoining(const weft_cluster_options *o, double quiet_seconds, i
     fprintf(stderr, "weft: removed from the run%s; joining again as learner %d\n", after, slot);
 }
 
-/* With --rejoin repeats until the run is over or unreachable. */
+/* Joins the run and trains. Joins at once again if another learner took the slot in the meantime,
+ * and with --rejoin, after a wait, if the run has removed this learner; at most MOST_ATTEMPTS
+ * times. */
 static weft_status take_part(weft_context *context, const char *address,
                              const weft_cluster_options *o)
 {

@@ -1,4 +1,4 @@
-/* weft eval */
+/* weft eval: evaluates a checkpoint and prints its metrics, as text or JSON. */
 #include <stdio.h>
 
 #include "cli.h"
@@ -110,7 +110,7 @@ weft_status read_eval_options(const weft_option *table, int argc, char **argv,
     weft_status status = weft_options_init(table, out);
     if (status == WEFT_OK) status = weft_options_parse(table, out, argc, argv, 1, words, &count);
     if (status != WEFT_OK || count == 0) return status;
-    if (out->checkpoint) /* a further word is one too many */
+    if (out->checkpoint) /* --checkpoint is given, so the word is one too many */
         return weft_options_parse(table, out, 1, (char *[]){(char *)(uintptr_t)words[0]}, 0, words,
                                   &count);
     return weft_options_set(table, out, "checkpoint", words[0]);

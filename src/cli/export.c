@@ -1,4 +1,4 @@
-/* weft export */
+/* weft export: writes the weights of a checkpoint to a safetensors file or a folder. */
 #include <stddef.h>
 #include <stdio.h>
 

@@ -9,9 +9,9 @@
 
 #include "cli.h"
 
-/* Only async-signal-safe functions may be called. The message is written at once, so that those of
- * several ranks are not interleaved. Only the first thread of a process that gets the signal
- * prints. */
+/* The message of the SIGBUS handler, which may call only async-signal-safe functions. The handler
+ * collects the message here and writes it with one call, so that the messages of several ranks do
+ * not mix. Only the first thread of a process that gets the signal prints. */
 static char said[12288];
 static size_t said_size;
 
@@ -40,8 +40,8 @@ static uintptr_t hexadecimal(const char **text)
     }
 }
 
-/* The path in a line of /proc/self/maps ("begin-end rwxp offset device inode path") that contains
- * the address, or NULL. */
+/* The path in a line of /proc/self/maps ("begin-end rwxp offset device inode path") if the line's
+ * range contains the address; else NULL. */
 static char *path_in(char *line, uintptr_t address)
 {
     const char *next = line;
@@ -85,8 +85,8 @@ static void say_file(uintptr_t address)
     say("a mapped file");
 }
 
-/* Begins like weft_job_status_line, so that a supervisor knows that the rank's own error ended it.
- */
+/* The beginning of the message, in the form of weft_job_status_line, from which a supervisor learns
+ * that this rank failed by itself. */
 static char words_before[256] = "\n";
 
 static void on_bus_error(int number, siginfo_t *info, void *context)
@@ -94,7 +94,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     static atomic_flag told = ATOMIC_FLAG_INIT;
     (void)number;
     (void)context;
-    /* Another thread has the same fault; it prints the message and ends the process. */
+    /* If another thread is here already, this one waits: the other prints and ends the process. */
     while (atomic_flag_test_and_set(&told)) (void)pause();
     say(words_before);
     say_file((uintptr_t)info->si_addr);

@@ -1,4 +1,5 @@
-/* Forecasts latency and throughput of the batching policies, in virtual time. */
+/* weft serve --simulate: forecasts latency and utilisation of several batching policies under a
+ * load, by a simulation in virtual time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 
 enum { MOST_SIZES = 32 };
 
-/* "ROWS=MS,ROWS=MS" */
+/* Reads a batch curve "ROWS=MS,ROWS=MS,..."; false: the text is invalid. */
 static bool read_curve(const char *text, int64_t *rows, double *times, int *count)
 {
     for (*count = 0; *text; ++*count) {

@@ -1,4 +1,5 @@
-/* weft help: prints the help and the man pages from the same tables. */
+/* weft help: prints the help of commands, and their man pages, from the tables of commands and
+ * options. */
 #include <stdio.h>
 #include <string.h>
 
@@ -31,7 +32,7 @@ static int explain(const weft_context *context, const command *c)
     return 0;
 }
 
-/* Escapes text that roff would read as a command. */
+/* Prints text with escapes where roff would read a command. */
 static void roff(const char *text)
 {
     bool start = true;

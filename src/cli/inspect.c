@@ -39,7 +39,7 @@ static const weft_option *table(const weft_context *context)
     return inspect_table;
 }
 
-/* Specifications of data are longer than other names. */
+/* Prints the names of a kind. Data specifications are long, so their summaries have own lines. */
 static void print_kind(const weft_context *context, weft_kind kind)
 {
     const weft_entry *e;
@@ -121,7 +121,8 @@ static weft_status inspect_checkpoint(weft_context *context, const char *path)
     return print_text(status, &text);
 }
 
-/* Removes the flags of this command from argv; the rest are options of weft train. */
+/* Removes the flags of weft inspect from argv and sets them in *what; the remaining arguments are
+ * options of weft train. Returns their number. */
 static int take_flags(int argc, char **argv, inspect_options *what)
 {
     int left = 0;
@@ -137,7 +138,7 @@ static int take_flags(int argc, char **argv, inspect_options *what)
     return left;
 }
 
-/* A regular file is a run file, since a checkpoint is a folder. */
+/* Whether the path is a regular file: then it is a run file, since a checkpoint is a folder. */
 static bool is_file(const char *path)
 {
     struct stat info;

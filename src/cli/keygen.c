@@ -1,4 +1,4 @@
-/* weft keygen */
+/* weft keygen: generates the key pair of a member of an elastic run. */
 #include <stdio.h>
 
 #include "cli.h"

@@ -1,4 +1,4 @@
-/* weft load */
+/* weft load: runs a load test of an inference server, and shows its progress and results. */
 #include "load.h"
 
 #include <stdio.h>
@@ -67,7 +67,7 @@ static void print_targets(const weft_load *load, const weft_load_options *o)
     flush_stdout();
 }
 
-/* Raises the limit on open files, one for each connection. */
+/* Raises this process's limit on open files, since each connection is one. */
 static void allow_files(int64_t connections)
 {
     struct rlimit limit;
@@ -78,7 +78,7 @@ static void allow_files(int64_t connections)
     (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* Fails if no request was answered with status 200. */
+/* Returns the exit code: 1, with a message, if no request was answered with status 200. */
 static int judge(const weft_load *load)
 {
     const weft_load_result *f;

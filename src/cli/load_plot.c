@@ -1,5 +1,5 @@
-/* The plot of a load test, as SVG: on the left quantiles of latency against the rate, on the right
- * the latency by percentile for each rate. */
+/* Plots a load test as SVG: on the left quantiles of latency against the rate (or the outstanding
+ * requests), on the right the latency by percentile for each rate. */
 #include <math.h>
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 
 static const struct {
     const char *name;
-    double at; /* below 0: the mean */
+    double at; /* quantile, 0 to 1; below 0: the mean */
 } curves[] = {{"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}, {"mean", -1}};
 enum { CURVES = sizeof(curves) / sizeof(curves[0]) };
 
@@ -23,11 +23,11 @@ typedef struct plot {
     const weft_load *load;
     chart_axis latency;          /* in seconds */
     double least, most;          /* range of the rates */
-    double tail;                 /* the last percentile is 1 - 10^-tail */
-    int shown;                   /* rates with responses */
+    double tail;                 /* nines where the percentile axis ends: 1 - 10^-tail */
+    int shown;                   /* number of rates with responses */
     int curve;                   /* current curve of the left panel */
     const weft_load_result *row; /* row of the current curve in the right panel */
-    double last;                 /* nines that the number of its responses supports */
+    double last;                 /* nines where its curve ends: log10 of its responses */
 } plot;
 
 static double x_of_rate(const weft_load_result *f)
@@ -41,7 +41,7 @@ static double value(const weft_load_result *f, int curve)
                                 : weft_load_quantile(&f->latency, curves[curve].at);
 }
 
-/* The number-th rate with responses. */
+/* The result of rate `number`, from 0, among those with responses; NULL past the end. */
 static const weft_load_result *answered(const weft_load *load, int number)
 {
     const weft_load_result *f;

@@ -80,7 +80,8 @@ static void print_waits(const weft_load_result *f)
                load_text(f, text, sizeof(text)), (long long)f->waited, weft_plural(f->waited));
 }
 
-/* Warns if requests were sent late, which makes the results unreliable. */
+/* Prints how late the generator sent requests (send delay); warns if the delay is so long that the
+ * latencies are unreliable. */
 static void print_lateness(const weft_load *load)
 {
     const weft_load_result *f, *worst = NULL;
@@ -164,7 +165,8 @@ static void json_cells(const char *name, const weft_load_histogram *cells)
     putchar('}');
 }
 
-/* Nonempty buckets of the histogram, each with its index i: below 1.01^(i+1) us. */
+/* Prints the nonempty buckets of the histogram as [i, count]; bucket i has latencies below
+ * 1.01^(i+1) us. */
 static void json_histogram(const weft_load_histogram *cells)
 {
     bool first = true;

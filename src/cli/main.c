@@ -7,6 +7,9 @@
 
 #include "cli.h"
 
+/* The command `weft`: the table of subcommands, main, and the messages and exit codes of failures.
+ */
+
 const command *const commands[] = {
     &command_train,
     &command_simulate,
@@ -57,7 +60,7 @@ int usage_failure(const char *command_name)
     return 2;
 }
 
-/* The first command with the same first two letters, as a suggestion. */
+/* The first command whose name begins with the same two letters, as a suggestion; NULL: none. */
 static const command *nearest(const char *name)
 {
     for (int i = 0; commands[i]; i++)
@@ -65,8 +68,8 @@ static const command *nearest(const char *name)
     return NULL;
 }
 
-/* Opens /dev/null for closed standard streams, so that no other file gets their descriptors. It is
- * read-only, so writing fails. */
+/* Opens /dev/null for each closed standard stream, so that no other file gets its descriptor. The
+ * open is read-only, so that writing to it still fails. */
 static void fill_streams(void)
 {
     for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
@@ -80,7 +83,7 @@ double clock_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Fails if standard output could not be written. */
+/* Flushes standard output; returns the exit code, 1 in place of 0 if a write to it has failed. */
 static int end(int code)
 {
     flush_stdout();

@@ -1,4 +1,4 @@
-/* Standard output, with the cause of the first write that failed. */
+/* Flushes standard output, and keeps the cause of the first write that failed. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -11,7 +11,8 @@ void flush_stdout(void)
     if (fflush(stdout) != 0 && first_error == 0) first_error = errno;
 }
 
-/* A write that failed when the buffer was full has left its cause in errno, if anywhere. */
+/* If a write failed within printf, when the buffer was full, only the stream's error flag is set;
+ * its cause may still be in errno. */
 int stdout_error(void)
 {
     if (first_error || !ferror(stdout)) return first_error;

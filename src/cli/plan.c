@@ -1,4 +1,4 @@
-/* weft plan */
+/* weft plan: prints what each rank of a run would hold, compute and send, without running it. */
 #include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -19,7 +19,8 @@ static const weft_option dump_table[] = {
     {.name = NULL},
 };
 
-/* Removes "--dump" and "--dump=K" from the arguments. */
+/* Removes "--dump" and "--dump=K" from the arguments, which are options of weft train otherwise,
+ * and sets out->rank. */
 static weft_status take_dump(int *argc, char **argv, plan_options *out)
 {
     weft_status status = WEFT_OK;

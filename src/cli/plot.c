@@ -1,4 +1,5 @@
-/* The plot of a comparison: the losses of all runs against time and against samples. */
+/* Plots a comparison as SVG: the losses of all runs, on the left against time, on the right against
+ * samples. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +15,7 @@ typedef struct picture {
     int count;
     bool simulated;
     chart_panel panel;
-    bool samples; /* against samples instead of time */
+    bool samples; /* the current panel is against samples instead of time */
     int drawn;    /* index of the current curve */
 } picture;
 
@@ -25,8 +26,8 @@ static double x_of(const picture *p, const point *q)
 
 /* --- ranges of the axes --- */
 
-/* From 0, or logarithmic if one run takes so much longer than another that the shorter curve would
- * vanish at the edge. */
+/* Sets the range of the x axis: from 0, or logarithmic if one run is more than FAR times as long as
+ * another, whose curve would vanish at the edge. */
 static void fit_x(picture *p)
 {
     const double FAR = 6;
@@ -47,8 +48,8 @@ static void fit_x(picture *p)
     if (!a->logarithmic) a->high += 0.015 * (a->high - a->low);
 }
 
-/* The range of all curves after their steep beginnings, which would flatten the rest. A diverging
- * loss leaves the frame at the top. */
+/* Sets the range of the y axis to that of all curves without their steep beginnings, which would
+ * flatten the other parts. A diverging loss leaves the frame at the top. */
 static void fit_y(picture *p)
 {
     const double BEGINNING = 0.03, FAR = 20, MARGIN = 0.04;
@@ -120,7 +121,8 @@ static void put_panel(picture *p)
             if (chart_layer_of(i) == layer) put_curve(p, i);
 }
 
-/* Model and data, if they are the same for all runs; otherwise they are in the legend. */
+/* Draws the title: model and data, if they are the same for all runs. Otherwise the legend tells
+ * them. */
 static void put_title(picture *p)
 {
     const char *subject = p->all[0].subject;

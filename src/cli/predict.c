@@ -1,4 +1,4 @@
-/* weft predict */
+/* weft predict: writes a checkpoint's prediction for each sample as CSV or JSON. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,13 +7,14 @@
 #include "cli.h"
 #include "weft/output.h"
 
-/* Digits that distinguish all numbers of a precision; most numbers written by people need fewer. */
+/* Digits that distinguish all numbers in single (SINGLE) and double precision (EXACT). USUAL digits
+ * suffice for most doubles that people write. */
 enum { SINGLE = 9, USUAL = 15, EXACT = 17 };
 
 typedef struct sink {
     weft_output *to;
     bool json, started;
-    weft_status status; /* of the first call that failed */
+    weft_status status; /* of the first write that failed */
 } sink;
 
 static void put(sink *s, weft_status status)
@@ -44,7 +45,8 @@ static void csv_class(sink *s, int32_t class_index, char *const *names)
         put(s, weft_output_print(s->to, "%d", class_index));
 }
 
-/* A number that is not finite is null in JSON, and nan or inf in CSV. */
+/* Writes a number that is not finite: null in JSON, nan or inf in CSV. false: the number is finite.
+ */
 static bool put_other(sink *s, double value)
 {
     if (isfinite(value)) return false;
@@ -64,8 +66,7 @@ static void put_number(sink *s, double value, int digits)
     put(s, weft_output_print(s->to, "%s", weft_json_real(value, digits, number, sizeof(number))));
 }
 
-/* Comma-separated numbers. Targets are written so that they read back exactly; predictions were
- * computed in single precision. */
+/* Writes numbers with commas between them; numbers NULL: only the commas. */
 static void put_numbers(sink *s, const double *numbers, int count, int digits)
 {
     for (int j = 0; j < count; j++) {
@@ -94,7 +95,8 @@ static void json_prediction(sink *s, const weft_prediction *p)
     put(s, weft_output_print(s->to, "]}\n"));
 }
 
-/* "target,predicted", or with several targets "target_0,target_1,predicted_0,predicted_1". */
+/* Writes the header. The columns of numbers are "target,predicted", or with several targets
+ * "target_0,target_1,predicted_0,predicted_1". */
 static void csv_header(sink *s, const weft_prediction *p)
 {
     static const char *const of_numbers[] = {"target", "predicted"};
@@ -150,7 +152,7 @@ static int predict(weft_context *context, const weft_eval_options *options)
     if (status == WEFT_OK) status = weft_predict(context, options, on_prediction, &s);
     int code = report_failure(status);
     weft_status end = weft_output_close(&s.to, code == 0);
-    if (code == 0) code = report_failure(end); /* repeats an earlier write error */
+    if (code == 0) code = report_failure(end); /* also reports an earlier write that failed */
     return code;
 }
 

@@ -11,10 +11,11 @@
 struct progress {
     const weft_train_options *options;
     bool terminal, quiet, drawn;
-    bool simulated;                 /* event times are virtual */
-    double last, stepped;           /* times of the last display, and of the end of the last step */
-    double rate, loss;              /* samples a second; smoothed loss */
-    double steps, samples, seconds; /* since the last line, or weighted sums for a bar */
+    bool simulated;       /* the times of events are virtual */
+    double last, stepped; /* real times of the last display (0: none) and of the last step's end */
+    double rate, loss;    /* samples a second; smoothed loss */
+    /* Sums over the steps since the last line or, for a bar, over all steps, decaying by 0.95. */
+    double steps, samples, seconds;
 };
 
 const char *progress_kind(const weft_show_choice *show)
@@ -41,7 +42,7 @@ progress *progress_new(const weft_train_options *options, bool simulated)
     p->simulated = simulated;
     p->stepped = clock_seconds();
     p->terminal = strcmp(progress_kind(&options->show), "bar") == 0;
-    p->drawn = p->terminal && !p->quiet; /* a supervisor may have printed the starting line */
+    p->drawn = p->terminal && !p->quiet; /* the supervisor may have printed a line to be cleared */
     return p;
 }
 
@@ -85,9 +86,9 @@ static void pieces_text(const progress *p, const weft_event *e, double share, ch
     (void)snprintf(piece[LEFT], 48, "  %s left", left);
 }
 
-/* Drops texts, the least important first, until a readable bar fits beside them. Returns the width
- * of the bar; negative: there is no room. The last column stays free, since some terminals wrap
- * when it is filled. */
+/* Empties texts, the least important first, until a bar of at least LEAST characters fits beside
+ * the others. Returns the width of the bar; negative: there is no room for one. The last column of
+ * the terminal stays free, since some terminals wrap when it is filled. */
 static int fit(char piece[][48], int columns)
 {
     enum { FRAME = 2, LEAST = 8, MOST = 24 };
@@ -120,7 +121,8 @@ static void draw_bar(progress *p, const weft_event *e)
     p->drawn = true;
 }
 
-/* Samples and seconds are summed separately, so that steps are weighted by their duration. */
+/* Adds a step to the sums. Samples and seconds are summed separately, so that the rate is a mean in
+ * which steps count by their duration. */
 static void add_step(progress *p, const weft_event *e, double time)
 {
     double keep = p->terminal ? 0.95 : 1;
@@ -149,7 +151,7 @@ static void on_step(progress *p, const weft_event *e)
                p->rate);
 }
 
-/* Each of several learners has its own batch in a step. */
+/* Prints model, data and steps. A step takes a batch for each learner. */
 static void on_start(const progress *p, const weft_event *e)
 {
     int64_t batch = p->options->length.batch, all = batch * e->learners;
@@ -164,7 +166,7 @@ static void on_start(const progress *p, const weft_event *e)
     printf("\n");
 }
 
-/* A resumed run, or an elastic run that was under way before. */
+/* Prints where the run goes on, if it is resumed or is an elastic run that was under way. */
 static void on_begin(const weft_event *e)
 {
     if (e->step == 0) return;
@@ -173,7 +175,7 @@ static void on_begin(const weft_event *e)
     printf("\n");
 }
 
-/* After a resume: the statistics of this part of the run. */
+/* Prints the statistics of this part of the run, which begins after step e->since. */
 static void on_summary(const weft_event *e)
 {
     int64_t done = e->step - e->since;
@@ -187,7 +189,7 @@ static void on_summary(const weft_event *e)
     if (e->since > 0) printf(" since step %lld", (long long)e->since);
     printf(" in %.1f s, %.0f samples/s in training, peak memory %.0f MB", e->seconds,
            e->samples_per_second, (double)e->peak_memory / 1e6);
-    bool learner = e->process_ranks * e->learners == e->ranks; /* servers are others */
+    bool learner = e->process_ranks * e->learners == e->ranks; /* this process is one learner */
     if (e->process_ranks < e->ranks && learner)
         printf(" of this learner alone");
     else if (e->process_ranks < e->ranks)

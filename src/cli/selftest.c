@@ -1,5 +1,5 @@
-/* weft selftest: checks parallel strategies in configurations where they must be equivalent to a
- * simpler one. */
+/* weft selftest: trains small networks with parallel strategies, in configurations where each must
+ * equal a simpler strategy, and compares weights or losses. */
 #include <errno.h>
 #include <ftw.h>
 #include <math.h>
@@ -22,7 +22,7 @@ static void on_signal(int number)
     stopped = number;
 }
 
-/* The result of a run. */
+/* The result of a run: the losses of its steps, and the loss of its last evaluation. */
 typedef struct outcome {
     double losses[MOST_LOSSES], test;
     int steps;
@@ -60,7 +60,8 @@ static weft_status train(weft_context *context, const weft_train_options *option
     return status;
 }
 
-/* Exports the parameters to `folder`.weights. */
+/* Trains or simulates one run, with checkpoints in `folder`, and exports its parameters to
+ * FOLDER.weights. */
 static weft_status run_words(weft_context *context, const selftest_row *r, const char *words,
                              const char *folder, outcome *out)
 {
@@ -103,7 +104,7 @@ static bool near(double a, double b, double close)
     return fabs(a - b) <= close * fmax(1, fabs(b));
 }
 
-/* Describes the difference in `why`; false: there is one. */
+/* Compares two runs as the row demands; false: they differ, and `why` gets a description. */
 static bool compare(const selftest_row *r, const outcome *a, const outcome *b, char *why,
                     size_t size)
 {
@@ -172,7 +173,7 @@ static bool check_rows(weft_context *context)
     return failed == 0 && done == selftest_row_count;
 }
 
-/* Runs in a temporary folder, which is removed afterwards. */
+/* Runs all rows in a temporary folder, which is removed afterwards. */
 static int run(weft_context *context, int argc, char **argv)
 {
     char folder[4096], shown[256];

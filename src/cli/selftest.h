@@ -1,18 +1,16 @@
-/* The rows of weft selftest. */
+/* Internals of weft selftest: the pairs of runs that must agree. */
 #ifndef WEFT_CLI_SELFTEST_H
 #define WEFT_CLI_SELFTEST_H
 
 #include <stdbool.h>
 
-/* Two runs to compare; the options of simulated ones begin with `simulate`. close 0: equal bits;
- * else the largest difference of losses, of the last test and, if a single learner trains, of the
- * steps. */
+/* Two runs to compare. */
 typedef struct selftest_row {
     const char *name;
-    const char *words; /* of both */
-    const char *one, *other;
-    double close;
-    bool steps;
+    const char *words;       /* options of both runs */
+    const char *one, *other; /* options of each; "simulate" at the beginning: a simulated run */
+    double close; /* largest difference of losses (relative above 1); 0: weights have equal bits */
+    bool steps;   /* the loss of each step is compared, too, beside the test loss */
 } selftest_row;
 
 extern const selftest_row selftest_rows[];

@@ -10,7 +10,8 @@
 #define LAYERS                                                                                     \
     "data=glyphs:size=9,train=96,test=40 model=layers.yaml seed=4 " EXACT "steps=4 batch=12 "
 #define FAST GLYPHS "threads=1 steps=7 batch=16 "
-/* A constant feature, so all learners have the same Hessian. Sample i has only feature i. */
+/* MEANS: the only feature is constant, so all learners have the same Hessian. APART: sample i has
+ * only feature i, so that no two samples update the same weight. */
 #define MEANS                                                                                      \
     "data=csv:means.csv,target=y,test=0.2 model=line.yaml normalize=none seed=3 threads=1 "        \
     "dtype=f64 device=reference optimizer=sgd lr=0.05 steps=12 "

@@ -1,4 +1,4 @@
-/* weft serve */
+/* weft serve: loads models and serves them over HTTP until a signal arrives. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 enum { MOST_MODELS = 64 };
 
-/* NAME=CHECKPOINT; without a name it is "model". */
+/* An argument NAME=CHECKPOINT; an argument without a name is named "model". */
 typedef struct word {
     char name[256];
     const char *path;
@@ -22,7 +22,7 @@ static word split(const char *text)
     const char *equals = strchr(text, '=');
     if (!equals) return w;
     w.path = equals + 1;
-    /* A name that is too long stays so, and is refused later. */
+    /* A name that is too long remains too long for a model's name, which is refused later. */
     (void)snprintf(w.name, sizeof(w.name), "%.*s", (int)(equals - text), text);
     return w;
 }
@@ -42,7 +42,8 @@ static weft_status check_names(const char *const *words, int count)
     return WEFT_OK;
 }
 
-/* All named models must load; of a folder one is enough. */
+/* Loads the models. Every model that an argument names must load; of the folder --models one is
+ * enough, or none if the folder is watched. */
 static weft_status load(weft_service *service, const weft_server_options *o,
                         const char *const *words, int count)
 {
@@ -134,7 +135,8 @@ static int serve(weft_context *context, const weft_server_options *o, const char
 {
     weft_service *service;
     sigset_t ends;
-    /* The mask must be set before threads are started, which inherit it. */
+    /* The signals are blocked before any thread is started, since threads inherit the mask; only
+     * sigwait receives them. */
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
     sigaddset(&ends, SIGINT);

@@ -1,4 +1,4 @@
-/* weft serve --processes: output of the supervisor. */
+/* weft serve --processes: runs a supervisor of serving processes, and prints its URLs. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

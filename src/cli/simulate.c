@@ -1,4 +1,4 @@
-/* weft simulate */
+/* weft simulate: runs a simulated training run, and shows its progress and summary. */
 #include <stdio.h>
 #include <string.h>
 
@@ -48,7 +48,8 @@ const char *bytes_text(double bytes, char *out, size_t size)
     return out;
 }
 
-/* Prints a line for each staleness; if there are many, for each of LINES ranges. */
+/* Prints the histogram of staleness: a line for each value or, if there are many, for each of at
+ * most LINES ranges of values. */
 static void print_staleness(const weft_series *s)
 {
     enum { LINES = 16, WIDTH = 40 };

@@ -1,4 +1,5 @@
-/* weft status and leave: requests of a status client, which is no member of the run. */
+/* weft status and weft leave: ask the coordinator for the members of an elastic run, or to have one
+ * leave, as a client that is no member itself. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +79,7 @@ static void print_events(const weft_cluster_status *s)
         printf("%6.0f s ago: %s\n", s->events[i].ago, s->events[i].text);
 }
 
-/* stale: seconds since the coordinator's last response; 0: this is its response. */
+/* Prints the status of the run. stale: seconds since the coordinator sent it; 0: it is new. */
 static void print_status(const weft_cluster_status *s, double stale)
 {
     if (stale > 0)
@@ -95,11 +96,12 @@ static void print_status(const weft_cluster_status *s, double stale)
     flush_stdout();
 }
 
-/* Seconds for which `status` waits for a coordinator that has responded before. */
+/* Seconds for which weft status waits for an answer of a coordinator that has answered before. */
 static const double SOON = 2;
 
-/* On a terminal the table is printed every second on a cleared screen, since lines may be longer
- * than the terminal is wide. The last table is marked while the coordinator does not respond. */
+/* Prints the status once or, on a terminal, every second until the run is over. The screen is
+ * cleared each time, since lines may be longer than the terminal is wide. While the coordinator
+ * does not answer, its last status is printed and marked as stale. */
 static weft_status show(weft_context *context, const char *address, weft_cluster_options *o)
 {
     bool live = isatty(STDOUT_FILENO);
@@ -158,7 +160,7 @@ const command command_status = {
 
 /* --- weft leave --- */
 
-/* 0: no member has that number or name. */
+/* The id of the member with this name or number; 0: there is none. */
 static uint32_t number_of(const weft_cluster_status *s, const char *word)
 {
     char *end = NULL;

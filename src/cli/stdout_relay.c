@@ -1,5 +1,5 @@
-/* Passes the output of a job's ranks through the supervisor, since launchers ignore write
- * errors. */
+/* Passes the standard output of a job's ranks through a pipe and a thread of the supervisor, which
+ * reports failed writes. Launchers such as mpirun ignore them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,14 +13,15 @@
 
 #include "cli.h"
 
-enum { WAIT = 200, GRACE = 10 }; /* milliseconds; number of waits after the end of the job */
+/* Milliseconds of a wait for output, and the number of such waits after the end of the job. */
+enum { WAIT = 200, GRACE = 10 };
 
 struct relay {
-    int from, to; /* the job's end; the user's standard output */
+    int from, to; /* read end of the pipe; the user's standard output */
     int failure;  /* errno of the first failed write; 0: none */
     atomic_bool ended;
     pthread_t thread;
-    char text[65536]; /* buffer */
+    char text[65536];
 };
 
 static void pass(relay *r, const char *next, ssize_t size)
@@ -37,8 +38,8 @@ static void pass(relay *r, const char *next, ssize_t size)
     }
 }
 
-/* Relays until all writers have closed the pipe or, if a process was left behind, for a limited
- * time. */
+/* The thread: copies output until all writers have closed the pipe. If the job has left a process
+ * behind that keeps the pipe open, the thread ends after GRACE waits without output. */
 static void *work(void *user)
 {
     relay *r = user;
@@ -55,7 +56,7 @@ static void *work(void *user)
     return NULL;
 }
 
-/* Signals are handled by the supervising thread. */
+/* Starts the thread with all signals blocked, so that the supervising thread handles them. */
 static bool start(relay *r)
 {
     sigset_t all, before;

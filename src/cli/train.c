@@ -1,4 +1,5 @@
-/* weft train */
+/* weft train: trains in this process, or as the supervisor of a job's processes, and turns signals
+ * into stops. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,8 +25,9 @@ static void on_signal(int number)
     signal(number, SIG_DFL); /* a second signal ends the process at once */
 }
 
-/* An ignored SIGHUP stays ignored (nohup). A background job ignores SIGINT as well, but must react
- * if one is sent explicitly. */
+/* An ignored SIGHUP stays ignored, as nohup demands. SIGINT is handled even if it was ignored:
+ * shells start background jobs so, and such a job must react to a SIGINT that a user sends to it.
+ */
 void catch_signals(void)
 {
     struct sigaction action, before;
@@ -39,7 +41,6 @@ void catch_signals(void)
         sigaction(SIGHUP, &action, NULL);
 }
 
-/* The exit code of a run that a signal has stopped, as in shells. */
 int interrupted_code(void)
 {
     return stopped_by ? 128 + stopped_by : EXIT_INTERRUPTED;
@@ -82,7 +83,7 @@ void print_status_line(const char *what, const char *message)
     fprintf(stderr, "%s\n", line);
 }
 
-/* The supervisor is told the end of the job; all other events are displayed. */
+/* Tells the supervisor, if there is one, that the run has finished, and displays all events. */
 static void on_event(void *user, const weft_event *event)
 {
     if (weft_job_supervised() && event->kind == WEFT_EVENT_SUMMARY)
@@ -90,7 +91,8 @@ static void on_event(void *user, const weft_event *event)
     if (user) progress_event(user, event);
 }
 
-/* Seconds that a rank may take to start, without the time for which it is stopped. */
+/* Seconds after which SIGALRM ends a rank that has not started. SIGCONT starts the count anew, so
+ * that a rank that was stopped (SIGSTOP) has the full time again. */
 static volatile sig_atomic_t coming;
 
 static void on_continue(int number)
@@ -112,7 +114,7 @@ weft_status run_until_stopped(weft_trainer *trainer, weft_event_fn fn, void *use
 {
     running = trainer;
     catch_signals();
-    if (wanted_stop.wanted) weft_trainer_stop(trainer); /* it came earlier */
+    if (wanted_stop.wanted) weft_trainer_stop(trainer); /* a signal came before `running` was set */
     weft_status status = weft_trainer_run(trainer, fn, user);
     running = NULL;
     return status;
@@ -131,8 +133,8 @@ static weft_status train(weft_context *context, const weft_train_options *option
 {
     weft_trainer *trainer = NULL;
     print_log(context, options->show.quiet);
-    /* MPI_Init waits for all ranks without a timeout. The supervisor enforces one, but may be
-     * unable to reach this machine. */
+    /* MPI_Init waits for all ranks without a timeout. The supervisor ends the job after a timeout,
+     * but may be unable to reach this machine, so the rank ends itself some seconds later. */
     enum { GRACE = 10 };
     bool limited = weft_job_supervised() && weft_job_rank() >= 0;
     if (limited) limit_coming((int)options->job.timeout + GRACE);
@@ -145,7 +147,7 @@ static weft_status train(weft_context *context, const weft_train_options *option
 
 void print_line(void *user, const char *line)
 {
-    char shown[4096]; /* may be text of a launcher */
+    char shown[4096]; /* the line may be text of a launcher, with control characters */
     (void)user;
     flush_stdout();
     fprintf(stderr, "%s\n", weft_printable(line, shown, sizeof(shown)));
@@ -164,7 +166,8 @@ static void print_over_bar(void *user, const char *line)
     print_line(NULL, line);
 }
 
-/* Printed until the first process prints; on a terminal that replaces it. */
+/* Prints how many processes the supervisor starts. On a terminal the line is replaced as soon as a
+ * process prints. */
 static void print_starting(const weft_train_options *o, bool bar)
 {
     int64_t mesh = 1, count = o->job.ranks;
@@ -192,8 +195,8 @@ static bool add_word(char ***next, const char *name, const char *value)
     return true;
 }
 
-/* The command line of the ranks: the parsed options, since the run file may have changed when the
- * job is restarted. */
+/* Makes the command line of the ranks from all options as parsed. The run file is not passed on,
+ * since it may have changed when the job is restarted. */
 static char **rank_words(const weft_context *context, const weft_train_options *options)
 {
     const weft_option *table = weft_train_table(context);
@@ -212,7 +215,7 @@ static char **rank_words(const weft_context *context, const weft_train_options *
     return NULL;
 }
 
-/* Starts this command as the ranks of a job; this process decides how they show progress. */
+/* Supervises a job, whose ranks run this same command; `show` tells them how to show progress. */
 static int supervise(const weft_context *context, weft_train_options *options, const char *show)
 {
     char program[4096], columns[16];
@@ -243,15 +246,15 @@ static int supervise(const weft_context *context, weft_train_options *options, c
     return relay_end(through, code);
 }
 
-/* A launcher ends the job when its first rank exits. A rank without a message of its own waits, so
- * that the rank with the message exits first; no other rank waits for so long. */
+/* Waits before the exit of a rank that prints no message. A launcher ends the job when its first
+ * rank exits with an error, so the rank with the message must exit first. */
 static void let_others_speak(void)
 {
     nanosleep(&(struct timespec){.tv_sec = 5}, NULL);
 }
 
-/* Errors that all ranks have in common are printed by one of them; a rank that was only told to
- * stop prints nothing. */
+/* Prints a rank's failure and returns its exit code. Errors that all ranks have in common, and
+ * stops, are printed by rank 0 alone. */
 static int report_rank(weft_status status)
 {
     bool common = status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_INTERRUPTED ||
@@ -271,7 +274,7 @@ static int run(weft_context *context, int argc, char **argv)
     weft_train_options options = {0};
     weft_status status = read_train_options(context, &options, argc, argv);
     int code = 2;
-    if (status == WEFT_OK && weft_job_rank() >= 0) { /* started by mpirun or srun: join */
+    if (status == WEFT_OK && weft_job_rank() >= 0) { /* mpirun or srun has started this rank */
         status = weft_options_set(weft_train_table(context), &options, "engine", "mpi");
         if (options.job.ranks == 1) options.job.ranks = 0;
     }
