@@ -18,7 +18,8 @@ weft_status weft_checkpoint_check_file(const char *folder, const char *name, con
 
 json_t *weft_settings_json(const weft_settings *settings);
 json_t *weft_stats_json(const weft_data_stats *stats);
-/* Read settings and statistics from such JSON; error messages name `file`. */
+/* Read settings and data statistics from JSON that the functions above have made; error messages
+ * name `file`. */
 weft_status weft_settings_read(const char *file, const json_t *object, const weft_option *table,
                                weft_settings *out) WEFT_NODISCARD;
 weft_status weft_stats_read(const char *file, const json_t *object,

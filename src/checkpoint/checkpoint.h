@@ -122,7 +122,7 @@ typedef struct weft_checkpoint_source {
     const weft_store *const *stores;
 } weft_checkpoint_source;
 
-/* The other contents of a checkpoint. */
+/* The contents of a checkpoint that is written, beside its tensors. */
 typedef struct weft_checkpoint_record {
     weft_position position;
     const weft_settings *settings;

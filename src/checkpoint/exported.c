@@ -1,6 +1,6 @@
-/* Writes and opens exported models. An exported model is a folder that serves without the run: it
- * has weights.safetensors, model.json (settings of the model, data statistics, checksums) and, for
- * a YAML model, model.yaml. */
+/* Writes and opens exported models. An exported model is a folder that can be used without the run:
+ * it has weights.safetensors, model.json (settings of the model, data statistics, checksums) and,
+ * for a YAML model, model.yaml. */
 #include <errno.h>
 #include <stdio.h>
 

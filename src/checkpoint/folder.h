@@ -30,7 +30,7 @@ typedef struct weft_gathering {
     struct weft_part *parts; /* [ranks of the learner]: the part that each holds, while gathering */
 } weft_gathering;
 
-/* Collective over the learner. */
+/* Prepares gathering: finds the leader of each data axis. Collective over the learner. */
 weft_status weft_gathering_open(const weft_comms *comms, const weft_store *store,
                                 weft_gathering *out) WEFT_NODISCARD;
 void weft_gathering_close(weft_gathering *gathering);

@@ -11,7 +11,7 @@
 #include "data/data.h"
 #include "formats/formats.h"
 
-/* How often opening is tried while a running run keeps deleting the checkpoint just found. */
+/* How often weft_checkpoint_open tries, while a training run deletes each checkpoint it finds. */
 enum { OPEN_TRIES = 100 };
 
 /* Adds to the message of a failure the path of the next older complete checkpoint, which can be

@@ -1,4 +1,5 @@
-/* weft inspect: lists available names, and describes checkpoints, files and runs. */
+/* weft inspect: lists available names, describes a checkpoint, or shows the parameters, graph and
+ * program of a training run. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>

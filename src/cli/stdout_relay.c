@@ -89,7 +89,7 @@ relay *relay_begin(void)
 int relay_end(relay *r, int code)
 {
     if (!r) return code;
-    (void)dup2(r->to, STDOUT_FILENO); /* closes our write end */
+    (void)dup2(r->to, STDOUT_FILENO); /* closes this process's write end of the pipe */
     atomic_store(&r->ended, true);
     pthread_join(r->thread, NULL);
     if (r->failure)

@@ -1,4 +1,4 @@
-/* The data source of tables in CSV files, plain or gzip, which open reads as a whole:
+/* The data source of tables in CSV files, plain or gzip. csv_open reads the whole file. Its form is
  * csv:FILE[,label=COLUMN|target=COLUMN,weight=COLUMN,test=0.2]. */
 #include <stdio.h>
 

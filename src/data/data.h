@@ -42,8 +42,8 @@ typedef struct weft_source_ops {
 /* Frees the contents of *stats. */
 void weft_data_stats_free(weft_data_stats *stats);
 weft_status weft_data_stats_copy(const weft_data_stats *from, weft_data_stats *to) WEFT_NODISCARD;
-/* How features are normalised: bytes as UNIT, tables as STANDARD and other data not at all (AUTO),
- * not at all, bytes divided by 255, or to mean 0 and deviation 1. */
+/* How features are normalised. NONE: not at all; UNIT: bytes are divided by 255; STANDARD: to mean
+ * 0 and deviation 1; AUTO: bytes as UNIT, tables as STANDARD, other data as NONE. */
 typedef enum weft_normalize {
     WEFT_NORMALIZE_AUTO,
     WEFT_NORMALIZE_NONE,

@@ -82,7 +82,7 @@ const weft_batch *weft_loader_next(weft_loader *l)
 {
     const weft_batch *batch = NULL;
     pthread_mutex_lock(&l->lock);
-    l->holding = false; /* the last returned batch may be overwritten */
+    l->holding = false; /* the thread may overwrite the batch that was returned last */
     pthread_cond_signal(&l->changed);
     while (l->ready == l->taken && !l->ended) pthread_cond_wait(&l->changed, &l->lock);
     if (l->ready > l->taken) {

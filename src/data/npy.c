@@ -218,7 +218,7 @@ static weft_status load(npy_source *s, const char *images, const char *labels, c
     return weft_split_rows(s->images.shape.dim[0], test, s->head.count, &s->rows);
 }
 
-/* Whether this is "key=value" and not a file. */
+/* Whether the text is "key=value" with one of these keys, and no file name. */
 static bool is_key(const char *text, const weft_spec_key *keys)
 {
     for (; keys->name; keys++) {

@@ -122,8 +122,8 @@ static weft_status measure(const weft_source *s, weft_data_stats *stats)
     return finish("column", stats->mean, stats->deviation, features, n);
 }
 
-/* Numeric targets are normalised to mean 0 and deviation 1, so that an untrained model is not far
- * from them. */
+/* Computes mean and deviation of numeric targets (0 and 1 if not `standard`). By these they are
+ * normalised, so that an untrained model is not far from them. */
 static weft_status measure_target(const weft_source *s, bool standard, weft_data_stats *stats)
 {
     stats->targets = s->targets;

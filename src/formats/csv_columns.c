@@ -237,7 +237,7 @@ static weft_status find_weight(const table *t, const char *weight, bool *named, 
 }
 
 /* The column that had the weights in training, for a table without weight=; -1: none. The column is
- * found by name, or by position if neither table nor training has names. */
+ * found by name, or by position if the table has none of training's feature names. */
 static int known_weight(const table *t, const char *label)
 {
     const weft_csv_known *k = t->known;

@@ -123,7 +123,7 @@ static weft_status make_schema(weft_yaml *y)
 /* A walk over the parser events of the text, which finds the line of a key. libcyaml does not store
  * lines. */
 typedef struct walk {
-    int depth;    /* of mappings and sequences */
+    int depth;    /* number of mappings and sequences around the next event */
     int item;     /* current item of the list, or -1 */
     bool in_list; /* inside the value of list_key */
     bool is_key;  /* the next scalar at this depth is a key */

@@ -18,8 +18,9 @@ weft_status weft_yaml_check(const char *name, const void *data, size_t size) WEF
 weft_status weft_yaml_join(const void *data, size_t size, const char *list_key,
                            const weft_option *items, char **out) WEFT_NODISCARD;
 
-/* Parses the text. list_key may be NULL; then item_table is ignored. FORMAT: names file, line and
- * error, with the nearest known key. */
+/* Parses the text. list_key NULL: there is no list, and item_table is ignored. FORMAT: the text
+ * does not fit the tables; the message names file and line and, for an unknown key, the nearest
+ * key. */
 weft_status weft_yaml_parse(const char *name, const void *data, size_t size,
                             const weft_option *table, const char *list_key,
                             const weft_option *item_table, weft_yaml **out) WEFT_NODISCARD;

@@ -107,7 +107,7 @@ static bool copy(joiner *j, yaml_parser_t *parser, yaml_emitter_t *emitter)
         done = event.type == YAML_STREAM_END_EVENT;
         outcome what = look(j, &event);
         if (what == WRITE && !yaml_emitter_emit(emitter, &event))
-            return false; /* frees the event */
+            return false; /* the emitter has freed the event */
         if (what != WRITE) yaml_event_delete(&event);
         if (what == GIVE_UP) return false;
     }

@@ -18,7 +18,8 @@ struct weft_evaluator {
     float *row;     /* probabilities of one sample */
 };
 
-/* Rewrites the graph for this rank, with the parameter layouts of the training graph. */
+/* Cuts the graph for this rank by the plan of the training graph, so that parameters are sharded as
+ * in training. */
 static weft_status take_part(weft_evaluator *e, const weft_eval_ranks *share)
 {
     weft_model_values *v = &e->values;

@@ -177,9 +177,9 @@ typedef struct weft_step_consensus {
     double dismissed; /* number of ranks whose learner alone was asked to leave */
 } weft_step_consensus;
 
-/* Forward and backward passes of all micro-batches, and the update. Collective over the learner.
- * NUMERIC: the loss is not finite, and nothing was updated; the message names the rank and the
- * instruction that caused it. */
+/* Runs the forward and backward passes of all micro-batches, and the update. Collective over the
+ * learner. NUMERIC: the loss is not finite, and nothing was updated; the message names the rank and
+ * the instruction that caused it. */
 weft_status weft_rank_step(weft_rank *rank, const weft_batch *batch,
                            weft_step_consensus *consensus) WEFT_NODISCARD;
 /* NUMERIC: the store of a rank holds a number that is not finite; the message names its tensor and

@@ -24,7 +24,8 @@ static void session_close(session *s)
     weft_context_destroy(&s->context);
 }
 
-/* unlabelled: the data may lack the target. */
+/* Opens the checkpoint and the data, and builds a forward program. unlabelled: the data may lack
+ * the target. */
 static weft_status session_open(weft_context *given, const weft_eval_options *o, bool unlabelled,
                                 session *s)
 {

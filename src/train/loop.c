@@ -1,4 +1,5 @@
-/* The training loop of one rank: steps, evaluation, checkpoints and events. */
+/* Runs the training loop of one rank: steps, evaluations, checkpoints, and the events that metrics
+ * files and displays receive. */
 #include <math.h>
 #include <stdio.h>
 

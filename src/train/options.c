@@ -1,4 +1,4 @@
-/* The option table of `weft train`. */
+/* The option table of `weft train`: name, default, range, group and help of each option. */
 #include <math.h>
 #include <stddef.h>
 

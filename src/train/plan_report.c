@@ -185,7 +185,7 @@ static weft_status describe(weft_trainer *t, int dump_rank, weft_text *text)
         bool listed = r == 0 || (first->plan && r % each == 0);
         status = describe_rank(rank, &all[r], &lists, listed, r == dump_rank);
         if (status == WEFT_OK) add_rank(text, rank->plan, r, &all[r]);
-        if (r > 0) weft_rank_free(rank); /* limits memory: one graph at a time */
+        if (r > 0) weft_rank_free(rank); /* so that not all graphs are in memory at once */
     }
     double bytes = 0;
     if (status == WEFT_OK) {

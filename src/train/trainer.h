@@ -47,9 +47,9 @@ struct weft_trainer {
 
     int folder_lock; /* see weft_folder_lock; -1 if this process does not write checkpoints */
 
-    weft_learner_link link; /* to an elastic run, */
-    bool linked;            /* if this is a learner or the coordinator of one */
-    bool rejoins;           /* the learner was removed from the run, and joins it again */
+    weft_learner_link link; /* the learner's link to an elastic run, if `linked` */
+    bool linked;  /* a learner of an elastic run, or only describes it for its coordinator */
+    bool rejoins; /* the learner was removed from the run, and joins it again */
     weft_removal removal;
     char *link_texts[3]; /* texts of the link: coordinator, model, data */
     weft_position begun; /* start position of the elastic run */

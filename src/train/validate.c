@@ -137,7 +137,7 @@ weft_status weft_trainer_count_learners(weft_trainer *t)
                          "a process that joins is one learner, of %lld ranks by its mesh, but -n "
                          "gives %d; start another process for another learner",
                          (long long)mesh, t->size);
-    if (exchange) WEFT_TRY(check_plan(t)); /* checked even if a single learner does not use it */
+    if (exchange) WEFT_TRY(check_plan(t)); /* even for a single learner, which does not use it */
     if (t->linked || !exchange || t->learners > 1 || t->size == 1) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "exchange is between learners, but the mesh '%s' uses all %d ranks for one "

@@ -6,6 +6,9 @@
 #include "train/option_macros.h"
 #include "weft/comm.h"
 
+/* Reads the YAML description of a simulated cluster, draws the durations of steps from it, and
+ * gives the link between two actors. */
+
 #define SHARE .low = 0, .high = 0.999
 #define SECONDS .low = 0, .high = 1e6
 #define BYTES .low = 0, .high = 1e15

@@ -12,7 +12,7 @@
 /* A simulated learner. */
 typedef struct weft_sim_learner {
     weft_store *store;
-    void *parameters, *gradients; /* used by the exchange's actor; gradients may be NULL */
+    void *parameters, *gradients; /* buffers of the exchange's actor; gradients may be NULL */
     weft_random random;           /* for the times of its steps */
     int64_t steps;                /* steps done */
     double takes, busy;           /* virtual seconds of the current step, and of all steps before */

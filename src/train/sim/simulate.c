@@ -168,8 +168,8 @@ static weft_status run(weft_simulation *s)
     return status == WEFT_OK ? weft_simulation_finish(s) : status;
 }
 
-/* Builds the first rank of the job, from which all learners are cloned; other ranks do not exist.
- */
+/* Builds the first rank of the job, the only real one. The workers' ranks and the learners' stores
+ * are clones of its own. */
 static weft_status build_lead(weft_simulation *s)
 {
     weft_trainer *t = s->job;
