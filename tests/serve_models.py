@@ -154,6 +154,27 @@ def folder_of_models(folder, a, b, rows):
     shutil.copytree(b[0], f"{models}/digits/10")
     check("a version that has changed is loaded anew",
           server.ask("/v2/repository/models/digits/load", "")[0] == 200 and right(server, "digits/versions/10", rows, b[1]))
+    # A version that serves is overwritten by one that is cut off: each load fails until it is whole again.
+    weights = f"{models}/digits/10/{sorted(os.listdir(b[0]))[-1]}"
+    shutil.copy(weights, f"{folder}/weights")
+    os.truncate(weights, 100)
+    for _ in range(2):
+        code, told = server.ask("/v2/repository/models/digits/load", "")
+        check("loading what was cut off", code >= 400 and os.path.basename(weights) in told["error"], told)
+        check("leaves what serves", right(server, "digits", rows, b[1]))
+    shutil.copy(f"{folder}/weights", weights)
+    check("and what is whole again", server.ask("/v2/repository/models/digits/load", "")[0] == 200 and right(server, "digits", rows, b[1]))
+    # The folder of the version that serves goes, and another one comes that cannot be loaded.
+    os.rename(f"{models}/digits/10", f"{folder}/10")
+    os.makedirs(f"{models}/digits/11")
+    code, told = server.ask("/v2/repository/models/digits/load", "")
+    check("a replacement that cannot be loaded", code >= 400 and "no checkpoint" in told["error"], told)
+    check("leaves the version without a folder", right(server, "digits", rows, b[1]))
+    os.rmdir(f"{models}/digits/11")
+    os.rename(f"{folder}/10", f"{models}/digits/10")
+    check("which is back", server.ask("/v2/repository/models/digits/load", "")[0] == 200 and ("digits", 11) not in server.index(), server.index())
+    # Two models are broken: the server is not ready, although digits is.
+    check("a server with broken models is not ready", (server.ask("/v2/health/ready")[0], server.ask("/v2/models/digits/ready")[0]) == (400, 200))
     check("unloading", server.ask("/v2/repository/models/digits/unload", "")[0] == 200)
     check("leaves nothing", server.ask("/v2/models/digits")[0] == 404 and server.index()["digits", 10]["state"] == "UNAVAILABLE")
     check("and back", server.ask("/v2/repository/models/digits/load", "")[0] == 200 and right(server, "digits", rows, b[1]))
