@@ -1,4 +1,4 @@
-/* The thread of an actor: a poll loop that ends on a stop or a failure. */
+/* The thread of an actor runs a poll loop, which ends on a stop or a failure. */
 #include "exchange/actor_thread.h"
 
 #include "membership/view.h"
@@ -18,7 +18,7 @@ static const double NAP = 0.02;
 static void *serve(void *user)
 {
     weft_actor_thread *h = user;
-    weft_cores_roam(); /* it serves all learners, not only the one that started it */
+    weft_cores_roam(); /* on any core: it serves all learners, not only the one that started it */
     weft_status status = weft_net_begin(h->net);
     while (status == WEFT_OK && !atomic_load(&h->stop)) status = weft_net_poll(h->net, NAP);
     weft_error_catch(&h->error, status);

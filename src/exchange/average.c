@@ -1,10 +1,11 @@
-/* Parameter averaging. average: after every H steps the learners' parameters are replaced by their
- * mean (local SGD, Stich 2018), or move towards it by an outer optimizer (DiLoCo, Douillard et al.
- * 2023). oneshot: once, at the end (Zinkevich et al. 2010).
+/* Parameter averaging. The exchange `average` replaces the learners' parameters after every H steps
+ * by their mean (local SGD, Stich 2018), or moves them towards the mean by an outer optimizer
+ * (DiLoCo, Douillard et al. 2023). The exchange `oneshot` averages them once, at the end (Zinkevich
+ * et al. 2010).
  *
  * With D = w_prev - mean and a velocity u = momentum u + D, an outer step is w = w_prev - lr (D +
- * momentum u), written as mean - (lr - 1) D - lr momentum u, so that lr 1 without momentum is the
- * mean bit for bit. */
+ * momentum u). The code computes mean - (lr - 1) D - lr momentum u, so that lr 1 without momentum
+ * gives the mean bit for bit. */
 #include <math.h>
 
 #include "base/spec.h"
@@ -14,14 +15,16 @@ typedef enum state_option { STATE_OWN, STATE_MEAN, STATE_RESET } state_option;
 
 typedef struct average {
     weft_exchange head;
-    int64_t every; /* 0: only at the end */
+    int64_t every; /* steps between two averages; 0: only at the end */
     bool outer;
     double lr, momentum;
     state_option state;
-    void *before, *velocity; /* of the outer optimizer, like the parameters; else NULL */
-    size_t bytes;            /* of each */
-    int64_t met;             /* step of the last average */
-    bool plain;              /* learners have different tensor layouts */
+    /* State of the outer optimizer, laid out like the parameters: the parameters after its last
+     * step, and the velocity; NULL: no outer optimizer. */
+    void *before, *velocity;
+    size_t bytes; /* of each */
+    int64_t met;  /* step of the last average */
+    bool plain; /* learners have different memory layouts: tensors are averaged in the plain one */
 } average;
 
 static weft_status parse_state(const char *text, state_option *out)
@@ -138,7 +141,7 @@ static weft_status outer_step(average *a)
     return weft_store_unmap(a->head.site.store, WEFT_ALL_PARAMETERS, data);
 }
 
-/* The outer optimizer begins with the initial parameters. */
+/* Records the initial parameters, from which the first outer step is measured. */
 static weft_status remember(average *a)
 {
     void *data;
@@ -150,8 +153,9 @@ static weft_status remember(average *a)
     return WEFT_OK;
 }
 
-/* Statistics belong to the averaged weights, so they are averaged, too, whatever `state` is. Counts
- * are equal in all learners, and sums begin anew. */
+/* Whether tensor i of the store is averaged with the parameters. Statistics are, whatever the
+ * option `state` is, since they belong to the averaged weights; optimizer state is with
+ * state=average. Counters are equal in all learners, and sums begin anew, so they are not. */
 static bool meets(const average *a, int i)
 {
     weft_role role = weft_store_role(a->head.site.store, i);
@@ -165,7 +169,7 @@ static bool resets(const average *a, int i)
     return weft_store_role(a->head.site.store, i) == WEFT_ROLE_OPTIMIZER && a->state == STATE_RESET;
 }
 
-/* A tensor in its layout: averaged, or set to zero. */
+/* Averages tensor i over the learners in its memory layout, or with `zero` sets it to zero. */
 static weft_status meet_as_it_lies(average *a, int i, bool zero)
 {
     weft_store *store = a->head.site.store;
@@ -185,7 +189,8 @@ static weft_status meet_as_it_lies(average *a, int i, bool zero)
     return status == WEFT_OK ? back : status;
 }
 
-/* Averages a tensor in the plain layout, where learners' layouts differ. */
+/* Averages tensor i over the learners in the plain (row-major) layout, for learners whose memory
+ * layouts differ. */
 static weft_status meet_plain(average *a, int i)
 {
     weft_store *store = a->head.site.store;
@@ -227,7 +232,8 @@ static weft_status average_after(weft_exchange *exchange, weft_exchange_turn *tu
     return WEFT_OK;
 }
 
-/* Ranges of sharded tensors cannot be read in the plain layout. */
+/* Checks that every averaged tensor can be read in the plain layout. A tensor that ZeRO shards into
+ * ranges cannot. */
 static weft_status check_plain(const average *a)
 {
     weft_store *store = a->head.site.store;

@@ -1,4 +1,5 @@
-/* Addresses of actors, and the exchange of layouts, addresses and keys between learners. */
+/* Bootstrap of a job: opens actors under addresses of their own, and exchanges layouts, addresses
+ * and keys between learners. */
 #include "exchange/bootstrap.h"
 
 #include <stdio.h>
@@ -7,7 +8,8 @@ weft_status weft_bootstrap_open(weft_net_context *world, weft_actor *actor, weft
                                 bool others, weft_net **net, weft_bootstrap_addresses *out)
 {
     *out = (weft_bootstrap_addresses){.token = weft_net_context_id(world)};
-    /* Other runs or ranks in this process may have actors with this id. */
+    /* Other runs or ranks in this process may have actors with this id, so a number that is unique
+     * in the process follows. */
     (void)snprintf(out->inside, sizeof(out->inside), "inproc://weft-%u-%llu", id,
                    (unsigned long long)weft_net_context_draw(world));
     WEFT_TRY(weft_net_open(world, actor, id, out->inside, net));
@@ -25,11 +27,11 @@ const char *weft_bootstrap_address(const weft_bootstrap_addresses *addresses,
     return addresses->token == weft_net_context_id(world) ? addresses->inside : addresses->outside;
 }
 
-/* Business card of a learner. */
+/* Business card of a learner, which it sends to all others. */
 typedef struct card {
-    uint64_t form;  /* layout of its parameters */
-    uint64_t token; /* id of its transport context */
-    uint64_t host;  /* id of its loopback */
+    uint64_t form;  /* hash of the memory layout of its parameters */
+    uint64_t token; /* id of its transport context; equal: the same process */
+    uint64_t host;  /* id of its loopback; equal: the same machine */
 } card;
 
 static weft_status tell_all(const weft_exchange *e, const char *what, const void *mine, void *all,
@@ -50,7 +52,8 @@ static weft_status tell_keys(const weft_exchange *e, weft_net_context *world)
     int n = e->site.endpoint->learners;
     weft_key mine, *all;
     weft_status armed = weft_net_context_set_keys(world, NULL);
-    /* A learner without encryption sends zeros, so that all find it and none waits. */
+    /* A learner that cannot encrypt sends a key of zeros, so that all learners fail and none
+     * waits. */
     if (armed != WEFT_OK || !weft_net_context_has_keys(world, &mine)) mine = (weft_key){{0}};
     WEFT_TRY(WEFT_NEW(&all, n));
     weft_status status = tell_all(e, "keys of learners", &mine, all, sizeof(mine));
@@ -67,8 +70,8 @@ static weft_status tell_keys(const weft_exchange *e, weft_net_context *world)
     return armed != WEFT_OK ? armed : status;
 }
 
-/* A message has at most all parameters and their optimizer state, which is less than eight times as
- * much. */
+/* A message has at most all parameters and their optimizer state: less than eight times the bytes
+ * of the parameters. */
 void weft_learners_expect(const weft_exchange *e, weft_net_context *world)
 {
     enum { MOST_STATES = 8 };

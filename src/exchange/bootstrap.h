@@ -6,25 +6,26 @@
 #include "exchange/exchange.h"
 
 typedef struct weft_bootstrap_addresses {
-    uint64_t token;    /* of its transport context, */
-    char inside[64];   /* the address within that, */
-    char outside[512]; /* and for other processes; "": none */
+    uint64_t token;    /* id of the actor's transport context */
+    char inside[64];   /* the actor's address within that context */
+    char outside[512]; /* its address for other processes; "": none */
 } weft_bootstrap_addresses;
 
-/* As weft_net_open, with an inproc address and, with `others`, one for other processes: of this
- * machine, or, with keys, of all machines. */
+/* Like weft_net_open. The actor gets an inproc address and, with `others`, a TCP address for
+ * processes of this machine, or of all machines if the context has keys. */
 weft_status weft_bootstrap_open(weft_net_context *world, weft_actor *actor, weft_actor_id id,
                                 bool others, weft_net **net,
                                 weft_bootstrap_addresses *out) WEFT_NODISCARD;
-/* The address for actors of this transport context. */
+/* The address at which actors of the transport context `world` reach the actor. */
 const char *weft_bootstrap_address(const weft_bootstrap_addresses *addresses,
                                    const weft_net_context *world);
 
-/* Sets the bound on messages that the parameters of this exchange need. */
+/* Sets the largest size of a message to that which the parameters of this exchange need. */
 void weft_learners_expect(const weft_exchange *exchange, weft_net_context *world);
-/* *others: a learner is in another process. If one is on another machine, all create keys, and
- * allow each other's. Collective between learners. UNSUPPORTED: their parameter layouts differ, so
- * that parameters cannot be sent as they are; or one of them cannot encrypt. */
+/* Learners compare their parameter layouts. *others: a learner is in another process. If one is on
+ * another machine, each learner creates a key, and allows the keys of the others. Collective
+ * between learners. UNSUPPORTED: the layouts differ, so that parameters cannot be sent as they are;
+ * or a learner cannot encrypt. */
 weft_status weft_learners_meet(const weft_exchange *exchange, weft_net_context *world,
                                bool *others) WEFT_NODISCARD;
 

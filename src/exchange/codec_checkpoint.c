@@ -1,4 +1,5 @@
-/* Copies codec state between ranges and flat arrays with an element for each parameter. */
+/* Copies codec state between the codecs of ranges and flat arrays that have one element for each
+ * parameter. */
 #include "exchange/codec_checkpoint.h"
 
 #include <stdio.h>
@@ -9,11 +10,11 @@ struct weft_codec_checkpoint {
     struct codec_state {
         char name[64], what[96];
         weft_codec_extent extent;
-        void *data; /* [count] of dtype; SENDER: one double */
+        void *data; /* [count] of dtype; with extent SENDER one double */
     } states[WEFT_CODEC_STATES];
     int state_count;
-    weft_gap_list gaps; /* padding */
-    double momentum;    /* coefficient of the codec */
+    weft_gap_list gaps; /* padding, which codecs leave out */
+    double momentum;    /* momentum coefficient of the codec; 0: none */
 };
 
 static size_t bytes_of(const weft_codec_checkpoint *checkpoint, const struct codec_state *s)
@@ -22,8 +23,8 @@ static size_t bytes_of(const weft_codec_checkpoint *checkpoint, const struct cod
     return (size_t)checkpoint->count * weft_dtype_size(checkpoint->dtype);
 }
 
-/* Lists the states of a sample codec. Its elements have initial values that all parameters begin
- * with. */
+/* Lists the states of a sample codec, which has one element. The initial values of the sample
+ * become those of all parameters. */
 static weft_status list(weft_codec_checkpoint *checkpoint, weft_codec *sample)
 {
     weft_codec_state s;
@@ -43,7 +44,8 @@ static weft_status list(weft_codec_checkpoint *checkpoint, weft_codec *sample)
     return WEFT_OK;
 }
 
-/* Whether a codec has a residual. */
+/* Opens a sample of a codec. Sets *loses if the codec has a residual; with `keeps` also records its
+ * states and momentum. */
 static weft_status look_at(weft_codec_checkpoint *checkpoint, weft_context *context,
                            const char *spec, bool keeps, bool *loses)
 {

@@ -1,32 +1,33 @@
-/* A channel (one transfer over the communicator) from each other learner to the first one, which
- * sends the state buffers one after another. */
+/* Collects state over channels: each other learner has a channel to the first one, a transfer of
+ * the learner group that is started again for each buffer with the learner's state. */
 #include "exchange/collect_state.h"
 
 #include <time.h>
 
-/* Pause between two tests; and how long a learner that ends tests whether its last buffer has left,
- * before it postpones that until all have left. */
+/* Pause between two tests of a transfer. A learner that ends tests for A_WHILE seconds whether its
+ * last buffer has arrived; after that it postpones the end of its channel until all learners have
+ * left the exchange. */
 static const struct timespec NAP = {.tv_nsec = 2000000};
 static const double A_WHILE = 1;
-/* The step in the last, empty buffer. */
+/* Step number of a learner's final buffer, whose state the first learner ignores. */
 enum { LAST = -1 };
-/* Header of a buffer: the step of the state. A cache line. */
+/* HEAD: bytes of a buffer's header, which holds the step of the state; also the alignment of each
+ * state, a cache line. TAG: tag of the transfers. */
 enum { HEAD = 64, TAG = 77 };
 
 /* The channel between the first learner and another one. */
 typedef struct lane {
-    char *parcel; /* in transit */
-    char *latest; /* of the first: received last; NULL: none yet */
+    char *parcel; /* the buffer in transit */
+    char *latest; /* on the first learner: copy of the buffer received last; NULL: none yet */
     weft_group_request *request;
-    bool started, ended;
+    bool started, ended; /* the request is in flight; the final buffer was sent or received */
 } lane;
 
 struct weft_collect {
     weft_exchange *exchange;
-    bool first;
+    bool first;   /* this is the first learner */
     size_t bytes; /* of a buffer */
-    lane *lanes;  /* [count]: of the first learner, one for each other; of another, the one to the
-                     first */
+    lane *lanes;  /* [count]: on the first learner one per other learner; else one, to the first */
     int count;
 };
 
@@ -35,7 +36,7 @@ static const weft_learner_group *between(const weft_collect *o)
     return o->exchange->site.endpoint;
 }
 
-/* The next state that each learner has of its own, from number *i on. */
+/* Finds the next state that differs between learners (not `alike`), from number *i on. */
 static bool next_own(weft_exchange *e, int *i, weft_exchange_state *out)
 {
     while (weft_exchange_state_at(e, *i, out))
@@ -138,7 +139,8 @@ static weft_status look(lane *l, bool *done)
     return l->started ? weft_group_request_test(l->request, done) : WEFT_OK;
 }
 
-/* Whether a condition holds on all ranks of this learner, so that they do the same. */
+/* Clears *so unless the condition holds on all ranks of this learner, so that all ranks act
+ * alike. */
 static weft_status agree(const weft_collect *o, bool *so)
 {
     double all = *so;
@@ -166,12 +168,13 @@ weft_status weft_collect_send(weft_collect *o, int64_t step)
     bool free_again;
     WEFT_TRY(look(&o->lanes[0], &free_again));
     WEFT_TRY(agree(o, &free_again));
-    if (!free_again) return WEFT_OK; /* the first learner is far behind */
+    if (!free_again) return WEFT_OK; /* in transit: the first learner is far behind */
     if (o->exchange->ops->store_state) WEFT_TRY(o->exchange->ops->store_state(o->exchange));
     return send(o, step);
 }
 
-/* Keeps the received buffer as the latest, and receives the next one. */
+/* Keeps the received buffer as the latest, and begins to receive the next one; after the final
+ * buffer ends the channel. */
 static weft_status take(const weft_collect *o, lane *l, int64_t *step)
 {
     memcpy(step, l->parcel, sizeof(*step));
@@ -184,7 +187,8 @@ static weft_status take(const weft_collect *o, lane *l, int64_t *step)
     return weft_group_request_start(l->request);
 }
 
-/* Waits for the state of a learner in step with this one, unless it ends before. */
+/* Waits until the learner at the other end of the channel has sent its state after step `step`, or
+ * has ended. */
 static weft_status await(const weft_collect *o, lane *l, int64_t step)
 {
     weft_wait_clock wait_clock = {0};
@@ -229,8 +233,9 @@ weft_status weft_collect_receive(weft_collect *o, int64_t step)
 
 /* --- the end --- */
 
-/* Before all have left a learner does not wait: the first one may be waiting for a buffer that will
- * not come, and has to learn that. */
+/* Sends the final buffer to the first learner, which may be waiting for a state that will not come.
+ * With `before` the wait for the last buffer is limited to A_WHILE seconds, since the first learner
+ * may still train; without `before` the learner waits until the final buffer has arrived. */
 static weft_status say_last(const weft_collect *o, bool before)
 {
     lane *l = &o->lanes[0];

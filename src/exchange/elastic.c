@@ -1,7 +1,9 @@
-/* Elastic learners of all exchanges: their member, checks, and limits on waiting. */
+/* Functions of all exchanges with elastic learners: the options of their member, checks at the
+ * start, limits on waiting, and the leave. */
 #include "exchange/elastic.h"
 
-/* A live peer answers within that, over any network that a run can use. */
+/* Seconds that a learner still waits for an answer when it is to stop: a live member answers within
+ * this time over any network that a run can use. */
 static const double IN_A_HURRY = 1;
 
 weft_member_options weft_elastic_member(const weft_exchange_site *site, double heartbeat_interval)
@@ -68,5 +70,5 @@ void weft_elastic_abandon(const weft_exchange *e, weft_net *net,
         return;
     weft_status status = leave_now(weft_net_actor(net));
     if (status == WEFT_OK) status = weft_elastic_await_leave(e, net, true);
-    (void)status; /* the learner ends with the error that it has already */
+    (void)status; /* the learner reports the error that made it leave */
 }

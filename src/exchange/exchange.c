@@ -1,4 +1,4 @@
-/* Opens exchanges and calls their hooks. */
+/* Opens and checks exchanges, calls their hooks, and sums or averages numbers over the learners. */
 #include <sys/resource.h>
 
 #include <ctype.h>
@@ -13,7 +13,8 @@ static bool is_word(const char *name)
     return true;
 }
 
-/* A checkpoint can hold only states that pass this. */
+/* Checks a state that the exchange declares for checkpoints: its name must be valid and unique, and
+ * its size that of its type. */
 static weft_status check_state(weft_exchange *e, int i, const weft_exchange_state *s)
 {
     weft_exchange_state other;
@@ -71,7 +72,8 @@ static weft_status open_at(const weft_context *context, const char *spec,
     return WEFT_OK;
 }
 
-/* Each socket takes a file descriptor, and the process needs some more. */
+/* Checks that the sockets of one process fit its limit of open files (ulimit -n): each socket takes
+ * a file descriptor, and the process needs OTHER_FILES more. */
 static weft_status check_sockets(const weft_exchange *e, const weft_exchange_plan *plan)
 {
     enum { OTHER_FILES = 64 };
@@ -142,7 +144,7 @@ void weft_exchange_close(weft_exchange **exchange)
     *exchange = NULL;
 }
 
-/* A failure without a message gets one. */
+/* Adds an error message that names exchange and hook to a failure of a hook that has set none. */
 static weft_status ensure_message(const weft_exchange *e, weft_status status, uint64_t before,
                                   const char *function)
 {

@@ -1,27 +1,30 @@
-/* The exchange interface: how learners, each with a complete copy of the model, synchronize.
+/* The exchange interface: the strategy by which learners, each with a complete copy of the model,
+ * synchronize.
  *
  * Every rank of a learner has an exchange, which talks to the ranks that hold the same shard of the
- * model in the other learners. A step calls its hooks:
+ * model in the other learners. A step calls the hooks of the exchange:
  *
- *   before   before forward: received updates are written into the parameters
- *   ready    during backward, as soon as a range of the gradients is final for this step
- *   update   in place of the learner's own update, or `after` it: the result of the step is sent,
- *            or learners average
+ *   before   before the forward pass: the exchange writes received updates into the parameters
+ *   ready    during backward, as soon as a gradient is final for this step
+ *   update   in place of the learner's own update, if the exchange owns the update
+ *   after    after the update: the exchange sends the result of the step, or learners average
  *
- * A transfer that begins in one hook may go on until a later one, also into the next step. All
- * hooks of a rank are called in the thread that runs its steps.
+ * A transfer that begins in one hook may end in a later one, also in the next step. The thread that
+ * runs the steps of a rank calls all its hooks.
  *
- * Gradients are as the update would read them: summed over the micro-batches and ranks of the
- * learner, the mean over its own batch, and clipped, if the run clips, by the norm of the learner's
- * own gradient. (So with clipping no gradient is final before the end of backward.) The loss of the
- * step has not been checked by then: if it is not finite, the step fails, and neither `update` nor
- * `after` is called for it.
+ * The exchange gets gradients as the update would read them: summed over the micro-batches and
+ * ranks of the learner, the mean over its own batch, and clipped, if the run clips, by the norm of
+ * the learner's own gradient. (So with clipping no gradient is final before the end of backward.)
+ * When `ready` is called, the loss of the step has not been checked yet: if the loss is not finite,
+ * the step fails, and neither `update` nor `after` is called for it.
  *
- * An exchange that owns the update has the optimizer's options from its site, where clipping and
- * micro-batches have been handled. The learner's graph then has neither moments nor updates; it
- * still counts its own steps, and its schedule gives the learning rate that is reported. Moments,
- * their age and the step of the schedule belong to the exchange (see weft_flat_optimizer), once for
- * each update that it makes, of which there may be more or fewer than a learner's steps. */
+ * An exchange that owns the update finds the optimizer's options in its site. They have clip_norm 0
+ * and accumulate 1, since its gradients are already clipped and summed over the micro-batches. The
+ * learner's graph then has neither moments nor updates. The graph only counts the learner's steps,
+ * and its schedule gives the learning rate that is reported. The exchange holds the moments, their
+ * age (the number of their updates) and the step of the schedule (see weft_flat_optimizer). These
+ * advance with each update that the exchange makes; it may make more or fewer updates than a
+ * learner takes steps. */
 #ifndef WEFT_EXCHANGE_EXCHANGE_H
 #define WEFT_EXCHANGE_EXCHANGE_H
 
@@ -39,29 +42,32 @@
 typedef struct weft_learner_group weft_learner_group;
 typedef struct weft_group_request weft_group_request;
 
-/* A kind of learner group: the transport of collectives between learners. Only the function that
- * created a group knows its kind. */
+/* A kind of learner group: an implementation of collectives between learners. Callers use a group
+ * without its kind, which only the function that creates the group chooses. */
 typedef struct weft_learner_group_kind {
     size_t struct_size; /* sizeof(weft_learner_group_kind) */
     const char *name;
     void (*close)(weft_learner_group *endpoint);
-    /* As weft_comm_prepare and weft_operation_*. UNSUPPORTED: this kind does not have the
-     * transfer. */
+    /* Like weft_comm_prepare and weft_operation_*. `bind` fails with UNSUPPORTED if this kind
+     * cannot do the transfer. */
     weft_status (*bind)(weft_learner_group *endpoint, const weft_transfer *transfer,
                         weft_group_request **out);
     weft_status (*start)(weft_group_request *request);
     weft_status (*test)(weft_group_request *request, bool *done);
     weft_status (*wait)(weft_group_request *request);
     void (*destroy)(weft_group_request *request);
-    /* PEER: the learners' job has ended. NULL: not known. */
+    /* Checks whether the learners' job still runs. PEER: the job has ended. NULL: the kind cannot
+     * tell, and assumes that the job runs. */
     weft_status (*check)(weft_learner_group *endpoint);
 } weft_learner_group_kind;
 
 /* The head of every learner group; implementations extend it. */
 struct weft_learner_group {
     const weft_learner_group_kind *kind;
-    int learner, learners; /* the index of this one, and their number */
-    double timeout; /* seconds without an answer of another learner, after which this one fails */
+    /* The index of this learner, from 0, and the number of learners. For an elastic learner: its
+     * slot, which may be larger, and the number of learners with which the run begins. */
+    int learner, learners;
+    double timeout; /* seconds that this learner waits for another one before it fails */
 };
 
 /* The head of every request of a group; implementations extend it. */
@@ -69,26 +75,31 @@ struct weft_group_request {
     weft_learner_group *endpoint;
 };
 
-/* Over a communicator whose ranks are the learners; it stays the caller's. */
+/* Creates a learner group over a communicator whose rank r is learner r. The communicator stays the
+ * caller's and outlives the group. */
 weft_status weft_learner_group_over(weft_comm *between, weft_learner_group **out) WEFT_NODISCARD;
-/* The group of an elastic learner, which only messages connect with the others: reductions and
- * gathers have its own contribution alone, and a broadcast changes nothing. */
+/* Creates the group of an elastic learner, which reaches other learners only by messages of actors:
+ * a reduction or gather has its own contribution alone, a broadcast or barrier does nothing, and
+ * `bind` refuses other transfers. */
 weft_status weft_learner_group_single(int learner, int learners, double timeout,
                                       weft_learner_group **out) WEFT_NODISCARD;
-/* Closes *endpoint and nulls it. Its requests must have been destroyed. */
+/* Closes *endpoint and sets it to NULL. The requests of the group must have been destroyed
+ * before. */
 void weft_learner_group_close(weft_learner_group **endpoint);
 
-/* Transfers between learners, which are its peers and counts; otherwise as in weft/comm.h. _bind
- * allocates, _start, _test and _wait do not. */
+/* Transfers between learners, as in weft/comm.h: a transfer's `peer` is the index of a learner, and
+ * its `counts` has one number for each learner. `_bind` allocates memory; `_start`, `_test` and
+ * `_wait` do not. */
 weft_status weft_learner_group_bind(weft_learner_group *endpoint, const weft_transfer *transfer,
                                     weft_group_request **out) WEFT_NODISCARD;
 weft_status weft_group_request_start(weft_group_request *request) WEFT_NODISCARD;
 weft_status weft_group_request_test(weft_group_request *request, bool *done) WEFT_NODISCARD;
 weft_status weft_group_request_wait(weft_group_request *request) WEFT_NODISCARD;
 void weft_group_request_destroy(weft_group_request **request);
-/* For code that waits for something else than a request. PEER: no answer will come. */
+/* Checks whether the learners' job still runs, for code that waits without a request. PEER: the job
+ * has ended, so no answer will come. */
 weft_status weft_learner_group_check(weft_learner_group *endpoint) WEFT_NODISCARD;
-/* Binds, starts, waits and destroys. */
+/* Runs one transfer to its end: binds a request, starts it, waits for it and destroys it. */
 weft_status weft_learner_group_run(weft_learner_group *endpoint,
                                    const weft_transfer *transfer) WEFT_NODISCARD;
 
@@ -96,104 +107,115 @@ weft_status weft_learner_group_run(weft_learner_group *endpoint,
 
 typedef struct weft_exchange weft_exchange;
 
-/* Elastic membership of a learner: its data of a run whose learners are processes. */
+/* The membership of a learner in a run whose learners are processes: an elastic run, or a job with
+ * --engine processes. */
 typedef struct weft_learner_link {
-    const char *coordinator;  /* its address, as weft_net_add_peer takes it; NULL: not known yet */
-    int slot, learners;       /* the slot of this learner; the number of learners to begin with */
-    const char *model, *data; /* compared with those of other learners */
-    bool job;  /* all learners are of one job: they stop together, and slot 0 saves the result */
-    bool late; /* the run had taken steps before this learner joined: it must not begin anew */
-    uint64_t checkpoint;    /* checksum of the one loaded; 0: none */
+    const char *coordinator; /* address, as weft_net_add_peer takes it; NULL: not known yet */
+    int slot, learners; /* slot of this learner; number of learners with which the run begins */
+    const char *model, *data; /* must be equal in all learners of the run */
+    bool job; /* all learners are of one job: they stop together, and slot 0 saves the result */
+    /* The run had taken steps before this learner joined: if no member has the state of the run,
+     * the run fails, and does not begin again with initial parameters. */
+    bool late;
+    uint64_t checkpoint;    /* checksum of the checkpoint that this learner has loaded; 0: none */
     int64_t step;           /* of that checkpoint */
-    weft_removal *removal;  /* set by the exchange; may be NULL */
-    const atomic_int *stop; /* not 0: a stop of this learner is requested; NULL: it cannot be */
+    weft_removal *removal;  /* the exchange sets it when this learner was removed; may be NULL */
+    const atomic_int *stop; /* not 0: this learner is asked to stop; NULL: it cannot be asked */
 } weft_learner_link;
 
-/* Padding of a store's WEFT_ALL_PARAMETERS in memory: between parameters, and within those of a
- * padded layout. In order, none touching the next. */
+/* The padding in a store's WEFT_ALL_PARAMETERS: elements between the parameters, and inside
+ * parameters of a padded layout. The gaps are in ascending order, and none touches the next. */
 typedef struct weft_gap_list {
     weft_codec_gap *gaps;
     size_t count;
 } weft_gap_list;
+/* Finds the padding of a store. The caller frees out->gaps. */
 weft_status weft_parameter_gaps(const weft_store *store, weft_gap_list *out) WEFT_NODISCARD;
 
-/* Options of a server process. All of it stays the caller's and outlives the actor. */
+/* Options of a server process. All pointers except `own` stay the caller's and outlive the server's
+ * actor. */
 typedef struct weft_serving {
     size_t struct_size; /* sizeof(weft_serving) */
     weft_context *context;
     const weft_store *store; /* on the device that applies the updates */
     const weft_optimizer_options *optimizer;
     weft_dtype dtype;
-    int64_t count; /* of a learner's WEFT_ALL_PARAMETERS */
+    int64_t count; /* elements of a learner's WEFT_ALL_PARAMETERS */
     int servers;   /* as in weft_exchange_site */
     int learners;
-    const char *codec, *back; /* the same */
+    const char *codec, *back; /* as in weft_exchange_site */
     weft_gap_list gaps;       /* padding of the parameters */
-    int wished_slot;          /* requested slot, from 1; 0: any */
-    uint32_t id;              /* of the actor; drawn, so that no other has it */
-    void *own;                /* memory of the actor, to be freed after it */
+    int wished_slot;          /* the slot that the server requests, from 1; 0: any */
+    uint32_t id;              /* of the server's actor; weft_server_process draws it at random */
+    void *own; /* memory that `serve` allocates for the actor; freed after the actor is destroyed */
 } weft_serving;
 
-/* The environment of an exchange: one rank of one learner. All of it stays the caller's and
- * outlives the exchange. */
+/* The environment of an exchange: one rank of one learner. All pointers stay the caller's and
+ * outlive the exchange. */
 typedef struct weft_exchange_site {
     size_t struct_size; /* sizeof(weft_exchange_site) */
     weft_context *context;
-    weft_learner_group *endpoint;
-    weft_store *store; /* with the parameters, though not yet those of the run */
-    /* The learner's program, whose gradients weft_program_gradient lists for those with `ready`. */
+    weft_learner_group *endpoint; /* the ranks with the same shard in all learners */
+    weft_store *store; /* parameters; during `open` they do not have the values of the run yet */
+    /* The program of this rank. weft_program_gradient lists the gradients that `ready` reports. */
     weft_instance *instance;
-    const weft_optimizer_options *optimizer; /* of the run, for updates elsewhere */
-    weft_comm *learner;                      /* ranks of this learner */
+    const weft_optimizer_options *optimizer; /* of the run, for an exchange that owns the update */
+    weft_comm *learner;                      /* the ranks of this learner */
     int servers;                             /* number of servers; 0: the exchange decides */
     int replicas;                            /* replicas of each range, on other servers; 0 or 1 */
-    const char *codec;                       /* of pushed updates: a specification */
-    const char *back; /* of parameters sent back to learners; NULL or empty: the same */
-    const weft_learner_link *cluster; /* NULL: the learners are one job, and fixed */
-    bool again; /* a run is resumed, perhaps with fewer learners than it was planned for */
+    const char *codec;                       /* specification of the codec of pushed updates */
+    const char *back; /* downlink codec, for parameters from servers; NULL or empty: as `codec` */
+    const weft_learner_link *cluster; /* NULL: one job of threads or MPI; its learners are fixed */
+    bool again; /* the run is resumed, perhaps with fewer learners than its options were made for */
 } weft_exchange_site;
 
-/* The plan of a run, before any part of it exists. */
+/* The plan of a run, to check it before any part of the run exists. Fields without a comment are as
+ * in weft_exchange_site. */
 typedef struct weft_exchange_plan {
-    int learners, servers, replicas; /* as in weft_exchange_site, like */
-    const char *codec, *back;        /* these */
-    bool again;                      /* and this */
+    int learners, servers, replicas;
+    const char *codec, *back;
+    bool again;
     bool hosted; /* servers are threads of the learners' processes; membership is fixed */
     int here;    /* number of learners that are threads of one process; 0: not known yet */
 } weft_exchange_plan;
 
-/* A state for checkpoints. Either `like_parameters`: as many elements as WEFT_ALL_PARAMETERS of the
- * store, of their type and in their order; it is saved tensor by tensor and so loads on any mesh.
- * Or of a type of its own, and equal on all ranks of a learner. */
+/* A state of an exchange, for checkpoints. With like_parameters it has the elements of the store's
+ * WEFT_ALL_PARAMETERS, in their type and order; a checkpoint has it tensor by tensor, so it can be
+ * loaded on any mesh. Otherwise it has a type of its own, and must be equal on all ranks of a
+ * learner. */
 typedef struct weft_exchange_state {
     const char *name; /* letters, digits and _, beginning with a letter */
     const char *what; /* description, such as "the momentum of outer=nesterov"; NULL: none */
     bool like_parameters;
-    bool alike;     /* equal in all learners; otherwise each learner's is saved */
+    bool alike; /* equal in all learners, and saved once; false: each learner's state is saved */
     weft_type type; /* ignored with like_parameters */
-    void *data;     /* in host memory; the exchange's, until it is closed */
+    void *data;     /* in host memory; belongs to the exchange until that is closed */
     size_t bytes;
-    /* Additive: a number for each parameter, such as a residual. If a run is resumed with fewer
-     * learners, the states of those that are gone are added to the others', so that the sum
-     * stays. */
+    /* Additive, with like_parameters: the states of the learners add up, as residuals do. If a run
+     * is resumed with fewer learners, the states of the missing learners are added to those of the
+     * others, so that the total effect stays. */
     bool adds;
-    /* A checkpoint may lack this state, and this says whether it had it; NULL: it has all such
-     * states or none. */
+    /* Not NULL: a checkpoint may lack this state, and loading sets *found to whether it has it.
+     * NULL: a checkpoint has all such states or none. */
     bool *found;
 } weft_exchange_state;
 
-/* A finished step of a learner. */
+/* A finished step of a learner, for the hook `after`, which also sets the fields from `until`
+ * on. */
 typedef struct weft_exchange_turn {
-    int64_t step;      /* its number, from 1 */
-    bool last;         /* of the run */
-    double loss, rate; /* of the step; samples a second of this learner */
-    bool asked;        /* a stop of this learner is requested; all its ranks know */
-    int64_t until; /* set by an exchange whose learners end together: the end step; 0: the learner
-                      stops when it is asked to */
-    bool met;   /* set by the exchange: all learners have synchronized in this step, which is when
-                   those in lock step agree on whether to stop */
-    bool leave; /* set by an exchange without lock step: this learner leaves, while others may go
-                   on. The learner takes one more step, so that all its ranks know */
+    int64_t step;      /* number of the step in the run, from 1 */
+    bool last;         /* the last step of the run */
+    double loss, rate; /* loss of the step; samples per second of this learner */
+    bool asked;        /* this learner is asked to stop; all its ranks know */
+    /* Set if the learners end together: the common last step; INT64_MAX: not known yet. 0: the
+     * learner stops when it is asked to. */
+    int64_t until;
+    /* All learners have synchronized in this step; learners in lock step then agree on whether to
+     * stop. */
+    bool met;
+    /* Without lock step: this learner is to leave, while others may go on. The learner takes one
+     * more step, in which all its ranks learn of the leave. */
+    bool leave;
     bool dismissed; /* with leave: this learner alone was asked to leave */
 } weft_exchange_turn;
 
@@ -205,114 +227,131 @@ typedef struct weft_exchange_ops {
     const char *name;
     const char *form; /* form of a specification */
     const char *help;
-    /* Learners go in lock step: all take the same steps and synchronize at the same ones, and
-     * stopping and saving are collective. Otherwise no learner waits for another except in the
-     * exchange, learners may join and leave, and a checkpoint is the first learner's. */
+    /* Learners go in lock step: all take the same steps and synchronize after the same ones, and
+     * stopping and saving are collective over the learners. Otherwise a learner waits for others
+     * only in the hooks of the exchange, learners may join and leave, and the first learner saves
+     * the checkpoints. */
     bool lockstep;
-    /* `update` replaces the learner's update. Not with ZeRO, which shards that. */
+    /* The hook `update` replaces the learner's own update. Such an exchange cannot run with ZeRO,
+     * which shards the learner's own update. */
     bool owns_update;
-    const char *reads; /* those of the options `servers`, `replicas` and `compress` that it uses,
-                          separated by commas; NULL: none */
-    /* site NULL: only checks the arguments, and only `close` follows. The state has its initial
-     * values. */
+    /* The options that the exchange uses, among `servers`, `replicas`, `compress` and
+     * `compress-downlink`, separated by commas; NULL: none. */
+    const char *reads;
+    /* Opens the exchange, whose state has its initial values. site NULL: only checks the arguments;
+     * only `fits`, `sockets` and `close` may follow. */
     weft_status (*open)(const char *arguments, const weft_exchange_site *site, weft_exchange **out);
     void (*close)(weft_exchange *exchange);
-    /* ARGUMENT: the planned run cannot have the exchange, which was opened without a site. NULL:
-     * all can. */
+    /* Checks whether the planned run can have this exchange, which was opened without a site.
+     * ARGUMENT: the run cannot. NULL: every run can. */
     weft_status (*fits)(const weft_exchange *exchange, const weft_exchange_plan *plan);
-    /* Number of sockets of all learners and servers of the planned run. NULL: none. */
+    /* Gives the number of sockets that all learners and servers of the planned run open. NULL: the
+     * exchange opens none. */
     weft_status (*sockets)(const weft_exchange *exchange, const weft_exchange_plan *plan,
                            int64_t *out);
-    /* State i; false past the end. NULL: there is none. */
+    /* State i of the exchange, for checkpoints; false past the end. NULL: the exchange has no
+     * state. */
     bool (*state)(weft_exchange *exchange, int i, weft_exchange_state *out);
 
-    /* Before the first step of a process, with parameters and state in place. May be NULL, like all
-     * hooks below. */
+    /* Called before the first step of a process, when parameters and state are in place. May be
+     * NULL, like all hooks below. */
     weft_status (*begin)(weft_exchange *exchange);
-    /* Before the forward pass of step `step` (from 1), when nothing reads the parameters: they may
-     * be written. */
+    /* Called before the forward pass of step `step` (from 1). Nothing reads the parameters then, so
+     * the exchange may write them. */
     weft_status (*before)(weft_exchange *exchange, int64_t step);
-    /* A gradient of the step is final (weft_listener, whose rules hold). Each once a step, in the
-     * order in which they are made; weft_gradient_map gives the numbers, until the next
-     * `before`. */
+    /* A gradient of the step is final (weft_listener, whose rules hold). Called once a step for
+     * each gradient, in the order in which backward makes them. weft_gradient_map gives the
+     * numbers, until the next `before`. */
     weft_status (*ready)(weft_exchange *exchange, const weft_gradient *gradient);
-    /* The program is about to read a parameter (weft_listener), after weft_instance_await: its
-     * numbers must be there when this returns. */
+    /* The program is about to read a parameter (weft_listener); called only while
+     * weft_instance_await is set. When the hook returns, the parameter must have its new values in
+     * the store. */
     weft_status (*needed)(weft_exchange *exchange, const weft_reading *parameter);
-    /* Between two instructions of a pass: makes progress with transfers, and does not wait. */
+    /* Called between two instructions of a pass: makes progress with transfers, and does not
+     * wait. */
     weft_status (*poll)(weft_exchange *exchange);
-    /* After the last gradient, with owns_update: updates the parameters, or arranges that each is
-     * updated when it is `needed`. Required with owns_update, and only with it. */
+    /* Called after the last gradient, with owns_update: updates the parameters, or begins transfers
+     * for which `needed` waits. An exchange has this hook if and only if it owns the update. */
     weft_status (*update)(weft_exchange *exchange, int64_t step);
-    /* Between two steps: code outside the program is about to read the parameters, so all of them
-     * must be there. Collective over the ranks of the learner. */
+    /* Called between two steps, before code outside the program reads the parameters: waits until
+     * all of them have their new values. Collective over the ranks of the learner. */
     weft_status (*wait)(weft_exchange *exchange);
-    /* After the update: parameters and the learner's state may be read and written. */
+    /* Called after the update: the exchange may read and write the parameters and the learner's
+     * optimizer state and statistics. */
     weft_status (*after)(weft_exchange *exchange, weft_exchange_turn *turn);
-    /* Before a checkpoint of the learner whose ranks are called: puts parameters and state where
-     * they are read. Collective over the ranks. */
+    /* Called before a learner saves a checkpoint: puts the newest parameters into its store, and
+     * the state of the exchange to where `state` says. Collective over the ranks of that
+     * learner. */
     weft_status (*save)(weft_exchange *exchange);
-    /* Without lock step: puts this learner's own state where `state` says, for another learner's
-     * checkpoint. Required with such state. */
+    /* Without lock step, on a learner whose state goes into another learner's checkpoint: copies
+     * its own state to where `state` says. Required if the exchange has state that differs between
+     * learners. */
     weft_status (*store_state)(weft_exchange *exchange);
     /* Without lock step: whether no learner begins a step before all have finished the one before.
-     * NULL: no. */
+     * NULL: learners may be at different steps. */
     bool (*together)(const weft_exchange *exchange);
-    /* After the last step of a process: outstanding transfers end, and other learners are notified
-     * if necessary. A checkpoint may follow. */
+    /* Called after the last step of a process: ends outstanding transfers, and notifies other
+     * learners if necessary. A checkpoint may follow. */
     weft_status (*end)(weft_exchange *exchange);
-    /* Statistic i of the whole run, after `end`; false past the last. The numbers are the
+    /* Statistic i of the whole run, called after `end`; false past the last. The numbers stay the
      * exchange's. */
     bool (*figure)(weft_exchange *exchange, int i, weft_series *out);
-    /* The actors of a simulated run (exchange/simulated.h). NULL: it cannot be simulated. */
+    /* Opens the actors of a simulated run (exchange/simulated.h). NULL: the exchange cannot be
+     * simulated. */
     weft_status (*simulate)(const char *arguments,
                             const struct weft_sim_exchange_options *sim_options,
                             struct weft_sim_exchange **out);
-    /* The actor of a server process, of which the run has as many as `serving` says. NULL: it has
-     * no servers. */
+    /* Creates the actor of a server process; the run has `serving->servers` such processes. NULL:
+     * the exchange has no servers. */
     weft_status (*serve)(const char *arguments, weft_serving *serving, struct weft_actor **out);
-    /* Elastic: the step of the run at which this learner began; after `begin`. Below 0: another
-     * rank of the learner knows it. NULL: its learners cannot be elastic. */
+    /* The step of the run at which this elastic learner began, called after `begin`. Below 0:
+     * another rank of the learner knows the step. NULL: the learners of this exchange cannot be
+     * elastic. */
     int64_t (*began)(weft_exchange *exchange);
 } weft_exchange_ops;
 
 typedef struct weft_collect weft_collect;
 
-/* The head of every exchange; implementations extend it. weft_exchange_open fills it, after
- * `open`. */
+/* The head of every exchange; implementations extend it. weft_exchange_open fills it in after
+ * `open` has returned. */
 struct weft_exchange {
     const weft_exchange_ops *ops;
     weft_exchange_site site;
-    weft_collect *others; /* state of other learners; NULL: not collected */
-    /* State that is equal in all learners comes from a checkpoint. So does other state, unless the
-     * checkpoint lacks this learner. */
+    weft_collect *others; /* collects the state of other learners; NULL: not collected */
+    /* A checkpoint had the state that is equal in all learners (without such state: this learner's
+     * own). The checkpoint may still lack the own state of this learner. */
     bool restored;
-    /* Sum of the sample weights of the running step. Set before `before`. */
+    /* Sum of the weights of this learner's samples in the running step. Set before the call of
+     * `before`. */
     double weight;
-    /* Seconds for which it has made its rank wait in `needed` and `update`; the exchange's. */
+    /* Seconds that the exchange has made its rank wait for replies, in all hooks together; the
+     * exchange counts them. */
     double waited;
-    bool finished; /* the last step of the run is over; a learner may begin after it */
+    bool finished; /* the last step of the run is over; also if this learner joined after it */
 };
 
 extern const weft_exchange_ops weft_exchange_average, weft_exchange_oneshot, weft_exchange_server,
     weft_exchange_gossip, weft_exchange_easgd, weft_exchange_hogwild;
 
-/* Registers an exchange with a context, or all built-in ones. */
+/* Register one exchange with a context, or all built-in exchanges. */
 weft_status weft_exchange_register(weft_context *context,
                                    const weft_exchange_ops *ops) WEFT_NODISCARD;
 weft_status weft_exchanges_register(weft_context *context) WEFT_NODISCARD;
 
-/* Opens "NAME:key=value,...". ARGUMENT: a wrong name, key or value. INTERNAL: a wrong state. */
+/* Opens the exchange of a specification "NAME:key=value,...". ARGUMENT: its name, a key or a value
+ * is wrong, or the run cannot have it. INTERNAL: the exchange declares a state that is not
+ * valid. */
 weft_status weft_exchange_open(const char *spec, const weft_exchange_site *site,
                                weft_exchange **out) WEFT_NODISCARD;
-/* Checks the specification alone. */
+/* Checks a specification alone, without a run. */
 weft_status weft_exchange_check(weft_context *context, const char *spec) WEFT_NODISCARD;
-/* Also checks whether the planned run can have it, as weft_exchange_open does, too. */
+/* Checks a specification, and whether the planned run can have the exchange; weft_exchange_open
+ * includes this check. */
 weft_status weft_exchange_fits(weft_context *context, const char *spec,
                                const weft_exchange_plan *plan) WEFT_NODISCARD;
 void weft_exchange_close(weft_exchange **exchange);
 
-/* Call the hooks, where the exchange has them. */
+/* Each of these functions calls the hook of its name, if the exchange has it. */
 weft_status weft_exchange_begin(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_before(weft_exchange *exchange, int64_t step) WEFT_NODISCARD;
 weft_status weft_exchange_ready(weft_exchange *exchange,
@@ -325,68 +364,75 @@ weft_status weft_exchange_save(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_end(weft_exchange *exchange) WEFT_NODISCARD;
 bool weft_exchange_figure_at(weft_exchange *exchange, int i, weft_series *out);
 bool weft_exchange_state_at(weft_exchange *exchange, int i, weft_exchange_state *out);
-/* Whether no learner begins a step before all have finished the one before. */
+/* Whether no learner begins a step before all have finished the one before: in lock step, or by the
+ * policy of the exchange. */
 bool weft_exchange_is_together(const weft_exchange *exchange);
-/* Whether its learners, without agreeing on it in lock step, end with the same step: the first one
- * chooses it, and the exchange sends it to the others. */
+/* Whether the learners end with a common last step that the first learner chooses and the exchange
+ * sends to the others. Not in lock step, where a collective decides on the stop. */
 bool weft_exchange_ends_together(const weft_exchange *exchange);
-/* Checkpoints during a run are the first learner's, but also contain the state of the others:
- * `_share` after `begin`, of all learners. Then `_hand` after each step with a checkpoint: the
- * others send their state, and the first receives it. `_state_of` reads the state of a learner;
- * false also if none has arrived. Both are collective over the ranks of a learner. */
+/* The first learner saves the checkpoints in the middle of a run, with the exchange state of the
+ * other learners. All learners call `_share` after `begin`, and `_hand` after each step with a
+ * checkpoint, in which the other learners send their state and the first one receives it; both are
+ * collective over the ranks of a learner. `_state_of` reads state i of a learner; false past the
+ * end, or if no state of that learner has arrived. */
 weft_status weft_exchange_share(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_hand(weft_exchange *exchange, int64_t step) WEFT_NODISCARD;
 bool weft_exchange_state_of(weft_exchange *exchange, int learner, int i, weft_exchange_state *out);
-/* Sums a number over all learners, which go in lock step. */
+/* Sums a number over all learners, in place. Collective over the learners. */
 weft_status weft_exchange_sum(weft_exchange *exchange, const char *what,
                               double *number) WEFT_NODISCARD;
 
-/* The mean of numbers over all learners, in place. Collective over them. */
+/* Replaces numbers by their mean over all learners. Collective over the learners. */
 weft_status weft_exchange_mean(weft_exchange *exchange, const char *what, weft_dtype dtype,
                                void *data, int64_t count) WEFT_NODISCARD;
 
-/* Registers the exchange's hooks with the site's program. */
+/* Registers the hooks `ready`, `needed` and `poll` with the program of the site. */
 void weft_exchange_listen(weft_exchange *exchange);
-/* Registers only `poll`, with an instance other than the site's. */
+/* Registers only `poll`, with another program, such as the evaluator's, so that heartbeats go on
+ * while it runs. */
 void weft_exchange_attend(weft_exchange *exchange, weft_instance *instance);
-/* Where the parameters of a learner with this exchange are updated. */
+/* The part of the program that updates the parameters of a learner with this exchange. */
 weft_update weft_exchange_updates(const weft_exchange_ops *ops);
 
 /* --- the optimizer of a flat range --- */
 
-/* The update of a run's optimizer for `count` contiguous parameters outside a model: a graph with
- * one parameter and its update, on the device that computes in host memory (that of the store
- * `like`, if it does; then updates have the bits of the learner's own). For exchanges that own the
- * update, and for servers. */
+/* A flat optimizer applies the run's optimizer to `count` contiguous parameters outside a model,
+ * for servers and exchanges that own the update. Its graph has one parameter and the update of
+ * that. The graph runs on the device of the store `like` if that device computes in host memory,
+ * and then gives the bits of the learner's own update; otherwise it runs on the device
+ * `reference`. */
 typedef struct weft_flat_optimizer weft_flat_optimizer;
-/* The options' clip_norm must be 0, since a range does not know the whole norm, and accumulate
- * 1. */
+/* The options must have clip_norm 0, since a range lacks the other ranges' part of the gradient
+ * norm, accumulate 1, and update WEFT_UPDATE_HERE. */
 weft_status weft_flat_optimizer_open(weft_context *context, const weft_store *like,
                                      const weft_optimizer_options *options, weft_dtype dtype,
                                      int64_t count, weft_flat_optimizer **out) WEFT_NODISCARD;
 void weft_flat_optimizer_close(weft_flat_optimizer **optimizer);
-/* Updates the parameters in place. Both are [count]. */
+/* Updates parameters[count] in place with gradient[count]. */
 weft_status weft_flat_optimizer_step(weft_flat_optimizer *optimizer, void *parameters,
                                      const void *gradient) WEFT_NODISCARD;
-/* The next update is that of step `step` of the run, from 1, which sets its learning rate. Without
- * this call the schedule counts the updates. */
+/* Sets the step of the run, from 1, whose learning rate the next update uses. Without this call the
+ * schedule counts the updates. */
 void weft_flat_optimizer_at(weft_flat_optimizer *optimizer, int64_t step);
-/* Without copies: the parameters that it reads and writes, and a buffer for a gradient, [count]
- * each; its own. `_run` takes a gradient anywhere, at a multiple of its element size. */
+/* For updates without copies: `_rooms` gives the optimizer's own parameters and its own buffer for
+ * a gradient, [count] each. `_run` updates these parameters with a gradient at any address that is
+ * a multiple of the element size. */
 void weft_flat_optimizer_rooms(weft_flat_optimizer *optimizer, void **parameters, void **gradient);
 weft_status weft_flat_optimizer_run(weft_flat_optimizer *optimizer,
                                     const void *gradient) WEFT_NODISCARD;
-/* Its state: moments ("m", "v", "momentum") as [count], their age and the step as scalars; false
- * past the end. The caller sets `alike` and `like_parameters`. */
+/* State i of the optimizer: moments ("m", "v", "momentum") as [count]; the age of the moments and
+ * the step of the schedule as scalars; false past the end. The caller sets `alike` and
+ * `like_parameters`. */
 bool weft_flat_optimizer_state(weft_flat_optimizer *optimizer, int i, weft_exchange_state *out);
 
-/* registry.c: an exchange by its specification, and its arguments. */
+/* registry.c: finds the exchange that a specification names. *arguments: the text after "NAME:",
+ * within `spec`. */
 weft_status weft_exchange_find(const weft_context *context, const char *spec,
                                const weft_exchange_ops **ops,
                                const char **arguments) WEFT_NODISCARD;
 
-/* ARGUMENT: no exchange (NULL), or one without elastic learners; the message names those that have
- * them. */
+/* Checks that an exchange can have elastic learners. ARGUMENT: `spec` is NULL, or names an exchange
+ * that cannot; the message names those that can. */
 weft_status weft_exchange_is_elastic(const weft_context *context, const char *spec,
                                      const weft_exchange_ops **ops) WEFT_NODISCARD;
 

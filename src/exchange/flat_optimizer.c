@@ -1,12 +1,12 @@
-/* The run's optimizer for a flat range of parameters: a graph of one parameter, whose gradient is
- * an input, and the update that weft_optimizer_build adds. */
+/* The flat optimizer applies the run's optimizer to a flat range of parameters: it runs a graph of
+ * one parameter, whose gradient is an input, and of the update that weft_optimizer_build adds. */
 #include <stdio.h>
 
 #include "exchange/exchange.h"
 #include "graph/graph.h"
 #include "program/program.h"
 
-/* Name of the parameter, and prefix of its moments' names. */
+/* Name of the graph's parameter, and prefix of the names of its moments. */
 static const char RANGE[] = "range";
 
 struct weft_flat_optimizer {
@@ -14,13 +14,13 @@ struct weft_flat_optimizer {
     weft_store *store;
     weft_instance *instance;
     weft_value gradient;
-    const void *lent; /* external gradient buffer; NULL: its own */
-    int parameter;    /* in the store */
-    int32_t *step;    /* counter of the schedule */
+    const void *lent; /* the caller's gradient that `instance` reads; NULL: its own buffer */
+    int parameter;    /* index in the store */
+    int32_t *step;    /* the store's counter of steps, which the learning rate follows */
     size_t bytes;
     struct state {
         char name[64];
-        int entry; /* of the store */
+        int entry; /* index in the store */
     } * states;
     int state_count;
 };
@@ -62,7 +62,8 @@ static weft_status build_graph(weft_flat_optimizer *o, const weft_optimizer_opti
     return weft_optimizer_build(o->graph, options, &values);
 }
 
-/* Names states without that prefix, and with _ for /. */
+/* Lists the optimizer's states in the store, under their names without the prefix "range/" and with
+ * _ for /. */
 static weft_status list_states(weft_flat_optimizer *o)
 {
     size_t skip = strlen(RANGE);
@@ -105,7 +106,7 @@ weft_status weft_flat_optimizer_open(weft_context *context, const weft_store *li
     return WEFT_OK;
 }
 
-/* Copies the parameters in or out; a vector has no other layout. */
+/* Copies the parameters into the store, or out of it; a vector has only one memory layout. */
 static weft_status copy_parameters(weft_flat_optimizer *o, void *data, bool in)
 {
     void *here;

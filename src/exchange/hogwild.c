@@ -1,9 +1,10 @@
 /* Hogwild! (Recht et al. 2011): learners are threads of one process that update shared parameters
- * without locks. A learner computes on its own copy, with an optimizer of its own. A pass adds the
- * changes of its step to the shared parameters, element by element, whatever others do meanwhile,
- * and reads these. An element that no other learner has changed gets the learner's own value, so
- * steps on disjoint elements are those of one learner, bit for bit. One of two simultaneous writes
- * to an element may be lost; lost updates are counted in a sample. */
+ * without locks. A learner computes on its own copy, with an optimizer of its own. After each step
+ * it makes a pass: it adds the change of its step to each shared element, while other learners may
+ * do the same, and copies the new values. An element that no other learner has changed since the
+ * last pass gets the learner's own value, so steps on disjoint elements have the bits of a single
+ * learner. One of two simultaneous writes to an element may be lost; lost updates are counted in a
+ * sample of the blocks. */
 #include <stdatomic.h>
 #include <time.h>
 
@@ -12,16 +13,17 @@
 #include "exchange/shared_params.h"
 #include "exchange/bootstrap.h"
 
-/* Elements that are read, computed with and written at a time: with fewer, fewer updates are
- * lost. */
+/* BLOCK: elements that a pass reads, computes and writes at a time; smaller blocks lose fewer
+ * updates. STALENESS: bins of the histogram. */
 enum { BLOCK = 64, STALENESS = 256 };
-/* Prefetch distance, in bytes. */
+/* Prefetch distance of a pass, in bytes. */
 enum { AHEAD = 1024 };
 
 typedef struct tally {
-    int64_t written, mixed;        /* elements written; of them contended: changed by others, too */
-    int64_t checked, lost_updates; /* of them checked; and lost updates among these */
-    int64_t every, skip;           /* one block of `every` is checked; the blocks before the next */
+    /* Elements that this learner has changed; of these, contended ones: changed by others, too. */
+    int64_t written, mixed;
+    int64_t checked, lost_updates; /* of `written`: those in checked blocks; lost updates there */
+    int64_t every, skip; /* one block of `every` is checked; blocks before the next checked one */
 } tally;
 
 #define REAL float
@@ -37,10 +39,10 @@ typedef struct tally {
 
 /* The shared parameters of all learners. */
 typedef struct field {
-    atomic_int users;
+    atomic_int users;    /* learners that have not closed their exchange */
     atomic_llong passes; /* finished passes of all learners */
-    atomic_llong *steps; /* [learners]: of each */
-    void *numbers;       /* in words of 64 bits, each atomic */
+    atomic_llong *steps; /* [learners]: finished passes of each */
+    void *numbers;       /* the parameters, in words of 64 bits, each atomic */
 } field;
 
 enum { WRITTEN, MIXED, CHECKED, LOST, FIGURES };
@@ -49,12 +51,12 @@ typedef struct hogwild {
     weft_exchange head;
     tally tally;
     weft_shared_params *copies; /* parameters that ranks of the learner share */
-    bool leads;
+    bool leads;                 /* this rank makes the passes of its learner's shard */
     weft_dtype dtype;
-    int64_t count;    /* of the parameters in memory */
-    void *parameters; /* [count]: the learner's own, */
-    void *took;       /* and their values before its step, after its last pass, */
-    int64_t taken;    /* which was this many passes of all */
+    int64_t count;    /* elements of WEFT_ALL_PARAMETERS */
+    void *parameters; /* [count]: the learner's own parameters */
+    void *took;       /* [count]: their values after the last pass, with which the step began */
+    int64_t taken;    /* number of passes of all learners at that time */
     field *field;
     struct {
         double of[FIGURES], staleness[STALENESS];
@@ -135,7 +137,7 @@ static weft_status make_field(const hogwild *h, field **out)
     return WEFT_OK;
 }
 
-/* The first learner allocates them, and broadcasts their address. */
+/* The first learner allocates the shared parameters, and broadcasts their address to the others. */
 static weft_status enter_field(hogwild *h)
 {
     weft_net_context *world;
@@ -165,7 +167,7 @@ static weft_status enter_field(hogwild *h)
     return status;
 }
 
-/* Notes the parameters that the next step begins with. */
+/* Records the parameters with which the next step begins; the pass after it adds the difference. */
 static void remember(hogwild *h)
 {
     memcpy(h->took, h->parameters, (size_t)h->count * weft_dtype_size(h->dtype));
@@ -178,7 +180,8 @@ static void take(hogwild *h)
     remember(h);
 }
 
-/* Staleness counts the passes of others between reading and writing. */
+/* Makes the pass after a step. Its staleness is the number of passes that other learners have
+ * finished since this learner's last one. */
 static weft_status meet(hogwild *h, int64_t step)
 {
     h->tally.skip = step % h->tally.every;
@@ -217,7 +220,8 @@ static weft_status hogwild_save(weft_exchange *exchange)
     return weft_shared_params_write(h->copies);
 }
 
-/* Waits as long as any other learner makes progress. */
+/* Waits for the collective at the end of the run, as long as some learner still finishes passes.
+ * PEER: none has for the timeout. */
 static weft_status wait_for_all(hogwild *h, weft_group_request *passage)
 {
     const weft_learner_group *e = h->head.site.endpoint;
@@ -266,7 +270,8 @@ static weft_status add_up_figures(hogwild *h)
     return weft_comm_run(h->head.site.learner, &sum);
 }
 
-/* The result is read after all learners have finished. */
+/* Takes the shared parameters as the result after all learners have finished, for which the sum of
+ * the statistics waits. */
 static weft_status hogwild_end(weft_exchange *exchange)
 {
     hogwild *h = (hogwild *)exchange;

@@ -1,19 +1,19 @@
-/* A learner's pass over the shared parameters, of one type: included by hogwild.c once for each,
- * with REAL, BITS (an integer of equal width), SET (elements in a word of 64 bits) and
+/* A learner's pass over the shared parameters. hogwild.c includes this file once for each number
+ * type, with REAL, BITS (an integer of equal width), SET (elements in a word of 64 bits) and
  * NAME(function) defined.
  *
- * Only memory that other learners may write at the same time is atomic, with relaxed order. Atomic
- * accesses are words of 64 bits, so blocks are read first, then computed with, which the compiler
- * vectorizes, then written. If a step has changed one element of a word only, the other keeps its
- * present value. */
+ * Only the shared parameters are atomic, with relaxed order, since other learners may write them at
+ * the same time. Atomic accesses are words of 64 bits. So a pass reads a block word by word,
+ * computes it in a loop that the compiler vectorizes, and then writes it. If a step has changed
+ * only one of the two elements of a word, the other one keeps its present value. */
 
 typedef struct NAME(block) {
-    REAL took[BLOCK];   /* base: values before the learner's step, */
-    REAL left[BLOCK];   /* local: after it, */
-    REAL common[BLOCK]; /* shared: the present values, */
-    REAL next[BLOCK];   /* and the next ones */
-    BITS mine[BLOCK];   /* all bits: changed by the step */
-    int written, mixed; /* elements changed by it; and by others, too (contended) */
+    REAL took[BLOCK];   /* base: the learner's values before its step */
+    REAL left[BLOCK];   /* local: the learner's values after its step */
+    REAL common[BLOCK]; /* shared: the present shared values */
+    REAL next[BLOCK];   /* the new shared values */
+    BITS mine[BLOCK];   /* all bits set: the step has changed the element */
+    int written, mixed; /* elements changed by the step; of these, changed by other learners, too */
 } NAME(block);
 
 static inline BITS NAME(bits)(REAL x)
@@ -31,8 +31,9 @@ static inline void NAME(load)(const _Atomic uint64_t *from, int64_t words, REAL 
     }
 }
 
-/* An element that only this step has changed becomes the local value: adding the difference would
- * round once more. */
+/* Computes the new values of a block: shared value plus the difference of the step. An element that
+ * only this step has changed gets the local value, since adding the difference would round once
+ * more. */
 static inline void NAME(advance)(NAME(block) *restrict b)
 {
     BITS written = 0, mixed = 0;
@@ -51,8 +52,8 @@ static inline void NAME(advance)(NAME(block) *restrict b)
     b->mixed = (int)mixed;
 }
 
-/* Writes the elements of word i that the step has changed, and no others; returns the lost updates:
- * writes by others since the word was read. */
+/* Writes those elements of word i that the step has changed, by compare-and-swap. Returns the lost
+ * updates: written elements that other learners have changed since the block was read. */
 static int NAME(merge)(const NAME(block) * b, int i, _Atomic uint64_t *to)
 {
     BITS was[SET], is[SET];
@@ -70,8 +71,8 @@ static int NAME(merge)(const NAME(block) * b, int i, _Atomic uint64_t *to)
     return lost;
 }
 
-/* Writes only words with changed elements: the others may be written by another learner at this
- * moment. Returns the lost updates, if `look`. */
+/* Writes only the words in which the step has changed an element, since another learner may be
+ * writing the other words. Returns the lost updates; 0 without `look`. */
 static int NAME(store_some)(const NAME(block) * b, int words, bool look, _Atomic uint64_t *to)
 {
     int lost = 0;
@@ -89,8 +90,8 @@ static inline void NAME(store)(const NAME(block) * b, int words, _Atomic uint64_
     }
 }
 
-/* Prefetches data that are soon read, and then written: hardware does not predict so many
- * streams. */
+/* Prefetches the part of the three arrays that is AHEAD bytes further, for reading and writing:
+ * hardware does not predict so many streams. */
 static inline void NAME(call)(const void *common, const void *own, const void *took)
 {
     enum { LINE = 64 };
@@ -101,7 +102,8 @@ static inline void NAME(call)(const void *common, const void *own, const void *t
     }
 }
 
-/* n elements: a block, or the last ones. With a constant n, copies are a few instructions. */
+/* Makes the pass over n elements: a block, or the last ones. With a constant n, each copy compiles
+ * to a few instructions. */
 static inline void NAME(visit)(NAME(block) *restrict b, _Atomic uint64_t *common,
                                REAL *restrict own, REAL *restrict took, int n, tally *t)
 {
@@ -124,8 +126,9 @@ static inline void NAME(visit)(NAME(block) *restrict b, _Atomic uint64_t *common
     memcpy(took, b->next, (size_t)n * sizeof(REAL));
 }
 
-/* own[count]: the parameters after the step, then those of the next one; took[count]: those before
- * the step, then again those of the next one. */
+/* Makes the pass of a step over the shared parameters `numbers`. own[count] has the learner's
+ * parameters after the step, took[count] those before it. Afterwards both have the new shared
+ * values, with which the next step begins. */
 WEFT_CLONES static void NAME(pass)(void *numbers, void *own, void *took, int64_t count, tally *t)
 {
     _Atomic uint64_t *common = numbers;

@@ -1,4 +1,5 @@
-/* Learner groups, and the kind that uses a communicator. */
+/* Learner groups: the calls of a group's kind, and the kind whose collectives are those of a
+ * communicator between the learners. */
 #include "exchange/exchange.h"
 
 void weft_learner_group_close(weft_learner_group **endpoint)

@@ -1,5 +1,5 @@
 /* The learner group of an elastic learner, which is its only member: collectives involve no other
- * learner. */
+ * learner, and sends and receives are refused. */
 #include "exchange/exchange.h"
 
 typedef struct single_request {

@@ -1,4 +1,4 @@
-/* Finds the padding in the memory of all parameters. */
+/* Finds the padding in the memory of all parameters (WEFT_ALL_PARAMETERS of a store). */
 #include "exchange/codec_checkpoint.h"
 
 typedef struct gap_list {
@@ -8,7 +8,7 @@ typedef struct gap_list {
     size_t count, capacity;
 } gap_list;
 
-/* Sets the elements of a parameter to 1, in whatever layout. */
+/* Sets the elements of parameter i to 1, in whatever memory layout the store has it. */
 static weft_status mark(weft_store *store, int i)
 {
     weft_type type = weft_store_type(store, i);
@@ -21,7 +21,7 @@ static weft_status mark(weft_store *store, int i)
     return status;
 }
 
-/* Sets a range of a sharded tensor to 1, which has no padding. */
+/* Sets the range of a sharded tensor to 1 in the memory `all`. Such a range has no padding. */
 static weft_status mark_range(const gap_list *l, const weft_store *store, int i, void *all)
 {
     int64_t begin, count;
@@ -30,7 +30,7 @@ static weft_status mark_range(const gap_list *l, const weft_store *store, int i,
     return WEFT_OK;
 }
 
-/* Lists runs of zeros. */
+/* Lists the runs of zeros in memory: the padding. */
 static weft_status list_gaps(gap_list *l, const void *all)
 {
     for (int64_t i = 0; i < l->elements; i++) {
@@ -46,7 +46,9 @@ static weft_status list_gaps(gap_list *l, const void *all)
     return WEFT_OK;
 }
 
-/* Marks the parameters that this rank leads; the others count as padding. */
+/* Sets the parameters that this rank leads to 1: with `spread` the ranges of sharded tensors,
+ * otherwise the whole tensors. Parameters that another rank leads stay zero, and count as
+ * padding. */
 static weft_status mark_all(const gap_list *l, weft_store *copy, const weft_shared_params *shared,
                             bool spread, void *all)
 {
@@ -60,7 +62,8 @@ static weft_status mark_all(const gap_list *l, weft_store *copy, const weft_shar
     return WEFT_OK;
 }
 
-/* Padding is what is still 0 when all elements are 1. */
+/* Sets the memory of the copy to 0, and then all elements of its parameters to 1: memory that is
+ * still 0 is padding. */
 static weft_status find_gaps(gap_list *l, weft_store *copy, const weft_shared_params *shared)
 {
     void *all;

@@ -9,8 +9,9 @@
 #include "membership/client.h"
 #include "exchange/ps/ps.h"
 
-/* Seconds of a poll, after which a process checks for a stop; between two notes; and after which a
- * coordinator ends when the last member has left. */
+/* In seconds: NAP, the length of a poll, after which a process checks for a stop; NOTE, the time
+ * between two notes in the log; LINGERS, the time after which a coordinator ends when the last
+ * member has left. */
 static const double NAP = 0.05, NOTE = 5, LINGERS = 2;
 
 static bool is_stopped(const weft_waiting *w)
@@ -112,7 +113,8 @@ static weft_status tell_view(const weft_coordinating *what, const char *address,
     return WEFT_OK;
 }
 
-/* Until no member is left of a run that is over or has a fault. */
+/* Polls the coordinator until the run is over or has a fault and all its members have left. The
+ * coordinator of a job ends at the fault. */
 static weft_status coordinate(const weft_waiting *w, weft_net *net, const weft_coordinating *what,
                               const char *address)
 {

@@ -1,5 +1,5 @@
-/* Processes of an elastic run: the main loops of coordinator and server, and queries to the
- * coordinator. */
+/* Processes of an elastic run: main loops of the coordinator process and of a server process, and
+ * queries to the coordinator. */
 #ifndef WEFT_EXCHANGE_PROCESS_H
 #define WEFT_EXCHANGE_PROCESS_H
 
@@ -10,61 +10,66 @@
 /* The coordinator's answer to a query. */
 typedef struct weft_invitation {
     weft_cluster_status status;
-    int slot;            /* of a learner; reserved */
-    uint64_t run;        /* drawn by the first coordinator of the run */
-    char *configuration; /* run configuration */
-    size_t bytes;
+    int slot;            /* the slot that is reserved for the caller, a learner (WEFT_ASK_SLOT) */
+    uint64_t run;        /* run id, which the first coordinator of the run has drawn */
+    char *configuration; /* run configuration; NULL with WEFT_ASK_WHO */
+    size_t bytes;        /* of the configuration */
 } weft_invitation;
 void weft_invitation_free(weft_invitation *invitation);
 
-/* How a process waits: until a stop is requested, or the other side was silent for the timeout.
- * Notes in the log say what it waits for, and for how long. */
+/* The limits on the waiting of a process: it ends when a stop is requested, or the other side has
+ * been silent for the timeout. Meanwhile notes in the log tell for which answer the process waits,
+ * and how long yet. */
 typedef struct weft_waiting {
     weft_context *context;
     const weft_stop *stop; /* may be NULL */
     double timeout;        /* seconds */
 } weft_waiting;
 
+/* The parts of an answer: the view; also the run configuration; also a reserved slot for a
+ * learner. */
 typedef enum weft_asking { WEFT_ASK_WHO, WEFT_ASK_TERMS, WEFT_ASK_SLOT } weft_asking;
-/* Queries the coordinator at an address: the view, with the run configuration, too, or also with
- * the slot of a learner; or requests that a member leaves (`other`; 0: none). slot: that of a
- * member that has ended, whose place the caller takes; below 0: any. PEER: no answer, with the
- * reason as far as known, or a rejection; INTERRUPTED: stopped. */
+/* Queries the coordinator at an address. other: id of a member that the coordinator is to ask to
+ * leave; 0: none. slot: the slot of a member that has ended, which the caller takes over; below 0:
+ * any. PEER: the coordinator has rejected the query, or has not answered (the message has the
+ * reason as far as known); INTERRUPTED: a stop was requested. */
 weft_status weft_cluster_ask(const weft_waiting *waiting, weft_net_context *world,
                              const char *address, weft_asking what, uint32_t other, int slot,
                              weft_invitation *out) WEFT_NODISCARD;
 
-/* A coordinator, until the run is over or a stop is requested (INTERRUPTED). */
+/* Options of a coordinator process. */
 typedef struct weft_coordinating {
-    const char *listen;    /* an address */
-    int learners, servers; /* members with which the run begins */
-    weft_dtype dtype;      /* of the parameters on the servers */
-    int64_t count;
+    const char *listen;    /* the address that it binds */
+    int learners, servers; /* numbers of members with which the run begins */
+    weft_dtype dtype;      /* of the parameters on the servers, */
+    int64_t count;         /* and their number */
     bool replicas;
     bool job;               /* all members are of one job, which ends when the run has a fault */
-    double failure_timeout; /* failure timeout, in seconds */
+    double failure_timeout; /* in seconds */
     const char *model, *data;
-    int64_t steps;        /* of each learner, in all */
-    int64_t done;         /* replaces another coordinator: see coordinator.h */
-    const char *exchange; /* as in the options */
+    int64_t steps; /* number of steps of each learner */
+    int64_t done;  /* step that the run had reached with a former coordinator; 0: a new run */
+    const char *exchange; /* specification of the exchange */
     const char *advice;   /* how to go on after a fault, see coordinator.h */
-    uint64_t parameters;  /* their layout */
-    uint64_t checkpoint;  /* checksum of the one that the run goes on from; 0: none */
+    uint64_t parameters;  /* hash of the memory layout of the parameters */
+    uint64_t checkpoint;  /* checksum of the checkpoint from which the run goes on; 0: none */
     int64_t step;         /* of that checkpoint */
     const char *configuration;
     size_t bytes;
-    weft_cluster_fn tell; /* receives the address and the status when it changes */
+    weft_cluster_fn tell; /* receives the address and the status whenever the view changes */
     void *user;
 } weft_coordinating;
+/* Runs a coordinator until the run is over or a stop is requested (INTERRUPTED). PEER: the run has
+ * a fault. */
 weft_status weft_coordinator_process(const weft_waiting *waiting, weft_net_context *world,
                                      const weft_coordinating *what) WEFT_NODISCARD;
 
-/* The address at which a member of the run of that coordinator listens: for other machines, unless
- * the coordinator is on this machine or other machines may not connect. */
+/* The address that a member of this coordinator's run binds: one for other machines, unless the
+ * coordinator's address is of the loopback or other machines may not connect. */
 const char *weft_listen_beside(weft_net_context *world, const char *coordinator);
 
-/* A server of an exchange, until the run ends. PEER: it is rejected or removed, or the run has a
- * fault. */
+/* Runs a server of an exchange until the run ends. PEER: the server is rejected or removed, the run
+ * has a fault, or no message has arrived for the timeout. */
 weft_status weft_server_process(const weft_waiting *waiting, weft_net_context *world,
                                 const char *exchange, const char *coordinator, const char *listen,
                                 weft_serving *serving) WEFT_NODISCARD;

@@ -1,4 +1,5 @@
-/* The built-in exchanges. A new one is its file and a line here. */
+/* Registers the built-in exchanges, and finds an exchange by its specification. A new exchange
+ * needs a file of its own and an entry in `exchanges`. */
 #include "base/registry.h"
 #include "exchange/exchange.h"
 

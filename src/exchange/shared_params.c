@@ -1,16 +1,17 @@
-/* Broadcasts inside a learner, from the lowest rank with a shard to the others with it. */
+/* Broadcasts shared parameters inside a learner: the lowest rank with a shard (the leader) sends it
+ * to the other ranks with that shard. */
 #include "exchange/shared_params.h"
 
 #include "program/program.h"
 
-/* Bound on tags of transfers. */
+/* Tags of transfers are below this number, which every MPI allows. */
 enum { TAGS = 30000 };
 
-/* A parameter of which a rank has a shard. */
+/* The shard of a parameter that a rank has. */
 typedef struct holding {
-    uint64_t part; /* hash of tensor and shard, or of the range of it */
-    uint64_t form; /* its layout */
-    int64_t begin, count;
+    uint64_t part; /* hash of the tensor's name and of the shard; equal on ranks that share it */
+    uint64_t form; /* hash of its memory layout */
+    int64_t begin, count; /* elements in WEFT_ALL_PARAMETERS of that rank */
 } holding;
 
 struct weft_shared_params {
@@ -19,16 +20,16 @@ struct weft_shared_params {
     weft_dtype dtype;
     char *parameters;
     size_t bytes;
-    bool apart; /* not the store's own memory */
+    bool apart; /* `parameters` is a buffer, since the host cannot write the store's memory */
     int ranks, me;
-    int64_t *counts; /* [ranks] */
-    holding **of;    /* [ranks]: into `all` */
+    int64_t *counts; /* [ranks]: number of holdings of each rank */
+    holding **of;    /* [ranks]: the first holding of each rank, in `all` */
     holding *all;
-    int64_t *at;     /* [entries of the store]: index among the holdings of this rank; -1: none */
-    size_t *started; /* [own holdings + 1]: its first operation */
+    int64_t *at; /* [entries of the store]: index among this rank's holdings; -1: no parameter */
+    size_t *started; /* [holdings of this rank + 1]: index of the first operation of each */
     weft_operation **operations;
     size_t operation_count, operation_capacity;
-    bool leads;
+    bool leads; /* this rank is the leader of a shard */
 };
 
 void weft_shared_params_close(weft_shared_params **copies)
@@ -124,7 +125,7 @@ static weft_status tell_all(weft_shared_params *c, const holding *mine, int64_t 
     return status;
 }
 
-/* Index of that shard among those of rank r, or -1. */
+/* Index of the shard `part` among the holdings of rank r; -1: rank r does not have it. */
 static int64_t find(const weft_shared_params *c, int r, uint64_t part)
 {
     for (int64_t i = 0; i < c->counts[r]; i++)
@@ -132,7 +133,7 @@ static int64_t find(const weft_shared_params *c, int r, uint64_t part)
     return -1;
 }
 
-/* The lowest rank with that shard. */
+/* The leader of a shard: the lowest rank that has it. */
 static int first_of(const weft_shared_params *c, uint64_t part)
 {
     int r = 0;
@@ -270,8 +271,9 @@ static bool shares_with(const weft_shared_params *c, int r)
     return false;
 }
 
-/* Ranks synchronize at each parameter that they share, so they must read these in the same
- * order. */
+/* A rank takes part in the broadcast of a shared parameter when its program reads that parameter.
+ * So ranks that share parameters must read them in the same order, or they would wait for each
+ * other. */
 weft_status weft_shared_params_follow(weft_shared_params *c, const weft_program *program, bool *can)
 {
     uint64_t mine = 0, *all;
@@ -302,7 +304,8 @@ weft_status weft_shared_params_follow(weft_shared_params *c, const weft_program 
     return status;
 }
 
-/* The parameters arrive in the store itself, or each is copied there. */
+/* If parameters arrive in the store's own memory, declares the store written now; otherwise
+ * `_broadcast_one` copies each parameter into the store. */
 weft_status weft_shared_params_begin(const weft_shared_params *c)
 {
     return c->apart ? WEFT_OK : copy(c, true);

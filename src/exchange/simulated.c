@@ -1,4 +1,5 @@
-/* Opens simulated exchanges. */
+/* Opens simulated exchanges, and checks whether an exchange can be simulated: whether it has
+ * actors. */
 #include "exchange/simulated.h"
 
 #include "base/registry.h"
