@@ -1,7 +1,8 @@
-/* Elastic averaging SGD (Zhang, Choromanska and LeCun 2015). Each learner trains alone with its own
- * optimizer; every few steps it moves towards a centre, and the centre towards it, by the same
- * elastic difference: d = alpha (x - centre), x -= d, centre += d. The centre is on servers, which
- * add the differences; it is the result of the run. */
+/* The exchange `easgd`: elastic averaging SGD (Zhang, Choromanska and LeCun 2015). Each learner
+ * trains its own parameters x with its own optimizer. Every `every` steps the learner and a centre
+ * move towards each other by the same elastic difference: d = alpha (x - centre), x -= d, centre +=
+ * d. The centre is on servers, which add the differences that learners push; the centre is the
+ * result of the run. */
 #include <math.h>
 
 #include "base/target_clones.h"
@@ -10,7 +11,7 @@
 
 typedef struct easgd {
     weft_ps_exchange
-        ps;      /* its parameters: the last centre pulled; its gradients: the elastic difference */
+        ps;      /* parameters: the centre as last pulled; gradients: the elastic difference */
     void *aside; /* [count]: the learner's own parameters, while a checkpoint has the centre in
                     their place */
     bool is_aside;
@@ -18,7 +19,8 @@ typedef struct easgd {
 
 /* --- the elastic difference --- */
 
-/* Subtracts exactly what is sent, to the last bit. */
+/* Computes the elastic difference `force`, which is pushed, and subtracts the same bits from the
+ * learner's parameters x. */
 #define DRAW(real)                                                                                 \
     WEFT_CLONES static void draw_##real(real *restrict x, const real *restrict centre,             \
                                         real *restrict force, int64_t n, real alpha)               \
@@ -108,11 +110,11 @@ static weft_status easgd_begin(weft_exchange *exchange)
     memcpy(x->parameters, x->own_parameters, bytes);
     if (x->leads) WEFT_TRY(weft_ps_exchange_begin(x));
     if (!exchange->site.cluster) return WEFT_OK;
-    memcpy(x->own_parameters, x->parameters, bytes); /* a later learner begins with the centre */
+    memcpy(x->own_parameters, x->parameters, bytes); /* late learners begin with the centre */
     return weft_shared_params_write(x->shared);
 }
 
-/* Restores the learner's own parameters. */
+/* Restores the learner's own parameters, if a checkpoint has put the centre in their place. */
 static weft_status easgd_before(weft_exchange *exchange, int64_t step)
 {
     easgd *e = (easgd *)exchange;
@@ -149,7 +151,7 @@ static weft_status show_centre(easgd *e)
 static weft_status easgd_save(weft_exchange *exchange)
 {
     easgd *e = (easgd *)exchange;
-    if (e->ps.ended) return WEFT_OK; /* weft_ps_exchange_end has pulled the state */
+    if (e->ps.ended) return WEFT_OK; /* weft_ps_exchange_end has pulled centre and state */
     WEFT_TRY(weft_shared_params_read(e->ps.shared));
     WEFT_TRY(weft_ps_exchange_save(&e->ps));
     return show_centre(e);
@@ -179,7 +181,7 @@ static weft_status easgd_serve(const char *arguments, weft_serving *serving, wef
     return weft_ps_exchange_serve(&options, serving, out);
 }
 
-/* The servers' clock counts elastic updates. */
+/* The clock of the servers counts elastic updates, one in `fetch` steps. */
 static int64_t easgd_began(weft_exchange *exchange)
 {
     const weft_ps_exchange *x = (const weft_ps_exchange *)exchange;

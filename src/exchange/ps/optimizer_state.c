@@ -1,9 +1,10 @@
-/* The optimizer state of servers, in checkpoints. */
+/* Carries the optimizer state of servers through a learner: a pull brings it into the learner's
+ * checkpoint, and the initialization of a range sends it from a loaded checkpoint to the server. */
 #include <stdio.h>
 
 #include "exchange/ps/ps_exchange.h"
 
-/* Whether a state of an optimizer of `count` parameters has a number for each of them. */
+/* Whether a state of an optimizer for `count` parameters has a number for each parameter. */
 static bool belongs_to_each(const weft_exchange_state *s, int64_t count)
 {
     return s->type.shape.rank == 1 && s->type.shape.dim[0] == count;
@@ -24,7 +25,7 @@ static weft_status list(weft_ps_exchange *x, weft_flat_optimizer *sample, int64_
         mine->bytes =
             mine->like_parameters ? (size_t)x->count * weft_dtype_size(s.type.dtype) : s.bytes;
         WEFT_TRY(weft_new_aligned(mine->bytes, &mine->data));
-        /* All numbers of a state have the same initial value. */
+        /* All numbers of a state have the same initial value, that of the sample. */
         size_t one = mine->like_parameters ? weft_dtype_size(s.type.dtype) : s.bytes;
         for (size_t at = 0; at < mine->bytes; at += one)
             memcpy((char *)mine->data + at, s.data, one);
@@ -32,7 +33,7 @@ static weft_status list(weft_ps_exchange *x, weft_flat_optimizer *sample, int64_
     return WEFT_OK;
 }
 
-/* The reference parameters of the downlink, behind the optimizer's state. */
+/* Adds the reference parameters of a compressed downlink as the last state. */
 static weft_status list_known(weft_ps_exchange *x)
 {
     weft_ps_exchange_state *known = &x->states[x->state_count];
@@ -59,7 +60,7 @@ weft_status weft_ps_exchange_list_states(weft_ps_exchange *x, weft_context *cont
     return status == WEFT_OK ? list_known(x) : status;
 }
 
-/* Begin and size of a range's part of a state. */
+/* Address and size of the part of a state that belongs to a range. */
 static struct iovec part_of(const weft_ps_exchange *x, const weft_ps_exchange_state *s, int range)
 {
     const weft_server_range *r = &x->ranges[range];
@@ -102,7 +103,8 @@ weft_status weft_ps_exchange_give_state(void *ps, int range, void *data, size_t 
         const weft_ps_exchange_state *s = &x->states[i];
         struct iovec part = part_of(x, s, range);
         const char *from = part.iov_base;
-        /* At the beginning of a run the reference is the parameters. */
+        /* Without reference parameters from a checkpoint, the parameters are the first
+         * reference. */
         if (s->known && !x->resumed_known)
             from = (const char *)x->parameters + (from - (const char *)s->data);
         memcpy(to, from, part.iov_len);

@@ -1,9 +1,10 @@
-/* Parses the consistency policy of servers, and weights stale updates. */
+/* Makes the consistency policy of a range (bsp, ssp, softsync, async) from its options, and gives
+ * the weight of a stale update. */
 #include <math.h>
 
 #include "exchange/ps/range/range.h"
 
-/* No run is longer: a larger bound is no bound. */
+/* No run has more steps, so a larger bound counts as none. */
 static const double MOST_STEPS = 1e15;
 
 static const struct {
@@ -72,7 +73,7 @@ weft_status weft_policy_make(const char *name, double count, double bound, const
                          name);
     if (count >= 0) out->count = (int)count;
     if (bound >= 0) out->bound = bound > MOST_STEPS ? WEFT_NO_BOUND : (int64_t)bound;
-    if (bound == 0) out->count = 0; /* no learner is ahead: a version has all updates of a clock */
+    if (bound == 0) out->count = 0; /* as bsp: a version has one update of each learner */
     return set_scale(scale ? scale : "none", beta, out);
 }
 

@@ -1,5 +1,5 @@
-/* Common part of exchanges with servers: opening and closing, waiting for replies, pulling all
- * parameters, and the end. */
+/* Common part of the exchanges with servers (`server`, `easgd`): opening and closing, waiting for
+ * replies, pulling all parameters for a checkpoint, and the end of a run. */
 #include "exchange/ps/ps_exchange.h"
 #include "exchange/elastic.h"
 
@@ -8,8 +8,9 @@ static const double NAP = 0.05;
 
 /* --- opening and closing --- */
 
-/* Each server is a thread that receives every view, so the start takes time that grows with the
- * square of their number: 128 begin in two seconds on two cores, 256 in a minute and a half. */
+/* Largest number of servers that are threads of a job. Each of them receives a view for every
+ * server that joins, so the time of the start grows with the square of their number: 128 servers
+ * begin in two seconds on two cores, 256 in a minute and a half. */
 enum { MOST_HOSTED = 128 };
 
 weft_status weft_ps_exchange_fits(const weft_exchange *exchange, const weft_exchange_plan *plan)
@@ -37,7 +38,8 @@ weft_status weft_ps_exchange_fits(const weft_exchange *exchange, const weft_exch
     return WEFT_OK;
 }
 
-/* Each learner, and each server, has a socket of its own and one to each server. */
+/* Counts the sockets: a learner has one of its own and one to each server; with replicas, so does a
+ * server. Without replicas, each server and the coordinator have one. */
 weft_status weft_ps_exchange_sockets(const weft_exchange *exchange, const weft_exchange_plan *plan,
                                      int64_t *out)
 {
@@ -47,7 +49,8 @@ weft_status weft_ps_exchange_sockets(const weft_exchange *exchange, const weft_e
     return WEFT_OK;
 }
 
-/* The learners that are left of a resumed run make its versions; later there may be more. */
+/* Notes that a resumed run has fewer learners than a version has updates: its versions then have as
+ * many updates as there are learners, until others join. */
 static void tell_count(const weft_ps_exchange *x, const weft_exchange_site *site)
 {
     int learners = site->endpoint->learners;
@@ -66,7 +69,7 @@ weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_
     WEFT_TRY(weft_store_map(site->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
     weft_store_unmap_read(site->store, data);
     x->count = (int64_t)(bytes / weft_dtype_size(x->dtype));
-    /* With fewer parameters than servers, each server has one. */
+    /* With fewer parameters than servers, only as many servers run as there are parameters. */
     x->servers = (int)WEFT_MIN(site->servers ? site->servers : 1, WEFT_MAX(x->count, 1));
     x->range_count = weft_server_ranges(x->count, x->dtype, x->servers);
     WEFT_TRY(weft_strdup(site->codec && *site->codec ? site->codec : "none", &x->codec));
@@ -92,8 +95,9 @@ weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_
     return WEFT_NEW(&x->gradient_counts, x->range_count);
 }
 
-/* The result is sent and saved by then, and in a job that was stopped no other coordinator replaces
- * one that does not answer. */
+/* Waits until the coordinator has acknowledged the leave. In a job that was stopped the wait is
+ * short: the result is sent and saved by then, and no other coordinator replaces one that does not
+ * answer. */
 static weft_status await_leave(const weft_ps_exchange *x)
 {
     const weft_learner_link *link = x->head.site.cluster;
@@ -113,7 +117,7 @@ void weft_ps_exchange_close(weft_exchange *exchange)
     weft_status ended = go(x);
     if (x->leads && !x->ended) weft_elastic_abandon(exchange, x->net, weft_ps_client_leave_now);
     if (x->ranges) ended = weft_ps_exchange_stop(x);
-    (void)ended; /* a learner that waited for a failed server has its error */
+    (void)ended; /* a learner that waited for a failed server has reported its error */
     weft_shared_params_close(&x->shared);
     weft_local_sgd_close(&x->descent);
     for (int i = 0; i < x->state_count; i++) free(x->states[i].data);
@@ -140,7 +144,8 @@ static weft_status check_servers(const weft_ps_exchange *x)
     return weft_learner_group_check(x->head.site.endpoint);
 }
 
-/* No reply comes to a learner that is to stop: it leaves without one. */
+/* Makes a learner that is asked to stop leave the run, since the reply that it waits for does not
+ * come. */
 static weft_status give_up(const weft_ps_exchange *x)
 {
     weft_actor *client = weft_net_actor(x->net);
@@ -195,16 +200,17 @@ weft_status weft_ps_exchange_poll(weft_exchange *exchange)
 {
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
     weft_status status = x->net ? weft_net_poll(x->net, 0) : WEFT_OK;
-    return x->ended ? WEFT_OK : status; /* it needs no more replies */
+    return x->ended ? WEFT_OK : status; /* after the end a failure does not matter */
 }
 
-/* The first learner sets the end step NOTICE steps ahead: the others receive it with the replies
- * for the step after the next, and their ranks one step later. Without it after UNHEARD steps, the
- * first learner is gone. */
+/* The first learner sets the end step NOTICE steps ahead: the other learners receive it with the
+ * replies for the step after the next, and tell all their ranks one step later. A learner that has
+ * not received it UNHEARD steps after it was asked to stop assumes that the first learner is gone,
+ * and stops. */
 enum { NOTICE = 3, UNHEARD = 8 };
 
-/* All learners end with the same step, so that no update is discarded, and no residual or state of
- * a learner is ahead of the parameters. */
+/* Makes all learners of a synchronous run that is stopped end with the same step, so that no update
+ * is discarded, and no residual or state of a learner is ahead of the parameters. */
 static void agree_on_end(weft_ps_exchange *x, weft_exchange_turn *turn)
 {
     const weft_learner_link *link = x->head.site.cluster;
@@ -254,7 +260,8 @@ weft_status weft_ps_exchange_store_state(weft_exchange *exchange)
     return WEFT_OK;
 }
 
-/* Servers end when all learners have the final parameters. */
+/* Leaves the servers and pulls the final parameters. The sum over the learners waits until all of
+ * them have these; only then may the servers end. */
 weft_status weft_ps_exchange_end(weft_ps_exchange *x)
 {
     double all = 0;
@@ -263,9 +270,10 @@ weft_status weft_ps_exchange_end(weft_ps_exchange *x)
     if (x->leads) {
         bool halted = weft_ps_client_halted(weft_net_actor(x->net));
         const weft_learner_link *link = x->head.site.cluster;
-        bool alone = link && !link->job && !x->head.finished && !halted; /* the others go on */
+        bool alone = link && !link->job && !x->head.finished && !halted; /* others go on */
         if (alone) WEFT_TRY(weft_ps_client_leave_now(weft_net_actor(x->net)));
-        /* A replacement of slot 0 must find the result if it was not saved. */
+        /* If the learner of slot 0 fails before it has saved the result, its replacement must still
+         * find the result at the servers; so this learner stays a member. */
         x->stays = link && link->job && link->slot == 0;
         if (x->stays) weft_ps_client_hold(weft_net_actor(x->net));
         WEFT_TRY(weft_ps_client_leave(weft_net_actor(x->net), !x->head.finished || halted,

@@ -1,6 +1,6 @@
-/* Overlaps pulls with the next forward pass. All parameters are requested at the end of a step; the
- * forward pass reads them one after the other and waits at the first that has not arrived, so most
- * of the transfer is hidden behind computation. */
+/* Overlaps pulls with the next forward pass. The client pulls all ranges at the end of a step. The
+ * next forward pass begins at once, reads the parameters one after the other, and waits at each one
+ * that has not arrived, so most of the transfer is hidden behind computation. */
 #include "exchange/ps/ps_exchange.h"
 
 weft_status weft_ps_exchange_open_late(weft_ps_exchange *x)

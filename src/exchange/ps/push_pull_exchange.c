@@ -9,7 +9,8 @@
 
 /* --- opening --- */
 
-/* Where a learner waits for others, those wait for each of its steps. */
+/* Sets the steps between two pushes and two pulls. With a bound in the policy both are 1, since
+ * learners then wait for the push of each step of another learner. */
 static weft_status set_pace(weft_ps_options *o, double push, double fetch)
 {
     if (o->policy.bound != WEFT_NO_BOUND && (push > 1 || fetch > 1))
@@ -83,7 +84,7 @@ static weft_status server_begin(weft_exchange *exchange)
         WEFT_TRY(count_gradients(x));
     }
     WEFT_TRY(weft_ps_exchange_open_late(x));
-    return weft_shared_params_write(x->shared); /* other learners may have begun before */
+    return weft_shared_params_write(x->shared); /* the servers' parameters may be newer */
 }
 
 static weft_status server_before(weft_exchange *exchange, int64_t step)
@@ -102,7 +103,8 @@ static weft_status server_before(weft_exchange *exchange, int64_t step)
     return WEFT_OK;
 }
 
-/* The part of a gradient in range k. A range is pushed with its last gradient. */
+/* Takes the part of a gradient that lies in range k into the next push of this range; with the last
+ * missing gradient the range is pushed. */
 static weft_status take_gradient(weft_ps_exchange *x, int k, const weft_gradient *g,
                                  const char *data)
 {
@@ -149,7 +151,9 @@ static weft_status server_update(weft_exchange *exchange, int64_t step)
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
     WEFT_TRY(explain(weft_error_raise(&x->spoiled), step));
     if (x->leads) {
-        for (int k = 0; k < x->range_count; k++) /* the program reads none of it; pushed, too */
+        /* A range without gradients is pushed, too. No parameter of it is read, so `needed` has not
+         * waited for its last push. */
+        for (int k = 0; k < x->range_count; k++)
             if (x->gradient_counts[k] == 0) WEFT_TRY(weft_ps_exchange_wait_for(x, k));
         WEFT_TRY(explain(weft_net_computed(x->net, x->turn), step));
     }
@@ -170,7 +174,7 @@ static bool server_together(const weft_exchange *exchange)
 static weft_status server_save(weft_exchange *exchange)
 {
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
-    if (x->ended) return WEFT_OK; /* weft_ps_exchange_end has pulled the state */
+    if (x->ended) return WEFT_OK; /* weft_ps_exchange_end has pulled parameters and state */
     x->has_exact_parameters = strcmp(x->back, "none") != 0;
     WEFT_TRY(weft_ps_exchange_save(x));
     return weft_shared_params_write(x->shared);

@@ -1,4 +1,5 @@
-/* Statistics of a run with servers: staleness of updates, bytes sent, messages dropped. */
+/* Sums the statistics of a run with servers over its learners and servers: staleness of updates,
+ * bytes sent, messages dropped. */
 #include "exchange/ps/ps_exchange.h"
 
 static void count_staleness(struct weft_ps_exchange_stats *f, const weft_range *range)
