@@ -1,4 +1,5 @@
-/* The learner actor: computes, pushes each range as soon as it can, and pulls before it goes on. */
+/* The client, the actor of a learner: it requests the computation of a step, pushes each range when
+ * its gradients are ready, and pulls all ranges for the next step. */
 #include "exchange/ps/client/client_internal.h"
 
 int64_t weft_ps_client_clock(const weft_actor *actor)
@@ -61,8 +62,8 @@ void weft_ps_client_set_stats(weft_actor *actor, double loss, double rate)
 bool weft_ps_client_is_waiting(const weft_actor *actor)
 {
     const learner *l = (const learner *)actor;
-    /* A learner waits for the acknowledgement of a push only before it leaves, or when it pulls the
-     * update state, too. */
+    /* With elastic averaging the client waits for the acknowledgement of a push only before it
+     * leaves, or when it pulls the optimizer state; otherwise it waits after each push. */
     bool all = !l->options.elastic.options || l->leaving || l->with_state;
     if (l->gone) return false;
     if (!l->in || l->arriving || l->responds) return true;
@@ -87,8 +88,9 @@ static bool all_answered(const learner *l)
     return true;
 }
 
-/* Ranges learn of a new learner one by one, so they may offer different start clocks: it begins
- * with the latest, and pulls again to inform the others. */
+/* Ends the join of a learner. A new learner joins each range separately, so the ranges may offer
+ * different start clocks. The learner begins with the latest, and pulls again if they differ, which
+ * tells the other ranges its clock. */
 static weft_status arrive(learner *l, bool *again)
 {
     int64_t first = INT64_MAX, last = 0;
@@ -128,8 +130,8 @@ static weft_status respond(learner *l)
     const weft_server_range *last = &l->requests[o->range_count - 1].of;
     int there = weft_view_count(weft_member_view(l->member), WEFT_MEMBER_LEARNER);
     l->responds = false;
-    /* With alpha = beta / learners, too small a number would move the centre further than the
-     * learners are apart. */
+    /* With alpha = beta / learners, too small a number of learners makes alpha too large: all
+     * elastic updates together would move the centre past the learners. */
     o->elastic.options->draw(o->elastic.options, WEFT_MAX(there, o->elastic.learners), o->dtype,
                              last->begin + last->count, o->elastic.own, o->parameters,
                              o->elastic.force);
@@ -202,7 +204,7 @@ bool weft_ps_client_is_missing(const weft_actor *actor, int range)
 {
     const learner *l = (const learner *)actor;
     if (l->options.elastic.options || l->gone)
-        return false; /* it computes with its own parameters */
+        return false; /* elastic: it computes with its own parameters */
     return range == WEFT_ANY_PART ? !all_answered(l)
                                   : weft_range_request_is_waiting(&l->requests[range]);
 }
@@ -230,7 +232,8 @@ static weft_status learner_computed(weft_actor *actor, int64_t ticket)
     if (!l->options.elastic.options) WEFT_TRY(push_all(l));
     if (weft_range_request_due(l, l->options.fetch, ticket)) {
         WEFT_TRY(weft_range_request_pull_all(l));
-        /* Replies arrive during the next step, which runs as far as it can without them. */
+        /* The next step begins before the replies have arrived, and waits at the first missing
+         * range (learner_lacks). */
         return l->options.elastic.options || is_done(l) ? WEFT_OK : compute(l);
     }
     for (int i = 0; i < l->options.range_count; i++) l->requests[i].moved = l->options.descent;
@@ -242,7 +245,8 @@ static weft_status learner_computed(weft_actor *actor, int64_t ticket)
 
 /* --- views --- */
 
-/* Outstanding requests go to the primary of the new view. */
+/* Takes a new view: outstanding requests of a range are sent again to its new primary. The first
+ * view begins the run. */
 static weft_status take_view(learner *l)
 {
     const weft_view *v = weft_member_view(l->member);
@@ -256,7 +260,8 @@ static weft_status take_view(learner *l)
         range_request *r = &l->requests[k];
         bool other = r->server != v->ranges[k].primary;
         r->server = v->ranges[k].primary;
-        /* The new primary does not know which version the learner holds: pull all. */
+        /* The new primary does not know which version the learner has: the next pull asks for all
+         * parameters. */
         r->moved = r->moved || (other && l->in);
         if (other) WEFT_TRY(weft_range_request_resend(l, r));
     }

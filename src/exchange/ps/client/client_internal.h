@@ -1,4 +1,4 @@
-/* Internals of a learner: its outstanding requests to servers. */
+/* Internals of the client, the actor of a learner: its state, and its range requests to servers. */
 #ifndef WEFT_EXCHANGE_PS_CLIENT_CLIENT_INTERNAL_H
 #define WEFT_EXCHANGE_PS_CLIENT_CLIENT_INTERNAL_H
 
@@ -8,24 +8,28 @@
 #include "actor/rpc.h"
 #include "ps.pb-c.h"
 
-/* A range, and the requests to its server that are outstanding. */
+/* A range request: the client's state for one range, with the push and the pull that are
+ * outstanding at its server. */
 typedef struct range_request {
     weft_server_range of;
-    weft_actor_id server; /* of the view; WEFT_NOBODY: none */
+    weft_actor_id server; /* primary of the range in the view; WEFT_NOBODY: none */
+    /* Number of the last push; version of the parameters last pulled, -1: none; number of the last
+     * pull. */
     int64_t sequence, version, request;
-    weft_buffer *update;  /* push number `sequence`, until it is acknowledged */
-    weft_buffer *spare;   /* the buffer of the previous push, for reuse */
-    weft_buffer *next;    /* the next push, with the gradients that are ready; NULL: they are in
-                             the options' `gradients` */
-    weft_buffer *initial; /* initial parameters, until they are acknowledged */
-    int64_t update_version, update_step;
+    weft_buffer *update; /* payload of push number `sequence`, until that is acknowledged */
+    weft_buffer *spare;  /* the buffer of the previous push, for reuse */
+    /* Payload of the next push, with the gradients that are ready; NULL: these are in the options'
+     * `gradients`. */
+    weft_buffer *next;
+    weft_buffer *initial;                /* payload of Init, until that is acknowledged */
+    int64_t update_version, update_step; /* of `update`: its version, and its step of the run */
     double update_weight;
-    int64_t clock;      /* of the learner, at the last push or its start */
-    int64_t begins;     /* start clock, as the server says */
-    int64_t met, stale; /* updates in versions, and their total staleness, as the server says */
+    int64_t clock;      /* clock of the learner at its last push, or its start clock */
+    int64_t begins;     /* start clock that the server offers to the learner */
+    int64_t met, stale; /* the server's count of this learner's updates, and of their staleness */
     weft_grad_accumulator accrual;
-    bool pushed, asked; /* in this step; a pull is outstanding */
-    bool moved;         /* the learner's parameters differ from those that it has pulled */
+    bool pushed, asked; /* this step's gradient is pushed or added up; a pull is outstanding */
+    bool moved; /* `parameters` differ from those pulled, so the next pull asks for all of them */
 } range_request;
 
 typedef struct learner {
@@ -34,28 +38,31 @@ typedef struct learner {
     weft_member *member;
     range_request *requests;
     int64_t clock;
-    bool in;       /* the run has begun */
+    bool in;       /* the run has begun: the client has a view */
     bool arriving; /* its pulls request a start clock */
     bool computing;
-    bool leaving, halt, halted; /* it leaves, and all are to; a server says that all are to */
-    int64_t end, last;          /* end clock that it sends; that it has received; 0: none */
-    bool responds;              /* it makes the elastic update when all replies have come */
-    bool with_state;            /* it pulls the update state, too */
-    bool gone;                  /* it only leaves the run now, */
-    bool stays;                 /* or is held before that */
+    /* The client leaves the servers; it requests that all learners leave; a server has reported
+     * that all are to leave. */
+    bool leaving, halt, halted;
+    int64_t end, last; /* end clock that its pushes carry; that servers report; 0: none */
+    bool responds;     /* the elastic update is due when all replies have arrived */
+    bool with_state;   /* its pulls also request the optimizer state */
+    bool gone;         /* it has left the servers, and only leaves the run now */
+    bool stays;        /* it remains a member until it is released */
     weft_rto rto;
-    double began;         /* time of the last request, */
-    double sent_at;       /* of the last send, or when a request was last seen in transit; */
-    bool awaiting_reply;  /* a reply is outstanding; */
-    bool again;           /* and a request was retransmitted */
-    uint64_t reply_count; /* messages of servers */
-    double staleness[WEFT_STALENESS]; /* histogram of its updates */
+    double began;         /* time of the last new request */
+    double sent_at;       /* time of the last send, or when a request was last seen in transit */
+    bool awaiting_reply;  /* a reply is outstanding */
+    bool again;           /* a request was retransmitted: the round trip is no sample (Karn) */
+    uint64_t reply_count; /* replies of servers */
+    double staleness[WEFT_STALENESS]; /* histogram of this learner's updates */
     weft_member_stats figures;
 } learner;
 
-/* client.c: begins whatever the replies so far permit. */
+/* client.c: if all requests are answered, begins the next step, or leaves the run after the last
+ * one. */
 weft_status weft_range_request_advance(learner *l) WEFT_NODISCARD;
-/* client_replies.c: handlers of messages of servers. */
+/* client_replies.c: the handlers of messages from servers. */
 extern const weft_rpc_handler weft_range_request_handlers[];
 
 /* client_requests.c */
@@ -63,29 +70,32 @@ range_request *weft_range_request_find(learner *l, uint32_t range);
 /* Begin and size of a range in the flat parameters, in bytes. */
 size_t weft_range_request_offset(const learner *l, const range_request *r);
 size_t weft_range_request_bytes(const learner *l, const range_request *r);
-/* The gradient of the range in step `clock` is ready: it is pushed, once a step, or accumulated. */
+/* Called when the gradient of a range in step `clock` is ready: pushes it, or accumulates it if no
+ * push is due. A second call in a step does nothing. */
 weft_status weft_range_request_push(learner *l, range_request *r, int64_t clock) WEFT_NODISCARD;
 /* See weft_ps_client_write_gradient. */
 weft_status weft_range_request_write(const learner *l, range_request *r, const void *gradient,
                                      int64_t at, int64_t n, bool *laid) WEFT_NODISCARD;
-/* Pushes accumulated gradients. */
+/* Pushes the accumulated gradients of all ranges, although no push is due. */
 weft_status weft_range_request_push_rest(learner *l) WEFT_NODISCARD;
-/* The step of the run at this clock. */
+/* The step of the run that the running computation, number `clock`, is. */
 int64_t weft_range_request_step(const learner *l, int64_t clock);
-/* Whether an action of every `every` steps is due after step `clock`. */
+/* Whether an action is due after step `clock` that is made every `every` steps and after the last
+ * one. */
 bool weft_range_request_due(const learner *l, int64_t every, int64_t clock);
-/* Sends the initial parameters of a range. */
+/* Sends the initial parameters and optimizer state of a range to its server (Init). */
 weft_status weft_range_request_send_initial(learner *l, range_request *r) WEFT_NODISCARD;
 weft_status weft_range_request_pull(learner *l, range_request *r) WEFT_NODISCARD;
 weft_status weft_range_request_pull_all(learner *l) WEFT_NODISCARD;
+/* Whether a pull, a push or an Init of the range is not answered yet. */
 bool weft_range_request_is_waiting(const range_request *r);
-/* Retransmits what is outstanding. */
+/* Retransmits the messages of a range that are not answered yet. */
 weft_status weft_range_request_resend(learner *l, const range_request *r) WEFT_NODISCARD;
-/* Arms the retransmission timer, and handles its end: retransmits, unless the request is still
- * leaving the process. */
+/* `_arm` arms the retransmission timer. `_resend_overdue` handles its end: it retransmits each
+ * request that is not answered, unless its payload is still in transit inside this process. */
 weft_status weft_range_request_arm(learner *l) WEFT_NODISCARD;
 weft_status weft_range_request_resend_overdue(learner *l) WEFT_NODISCARD;
-/* All is acknowledged: disarms the timer. */
+/* Disarms the timer when all requests are answered, and takes a sample of the round-trip time. */
 weft_status weft_range_request_rest(learner *l) WEFT_NODISCARD;
 
 #endif

@@ -1,7 +1,9 @@
-/* Replies of servers to a learner. */
+/* Handles the replies of servers to a learner: push acks, pull replies with parameters, init acks,
+ * and requests to resend. */
 #include "exchange/ps/client/client_internal.h"
 
-/* The range of a reply; NULL unless the sender is its server. */
+/* The range request that a reply is for; NULL if the sender is not the range's primary in the
+ * view. */
 static range_request *request_of(learner *l, uint32_t range, weft_actor_id from)
 {
     range_request *r = weft_range_request_find(l, range);
@@ -61,7 +63,8 @@ static weft_status check_size(const learner *l, const range_request *r, const We
                      server_of(l, r, name), have, bytes);
 }
 
-/* Counts the updates that went into versions since the last reply. */
+/* Counts the staleness of the updates that have gone into versions since the last reply. The reply
+ * has only the sum of their staleness, so the two bins next to the mean share them. */
 static void note_staleness(learner *l, range_request *r, const Weft__PullReply *m)
 {
     int64_t n = m->met - r->met, sum = m->stale - r->stale, last = WEFT_STALENESS - 1;

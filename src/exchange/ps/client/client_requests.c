@@ -1,10 +1,11 @@
-/* Requests of a learner to servers, with retransmission (RTO estimator) until each is answered. */
+/* Range requests: a learner pushes and pulls each range, and retransmits each request (RTO
+ * estimator) until a server has answered it. */
 #include "exchange/ps/client/client_internal.h"
 
 #include <stdio.h>
 
-/* Bound on the timeout, in units of the first one. A server may have waited for other learners
- * before it replied, which says nothing of the next reply. */
+/* Bound on the retransmission timeout, in units of the first timeout. A server may have waited for
+ * other learners before it replied; so long a round trip does not predict the next one. */
 enum { MOST_TIMEOUTS = 32 };
 
 int weft_server_ranges(int64_t count, weft_dtype dtype, int servers)
@@ -155,7 +156,8 @@ weft_status weft_range_request_write(const learner *l, range_request *r, const v
     return weft_codec_lay(r->of.codec, gradient, at, n, r->next->data);
 }
 
-/* Pushes the gradients of the steps up to `clock`. */
+/* Encodes and pushes the gradient of step `clock`, or the accumulated gradients of the steps up to
+ * `clock`. */
 static weft_status send_update(learner *l, range_request *r, int64_t clock)
 {
     const void *gradient = (const char *)l->options.gradients + weft_range_request_offset(l, r);
@@ -172,7 +174,7 @@ static weft_status send_update(learner *l, range_request *r, int64_t clock)
     weft_status status =
         weft_codec_encode(r->of.codec, gradient, r->update->data, &r->update->bytes);
     if (status != WEFT_OK) {
-        weft_buffer_unref(&r->update); /* not sent, so no reply is due */
+        weft_buffer_unref(&r->update); /* nothing was sent, so no reply is due */
         return status;
     }
     r->sequence++;
@@ -218,8 +220,8 @@ weft_status weft_range_request_pull(learner *l, range_request *r)
 
 weft_status weft_range_request_pull_all(learner *l)
 {
-    /* Parameters have the order in which backward makes their gradients, so a forward pass reads
-     * the last ones first. */
+    /* The flat parameters are in the order in which backward makes their gradients, so a forward
+     * pass reads the last ranges first; they are pulled first. */
     for (int i = l->options.range_count; i-- > 0;)
         WEFT_TRY(weft_range_request_pull(l, &l->requests[i]));
     return weft_range_request_arm(l);

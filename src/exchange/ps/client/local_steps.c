@@ -1,4 +1,4 @@
-/* Gradient accumulation and local SGD steps. */
+/* Adds up gradients between two pushes, and makes local SGD steps between two pulls. */
 #include "exchange/ps/client/local_steps.h"
 
 #include "base/tree_sum.h"

@@ -1,4 +1,5 @@
-/* A range that a server hosts: log entries, replies held for the replica, snapshots. */
+/* A hosted range: the server applies log entries to it, defers replies until the replica has
+ * acknowledged what they reveal, and copies and installs its state. */
 #include "exchange/ps/server/server_internal.h"
 
 hosted_range *weft_hosted_range_find(const server *s, uint32_t number)

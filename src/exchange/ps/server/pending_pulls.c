@@ -1,4 +1,5 @@
-/* Pending pulls: each is answered when the policy lets its learner begin the next step. */
+/* Pending pulls: the server answers each pull when the policy lets its learner begin the next step
+ * (the blocked read of SSP). */
 #include "exchange/ps/server/server_internal.h"
 
 static weft_status copy_parameters(hosted_range *f)
@@ -15,7 +16,8 @@ static weft_status copy_parameters(hosted_range *f)
     return WEFT_OK;
 }
 
-/* The payload of a reply: all parameters or a delta; NULL: the learner has the newest. */
+/* Chooses the payload of a reply: all parameters, or with *changes the differences since the
+ * learner's version; NULL: the learner has the newest parameters. */
 static weft_status pick(hosted_range *f, const pending_pull *q, weft_buffer **out, bool *changes)
 {
     weft_downlink *p = f->of.published;
@@ -24,7 +26,7 @@ static weft_status pick(hosted_range *f, const pending_pull *q, weft_buffer **ou
     *changes = false;
     if (p) WEFT_TRY(weft_downlink_update(p, weft_range_parameters(f->of.range), version));
     if (q->with_state) return weft_hosted_range_snapshot(f, out);
-    /* The final parameters are sent exactly. */
+    /* The final parameters are sent exactly, not compressed. */
     if (p && !q->leaving)
         return q->have == version ? WEFT_OK : weft_downlink_delta_since(p, q->have, out, changes);
     if (q->have == version && !p) return WEFT_OK;
@@ -53,8 +55,9 @@ static weft_status answer(server *s, hosted_range *f, const pending_pull *q)
     return status;
 }
 
-/* Whether the learner's own updates, and those that the policy demands, have been applied. A
- * leaving learner is answered with the final parameters, a joining one with its start clock. */
+/* Whether a pull may be answered: the learner's own updates have arrived, and the policy lets it
+ * begin. A leaving learner gets the final parameters when all learners have left the range; a
+ * joining one gets its start clock as soon as the range knows it. */
 static bool may_answer(const hosted_range *f, const pending_pull *q)
 {
     if (!f->initialized) return false;
@@ -64,7 +67,7 @@ static bool may_answer(const hosted_range *f, const pending_pull *q)
     return clock >= q->clock && weft_range_may_begin(f->of.range, q->clock);
 }
 
-/* Removes a leaving learner when its updates have been applied. */
+/* Removes leaving learners from the range as soon as all their updates have arrived. */
 static weft_status let_go(server *s, hosted_range *f)
 {
     for (size_t i = 0; i < f->pull_count; i++) {
@@ -77,7 +80,8 @@ static weft_status let_go(server *s, hosted_range *f)
     return WEFT_OK;
 }
 
-/* A learner that has not pushed yet may begin at a later clock than this range assumed. */
+/* Raises the clock of a learner that has not pushed yet, if its pull has a later one: another range
+ * has offered it a later start clock than this range. */
 static weft_status advance(server *s, hosted_range *f, const pending_pull *q)
 {
     int64_t clock = weft_range_clock(f->of.range, q->learner);
@@ -85,7 +89,7 @@ static weft_status advance(server *s, hosted_range *f, const pending_pull *q)
         return WEFT_OK;
     change c = {.kind = WEFT__APPEND__KIND__ADVANCE, .learner = q->learner, .clock = q->clock};
     weft_status status = weft_hosted_range_apply(s, f, &c, NULL);
-    return status == WEFT_ERR_ARGUMENT ? WEFT_OK : status; /* an old pull */
+    return status == WEFT_ERR_ARGUMENT ? WEFT_OK : status; /* an old pull: it has pushed since */
 }
 
 weft_status weft_hosted_range_answer_pulls(server *s, hosted_range *f)
@@ -98,7 +102,7 @@ weft_status weft_hosted_range_answer_pulls(server *s, hosted_range *f)
             WEFT_TRY(answer(s, f, &q));
         else if (q.leaving ? weft_range_knows(f->of.range, q.learner)
                            : weft_range_clock(f->of.range, q.learner) >= 0)
-            f->pulls[kept++] = q; /* a removed learner needs no reply */
+            f->pulls[kept++] = q; /* else dropped: the learner was removed */
     }
     f->pull_count = kept;
     return WEFT_OK;

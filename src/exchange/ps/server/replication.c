@@ -1,14 +1,16 @@
 /* Primary-backup replication of a range (cf. Viewstamped Replication, Oki and Liskov 1988). The
- * primary orders log entries and appends them at the replica, which applies them in the same order.
- * No reply reveals an entry that the replica has not acknowledged, so the loss of a primary loses
- * nothing that a learner knows of. */
+ * primary numbers the changes of a range and sends them to the replica, which applies them in the
+ * same order; a new replica first gets a snapshot. The primary sends no reply that reveals a change
+ * before the replica has acknowledged it, so the loss of a primary loses nothing that a learner
+ * knows of. */
 #include "exchange/ps/server/server_internal.h"
 
 /* --- the primary --- */
 
-/* Header of a snapshot. */
+/* Header of a snapshot: before the serialized range, and the parameters with the optimizer
+ * state. */
 typedef struct state_card {
-    uint64_t snapshot_bytes; /* bytes of parameters and update state */
+    uint64_t snapshot_bytes; /* bytes of parameters and optimizer state */
 } state_card;
 
 static weft_status pack_state(const hosted_range *f, weft_buffer **out)
@@ -66,7 +68,7 @@ weft_status weft_hosted_range_append(server *s, hosted_range *f, const change *c
     WEFT_TRY(WEFT_GROW(&f->log, &f->log_capacity, f->log_count));
     f->log[f->log_count] = *c;
     (void)weft_buffer_ref(f->log[f->log_count++].update);
-    if (f->state || f->acked_index < 0) return WEFT_OK; /* the replica has no snapshot yet */
+    if (f->state || f->acked_index < 0) return WEFT_OK; /* it lacks the snapshot */
     WEFT_TRY(send_change(s, f, c));
     return f->log_count == 1 ? arm_resend(s) : WEFT_OK;
 }
@@ -101,7 +103,8 @@ weft_status weft_hosted_range_flush(server *s, hosted_range *f)
     return status;
 }
 
-/* Sets the replica; without a replica, all deferred replies are sent. */
+/* Sets the replica that the view names, and sends it a snapshot if the range is initialized.
+ * Without a replica, sends all deferred replies. */
 weft_status weft_hosted_range_set_replica(server *s, hosted_range *f, weft_actor_id replica)
 {
     if (f->replica == replica) return WEFT_OK;
@@ -130,7 +133,8 @@ static bool view_says_in_sync(const server *s, const hosted_range *f)
     return k->primary != s->head.id || k->replica != f->replica || k->in_sync;
 }
 
-/* Also reports to the coordinator again that the replica is in sync. */
+/* Retransmits the snapshot, or the log entries, that the replica has not acknowledged. Also reports
+ * to the coordinator again that the replica is in sync, until a view says so. */
 weft_status weft_hosted_range_resend(server *s, hosted_range *f, bool *some)
 {
     if (!f->primary || f->replica == WEFT_NOBODY) return WEFT_OK;
@@ -166,8 +170,8 @@ weft_status weft_take_append_ack(void *self, const weft_message *message, const 
 
 /* --- the replica --- */
 
-/* Fencing: only the primary of this server's view changes a replica. A deposed primary gets no
- * acknowledgements, so it can release no replies. */
+/* Finds the replica that a message of `from` may change. Fencing: only the primary in this server's
+ * view may. A deposed primary gets no acknowledgements, so it can release no deferred replies. */
 static hosted_range *replica_of(const server *s, uint32_t range, weft_actor_id from)
 {
     const weft_view *v = weft_member_view(s->member);

@@ -48,7 +48,8 @@ static weft_status let_out(server *s, hosted_range *f, const weft_view *v)
     return WEFT_OK;
 }
 
-/* Takes this server's role in the range; a primary adds and removes learners. */
+/* Takes the role that a view gives this server in a range: opens or removes the range. A primary
+ * sets the replica, and lets learners join and leave the range as in the view. */
 static weft_status host_range(server *s, int number, const weft_view *v)
 {
     const weft_range_owner *k = &v->ranges[number];
@@ -65,7 +66,8 @@ static weft_status host_range(server *s, int number, const weft_view *v)
     return weft_hosted_range_answer_pulls(s, f);
 }
 
-/* Asks senders from a view that this server had not installed to retransmit. */
+/* Asks the learners whose requests came from a view that this server had not installed to
+ * retransmit (Resend). */
 static weft_status call_again(server *s)
 {
     const Weft__Resend again = WEFT__RESEND__INIT;
@@ -75,8 +77,9 @@ static weft_status call_again(server *s)
     return WEFT_OK;
 }
 
-/* If no learner of the view has loaded the checkpoint from which the run continues, none can
- * initialize the ranges that this server lacks: the state of the run is lost. */
+/* Checks that a learner can initialize the ranges of this server that have no parameters yet. If no
+ * learner of the view has the state of the run (has loaded its checkpoint), that state is lost,
+ * which the server reports to the coordinator. */
 static weft_status find_donor(const server *s)
 {
     const weft_view *v = weft_member_view(s->member);
@@ -118,7 +121,8 @@ static bool is_ahead(const server *s, int64_t view)
     return view > weft_member_view(s->member)->number;
 }
 
-/* Notes the sender of a request from a newer view, with which this server may be able to answer. */
+/* Records the sender of a request that this server cannot answer yet, if the request comes from a
+ * newer view; when the server has installed that view, it asks the sender to retransmit. */
 static weft_status leave_open(server *s, weft_actor_id who, int64_t view)
 {
     if (!is_ahead(s, view) || s->early_count >= WEFT_MOST_MEMBERS) return WEFT_OK;
@@ -129,7 +133,7 @@ static weft_status leave_open(server *s, weft_actor_id who, int64_t view)
     return WEFT_OK;
 }
 
-/* Sets the end clock, beyond which no learner goes. */
+/* Lowers the end clock of a range, beyond which no learner goes; the change is replicated. */
 static weft_status end_at(server *s, hosted_range *f, int64_t clock)
 {
     change c = {.kind = WEFT__APPEND__KIND__HALT, .clock = clock};
@@ -171,7 +175,8 @@ static weft_status take_push(void *self, const weft_message *message, const void
     return weft_hosted_range_answer_pulls(s, f);
 }
 
-/* Whether a learner has the lowest slot among those with the initial state of the run. */
+/* Whether this learner is to initialize the ranges: it has the lowest slot among the learners that
+ * have the state of the run. */
 static bool gives(const server *s, weft_actor_id learner)
 {
     const weft_view *v = weft_member_view(s->member);
@@ -262,7 +267,8 @@ static weft_status server_message(weft_actor *actor, const weft_message *message
 
 /* --- timers --- */
 
-/* Statistics for heartbeats: number and mean staleness of updates. */
+/* Sets the statistics of heartbeats: number and mean staleness of the updates in the ranges whose
+ * primary this server is. */
 static void tell_figures(server *s)
 {
     weft_member_stats figures = {.clock = 0};
@@ -280,14 +286,15 @@ static void tell_figures(server *s)
     weft_member_set_stats(s->member, &figures);
 }
 
-/* Retransmits with exponential backoff. */
+/* The member's timer sends heartbeats; the other timer retransmits snapshots and log entries, with
+ * exponential backoff. */
 static weft_status server_timer(weft_actor *actor, int timer)
 {
     server *s = (server *)actor;
     bool some = false;
     if (timer == WEFT_MEMBER_TIMER) {
         tell_figures(s);
-        WEFT_TRY(find_donor(s)); /* the last report may be lost */
+        WEFT_TRY(find_donor(s)); /* again, since the last report may be lost */
         WEFT_TRY(weft_member_timer(s->member));
         actor->done = weft_member_has_left(s->member);
         return WEFT_OK;

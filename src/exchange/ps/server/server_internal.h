@@ -6,14 +6,16 @@
 #include "actor/rpc.h"
 #include "ps.pb-c.h"
 
-/* A pull that is not answered yet. */
+/* A pending pull: the server answers it when the policy lets the learner begin its next step. The
+ * fields are those of the message Pull. */
 typedef struct pending_pull {
     weft_actor_id learner;
     int64_t request, clock, have, sequence;
     bool leaving, with_state, arriving;
 } pending_pull;
 
-/* An entry of the replication log. Equal entries in the same order give equal ranges. */
+/* A change of a range, and an entry of its replication log. Servers that apply equal entries in the
+ * same order have equal ranges. The fields are those of the message Append. */
 typedef struct change {
     Weft__Append__Kind kind;
     int64_t index;
@@ -24,12 +26,13 @@ typedef struct change {
     weft_buffer *update;
 } change;
 
-/* A reply that is held until the replica has acknowledged what it reveals (commit wait). */
+/* A deferred reply: the primary holds it until the replica has acknowledged the log entries that it
+ * reveals (commit wait). */
 typedef struct deferred {
     weft_actor_id to;
     weft_rpc_type type;
-    int64_t number; /* of the request */
-    int64_t index;  /* of the log */
+    int64_t number; /* of the push or pull that it answers */
+    int64_t index;  /* of the last log entry that it reveals */
     size_t head_bytes;
     uint8_t head[96];
     weft_buffer *payload;
@@ -37,20 +40,21 @@ typedef struct deferred {
 
 typedef struct hosted_range {
     weft_served of;
-    bool primary;     /* else replica of another server's range */
-    bool initialized; /* it has parameters */
-    int64_t index;
-    int64_t halted; /* end clock; INT64_MAX: none */
+    bool primary;     /* this server is the primary of the range; false: its replica */
+    bool initialized; /* the range has the parameters of the run */
+    int64_t index;    /* of the last log entry that was applied */
+    int64_t halted;   /* end clock; INT64_MAX: none */
     pending_pull *pulls;
     size_t pull_count, pull_capacity;
-    weft_buffer *copy; /* of the parameters at version `copied`, for all pulls */
-    weft_buffer *last; /* the copy before it, which may be in transit */
+    weft_buffer *copy; /* copy of the parameters at version `copied`, which all replies share */
+    weft_buffer *last; /* the copy before that, which may be in transit */
     int64_t copied;
-    /* Primary: the replica, the index that it has acknowledged, and the log after that. */
+    /* On the primary: the replica (WEFT_NOBODY: none), the index that it has acknowledged (-1: it
+     * has no snapshot yet), and the log after that index. */
     weft_actor_id replica;
     int64_t acked_index;
-    weft_buffer *state; /* snapshot in transit */
-    int64_t state_index;
+    weft_buffer *state;  /* snapshot that the replica has not acknowledged; NULL: none */
+    int64_t state_index; /* log index of that snapshot */
     change *log;
     size_t log_count, log_capacity;
     deferred *deferred;
@@ -63,49 +67,55 @@ typedef struct server {
     weft_member *member;
     hosted_range *hosted;
     size_t count, capacity;
-    bool halt;    /* a learner requests that all leave */
-    bool leaving; /* the server is leaving */
-    /* Senders of requests from a view that this server has not installed yet. */
+    bool halt;    /* a learner has requested that all learners leave */
+    bool leaving; /* the server is leaving the run */
+    /* Learners that have sent requests from a newer view, which this server has not installed
+     * yet. */
     weft_actor_id *early;
     size_t early_count, early_capacity;
-    double resend_timeout;
+    double resend_timeout; /* seconds */
 } server;
 
 /* hosted_range.c */
 hosted_range *weft_hosted_range_find(const server *s, uint32_t number);
-/* Opens the range; without parameters and learners. */
+/* Opens a range, which has no parameters and no learners yet, and adds it to the hosted ranges. */
 weft_status weft_hosted_range_add(server *s, int number, bool primary,
                                   hosted_range **out) WEFT_NODISCARD;
 void weft_hosted_range_remove(server *s, hosted_range *f);
-/* Applies an entry to the range, and replicates it. result: of a push; may be NULL. */
+/* Applies a change to the range; a primary also appends it to the log for the replica. result: that
+ * of a push; may be NULL. */
 weft_status weft_hosted_range_apply(server *s, hosted_range *f, const change *c,
                                     weft_push_result *result) WEFT_NODISCARD;
-/* Sends a reply that reveals the state of the range, when the replica has that state. number: of
- * the request. */
+/* Sends a reply that reveals the state of the range: now, or, deferred, when the replica has that
+ * state. number: of the push or pull that it answers. */
 weft_status weft_hosted_range_send(server *s, hosted_range *f, weft_actor_id to, weft_rpc_type type,
                                    int64_t number, const void *message,
                                    weft_buffer *payload) WEFT_NODISCARD;
-/* Parameters, and behind them the update's state. */
+/* Copies the parameters of a range, and behind them its optimizer state, into a new buffer. */
 weft_status weft_hosted_range_snapshot(const hosted_range *f, weft_buffer **out) WEFT_NODISCARD;
-/* Installs such a snapshot. FORMAT: it does not fit. */
+/* Installs such a snapshot, or parameters alone. FORMAT: its size is wrong. */
 weft_status weft_hosted_range_restore(hosted_range *f, const weft_buffer *blob) WEFT_NODISCARD;
 
 /* pending_pulls.c */
+/* Adds a pending pull; a newer pull of a learner replaces its older one. */
 weft_status weft_hosted_range_add_pull(server *s, hosted_range *f,
                                        const pending_pull *q) WEFT_NODISCARD;
-/* Answers the pulls that the policy permits. */
+/* Answers the pending pulls whose learners may begin their next step by the policy. */
 weft_status weft_hosted_range_answer_pulls(server *s, hosted_range *f) WEFT_NODISCARD;
 
-/* replication.c: of the primary; */
+/* replication.c, on the primary: `_set_replica` sets the replica that the view names;
+ * `_begin_replica` sends it a snapshot; `_append` sends it a log entry; `_flush` sends the deferred
+ * replies that its acknowledgements release. */
 weft_status weft_hosted_range_set_replica(server *s, hosted_range *f,
                                           weft_actor_id replica) WEFT_NODISCARD;
 weft_status weft_hosted_range_begin_replica(server *s, hosted_range *f) WEFT_NODISCARD;
 weft_status weft_hosted_range_append(server *s, hosted_range *f, const change *c) WEFT_NODISCARD;
 weft_status weft_hosted_range_flush(server *s, hosted_range *f) WEFT_NODISCARD;
-/* retransmits unacknowledged entries and snapshots; */
+/* Retransmits the snapshot and log entries that the replica has not acknowledged. Sets *some if any
+ * are left. */
 weft_status weft_hosted_range_resend(server *s, hosted_range *f, bool *some) WEFT_NODISCARD;
 weft_rpc_handle weft_take_append_ack;
-/* of the replica. */
+/* replication.c, on the replica. */
 weft_rpc_handle weft_take_range_snapshot, weft_take_append;
 
 #endif
