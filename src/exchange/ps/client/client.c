@@ -62,8 +62,8 @@ void weft_ps_client_set_stats(weft_actor *actor, double loss, double rate)
 bool weft_ps_client_is_waiting(const weft_actor *actor)
 {
     const learner *l = (const learner *)actor;
-    /* With elastic averaging the client waits for the acknowledgement of a push only before it
-     * leaves, or when it pulls the optimizer state; otherwise it waits after each push. */
+    /* The client waits for the acknowledgement of every push. With elastic averaging it does so
+     * only before it leaves, or when it pulls the optimizer state. */
     bool all = !l->options.elastic.options || l->leaving || l->with_state;
     if (l->gone) return false;
     if (!l->in || l->arriving || l->responds) return true;

@@ -1,4 +1,4 @@
-/* A server as a process of its own. */
+/* Creates the server that runs as a process of its own, with its range factory. */
 #include "exchange/ps/host/range_factory.h"
 
 #include "actor/net.h"

@@ -1,30 +1,31 @@
-/* Coordinator, servers and learners of a simulated run: the same actors, numbered as in a real run:
- * servers are 1, 2, ..., and learners those after them. */
+/* Creates coordinator, servers and learners of a simulated run: the same actors as in a real run,
+ * with ids as in a job: 0 for the coordinator, then the servers from 1 on, then the learners. */
 #include "exchange/simulated.h"
 #include "exchange/ps/ps_exchange.h"
 
-/* Data of a learner for local SGD and elastic averaging, between its steps. */
+/* Data of a learner for local SGD or elastic averaging between its steps. */
 typedef struct meanwhile {
     weft_local_sgd *descent; /* between two pulls; NULL: none */
-    void *served, *force;    /* elastic averaging: last pull, next push */
+    void *served, *force;    /* elastic averaging: the centre as last pulled; the next push */
 } meanwhile;
 
-/* Seconds between two heartbeats, which also bring lost views again, and the failure timeout. No
- * process of a simulation dies, so no member is removed for silence, as in a single job. */
+/* Seconds between two heartbeats, whose answers also bring lost views again, and the failure
+ * timeout. No process of a simulation dies, so the coordinator removes no member for silence, as in
+ * a single job. */
 static const double BEAT = 60, LIMIT = 1e9;
 
 typedef struct sim_servers {
     weft_sim_exchange head;
     weft_ps_options options;
-    /* The exchange state of one learner for a checkpoint, as far as optimizer_state.c reads it;
-     * `codec_states` has the padding, too. */
+    /* The exchange state of one learner for a checkpoint; only the fields that optimizer_state.c
+     * reads are set. `codec_states` also has the padding. */
     weft_ps_exchange saved;
-    int stored_learner;   /* number of that learner + 1; 0: no state is stored */
+    int stored_learner;   /* the learner whose codec state is in `saved`, plus 1; 0: none */
     meanwhile *meanwhile; /* [learners] */
     int servers, range_count;
     weft_range_factory *ranges;
-    weft_server_range *reach;   /* [learners][range_count] */
-    double updates, *staleness; /* statistics of all ranges: number, and histogram */
+    weft_server_range *reach; /* [learners][range_count]: the ranges with the codecs of a learner */
+    double updates, *staleness; /* of all ranges: number of updates; histogram of their staleness */
     size_t staleness_count, staleness_capacity;
 } sim_servers;
 
@@ -69,7 +70,8 @@ static weft_status open_range(void *user, int k, weft_served *out)
     const sim_servers *c = user;
     const weft_sim_exchange_options *s = &c->head.sim_options;
     WEFT_TRY(weft_range_factory_open(c->ranges, k, out));
-    /* The result is defined before a learner has initialized the range with the same values. */
+    /* The range begins with the initial parameters, so that the result is defined before a learner
+     * has initialized the range with the same values. */
     memcpy(weft_range_parameters(out->range),
            (const char *)s->parameters[0] + (size_t)begin_of(c, k) * weft_dtype_size(s->dtype),
            weft_range_bytes(out->range));
@@ -110,7 +112,7 @@ static weft_status make_server(sim_servers *c, weft_actor_id id, weft_actor **ou
     return weft_server_create(&options, out);
 }
 
-/* A learner that restarts begins anew. */
+/* Allocates the data of learner i; a learner that restarts begins with new data. */
 static weft_status start_meanwhile(const sim_servers *c, int i)
 {
     const weft_sim_exchange_options *s = &c->head.sim_options;
@@ -170,7 +172,8 @@ static weft_status sim_make(weft_sim_exchange *exchange, weft_actor_id id, weft_
                                  : make_learner(c, (int)id - 1 - c->servers, out);
 }
 
-/* With elastic averaging, learners have parameters of their own. */
+/* The parts of a computation are the ranges. With elastic averaging there are none, since learners
+ * compute with parameters of their own. */
 static bool sim_part(const weft_sim_exchange *exchange, int i, int64_t *begin, int64_t *count)
 {
     const sim_servers *c = (const sim_servers *)exchange;
@@ -180,7 +183,8 @@ static bool sim_part(const weft_sim_exchange *exchange, int i, int64_t *begin, i
     return true;
 }
 
-/* Takes the state of a range as a learner would that saves a checkpoint. */
+/* Copies the optimizer state of range k into `saved`, as the pull of a learner that saves a
+ * checkpoint would. */
 static weft_status take_state(sim_servers *c, int k)
 {
     int count;
@@ -199,7 +203,8 @@ static weft_status take_state(sim_servers *c, int k)
     return status;
 }
 
-/* After the run no update of a lost learner is waited for. */
+/* Copies the parameters of all ranges. After the run (`over`) all learners leave the ranges first,
+ * so that no version waits for an update of a lost learner. */
 static weft_status sim_result(weft_sim_exchange *exchange, bool over, void *parameters)
 {
     sim_servers *c = (sim_servers *)exchange;

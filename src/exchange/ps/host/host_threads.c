@@ -1,11 +1,12 @@
-/* Servers and coordinator as threads of the learners' processes, and how the learners find them. */
+/* Runs the servers and the coordinator of a job as threads of the learners' processes, sends all
+ * learners the coordinator's address, and opens each learner's client. */
 #include <stdio.h>
 
 #include "exchange/ps/ps_exchange.h"
 #include "exchange/elastic.h"
 
-/* Members of a single job live as long as the job, which detects lost ranks itself; so no member is
- * removed for silence. */
+/* Seconds between two heartbeats, and the failure timeout. Members of a single job live as long as
+ * the job, which detects lost ranks itself; so the coordinator removes no member for silence. */
 static const double BEAT = 1, LIMIT = 1e9;
 
 static int host_of(const weft_ps_exchange *x, int server)
@@ -23,7 +24,8 @@ static weft_actor_id learner_id(const weft_ps_exchange *x, int learner)
     return server_id(x->servers + learner);
 }
 
-/* An elastic learner draws an id that no other has, and never returns under it. */
+/* The id of this learner's client. An elastic learner draws a random id that no other actor has,
+ * since it may never return under an old one. */
 static weft_actor_id own_id(const weft_ps_exchange *x)
 {
     return x->head.site.cluster ? weft_draw_id() : learner_id(x, x->head.site.endpoint->learner);
@@ -40,7 +42,7 @@ static weft_member_options member_of(weft_actor_id id, int slot)
 
 /* --- threads --- */
 
-/* Broadcasts a line of text between learners. */
+/* Broadcasts the coordinator's address from one learner to all others. */
 static weft_status tell(const weft_ps_exchange *x, char *text, int from)
 {
     return weft_learner_group_run(x->head.site.endpoint,
@@ -105,8 +107,9 @@ static weft_status open_learner(weft_ps_exchange *x, const char *coordinator)
     int me = x->head.site.endpoint->learner;
     weft_actor_id id = own_id(x);
     weft_actor *learner;
-    /* Learners of one job have compared before that they train the same. With elastic updates, the
-     * learner's clock counts these. */
+    /* A learner of one job needs no fingerprint, since the learners have compared their settings
+     * before. With elastic updates the client's clock counts these, so it pulls after each (fetch
+     * 1). */
     weft_ps_client_options options = {.struct_size = sizeof(options),
                                       .member = x->head.site.cluster
                                                     ? weft_elastic_member(&x->head.site, BEAT)
@@ -145,7 +148,8 @@ weft_status weft_ps_exchange_start(weft_ps_exchange *x)
     WEFT_TRY(weft_net_context_of(site->context, &x->world));
     weft_learners_expect(&x->head, x->world);
     if (!site->cluster) WEFT_TRY(weft_learners_meet(&x->head, x->world, &others));
-    /* A new replica is sent a whole range, with the pending updates of all learners. */
+    /* The snapshot for a new replica has a whole range with the pending updates of all learners, so
+     * messages may be larger. */
     if (site->replicas > 0)
         weft_net_context_set_max_message(x->world, (size_t)(4 + site->endpoint->learners) *
                                                        (size_t)x->count *

@@ -1,13 +1,13 @@
-/* Opens the ranges of a server: their updates, by the run's optimizer or by addition, the state of
- * these, and their downlinks. */
+/* Opens the ranges of a server, each with its update (the run's optimizer, or addition), its
+ * optimizer state, and its downlink. */
 #include "exchange/ps/host/range_factory.h"
 
 #include "base/tree_sum.h"
 #include "exchange/codec_checkpoint.h"
 
 typedef struct made_range {
-    weft_range *range;              /* the server's; NULL: not open */
-    weft_flat_optimizer *optimizer; /* NULL: addition */
+    weft_range *range;              /* belongs to the server; NULL: not open */
+    weft_flat_optimizer *optimizer; /* NULL: updates are added */
     weft_dtype dtype;
     int64_t count;
     struct iovec *states;
@@ -48,7 +48,7 @@ const char *weft_range_factory_back(bool adds, const char *codec, const char *ba
 
 static weft_status optimize(void *user, void *parameters, const void *mean)
 {
-    (void)parameters; /* the optimizer's own */
+    (void)parameters; /* the optimizer's own memory */
     return weft_flat_optimizer_run(((made_range *)user)->optimizer, mean);
 }
 
@@ -80,7 +80,7 @@ static weft_status open_update(const weft_range_factory_options *o, made_range *
 
 /* --- downlink and state --- */
 
-/* *out is NULL without a downlink codec. */
+/* Opens the downlink of a range; *out is NULL without a downlink codec. */
 static weft_status open_downlink(const weft_range_factory_options *o, int64_t count, int64_t begin,
                                  weft_downlink **out)
 {
@@ -95,8 +95,8 @@ static weft_status open_downlink(const weft_range_factory_options *o, int64_t co
     return status;
 }
 
-/* The optimizer's state, and the reference of the downlink, in the order in which learners have
- * them. */
+/* Lists the state of a range for pulls and snapshots: that of the optimizer, then the reference of
+ * the downlink, in the order in which learners expect it (optimizer_state.c). */
 static weft_status list_states(made_range *r, weft_served *out)
 {
     weft_exchange_state s;

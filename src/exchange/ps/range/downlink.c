@@ -1,25 +1,26 @@
-/* Encodes differences to the reference parameters, and keeps the messages between versions. */
+/* The downlink encodes the differences of new versions to the reference parameters, and keeps the
+ * messages that lead from version to version. */
 #include "exchange/ps/range/downlink.h"
 
-/* A message follows its length, and both are padded to multiples of this many bytes. */
+/* Each message follows its length, and both are padded to multiples of this many bytes. */
 enum { UNIT = 8 };
 
-/* The message from one version to another. */
+/* The message that brings a learner from one version to another. */
 typedef struct link {
-    int64_t from, to;
+    int64_t from, to; /* versions */
     size_t bytes;
     uint8_t *message; /* with its length before it */
 } link;
 
 struct weft_downlink {
     weft_codec *codec;
-    size_t bytes; /* of all parameters */
-    char *public, *difference;
-    uint8_t *room; /* buffer for the encoder */
-    int64_t version;
-    link *links; /* without gaps; the last one leads to `version` */
-    size_t count, capacity, sum;
-    weft_buffer *last; /* the last reply: to learners with version last_have */
+    size_t bytes;                /* of all parameters */
+    char *public, *difference;   /* the reference; the difference of the parameters to it */
+    uint8_t *room;               /* buffer for the encoder */
+    int64_t version;             /* of the reference; -1: none yet */
+    link *links;                 /* without gaps; the last one leads to `version` */
+    size_t count, capacity, sum; /* of links; sum: bytes of their messages */
+    weft_buffer *last; /* payload of the last reply, for all learners with version last_have */
     int64_t last_have;
     bool last_changes;
 };
@@ -86,7 +87,8 @@ void *weft_downlink_reference(const weft_downlink *p)
         for (int64_t i = 0; i < p->codec->count; i++) to[i] = a[i] - b[i];                         \
     } while (0)
 
-/* The difference contains what was omitted before, so the codec's residual is cleared. */
+/* Encodes the difference of the parameters to the reference. The difference already contains the
+ * omissions of earlier messages, so the codec's residual is cleared. */
 static weft_status encode(weft_downlink *p, const void *parameters, size_t *bytes)
 {
     if (p->codec->dtype == WEFT_F64)
@@ -132,7 +134,7 @@ weft_status weft_downlink_update(weft_downlink *p, const void *parameters, int64
     if (version == p->version) return WEFT_OK;
     WEFT_TRY(encode(p, parameters, &bytes));
     weft_buffer_unref(&p->last);
-    if (UNIT + bytes >= p->bytes) { /* the parameters themselves are shorter */
+    if (UNIT + bytes >= p->bytes) { /* all parameters are shorter than the message */
         memcpy(p->public, parameters, p->bytes);
         forget(p, p->count);
     } else {
@@ -142,7 +144,7 @@ weft_status weft_downlink_update(weft_downlink *p, const void *parameters, int64
     return WEFT_OK;
 }
 
-/* The first message on the path from version `have`; `count`: there is none. */
+/* Index of the kept message that leads on from version `have`; `count`: there is none. */
 static size_t link_from(const weft_downlink *p, int64_t have)
 {
     size_t i = 0;

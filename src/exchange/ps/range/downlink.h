@@ -1,12 +1,15 @@
 /* The downlink of a server's range: compressed parameters for learners, without error feedback.
  *
- * The server keeps reference parameters, `public`, which a learner has that applied every message.
- * For a new version their difference to the parameters is encoded, and the decoded message is added
- * on both sides. Omissions of the codec are thus part of the next difference, nothing is lost or
- * counted twice, and all learners at one version have the same bits. Messages are kept while they
- * are shorter than all parameters; a learner that is further behind, or new, gets the reference.
+ * The server keeps reference parameters, `public`: those of a learner that has applied every
+ * message. For a new version the server encodes the difference of the parameters to the reference;
+ * server and learner each add the decoded message to their copy of the reference. Omissions of the
+ * codec are thus part of the next difference: nothing is lost or counted twice, and all learners at
+ * one version have the same bits. The server keeps messages while they are together shorter than
+ * all parameters; a learner that is further behind, or new, gets the whole reference.
  *
- * The downlink sends no messages and reads no clock. Only one thread may use it at a time. */
+ *
+ * A downlink neither sends messages nor reads a clock. Only one thread may use a downlink at a
+ * time. */
 #ifndef WEFT_EXCHANGE_PS_RANGE_DOWNLINK_H
 #define WEFT_EXCHANGE_PS_RANGE_DOWNLINK_H
 
@@ -15,22 +18,23 @@
 
 typedef struct weft_downlink weft_downlink;
 
-/* Takes the codec, also on failure; the reference is zero. */
+/* Opens a downlink, which takes the codec, also on failure. The reference is zero. */
 weft_status weft_downlink_open(weft_codec *codec, weft_downlink **out) WEFT_NODISCARD;
 void weft_downlink_close(weft_downlink **published);
-/* [count]; the reference at the newest version. May be written before the first version, for all
- * learners to begin with. */
+/* The reference parameters at the newest version, [count]. The caller may write them before the
+ * first version; all learners begin with them. */
 void *weft_downlink_reference(const weft_downlink *published);
-/* Makes a version of these parameters. If the first version is not 0, the reference becomes the
- * parameters. NUMERIC: one of them is not finite. */
+/* Brings the reference to a new version of the parameters. If the first version is not 0, the
+ * reference becomes the parameters. NUMERIC: a parameter is not finite. */
 weft_status weft_downlink_update(weft_downlink *published, const void *parameters,
                                  int64_t version) WEFT_NODISCARD;
-/* The path from version `have` to the newest: with *changes messages for weft_downlink_apply, else
- * the reference. *out is the caller's reference. */
+/* The payload that brings a learner from version `have` to the newest one: with *changes the
+ * messages for weft_downlink_apply, otherwise the whole reference. The caller releases *out. */
 weft_status weft_downlink_delta_since(weft_downlink *published, int64_t have, weft_buffer **out,
                                       bool *changes) WEFT_NODISCARD;
 
-/* Adds messages to [count] numbers. FORMAT: they are damaged. */
+/* Adds the messages of such a payload to numbers[count], the learner's parameters. FORMAT: the
+ * messages are damaged. */
 weft_status weft_downlink_apply(const weft_buffer *changes, weft_dtype dtype, int64_t count,
                                 void *numbers) WEFT_NODISCARD;
 

@@ -1,6 +1,6 @@
-/* Pending updates wait until those of a version are complete; then their mean makes the version.
- * weft_range_may_begin enforces the bound of SSP: a learner that is further ahead of the slowest
- * one gets no answer to its pull (server/pending_pulls.c). */
+/* The state machine of a range. Pushed updates wait until all updates of a version are there; then
+ * their mean makes the version. weft_range_may_begin enforces the bound of SSP: a learner that is
+ * further ahead of the slowest one gets no answer to its pull yet (server/pending_pulls.c). */
 #include "exchange/ps/range/range_internal.h"
 
 static weft_status room_for(const weft_range_options *o, void *given, void **out, bool *own)
@@ -110,7 +110,7 @@ int64_t weft_range_slowest(const weft_range *r)
 bool weft_range_may_begin(const weft_range *r, int64_t clock)
 {
     int64_t bound = r->options.policy.bound;
-    /* Not slowest + bound, which may overflow: a forged clock may be any number. */
+    /* Not slowest + bound, which may overflow: a clock in a forged message may be any number. */
     return bound == WEFT_NO_BOUND || clock <= bound || clock - bound <= weft_range_slowest(r);
 }
 
@@ -150,7 +150,8 @@ static int by_learner(const void *a, const void *b)
     return (x->push.sequence > y->push.sequence) - (x->push.sequence < y->push.sequence);
 }
 
-/* Mean weight of the first n; 0: all weights are equal, and none is applied. */
+/* Mean sample weight of the first n pending updates; 0: all weights are equal, and none is
+ * applied. */
 static double mean_weight(const weft_range *r, int n)
 {
     double sum = 0;
@@ -162,7 +163,8 @@ static double mean_weight(const weft_range *r, int n)
     return alike ? 0 : sum / n;
 }
 
-/* The first n pending updates make a version, summed in the order of slots, not of arrival. */
+/* Makes a version of the first n pending updates, which are summed in the order of their learners'
+ * slots, not of their arrival. */
 static weft_status apply(weft_range *r, int n)
 {
     const weft_range_options *o = &r->options;
@@ -191,7 +193,7 @@ static weft_status apply(weft_range *r, int n)
     return WEFT_OK;
 }
 
-/* Moves updates of one clock to the front, in the order of arrival, and counts them. */
+/* Moves the pending updates of one clock to the front, in the order of arrival, and counts them. */
 static int gather_clock(weft_range *r, int64_t clock)
 {
     int front = 0;
@@ -204,13 +206,14 @@ static int gather_clock(weft_range *r, int64_t clock)
     return front;
 }
 
-/* Number of pending updates that make the next version; 0: they are not complete. */
+/* Number of pending updates, from the front, that make the next version; 0: an update of that
+ * version is missing. */
 static int complete(weft_range *r)
 {
     int count = r->options.policy.count, here = weft_range_learners(r);
     if (r->waiting_count == 0) return 0;
     if (count > 0) {
-        /* With fewer learners than a version has updates, it has as many as learners. */
+        /* With fewer learners than `count`, a version has as many updates as there are learners. */
         count = here ? WEFT_MIN(count, here) : 1;
         return r->waiting_count >= (size_t)count ? count : 0;
     }
@@ -260,7 +263,8 @@ weft_status weft_range_leave(weft_range *r, weft_actor_id learner)
     return apply_complete(r);
 }
 
-/* With count 0 a version has the updates of all learners of one clock, or is not made. */
+/* Whether an update of this clock counts. With count 0 a version needs the updates of all learners
+ * of one clock, which do not come after the end clock. */
 static bool counts(const weft_range *r, int64_t clock)
 {
     return r->options.policy.count > 0 || clock <= r->last;
@@ -291,7 +295,7 @@ static weft_status check(const weft_range *r, const weft_push *push, const membe
         return weft_fail(WEFT_ERR_FORMAT,
                          "an update of learner %d is of step %lld, but it has finished step %lld",
                          m->slot, (long long)push->clock, (long long)m->clock);
-    /* This bounds the pending updates, too. */
+    /* This check also bounds the number of pending updates. */
     if (!weft_range_may_begin(r, push->clock - 1))
         return weft_fail(WEFT_ERR_FORMAT,
                          "an update of learner %d is of step %lld, which its policy does not allow "

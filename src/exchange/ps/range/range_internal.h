@@ -1,4 +1,4 @@
-/* Internals of a range. */
+/* Internals of a range: its learners, its pending updates and its statistics. */
 #ifndef WEFT_EXCHANGE_PS_RANGE_RANGE_INTERNAL_H
 #define WEFT_EXCHANGE_PS_RANGE_RANGE_INTERNAL_H
 
@@ -6,35 +6,36 @@
 #include "exchange/ps/range/weighted_mean.h"
 #include "exchange/ps/range/range.h"
 
+/* A learner that has joined the range. */
 typedef struct member {
     weft_actor_id id;
     int slot;
-    bool here;
-    int64_t clock, sequence;
-    int64_t met, stale; /* number and total staleness of its updates in versions */
+    bool here;               /* false: the learner has left */
+    int64_t clock, sequence; /* of its last push; at first the start clock, and 0 */
+    int64_t met, stale;      /* number and total staleness of its updates that are in versions */
 } member;
 
-/* An update that waits for the others of its version. */
+/* A pending update: it waits for the other updates of its version. */
 typedef struct pushed {
     weft_push push;
-    int slot;             /* of its learner */
-    weft_encoded message; /* the parsed update; parsing reads all of it */
+    int slot;             /* of the learner */
+    weft_encoded message; /* the parsed update, so that it is parsed only once */
 } pushed;
 
 struct weft_range {
     weft_range_options options;
     int64_t version;
     int64_t begun; /* clock of the slowest learner before the last leave */
-    int64_t last;  /* end clock */
+    int64_t last;  /* end clock; INT64_MAX: none */
     void *parameters;
     member *members; /* in the order of joining */
     size_t member_count, member_capacity;
-    pushed *waiting; /* in the order of arrival */
+    pushed *waiting; /* pending updates, in the order of arrival */
     size_t waiting_count, waiting_capacity;
-    void *gradient; /* mean of the updates of a version */
-    bool own_parameters, own_gradient;
+    void *gradient;                    /* mean of the updates of a version */
+    bool own_parameters, own_gradient; /* the range has allocated them */
     weft_weighted_mean mean;
-    int64_t *staleness;
+    int64_t *staleness; /* histogram */
     size_t staleness_count, staleness_capacity;
 };
 

@@ -1,17 +1,17 @@
-/* Serializes a range, for a replica. Numbers have the byte order of this machine: both servers
- * compute the same bits, so they are of one kind. */
+/* Serializes a range for a snapshot, and restores it on a replica. Numbers have the byte order of
+ * this machine, since both servers must be machines of one kind to compute the same bits. */
 #include "exchange/ps/range/range_internal.h"
 
-/* At the beginning. */
+/* Header of a serialized range; the fields count, begun and last are as in weft_range. */
 typedef struct header {
-    uint64_t mark; /* of this format */
+    uint64_t mark; /* MARK, which names this format */
     int64_t count, version, begun, last;
     uint64_t members, waiting, staleness;
     uint64_t dtype;
 } header;
 static const uint64_t MARK = 0x33656e6172746677; /* "wftrane3" */
 
-/* A learner; and a pending update, followed by its bytes. */
+/* A serialized learner, and a serialized pending update, which the bytes of the update follow. */
 typedef struct member_card {
     int64_t id, slot, here, clock, sequence, met, stale;
 } member_card;
@@ -94,7 +94,7 @@ static weft_status fail_read(void)
                      "the snapshot of a range is truncated, or is of another range");
 }
 
-/* Reads learners into a range that has only parameters. */
+/* Reads `count` learners into a range that has none yet. */
 static weft_status read_members(weft_range *r, rest *from, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
@@ -157,7 +157,8 @@ static weft_status read_rest(weft_range *r, const header *h, rest *from)
     return WEFT_OK;
 }
 
-/* Swaps lists only: each range keeps its buffers of parameters and gradients. */
+/* Swaps versions, clocks and lists of two ranges; each range keeps its buffers of parameters and
+ * gradients. */
 static void swap_lists(weft_range *a, weft_range *b)
 {
     weft_range c = *a;
@@ -189,7 +190,7 @@ weft_status weft_range_load(weft_range *r, const void *data, size_t bytes, size_
     const char *parameters = from.at;
     from.at += padded(size);
     from.bytes -= padded(size);
-    options.parameters = options.gradient = r->parameters; /* the range computes nothing */
+    options.parameters = options.gradient = r->parameters; /* never written: it makes no version */
     WEFT_TRY(weft_range_create(&options, &other));
     weft_status status = read_rest(other, &h, &from);
     if (status == WEFT_OK) {

@@ -1,10 +1,11 @@
-/* Sums the updates block by block over the fixed tree, so that the bits do not depend on timing. */
+/* Sums the updates block by block over the fixed tree, so that the bits of the mean do not depend
+ * on timing. */
 #include "exchange/ps/range/weighted_mean.h"
 
 #include "base/target_clones.h"
 #include "base/tree_sum.h"
 
-/* Numbers in a block: a few of them fit the cache of a core. */
+/* Numbers in a block. A few blocks fit into the cache of a core. */
 enum { BLOCK = 2048 };
 
 void weft_weighted_mean_free(weft_weighted_mean *m)
@@ -14,7 +15,7 @@ void weft_weighted_mean_free(weft_weighted_mean *m)
     *m = (weft_weighted_mean){0};
 }
 
-/* Maximum number of partial sums of a tree of n leaves. */
+/* Levels of a tree of n leaves: the largest number of partial sums that exist at a time. */
 static int levels_of(int n)
 {
     int levels = 1;
@@ -59,7 +60,7 @@ WEFT_CLONES static void divide_f64(double *restrict x, int64_t n, double by)
     for (int64_t i = 0; i < n; i++) x[i] /= by;
 }
 
-/* Sums the next n numbers of all updates; the sum is in `first`. */
+/* Decodes and sums the next n numbers of all updates into `first`. */
 static void add_up(weft_weighted_mean *m, int64_t n, char *first)
 {
     size_t size = weft_dtype_size(m->dtype);
