@@ -22,7 +22,7 @@ typedef struct average {
     /* State of the outer optimizer, laid out like the parameters: the parameters after its last
      * step, and the velocity; NULL: no outer optimizer. */
     void *before, *velocity;
-    size_t bytes; /* of each */
+    size_t bytes; /* size of `before`, and of `velocity` */
     int64_t met;  /* step of the last average */
     bool plain; /* learners have different memory layouts: tensors are averaged in the plain one */
 } average;

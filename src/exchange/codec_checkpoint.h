@@ -44,7 +44,7 @@ weft_status weft_gaps_skip(weft_gap_list gaps, weft_codec *codec, int64_t begin)
 /* The padding; empty if no codec has a residual. The gaps stay the checkpoint's. */
 weft_gap_list weft_codec_checkpoint_padding(const weft_codec_checkpoint *checkpoint);
 
-/* State i, which differs between learners; false past the end. */
+/* State i for a checkpoint, of which each learner has its own; false past the end. */
 bool weft_codec_checkpoint_state(const weft_codec_checkpoint *checkpoint, int i,
                                  weft_exchange_state *out);
 

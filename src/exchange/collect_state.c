@@ -26,7 +26,7 @@ typedef struct lane {
 struct weft_collect {
     weft_exchange *exchange;
     bool first;   /* this is the first learner */
-    size_t bytes; /* of a buffer */
+    size_t bytes; /* size of a buffer */
     lane *lanes;  /* [count]: on the first learner one per other learner; else one, to the first */
     int count;
 };

@@ -57,7 +57,7 @@ typedef struct weft_learner_group_kind {
     weft_status (*wait)(weft_group_request *request);
     void (*destroy)(weft_group_request *request);
     /* Checks whether the learners' job still runs. PEER: the job has ended. NULL: the kind cannot
-     * tell, and assumes that the job runs. */
+     * tell; weft_learner_group_check succeeds then. */
     weft_status (*check)(weft_learner_group *endpoint);
 } weft_learner_group_kind;
 
@@ -118,7 +118,7 @@ typedef struct weft_learner_link {
      * the run fails, and does not begin again with initial parameters. */
     bool late;
     uint64_t checkpoint;    /* checksum of the checkpoint that this learner has loaded; 0: none */
-    int64_t step;           /* of that checkpoint */
+    int64_t step;           /* step of that checkpoint */
     weft_removal *removal;  /* the exchange sets it when this learner was removed; may be NULL */
     const atomic_int *stop; /* not 0: this learner is asked to stop; NULL: it cannot be asked */
 } weft_learner_link;
@@ -137,7 +137,7 @@ weft_status weft_parameter_gaps(const weft_store *store, weft_gap_list *out) WEF
 typedef struct weft_serving {
     size_t struct_size; /* sizeof(weft_serving) */
     weft_context *context;
-    const weft_store *store; /* on the device that applies the updates */
+    const weft_store *store; /* like a learner's, on the device that applies the updates */
     const weft_optimizer_options *optimizer;
     weft_dtype dtype;
     int64_t count; /* elements of a learner's WEFT_ALL_PARAMETERS */
@@ -146,7 +146,7 @@ typedef struct weft_serving {
     const char *codec, *back; /* as in weft_exchange_site */
     weft_gap_list gaps;       /* padding of the parameters */
     int wished_slot;          /* the slot that the server requests, from 1; 0: any */
-    uint32_t id;              /* of the server's actor; weft_server_process draws it at random */
+    uint32_t id;              /* id of the server's actor; weft_server_process draws it at random */
     void *own; /* memory that `serve` allocates for the actor; freed after the actor is destroyed */
 } weft_serving;
 
@@ -155,11 +155,11 @@ typedef struct weft_serving {
 typedef struct weft_exchange_site {
     size_t struct_size; /* sizeof(weft_exchange_site) */
     weft_context *context;
-    weft_learner_group *endpoint; /* the ranks with the same shard in all learners */
+    weft_learner_group *endpoint; /* group of the ranks that have the same shard in all learners */
     weft_store *store; /* parameters; during `open` they do not have the values of the run yet */
     /* The program of this rank. weft_program_gradient lists the gradients that `ready` reports. */
     weft_instance *instance;
-    const weft_optimizer_options *optimizer; /* of the run, for an exchange that owns the update */
+    const weft_optimizer_options *optimizer; /* the run's, for an exchange that owns the update */
     weft_comm *learner;                      /* the ranks of this learner */
     int servers;                             /* number of servers; 0: the exchange decides */
     int replicas;                            /* replicas of each range, on other servers; 0 or 1 */
@@ -225,7 +225,7 @@ struct weft_sim_exchange;
 typedef struct weft_exchange_ops {
     size_t struct_size; /* sizeof(weft_exchange_ops) */
     const char *name;
-    const char *form; /* form of a specification */
+    const char *form; /* syntax of a specification, for help texts */
     const char *help;
     /* Learners go in lock step: all take the same steps and synchronize after the same ones, and
      * stopping and saving are collective over the learners. Otherwise a learner waits for others

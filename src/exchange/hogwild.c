@@ -22,7 +22,7 @@ enum { AHEAD = 1024 };
 typedef struct tally {
     /* Elements that this learner has changed; of these, contended ones: changed by others, too. */
     int64_t written, mixed;
-    int64_t checked, lost_updates; /* of `written`: those in checked blocks; lost updates there */
+    int64_t checked, lost_updates; /* changed elements in checked blocks; lost updates of these */
     int64_t every, skip; /* one block of `every` is checked; blocks before the next checked one */
 } tally;
 
@@ -56,7 +56,7 @@ typedef struct hogwild {
     int64_t count;    /* elements of WEFT_ALL_PARAMETERS */
     void *parameters; /* [count]: the learner's own parameters */
     void *took;       /* [count]: their values after the last pass, with which the step began */
-    int64_t taken;    /* number of passes of all learners at that time */
+    int64_t taken;    /* number of passes of all learners after that last pass */
     field *field;
     struct {
         double of[FIGURES], staleness[STALENESS];

@@ -13,7 +13,7 @@ typedef struct weft_invitation {
     int slot;            /* the slot that is reserved for the caller, a learner (WEFT_ASK_SLOT) */
     uint64_t run;        /* run id, which the first coordinator of the run has drawn */
     char *configuration; /* run configuration; NULL with WEFT_ASK_WHO */
-    size_t bytes;        /* of the configuration */
+    size_t bytes;        /* size of the configuration */
 } weft_invitation;
 void weft_invitation_free(weft_invitation *invitation);
 
@@ -41,8 +41,8 @@ weft_status weft_cluster_ask(const weft_waiting *waiting, weft_net_context *worl
 typedef struct weft_coordinating {
     const char *listen;    /* the address that it binds */
     int learners, servers; /* numbers of members with which the run begins */
-    weft_dtype dtype;      /* of the parameters on the servers, */
-    int64_t count;         /* and their number */
+    weft_dtype dtype;      /* type of the parameters on the servers */
+    int64_t count;         /* number of the parameters on the servers */
     bool replicas;
     bool job;               /* all members are of one job, which ends when the run has a fault */
     double failure_timeout; /* in seconds */
@@ -53,7 +53,7 @@ typedef struct weft_coordinating {
     const char *advice;   /* how to go on after a fault, see coordinator.h */
     uint64_t parameters;  /* hash of the memory layout of the parameters */
     uint64_t checkpoint;  /* checksum of the checkpoint from which the run goes on; 0: none */
-    int64_t step;         /* of that checkpoint */
+    int64_t step;         /* step of that checkpoint */
     const char *configuration;
     size_t bytes;
     weft_cluster_fn tell; /* receives the address and the status whenever the view changes */

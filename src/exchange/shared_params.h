@@ -8,8 +8,8 @@
 
 typedef struct weft_shared_params weft_shared_params;
 
-/* Collective over the ranks of the learner. UNSUPPORTED: ranks have different layouts of the same
- * shard. */
+/* Finds the shards that ranks of the learner share. Collective over these ranks. UNSUPPORTED: ranks
+ * have different layouts of the same shard. */
 weft_status weft_shared_params_open(weft_comm *learner, weft_store *store,
                                     weft_shared_params **out) WEFT_NODISCARD;
 void weft_shared_params_close(weft_shared_params **copies);

@@ -13,7 +13,7 @@
 
 typedef struct weft_sim_exchange weft_sim_exchange;
 
-/* The simulated run. All of it stays the caller's and outlives the simulated exchange. */
+/* The simulated run. All pointers stay the caller's and outlive the simulated exchange. */
 typedef struct weft_sim_exchange_options {
     size_t struct_size; /* sizeof(weft_sim_exchange_options) */
     weft_context *context;

@@ -21,7 +21,7 @@
 
 /* A range that a server hosts. */
 typedef struct weft_served {
-    int number;        /* filled in by the server */
+    int number;        /* number of the range, which the server fills in */
     weft_range *range; /* belongs to the server; has no learners yet */
     /* The optimizer state of the range, which the server sends with the parameters if a pull asks
      * for it; stays the caller's until `close`. */
@@ -32,7 +32,7 @@ typedef struct weft_served {
 
 typedef struct weft_server_options {
     size_t struct_size;         /* sizeof(weft_server_options) */
-    weft_member_options member; /* its role is filled in */
+    weft_member_options member; /* weft_server_create fills in the role */
     double first_timeout;       /* first retransmission timeout, in seconds */
     /* Opens range `number` for this server, as primary or replica; called in the server's thread
      * when a view assigns the range to it. */
@@ -78,20 +78,20 @@ struct weft_ps_options {
      * All are [count]. NULL: learners have no parameters but the servers'. */
     void (*draw)(const weft_ps_options *options, int learners, weft_dtype dtype, int64_t count,
                  void *own, const void *served, void *force);
-    double alpha, beta; /* of `draw`: alpha; if that is NAN, beta / number of learners */
+    double alpha, beta; /* `draw` moves by alpha; if that is NAN, by beta / learners */
 };
 
 /* --- learners --- */
 
 /* A range as a learner sees it. */
 typedef struct weft_server_range {
-    int64_t begin, count; /* in the flat parameters */
+    int64_t begin, count; /* its elements in the flat parameters */
     weft_codec *codec;    /* of the updates of this range; stays the caller's */
 } weft_server_range;
 
 typedef struct weft_ps_client_options {
     size_t struct_size;         /* sizeof(weft_ps_client_options) */
-    weft_member_options member; /* its role is filled in */
+    weft_member_options member; /* weft_ps_client_create fills in the role */
     weft_dtype dtype;
     const weft_server_range *ranges; /* [range_count]: all ranges of the run; stay the caller's */
     int range_count;
@@ -119,7 +119,7 @@ typedef struct weft_ps_client_options {
      * pulls. */
     struct weft_elastic {
         const weft_ps_options *options;
-        int learners;      /* number with which the run begins; more may join */
+        int learners;      /* number of learners with which the run begins; more may join */
         void *own, *force; /* [count]; force: elastic difference, in the memory of `gradients` */
     } elastic;
     /* Writes the initial optimizer state of range `range`, which the client sends behind the

@@ -12,7 +12,7 @@
 
 /* A server of a job; one of the learners runs it as a thread of its process. */
 typedef struct weft_own_server {
-    weft_actor_thread *hosted; /* NULL: another learner runs it */
+    weft_actor_thread *hosted; /* thread of the server; NULL: another learner runs the server */
     weft_range_factory *ranges;
 } weft_own_server;
 
@@ -41,8 +41,8 @@ typedef struct weft_ps_exchange {
     int64_t until; /* on the first learner: the end step that it has set; 0: none */
     int asked;     /* on another learner: steps since it was asked to stop */
     weft_own_server *own;           /* [servers] */
-    weft_actor_thread *coordinator; /* run by the first learner; NULL: by another process */
-    weft_server_range *ranges;      /* [range_count] */
+    weft_actor_thread *coordinator; /* thread of the coordinator, on the first learner; else NULL */
+    weft_server_range *ranges;      /* [range_count]: place and codec of each range */
     int64_t *missing; /* [range_count]: gradient elements that are not ready yet in this step */
     int64_t *gradient_counts; /* [range_count]: gradient elements of a step */
     /* For each parameter that the program reads: its pull may be outstanding. NULL: no overlap, all
@@ -53,19 +53,19 @@ typedef struct weft_ps_exchange {
      * the loss, whose error has a better diagnosis. */
     weft_error spoiled;
     weft_net_context *world;
-    weft_net *net; /* of the learner; NULL: not begun */
+    weft_net *net; /* transport of the client; NULL: the exchange has not begun */
     weft_dtype dtype;
-    int64_t count;                /* of all parameters, in the layout of the store */
-    void *parameters, *gradients; /* [count]: of the last pull; of the next push */
+    int64_t count;                /* elements of all parameters, in the layout of the store */
+    void *parameters, *gradients; /* [count]: last pulled; to be pushed next */
     void *own_parameters;         /* [count]: with elastic updates, the learner's own; else NULL */
     struct weft_ps_exchange_stats {
-        double updates, dropped, bytes;   /* bytes: sent by learners and servers */
+        double updates, dropped, bytes;   /* updates of servers; messages dropped; bytes sent */
         double staleness[WEFT_STALENESS]; /* histogram; the last bin counts larger ones, too */
     } figures;                            /* sums over all learners and servers of the run */
     weft_ps_exchange_state *states;
     int state_count;
     int64_t turn; /* the clock of the running or last computation (easgd: of the elastic update) */
-    int64_t step; /* the step of the run that this is */
+    int64_t step; /* the step of the run that `turn` is */
     /* A checkpoint has put the exact parameters into the store; `before` puts the reference
      * parameters back. */
     bool has_exact_parameters;

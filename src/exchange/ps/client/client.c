@@ -204,7 +204,7 @@ bool weft_ps_client_is_missing(const weft_actor *actor, int range)
 {
     const learner *l = (const learner *)actor;
     if (l->options.elastic.options || l->gone)
-        return false; /* elastic: it computes with its own parameters */
+        return false; /* elastic: the learner computes with its own parameters */
     return range == WEFT_ANY_PART ? !all_answered(l)
                                   : weft_range_request_is_waiting(&l->requests[range]);
 }

@@ -48,7 +48,7 @@ typedef struct learner {
     bool responds;     /* the elastic update is due when all replies have arrived */
     bool with_state;   /* its pulls also request the optimizer state */
     bool gone;         /* it has left the servers, and only leaves the run now */
-    bool stays;        /* it remains a member until it is released */
+    bool stays;        /* it remains a member until weft_ps_client_release */
     weft_rto rto;
     double began;         /* time of the last new request */
     double sent_at;       /* time of the last send, or when a request was last seen in transit */

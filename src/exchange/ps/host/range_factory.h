@@ -9,7 +9,7 @@
 /* All pointers stay the caller's and outlive the ranges. */
 typedef struct weft_range_factory_options {
     weft_context *context;
-    const weft_store *store; /* on the device that makes the updates */
+    const weft_store *store; /* like a learner's, on the device that applies the updates */
     const weft_optimizer_options *optimizer;
     weft_ps_options options;
     weft_dtype dtype;

@@ -14,12 +14,12 @@ typedef struct link {
 
 struct weft_downlink {
     weft_codec *codec;
-    size_t bytes;                /* of all parameters */
+    size_t bytes;                /* size of all parameters of the range */
     char *public, *difference;   /* the reference; the difference of the parameters to it */
     uint8_t *room;               /* buffer for the encoder */
-    int64_t version;             /* of the reference; -1: none yet */
+    int64_t version;             /* version of the reference; -1: none yet */
     link *links;                 /* without gaps; the last one leads to `version` */
-    size_t count, capacity, sum; /* of links; sum: bytes of their messages */
+    size_t count, capacity, sum; /* count: number of links; sum: bytes of their messages */
     weft_buffer *last; /* payload of the last reply, for all learners with version last_have */
     int64_t last_have;
     bool last_changes;

@@ -7,7 +7,6 @@
  * one version have the same bits. The server keeps messages while they are together shorter than
  * all parameters; a learner that is further behind, or new, gets the whole reference.
  *
- *
  * A downlink neither sends messages nor reads a clock. Only one thread may use a downlink at a
  * time. */
 #ifndef WEFT_EXCHANGE_PS_RANGE_DOWNLINK_H

@@ -263,8 +263,8 @@ weft_status weft_range_leave(weft_range *r, weft_actor_id learner)
     return apply_complete(r);
 }
 
-/* Whether an update of this clock counts. With count 0 a version needs the updates of all learners
- * of one clock, which do not come after the end clock. */
+/* Whether an update of this clock counts. With count 0 a version needs one update of this clock
+ * from each learner, and after the end clock some learners push none. */
 static bool counts(const weft_range *r, int64_t clock)
 {
     return r->options.policy.count > 0 || clock <= r->last;

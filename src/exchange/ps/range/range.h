@@ -2,7 +2,6 @@
  * their version. A range is a deterministic state machine without messages or time: the same order
  * of pushes, joins and leaves gives the same bits.
  *
- *
  * A learner's clock is the number of steps that it has finished. The staleness of an update is the
  * version to which it is applied minus the version on which it was computed. */
 #ifndef WEFT_EXCHANGE_PS_RANGE_H
@@ -103,10 +102,10 @@ typedef struct weft_push {
     weft_actor_id learner;
     int64_t sequence;    /* number of the update among the learner's, from 1 without gaps */
     int64_t clock;       /* steps that the learner has finished, including that of this update */
-    int64_t version;     /* of the parameters on which the update was computed */
+    int64_t version;     /* version of the parameters on which the update was computed */
     weft_buffer *update; /* encoded as in compress/compress.h */
     int64_t step;        /* step of the run, for the learning-rate schedule; 0: not known */
-    double weight; /* of its samples, in the mean of a version; if all are equal, none is applied */
+    double weight;       /* weight of its samples in the mean; equal weights have no effect */
 } weft_push;
 typedef enum weft_push_result {
     WEFT_PUSH_ACCEPTED,     /* the update makes a version now, or together with later updates */

@@ -18,7 +18,7 @@ typedef struct member_card {
 typedef struct push_card {
     int64_t learner, slot, sequence, clock, version, step;
     double weight;
-    uint64_t bytes; /* of the update; padded to 8 */
+    uint64_t bytes; /* size of the update, which padding to 8 follows */
 } push_card;
 
 static size_t padded(size_t bytes)

@@ -89,7 +89,7 @@ static weft_status advance(server *s, hosted_range *f, const pending_pull *q)
         return WEFT_OK;
     change c = {.kind = WEFT__APPEND__KIND__ADVANCE, .learner = q->learner, .clock = q->clock};
     weft_status status = weft_hosted_range_apply(s, f, &c, NULL);
-    return status == WEFT_ERR_ARGUMENT ? WEFT_OK : status; /* an old pull: it has pushed since */
+    return status == WEFT_ERR_ARGUMENT ? WEFT_OK : status; /* an old pull: the learner has pushed */
 }
 
 weft_status weft_hosted_range_answer_pulls(server *s, hosted_range *f)

@@ -68,7 +68,7 @@ weft_status weft_hosted_range_append(server *s, hosted_range *f, const change *c
     WEFT_TRY(WEFT_GROW(&f->log, &f->log_capacity, f->log_count));
     f->log[f->log_count] = *c;
     (void)weft_buffer_ref(f->log[f->log_count++].update);
-    if (f->state || f->acked_index < 0) return WEFT_OK; /* it lacks the snapshot */
+    if (f->state || f->acked_index < 0) return WEFT_OK; /* the replica lacks the snapshot */
     WEFT_TRY(send_change(s, f, c));
     return f->log_count == 1 ? arm_resend(s) : WEFT_OK;
 }

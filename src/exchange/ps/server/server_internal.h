@@ -31,8 +31,8 @@ typedef struct change {
 typedef struct deferred {
     weft_actor_id to;
     weft_rpc_type type;
-    int64_t number; /* of the push or pull that it answers */
-    int64_t index;  /* of the last log entry that it reveals */
+    int64_t number; /* number of the push or pull that the reply answers */
+    int64_t index;  /* log index of the last entry that the reply reveals */
     size_t head_bytes;
     uint8_t head[96];
     weft_buffer *payload;
@@ -42,7 +42,7 @@ typedef struct hosted_range {
     weft_served of;
     bool primary;     /* this server is the primary of the range; false: its replica */
     bool initialized; /* the range has the parameters of the run */
-    int64_t index;    /* of the last log entry that was applied */
+    int64_t index;    /* log index of the last entry that was applied */
     int64_t halted;   /* end clock; INT64_MAX: none */
     pending_pull *pulls;
     size_t pull_count, pull_capacity;
@@ -73,7 +73,7 @@ typedef struct server {
      * yet. */
     weft_actor_id *early;
     size_t early_count, early_capacity;
-    double resend_timeout; /* seconds */
+    double resend_timeout; /* present retransmission timeout, in seconds */
 } server;
 
 /* hosted_range.c */
@@ -97,7 +97,6 @@ weft_status weft_hosted_range_snapshot(const hosted_range *f, weft_buffer **out)
 weft_status weft_hosted_range_restore(hosted_range *f, const weft_buffer *blob) WEFT_NODISCARD;
 
 /* pending_pulls.c */
-/* Adds a pending pull; a newer pull of a learner replaces its older one. */
 weft_status weft_hosted_range_add_pull(server *s, hosted_range *f,
                                        const pending_pull *q) WEFT_NODISCARD;
 /* Answers the pending pulls whose learners may begin their next step by the policy. */
