@@ -20,7 +20,7 @@ typedef struct lane {
     char *parcel; /* the buffer in transit */
     char *latest; /* on the first learner: copy of the buffer received last; NULL: none yet */
     weft_group_request *request;
-    bool started, ended; /* the request is in flight; the final buffer was sent or received */
+    bool started, ended; /* the request was started; the final buffer was sent or received */
 } lane;
 
 struct weft_collect {
