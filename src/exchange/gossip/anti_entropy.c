@@ -42,7 +42,9 @@ weft_status weft_sync_request_all(weft_peer *p)
     return p->neighbour_count ? weft_peer_arm_timer(p) : WEFT_OK;
 }
 
-/* After a gap, or when another peer may have supplied what the neighbour could not. */
+/* Whether another SyncRequest to the neighbour is due: after a gap, or some time after the
+ * neighbour could not supply everything, since it may have received those updates from another
+ * peer. */
 static bool is_due(const weft_peer *p, const weft_link *link)
 {
     double failure_timeout = weft_member_view(p->member)->failure_timeout;
@@ -75,7 +77,8 @@ static weft_status send_reply(weft_peer *p, const weft_link *link)
     return weft_rpc_send(&p->head, link->to, WEFT_RPC_SYNC_REPLY, &m, NULL);
 }
 
-/* A repeated request is answered again. */
+/* Handles the SyncRequest of a neighbour: opens the link, sends the missing updates from the log,
+ * and replies. A repeated request is only answered again. */
 weft_status weft_sync_take_request(void *self, const weft_message *message, const void *content)
 {
     weft_peer *p = self;
@@ -92,20 +95,21 @@ weft_status weft_sync_take_request(void *self, const weft_message *message, cons
     WEFT_TRY(weft_update_log_send(p, link, theirs, count));
     WEFT_TRY(send_reply(p, link));
     if (m->needs_resync) return start_sync(p, link);
-    return link->sync_replied ? WEFT_OK
-                              : send_request(p, link); /* it may have lacked the view before */
+    /* The neighbour may have lacked the view before. */
+    return link->sync_replied ? WEFT_OK : send_request(p, link);
 }
 
-/* The donor: the neighbour, or another peer in turn, since this peer cannot install the snapshot of
- * a donor that lacks some of its updates. */
+/* Chooses the donor of a snapshot: the neighbour first, then other peers in turn, since this peer
+ * cannot install a snapshot that lacks some of its own updates. */
 static weft_actor_id choose_donor(weft_peer *p, const weft_link *link)
 {
     int i = p->next_donor++ % (p->peers + 1) - 1;
     return i < 0 || i == p->me || !p->records[i].has_state ? link->to : p->ids[i];
 }
 
-/* The neighbour's log cannot supply what this peer lacks. Another peer has one failure timeout to
- * supply it; then a snapshot is requested. */
+/* Called when the neighbour's log cannot supply what this peer lacks. Another peer has one failure
+ * timeout to supply it; then this peer requests a snapshot, and after LONG_ENOUGH failure timeouts
+ * it fails. */
 static weft_status fall_behind(weft_peer *p, weft_link *link)
 {
     static const double LONG_ENOUGH = 10;

@@ -2,13 +2,14 @@
  * every other peer and is applied once, in the order of its origin. */
 #include "exchange/gossip/peer_internal.h"
 
-/* Bound on the bytes that a link has in flight and queued: more
- * than a step takes with any codec. The larger of LEAST_BYTES and so many copies of the parameters.
- */
+/* Default bound on the bytes that a link has in flight, and again on those that wait: LEAST_BYTES,
+ * or PARAMETER_COPIES times the parameters if that is more. The update of one step is smaller with
+ * any codec. */
 static const size_t LEAST_BYTES = (size_t)1 << 20, PARAMETER_COPIES = 8;
 
-/* A direction starts anew only with a SyncRequest; updates that were in flight are sent again from
- * the log. */
+/* Keeps epoch, window and RTO of a link to a peer that is a neighbour in the new view, too. The
+ * queue is dropped, and the link stays closed until a SyncRequest of the neighbour; its updates are
+ * then sent again from the log. */
 static void carry_over(weft_link *link, weft_link *old, double now)
 {
     bool all_sent = old->open && old->count == 0;
@@ -71,8 +72,8 @@ void weft_broadcast_close(weft_peer *p)
     weft_update_log_free(u);
 }
 
-/* Forwards to the neighbours whose parent in the origin's tree is this peer. An origin outside the
- * view has no tree: its updates go to all neighbours except the sender. */
+/* Logs an update and sends it to the neighbours whose parent in the origin's tree is this peer. An
+ * origin outside the view has no tree: its updates go to all neighbours except the sender. */
 static weft_status forward(weft_peer *p, const weft_gossip_update *update, weft_actor_id sender)
 {
     weft_broadcast *u = &p->broadcast;
@@ -106,14 +107,15 @@ weft_status weft_broadcast_send(weft_peer *p, weft_buffer *payload, bool halt)
     return forward(p, &update, me);
 }
 
-/* A payload that cannot be decoded is dropped and not forwarded. */
+/* Applies a payload. true: it cannot be decoded, so the caller drops the update and does not
+ * forward it. */
 static bool is_damaged(weft_peer *p, const weft_buffer *payload)
 {
     return payload && (!p->mode->apply || p->mode->apply(p, payload) != WEFT_OK);
 }
 
-/* The record of an update's origin: one of the fixed peers, or any peer of an elastic run, present
- * or past. *out is NULL: none, or the numbers are invalid. */
+/* Finds the entry of an update's origin: one of the fixed peers, or any peer of an elastic run,
+ * present or past. *out is NULL if there is none, or if the numbers of the update are invalid. */
 static weft_status find_origin(weft_peer *p, const weft_gossip_update *update, weft_origin **out)
 {
     *out = NULL;
@@ -126,8 +128,9 @@ static weft_status find_origin(weft_peer *p, const weft_gossip_update *update, w
     return weft_origin_of(&p->broadcast, update->origin, out);
 }
 
-/* The sender's log could not supply everything. Another SyncRequest follows, as another peer may
- * have supplied the rest. */
+/* Called when updates of an origin are missing before the one that a neighbour sent, since its log
+ * lacks them. The timer then sends the neighbour another SyncRequest, as another peer may have
+ * supplied the missing updates by then. */
 static weft_status note_gap(weft_peer *p, weft_link *link)
 {
     link->gap_seen = true;
@@ -148,11 +151,12 @@ weft_status weft_broadcast_take_update(void *self, const weft_message *message, 
     weft_link *link = weft_peer_link(p, message->from);
     weft_origin *origin;
     weft_gossip_update update;
-    if (!link) return WEFT_OK; /* not a neighbour */
+    if (!link) return WEFT_OK; /* the sender is no neighbour */
     WEFT_TRY(weft_link_take_update(&p->head, link, content, message->payload, &update));
     WEFT_TRY(find_origin(p, &update, &origin));
     /* Links keep the order, so an update of an origin is the next one, or a sum that begins with
-     * the next one. A later or overlapping one shows a gap, and is requested again. */
+     * the next one. If a later or overlapping one arrives, updates are missing: it is dropped, and
+     * requested again. */
     bool fits = origin && update.first == origin->applied + 1;
     bool known = origin && update.sequence <= origin->applied;
     if (origin && !fits && !known && p->member) return note_gap(p, link);

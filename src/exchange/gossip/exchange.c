@@ -1,6 +1,6 @@
-/* The gossip exchange: training without servers. Each learner updates its own parameters; the
- * changes of a step are broadcast, compressed (Strom 2015), or neighbours average (Lian et al.
- * 2018). */
+/* Implements the hooks of the gossip exchange, which trains without servers. Each learner updates
+ * its own parameters, and its peer broadcasts the encoded change of each step (Strom 2015) or
+ * averages with a neighbour (Lian et al. 2018). */
 #include "exchange/gossip/join_leave.h"
 
 /* --- opening --- */
@@ -30,7 +30,8 @@ static weft_status prepare(gossip *x, const weft_exchange_site *site)
     return weft_codec_open(site->context, x->codec_name, x->dtype, x->count, &x->codec);
 }
 
-/* A failure is ignored: the result of the run is saved. */
+/* Lets the peer of slot 0 leave the job. A failure is ignored, since the result of the run is
+ * saved. */
 static void release_hold(const gossip *x)
 {
     if (!x->holds_slot || !x->net) return;
@@ -42,7 +43,7 @@ static void gossip_close(weft_exchange *exchange)
 {
     gossip *x = (gossip *)exchange;
     release_hold(x);
-    weft_elastic_abandon(exchange, x->net, weft_peer_leave_now); /* it has not ended */
+    weft_elastic_abandon(exchange, x->net, weft_peer_leave_now); /* if it has not ended */
     weft_net_close(&x->net);
     weft_shared_params_close(&x->shared);
     weft_codec_close(&x->codec);
@@ -80,7 +81,7 @@ static weft_status gossip_sockets(const weft_exchange *exchange, const weft_exch
     const gossip *x = (const gossip *)exchange;
     weft_topology topology;
     *out = 1;
-    if (plan->learners < 2) return WEFT_OK; /* no socket is needed */
+    if (plan->learners < 2) return WEFT_OK; /* there are no neighbours */
     WEFT_TRY(weft_topology_make(x->topology_name, plan->learners, x->mode == WEFT_GOSSIP_AVERAGE,
                                 WEFT_GOSSIP_SEED, &topology));
     *out = (int64_t)plan->learners + topology.first[plan->learners];
@@ -95,7 +96,8 @@ static bool may_continue(const weft_actor *peer)
     return weft_peer_is_computing(peer) || weft_peer_is_leaving(peer);
 }
 
-/* A learner that joins begins with the state of the run. */
+/* Opens the peer and waits until it requests the first computation. An elastic learner then takes
+ * over the parameters and the step of its peer, which may have received them from the run. */
 static weft_status gossip_begin(weft_exchange *exchange)
 {
     gossip *x = (gossip *)exchange;
@@ -120,7 +122,8 @@ static weft_status gossip_poll(weft_exchange *exchange)
     return x->net ? weft_net_poll(x->net, 0) : WEFT_OK;
 }
 
-/* Broadcasts the change of the step; the next step begins with the updates that have arrived. */
+/* Passes the end of a step to the peer, which broadcasts the change or averages with a neighbour.
+ * The next step begins with all updates that have arrived. */
 static weft_status gossip_after(weft_exchange *exchange, weft_exchange_turn *turn)
 {
     gossip *x = (gossip *)exchange;
@@ -146,8 +149,9 @@ static void take_result(gossip *x)
     x->figures[1] = (double)weft_net_stats(x->net).dropped;
 }
 
-/* All updates have arrived. Replicas then differ by the order of additions, or, in mode average, by
- * steps since they averaged: their mean is the result of the run. */
+/* Ends the learner of a job with fixed peers: waits for all updates. Replicas then differ by the
+ * order of additions or, in mode average, by steps since they averaged, so the mean of all replicas
+ * is the result of the run. */
 static weft_status end_job(gossip *x)
 {
     WEFT_TRY(weft_peer_finish(weft_net_actor(x->net), !x->head.finished));
@@ -162,7 +166,8 @@ static weft_status end_job(gossip *x)
                               x->count);
 }
 
-/* The other learners go on, or end with the same final average. */
+/* Ends an elastic learner. One that stops early leaves alone while the others go on; otherwise all
+ * learners end with the same final average. */
 static weft_status end_elastic(gossip *x)
 {
     const weft_learner_link *link = x->head.site.cluster;
@@ -173,7 +178,8 @@ static weft_status end_elastic(gossip *x)
     WEFT_TRY(alone ? weft_peer_leave_now(peer)
                    : weft_peer_finish(peer, !x->head.finished && !late));
     weft_status status = weft_gossip_wait(x, weft_peer_finished);
-    if (status != WEFT_ERR_INTERRUPTED) WEFT_TRY(status); /* it leaves without an answer */
+    /* INTERRUPTED: the learner leaves without waiting for other peers. */
+    if (status != WEFT_ERR_INTERRUPTED) WEFT_TRY(status);
     x->figures[2] = weft_peer_mean_contributors(peer);
     if (!alone && x->figures[2] == 0)
         weft_log(x->head.site.context, WEFT_LOG_WARNING,

@@ -1,9 +1,11 @@
-/* The final average of elastic peers: when all have ended and have all updates, their parameters
- * are summed over a tree and the mean goes back down it. The tree is that of the collectives of a
- * job, in the order of the slots, so the mean has the same bits.
+/* Makes the final average of elastic peers: when every peer has ended and has all updates, their
+ * parameters are summed over a tree, and the root sends the mean back down the tree. The tree is
+ * the one of a job's collectives, with the peers in the order of their slots, so the mean has the
+ * same bits as there.
  *
- * Parameters are frozen by then, so a view change restarts the reduction. A peer that has the mean
- * keeps it and sends it to others that lack it, so there is one result even if peers fail. */
+ * Parameters do not change any more by then, so a view change restarts the reduction. A peer that
+ * has the mean keeps it and sends it to others that lack it, so there is one result even if peers
+ * fail. */
 #include "base/tree_sum.h"
 #include "exchange/gossip/peer_internal.h"
 #include "gossip.pb-c.h"
@@ -21,7 +23,8 @@ void weft_final_average_close(weft_peer *p)
     weft_buffer_unref(&p->final_average.mean);
 }
 
-/* In each pair of subtrees, the first peer of the first one sums both. */
+/* Finds this peer's parent and children in the tree, and drops sums of the former view. A subtree
+ * is a range of peers that is split in two; the first peer of the first part sums both parts. */
 void weft_final_average_arrange(weft_peer *p)
 {
     weft_final_average_state *s = &p->final_average;
@@ -145,7 +148,8 @@ weft_status weft_final_average_resend(weft_peer *p, bool *more)
     bool sends_sum = s->sum && s->parent >= 0 && !s->acked;
     *more = sends_sum || (s->contributors > 0 && is_needed(p));
     if (!*more) return WEFT_OK;
-    if (weft_buffer_is_shared(sends_sum ? s->sum : s->mean)) s->sent = now; /* in transit */
+    /* The last message is still in transit. */
+    if (weft_buffer_is_shared(sends_sum ? s->sum : s->mean)) s->sent = now;
     if (now - s->sent < weft_rto_timeout(&s->rto, p->options.min_rto)) return WEFT_OK;
     weft_rto_backoff(&s->rto);
     return sends_sum ? send_partial_sum(p) : send_means(p);
@@ -166,8 +170,8 @@ static bool is_valid(const weft_peer *p, const weft_buffer *payload)
            weft_numbers_finite(p->options.dtype, payload->data, p->options.count);
 }
 
-/* A partial sum may arrive before this peer knows that all have ended, but not before it has the
- * view. */
+/* Stores the partial sum of a child and acknowledges it. The sum may arrive before this peer knows
+ * that all peers have ended, but a sum of another view is ignored, and the child sends it again. */
 weft_status weft_final_average_take_sum(void *self, const weft_message *message,
                                         const void *content)
 {
@@ -213,7 +217,7 @@ weft_status weft_final_average_take_mean(void *self, const weft_message *message
         !is_valid(p, message->payload))
         return WEFT_OK;
     if (s->contributors > 0)
-        return weft_peer_send_heartbeat(p); /* the sender's record of this peer is old */
+        return weft_peer_send_heartbeat(p); /* tells the sender that this peer has the mean */
     memcpy(p->current, message->payload->data, p->bytes);
     WEFT_TRY(weft_buffer_new(p->bytes, &s->mean));
     memcpy(s->mean->data, p->current, p->bytes);

@@ -1,4 +1,5 @@
-/* The peers of a simulated run: the same actors as in a real one, and peer i is actor i. */
+/* Runs the gossip exchange in the simulator, with the same peer actors as in a real run; peer i is
+ * actor i. */
 #include "base/tree_sum.h"
 #include "exchange/simulated.h"
 #include "exchange/gossip/gossip.h"
@@ -9,10 +10,11 @@ typedef struct gossip_sim {
     weft_gossip_mode mode;
     weft_topology topology;
     const char *codec;
-    /* The padding, and the codec state of one learner for a checkpoint. */
+    /* Excludes padding from the codecs, and holds the codec state of one learner for a
+     * checkpoint. */
     weft_codec_checkpoint *codec_state;
-    int stored_learner;       /* number of that learner + 1; 0: no state is stored */
-    weft_codec **codecs;      /* [learners]; UPDATES */
+    int stored_learner;       /* index + 1 of the learner in `codec_state`; 0: none */
+    weft_codec **codecs;      /* [learners]; NULL in mode AVERAGE */
     const weft_actor **peers; /* [learners]: owned by the simulation */
 } gossip_sim;
 

@@ -1,7 +1,7 @@
 /* The peer of a real learner: how it joins the others, waits for them and leaves. */
 #include "exchange/gossip/join_leave.h"
 
-/* Seconds of a poll, after which a learner checks whether the job goes on. */
+/* Seconds that one poll waits; then the learner checks whether the job has failed or is to stop. */
 static const double POLL_SECONDS = 0.05;
 /* Seconds between two heartbeats of an elastic peer. */
 static const double HEARTBEAT_SECONDS = 1;
@@ -60,7 +60,7 @@ static weft_status give_up(const gossip *x)
 
 weft_status weft_gossip_wait(gossip *x, bool (*condition)(const weft_actor *actor))
 {
-    weft_wait_clock wait_clock = {0}, stop_clock = {0}; /* messages reset only the first */
+    weft_wait_clock wait_clock = {0}, stop_clock = {0}; /* a message resets wait_clock only */
     double limit = x->head.site.endpoint->timeout;
     while (!condition(weft_net_actor(x->net))) {
         uint64_t received = weft_net_stats(x->net).received;
@@ -76,7 +76,7 @@ weft_status weft_gossip_wait(gossip *x, bool (*condition)(const weft_actor *acto
     return WEFT_OK;
 }
 
-/* The learners of one job exchange addresses. */
+/* Opens the fixed peer of a learner of one job, and exchanges addresses with the other learners. */
 weft_status weft_gossip_connect(gossip *x)
 {
     const weft_learner_group *e = x->head.site.endpoint;
@@ -90,7 +90,8 @@ weft_status weft_gossip_connect(gossip *x)
     return exchange_addresses(x, &mine);
 }
 
-/* The coordinator sends the address to the other peers. */
+/* Opens an elastic peer. Its address goes to the coordinator with Join, and from there to the other
+ * peers. */
 weft_status weft_gossip_join(gossip *x)
 {
     const char *coordinator = x->head.site.cluster->coordinator;

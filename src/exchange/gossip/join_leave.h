@@ -25,16 +25,17 @@ typedef struct gossip {
     weft_dtype dtype;
     int64_t count, step;
     bool stepped;     /* this process has taken a step */
-    bool holds_slot;  /* slot 0 of a job holds its slot, see weft_peer_release_hold */
-    void *parameters; /* [count]: in the order of the store */
+    bool holds_slot;  /* this is slot 0 of a job, see weft_peer_release_hold */
+    void *parameters; /* [count]: all parameters, in the order of the store */
     double figures[3];
 } gossip;
 
-/* Creates the peer. Learners of one job exchange addresses; elastic learners get them from the
- * coordinator. */
+/* Creates the peer and opens its socket. _connect: learners of one job exchange their addresses.
+ * _join: an elastic learner gets addresses from the coordinator. */
 weft_status weft_gossip_connect(gossip *x) WEFT_NODISCARD;
 weft_status weft_gossip_join(gossip *x) WEFT_NODISCARD;
-/* Polls until `condition`; fails after a timeout without messages, or with the job. */
+/* Handles messages until `condition` holds. Fails if no message arrives for the timeout, if the job
+ * has failed, or if an elastic learner is to stop. */
 weft_status weft_gossip_wait(gossip *x, bool (*condition)(const weft_actor *actor)) WEFT_NODISCARD;
 /* Answers other peers until all learners of the job have all updates. */
 weft_status weft_gossip_leave_together(gossip *x) WEFT_NODISCARD;

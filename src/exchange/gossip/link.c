@@ -1,12 +1,14 @@
-/* A link to a neighbour: window, acknowledgements, retransmission, sums of waiting updates. */
+/* Implements links to neighbours: congestion window, cumulative acknowledgements, retransmission,
+ * and sums of updates that wait for a slow neighbour. */
 #include "exchange/gossip/link.h"
 
 #include "compress/compress.h"
 #include "actor/rpc.h"
 #include "gossip.pb-c.h"
 
-/* At most MOST_RESENT updates are retransmitted at a time; later ones would arrive out of order. At
- * most MOST_IN_FLIGHT are in flight, and MOST_WAITING wait before updates are summed. */
+/* MOST_RESENT: updates retransmitted at a time, the oldest ones. MOST_IN_FLIGHT: bound on the
+ * window. MOST_WAITING: waiting updates before further ones are summed. HELD_TIMEOUTS: see
+ * is_in_transit. */
 enum { MOST_RESENT = 16, HELD_TIMEOUTS = 128, MOST_IN_FLIGHT = 256, MOST_WAITING = 64 };
 
 void weft_link_free(weft_link *link)
@@ -45,8 +47,9 @@ static size_t bytes_of(const weft_gossip_update *update)
     return update->payload ? update->payload->bytes : 0;
 }
 
-/* Whether the window has room. A connection that is given more than it carries queues the rest, and
- * all later messages, acknowledgements too, wait behind it. */
+/* Whether the window has room for the next waiting update. If a connection were given more than it
+ * carries, it would queue the excess, and all later messages to the neighbour, acknowledgements
+ * too, would wait behind that. */
 static bool may_send(const weft_link *link)
 {
     if (link->in_flight == link->count) return false;
@@ -79,8 +82,8 @@ weft_buffer *weft_link_unwrap(weft_buffer *payload)
     return payload->release == release_inner ? payload->of : payload;
 }
 
-/* A wrapper for the queue, which holds the inner buffer: a reference to the wrapper of another link
- * would look to that link like a message in transit. */
+/* Makes a wrapper of the queue's own around the inner buffer. If the queue referenced another
+ * link's wrapper, that link would take its own update to be in transit. */
 static weft_status wrap(weft_buffer *payload, weft_buffer **out)
 {
     weft_buffer *inner = weft_link_unwrap(payload);
@@ -89,8 +92,9 @@ static weft_status wrap(weft_buffer *payload, weft_buffer **out)
 
 /* --- sums --- */
 
-/* The waiting update to which this one is added. A queue has the updates of an origin in order, so
- * the last one of the same origin precedes it; NULL: it is queued alone. */
+/* Finds the waiting update to which a new update is added if too many wait: the last one of the
+ * same origin, which precedes the new one as queues keep the order of an origin. NULL: the new
+ * update is queued by itself. */
 static weft_gossip_update *find_merge_target(const weft_link *link,
                                              const weft_gossip_update *update)
 {
@@ -112,7 +116,8 @@ static weft_status add(const weft_link *link, const weft_buffer *payload, void *
     return WEFT_OK;
 }
 
-/* A waiting sum has no other holder, so further updates are added in place. */
+/* Replaces the payload of a waiting update by a dense sum that begins with it. The queue alone
+ * holds the sum, so later updates are added in place. */
 static weft_status begin_sum(weft_link *link, weft_gossip_update *first)
 {
     weft_buffer *buffer, *sum;
@@ -151,8 +156,8 @@ weft_status weft_link_send(weft_actor *from, weft_link *link, const weft_gossip_
     return send_more(from, link);
 }
 
-/* A message that the runtime still holds counts as in transit, for at most
- * HELD_TIMEOUTS times min_rto. */
+/* Whether the runtime still holds the message of an update, so that a retransmission would be
+ * useless. After HELD_TIMEOUTS times min_rto the message no longer counts as in transit. */
 static bool is_in_transit(const weft_gossip_update *update, double now, double min_rto)
 {
     return weft_buffer_is_shared(update->payload) && now - update->sent < HELD_TIMEOUTS * min_rto;
@@ -201,7 +206,8 @@ weft_status weft_link_take_update(weft_actor *me, weft_link *link, const void *c
     const Weft__Update *m = content;
     Weft__UpdateAck ack = WEFT__UPDATE_ACK__INIT;
     *update = (weft_gossip_update){.sequence = 0};
-    if (m->epoch != link->receive_epoch) return WEFT_OK; /* sent before our SyncRequest arrived */
+    /* Sent before this peer's SyncRequest arrived. */
+    if (m->epoch != link->receive_epoch) return WEFT_OK;
     if (m->link_sequence == link->received + 1) {
         link->received++;
         *update = (weft_gossip_update){.origin = m->origin,

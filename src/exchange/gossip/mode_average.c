@@ -1,22 +1,22 @@
-/* Mode `average` (AD-PSGD, Lian et al. 2018): the active peer sends its parameters; the passive one
- * moves half the way to them and replies with its parameters of before; the active one moves half
- * the way from those that it sent to those of the reply. The sum of both is invariant, whatever
- * either has added meanwhile, and no peer waits. */
+/* Implements mode `average` (AD-PSGD, Lian et al. 2018): the active peer sends its parameters x;
+ * the passive peer replies with its parameters y and adds (x - y) / 2 to them; the active peer adds
+ * (y - x) / 2. The sum of both peers' parameters is invariant, whatever either peer has added
+ * meanwhile, and no peer waits. */
 #include "exchange/gossip/peer_internal.h"
 #include "gossip.pb-c.h"
 
 typedef struct average {
     weft_random random;
     int64_t request; /* number of the last request */
-    weft_buffer
-        *request_parameters; /* the parameters that it sent; NULL: no request is outstanding */
+    /* The parameters sent with the request; NULL: no request is outstanding. */
+    weft_buffer *request_parameters;
     weft_actor_id partner;
-    double sent; /* time of the last send, or when it was last seen in transit */
+    double sent; /* time when the request was last sent, or last seen in transit */
     weft_rto rto;
     struct peer_reply {
         weft_actor_id to;
-        int64_t request;         /* the last one of this peer */
-        weft_buffer *parameters; /* the parameters of the reply */
+        int64_t request;         /* number of the last request of peer `to` */
+        weft_buffer *parameters; /* sent in reply, and again if the request is repeated */
     } * replies;
     size_t reply_count, reply_capacity;
 } average;
@@ -78,7 +78,8 @@ static bool is_valid(const weft_peer *p, const weft_buffer *payload)
            weft_numbers_finite(p->options.dtype, payload->data, p->options.count);
 }
 
-/* The last reply to a peer. *out is NULL: the peer is not in the view. */
+/* Finds or adds the record of the last reply to a peer. *out is NULL: the peer is not in the
+ * view. */
 static weft_status find_reply(const weft_peer *p, weft_actor_id to, struct peer_reply **out)
 {
     average *a = p->state;
@@ -92,7 +93,8 @@ static weft_status find_reply(const weft_peer *p, weft_actor_id to, struct peer_
     return WEFT_OK;
 }
 
-/* A peer outside the view neither replies nor asks again. A former neighbour may do both. */
+/* Drops replies to peers outside the view, and a request to such a peer, since it neither replies
+ * nor asks again. A former neighbour that is still in the view may do both. */
 static void average_view_changed(weft_peer *p)
 {
     average *a = p->state;
@@ -105,7 +107,8 @@ static void average_view_changed(weft_peer *p)
         weft_buffer_unref(&a->request_parameters);
 }
 
-/* A repeated request gets the same reply: this peer has moved already. */
+/* Replies to a request, and moves this peer halfway to the sender's parameters. A repeated request
+ * gets the same reply again, without another move. */
 static weft_status take_request(void *self, const weft_message *message, const void *content)
 {
     weft_peer *p = self;
@@ -119,7 +122,7 @@ static weft_status take_request(void *self, const weft_message *message, const v
         weft_buffer_unref(&last->parameters);
         WEFT_TRY(copy_now(p, &last->parameters));
         last->request = m->request;
-        /* The final average is not moved by peers that joined later. */
+        /* A peer that has the final average keeps it when a peer that joined later requests. */
         if (p->final_average.contributors == 0)
             weft_peer_add_scaled(p, p->current, 0.5, message->payload->data,
                                  last->parameters->data);

@@ -1,4 +1,5 @@
-/* Mode `updates` (Strom 2015): each update is encoded and broadcast, and each peer adds it once. */
+/* Implements mode `updates` (Strom 2015): the change of each step is encoded and broadcast, and
+ * each peer adds the update once. */
 #include "exchange/gossip/peer_internal.h"
 
 static weft_status apply(weft_peer *p, const weft_buffer *payload)
@@ -18,15 +19,16 @@ static void add(const weft_peer *p, double scale, const weft_buffer *payload, vo
         weft_encoded_add(&message, o->count, scale, to);
 }
 
-/* The state is a buffer for the largest message, reused at every step: buffers of that size between
- * small long-lived ones would fragment the heap. */
+/* p->state is a scratch buffer for the largest message, reused at every step: new buffers of that
+ * size, between small long-lived ones, would fragment the heap. */
 static void updates_close(weft_peer *p)
 {
     weft_buffer *scratch = p->state;
     weft_buffer_unref(&scratch);
 }
 
-/* Updates may be queued and logged for long, so each is copied into a buffer of its own size. */
+/* Encodes and broadcasts the change of a step. Queues and logs may hold the update for long, so it
+ * is copied from the scratch buffer into a buffer of just its size. */
 static weft_status updates_computed(weft_peer *p, void *change)
 {
     const weft_peer_options *o = &p->options;

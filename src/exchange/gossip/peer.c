@@ -1,4 +1,5 @@
-/* The peer actor of both modes: computes on a copy of its parameters and dispatches messages. */
+/* The peer actor of both gossip modes: it requests computations on a copy of its parameters,
+ * dispatches messages to their handlers, retransmits by a timer, and decides when it leaves. */
 #include "exchange/gossip/peer_internal.h"
 #include "gossip.pb-c.h"
 
@@ -66,7 +67,8 @@ bool weft_peer_has_all_updates(const weft_peer *p)
     return weft_broadcast_all_ended(p) && !(p->mode->is_waiting && p->mode->is_waiting(p));
 }
 
-/* Sends heartbeats if the hash has changed. */
+/* Sets version_hash, which tells other peers that this one has every update; sends heartbeats if it
+ * has changed. */
 static weft_status update_version_hash(weft_peer *p)
 {
     uint64_t hash = p->ended && weft_peer_has_all_updates(p) ? weft_broadcast_version_hash(p) : 0;
@@ -75,8 +77,8 @@ static weft_status update_version_hash(weft_peer *p)
     return weft_peer_send_heartbeat(p);
 }
 
-/* In a job no peer leaves before slot 0, which saves the result: a replacement of slot 0 must find
- * peers that have it. */
+/* In a job no peer leaves before slot 0, which saves the result: if slot 0 fails before that, its
+ * replacement must find peers that have the final average. */
 static bool may_leave(const weft_peer *p)
 {
     if (!p->options.job || p->leaves_now) return true;
@@ -84,9 +86,9 @@ static bool may_leave(const weft_peer *p)
     return weft_member_view(p->member)->over || weft_member_coordinator_unreachable(p->member);
 }
 
-/* Leave of an elastic peer: a finished peer leaves when all have the final average, one that quits
- * when its neighbours have acknowledged its updates. The wait ends LONG_ENOUGH failure timeouts
- * after the last progress of this peer or of another one. */
+/* Lets an elastic peer leave: a finished peer when all peers have the final average, one that
+ * leaves early when its neighbours have acknowledged its updates. The wait ends LONG_ENOUGH failure
+ * timeouts after the last progress of this peer or of another one. */
 static weft_status check_leave(weft_peer *p)
 {
     static const double LONG_ENOUGH = 12;
@@ -146,7 +148,8 @@ static weft_status peer_computed(weft_actor *actor, int64_t ticket)
     if (!p->computing) return WEFT_OK; /* the peer has ended meanwhile */
     p->computing = false;
     set_clock(p, ticket);
-    /* The learner leaves its parameters alone until the next computation: subtract in place. */
+    /* The learner does not use its parameters until the next computation, so the change is computed
+     * there: parameters - step_start. */
     weft_peer_add_scaled(p, p->options.parameters, -1, p->step_start, NULL);
     WEFT_TRY(p->mode->computed(p, p->options.parameters));
     if (p->clock >= p->options.steps) WEFT_TRY(weft_peer_broadcast_end(p, false));
@@ -174,7 +177,8 @@ static const weft_rpc_handler elastic_handlers[] = {
     {0},
 };
 
-/* Membership first; messages of training are read only by a peer that has the state of the run. */
+/* Handles messages of membership. *mine: the message needs no further handler, which includes all
+ * messages of training while the peer lacks the state of the run. */
 static weft_status take_membership_message(weft_peer *p, const weft_message *message, bool *mine)
 {
     weft_member_news news;
@@ -253,7 +257,7 @@ static const weft_actor_ops peer_ops = {
     .destroy = peer_destroy,
 };
 
-/* Fixed peers. */
+/* Sets up the ids, origins and links of fixed peers. */
 static weft_status add_fixed_peers(weft_peer *p)
 {
     const weft_peer_options *o = &p->options;

@@ -1,5 +1,4 @@
-/* The calls of a learner on its peer: how it finishes or leaves, and the state that it waits for.
- */
+/* The calls by which a learner controls its peer (finish, leave) and reads its state. */
 #include "exchange/gossip/peer_internal.h"
 
 weft_status weft_peer_finish(weft_actor *actor, bool halt)

@@ -1,5 +1,5 @@
-/* Membership of elastic peers: new views, the donor of a state transfer, heartbeats, and the
- * failure detector that replaces an unreachable coordinator. */
+/* Membership of elastic peers: installs new views, chooses the donor of a state transfer, exchanges
+ * heartbeats, and removes silent peers while the coordinator is unreachable (failure detector). */
 #include "exchange/gossip/peer_internal.h"
 #include "membership.pb-c.h"
 #include "gossip.pb-c.h"
@@ -25,7 +25,8 @@ weft_status weft_peer_send_heartbeat(weft_peer *p)
 
 /* --- the state of the run --- */
 
-/* A neighbour that has the state, else any peer that has it. */
+/* The donor of a state transfer: a neighbour that has the state of the run, else any such peer;
+ * WEFT_NOBODY: none has it. */
 static weft_actor_id choose_donor(const weft_peer *p)
 {
     for (int i = 0; i < p->neighbour_count; i++)
@@ -35,8 +36,9 @@ static weft_actor_id choose_donor(const weft_peer *p)
     return WEFT_NOBODY;
 }
 
-/* The first peer that was in the run when it began; -1: none is left. In a job, peers learn
- * otherwise whether the run has taken steps. */
+/* The lowest index of a peer that may begin the run with its own parameters; -1: all peers lack the
+ * state (weft_view_member.lacks_state). In a job that is index 0, since `late` tells each peer
+ * whether the run has taken steps. */
 static int first_initial_peer(const weft_peer *p)
 {
     const weft_view *v = weft_member_view(p->member);
@@ -45,9 +47,9 @@ static int first_initial_peer(const weft_peer *p)
     return -1;
 }
 
-/* If all other peers report, with this view, that they lack the state of the run, the run begins
- * with the parameters of the first one; or, if it had begun before, its state is lost. A peer that
- * has joined with a later view requests the state from a donor. */
+/* For a peer that lacks the state of the run: requests it from a donor. If all other peers report,
+ * with this view, that they lack it, too, the first peer begins the run with its own parameters or,
+ * if the run had taken steps, reports that the state is lost. */
 static weft_status find_state(weft_peer *p)
 {
     if (p->has_state || p->leaving || p->donor != WEFT_NOBODY || p->peers == 0) return WEFT_OK;
@@ -72,7 +74,7 @@ static int slot_of(const weft_view *view, weft_actor_id id)
     return weft_view_find(view, id)->slot;
 }
 
-/* Sorted by slot. */
+/* Lists the ids of the view's peers, sorted by slot. */
 static weft_status list_ids(const weft_peer *p, weft_actor_id **out, int *count)
 {
     const weft_view *v = weft_member_view(p->member);
@@ -92,7 +94,8 @@ static weft_status list_ids(const weft_peer *p, weft_actor_id **out, int *count)
     return WEFT_OK;
 }
 
-/* Keeps `has_state` of peers that were in the view before. */
+/* Replaces ids and records by those of the new view, and frees `ids` on failure. Peers that were in
+ * the former view keep `has_state`. */
 static weft_status take_records(weft_peer *p, weft_actor_id *ids, int count)
 {
     weft_peer_record *records;
@@ -150,14 +153,15 @@ weft_status weft_peer_membership_view(weft_peer *p)
 
 /* --- failure detector --- */
 
-/* Heartbeats go to neighbours, and to all peers while this one lacks the state of the run. */
+/* Whether this peer sends heartbeats to peer i, and removes it if it is silent: neighbours, or all
+ * peers while this peer lacks the state of the run. */
 static bool is_monitored(const weft_peer *p, int i)
 {
     return i != p->me && (!p->has_state || weft_peer_link(p, p->ids[i]));
 }
 
-/* Without a coordinator, removes peers that were silent for a failure timeout, compensated for
- * pauses of this process. */
+/* While the coordinator is unreachable, removes peers that were silent for a failure timeout. A
+ * pause of this process does not count as silence. */
 static weft_status remove_silent(weft_peer *p, double now)
 {
     double failure_timeout = weft_member_view(p->member)->failure_timeout,
@@ -207,8 +211,8 @@ weft_status weft_peer_same_view(weft_peer *p, weft_actor_id sender, int64_t view
     *same = view == v->number && members == p->members && v->number > 0;
     if (*same || v->number == 0) return WEFT_OK;
     bool known = weft_peer_index(p, sender) >= 0;
-    /* A sender that was removed from our view is sent that view; one that was never in it has a
-     * newer view, which is requested. */
+    /* A sender that was removed from this peer's view is sent that view. A sender that was never in
+     * it has a newer view, which is requested. */
     if (!known && weft_member_was_removed(p->member, sender))
         return weft_member_send_view(p->member, sender);
     if (known && view < v->number) return send_heartbeat(p, sender, true);
@@ -226,7 +230,7 @@ weft_status weft_peer_take_heartbeat(void *self, const weft_message *message, co
     weft_peer_record *record = &p->records[i];
     uint64_t hash = same ? m->version_hash : 0;
     bool mean = same && m->has_mean;
-    /* A leaving peer waits for as long as any other one makes progress. */
+    /* Progress of another peer: a peer that waits to leave goes on waiting (check_leave). */
     if (hash != record->version_hash || mean != record->has_mean) p->final_average.progress++;
     record->has_state = m->has_state;
     record->same_view = same;

@@ -1,12 +1,12 @@
-/* State transfer: the parameters and the version vector of a donor, for a peer that joins, or was
- * cut off for longer than updates are logged. */
+/* State transfer: a donor sends its parameters and version vector to a peer that joins, or was cut
+ * off for longer than updates are logged. */
 #include "exchange/gossip/peer_internal.h"
 #include "gossip.pb-c.h"
 
 /* Requests to one donor before another donor is asked; the timeout doubles with each request. */
 enum { MOST_TRIES = 6 };
 
-/* Offset of the version vector, behind the parameters. */
+/* Offset in bytes of the version vector in a StateReply, behind the parameters. */
 static size_t offset(const weft_peer *p)
 {
     size_t unit = sizeof(int64_t);
@@ -37,7 +37,7 @@ weft_status weft_state_request_resend(weft_peer *p)
     if (weft_actor_now(&p->head) - p->state_requested_at < timeout) return WEFT_OK;
     if (p->state_tries < MOST_TRIES) return send_request(p);
     int donor = weft_peer_index(p, p->donor);
-    if (donor >= 0) p->records[donor].has_state = false; /* until its next heartbeat */
+    if (donor >= 0) p->records[donor].has_state = false; /* no donor until its next heartbeat */
     p->donor = WEFT_NOBODY;
     return WEFT_OK;
 }
@@ -77,8 +77,9 @@ static weft_status merge_vector(weft_peer *p, const weft_origin *theirs, size_t 
     return WEFT_OK;
 }
 
-/* Installs a snapshot: updates that this peer has and the donor lacks are replayed from the log, or
- * sent again by their origins. If neither can be done, the snapshot is ignored. */
+/* Installs the snapshot of a donor. Updates that this peer has and the donor lacks are replayed
+ * from the log, or other peers send them again. If neither is possible for some, the snapshot is
+ * ignored. */
 static weft_status install(weft_peer *p, const void *numbers, const weft_origin *theirs,
                            size_t count)
 {

@@ -1,8 +1,9 @@
-/* Builds topologies: the neighbours of each peer, and a spanning tree for each origin. */
+/* Builds topologies: the neighbours of each peer, and for each origin a spanning tree of shortest
+ * paths by breadth-first search. */
 #include "exchange/gossip/gossip.h"
 
 typedef struct edges {
-    int peers, columns; /* columns: of a torus; else 0 */
+    int peers, columns; /* columns of a torus; else 0 */
     bool bipartite;
     bool *adjacent; /* [peers][peers] */
 } edges;
@@ -110,8 +111,8 @@ static weft_status list_neighbours(const edges *e, weft_topology *out)
     return WEFT_OK;
 }
 
-/* Breadth-first search from `origin`: a peer receives the origin's updates from the first peer
- * found that is one hop nearer to it. queue: [peers]. */
+/* Breadth-first search from `origin`: a peer receives the origin's updates from the neighbour that
+ * the search visits first, which is one hop nearer to the origin. queue: [peers]. */
 static void span(const weft_topology *t, int origin, int *queue)
 {
     int *from = t->parent + (size_t)origin * (size_t)t->peers, end = 1;

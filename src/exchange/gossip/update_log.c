@@ -1,12 +1,13 @@
-/* The version vector and the update log. A neighbour supplies from its log the updates that a peer
- * lacks because the tree over which they came has broken. */
+/* Keeps the version vector and the update log of a peer. When the tree over which updates came has
+ * broken, a neighbour sends from its log the updates that a peer lacks. */
 #include "exchange/gossip/peer_internal.h"
 
-/* Maximum number of peers over the whole run. */
+/* Largest number of origins: of peers over the whole run, present and past. */
 enum { MOST_ORIGINS = 65536 };
-/* Retention time, in failure timeouts; */
+/* Retention time of logged updates, in failure timeouts. */
 static const double RETENTION = 12;
-/* and the bound on bytes: the larger of this and this many times the parameters. */
+/* Bound on the bytes of the log: MOST_BYTES, or MOST_COPIES times the parameters if that is
+ * more. */
 static const size_t MOST_BYTES = (size_t)256 << 20, MOST_COPIES = 8;
 
 /* --- origins --- */
@@ -89,8 +90,8 @@ void weft_update_log_free(weft_broadcast *u)
     free(u->log);
 }
 
-/* Updates that arrived before this may be dropped: they are older than the retention time, and
- * every neighbour has acknowledged them. */
+/* A time: updates that arrived before it may be dropped from the log, since they are older than the
+ * retention time and every neighbour has acknowledged them. */
 static double oldest_needed(const weft_peer *p, double now)
 {
     double oldest = now - RETENTION * weft_member_view(p->member)->failure_timeout;
@@ -117,7 +118,7 @@ static void trim(weft_peer *p)
 weft_status weft_update_log_append(weft_peer *p, const weft_gossip_update *update)
 {
     weft_broadcast *u = &p->broadcast;
-    if (!p->member || !update->payload) return WEFT_OK; /* the version vector records ends */
+    if (!p->member || !update->payload) return WEFT_OK; /* ends are in the version vector */
     weft_buffer *payload;
     WEFT_TRY(WEFT_GROW(&u->log, &u->log_capacity, u->log_first + u->log_count));
     WEFT_TRY(weft_buffer_compact(weft_link_unwrap(update->payload), &payload));
@@ -145,8 +146,8 @@ void weft_update_log_forget(weft_broadcast *u, weft_actor_id origin)
     u->log_count = remaining;
 }
 
-/* For each origin: the number of updates that this peer has applied, the vector `theirs` lacks, and
- * the log cannot supply. A logged sum that overlaps `theirs` supplies none. */
+/* Counts for each origin the updates that this peer has applied, the vector `theirs` lacks, and the
+ * log no longer has; *some: there is one. A logged sum that overlaps `theirs` supplies none. */
 static weft_status count_unsupplied(const weft_peer *p, const weft_origin *theirs, size_t count,
                                     int64_t **out, bool *some)
 {
@@ -169,8 +170,9 @@ static weft_status count_unsupplied(const weft_peer *p, const weft_origin *their
     return WEFT_OK;
 }
 
-/* No other peer may be able to supply updates of this peer, or of an origin outside the view; and a
- * peer with all updates up to the ends never rolls back. */
+/* Whether the log must supply an origin's updates when a snapshot is installed: no other peer may
+ * be able to supply those of this peer, or of an origin outside the view, and a peer that has all
+ * updates up to the ends never goes back. */
 static bool is_needed(const weft_peer *p, const weft_origin *o)
 {
     return p->version_hash || o->id == p->head.id || weft_peer_index(p, o->id) < 0;
