@@ -1,4 +1,4 @@
-/* The status client: sends Query and Leave until they are answered. */
+/* The membership client: sends Query and Leave to the coordinator until they are answered. */
 #include "membership/client.h"
 
 #include "membership.pb-c.h"
@@ -9,7 +9,7 @@ enum { AGAIN = 0 };
 typedef struct client {
     weft_actor head;
     weft_membership_client_options options;
-    bool seen, welcome, gone; /* answers that have arrived */
+    bool seen, welcome, gone; /* a View, JoinAck or LeaveAck has arrived */
     weft_view view;
     uint64_t run;
     int slot;

@@ -1,6 +1,6 @@
-/* A status client, as an actor: it queries the coordinator for the view and is no member. With
- * `invited` it also requests what a joining member needs; with `other` it requests that this member
- * leaves. */
+/* A membership client is an actor that queries the coordinator for the view and is no member. With
+ * `invited` it also requests the run configuration that a joining process needs; with `other` it
+ * requests that this member leaves. */
 #ifndef WEFT_MEMBERSHIP_CLIENT_H
 #define WEFT_MEMBERSHIP_CLIENT_H
 
@@ -8,20 +8,23 @@
 
 typedef struct weft_membership_client_options {
     size_t struct_size;    /* sizeof(weft_membership_client_options) */
-    bool invited, learner; /* learner: a slot is reserved for it */
-    int wished_slot;       /* requested slot, from 1: its former member has ended; 0: any */
-    weft_actor_id other;   /* WEFT_NOBODY: no member is to leave */
-    double again;          /* retransmission timeout, in seconds */
+    bool invited, learner; /* learner: the coordinator reserves a slot for it */
+    /* Requested slot + 1: the coordinator removes the slot's former member, as its process has
+     * ended. 0: any slot. */
+    int wished_slot;
+    weft_actor_id other; /* member that is to leave; WEFT_NOBODY: none */
+    double again;        /* retransmission timeout, in seconds */
 } weft_membership_client_options;
 
-/* The client is done when the answer has arrived. PEER: the coordinator rejected the request. */
+/* Creates a client, which sends its requests until they are answered; then the actor is done. PEER:
+ * the coordinator has rejected the request. */
 weft_status weft_membership_client_create(const weft_membership_client_options *options,
                                           weft_actor **out) WEFT_NODISCARD;
-/* Queries once more; the last answer stays until there is another. */
+/* Queries once more. The last view stays until the next one arrives. */
 weft_status weft_membership_client_query(weft_actor *actor) WEFT_NODISCARD;
-/* The view; number 0: the run has not begun. */
+/* The last view that has arrived; number 0: the run has not begun. */
 const weft_view *weft_membership_client_view(const weft_actor *actor);
-/* Invited: the reserved slot of a learner; id and configuration of the run. */
+/* With `invited`: the slot reserved for a learner, the run id, and the run configuration. */
 int weft_membership_client_slot(const weft_actor *actor);
 uint64_t weft_membership_client_run(const weft_actor *actor);
 const weft_buffer *weft_membership_client_run_config(const weft_actor *actor);

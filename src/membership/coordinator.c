@@ -40,7 +40,8 @@ static weft_status say(coordinator_state *c)
     return status;
 }
 
-/* Sends the view at once; changes in quick succession are sent with the next view. */
+/* Sends the view at once, unless the last one was sent just before: then a timer sends all changes
+ * since in one view. */
 weft_status weft_coordinator_changed(coordinator_state *c)
 {
     double quiet = OFTEN * c->options.limit, now = weft_actor_now(&c->head);
@@ -107,7 +108,7 @@ static weft_status take_heartbeat(void *self, const weft_message *message, const
     weft_view_member *member = weft_view_find(&c->view, message->from);
     if (m->view <= 0) return WEFT_OK;
     if (!c->view.running) return weft_coordinator_request_view(c, message->from, m);
-    /* Also a removed member, which was unreachable, may have taken steps. */
+    /* A removed member, which was unreachable for a while, may have taken steps, too. */
     if (m->run == c->view.run && m->figures && m->figures->clock > 0) c->stepped = true;
     if (!member || m->run != c->view.run) return refuse_unknown(c, message->from, m->run);
     c->records[member - c->view.members].last_message = weft_actor_now(&c->head);
@@ -129,7 +130,7 @@ static weft_status take_in_sync(void *self, const weft_message *message, const v
     return weft_coordinator_changed(c);
 }
 
-/* Peers have lost the state of the run, or servers were never initialized. */
+/* Handles StateLost: peers have lost the state of the run, or servers were never initialized. */
 static weft_status take_state_lost(void *self, const weft_message *message, const void *content)
 {
     coordinator_state *c = self;
@@ -138,8 +139,9 @@ static weft_status take_state_lost(void *self, const weft_message *message, cons
     (void)message;
     if (m->view != v->number || v->over || v->fault) return WEFT_OK;
     if (c->options.ranges == 0 && (c->some_done || (!c->stepped && !m->stepped))) {
-        /* All steps have been taken, or none: no state is lost. A peer may know of steps before a
-         * heartbeat has reported them to the coordinator. */
+        /* No state is lost: all steps have been taken, so the run is over, or none, so any peer may
+         * begin. A peer may know of steps before a heartbeat has reported them to the
+         * coordinator. */
         v->over = c->some_done;
         for (size_t i = 0; i < v->member_count; i++) v->members[i].lacks_state = false;
         return weft_coordinator_changed(c);
@@ -157,7 +159,7 @@ static weft_status take_state_lost(void *self, const weft_message *message, cons
     return weft_coordinator_changed(c);
 }
 
-/* A query of a client. */
+/* Answers a client's Query with the view, and with a JoinAck if the client asks for it. */
 static weft_status take_ask(void *self, const weft_message *message, const void *content)
 {
     coordinator_state *c = self;
@@ -205,7 +207,7 @@ static weft_status coordinator_timer(weft_actor *actor, int timer)
     if (!empty)
         c->emptied = -1;
     else if (c->emptied < 0)
-        c->emptied = now; /* a member without an acknowledgement sends Leave again */
+        c->emptied = now; /* stays on, since a member whose LeaveAck is lost sends Leave again */
     actor->done = empty && now - c->emptied > c->options.limit;
     return weft_actor_set_timer(actor, TICK, c->options.limit / 4);
 }

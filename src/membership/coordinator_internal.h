@@ -1,4 +1,4 @@
-/* Internals of the coordinator. */
+/* Internals of the coordinator: its state, and the functions that its files share. */
 #ifndef WEFT_MEMBERSHIP_COORDINATOR_INTERNAL_H
 #define WEFT_MEMBERSHIP_COORDINATOR_INTERNAL_H
 
@@ -7,62 +7,63 @@
 #include "membership/range_assignment.h"
 #include "actor/rpc.h"
 
-/* Number of tombstones: removed members whose messages may still be in flight. */
+/* Number of tombstones: the coordinator keeps the ids of the members that it removed last, since
+ * messages of theirs may still be in flight. */
 enum { GONE = 1024 };
-/* Clients that have a learner's slot reserved for a while. */
+/* Bound on slot reservations; one keeps a learner's slot free for a client that may soon join. */
 enum { MOST_RESERVATIONS = 256 };
 typedef struct slot_reservation {
     weft_actor_id client;
     int slot;
-    double until; /* 0: none */
+    double until; /* end of the reservation; 0: the entry is free */
 } slot_reservation;
 
 /* The coordinator's record of member i of its view. */
 typedef struct member_record {
-    bool keyed; /* false: admitted by a former coordinator */
+    bool keyed; /* `key` is known; false: a former coordinator admitted the member */
     uint64_t key;
     double last_message; /* time of its last message */
 } member_record;
 
-/* Heartbeat or leave of a member, before the view is recovered. */
+/* A member's report from its heartbeat or Leave, which arrives before the view is recovered. */
 typedef struct recovery_report {
     weft_actor_id id;
     weft_member_stats figures;
-    bool left, done; /* it has left meanwhile; after its last step */
+    bool left, done; /* it has sent Leave; after its last step */
 } recovery_report;
 
 typedef struct coordinator_state {
     weft_actor head;
     weft_coordinator_options options;
-    char *texts[3]; /* of the fingerprint */
+    char *texts[3]; /* version, model and data of the fingerprint */
     char *advice;   /* how to go on after a fault */
     weft_buffer *configuration;
     weft_view view;
     member_record *records; /* [view.member_count] */
     size_t record_capacity;
     weft_actor_id gone[GONE];
-    size_t gone_count; /* of all; the last GONE are kept */
+    size_t gone_count; /* members removed so far; `gone` is a ring of the last ones */
     slot_reservation reservations[MOST_RESERVATIONS];
-    bool some_done;  /* a learner (of a job: the first) has finished */
-    bool stepped;    /* a member has done a step */
-    double idle;     /* since when the run has no learner; below 0: it has */
+    bool some_done;  /* a learner (of a job: that of slot 0) has finished */
+    bool stepped;    /* a member has reported a step, so the run has a state that can be lost */
+    double idle;     /* time since which the run has no learner; below 0: it has one */
     double emptied;  /* when the run was over and the last member had left; below 0: not yet */
-    double ticked;   /* last check of the failure detector */
-    double said;     /* last time that a view was sent to all */
-    bool unsaid;     /* it has changed since, and will be sent */
-    bool recovering; /* view recovery: it waits for views of members, */
-    bool called;     /* one of which has sent a heartbeat */
+    double ticked;   /* time of the failure detector's last check */
+    double said;     /* time when the view was last sent to all members */
+    bool unsaid;     /* the view has changed since; timer SAY will send it */
+    bool recovering; /* recovery is under way: the coordinator waits for views of members */
+    bool called;     /* recovery: a member has sent a heartbeat */
     double recovering_until;
-    weft_view best;                     /* the newest view received */
-    weft_buffer *members_configuration; /* the members' run configuration */
-    recovery_report *reports;           /* one for each of them */
+    weft_view best;                     /* recovery: the newest view received */
+    weft_buffer *members_configuration; /* recovery: a member's run configuration */
+    recovery_report *reports; /* [report_count]: one for each member that has sent something */
     size_t report_count, report_capacity;
 } coordinator_state;
 
 /* coordinator.c */
 weft_status weft_coordinator_send_view(coordinator_state *c, weft_actor_id to,
                                        const weft_view *view) WEFT_NODISCARD;
-/* Gives the view the next number, and sends it to all members. */
+/* Called after a change of the view: gives it the next number, and sends it to all members. */
 weft_status weft_coordinator_changed(coordinator_state *c) WEFT_NODISCARD;
 
 /* leave.c */
@@ -72,33 +73,38 @@ bool weft_coordinator_has_work(const coordinator_state *c);
 weft_status weft_coordinator_note(coordinator_state *c, const weft_view_member *member,
                                   weft_member_event_kind kind, double silent) WEFT_NODISCARD;
 weft_rpc_handle weft_coordinator_leave;
-/* A client replaces the member of that role and slot, if there is one. */
+/* Removes the member of that role and slot, if there is one: its process has ended, and a client is
+ * about to replace it. */
 weft_status weft_coordinator_replace(coordinator_state *c, weft_actor_id client,
                                      weft_member_role role, int slot) WEFT_NODISCARD;
-/* Removes a member that leaves; done: after its last step. */
+/* Removes a member that has sent Leave; done: after its last step. */
 weft_status weft_coordinator_take_out(coordinator_state *c, weft_actor_id id,
                                       bool done) WEFT_NODISCARD;
 weft_status weft_coordinator_drop_silent(coordinator_state *c, double now) WEFT_NODISCARD;
 
 /* join.c */
 weft_rpc_handle weft_coordinator_join;
-/* Sends a client the run configuration for joining; wish: the requested slot, below 0: any. */
+/* Sends a client, which may join later, a JoinAck with the run configuration and, for a learner, a
+ * reserved slot; wish: the requested slot, below 0: any. */
 weft_status weft_coordinator_invite(coordinator_state *c, weft_actor_id client, bool learner,
                                     int wish) WEFT_NODISCARD;
 
 weft_member_stats weft_coordinator_stats_of(const Weft__Heartbeat *m);
 
-/* recovery.c: requests the view of a member; takes it, or the member's Reject, with which the
- * coordinator fails; installs the newest view when the time is over. */
+/* recovery.c, view recovery: _request_view asks a member for its view; _take_view and _take_options
+ * take the view and the run configuration of a member; _rejected fails the coordinator, since a
+ * member has another run configuration. */
 weft_status weft_coordinator_request_view(coordinator_state *c, weft_actor_id who,
                                           const Weft__Heartbeat *m) WEFT_NODISCARD;
 weft_rpc_handle weft_coordinator_take_view, weft_coordinator_take_options,
     weft_coordinator_rejected;
-/* A member of the run has left before the view is recovered. */
+/* Called when a member of the run has sent Leave before the view is recovered. */
 weft_status weft_coordinator_note_left(coordinator_state *c, weft_actor_id who,
                                        bool done) WEFT_NODISCARD;
+/* Called when the time for recovery is over: installs the newest view of the members. */
 weft_status weft_coordinator_adopt(coordinator_state *c) WEFT_NODISCARD;
-/* A member has a view of that number that is not the coordinator's: overrides it. */
+/* Called when members have made a view of this number themselves: publishes the coordinator's view
+ * under a higher number. */
 weft_status weft_coordinator_overrule(coordinator_state *c, int64_t number) WEFT_NODISCARD;
 
 #endif

@@ -1,4 +1,4 @@
-/* Admission of members: compatibility check, slots and their reservation, the start of the run. */
+/* Admits members: compares fingerprints, gives and reserves slots, and begins the run. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -11,7 +11,8 @@ static bool differs(const char *ours, const char *theirs)
     return *ours && *theirs && strcmp(ours, theirs) != 0;
 }
 
-/* "": compatible. Texts of the other side may have any length. */
+/* Compares the fingerprint of a joining process, whose texts may have any length, with that of the
+ * run; reason "": they are compatible. */
 static void compare(const coordinator_state *c, const Weft__Fingerprint *f, char reason[REASON])
 {
     const weft_fingerprint *ours = &c->options.fingerprint;
@@ -39,23 +40,24 @@ static bool lacks_checkpoint(const coordinator_state *c, const Weft__Join *m)
            (!m->fingerprint || m->fingerprint->checkpoint != ours);
 }
 
-/* While the run is under way its state is newer than any checkpoint, and every new member takes it
- * from the run. */
+/* Whether a learner that joins before the run begins lacks its checkpoint. While the run is under
+ * way its state is newer than any checkpoint, and every new member takes it from the run. */
 static bool lacks_state(const coordinator_state *c, const Weft__Join *m)
 {
     return !c->view.running && lacks_checkpoint(c, m);
 }
 
-/* Servers may be uninitialized while the run is under way, and must not get the parameters of a new
- * member without the checkpoint. Peers take the state from peers that have it. */
+/* Whether a new member must not give its parameters to others (lacks_state in the view). Servers
+ * may be uninitialized while the run is under way, and must not get the parameters of a learner
+ * without the checkpoint. A peer that joins a run under way takes the state from other peers. */
 static bool gives_nothing(const coordinator_state *c, const Weft__Join *m)
 {
     return c->options.ranges > 0 ? lacks_checkpoint(c, m)
                                  : c->view.running || lacks_checkpoint(c, m);
 }
 
-/* A learner of servers may join without the checkpoint and take the state from them; peers have no
- * servers, and the first ones need the checkpoint. */
+/* Compares checkpoints. In a run with servers a learner may join without the checkpoint and take
+ * the state from them; peers have no servers, so those that begin the run need the checkpoint. */
 static void compare_state(const coordinator_state *c, const Weft__Join *m, char reason[REASON])
 {
     const weft_fingerprint *ours = &c->options.fingerprint;
@@ -93,7 +95,8 @@ static bool is_valid_wish(const coordinator_state *c, const Weft__Join *m)
     return m->role < WEFT_MEMBER_ROLES && m->wish >= 0 && m->wish < c->options.most;
 }
 
-/* The reason for a rejection, and whether that is the slot alone; "": the member is admitted. */
+/* Writes the reason why a Join is rejected; "": the member is admitted. *slot_taken: the only
+ * reason is that another member has the requested slot. */
 static void look(const coordinator_state *c, const weft_message *message, const Weft__Join *m,
                  char reason[REASON], protobuf_c_boolean *slot_taken)
 {
@@ -176,7 +179,7 @@ static weft_status admit(coordinator_state *c, const weft_message *message, cons
     return weft_coordinator_note(c, member, WEFT_MEMBER_JOINED, 0);
 }
 
-/* Lists what is missing before the run begins; "": nothing. */
+/* Writes which members, or which checkpoint, are missing before the run can begin; "": none. */
 static void describe_missing(const coordinator_state *c, char *text, size_t size)
 {
     const weft_fingerprint *ours = &c->options.fingerprint;
@@ -211,8 +214,9 @@ static weft_status welcome(coordinator_state *c, const weft_view_member *member,
     return weft_rpc_send(&c->head, member->id, WEFT_RPC_JOIN_ACK, &m, c->configuration);
 }
 
-/* Reserves a slot: a client is told the same one again, other clients another one. If there are
- * more clients than reservations, the oldest reservation is dropped. */
+/* Reserves a learner's slot for a client: the same client gets the same slot again, and other
+ * clients get other slots. If there are more clients than reservations, the oldest reservation is
+ * dropped. */
 static int reserved_slot(coordinator_state *c, weft_actor_id client, int wish)
 {
     enum { KEPT_SECONDS = 60 };
@@ -252,7 +256,8 @@ static weft_status begin_run(coordinator_state *c)
     return weft_coordinator_changed(c);
 }
 
-/* A repeated request of a member is answered again. */
+/* Handles Join: rejects the process or admits it as a member, and begins the run when no member is
+ * missing. A repeated Join of a member is answered again. */
 weft_status weft_coordinator_join(void *self, const weft_message *message, const void *content)
 {
     coordinator_state *c = self;

@@ -1,5 +1,5 @@
-/* Removes members: those that leave, those whose failure timeout has run out (the failure
- * detector), and those that are replaced; and ends the run. */
+/* Removes members that leave, whose failure timeout has run out (failure detector), or that are
+ * replaced; and decides when the run is over. */
 #include <stdio.h>
 
 #include "membership/coordinator_internal.h"
@@ -16,8 +16,8 @@ bool weft_coordinator_has_work(const coordinator_state *c)
     return weft_view_count(&c->view, WEFT_MEMBER_LEARNER) > 0;
 }
 
-/* A job without servers is over when its first learner has finished, any other run when one has
- * finished and no learner is left. */
+/* Sets `over`: a job without servers is over when the learner of slot 0 has finished, any other run
+ * when a learner (of a job: that of slot 0) has finished and no learner is left. */
 static void look_for_end(coordinator_state *c)
 {
     bool together = c->options.first && c->options.ranges == 0;
@@ -114,8 +114,9 @@ weft_status weft_coordinator_leave(void *self, const weft_message *message, cons
     return weft_rpc_send(&c->head, message->from, WEFT_RPC_LEAVE_ACK, &reply, NULL);
 }
 
-/* The process of this member has ended, so its failure timeout is not awaited. Only the first
- * request of a client counts: a repeated one may arrive after the new member. */
+/* Removes the member of a slot at once, since its process has ended and a client replaces it. Only
+ * the first request of a client counts: a repeated one may arrive after the new member has
+ * joined. */
 weft_status weft_coordinator_replace(coordinator_state *c, weft_actor_id client,
                                      weft_member_role role, int slot)
 {
@@ -130,8 +131,8 @@ weft_status weft_coordinator_replace(coordinator_state *c, weft_actor_id client,
     return WEFT_OK;
 }
 
-/* Failure detector: removes members that were silent for a failure timeout, compensated for pauses
- * of the coordinator itself. */
+/* Failure detector: removes members that were silent for a failure timeout. A pause of the
+ * coordinator itself does not count as silence of the members. */
 weft_status weft_coordinator_drop_silent(coordinator_state *c, double now)
 {
     double slept = now - c->ticked - 2 * (c->options.limit / 4);
@@ -144,6 +145,6 @@ weft_status weft_coordinator_drop_silent(coordinator_state *c, double now)
         WEFT_TRY(remove_member(c, c->view.members[i].id, WEFT_MEMBER_SILENT));
         some = true;
     }
-    if (some) look_for_end(c); /* the last learner may be among them, when others have finished */
+    if (some) look_for_end(c); /* the last learner may be lost after another has finished */
     return some ? weft_coordinator_changed(c) : WEFT_OK;
 }

@@ -1,4 +1,5 @@
-/* The member: joins, sends heartbeats and leaves, and handles messages of the coordinator. */
+/* Implements the member: joins the run, sends heartbeats, leaves, and handles messages of the
+ * coordinator. */
 #include "membership/member.h"
 
 #include <stdio.h>
@@ -9,9 +10,9 @@
 #include "membership/run_config.h"
 #include "actor/rpc.h"
 
-/* Leave messages without an acknowledgement, after which the coordinator is taken to be gone. */
+/* Leave messages without an acknowledgement, after which the member leaves without one. */
 enum { MOST_LEAVE_ATTEMPTS = 60 };
-/* Heartbeats without any message from others, after which the member fails. */
+/* Heartbeats without a message from the coordinator or a member, after which the member fails. */
 enum { MOST_UNANSWERED = 300 };
 
 const weft_view *weft_member_view(const weft_member *m)
@@ -73,7 +74,8 @@ weft_status weft_member_stopped_error(const weft_member *m, int64_t step, const 
 
 /* --- removal --- */
 
-/* Seconds since the last heartbeat; 0: hardly more than an interval. */
+/* Seconds since this member sent its last heartbeat, if more than 1.5 intervals have passed; else
+ * 0. */
 static double silent_for(const weft_member *m)
 {
     double seconds = weft_actor_now(m->actor) - m->ticked;
@@ -134,7 +136,8 @@ static weft_status send_leave(weft_member *m)
     return weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_LEAVE, &leave, NULL);
 }
 
-/* Compensates for a pause of this process: it does not count as silence of the coordinator. */
+/* Called when the timer runs out. If this process was paused, the pause does not count as silence
+ * of the coordinator. */
 static void note_time(weft_member *m)
 {
     double now = weft_actor_now(m->actor), slept = now - m->ticked, silent = silent_for(m);
@@ -150,7 +153,7 @@ weft_status weft_member_timer(weft_member *m)
     m->left = m->left || m->leave_attempts > MOST_LEAVE_ATTEMPTS;
     if (m->left) return WEFT_OK;
     m->leave_attempts += m->leaving;
-    if (m->unanswered++ > MOST_UNANSWERED && m->view.member_count != 1) /* or it is the only one */
+    if (m->unanswered++ > MOST_UNANSWERED && m->view.member_count != 1) /* 1: no one can answer */
         return weft_fail(WEFT_ERR_PEER,
                          "no message from the coordinator or another member for %g s; the run is "
                          "over, or they cannot be reached",
@@ -240,8 +243,9 @@ static weft_status take_leave_ack(void *self, const weft_message *message, const
     return WEFT_OK;
 }
 
-/* Answers a coordinator that recovers the view, with the view and the run configuration; or with
- * Reject, since with another configuration later members would train something else. */
+/* Answers a coordinator that recovers the view: with this member's view and run configuration, or
+ * with Reject if that coordinator has another configuration, since members that join later would
+ * then train something else. */
 static weft_status answer_view_request(void *self, const weft_message *message, const void *content)
 {
     const weft_member *m = self;
@@ -264,7 +268,7 @@ static weft_status answer_view_request(void *self, const weft_message *message, 
     return weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_REJECT, &no, NULL);
 }
 
-/* A member has a slot, and a name by it, once it is admitted. */
+/* The name of this member in error messages: by its slot if it is admitted, else by its role. */
 static const char *own_name(const weft_member *m, char out[WEFT_MEMBER_NAME])
 {
     if (m->slot >= 0) return weft_member_name(m->options.role, m->slot, out);
@@ -272,15 +276,16 @@ static const char *own_name(const weft_member *m, char out[WEFT_MEMBER_NAME])
     return out;
 }
 
-/* A coordinator of another run has come to this address: the run goes on as if there were none. But
- * a member that was paused for longer than the failure timeout was removed, and is lost. */
+/* Handles Reject. A coordinator of another run may have taken over the address: then this member
+ * goes on as if there were no coordinator. Otherwise, or if this process was paused for longer than
+ * the failure timeout and so removed, the member fails. */
 static weft_status take_refused(void *self, const weft_message *message, const void *content)
 {
     weft_member *m = self;
     const Weft__Reject *no = content;
     (void)message;
     char name[WEFT_MEMBER_NAME];
-    m->left = m->leaving; /* a leave is granted, whatever the coordinator knows */
+    m->left = m->leaving; /* a rejected Leave counts as acknowledged */
     if (m->left) return WEFT_OK;
     if (no->other_run && m->view.number > 0 && m->slept <= m->view.failure_timeout) {
         m->last_message = m->previous_message;

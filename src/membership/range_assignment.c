@@ -39,7 +39,8 @@ static int load_of(const weft_view *v, weft_actor_id server)
     return load;
 }
 
-/* The server with the fewest ranges; among equals, the first after the primary in cyclic order. */
+/* Chooses the server of a replica: the one with the fewest ranges that is neither the primary nor
+ * dismissed; among equals, the first after the primary in cyclic order of slots. */
 static weft_actor_id choose(const weft_view *v, weft_actor_id primary)
 {
     const weft_view_member *owner = weft_view_find(v, primary), *best = NULL, *m;

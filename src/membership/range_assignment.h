@@ -4,16 +4,19 @@
 
 #include "membership/view.h"
 
-/* Assigns all ranges to the servers of the view, in the order of their slots. */
+/* Assigns a primary to each range when a run begins: the servers of the view in turn (round robin),
+ * in the order of their slots. */
 weft_status weft_assignment_begin(weft_view *view, int ranges) WEFT_NODISCARD;
-/* A server is no member of the view any more: replicas of its ranges become primaries. A range
- * without a replica in sync gives the view a fault, which says what is lost, why, and how to go on
- * (`advice`); replicas: the run has replicas. */
+/* Called when a server has been removed from the view: replicas in sync become primaries of its
+ * ranges (failover). A range without a replica in sync gives the view a fault, which says what is
+ * lost, why, and how to continue (`advice`). replicas: the run has replicas. */
 weft_status weft_assignment_remove_server(weft_view *view, const weft_view_member *server,
                                           bool replicas, const char *advice) WEFT_NODISCARD;
-/* Assigns a replica to ranges without one, on servers with few ranges; whether any got one. */
+/* Assigns a replica to each range without one, on the server with the fewest ranges. Returns
+ * whether any range got one. */
 bool weft_assignment_add_replicas(weft_view *view);
-/* Whether a range would be lost without this server. */
+/* Whether the server is the primary of a range that has no replica in sync, and so has its last
+ * copy. */
 bool weft_assignment_is_last_copy(const weft_view *view, weft_actor_id server);
 
 #endif

@@ -1,11 +1,11 @@
-/* View recovery: a restarted coordinator collects the view and reports from the members, and
- * overrides views that members have made without it. */
+/* View recovery: a restarted coordinator collects the view and reports from the members. A
+ * coordinator that was cut off overrides views that members have made without it. */
 #include <inttypes.h>
 
 #include "membership/coordinator_internal.h"
 
-/* Gap in the numbers: up to so many views of the former coordinator may have reached no live
- * member. */
+/* Added to the number of the recovered view: the former coordinator may have made up to so many
+ * newer views that reached no live member. */
 enum { LEAP = 16 };
 
 static recovery_report *report_of(const coordinator_state *c, weft_actor_id who)
@@ -25,7 +25,7 @@ static weft_status report_for(coordinator_state *c, weft_actor_id who, recovery_
     return WEFT_OK;
 }
 
-/* Statistics in views are those of the time when the view was made. */
+/* Keeps the statistics of a member's heartbeat, since those in the recovered view are old. */
 static weft_status note_figures(coordinator_state *c, weft_actor_id who, const Weft__Heartbeat *m)
 {
     recovery_report *e;
@@ -45,7 +45,8 @@ weft_status weft_coordinator_note_left(coordinator_state *c, weft_actor_id who, 
     return WEFT_OK;
 }
 
-/* Requests a member's view. The run configuration goes along: that of the run must be the same. */
+/* Requests the view of a member that has sent a heartbeat. The payload is this coordinator's run
+ * configuration, which the member compares with its own. */
 weft_status weft_coordinator_request_view(coordinator_state *c, weft_actor_id who,
                                           const Weft__Heartbeat *m)
 {
@@ -57,7 +58,8 @@ weft_status weft_coordinator_request_view(coordinator_state *c, weft_actor_id wh
     return weft_rpc_send(&c->head, who, WEFT_RPC_VIEW_REQUEST, &request_view, c->configuration);
 }
 
-/* A former coordinator at this address may have been rejected: its late messages are ignored. */
+/* Handles the Reject of a member with another run configuration: this coordinator fails. A late
+ * Reject for a former coordinator at this address is ignored. */
 weft_status weft_coordinator_rejected(void *self, const weft_message *message, const void *content)
 {
     const coordinator_state *c = self;
@@ -88,8 +90,8 @@ weft_status weft_coordinator_take_view(void *self, const weft_message *message, 
     return WEFT_OK;
 }
 
-/* Later members get the run configuration with which the run began: this coordinator's own does not
- * say where that was. */
+/* Takes the run configuration of a member, for members that join later: it says from which step the
+ * run began, and this coordinator's own does not. */
 weft_status weft_coordinator_take_options(void *self, const weft_message *message,
                                           const void *content)
 {
@@ -100,7 +102,7 @@ weft_status weft_coordinator_take_options(void *self, const weft_message *messag
     return weft_buffer_compact(message->payload, &c->members_configuration);
 }
 
-/* Removes members that have left meanwhile, in that order. */
+/* Removes the members that have sent Leave during the recovery. */
 static weft_status remove_left(coordinator_state *c)
 {
     for (size_t i = 0; i < c->report_count; i++) {
@@ -111,7 +113,7 @@ static weft_status remove_left(coordinator_state *c)
     return WEFT_OK;
 }
 
-/* No member has sent its view within a failure timeout. */
+/* Gives the view a fault, since no member has sent its view within a failure timeout. */
 static weft_status lose_run(coordinator_state *c)
 {
     WEFT_TRY(weft_format(&c->view.fault,
@@ -120,8 +122,8 @@ static weft_status lose_run(coordinator_state *c)
     return weft_coordinator_changed(c);
 }
 
-/* Ends the recovery with the newest view. A member that had joined this coordinator before joins
- * again. */
+/* Ends the recovery and installs the newest view of the members. A process that this coordinator
+ * had admitted before is not in that view, and joins again. */
 weft_status weft_coordinator_adopt(coordinator_state *c)
 {
     double now = weft_actor_now(&c->head);
@@ -150,9 +152,9 @@ weft_status weft_coordinator_adopt(coordinator_state *c)
     return weft_coordinator_changed(c);
 }
 
-/* The coordinator was paused or partitioned, and members may have made views of their own, even
- * under the same number. Its view wins, under a higher number than theirs: members wrongly removed
- * are back, and dead ones time out here, too. */
+/* Called when the coordinator was paused or partitioned, and members have made views of their own,
+ * perhaps under the same number. The coordinator's view wins under a higher number: members that
+ * were wrongly removed are back, and dead members time out here, too. */
 weft_status weft_coordinator_overrule(coordinator_state *c, int64_t number)
 {
     if (number > INT64_MAX / 2) return WEFT_OK; /* no run has so many views */

@@ -1,12 +1,12 @@
-/* Run configurations as pairs of texts, and their comparison. */
+/* Compares run configurations, which are pairs of a name and a text. */
 #include "membership/run_config.h"
 
 #include <stdio.h>
 
-/* Longer texts, and those of several lines, are the contents of files. */
+/* Longest text that an error message shows; longer texts are the contents of files. */
 enum { MOST_SHOWN = 60 };
 
-/* Whether it has pairs of a name and a text, each with a zero byte at its end. */
+/* Whether a run configuration has pairs of a name and a text, each with a zero byte at its end. */
 static bool is_pairs(const weft_buffer *blob)
 {
     const char *bytes = blob->data;
@@ -31,7 +31,7 @@ static const char *end_of(const weft_buffer *blob)
     return (const char *)blob->data + blob->bytes;
 }
 
-/* NULL: absent. */
+/* The text of an option; NULL: the configuration does not have it. */
 static const char *find(const weft_buffer *in, const char *name)
 {
     for (const char *at = in->data; at < end_of(in); at = next(at))

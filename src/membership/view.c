@@ -1,4 +1,4 @@
-/* Views: members by id, names for people, and the encoding. */
+/* Implements views: members by id, names for displays, events, and the protobuf encoding. */
 #include "membership/view.h"
 
 #include <stdio.h>
@@ -70,7 +70,7 @@ const char *weft_view_name(const weft_view *view, weft_actor_id id, char out[WEF
     return out;
 }
 
-/* Number of events that are kept, and that are packed. */
+/* Bounds on the events that a view keeps, and on the last ones that are encoded. */
 enum { MOST_EVENTS = 256, PACKED_EVENTS = 16 };
 
 weft_status weft_view_note(weft_view *view, const weft_member_event *event)
@@ -289,7 +289,7 @@ static weft_status take(const Weft__View *m, double now, weft_view *v)
     return take_description(m, now, v);
 }
 
-/* No view within the limits is larger. */
+/* Bound on the bytes of an encoded view with the most members and ranges. */
 static const size_t MOST_BYTES = (size_t)WEFT_MOST_MEMBERS * (WEFT_ADDRESS + WEFT_HOST + 80) +
                                  (size_t)WEFT_MOST_RANGES * 24 + 8192;
 

@@ -25,9 +25,9 @@ enum { WEFT_ADDRESS = 512, WEFT_HOST = 64, WEFT_MOST_MEMBERS = 4096, WEFT_MOST_R
 /* Statistics that a member reports. */
 typedef struct weft_member_stats {
     int64_t clock;    /* steps that a learner has finished; updates that a server has made */
-    double loss;      /* the last one of a learner */
+    double loss;      /* of a learner's last step */
     double rate;      /* samples a second */
-    double staleness; /* mean, of a server's updates */
+    double staleness; /* mean staleness of a server's updates */
 } weft_member_stats;
 
 typedef struct weft_view_member {
@@ -35,11 +35,13 @@ typedef struct weft_view_member {
     weft_member_role role;
     int slot;                   /* 0, 1, ... within its role; a slot that is free is given again */
     char address[WEFT_ADDRESS]; /* where other members reach it; "": nowhere */
-    weft_member_stats figures;  /* when the view was made */
-    double silent;              /* seconds since its last message, then */
+    weft_member_stats figures;  /* when the view was packed */
+    double silent;              /* seconds since its last message; only in the answer to a Query */
     bool dismissed;             /* it was asked to leave */
-    bool lacks_state; /* the run goes on from a checkpoint that this member has not loaded, so it
-                         takes the run's state from others and gives none */
+    /* The member has not loaded the checkpoint from which the run continues, or is a peer that has
+     * joined a run under way: it takes the state of the run from other members, and must not give
+     * its own. */
+    bool lacks_state;
     char host[WEFT_HOST]; /* the name of its host; "": not known */
 } weft_view_member;
 
@@ -53,7 +55,8 @@ typedef enum weft_member_event_kind {
     WEFT_MEMBER_EVENT_KINDS
 } weft_member_event_kind;
 
-/* A member has joined, left, or was lost; for people, since no decision depends on it. */
+/* Records that a member has joined, left, or was lost. Events are only displayed: no decision
+ * depends on them. */
 typedef struct weft_member_event {
     int64_t number; /* 1 for the first event of a run, then one more for each */
     weft_member_event_kind kind;
@@ -82,20 +85,20 @@ typedef struct weft_view {
     uint64_t run;           /* id of the run, which no other run has */
     int64_t number;         /* 0: no view yet */
     bool running;           /* all expected members have joined */
-    bool over;              /* all learners have finished */
-    double failure_timeout; /* failure timeout: seconds without a message */
+    bool over;              /* learners have finished, and none has to go on (see leave.c) */
+    double failure_timeout; /* seconds without a message before a member is removed */
     char *fault;            /* why the run cannot go on; NULL: it can */
     weft_view_member *members;
     size_t member_count, member_capacity;
     weft_range_owner *ranges;
     int range_count;
     weft_run_about about;
-    weft_member_event *events; /* the last ones, the oldest first */
+    weft_member_event *events; /* the last events, the oldest first */
     size_t event_count, event_capacity;
 } weft_view;
 
 void weft_view_free(weft_view *view);
-/* NULL: not a member. */
+/* The member with this id; NULL: it is not in the view. */
 weft_view_member *weft_view_find(const weft_view *view, weft_actor_id id);
 /* A member's name for people, by its role and slot: "learner 2"; writes and returns `out`. */
 const char *weft_member_name(weft_member_role role, int slot, char out[WEFT_MEMBER_NAME]);
@@ -103,17 +106,18 @@ const char *weft_member_name(weft_member_role role, int slot, char out[WEFT_MEMB
 const char *weft_view_name(const weft_view *view, weft_actor_id id, char out[WEFT_MEMBER_NAME]);
 /* Adds an event with the next number; the oldest ones are dropped. */
 weft_status weft_view_note(weft_view *view, const weft_member_event *event) WEFT_NODISCARD;
-/* Removes a member; false: it was none. */
+/* Removes a member from the view; false: it was not in the view. */
 bool weft_view_remove(weft_view *view, weft_actor_id id);
 /* How many members have this role. */
 int weft_view_count(const weft_view *view, weft_member_role role);
-/* Hash of the members, in any order; never 0. */
+/* Hash of the set of members, whatever their order; never 0. */
 uint64_t weft_view_sum(const weft_view *view);
 
-/* now: by the clock of the actor that has the view, or will have it. */
+/* Encodes a view. now: the time by the clock of the actor that has the view. */
 weft_status weft_view_pack(const weft_view *view, double now, weft_buffer **out) WEFT_NODISCARD;
-/* FORMAT: no view, or too large a one; *out is unchanged. Otherwise the old contents of *out are
- * freed. */
+/* Decodes a view and frees the old contents of *out. now: the time by the clock of the actor that
+ * will have the view. FORMAT: the bytes are no view, or one that is too large; *out is
+ * unchanged. */
 weft_status weft_view_unpack(const weft_buffer *blob, double now, weft_view *out) WEFT_NODISCARD;
 
 #endif

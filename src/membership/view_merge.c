@@ -1,5 +1,5 @@
-/* Installs views, and merges those of other members while the coordinator is unreachable (partition
- * merge). */
+/* Installs views, and merges views of other members while the coordinator is unreachable (view
+ * merge after a partition). */
 #include "membership/member_internal.h"
 
 #include "actor/rpc.h"
@@ -13,7 +13,7 @@ bool weft_member_was_removed(const weft_member *m, weft_actor_id id)
     return false;
 }
 
-/* make_room has reserved memory. */
+/* Adds an id, for which make_room has reserved memory. */
 static void add_tombstone(weft_member *m, weft_actor_id id)
 {
     if (!weft_member_was_removed(m, id)) m->tombstones[m->tombstone_count++] = id;
@@ -26,7 +26,8 @@ static weft_status make_room(weft_member *m, const weft_view *view)
     return WEFT_OK;
 }
 
-/* Members of the next view have no tombstone; members that it lacks get one. */
+/* Called before `view` is installed: removes the tombstones of its members, and adds tombstones for
+ * members of the present view that it lacks. */
 static void note_next(weft_member *m, const weft_view *view)
 {
     size_t left = 0;
@@ -104,8 +105,8 @@ bool weft_member_remove(weft_member *m, weft_actor_id id)
     return true;
 }
 
-/* Two members have removed different members under the same view number: the next view is the
- * intersection of both. */
+/* Two members have removed different members under the same view number: installs the intersection
+ * of both views under the next number. false: the views have the same members. */
 static bool lose_all(weft_member *m, const weft_view *view)
 {
     int64_t number = m->view.number;
@@ -118,7 +119,8 @@ static bool lose_all(weft_member *m, const weft_view *view)
     return true;
 }
 
-/* Adds members that only this one knows; false: the slot of one is another member's. */
+/* Adds to `view` the members that only this member's view has; false: two members have the same
+ * slot. */
 static bool add_own(const weft_member *m, weft_view *view, bool *more)
 {
     for (size_t i = 0; i < m->view.member_count; i++) {
@@ -133,9 +135,9 @@ static bool add_own(const weft_member *m, weft_view *view, bool *more)
     return true;
 }
 
-/* A view from an unknown member, which has joined while the coordinator was unreachable from here.
- * With a coordinator, a newer view is installed. Without one, the next view is the union of both,
- * less the members that this one has removed. */
+/* Handles a view from an unknown member, which has joined while the coordinator was unreachable
+ * from here. If the coordinator is reachable, a newer view is installed. If not (`alone`), the next
+ * view is the union of both views, less the members that this one has removed. */
 static weft_status merge_unknown_view(weft_member *m, weft_view *view, weft_actor_id from,
                                       bool alone, weft_member_news *news)
 {
@@ -176,7 +178,7 @@ weft_status weft_member_receive_view(weft_member *m, const weft_message *message
     if (!known) return merge_unknown_view(m, &view, message->from, alone, news);
     if (!here) {
         weft_view_free(&view);
-        m->left = m->leaving; /* which the others know already */
+        m->left = m->leaving; /* the other members have removed a leaving member */
         if (m->left) return WEFT_OK;
         weft_member_note_removed(m);
         return weft_fail(WEFT_ERR_PEER,

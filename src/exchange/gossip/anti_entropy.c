@@ -43,8 +43,8 @@ weft_status weft_sync_request_all(weft_peer *p)
 }
 
 /* Whether another SyncRequest to the neighbour is due: after a gap, or some time after the
- * neighbour could not supply everything, since it may have received those updates from another
- * peer. */
+ * neighbour could not supply everything, since this peer may have received those updates from
+ * another peer. */
 static bool is_due(const weft_peer *p, const weft_link *link)
 {
     double failure_timeout = weft_member_view(p->member)->failure_timeout;
