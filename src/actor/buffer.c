@@ -1,4 +1,4 @@
-/* Reference-counted buffers. */
+/* Implements reference-counted buffers. */
 #include "actor/actor.h"
 
 weft_status weft_buffer_new(size_t bytes, weft_buffer **out)
@@ -54,7 +54,8 @@ weft_buffer *weft_buffer_ref(weft_buffer *blob)
     return blob;
 }
 
-/* Foreign memory may be part of a larger read from a socket, all of which it keeps. */
+/* Whether a buffer holds much more memory than its contents need. Small foreign memory may be part
+ * of a larger read from a socket, all of which stays allocated. */
 static bool is_loose(const weft_buffer *blob)
 {
     enum { READ_AT_ONCE = 16384 };

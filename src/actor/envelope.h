@@ -18,11 +18,13 @@ typedef struct weft_envelope {
 
 weft_envelope weft_envelope_of(weft_actor_id from, weft_actor_id to, const weft_message *message,
                                bool inside);
-/* Little endian: magic "WEFT", version, `inside`, then the fields in their order. */
+/* Encodes an envelope, little endian: magic "WEFT", version, `inside`, then the other fields in
+ * their order. */
 void weft_envelope_write(const weft_envelope *envelope, uint8_t to[WEFT_ENVELOPE_BYTES]);
-/* false: no envelope of this version. */
+/* Decodes an envelope; false: the bytes are no envelope of this version. */
 bool weft_envelope_read(const void *data, size_t bytes, weft_envelope *out);
-/* Whether these are the message's head and payload. payload NULL: none. */
+/* Whether head and payload have the lengths and the checksum of the envelope. payload NULL:
+ * none. */
 bool weft_envelope_verify_checksum(const weft_envelope *envelope, const void *head,
                                    size_t head_bytes, const void *payload, size_t payload_bytes);
 /* Bytes of envelope, head and payload. */

@@ -1,4 +1,4 @@
-/* Readable names of actors, for messages. */
+/* Names of actors for error messages and logs. */
 #include <stdio.h>
 
 #include "actor/actor.h"

@@ -1,4 +1,4 @@
-/* The runtime of one actor over ZeroMQ: timers, the poll loop, opening and closing. */
+/* Implements the runtime of one actor over ZeroMQ: timers, the poll loop, opening and closing. */
 #include <math.h>
 #include <unistd.h>
 
@@ -40,7 +40,8 @@ static weft_status run_timers(weft_net *net, bool *some)
     return WEFT_OK;
 }
 
-/* The address comes from another actor: a bad one is logged, and is no failure of this actor. */
+/* Takes the address of another actor. An invalid address is logged and does not fail this actor,
+ * since the other actor has sent it. */
 static weft_status net_know(weft_runtime *host, weft_actor_id id, const char *address)
 {
     weft_net *net = (weft_net *)host;
@@ -75,7 +76,7 @@ static void add_poll(weft_net *net, void *socket, int *count)
     if (socket) net->polls[(*count)++] = (zmq_pollitem_t){.socket = socket, .events = ZMQ_POLLIN};
 }
 
-/* Sockets for messages come first, monitors after them. */
+/* Lists the sockets to poll: first those for messages, after them the monitors. */
 static weft_status list_polls(weft_net *net, int *messages, int *count)
 {
     *count = 0;
@@ -123,7 +124,8 @@ weft_status weft_net_poll(weft_net *net, double seconds)
 
 /* --- the actor --- */
 
-/* An actor with a key is known by that, also without an address. */
+/* Begins the list of addresses with "#KEY", by which other actors allow the key of an actor that
+ * has no address. */
 static weft_status name_key(weft_net *net)
 {
     weft_key key;

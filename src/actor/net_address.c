@@ -1,5 +1,5 @@
-/* Addresses as text: inproc://NAME, ipc://PATH or tcp://HOST:PORT, and behind a '#' the owner's
- * public key. */
+/* Parses, chooses and writes addresses: inproc://NAME, ipc://PATH or tcp://HOST:PORT, and behind a
+ * '#' the owner's public key. */
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <inttypes.h>
@@ -11,7 +11,8 @@
 static const char INSIDE[] = "inproc://";
 enum { MARK = 24 };
 
-/* "*", or a number: one above all ports would silently become another. */
+/* Whether a port is "*" or a valid number; ZeroMQ would silently take a number above 65535 for
+ * another port. */
 static bool is_port(const char *text)
 {
     int64_t port;
@@ -19,7 +20,7 @@ static bool is_port(const char *text)
            (weft_parse_int(text, &port) && port >= 0 && port <= UINT16_MAX);
 }
 
-/* The host of tcp://HOST:PORT, without the brackets of IPv6. */
+/* Reads the host of tcp://HOST:PORT, without the brackets of IPv6. */
 static bool read_host(const char *at, char *host, size_t size)
 {
     const char *begin = at + strlen("tcp://"), *end = strrchr(begin, ':');
@@ -91,8 +92,9 @@ static struct in_addr in_of(const struct sockaddr *address)
     return in.sin_addr;
 }
 
-/* In a network of this machine, and not this machine itself: many machines have a network of the
- * same numbers that leads nowhere, between them and their containers. */
+/* Whether an address is in a network of this machine, and is not this machine's own address. The
+ * latter is excluded since many machines have the same internal network to their containers, so the
+ * address may mean another machine. */
 static bool is_near(const struct ifaddrs *all, const weft_net_address *address)
 {
     char host[WEFT_ADDRESS_BYTES];
@@ -108,7 +110,8 @@ static bool is_near(const struct ifaddrs *all, const weft_net_address *address)
     return false;
 }
 
-/* Removes the mark of an inproc address; false: it is of another process. */
+/* Removes the mark "@TOKEN" from an inproc address; false: the address is one of another
+ * process. */
 static bool is_here(char *text, uint64_t token)
 {
     char mark[MARK], *at = strrchr(text, '@');
@@ -141,7 +144,8 @@ weft_status weft_net_address_choose(const char *list, uint64_t token, weft_net_a
     return status;
 }
 
-/* "tcp://0.0.0.0:PORT" for others: an address in each network of this machine. */
+/* Writes the addresses that other machines use instead of "tcp://0.0.0.0:PORT": one in each network
+ * of this machine. */
 static void list_all(const char *port, const char *key, char *out, size_t size)
 {
     enum { MOST = 4 };

@@ -1,5 +1,5 @@
-/* The authenticator: a thread that answers ZeroMQ's requests (ZAP, RFC 27) whether a peer with a
- * key may connect. */
+/* The authenticator is a thread that answers ZeroMQ's requests whether a peer may connect, by its
+ * public key (ZAP, RFC 27). */
 #include "actor/net_internal.h"
 
 /* Frames of a request: version, request id, domain, address, routing id, mechanism, key. */
@@ -25,7 +25,8 @@ static void answer(weft_net_context *world, void *socket, zmq_msg_t *question, i
 {
     char name[WEFT_KEY_TEXT] = "";
     bool asked = count >= KEY;
-    /* Only peers without an encrypted transport (ipc) come without keys. */
+    /* A request without a key is about a peer over an unencrypted transport (ipc), which may
+     * connect. */
     bool in = count == KEY && is_text(&question[MECHANISM], "NULL");
     bool keyed = count == QUESTION && is_text(&question[MECHANISM], "CURVE") &&
                  zmq_msg_size(&question[KEY]) == sizeof(weft_key);
@@ -43,7 +44,7 @@ static void answer(weft_net_context *world, void *socket, zmq_msg_t *question, i
         (void)zmq_send(socket, say[i], strlen(say[i]), i + 1 < WEFT_COUNT(say) ? ZMQ_SNDMORE : 0);
 }
 
-/* false: ZeroMQ has shut down. */
+/* Answers one request; false: ZeroMQ has shut down. */
 static bool serve_one(weft_net_context *world, void *socket)
 {
     zmq_msg_t question[QUESTION];
@@ -55,7 +56,7 @@ static bool serve_one(weft_net_context *world, void *socket)
         bool came = zmq_msg_recv(frame, socket, 0) >= 0;
         bool ended = !came && zmq_errno() == ETERM;
         if (!came || frame == &extra) zmq_msg_close(frame);
-        if (!came && !ended) continue; /* a signal */
+        if (!came && !ended) continue; /* a signal has interrupted the call */
         if (ended) {
             for (int i = 0; i < WEFT_MIN(count, QUESTION); i++) zmq_msg_close(&question[i]);
             return false;

@@ -1,4 +1,4 @@
-/* The transport context of a process: ZeroMQ, keys, and bounds on messages. */
+/* Implements the net context of a process: ZeroMQ, keys, and bounds on messages. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -17,7 +17,8 @@ static void *wait_for_word(void *word)
     return NULL;
 }
 
-/* ZeroMQ creates threads with the first socket, and ends the process if it cannot. */
+/* Fails if the system does not give as many threads as ZeroMQ creates with its first socket: ZeroMQ
+ * itself would abort the process. */
 static weft_status check_threads(void)
 {
     enum { OF_ZEROMQ = 2 };
@@ -46,11 +47,11 @@ weft_status weft_net_context_create(weft_net_context **out)
     weft_net_context *world = *out;
     weft_status status = WEFT_OK;
     world->zmq = zmq_ctx_new();
-    /* ZeroMQ's own limit, 1,023, is often below that on files; what the system refuses is reported
-     * there. */
+    /* ZeroMQ's default limit of 1,023 sockets is often below the system's limit on files. A socket
+     * that the system refuses is reported when it is opened. */
     if (world->zmq)
         (void)zmq_ctx_set(world->zmq, ZMQ_MAX_SOCKETS, zmq_ctx_get(world->zmq, ZMQ_SOCKET_LIMIT));
-    /* Creates ZeroMQ's threads now, while there are some left. */
+    /* Creates ZeroMQ's threads now, while the system has threads left. */
     void *first = world->zmq ? zmq_socket(world->zmq, ZMQ_PAIR) : NULL;
     if (first) (void)zmq_close(first);
     pthread_mutex_init(&world->lock, NULL);
@@ -66,7 +67,7 @@ void weft_net_context_destroy(weft_net_context **world)
 {
     if (!world || !*world) return;
     weft_net_context *w = *world;
-    /* The authenticator ends with the shutdown, for which zmq_ctx_term waits. */
+    /* The shutdown ends the authenticator; zmq_ctx_term waits until its socket is closed. */
     if (w->zmq) {
         (void)zmq_ctx_shutdown(w->zmq);
         weft_net_auth_end(w);
@@ -113,7 +114,8 @@ uint64_t weft_net_context_draw(weft_net_context *world)
     return atomic_fetch_add(&world->drawn, 1);
 }
 
-/* Processes of one boot and one network namespace share the loopback. */
+/* Hash of boot id and network namespace: processes with both in common share the loopback
+ * interface. */
 uint64_t weft_net_context_host(void)
 {
     char boot[64] = "";

@@ -1,4 +1,4 @@
-/* Keys and their files. */
+/* Makes key pairs (CURVE), and reads and writes key files. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,8 @@ void weft_key_text(const weft_key *key, char text[WEFT_KEY_TEXT])
     text[DIGITS] = '\0';
 }
 
-/* Exactly so many digits, not followed by another digit or letter. */
+/* Reads a key of exactly DIGITS hexadecimal digits; false: there are fewer, or another digit or
+ * letter follows. */
 static bool read_digits(const char *text, weft_key *out)
 {
     for (size_t i = 0; i < DIGITS; i++) {
@@ -151,8 +152,8 @@ weft_status weft_keys_make(const char *path, char *public_key)
 /* Handles one line of a small file. */
 typedef weft_status (*line_fn)(void *user, const char *path, int number, char *line);
 
-/* Without the newline; false: end of file. A line that is too long, or has a zero byte, makes *bad
- * true. */
+/* Reads a line, without its newline; false: end of file. *bad: the line is too long, or has a zero
+ * byte. */
 static bool next_line(FILE *file, char *line, size_t room, bool *bad)
 {
     size_t size = 0;
@@ -224,7 +225,8 @@ static weft_status count_public(void *user, const char *path, int number, char *
     return WEFT_OK;
 }
 
-/* Checks for a public key first: its file has a mode that a secret one must not have. */
+/* Looks for a public key first, for a better error: the mode of its file is one that the file of a
+ * secret key must not have. */
 weft_status weft_key_load(const char *path, weft_key *secret)
 {
     found f = {.count = 0};

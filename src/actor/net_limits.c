@@ -1,5 +1,5 @@
-/* Admits a message only if its sender's id belongs to the key of the connection, limits the rate of
- * each sender, and logs what was rejected. */
+/* Limits inbound peers: admits a message only if its sender's id belongs to the key of the
+ * connection, limits the rate of each sender, and logs rejected connections and messages. */
 #include "actor/net_internal.h"
 
 enum { MEMBERS = 4096, MESSAGES_A_SECOND = 100000, FORGOTTEN_SECONDS = 60 };
@@ -11,7 +11,8 @@ static weft_inbound *slot_of(weft_inbound *slots, size_t capacity, weft_actor_id
     return &slots[i];
 }
 
-/* Open addressing, at most half full; growing drops peers that were silent for long. */
+/* Makes room for another peer in the hash table (open addressing, at most half full); growing drops
+ * peers that were silent for FORGOTTEN_SECONDS. false: there are too many peers. */
 static bool make_room(weft_inbound_table *c, double now)
 {
     if (2 * (c->count + 1) <= c->capacity) return true;

@@ -1,4 +1,4 @@
-/* Sending and receiving messages as ZeroMQ frames. */
+/* Sends and receives messages as ZeroMQ frames: envelope, head, and payload if there is one. */
 #include "actor/net_internal.h"
 
 /* --- sending --- */
@@ -10,8 +10,9 @@ static void drop_hold(void *data, void *hint)
     weft_buffer_unref(&blob);
 }
 
-/* Messages between threads are not copied. ZeroMQ orders writes before a send and reads after the
- * receive, but it is not built for the thread sanitizer, which has to be told. */
+/* Payloads between threads are not copied. ZeroMQ orders writes before a send and reads after the
+ * receive, but is not built for the thread sanitizer, so these macros tell the sanitizer of that
+ * order. */
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
 #define FRAME_LEAVES(data) __tsan_release(data)
@@ -32,7 +33,7 @@ static bool send_frame(void *socket, const void *data, size_t bytes, bool more)
     return false;
 }
 
-/* Without a copy: the message references the buffer until it has left. */
+/* Sends a payload without a copy: the ZeroMQ message references the buffer until it has left. */
 static bool send_blob(void *socket, weft_buffer *blob)
 {
     zmq_msg_t message;
@@ -47,7 +48,8 @@ static bool send_blob(void *socket, weft_buffer *blob)
     return false;
 }
 
-/* The first frame may find the queue full; the frames after it belong to it and do not. */
+/* Sends all frames of a message. false: the queue is full, which only the first frame may find,
+ * since ZeroMQ takes all frames of a message or none. */
 static bool send_message(void *socket, const char *name, const weft_envelope *envelope,
                          const weft_message *message)
 {
@@ -59,7 +61,8 @@ static bool send_message(void *socket, const char *name, const weft_envelope *en
     return !message->payload || send_blob(socket, message->payload);
 }
 
-/* The receiver would close the connection on a larger message, and again on its retransmission. */
+/* Fails if a message exceeds the bound: the receiver would close the connection, and again at each
+ * retransmission. */
 static weft_status check_size(const weft_net *net, const weft_message *message)
 {
     size_t bytes =
@@ -144,13 +147,13 @@ static bool receive(void *socket, zmq_msg_t *frames, int *count)
     return true;
 }
 
-/* The sender, by its routing id. */
+/* The sender of a message, read from its routing id. */
 typedef struct sender {
     weft_actor_id id;
     uint64_t route;
 } sender;
 
-/* Messages over a wire have these properties. */
+/* Whether a frame came by inproc: frames over a wire have these properties. */
 static bool is_inside(zmq_msg_t *frame)
 {
     return !zmq_msg_gets(frame, "Peer-Address") && !zmq_msg_gets(frame, "Socket-Type");

@@ -1,5 +1,6 @@
-/* Sockets: one that listens (ROUTER) and replies to inbound peers; and one (DEALER) to each actor
- * that is written to first. */
+/* The sockets of a runtime: one (ROUTER) listens and replies to inbound peers, and one (DEALER)
+ * connects to each actor with a known address. Monitors watch the connections, and failed ones are
+ * reopened. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,18 +11,19 @@
 #include "actor/net_internal.h"
 
 enum {
-    QUEUE = 1000, /* messages, and */
-    FEWEST = 16,
+    QUEUE = 1000, /* most messages that are queued for one receiver, by default */
+    FEWEST = 16,  /* least such number, if messages are large */
     LINGER_MS = 1000,
     BEAT_MS = 1000,
-    SILENCE_MS = 15000, /* failure timeout; a large message may keep a peer busy */
+    SILENCE_MS = 15000, /* silence that closes a connection; a large message may keep a peer busy */
     HANDSHAKE_MS = 5000,
     CONNECT_MS = 3000,
     LONGEST_RETRY_MS = 2000
 };
 /* Bound on the bytes queued for one receiver. */
 static const size_t QUEUE_BYTES = (size_t)1 << 30;
-/* A rejected connection is retried after the first, one without any event after the second. */
+/* A connection is reopened REFUSED_SECONDS after it was rejected, or SILENT_SECONDS after the last
+ * event. */
 static const double REFUSED_SECONDS = 1, SILENT_SECONDS = 5;
 
 weft_status weft_fail_zmq(const char *what)
@@ -41,7 +43,7 @@ static bool set(void *socket, int option, int value)
     return zmq_setsockopt(socket, option, &value, sizeof(value)) == 0;
 }
 
-/* For later binds and connects. */
+/* Sets the options of a socket for later binds and connects. */
 static bool set_limits(const weft_net *net, void *socket)
 {
     size_t largest = weft_net_context_max_message(net->world);
@@ -62,7 +64,8 @@ static bool set_limits(const weft_net *net, void *socket)
            zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &most, sizeof(most)) == 0;
 }
 
-/* Each socket takes a file descriptor, of which there are mostly fewer than ZeroMQ's sockets. */
+/* Reports that a socket cannot be opened. Each socket takes a file descriptor, and the limit on
+ * files is mostly below ZeroMQ's limit on sockets. */
 static weft_status fail_open(const weft_net *net)
 {
     struct rlimit files;
@@ -97,8 +100,9 @@ static weft_status open_socket(const weft_net *net, int kind, void **out)
     return status;
 }
 
-/* Beyond this machine keys are needed, unless the user has allowed otherwise; and a context with
- * keys connects to no tcp address without one. */
+/* Fails if an address would be used without encryption: addresses of other machines need keys,
+ * unless the user has allowed otherwise, and a net context with keys connects to no tcp address
+ * without a key. */
 static weft_status check_open(const weft_net *net, const weft_net_address *address, bool keyed)
 {
     if (address->tcp && !keyed && weft_net_context_has_keys(net->world, NULL))
@@ -147,7 +151,8 @@ static void close_watched(void **socket, void **monitor)
     *socket = *monitor = NULL;
 }
 
-/* The event's number is in its first two bytes; the address is a frame of its own. */
+/* Takes the next event of a monitor; false: none. The number of the event is in the first two bytes
+ * of its first frame; the second frame is the address. */
 static bool next_event(void *monitor, int *event)
 {
     zmq_msg_t frame;
@@ -235,10 +240,11 @@ static const char *words_of(int failed, bool keyed)
                    "#KEY as the coordinator printed it), or it is not a Weft process";
 }
 
-/* A Weft process that listens sends its handshake at once, unless it is stopped. */
+/* The error if a connection is accepted but no handshake follows: a Weft process that listens sends
+ * its handshake at once, unless it is stopped. */
 static const char MUTE[] = "it sends no Weft handshake: it is stopped, or not a Weft process";
 
-/* No connection attempt was possible. */
+/* The error if ZeroMQ could not begin a connection attempt. */
 static const char NO_WAY[] = "its host name is unknown, or there is no route to it; give a name "
                              "that this machine can resolve, or an IP address";
 
@@ -248,13 +254,13 @@ static void set_trouble(weft_connection *f, bool listens, const char *trouble)
     f->trouble = trouble;
 }
 
-/* A peer that accepted a connection and then closed it did answer: an attempt ends with the retry
- * after both. */
+/* Handles the monitor's events of a connection. An attempt ends with ZeroMQ's next retry; a peer
+ * did answer the attempt if it accepted the connection, even if it closed it then. */
 static void look_at(weft_connection *f, double now)
 {
     int event;
     while (next_event(f->monitor, &event)) {
-        /* ZeroMQ reports a handshake that it gave up waiting for like one that the peer refused. */
+        /* ZeroMQ reports a handshake that has timed out like one that the peer has rejected. */
         bool timed_out = (now - f->since) * 1e3 > 0.9 * HANDSHAKE_MS;
         f->connected = event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
         f->since = now;
@@ -282,7 +288,8 @@ weft_status weft_net_look(weft_net *net)
         look_at(f, now);
         if (f->connected || now - f->since < (f->refused ? REFUSED_SECONDS : SILENT_SECONDS))
             continue;
-        /* ZeroMQ has given up. Queued messages are lost. */
+        /* ZeroMQ has given up this connection, so it is opened anew; its queued messages are
+         * lost. */
         close_watched(&f->socket, &f->monitor);
         WEFT_TRY(weft_net_connect(net, f));
     }
@@ -301,7 +308,8 @@ const char *weft_net_connect_error(const weft_net *net, weft_actor_id id, bool *
 
 /* --- the listening socket --- */
 
-/* Within a process and a machine no keys are needed. */
+/* Sets whether the listening socket accepts only peers with keys. Addresses within a process or a
+ * machine need none. */
 static weft_status set_lock(const weft_net *net, bool locked)
 {
     const weft_net_context *w = net->world;
@@ -314,7 +322,7 @@ static weft_status set_lock(const weft_net *net, bool locked)
     return weft_fail_zmq("a socket cannot be set up");
 }
 
-/* The file of an ipc address; NULL: none. */
+/* The path of an ipc address; NULL: the address has no file. */
 static const char *file_of(const char *at)
 {
     static const char ipc[] = "ipc://";
@@ -322,7 +330,8 @@ static const char *file_of(const char *at)
     return at && strncmp(at, ipc, n) == 0 && at[n] != '*' && at[n] != '@' ? at + n : NULL;
 }
 
-/* ZeroMQ would remove any file there. */
+/* Fails if there is a file other than a socket at the path of an ipc address, since ZeroMQ would
+ * remove it. */
 static weft_status check_file(const char *at)
 {
     struct stat about;
@@ -385,7 +394,7 @@ void weft_net_close_sockets(weft_net *net)
 {
     const char *file = net->listener ? file_of(net->at) : NULL;
     close_watched(&net->listener, &net->monitor);
-    if (file) (void)unlink(file); /* ZeroMQ does that later, in its own thread */
+    if (file) (void)unlink(file); /* ZeroMQ would remove it later, in its own thread */
     for (size_t i = 0; i < net->far_count; i++) {
         close_watched(&net->fars[i].socket, &net->fars[i].monitor);
         free(net->fars[i].address);

@@ -1,7 +1,7 @@
-/* Packs and parses RPC messages. */
+/* Packs and parses protobuf messages, and calls the handler of a message by its type. */
 #include "actor/rpc.h"
 
-/* No valid message is larger. */
+/* Bound on the bytes of a packed protobuf message; larger ones are neither sent nor parsed. */
 enum { MOST = 1024 };
 
 weft_status weft_rpc_send(weft_actor *from, weft_actor_id to, weft_rpc_type type,

@@ -1,4 +1,5 @@
-/* RPC messages: a protobuf message is the head of an actor's message. */
+/* The rpc layer packs and parses protobuf messages, which are the heads of actors' messages, and
+ * calls their handlers. */
 #ifndef WEFT_ACTOR_RPC_H
 #define WEFT_ACTOR_RPC_H
 
@@ -6,7 +7,7 @@
 
 #include "actor/actor.h"
 
-/* Types are numbered over all protocols, so that no protocol misreads a message of another one. */
+/* Message types, numbered over all protocols, so that no protocol misreads a message of another. */
 typedef enum weft_rpc_type {
     WEFT_RPC_PUSH = 1,
     WEFT_RPC_PUSH_ACK,
@@ -47,7 +48,8 @@ typedef enum weft_rpc_type {
 /* Packs a message (a struct that protoc-c made) and sends it with a payload, which may be NULL. */
 weft_status weft_rpc_send(weft_actor *from, weft_actor_id to, weft_rpc_type type,
                           const void *message, weft_buffer *payload) WEFT_NODISCARD;
-/* Handles a message whose protobuf message is `content`; `self` is what the handlers belong to. */
+/* A handler: `content` is the parsed protobuf message of `message`, and `self` the actor or object
+ * to which the handler belongs. */
 typedef weft_status weft_rpc_handle(void *self, const weft_message *message, const void *content);
 /* A row of a table of handlers, which ends with a row without one. */
 typedef struct weft_rpc_handler {
@@ -55,8 +57,8 @@ typedef struct weft_rpc_handler {
     const ProtobufCMessageDescriptor *kind; /* NULL: the message has no content to parse */
     weft_rpc_handle *handle;
 } weft_rpc_handler;
-/* Calls the handler of a message's type. A message is ignored that has none, or whose content is
- * not of its kind. handlers: NULL: none. */
+/* Calls the handler of a message's type. A message whose type has no handler, or whose content
+ * cannot be parsed, is ignored. handlers NULL: there are none. */
 weft_status weft_rpc_dispatch(const weft_rpc_handler *handlers, void *self,
                               const weft_message *message) WEFT_NODISCARD;
 

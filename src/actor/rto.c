@@ -1,9 +1,9 @@
-/* Smoothed round-trip time, its variation, and exponential backoff. */
+/* RTO estimator: smoothed round-trip time, its variation, and exponential backoff. */
 #include "actor/rto.h"
 
 #include <math.h>
 
-/* Doublings at most, so that a silent receiver is still probed now and then. */
+/* Most doublings of the timeout, so that a silent receiver is still probed now and then. */
 enum { MOST_AGAIN = 5 };
 
 double weft_rto_timeout(const weft_rto *rto, double least)

@@ -75,7 +75,7 @@ static weft_status sim_set_timer(weft_actor *actor, int timer, double seconds)
                                       .what = timer});
 }
 
-/* All actors are known. */
+/* Does nothing: the simulator knows all actors by their ids. */
 static weft_status sim_know(weft_runtime *host, weft_actor_id id, const char *address)
 {
     (void)host;
@@ -136,7 +136,8 @@ static weft_status begin(weft_sim *sim, machine *m, weft_actor_id id)
     return handle_failure(sim, m, m->actor->ops->begin(m->actor));
 }
 
-/* The results must be there before the actor is told of them. */
+/* Before the actor is told of the first part, or the end, of a computation: calls `computed` of the
+ * options, after which the results are there. */
 static weft_status have_computed(const weft_sim *sim, machine *m, const event *e)
 {
     if (m->part_reported || (e->kind != EVENT_PART && e->kind != EVENT_COMPUTED)) return WEFT_OK;
@@ -167,7 +168,7 @@ static weft_status tell(weft_sim *sim, machine *m, event *e)
     return WEFT_OK;
 }
 
-/* Two runs can be compared by one number. */
+/* Adds an event to the digest, by which two runs can be compared. */
 static void digest(weft_sim *sim, const event *e)
 {
     uint64_t time, hash = sim->report.digest;
@@ -184,14 +185,15 @@ static void digest(weft_sim *sim, const event *e)
     sim->report.digest = hash;
 }
 
-/* When the actor gets its next events; not later than now: at once. */
+/* The time until which the actor is paused; not above `now`: it is awake. */
 static double sleeps_until(const machine *m, double now)
 {
     double slept = m->period > 0 ? fmod(now, m->period) : -1;
     return WEFT_MAX(m->paused_until, slept >= m->awake ? now - slept + m->period : 0);
 }
 
-/* An event of an actor, which may be dead or paused. */
+/* Delivers an event to an actor. The event is dropped if the actor is dead, done or restarted, and
+ * delayed while it is paused. */
 static weft_status happen_to(weft_sim *sim, machine *m, event *e)
 {
     if (!m->actor || m->life != e->life || m->actor->done) {

@@ -8,55 +8,59 @@
 
 typedef struct weft_sim weft_sim;
 
-/* A link between two nodes. Every node sends one message at a time and receives one at a time;
- * messages of one link arrive in the order in which they were sent, except for the reordered
+/* A link from one node to another. Every node sends one message at a time and receives one at a
+ * time; messages of one link arrive in the order in which they were sent, except for the reordered
  * share. */
 typedef struct weft_sim_link {
     double latency;                /* seconds */
-    double jitter;                 /* up to so many seconds in addition */
+    double jitter;                 /* additional random seconds, up to this */
     double bandwidth;              /* bytes a second; 0: unlimited */
     double lost, twice, reordered; /* shares of the messages; twice: duplicated */
 } weft_sim_link;
 
-/* Creates actor `id`; life counts how often it was created before. */
+/* Creates actor `id`; `life` counts how often that actor was created before. */
 typedef weft_status (*weft_sim_make_fn)(void *user, weft_actor_id id, int life, weft_actor **out);
-/* A computation. */
+/* Length and output parts of a computation. */
 typedef struct weft_sim_work {
-    double seconds;      /* without any waiting */
-    const double *parts; /* [part_count]: the shares of that time after which output part 0, 1, ...
-                            is ready; the caller's, until the computation has ended */
+    double seconds; /* duration in virtual time, without waiting for input */
+    /* [part_count]: the shares of `seconds` after which output part 0, 1, ... is ready. The
+     * callback owns the array and keeps it until the computation has ended. */
+    const double *parts;
     int part_count;
 } weft_sim_work;
 
-/* Performs or begins the computation that the actor requests; *work is empty. */
+/* Performs or begins the computation that the actor has requested, and fills in *work, which is
+ * zeroed. */
 typedef weft_status (*weft_sim_compute_fn)(void *user, weft_actor *actor, int64_t ticket,
                                            weft_sim_work *work);
-/* All input of the computation is there: other threads may compute what depends on it. */
+/* Called when all input of the computation is there: from now on other threads may compute the
+ * results. */
 typedef weft_status (*weft_sim_supplied_fn)(void *user, weft_actor *actor, int64_t ticket);
-/* The computation has ended in virtual time, or its first part is ready: the actor is told next, so
- * the results must be there. Until then other threads may compute them. */
+/* Called when the computation has ended in virtual time, or its first part is ready: the actor is
+ * told next, so the results must be there on return. */
 typedef weft_status (*weft_sim_computed_fn)(void *user, weft_actor *actor, int64_t ticket);
-/* The link between two actors, at the first message on it. */
+/* Returns the link between two actors; called at the first message on it. */
 typedef weft_sim_link (*weft_sim_link_fn)(void *user, weft_actor_id from, weft_actor_id to);
 
 typedef struct weft_sim_options {
     size_t struct_size; /* sizeof(weft_sim_options) */
     uint64_t seed;
-    weft_sim_link link;       /* of all pairs without one of their own */
+    weft_sim_link link;       /* for all pairs without a link of their own */
     weft_sim_link_fn link_of; /* in place of `link`; may be NULL */
     weft_sim_make_fn make;
     weft_sim_compute_fn compute; /* may be NULL if no actor computes */
-    /* [need_count]: the shares of a computation's time before which it reads input part 0, 1, ...
-     * (weft_actor_ops.lacks): it waits there for a missing part. All parts, or NULL: it begins when
-     * all of them are there. */
+    /* [need_count]: the share of its time after which a computation reads input part 0, 1, ...; it
+     * waits there while the part is missing (weft_actor_ops.lacks). NULL: a computation begins when
+     * all input parts are there. */
     const double *needs;
     int need_count;
     weft_sim_supplied_fn supplied; /* may be NULL, like the next two */
     weft_sim_computed_fn computed;
-    weft_sim_computed_fn ended; /* all of it has ended; also after reports of parts */
-    /* Before each event: an error ends the run with it. */
+    weft_sim_computed_fn ended; /* the whole computation has ended, also if `computed` was called */
+    /* Called before each event; if it fails, the run ends with that error. */
     weft_status (*check)(void *user);
-    /* An actor has failed with this thread's error, and is destroyed. NULL: the run fails. */
+    /* Called when an actor has failed, with this thread's error, and was destroyed. NULL: the run
+     * fails. */
     weft_status (*failed)(void *user, weft_actor_id id, weft_status status);
     void *user;
 } weft_sim_options;
@@ -64,12 +68,12 @@ typedef struct weft_sim_options {
 /* Statistics of a run until now. */
 typedef struct weft_sim_report {
     double now;     /* virtual time */
-    double seconds; /* of the last event of an actor that computes */
+    double seconds; /* time of the last event of an actor that computes */
     uint64_t events, messages, lost, bytes;
     uint64_t digest;               /* hash of all events of actors, in order */
     size_t waiting, most_waiting;  /* messages in flight, now and at most */
-    size_t held_bytes, most_bytes; /* of these */
-    double utilisation;            /* share of `seconds` in which the actors that compute did so */
+    size_t held_bytes, most_bytes; /* bytes of the messages in flight, now and at most */
+    double utilisation; /* share of `seconds` for which these actors computed, on average */
 } weft_sim_report;
 
 weft_status weft_sim_create(const weft_sim_options *options, weft_sim **out) WEFT_NODISCARD;
@@ -81,13 +85,14 @@ weft_status weft_sim_add(weft_sim *sim, weft_actor_id id, double at) WEFT_NODISC
 weft_status weft_sim_connect(weft_sim *sim, weft_actor_id from, weft_actor_id to,
                              const weft_sim_link *link) WEFT_NODISCARD;
 
-/* Faults, at a given time. A killed actor loses its state, and messages to it are lost; the events
- * of a paused one are delayed; a partition (cut) loses messages sent or in flight between two
- * actors, both ways. */
+/* These calls plan faults for given times. A killed actor loses its state, and messages to it are
+ * lost; a restart creates the actor anew; the events of a paused actor are delayed; a partition
+ * (cut) loses messages sent or in flight between two actors, both ways. */
 weft_status weft_sim_kill(weft_sim *sim, weft_actor_id id, double at) WEFT_NODISCARD;
 weft_status weft_sim_restart(weft_sim *sim, weft_actor_id id, double at) WEFT_NODISCARD;
 weft_status weft_sim_pause(weft_sim *sim, weft_actor_id id, double at, double until) WEFT_NODISCARD;
-/* Pauses the actor in each period of so many seconds, except for the first `awake` ones. */
+/* Pauses the actor in each period of `period` seconds, except for the period's first `awake`
+ * seconds. */
 weft_status weft_sim_doze(weft_sim *sim, weft_actor_id id, double period,
                           double awake) WEFT_NODISCARD;
 weft_status weft_sim_cut(weft_sim *sim, weft_actor_id a, weft_actor_id b, double at,
@@ -99,7 +104,7 @@ weft_status weft_sim_run(weft_sim *sim, double until) WEFT_NODISCARD;
 weft_sim_report weft_sim_stats(const weft_sim *sim);
 /* Finished share of the running computation, without waiting times. 0: none runs. */
 double weft_sim_progress(const weft_sim *sim, weft_actor_id id);
-/* NULL while the actor is dead. */
+/* The actor with this id; NULL while it is dead. */
 weft_actor *weft_sim_actor(const weft_sim *sim, weft_actor_id id);
 
 #endif

@@ -1,5 +1,5 @@
-/* Computations in virtual time: each goes on until it needs a missing input part, and reports its
- * output parts. */
+/* Computations in virtual time: a computation runs until it needs a missing input part, and reports
+ * its output parts. */
 #include "actor/sim_internal.h"
 
 static bool lacks(const machine *m, int part)
@@ -7,8 +7,8 @@ static bool lacks(const machine *m, int part)
     return m->actor->ops->lacks && m->actor->ops->lacks(m->actor, m->ticket, part);
 }
 
-/* The next missing input part; -1: none. A part that is there stays there, so it is not checked
- * again when its time comes. */
+/* The missing input part that the computation needs first; -1: none is missing. A part that has
+ * arrived stays, so it is not checked again when the computation needs it. */
 static int next_lack(const weft_sim *sim, const machine *m)
 {
     const double *needs = sim->options.needs;
@@ -28,7 +28,8 @@ static weft_status plan_at(weft_sim *sim, const machine *m, double share, event_
                                       .what = what});
 }
 
-/* All input is there: the rest takes its time. */
+/* Called when all input is there: plans the events for the output parts and the end of the
+ * computation. */
 static weft_status run_through(weft_sim *sim, const machine *m)
 {
     if (sim->options.supplied)

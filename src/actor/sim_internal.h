@@ -1,4 +1,4 @@
-/* Internals of the simulator. */
+/* Internals of the simulator: its state, and the functions that its files share. */
 #ifndef WEFT_ACTOR_SIM_INTERNAL_H
 #define WEFT_ACTOR_SIM_INTERNAL_H
 
@@ -9,7 +9,7 @@ typedef enum event_kind {
     EVENT_ARRIVE, /* a message is at the receiver's node, which may be receiving another one */
     EVENT_MESSAGE,
     EVENT_TIMER,
-    EVENT_NEED, /* a computation has come to where it reads an input that may be missing */
+    EVENT_NEED, /* a computation has reached the point where it reads an input part */
     EVENT_PART,
     EVENT_COMPUTED,
     EVENT_KILL,
@@ -26,20 +26,20 @@ typedef struct parcel {
 
 typedef struct event {
     double at;
-    uint64_t order; /* among equal times: planned first */
+    uint64_t order; /* of events at one time, the lower order, planned first, comes first */
     event_kind kind;
     weft_actor_id to;
-    int life;       /* life of the receiver that it is for */
-    uint64_t stamp; /* TIMER: number of the setting */
-    int64_t what;   /* TIMER, NEED, PART: which */
-    double until;   /* PAUSE */
+    int life;       /* life of the receiver: an event for an earlier life is dropped */
+    uint64_t stamp; /* TIMER: number of the timer's setting; outdated ones are ignored */
+    int64_t what;   /* TIMER: the timer; NEED, PART: the part */
+    double until;   /* PAUSE: end of the pause */
     parcel *parcel; /* ARRIVE, MESSAGE */
 } event;
 
-/* The node of an actor. */
+/* The node on which an actor runs. Times are in virtual seconds. */
 typedef struct machine {
     bool known;
-    int life; /* number of actors that began here */
+    int life; /* how often the actor began */
     weft_actor *actor;
     double sends_until, receives_until, paused_until;
     double period,
@@ -47,20 +47,20 @@ typedef struct machine {
     uint64_t stamps[WEFT_ACTOR_TIMERS];
     bool computing, computes;
     bool part_reported;  /* a part of the running computation was reported */
-    bool begun, stalled; /* it has begun; it waits for an input */
+    bool begun, stalled; /* the computation has begun; it waits for an input part */
     int64_t ticket;
     weft_sim_work work;
-    double share;      /* finished share of it when it last waited or went on, */
-    double since;      /* and the time of that */
-    double busy, last; /* time of the last event */
+    double share;      /* finished share of the computation at time `since` */
+    double since;      /* when the computation last waited or went on */
+    double busy, last; /* total computation time; time of the last event */
 } machine;
 
-/* A directed link between two actors; the hash table finds it by both. */
+/* A directed link between two actors, in a hash table; `key` is made of both ids. */
 typedef struct way {
     uint64_t key; /* 0: free */
     bool own;     /* `link` is set */
     weft_sim_link link;
-    double last; /* arrival of the last message */
+    double last; /* arrival time of the last message that was not reordered */
 } way;
 
 typedef struct cut {
@@ -89,8 +89,8 @@ struct weft_sim {
 weft_status weft_sim_plan(weft_sim *sim, event e) WEFT_NODISCARD;
 machine *weft_sim_machine(const weft_sim *sim, weft_actor_id id);
 
-/* sim_compute.c: starts a computation; goes on with it as far as it can; it has come to where it
- * needs an input part. */
+/* sim_compute.c: weft_sim_compute starts a computation; _work_on runs it until an input part is
+ * missing; _need handles EVENT_NEED, when the computation has reached an input part. */
 weft_status weft_sim_compute(weft_actor *actor, int64_t ticket) WEFT_NODISCARD;
 weft_status weft_sim_work_on(weft_sim *sim, machine *m) WEFT_NODISCARD;
 weft_status weft_sim_need(weft_sim *sim, machine *m, int part) WEFT_NODISCARD;
@@ -98,7 +98,8 @@ weft_status weft_sim_need(weft_sim *sim, machine *m, int part) WEFT_NODISCARD;
 /* sim_link.c */
 weft_status weft_sim_send(weft_actor *from, weft_actor_id to,
                           const weft_message *message) WEFT_NODISCARD;
-/* The receiver's node receives a message: now, or after the messages that arrived earlier. */
+/* Handles EVENT_ARRIVE: the receiver's node receives the message now (*delivered), or after the
+ * messages that arrived earlier, for which an event is planned. A cut link loses the message. */
 weft_status weft_sim_arrive(weft_sim *sim, event *e, bool *delivered) WEFT_NODISCARD;
 /* Frees a message, delivered or lost. */
 void weft_sim_forget(weft_sim *sim, parcel **message, bool lost);

@@ -1,4 +1,5 @@
-/* Links of the simulator: delays, losses, duplicates and partitions of messages. */
+/* Implements the simulator's links, which delay, lose, duplicate and reorder messages, and
+ * partitions, which lose them. */
 #include "actor/sim_internal.h"
 
 /* Header bytes of a message on a real wire. */
@@ -16,7 +17,8 @@ static way *slot_of(way *ways, size_t capacity, uint64_t key)
     return &ways[i];
 }
 
-/* Open addressing, at most half full. Keys are never 0, as no actor writes to itself. */
+/* Finds or adds a link in the hash table (open addressing, at most half full). Keys are never 0,
+ * since no actor writes to itself. */
 static weft_status find_way(weft_sim *sim, weft_actor_id from, weft_actor_id to, way **out)
 {
     uint64_t key = key_of(from, to);
@@ -158,8 +160,8 @@ weft_status weft_sim_arrive(weft_sim *sim, event *e, bool *delivered)
     }
     WEFT_TRY(find_way(sim, e->parcel->message.from, e->to, &w));
     if (w->link.bandwidth > 0) takes = (double)e->parcel->bytes / w->link.bandwidth;
-    /* The first byte arrives when the sender begins to send, unless another message is being
-     * received. */
+    /* A message is received while it is being sent, so e->at is its end, unless the node is still
+     * receiving an earlier message. */
     double until = WEFT_MAX(e->at, m->receives_until + takes);
     m->receives_until = until;
     *delivered = until <= e->at;
