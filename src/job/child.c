@@ -1,4 +1,5 @@
-/* Starts a child process with its pipes, and ends it. */
+/* Starts a child process with pipes to its standard input and from its standard error, and waits
+ * for its end. */
 #include "job/child.h"
 
 #include <errno.h>

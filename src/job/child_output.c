@@ -22,8 +22,8 @@ const char *weft_child_process_name(const child_process *p, char *out, size_t si
     return out;
 }
 
-/* Forwards output at once, except the final error message, which is held until it is decided
- * whether the process is restarted. */
+/* Handles a line of a process's standard error. Output is forwarded at once, except the final error
+ * message, which is held until it is decided whether the process is restarted. */
 static void end_line(process_set *t, child_process *p)
 {
     weft_status_line said;

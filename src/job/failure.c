@@ -1,5 +1,5 @@
-/* Diagnoses a failure: from the output of the launcher, from the exit status of the process, and
- * from the page, where each rank notes its step and its transfer. */
+/* Diagnoses the failure of a job: from the output of the launcher, from the exit status of the
+ * process, and from the status page, where each rank notes its step and its transfer. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -53,8 +53,8 @@ static bool take(job *j, const char *text)
     return true;
 }
 
-/* Handles a complete block of the launcher: a message about a failure is replaced by our own, any
- * other text is passed on. */
+/* Handles a complete block of the launcher: a message about a failure is dropped, as the supervisor
+ * prints one of its own; any other text is passed on. */
 static void end_block(job *j)
 {
     char *save = NULL;
@@ -64,14 +64,14 @@ static void end_block(job *j)
     j->block[0] = '\0';
 }
 
-/* The host that the rank reported, else the one by the launchers' order, which fill one host after
- * the other. */
+/* Index of a rank's host: as the rank has reported it, else by the order of ranks, since launchers
+ * fill one host after the other. */
 static int host_of(const job *j, int rank)
 {
     return j->on[rank] >= 0 ? j->on[rank] : weft_hosts_of_rank(&j->hosts, rank);
 }
 
-/* Writes the hosts of unresponsive ranks, as far as hosts were given. */
+/* Writes " (on HOST, ...)" with the hosts of unresponsive ranks; "": hosts were not given. */
 static void where_missing(const job *j, char *out, size_t size)
 {
     size_t used = 0;
@@ -87,9 +87,9 @@ static void where_missing(const job *j, char *out, size_t size)
 }
 
 /* Handles the error message of a rank. Ranks that waited for another rank report much the same, so
- * the first message stands for all. Any other error (a full disk, damaged data, no memory, a loss
- * that is NaN) is the rank's own and would recur after a restart; ranks with the same message are
- * reported once. */
+ * only the first of these messages is printed. Any other error (a full disk, damaged data, no
+ * memory, a loss that is NaN) is the rank's own and would recur after a restart; the same message
+ * of several ranks is printed once. */
 static void hear_failure(job *j, const weft_status_line *said)
 {
     bool waited = strcmp(said->what, weft_status_name(WEFT_ERR_PEER)) == 0;
@@ -115,7 +115,7 @@ static void hear_failure(job *j, const weft_status_line *said)
 static void hear(job *j, const weft_status_line *said)
 {
     if (strcmp(said->what, WEFT_RANK_STATUS_BUILT) == 0) {
-        if (!j->built) weft_hosts_forget(&j->hosts); /* they have been reached after all */
+        if (!j->built) weft_hosts_forget(&j->hosts); /* all hosts were reached */
         if (j->ending == 0) j->explained = false;    /* earlier messages explain nothing */
         j->built = j->begun = true;
         j->on[said->rank] = weft_hosts_find(&j->hosts, said->host);
@@ -146,12 +146,12 @@ static void end_line(job *j)
         size_t size = strlen(j->block);
         (void)snprintf(j->block + size, sizeof(j->block) - size, "%s\n", line);
     } else if (!j->mpi || strncmp(line, "[mpiexec@", 9) != 0 || !take(j, line)) {
-        pass(j, line); /* only MPICH's daemons print outside of blocks */
+        pass(j, line); /* of all launchers only MPICH's daemons print outside of blocks */
     }
 }
 
-/* Open MPI 5 ends some blocks with a zero byte. A line longer than the buffer is handled in
- * pieces. */
+/* Zero bytes become spaces, since Open MPI 5 ends some blocks with one. A line longer than the
+ * buffer is handled in pieces. */
 void weft_job_hear(job *j, const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++) {

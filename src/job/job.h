@@ -1,4 +1,5 @@
-/* Jobs of several processes: the supervisor, and the connection of a process to it. */
+/* Interface of jobs of several processes: the supervisor, which starts and restarts them, and the
+ * channel between a process and its supervisor. */
 #ifndef WEFT_JOB_JOB_H
 #define WEFT_JOB_JOB_H
 
@@ -17,7 +18,7 @@ typedef struct weft_job_options {
     int64_t ranks; /* 0: as many as the launcher has started */
     const char *hosts, *mesh, *place, *exchange;
     int64_t zero, virtual_workers;
-    double timeout;         /* seconds */
+    double timeout;         /* --timeout: seconds that a rank waits for the other ranks */
     const char *checkpoint; /* folder from which a failed job resumes */
     bool resume;            /* the first start resumes as well */
     int64_t max_restarts;
@@ -25,14 +26,15 @@ typedef struct weft_job_options {
     struct weft_job_part *parts;
     int part_count;
     double failure_timeout; /* failure timeout in seconds for members */
-    /* For workers: seconds that they may take to stop; and a callback when all are ready for the
-     * first time. */
+    /* For workers: `drain` is the seconds that they may take to stop when they are told to, and
+     * `ready` is called when all workers are ready for the first time. */
     double drain;
     void (*ready)(void *user);
 } weft_job_options;
 
 /* A process of a job of members or workers: its role, and its arguments after the program's name.
- * --resume is added when the process, or the whole job, is restarted. */
+ * The supervisor adds --resume for a learner that is restarted and, when the whole job is
+ * restarted, for all members except servers. */
 typedef enum weft_part_role {
     WEFT_PART_COORDINATOR,
     WEFT_PART_SERVER,
@@ -42,12 +44,13 @@ typedef enum weft_part_role {
 typedef struct weft_job_part {
     weft_part_role role;
     int slot;
-    char **words;          /* NULL-terminated */
-    const char *only_copy; /* what is lost with it once the run has begun, so that it cannot be
-                              replaced, as the end of a sentence; NULL: it can be replaced */
+    char **words; /* NULL-terminated */
+    /* Not NULL: once the run has begun the process holds the only copy of some state, so it cannot
+     * be restarted; the text says what is lost with it, as the end of a sentence. */
+    const char *only_copy;
 } weft_job_part;
 
-/* See weft_job_needs_supervisor and weft_job_run. */
+/* See weft_job_needs_supervisor and weft_job_run, which call these functions. */
 bool weft_job_needed(const weft_job_options *options);
 weft_status weft_job_supervise(const weft_job_options *options, const char *program,
                                char *const *arguments, weft_job_fn tell, void *user,
@@ -62,28 +65,30 @@ int weft_job_slot(void);
 
 typedef enum weft_stage { WEFT_STAGE_NONE, WEFT_STAGE_BUILT, WEFT_STAGE_FINISHED } weft_stage;
 
-/* Numbers that describe where a run began, from which checkpoint, and its length. */
+/* Count of the numbers that describe the beginning of a run: step, epoch, batch and samples there,
+ * the run's steps in all, and checksum and step of the checkpoint. */
 enum { WEFT_BEGUN = 7 };
 
-/* The connection of a process to its supervisor, see page.h. */
+/* The channel between a process and its supervisor, see status_page.h. */
 typedef struct weft_supervisor_channel {
-    struct weft_status_page *page; /* NULL: none */
-    bool deaf;                     /* standard input is no control channel */
-    int first;                     /* index of this process's first rank on the page */
+    struct weft_status_page *page; /* NULL: no supervisor on this machine */
+    bool deaf; /* standard input is no control channel: no stop request can come */
+    int first; /* index of this process's first rank on the page */
 } weft_supervisor_channel;
 
 void weft_status_page_open(weft_supervisor_channel *line);
 void weft_status_page_close(weft_supervisor_channel *line);
 void weft_status_page_stage(const weft_supervisor_channel *line, int rank, int stage);
 void weft_status_page_step(const weft_supervisor_channel *line, int rank, int64_t step);
-/* The highest step of all ranks; 0: none has begun one. */
+/* The highest step that any rank has begun; 0: none has begun one. */
 int64_t weft_status_page_furthest(const weft_supervisor_channel *line);
-/* Whether the supervisor asks the job to stop; called by the first rank in each step. */
+/* Whether the supervisor has asked the job to stop; called by the first rank in each step. */
 bool weft_status_page_listen(weft_supervisor_channel *line);
-/* Where a run of members began, for a replacement of the coordinator. false: unknown yet. */
+/* `_begin` writes where a run of members began to the page, and `_begun` reads it for a restarted
+ * coordinator; false: not written yet. */
 bool weft_status_page_begun(const weft_supervisor_channel *line, int64_t out[WEFT_BEGUN]);
 void weft_status_page_begin(const weft_supervisor_channel *line, const int64_t begun[WEFT_BEGUN]);
-/* Registers the process of a rank, and lets the rank note its transfers. */
+/* Writes the process id of a rank to the page, and lets the rank note its transfers there. */
 void weft_status_page_note(const weft_supervisor_channel *line, weft_comm *world);
 
 #endif

@@ -9,7 +9,8 @@
 #include "job/child.h"
 #include "job/supervisor.h"
 
-/* In the order in which launchers are detected. */
+/* Environment variables in which launchers tell a process its rank, in the order in which they are
+ * read. */
 static const char *const rank_variables[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
 
 int weft_job_rank(void)
@@ -38,8 +39,8 @@ static bool unfinished(const job *j)
     return false;
 }
 
-/* Runs the job once. If this process dies, so do its ranks: a direct child at once, and those of
- * mpirun by mpirun, on all machines. */
+/* Starts the job once, and watches it until its end. If this process dies, its child gets SIGKILL
+ * or, if it is mpirun, SIGTERM, after which mpirun ends the ranks on all machines. */
 static weft_status run_once(job *j, bool again, int *code)
 {
     weft_command w;
@@ -59,12 +60,13 @@ static weft_status run_once(job *j, bool again, int *code)
         killed = WIFSIGNALED(state);
         *code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
         if (*code == 0 && unfinished(j)) *code = 1;
-        if (*code > 2 && j->cut_short) *code = 1; /* do not return the signal of our own kill */
+        /* Not the signal by which the supervisor killed the job. */
+        if (*code > 2 && j->cut_short) *code = 1;
         if (*code != 0 && j->own) *code = j->own; /* a launcher may change the exit code */
         asked = weft_job_asked(&times);
         if (*code != 0 && !weft_job_stopped(j, *code, asked)) weft_job_ended(j, state);
     }
-    weft_orphans_end(&j->orphans); /* none may still write when the job restarts */
+    weft_orphans_end(&j->orphans); /* no orphan may still write files when the job restarts */
     if (j->mpi && killed) {
         j->page->job[sizeof(j->page->job) - 1] = '\0';
         weft_openmpi_cleanup(j->orphans.group, j->page->job);
@@ -130,8 +132,8 @@ static weft_status supervise(job *j, int *code)
     struct sigaction before[WEFT_ASKING];
     char where[128], page[160];
     int file;
-    /* Containers run as root. The first entry marks the processes of the job, as this process may
-     * have other children. */
+    /* The first entry marks the processes of the job, as this process may have other children. The
+     * last two let Open MPI run as root, as in containers. */
     j->environment[0] = page;
     j->environment[1] = WEFT_SUPERVISED_VARIABLE "=1";
     if (j->mpi) j->environment[2] = "OMPI_ALLOW_RUN_AS_ROOT=1";

@@ -24,8 +24,9 @@ static void unwrap(const char *text, char *out)
     out[size] = '\0';
 }
 
-/* Messages that follow every failure, or no failure at all: on a single machine Open MPI 5 finds no
- * network between ranks and says so for each pair. */
+/* Whether a message says nothing about the reason of a failure. Such messages follow every failure,
+ * or come without one: on a single machine Open MPI 5 finds no network between ranks and says so
+ * for each pair. */
 static bool noise(const char *text)
 {
     static const char *const known[] = {
@@ -50,8 +51,9 @@ static bool noise(const char *text)
     return false;
 }
 
-/* "process rank 1 with PID 36 on node alpha exited on signal 9 (Killed).", and without a signal
- * "... has exited due to process rank 1 with PID 87 on node alpha exiting improperly." */
+/* Reads the end of a rank: "process rank 1 with PID 36 on node alpha exited on signal 9 (Killed).",
+ * and without a signal "... has exited due to process rank 1 with PID 87 on node alpha exiting
+ * improperly." */
 static bool read_end(const char *text, weft_launcher_event *w)
 {
     int pid, used = 0;
@@ -69,7 +71,8 @@ static bool read_end(const char *text, weft_launcher_event *w)
     return true;
 }
 
-/* "Process name: [[27833,1],1] " or "[prterun-alpha-66@1,1] ": the rank is after the last comma. */
+/* Reads the rank that has exited, after the last comma of "Process name: [[27833,1],1] " or
+ * "[prterun-alpha-66@1,1] ". */
 static bool read_name(const char *text, weft_launcher_event *w)
 {
     char name[160];

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 
 typedef enum weft_launcher_event_kind {
-    WEFT_LAUNCHER_UNKNOWN,   /* none of these: pass it on to the user */
-    WEFT_LAUNCHER_IGNORED,   /* follows every end, whatever its reason */
+    WEFT_LAUNCHER_UNKNOWN,   /* none of the kinds below: passed on to the user */
+    WEFT_LAUNCHER_IGNORED,   /* follows every end of a job, whatever its reason, and is dropped */
     WEFT_LAUNCHER_SIGNALED,  /* rank died of a signal, on host */
     WEFT_LAUNCHER_EXITED,    /* rank exited by itself, with a code or without MPI_Finalize */
     WEFT_LAUNCHER_LOST_HOST, /* the launcher's daemon on host is gone, or never started; "": host

@@ -10,18 +10,20 @@
 #include "job/supervisor.h"
 
 enum { GRACE = 5, LOOK = 100 }; /* seconds; milliseconds */
-#define LAST_WORDS 0.15         /* seconds */
+#define LAST_WORDS 0.15         /* seconds that a dead rank's error message may take */
 
 double weft_job_seconds(job *j)
 {
     return 1 + weft_wait_clock_read(&j->clock, 1);
 }
 
-/* Detects ranks that are stuck at the start or the end, by the page of this machine.
+/* Detects ranks that are stuck at the start or the end, by the status page, for ranks on this
+ * machine.
  *
- * MPI_Init and MPI_Finalize wait for all ranks without a timeout, so the timeout is here: all ranks
- * must be built within the time of a collective, and end within that time of the first one. A job
- * of one rank waits for no other once it has started, however long reading its data takes. */
+ * MPI_Init and MPI_Finalize wait for all ranks without a timeout, so this function has one: all
+ * ranks must be built within the time of a collective, and end within that time after the first
+ * rank has ended. A job of one rank waits for no other once it has started, however long reading
+ * its data takes. */
 static bool stuck(job *j, double since, double *first_end)
 {
     int built = 0, finished = 0, late = -1;
@@ -46,7 +48,8 @@ static bool stuck(job *j, double since, double *first_end)
     return true;
 }
 
-/* As above, for ranks on other machines, by the status lines of rank 0. */
+/* Detects ranks that are stuck at the start or the end, like stuck(), for ranks on other machines:
+ * by the status lines that ranks print when they are built and when rank 0 has finished. */
 static bool stuck_afar(job *j, double since)
 {
     double now = weft_job_seconds(j), limit = j->options->timeout + GRACE;
@@ -61,13 +64,14 @@ static bool stuck_afar(job *j, double since)
     return starting || ending;
 }
 
-/* Detects a deadlock: ranks that wait for another one have their own timeout, unless all of them
- * stand still. A long step, file or checkpoint does not count, since a rank that computes, reads or
- * writes makes progress. */
+/* Detects a deadlock, in which all ranks stand still; a rank that waits for a dead or slow rank
+ * fails by its own timeout. A long step, file or checkpoint does not count, since a rank that
+ * computes, reads or writes makes progress. */
 static bool stands_still(job *j, const weft_child *c)
 {
     uint64_t done = 0;
-    /* Over a broken connection ranks detect the failure later, and describe it better. */
+    /* With other hosts the limit is longer: ranks detect a broken connection later, and describe it
+     * better. */
     double grace = j->hosts.count > 0 ? 4 * GRACE : GRACE;
     double now = weft_job_seconds(j), limit = j->options->timeout + grace;
     int64_t step = 0;
@@ -99,8 +103,8 @@ static bool hangs(job *j, const weft_child *c, double since)
     return stands_still(j, c);
 }
 
-/* Kills a job that does not end by itself: after a failure the other ranks end soon, but a launcher
- * waits for ever for a host that it cannot reach, and a stopped process for everything. */
+/* Kills a job that does not end by itself. After a failure the other ranks end soon, but a launcher
+ * waits for ever for a host that it cannot reach, and no rank ends while a process is stopped. */
 static void end_what_hangs(job *j, const weft_child *c, double since, double *cut)
 {
     double now = weft_job_seconds(j);
@@ -114,9 +118,9 @@ static void end_what_hangs(job *j, const weft_child *c, double since, double *cu
     }
 }
 
-/* The peers of a dead rank can only wait for it, and a launcher is slow to kill them (Open MPI
- * takes a second for each signal): those on this machine are killed at once. If the rank exited by
- * itself, its error message may still be on its way. */
+/* Kills the ranks on this machine when one of them has died: they can only wait for the dead rank,
+ * and a launcher is slow to kill them (Open MPI takes a second for each signal). The kill comes
+ * LAST_WORDS seconds later, since the error message of the dead rank may still be on its way. */
 static void end_peers(job *j)
 {
     bool died = false;
@@ -140,7 +144,7 @@ static void on_signal(int number)
     times = times + 1;
 }
 
-static volatile sig_atomic_t paused; /* Ctrl-Z */
+static volatile sig_atomic_t paused; /* Ctrl-Z was pressed */
 
 static void on_pause(int number)
 {
@@ -181,7 +185,7 @@ bool weft_job_wants_pause(void)
     return wanted;
 }
 
-/* Pauses the ranks, then this process; when it is continued so are they. */
+/* Pauses the ranks, then this process; when this process is continued, it continues the ranks. */
 static void pause_all(const weft_child *c)
 {
     kill(c->pid, SIGTSTP); /* mpirun forwards it */
@@ -189,8 +193,8 @@ static void pause_all(const weft_child *c)
     kill(c->pid, SIGCONT);
 }
 
-/* The first signal lets the ranks save and stop, the second kills them (through mpirun), and the
- * third kills mpirun as well. */
+/* Handles signals that ask this process to stop: the first one lets the ranks save and stop, the
+ * second kills them (through mpirun), and the third kills mpirun as well. */
 static void pass_on(const job *j, const weft_child *c, int *done)
 {
     int now = times;
@@ -200,7 +204,7 @@ static void pass_on(const job *j, const weft_child *c, int *done)
     *done = now;
 }
 
-/* Forwards standard error of the ranks until the job closes it. */
+/* Watches the job until it closes standard error, which is forwarded. */
 void weft_job_watch(job *j, const weft_child *c)
 {
     char text[4096];

@@ -22,7 +22,7 @@ weft_status weft_job_find_mpirun(job *j)
     return WEFT_OK;
 }
 
-/* Most words that are added to the user's own. */
+/* Most words that are added to the user's command line. */
 enum { OWN_WORDS = 32 };
 
 static void add(weft_command *w, const char *word)
@@ -30,8 +30,8 @@ static void add(weft_command *w, const char *word)
     w->word[w->count++] = word;
 }
 
-/* Open MPI counts slots and binds ranks to cores, neither of which suits ranks with several
- * threads. */
+/* Adds mpirun and its options. Open MPI would count slots and bind each rank to a core, neither of
+ * which suits ranks with several threads, so options turn that off. */
 static void mpirun_words(const job *j, weft_command *w)
 {
     (void)snprintf(w->numbers[0], sizeof(w->numbers[0]), "%lld", (long long)j->ranks);

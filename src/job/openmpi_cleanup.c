@@ -32,7 +32,8 @@ static void remove_session(const char *host, pid_t launcher)
         (void)nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The job id is decimal in the launcher's environment, and hexadecimal in the names of segments. */
+/* Removes the ranks' shared memory. `job` is the job id in decimal digits; the names of segments
+ * have it in hexadecimal. */
 static void remove_segments(const char *host, const char *job)
 {
     int64_t number;

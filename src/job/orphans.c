@@ -1,6 +1,7 @@
-/* Ends processes that a launcher leaves behind. As a subreaper this process becomes the parent of
- * all orphaned descendants, and can kill them. It may have unrelated children: a process belongs to
- * the job if it is in the group of its first process, or has the job's mark in its environment. */
+/* Ends processes that a launcher leaves behind. As a subreaper (prctl) this process becomes the
+ * parent of all orphaned descendants, and can kill them. Since it may have unrelated children, a
+ * process belongs to the job only if it is in the process group of the job's first process, or has
+ * the job's mark in its environment. */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -58,7 +59,8 @@ void weft_orphans_kill(const weft_orphans *o, pid_t pid)
     if (pid > 0 && has_mark(pid, o->mark)) kill(pid, SIGKILL);
 }
 
-/* A process that has ended has no environment any more, so processes of the job are remembered. */
+/* Whether a process belongs to the job. Processes of the job are remembered, since a process that
+ * has ended has no environment any more. */
 static bool is_of_job(weft_orphans *o, pid_t pid)
 {
     for (int i = 0; i < o->count; i++)
@@ -76,9 +78,9 @@ static void forget(weft_orphans *o, pid_t pid)
         if (o->known[i] == pid) o->known[i--] = o->known[--o->count];
 }
 
-/* Kills all adopted processes of the job, and those that they orphan in turn. A list of children
- * may miss some while others end, so the loop stops only if wait reports no children or, where
- * there are unrelated ones, if several lists in a row contain none of the job. */
+/* Kills all adopted processes of the job, and the processes that these orphan in turn. A list of
+ * children may miss some while others end, so the loop stops only if wait reports no children or,
+ * if there are unrelated ones, if several lists in a row contain no process of the job. */
 void weft_orphans_end(weft_orphans *o)
 {
     enum { SURE = 6, ROUNDS = 500 };

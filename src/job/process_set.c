@@ -1,5 +1,5 @@
-/* Supervises a job of members: one coordinator, servers and learners, each a process. A process
- * that dies is restarted while the others continue. */
+/* Supervises a job of members: one coordinator, servers and learners, each of which is a process. A
+ * process that dies is restarted while the others continue. */
 #include "job/process_set.h"
 
 #include <errno.h>
@@ -11,16 +11,17 @@
 #include <unistd.h>
 
 enum { LOOK = 50 }; /* milliseconds */
-/* Seconds before a restart (the coordinator may be about to end as well, which would explain the
- * failure); that processes may take to end when told to; and that the other learners may take once
- * the first one has finished. */
+/* Seconds. PAUSE: before a restart, since the coordinator may be about to end as well, which would
+ * explain the failure. GRACE: that processes may take to end when they are told to. LATE: that the
+ * other learners may take once the first one has finished. */
 static const double PAUSE = 0.25, GRACE = 2, LATE = 10;
 
 /* --- starting --- */
 
 enum { OWN_WORDS = 4 };
 
-/* A restarted learner reads the newest checkpoint only for the state that is its own. */
+/* Builds the command line of a process. A restarted learner gets the parameters from the run, and
+ * reads the newest checkpoint only for the state that is its own. */
 static weft_status write_command(const process_set *t, const child_process *p, const char ***out)
 {
     const job *j = t->j;
@@ -71,8 +72,8 @@ static void fail(process_set *t, int code, bool own)
     if (own) t->j->own = t->code;
 }
 
-/* A process that was stopped by a signal stops the job, since the learners of a job stop together.
- * A learner that stops because the others do ends as after SIGINT. */
+/* Handles a learner that ended because it was interrupted: it stops the job, since the learners of
+ * a job stop together. A learner that stops because the others do ends with the code of SIGINT. */
 static void take_stop(process_set *t, child_process *p, int code)
 {
     char name[64];
@@ -86,7 +87,8 @@ static void take_stop(process_set *t, child_process *p, int code)
         (void)snprintf(t->j->stopped, sizeof(t->j->stopped), "weft: %.500s", p->said);
 }
 
-/* A process has finished. If the job is stopping, learner 0 should have saved, but has not. */
+/* Handles a process that ended with an error while the job is stopping or ending: it is not
+ * restarted. If the job is stopping and the process is learner 0, the last steps are not saved. */
 static void take_end(process_set *t, child_process *p)
 {
     p->done = true;
@@ -109,7 +111,7 @@ static bool has_begun(const process_set *t)
     return false;
 }
 
-/* Schedules a restart, unless the process held the only copy of some state. */
+/* Schedules a restart of a process; if it held the only copy of some state, the job fails. */
 static void start_anew(process_set *t, child_process *p)
 {
     if (p->part->only_copy && has_begun(t)) {
@@ -120,8 +122,9 @@ static void start_anew(process_set *t, child_process *p)
     p->died = weft_job_seconds(t->j);
 }
 
-/* An error of the process itself would recur, so the job fails. A process that was killed, has lost
- * its peers or was evicted by them may be restarted. */
+/* Handles a process that has failed. Its own error would recur, so the job fails. A process that
+ * was killed may be restarted, and so may a server or learner that has lost its peers or was
+ * removed by them. */
 static void take_failure(process_set *t, child_process *p, int state)
 {
     bool killed = WIFSIGNALED(state), waits = strcmp(p->what, "peer") == 0;
@@ -191,8 +194,8 @@ void weft_process_set_suspend(const process_set *t)
     weft_process_set_signal(t, SIGCONT);
 }
 
-/* The first signal lets learners save and stop, the next one kills all. A learner that has not
- * begun has nothing to save. */
+/* Handles signals that ask this process to stop: the first one lets learners save and stop, the
+ * next one kills all processes. A learner that has not begun has nothing to save, and is killed. */
 static void pass_on(process_set *t)
 {
     int now;
@@ -273,7 +276,8 @@ static void watch(process_set *t, struct pollfd *fds)
     }
 }
 
-/* Servers and the coordinator are not needed any more. */
+/* Ends all processes that still run, such as servers and the coordinator: by SIGKILL after a
+ * failure, else by SIGTERM and, after GRACE seconds, SIGKILL. */
 static void close_all(process_set *t)
 {
     double began = weft_seconds();
@@ -296,8 +300,8 @@ static void close_all(process_set *t)
     }
 }
 
-/* Completes the sentence on a job that was stopped: the learner that received the signal, and the
- * saved step, which the first learner reports unless it had finished before. */
+/* Completes the message about a job that was stopped: adds the learner that received the signal,
+ * and the saved step, which the first learner reports unless it had finished before. */
 static void report_stop(const process_set *t)
 {
     job *j = t->j;

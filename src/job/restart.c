@@ -6,9 +6,9 @@
 #include "job/supervisor.h"
 #include "weft/plan.h"
 
-/* The largest number of the remaining ranks with which the job can continue. Any number of learners
- * can. In a mesh only the data axis shrinks, and it must divide the virtual workers. An explicit
- * placement cannot shrink. */
+/* The largest number of ranks, at most `most`, with which the job can continue. With an exchange
+ * any number of learners can. In a mesh only the data axis shrinks, and it must divide the virtual
+ * workers. A job with an explicit placement cannot shrink. */
 static int64_t ranks_left(const job *j, int64_t most)
 {
     const weft_job_options *o = j->options;
@@ -26,7 +26,7 @@ static int64_t ranks_left(const job *j, int64_t most)
     return j->ranks;
 }
 
-/* The mesh with its data axis shortened to the number of ranks. */
+/* Shortens the data axis of the mesh to the number of ranks that are left. */
 static void shrink_mesh(job *j)
 {
     static const char *const axes[] = {"domain", "tensor", "pipeline"};
@@ -78,7 +78,7 @@ bool weft_job_can_restart(const job *j, int code)
     return code != 0 && code != 2 && !j->own && j->options->checkpoint && !nowhere;
 }
 
-/* A damaged checkpoint counts, since reading it reports the damage. */
+/* A damaged checkpoint counts as one: the restarted job reads it and reports the damage. */
 bool weft_job_has_checkpoint(const job *j)
 {
     bool found;

@@ -1,6 +1,7 @@
-/* The status lines of ranks on standard error, which launchers forward from every machine: "weft:
- * [rank 2 on beta: peer] ..." instead of "weft: ...". Through them the supervisor learns about
- * ranks that share no memory with it, and reports a message of several ranks once. */
+/* Formats and parses the status lines of ranks on standard error, which launchers forward from
+ * every machine: "weft: [rank 2 on beta: peer] ..." instead of "weft: ...". From these lines the
+ * supervisor learns about ranks that share no memory with it, and it prints a message of several
+ * ranks once. */
 #include "job/status_line.h"
 
 #include <stdio.h>

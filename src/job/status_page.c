@@ -32,8 +32,8 @@ weft_status weft_status_page_make(char *where, size_t size, weft_status_page **o
     return WEFT_OK;
 }
 
-/* On another machine the path may lead to an unrelated file, so the name behind the link
- * decides. */
+/* On another machine the path may lead to an unrelated file, so the page is mapped only if the link
+ * at the path shows its name. */
 weft_status_page *weft_status_page_map(const char *where)
 {
     char path[128], want[128], have[128] = "";
@@ -87,7 +87,7 @@ bool weft_status_page_listen(weft_supervisor_channel *line)
     char word;
     if (line->deaf || poll(&control, 1, 0) <= 0) return false;
     if (read(STDIN_FILENO, &word, 1) == 1) return true;
-    line->deaf = true; /* the launcher has closed it */
+    line->deaf = true; /* the launcher has closed standard input */
     return false;
 }
 
@@ -136,8 +136,8 @@ void weft_status_page_note(const weft_supervisor_channel *line, weft_comm *world
     if (rank == 0 && name) (void)snprintf(page->job, sizeof(page->job), "%s", name);
 }
 
-/* Sums CPU times and page faults of /proc/PID/stat and bytes of /proc/PID/io, which may be
- * unreadable. */
+/* Sums CPU times and page faults of /proc/PID/stat and bytes read and written of /proc/PID/io; a
+ * file that cannot be read counts 0. */
 uint64_t weft_work_of(pid_t pid)
 {
     unsigned long long small, large, user, kernel, got = 0, put = 0;

@@ -1,8 +1,8 @@
-/* Communication between a supervisor and its ranks. The page is a page of shared memory (memfd)
- * that the supervisor creates and the ranks on its machine write to, so that after a failure it
- * shows what the failed rank was doing; it has no name in any folder, so it cannot be left behind.
- * In the other direction a byte on the standard input of rank 0, which launchers forward between
- * machines, asks the job to stop. */
+/* Communication between a supervisor and its ranks. The status page is a page of shared memory
+ * (memfd) that the supervisor creates and the ranks on its machine write to, so that after a
+ * failure it shows what the failed rank was doing; the page has no name in any folder, so it cannot
+ * be left behind. In the other direction the supervisor asks the job to stop by a byte on the
+ * standard input of rank 0, which launchers forward between machines. */
 #ifndef WEFT_JOB_STATUS_PAGE_H
 #define WEFT_JOB_STATUS_PAGE_H
 
@@ -27,21 +27,21 @@ typedef struct weft_status_page {
     char note[WEFT_MAX_RANKS][WEFT_NOTE_SIZE]; /* current transfer, see weft_comm_set_note */
 } weft_status_page;
 
-/* `where` identifies the page to the ranks while *file is open. */
+/* Creates a status page. `where` identifies it to the ranks while *file is open. */
 weft_status weft_status_page_make(char *where, size_t size, weft_status_page **out,
                                   int *file) WEFT_NODISCARD;
 weft_status_page *weft_status_page_map(const char *where); /* NULL: it is on another machine */
 void weft_status_page_unmap(weft_status_page *page);
 
-/* orphans.c: between begin and end this process adopts orphaned descendants of its children
- * (subreaper); end kills those that belong to the job. */
+/* orphans.c: between begin and end this process is a subreaper, so it adopts orphaned descendants
+ * of its children; end kills those that belong to the job. */
 enum { MOST_CHILDREN = 4096 };
 typedef struct weft_orphans {
     const char
         *mark; /* NAME=VALUE in the environment of every process of the job; owned by the caller */
     pid_t group; /* process group of the job's first process; -1: it was not started */
-    int adopted; /* whether this process is a subreaper in any case */
-    pid_t known[MOST_CHILDREN]; /* processes of the job */
+    int adopted; /* whether this process was a subreaper before */
+    pid_t known[MOST_CHILDREN]; /* processes of the job, found so far */
     int count;
     pid_t now[MOST_CHILDREN]; /* children found in the current pass */
 } weft_orphans;

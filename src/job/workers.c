@@ -1,5 +1,5 @@
-/* Supervises a job of identical workers. A worker that dies is restarted while the others continue;
- * if the first one cannot even start, the job fails. */
+/* Supervises a job of identical workers (weft serve). A worker that dies is restarted while the
+ * others continue; if the first one cannot even start, the job fails. */
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -8,8 +8,8 @@
 
 #include "job/process_set.h"
 
-/* Seconds: shortest and longest pause before a restart, and what a worker may take to end beyond
- * its drain time. */
+/* Seconds. SHORTEST, LONGEST: bounds on the pause before a restart. GRACE: that a worker may take
+ * to end beyond its drain time. */
 static const double SHORTEST = 0.25, LONGEST = 30, GRACE = 5;
 /* Deaths of the first worker before any was ready, after which the job fails. */
 enum { MOST_DEATHS = 5 };
@@ -21,7 +21,8 @@ typedef struct workers {
     double asked, ended;   /* times when the workers were told to end, and killed; 0: not yet */
 } workers;
 
-/* The worker is created on its cores, so that its count of available cores is right. */
+/* Starts a worker on its own set of cores: the process is created there, so that it counts its
+ * available cores rightly. */
 static weft_status start(workers *w, child_process *p)
 {
     void *before = weft_core_sets_enter(w->cores, p->part->slot);
@@ -46,7 +47,8 @@ static int ready(const workers *w)
 
 /* --- end of a worker --- */
 
-/* Exponential backoff: the pause doubles, less the time for which the worker was ready. */
+/* Plans the restart of a worker after a pause (exponential backoff): twice the last pause, less the
+ * time for which the worker was ready. */
 static void plan_restart(workers *w, child_process *p, int state)
 {
     double now = weft_job_seconds(w->t.j), served = p->ready ? now - p->since : 0;
@@ -58,7 +60,8 @@ static void plan_restart(workers *w, child_process *p, int state)
                  p->why, p->pause, ready(w), w->t.count);
 }
 
-/* An error of a worker that was never ready would recur in all workers. */
+/* Handles the end of a worker. The job fails on an error of a worker that was never ready, since it
+ * would recur in all workers; otherwise the worker is restarted. */
 static void take_end(workers *w, child_process *p, int state)
 {
     bool alone = !w->ready_reported && p->part->slot == 0; /* no worker has been ready yet */
@@ -99,7 +102,8 @@ static void look(workers *w, child_process *p)
 
 /* --- all workers --- */
 
-/* The first signal lets all workers drain, the next one kills them. */
+/* Handles signals that ask this process to stop: the first one lets all workers drain, and the next
+ * one, or the end of the drain time, kills them. */
 static void pass_on(workers *w)
 {
     process_set *t = &w->t;
@@ -128,7 +132,8 @@ static bool some_run(const workers *w)
     return false;
 }
 
-/* The others are started when the first one is ready, so that a common error is reported once. */
+/* Starts workers whose start or restart is due. The first start of the other workers waits until
+ * the first worker is ready, so that a common error is reported once. */
 static weft_status start_due(workers *w)
 {
     process_set *t = &w->t;
