@@ -116,7 +116,7 @@ static void hear(job *j, const weft_status_line *said)
 {
     if (strcmp(said->what, WEFT_RANK_STATUS_BUILT) == 0) {
         if (!j->built) weft_hosts_forget(&j->hosts); /* all hosts were reached */
-        if (j->ending == 0) j->explained = false;    /* earlier messages explain nothing */
+        if (j->ending == 0) j->explained = false;    /* messages so far explain no failure */
         j->built = j->begun = true;
         j->on[said->rank] = weft_hosts_find(&j->hosts, said->host);
     } else if (strcmp(said->what, WEFT_RANK_STATUS_FINISHED) == 0) {

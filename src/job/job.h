@@ -15,7 +15,7 @@ typedef struct weft_job_options {
     bool mpi;      /* ranks are MPI processes, else threads of one process */
     bool members;  /* coordinator, servers and learners are processes, see weft_job_part */
     bool workers;  /* processes are identical workers, see weft_job_part */
-    int64_t ranks; /* 0: as many as the launcher has started */
+    int64_t ranks; /* number of ranks to start; 0: one */
     const char *hosts, *mesh, *place, *exchange;
     int64_t zero, virtual_workers;
     double timeout;         /* --timeout: seconds that a rank waits for the other ranks */

@@ -104,7 +104,7 @@ static bool hangs(job *j, const weft_child *c, double since)
 }
 
 /* Kills a job that does not end by itself. After a failure the other ranks end soon, but a launcher
- * waits for ever for a host that it cannot reach, and no rank ends while a process is stopped. */
+ * waits for ever for a host that it cannot reach, and a stopped process does not end at all. */
 static void end_what_hangs(job *j, const weft_child *c, double since, double *cut)
 {
     double now = weft_job_seconds(j);

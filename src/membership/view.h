@@ -71,7 +71,7 @@ typedef struct weft_member_event {
 /* A description of the run, for people. */
 typedef struct weft_run_about {
     char model[64], exchange[128], data[128];
-    int64_t steps;                   /* of each learner, in all; 0: not known */
+    int64_t steps;                   /* steps that each learner takes in the run; 0: not known */
     int expected[WEFT_MEMBER_ROLES]; /* members with which it begins */
 } weft_run_about;
 
@@ -104,11 +104,11 @@ weft_view_member *weft_view_find(const weft_view *view, weft_actor_id id);
 const char *weft_member_name(weft_member_role role, int slot, char out[WEFT_MEMBER_NAME]);
 /* The name of a member of the view; by its id if it is none. */
 const char *weft_view_name(const weft_view *view, weft_actor_id id, char out[WEFT_MEMBER_NAME]);
-/* Adds an event with the next number; the oldest ones are dropped. */
+/* Adds an event with the next number. If there are too many events, the oldest ones are dropped. */
 weft_status weft_view_note(weft_view *view, const weft_member_event *event) WEFT_NODISCARD;
 /* Removes a member from the view; false: it was not in the view. */
 bool weft_view_remove(weft_view *view, weft_actor_id id);
-/* How many members have this role. */
+/* The number of members that have this role. */
 int weft_view_count(const weft_view *view, weft_member_role role);
 /* Hash of the set of members, whatever their order; never 0. */
 uint64_t weft_view_sum(const weft_view *view);

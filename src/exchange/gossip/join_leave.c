@@ -1,4 +1,5 @@
-/* The peer of a real learner: how it joins the others, waits for them and leaves. */
+/* Connects a learner of a real run with its peer, which joins the other peers, waits for them, and
+ * leaves. */
 #include "exchange/gossip/join_leave.h"
 
 /* Seconds that one poll waits; then the learner checks whether the job has failed or is to stop. */

@@ -1,4 +1,5 @@
-/* The peer of a real learner: how it is created, joins the others, waits for them and leaves. */
+/* Connects a learner of a real run with its peer: creates the peer, joins the other peers, waits
+ * for them, and leaves. */
 #ifndef WEFT_EXCHANGE_GOSSIP_JOIN_LEAVE_H
 #define WEFT_EXCHANGE_GOSSIP_JOIN_LEAVE_H
 
