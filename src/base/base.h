@@ -1,4 +1,5 @@
-/* Foundation of all rooms: failures, text, allocation, random numbers, files, clock. */
+/* Declares the foundation that all rooms use: failure messages, text, allocation, random numbers,
+ * exact sums, files, contexts, the clock, the log, threads and cores. */
 #ifndef WEFT_BASE_H
 #define WEFT_BASE_H
 
@@ -41,9 +42,10 @@ weft_status weft_fail_memory(size_t bytes) WEFT_NODISCARD;
 weft_status weft_fail_within(weft_status status, const char *format, ...)
     WEFT_PRINTF(2, 3) WEFT_NODISCARD;
 
-/* Callbacks from outside of the library may fail without a message. weft_failures counts this
- * thread's failures with a message; weft_ensure_message adds one to a failure that occurred since
- * `before` without any, naming the callee ("device", "mine") and its function. */
+/* A plug-in may fail without a message. weft_failures counts the failures of this thread that have
+ * a message. A caller reads the count before it calls a plug-in, and passes it as `before`: if the
+ * call failed and the count is unchanged, weft_ensure_message sets a message that names the callee
+ * (kind and name, such as "device" and "mine") and its function. */
 uint64_t weft_failures(void);
 weft_status weft_ensure_message(weft_status status, uint64_t before, const char *kind,
                                 const char *name, const char *function) WEFT_NODISCARD;
@@ -51,11 +53,11 @@ weft_status weft_ensure_message(weft_status status, uint64_t before, const char 
 /* --- memory --- */
 
 /* Allocates a zeroed array. Functions that create something set *out (here a pointer to any
- * pointer) to NULL on failure, so that it can be freed in any case. */
+ * pointer) to NULL on failure, so the caller may free *out in any case. */
 weft_status weft_new_bytes(void *out, size_t count, size_t size) WEFT_NODISCARD;
 #define WEFT_NEW(out, count) weft_new_bytes((void *)(out), (size_t)(count), sizeof(**(out)))
 
-/* Makes room for at least `count` + 1 elements in a growing array. */
+/* Makes room for at least `count` + 1 elements in a growing array; new elements are zeroed. */
 weft_status weft_grow_bytes(void *array, size_t *capacity, size_t count,
                             size_t size) WEFT_NODISCARD;
 #define WEFT_GROW(array, capacity, count)                                                          \
@@ -64,34 +66,38 @@ weft_status weft_grow_bytes(void *array, size_t *capacity, size_t count,
 weft_status weft_strdup(const char *text, char **out) WEFT_NODISCARD;
 weft_status weft_format(char **out, const char *format, ...) WEFT_PRINTF(2, 3) WEFT_NODISCARD;
 
-/* Memory that other libraries may allocate at once. Some do not survive a failed allocation: the
- * kernel generator writes through a null pointer, and the thread library aborts. So large arrays
- * leave this much free, and a caller of such a library reserves it first. */
+/* The reserve is memory, in bytes, that other libraries may need at once. Some of them do not
+ * survive a failed allocation: oneDNN's kernel generator writes through a null pointer, and the
+ * OpenMP runtime aborts. So allocations of large arrays leave this much free, and a caller of such
+ * a library calls weft_reserve_enter first. */
 enum { WEFT_RESERVE = 32 << 20 };
-/* Between enter and leave no other thread allocates from the reserve; they wait. MEMORY: the
- * reserve is not available, and there is nothing to leave. Not recursive, and not to be held in a
- * call of the following functions. */
+/* Between enter and leave, other threads that allocate large arrays or start threads wait, so the
+ * reserve stays free for the caller's library. MEMORY: the reserve is not available, and the caller
+ * must not call leave. Calls do not nest, and the caller must not call weft_new_aligned or
+ * weft_thread_start in between. */
 weft_status weft_reserve_enter(void) WEFT_NODISCARD;
 void weft_reserve_leave(void);
 
 /* Zeroed memory aligned to 64 bytes; free it with free(). */
 weft_status weft_new_aligned(size_t bytes, void *out) WEFT_NODISCARD;
 
-/* Starts a thread. MEMORY: its allocator's arena would leave no reserve; IO: the system refuses. */
+/* Starts a thread. MEMORY: the malloc arena of the new thread would leave no reserve; IO: the
+ * system refuses the thread. */
 weft_status weft_thread_start(pthread_t *thread, void *(*work)(void *user),
                               void *user) WEFT_NODISCARD;
 
 /* --- numbers --- */
 
-/* Round to nearest even. */
+/* Converts between f32 and bf16; weft_bf16_of rounds to nearest even. */
 uint16_t weft_bf16_of(float x);
 float weft_bf16_float(uint16_t bits);
-/* Whether all numbers are finite; those of an integer type are. */
+/* Whether all numbers are finite; integers always are. */
 bool weft_all_finite(weft_dtype dtype, const void *data, size_t bytes);
 
 /* --- text --- */
 
-/* A growing string. Failures are sticky: text stays NULL, and weft_text_take reports them. */
+/* A growing string. Failures are sticky: after a failed allocation nothing more is appended, and
+ * weft_text_take returns MEMORY and no string. */
 typedef struct weft_text {
     char *data;
     size_t size, capacity;
@@ -102,7 +108,7 @@ void weft_text_add(weft_text *text, const char *format, ...) WEFT_PRINTF(2, 3);
 void weft_text_add_bytes(weft_text *text, const char *data, size_t size);
 /* Appends a JSON string with quotes and escapes. */
 void weft_text_add_json(weft_text *text, const char *string);
-/* Appends the text as weft_printable shows it. */
+/* Appends the text with unprintable bytes escaped, as weft_printable does. */
 void weft_text_add_printable(weft_text *text, const char *string);
 /* Whether weft_printable leaves the text unchanged. */
 bool weft_is_printable(const char *text);
@@ -115,15 +121,16 @@ const char *weft_nearest(const char *name, const char *(*next)(const void *user,
 /* Whether the text is an item of a comma-separated list. */
 bool weft_is_listed(const char *list, const char *text);
 
-/* Writes "; did you mean 'x'?" or "" to buffer; returns buffer. */
+/* Writes a suggestion for an unknown name to buffer and returns buffer: "; did you mean 'x'?" for
+ * the nearest candidate, else "; known are a, b" with all candidates, or "; there are none". */
 const char *weft_suggest(char *buffer, size_t size, const char *name,
                          const char *(*next)(const void *user, int i), const void *user);
 
 /* Writes "[8, 3, 28, 28]" to buffer; returns buffer. */
 const char *weft_shape_text(const weft_shape *shape, char *buffer, size_t size);
 
-/* Calls fn with each piece of "a,b,c", which it may change, until one fails. ARGUMENT: a piece is
- * empty, also after a trailing comma; what: the option, for the message. */
+/* Calls fn with each piece of "a,b,c" until one call fails; fn may change its piece. ARGUMENT: a
+ * piece is empty, also after a trailing comma. `what` names the option in the message. */
 typedef weft_status (*weft_piece_fn)(void *user, char *piece);
 weft_status weft_each_piece(const char *what, const char *text, weft_piece_fn fn,
                             void *user) WEFT_NODISCARD;
@@ -136,7 +143,8 @@ const char *weft_real_text(double value, char *buffer, size_t size);
 bool weft_parse_int(const char *text, int64_t *out);
 bool weft_parse_real(const char *text, double *out);
 
-/* The start of part r of `count` items divided into n parts; it ends where part r + 1 starts. */
+/* The index at which part r begins when `count` items are divided into n equal parts; part r ends
+ * where part r + 1 begins. */
 static inline int64_t weft_part_start(int64_t count, int r, int n)
 {
     return count * r / n;
@@ -144,7 +152,9 @@ static inline int64_t weft_part_start(int64_t count, int r, int n)
 
 /* --- parts of tensors --- */
 
-/* Copies a part of `shape` at `start` into the whole tensor, or out of it. */
+/* Copies a box between a dense tensor and a dense array: the box has the shape `shape` and its
+ * first element is at index `start` of the tensor `all`. `out`: from `all` to `data`; else from
+ * `data` into `all`. */
 void weft_copy_part(const weft_type *whole, const int64_t *start, const weft_shape *shape,
                     void *all, void *data, bool out);
 
@@ -159,7 +169,7 @@ typedef struct weft_names {
     weft_name_slot *slots;
     size_t count, capacity;
 } weft_names;
-/* The number, or -1. */
+/* The number of a name, or -1 if the table does not have the name. */
 int weft_names_find(const weft_names *names, const char *name);
 /* Adds a name, or changes its number. */
 weft_status weft_names_add(weft_names *names, const char *name, int number) WEFT_NODISCARD;
@@ -167,12 +177,14 @@ void weft_names_free(weft_names *names);
 
 /* --- random --- */
 
-/* Counter-based generator Philox4x32-10 (Salmon et al., SC'11): the same on every platform. */
+/* Counter-based generator Philox4x32-10 (Salmon et al., SC'11). The numbers are the same on every
+ * platform. */
 void weft_philox(uint64_t key, uint64_t counter_high, uint64_t counter_low, uint32_t out[4]);
+/* FNV-1a hash of a text, and a random number that is a function of a and b (Philox). */
 uint64_t weft_hash_text(const char *text);
 uint64_t weft_mix(uint64_t a, uint64_t b);
 
-/* A stream of numbers determined by (key, stream). */
+/* A stream of random numbers that is determined by (key, stream). */
 typedef struct weft_random {
     uint64_t key, stream, position;
     uint32_t block[4];
@@ -183,26 +195,28 @@ uint32_t weft_random_u32(weft_random *random);
 double weft_random_unit(weft_random *random);
 double weft_random_between(weft_random *random, double low, double high);
 
-/* The image of i in permutation `key` of 0 .. count-1: a Feistel network with cycle walking, which
- * needs no memory. */
+/* The image of i under the pseudo-random permutation `key` of 0 .. count-1. A Feistel network with
+ * cycle walking computes it, so no table of the permutation is stored. */
 int64_t weft_permute(uint64_t key, int64_t count, int64_t i);
 
 /* --- exact sums --- */
 
-/* An exact sum of squares: each square is rounded to a double, but no sum is, so the result does
- * not depend on the order. Takes about 64 kB; at most 2^32 squares. */
+/* A superaccumulator for an exact sum of squares: each square is rounded to a double, but no sum
+ * is, so the result does not depend on the order. The struct has 64 KiB and holds at most 2^32
+ * squares. */
 typedef struct weft_exact {
     uint64_t low[2][2048], high[2][2048];
 } weft_exact;
-/* The sum is that of digit[d] 2^(14 d - 1074), with digits below 2^14, which fit an f32. Digits of
- * up to 1024 sums may be added elementwise in any type, and then represent the total, although they
- * exceed 2^14. digit[0] is infinite if a square is not finite. */
+/* An exact sum as digits: its value is the sum over d of digit[d] 2^(14 d - 1074). Each digit is
+ * below 2^14, so it fits an f32. Digits of up to 1024 sums may be added elementwise in any type:
+ * the result represents the total, although its digits exceed 2^14. digit[0] is infinite if a
+ * square is not finite. */
 enum { WEFT_EXACT_DIGITS = 156 };
 void weft_exact_clear(weft_exact *sum);
 void weft_exact_squares(weft_exact *sum, weft_dtype dtype, const void *data, int64_t begin,
                         int64_t end);
-/* The digits of several sums together, those of the sum of two, and the square root of the
- * represented number. */
+/* weft_exact_digits writes the digits of the total of `count` sums, weft_exact_add the digits of a
+ * + b, and weft_exact_root returns the square root of the number that the digits represent. */
 void weft_exact_digits(const weft_exact *sums, int count, double *digits);
 void weft_exact_add(const double *a, const double *b, double *out);
 double weft_exact_root(const double *digits);
@@ -215,15 +229,16 @@ typedef struct weft_bytes {
     bool mapped;
 } weft_bytes;
 
-/* "PATH: cannot WHAT: <errno>", with advice. */
+/* Fails with the message "PATH: cannot WHAT: <text of errno>", followed by advice. */
 weft_status weft_fail_io(const char *what, const char *path) WEFT_NODISCARD;
 /* Maps a file read-only. IO: the message names the path and the reason. */
 weft_status weft_file_map(const char *path, weft_bytes *out) WEFT_NODISCARD;
 void weft_file_unmap(weft_bytes *bytes);
-/* temp_file.c: creates a temporary file next to the one that it will replace, opened for writing
- * and locked while it is open: its name, and -1 with errno on failure. */
+/* temp_file.c: creates and locks a temporary file beside the file that it will replace, and opens
+ * it for writing. *name is its name; *file is its descriptor, which holds the lock while it is
+ * open, or -1 with errno. */
 weft_status weft_beside_open(const char *target, char **name, int *file) WEFT_NODISCARD;
-/* Removes temporary files of killed processes. */
+/* Removes the temporary files for `target` that killed processes have left. */
 weft_status weft_beside_tidy(const char *target) WEFT_NODISCARD;
 /* Replaces the file atomically (weft/output.h): the path has the new or the old contents at any
  * time. */
@@ -232,32 +247,34 @@ weft_status weft_file_write(const char *path, const void *data, size_t size) WEF
 weft_status weft_dir_make(const char *path) WEFT_NODISCARD; /* with parents; may exist already */
 weft_status weft_dir_sync(const char *path) WEFT_NODISCARD;
 weft_status
-weft_dir_remove(const char *path) WEFT_NODISCARD; /* a directory of plain files, no link */
+weft_dir_remove(const char *path) WEFT_NODISCARD; /* with its files, not through a link */
 bool weft_file_exists(const char *path);
 
-/* Creates a context without any names, for the public constructor, which registers the built-in
- * ones and passes the services for plug-ins. */
+/* Creates a context without any names. The public constructor weft_context_create calls it,
+ * registers the built-in names, and passes the services that plug-ins receive. */
 struct weft_services;
 weft_status weft_context_new(const struct weft_services *services,
                              weft_context **out) WEFT_NODISCARD;
-/* An object shared by all users of a context: created on first use, by any thread, and destroyed
- * with the context. The address of the kind identifies it; it must outlive the context. */
+/* An object that all users of a context share: the first caller of weft_context_singleton, in any
+ * thread, creates it, and it is destroyed with the context. The address of the kind identifies the
+ * object, so the kind must outlive the context. */
 typedef struct weft_singleton_kind {
     weft_status (*make)(weft_context *context, void **out); /* once for each context */
     void (*destroy)(void *thing);
 } weft_singleton_kind;
 weft_status weft_context_singleton(weft_context *context, const weft_singleton_kind *kind,
                                    void **out) WEFT_NODISCARD;
-/* A context with its own number of threads (see weft_context_set_threads) that shares log and names
- * with `of`, which is not changed and must outlive it. */
+/* Creates a context with a number of threads of its own (see weft_context_set_threads). The new
+ * context shares the log and the names of `of`, which is not changed and must outlive it. */
 weft_status weft_context_with_threads(weft_context *of, int threads,
                                       weft_context **out) WEFT_NODISCARD;
 
 /* --- clock and log --- */
 
 double weft_seconds(void); /* monotonic */
-/* Measures the seconds waited, starting from zeros; an interval between two looks counts at most
- * `most` seconds, so that the time for which the process is stopped (Ctrl-Z) does not count. */
+/* A clock for timeouts, which starts from a zeroed struct. Each read returns the seconds waited
+ * since the first read. The time between two reads counts as at most `most` seconds, so the time
+ * for which the process was stopped (Ctrl-Z) does not count. */
 typedef struct weft_wait_clock {
     double looked, waited;
 } weft_wait_clock;
@@ -270,28 +287,31 @@ void weft_log(const weft_context *context, weft_log_level level, const char *for
 
 /* --- threads of one process --- */
 
-/* Calls fn(user, begin, end) over [0, count) on `threads` threads in fixed, equal parts, so that a
- * thread always has the same part; at least `grain` items each. */
+/* A parallel loop over [0, count): calls fn(user, begin, end) for equal parts of at least `grain`
+ * items, on at most `threads` threads. The division depends on the arguments only, so a thread gets
+ * the same part in each call. */
 void weft_parallel(int threads, int64_t count, int64_t grain,
                    void (*fn)(void *user, int64_t begin, int64_t end), void *user);
-/* Sets the number of threads of parallel regions of the calling thread. */
+/* Sets the number of threads of the OpenMP regions that the calling thread starts. */
 void weft_parallel_threads(int threads);
-/* The cores that this process may use at once: those of its affinity mask, limited by the CPU quota
- * of its control groups, rounded up. */
+/* The number of cores that this process may use at once: the cores of its affinity mask, limited by
+ * the CPU quota of its control groups, rounded up. */
 int weft_cores(void);
 /* The CPU quota of this process's control groups, in cores; 0: none. `root` is put before the paths
  * of /proc/self and of the mounts; it is "" except in tests. */
 double weft_cpu_quota(const char *root);
-/* Lets the calling thread use all of these cores, whatever set it was started in. */
+/* Lets the calling thread run on all cores of the process, also if it was started within a core set
+ * (weft_core_sets_enter). */
 void weft_cores_roam(void);
 
-/* cpu_affinity.c: divides the cores of this process into `parts` sets of neighbours. There are no
- * sets with fewer cores than parts, or if the parts are processes that were given cores already. */
+/* cpu_affinity.c: divides the cores of this process into `parts` sets of neighbouring cores. The
+ * result has no sets, and then binds no thread, if there are fewer than two parts or fewer cores
+ * than parts, or if the parts are processes that their launcher has bound to cores. */
 typedef struct weft_core_sets weft_core_sets;
 weft_status weft_core_sets_make(int parts, bool processes, weft_core_sets **out) WEFT_NODISCARD;
 void weft_core_sets_free(weft_core_sets **sets);
-/* Binds the calling thread, and threads that it starts later, to a set of cores. Returns the
- * previous binding, for leave. */
+/* Binds the calling thread, and threads that it starts later, to the cores of one set. Returns the
+ * previous binding, which weft_core_sets_leave restores and frees; NULL: nothing was bound. */
 void *weft_core_sets_enter(const weft_core_sets *sets, int part);
 void weft_core_sets_leave(const weft_core_sets *sets, void *before);
 

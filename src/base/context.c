@@ -107,7 +107,8 @@ int weft_context_threads(const weft_context *context)
     return context->threads;
 }
 
-/* The ranks of a process and their programs repeat warnings; each is logged once. */
+/* Whether a warning or note is logged for the first time. The ranks of a process and their programs
+ * repeat messages, so a hash of each logged one is kept. */
 static bool is_news(weft_context *context, const char *line)
 {
     uint64_t hash = weft_hash_text(line);

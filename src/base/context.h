@@ -1,4 +1,4 @@
-/* Internals of contexts. */
+/* Declares the fields of a context, for context.c, registry.c and plugin.c. */
 #ifndef WEFT_BASE_CONTEXT_H
 #define WEFT_BASE_CONTEXT_H
 
@@ -6,27 +6,30 @@
 #include "base/registry.h"
 #include "weft/plugin.h"
 
-/* Entries that were added together; they never move. */
+/* Registry entries that one call of weft_context_register added. They never move, so pointers to
+ * them stay valid as long as the context. */
 typedef struct weft_registry_block {
     struct weft_registry_block *next;
     int count;
     weft_entry entries[];
 } weft_registry_block;
 
-/* An option table that is bound to this context. */
+/* A copy of an option table whose rows point to this context; `of` is the table that identifies
+ * it. */
 typedef struct weft_table {
     struct weft_table *next;
     const weft_option *of;
     weft_option rows[];
 } weft_table;
 
-/* A shared object of a context. */
+/* An object that all users of a context share, see weft_context_singleton. */
 typedef struct weft_singleton {
     struct weft_singleton *next;
     const weft_singleton_kind *kind;
     void *thing;
 } weft_singleton;
 
+/* A plug-in that this context has loaded. */
 typedef struct weft_loaded {
     struct weft_loaded *next;
     void *handle; /* of dlopen */
@@ -34,9 +37,9 @@ typedef struct weft_loaded {
 } weft_loaded;
 
 struct weft_context {
-    weft_context *of; /* the context that owns log and names: this one, or another */
+    weft_context *of; /* owner of log and names: itself, or see weft_context_with_threads */
     int threads;
-    /* The following fields are used in the owner only. */
+    /* Only the owner uses the following fields. */
     weft_log_fn log;
     void *log_user;
     pthread_mutex_t lock; /* of the log */
@@ -53,7 +56,8 @@ struct weft_context {
 
 void weft_registry_free(weft_context *context);
 
-/* plugin.c: finds an entry by a name whose first `size` bytes are the path of a plug-in. */
+/* plugin.c: loads the plug-in whose path is the first `size` bytes of `name`, unless it is loaded,
+ * and finds its first entry of the kind. */
 weft_status weft_plugin_find(const weft_context *context, weft_kind kind, const char *name,
                              size_t size, const weft_entry **out) WEFT_NODISCARD;
 void weft_plugins_unload(weft_context *context);

@@ -1,4 +1,5 @@
-/* Divides cores into disjoint sets of neighbours, and binds threads to them (hwloc). */
+/* Divides the cores of this process into disjoint sets of neighbouring cores, and binds threads to
+ * the sets (hwloc). */
 #include <hwloc.h>
 
 #include "base/base.h"
@@ -14,7 +15,8 @@ static weft_status no_topology(const char *what)
     return weft_fail(WEFT_ERR_IO, "the cores of this machine cannot be found out: %s failed", what);
 }
 
-/* The cores of this process; *all: whether they are all cores of the machine. */
+/* Restricts the topology to the cores of this process. *all: the process may use all cores of the
+ * machine. */
 static weft_status own_cores(weft_core_sets *s, bool *all)
 {
     hwloc_bitmap_t own = hwloc_bitmap_alloc();
@@ -34,7 +36,8 @@ static weft_status find_sets(weft_core_sets *s, int parts, bool processes)
     if (hwloc_topology_load(s->topology) != 0) return no_topology("hwloc_topology_load");
     WEFT_TRY(own_cores(s, &all));
     int cores = hwloc_get_nbobjs_by_type(s->topology, HWLOC_OBJ_PU);
-    /* The launcher of the processes has bound them already. */
+    /* A process with fewer cores than the machine has been bound by its launcher, so it is not
+     * bound again. */
     if (cores < parts || parts < 2 || (processes && !all)) return WEFT_OK;
     hwloc_obj_t root = hwloc_get_root_obj(s->topology);
     WEFT_TRY(WEFT_NEW(&s->sets, parts));

@@ -1,5 +1,5 @@
-/* Exact sums of squares, which do not depend on the order of additions, and so not on the layout or
- * distribution of a tensor.
+/* Computes exact sums of squares. They do not depend on the order of additions, and so not on the
+ * layout or distribution of a tensor.
  *
  * A square, rounded to a double, is a mantissa of 53 bits times a power of two. For each power the
  * mantissas are summed separately, in two halves that cannot overflow (Neal 2015, "Fast exact

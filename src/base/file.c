@@ -81,8 +81,8 @@ weft_status weft_file_replace(const char *path, const void *data, size_t size)
     return status == WEFT_OK ? end : status;
 }
 
-/* Syncs the parent folder, so that a new folder survives a power failure; a parent without read
- * permission cannot be synced. */
+/* Syncs the parent folder of a path, so that a new folder survives a power failure. A parent folder
+ * without read permission cannot be opened, so it is not synced. */
 static weft_status sync_above(char *path)
 {
     char *slash = strrchr(path, '/');

@@ -1,4 +1,5 @@
-/* Allocates memory so that large arrays leave a reserve, and starts threads without using it. */
+/* Allocates memory, and starts threads. Large arrays and new threads leave a reserve of free memory
+ * for libraries that do not survive a failed allocation. */
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -31,8 +32,9 @@ weft_status weft_grow_bytes(void *array, size_t *capacity, size_t count, size_t 
     return WEFT_OK;
 }
 
-/* Large allocations hold this exclusively, users of the reserve hold it shared. The lock guards the
- * memory that the system will still give to the process, so it is global. */
+/* A large allocation holds this lock exclusively; a user of the reserve holds it shared. The lock
+ * guards the memory that the system will still give to the process, so it is one lock for the
+ * process. */
 static pthread_rwlock_t reserve = PTHREAD_RWLOCK_INITIALIZER;
 
 static bool reserve_there(void)
@@ -46,7 +48,7 @@ static bool reserve_there(void)
 
 weft_status weft_reserve_enter(void)
 {
-    pthread_rwlock_wrlock(&reserve); /* the test allocates the reserve briefly */
+    pthread_rwlock_wrlock(&reserve); /* reserve_there allocates the reserve briefly */
     bool there = reserve_there();
     pthread_rwlock_unlock(&reserve);
     if (!there) return weft_fail_memory(WEFT_RESERVE);
@@ -80,8 +82,8 @@ static void *large_array(size_t alignment, size_t bytes)
 
 weft_status weft_new_aligned(size_t bytes, void *out)
 {
-    /* Large arrays use huge pages if available: a step accesses more memory than the TLB covers
-     * with small pages. */
+    /* Large arrays use huge pages if the system has them, since with small pages a training step
+     * accesses more memory than the TLB covers. */
     const size_t large = (size_t)2 << 20;
     memset(out, 0, sizeof(void *));
     size_t rounded = (WEFT_MAX(bytes, (size_t)1) + 63) / 64 * 64;
@@ -93,8 +95,9 @@ weft_status weft_new_aligned(size_t bytes, void *out)
     return WEFT_OK;
 }
 
-/* The memory that a thread's allocator maps at its first request: twice its arena of 64 MB. If that
- * fails it tries again at every request, and so briefly takes the remaining memory each time. */
+/* Whether there is room for the malloc arena of a new thread beside the reserve. At the first
+ * request of a thread, malloc maps twice its arena of 64 MB. If that fails, malloc tries it again
+ * at every request, and each try briefly takes the remaining memory. */
 static bool allocator_there(void)
 {
     const size_t bytes = ((size_t)128 << 20) + WEFT_RESERVE;
@@ -117,7 +120,7 @@ static void *begin(void *given)
     void *user = b->user;
     void *volatile first = malloc(1);
     free(first);
-    sem_post(&b->begun); /* which ends the life of b */
+    sem_post(&b->begun); /* b is invalid from here on: the starting thread returns */
     return work(user);
 }
 

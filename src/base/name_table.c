@@ -1,4 +1,5 @@
-/* A hash table from names to numbers: open addressing, at most half full. */
+/* Implements a hash table from names to numbers, with open addressing; at most half of its slots
+ * are in use. */
 #include "base/base.h"
 
 static size_t place_of(const weft_names *n, const char *name)

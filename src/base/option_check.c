@@ -1,4 +1,5 @@
-/* Refuses options that have no effect in combination with the others. */
+/* Refuses options that have no effect because the option that they depend on (weft_option.with) is
+ * not given or its entry does not read them. */
 #include "base/base.h"
 #include "base/registry.h"
 #include "base/settings.h"
@@ -9,7 +10,8 @@ static const weft_option *row(const weft_option *table, const char *name)
     return table->name ? table : NULL;
 }
 
-/* Compares the value with the default in its canonical form. */
+/* Sets *out to whether the value of an option is its default, both in canonical form; an unset
+ * value counts as the default. */
 static weft_status is_usual(const weft_option *o, const char *text, bool *out)
 {
     weft_settings usual = {0};
@@ -31,7 +33,8 @@ static bool reads(const weft_entry *entry, const void *option)
     return weft_entry_reads(entry, option);
 }
 
-/* Reports an option without effect, and what would use it. */
+/* Fails with a message that names an option without effect, and the choices of `with` that read
+ * it. */
 static weft_status of_no_use(const weft_option *o, const char *text, const weft_option *with,
                              const char *choice)
 {
@@ -55,7 +58,9 @@ static weft_status of_no_use(const weft_option *o, const char *text, const weft_
     return status;
 }
 
-/* A plug-in whose entry is unknown may read any option. */
+/* Refuses an option whose value is not the default if the option `with` is not given or its choice
+ * does not read it. A choice that is not registered, such as the path of a plug-in that is not
+ * loaded yet, may read any option. */
 static weft_status check_with(const weft_option *table, const void *target, const weft_option *o,
                               const char *text)
 {
@@ -76,7 +81,8 @@ static weft_status check_with(const weft_option *table, const void *target, cons
     return status;
 }
 
-/* An unused option may have its default, since a run file may serve several commands. */
+/* Refuses an option that is marked unused, unless it has its default: a run file may serve several
+ * commands, and may contain the defaults of options that this command does not use. */
 static weft_status check_unused(const weft_option *o, const char *text)
 {
     bool usual;

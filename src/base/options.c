@@ -50,7 +50,8 @@ static bool in_bounds(const weft_option *o, double value)
     return (o->low == 0 && o->high == 0) || (value >= o->low && value <= o->high);
 }
 
-/* Appends the names that the context knows, in its order. */
+/* Appends the names of the registered entries of a kind, or their forms if the option lists forms,
+ * in the order of registration. Implied entries are left out. */
 static void add_names(weft_text *text, const weft_option *o, weft_kind kind, const char *between)
 {
     const weft_entry *e;
@@ -220,7 +221,8 @@ weft_status weft_options_set(const weft_option *table, void *target, const char 
     return store_text(o, target, text);
 }
 
-/* Parses an argument that begins with a dash; *used: number of words. */
+/* Parses an option at argv[0]; `left` words are left. *used: the number of words that it takes, 1
+ * or 2. */
 static weft_status parse_one(const weft_option *table, void *target, int left, char **argv,
                              int *used)
 {

@@ -39,7 +39,7 @@ bool weft_output_is_standard(const char *path)
     return stat(path, &there) == 0 && fstat(STDOUT_FILENO, &here) == 0 && same_file(&there, &here);
 }
 
-/* Resolves a chain of links; its end need not exist. */
+/* Resolves a chain of symbolic links. The file at its end need not exist. */
 static weft_status follow(const char *path, char **out)
 {
     char to[PATH_MAX];
@@ -61,7 +61,8 @@ static weft_status follow(const char *path, char **out)
     return weft_fail_io("open", path);
 }
 
-/* The folder and the name of a path that does not exist yet. */
+/* Finds the folder and the file name of a path that does not exist yet; false if the folder does
+ * not exist either. The caller frees *name. */
 static bool future_place(const char *path, struct stat *folder, char **name)
 {
     char *target = NULL, *slash;
@@ -110,7 +111,7 @@ static weft_status open_file(weft_output *o, const char *path, weft_output_mode 
     int file;
     bool there = stat(path, &info) == 0;
     if (weft_output_is_standard(path) &&
-        (fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY) { /* it was closed at the start */
+        (fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY) { /* stdout was closed at start */
         errno = EBADF;
         file = -1;
     } else if (weft_output_is_standard(path)) {
@@ -124,8 +125,8 @@ static weft_status open_file(weft_output *o, const char *path, weft_output_mode 
     if (file < 0) return fail(o, "open");
     o->regular = fstat(file, &info) == 0 && S_ISREG(info.st_mode);
     o->file = fdopen(file, "w");
-    /* Readers that follow the file need whole lines, in order with other writers, also if this
-     * process is killed. */
+    /* The stream is line-buffered, so that a reader that follows the file sees whole lines, in
+     * order with other writers, also if this process is killed. */
     if (o->file && mode != WEFT_OUTPUT_REPLACE) (void)setvbuf(o->file, NULL, _IOLBF, 0);
     if (o->file) return WEFT_OK;
     weft_status status = fail(o, "open");
@@ -158,7 +159,8 @@ weft_status weft_output_open(const char *path, weft_output_mode mode, weft_outpu
     return WEFT_OK;
 }
 
-/* A line-buffered stream discards data that it could not write, which only its error flag shows. */
+/* Returns the result of a write. A line-buffered stream discards data that it could not write, and
+ * only its error flag shows that, so the flag is checked as well. */
 static weft_status written(weft_output *o, bool taken)
 {
     return taken && !ferror(o->file) ? WEFT_OK : fail(o, "write");
@@ -186,7 +188,8 @@ weft_status weft_output_flush(weft_output *o)
     return written(o, fflush(o->file) == 0);
 }
 
-/* The directory entry must be synced as well as the file. */
+/* Syncs the folder of a renamed file, since the rename is durable only when the directory entry is
+ * synced. */
 static weft_status sync_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -1,5 +1,5 @@
-/* Starts worker threads for loops, by the OpenMP runtime that the matrix kernels use as well, so
- * that both share one pool and never spin against each other. */
+/* Runs parallel loops with OpenMP, and counts the cores of the process. oneDNN's kernels use the
+ * same OpenMP runtime, so both share one pool of threads, and no second pool spins against it. */
 #include <math.h>
 #include <omp.h>
 #include <pthread.h>
@@ -28,8 +28,9 @@ void weft_parallel_threads(int threads)
     if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
 }
 
-/* The OpenMP runtime is asked, since it may bind threads, whose mask then does not tell; and only
- * once, since a thread may be bound later. */
+/* The number of cores is asked from the OpenMP runtime, since a thread that OpenMP has bound sees
+ * only its own core in its affinity mask. It is asked once, since the calling thread may be bound
+ * later. */
 static pthread_once_t asked = PTHREAD_ONCE_INIT;
 static int cores;
 static cpu_set_t all_cores;

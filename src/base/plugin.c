@@ -1,4 +1,5 @@
-/* Loads plug-ins. */
+/* Loads plug-ins: opens a shared object, checks its interface version, starts it once in the
+ * process, and registers its entries in the context. */
 #include "weft/plugin.h"
 
 #include <dlfcn.h>
@@ -6,8 +7,8 @@
 
 #include "base/context.h"
 
-/* Per process: the shared objects that were started, and the number of contexts that have loaded
- * each. */
+/* A shared object that this process has started, and the number of contexts that have loaded it.
+ * `in_process` lists them; `loading` protects the list. */
 typedef struct started {
     struct started *next;
     void *handle; /* of dlopen */
@@ -34,7 +35,7 @@ static weft_status check(const char *path, const weft_plugin *plugin)
     return WEFT_OK;
 }
 
-/* Starts a plug-in once in a process, for all contexts. */
+/* Counts a context that loads a plug-in; the first one in the process calls the start function. */
 static weft_status start(weft_context *root, const weft_plugin *plugin, void *handle)
 {
     started *s = in_process;
@@ -91,7 +92,7 @@ static weft_status load(weft_context *root, const char *path, weft_loaded *l)
     return status == WEFT_OK ? WEFT_OK : weft_fail_within(status, "plug-in %s", path);
 }
 
-/* Whether this context has loaded it. */
+/* Whether this context has loaded the shared object. */
 static bool is_loaded(const weft_context *root, void *handle)
 {
     const weft_loaded *l = root->loaded;
@@ -99,7 +100,8 @@ static bool is_loaded(const weft_context *root, void *handle)
     return l;
 }
 
-/* Call it with the lock. */
+/* Opens a shared object, and loads it unless this context has loaded it. `path` is for messages,
+ * `full` is the resolved path. The caller holds the lock `loading`. */
 static weft_status open_object(weft_context *root, const char *path, const char *full,
                                const weft_plugin **out)
 {

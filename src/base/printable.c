@@ -1,4 +1,5 @@
-/* Makes text from outside safe to print on a terminal. */
+/* Escapes the bytes of text from outside that are invalid UTF-8 or could control a terminal, so
+ * that the text is safe to print. */
 #include <stdio.h>
 
 #include "base/base.h"
@@ -9,7 +10,8 @@ static bool is_steering(uint32_t c)
     return (c >= 0x80 && c < 0xA0) || (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
 }
 
-/* Bytes of the character that begins here; 0: not printable or invalid. */
+/* The number of bytes of the UTF-8 character that begins at c; 0: it is not printable or
+ * invalid. */
 static size_t character(const unsigned char *c)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -18,7 +20,7 @@ static size_t character(const unsigned char *c)
     if (c[0] < 0xC2 || c[0] > 0xF4) return 0;
     uint32_t point = c[0] & (0x7Fu >> size);
     for (size_t i = 1; i < size; i++) {
-        if ((c[i] & 0xC0) != 0x80) return 0; /* also at the end of the text */
+        if ((c[i] & 0xC0) != 0x80) return 0; /* also if the text ends here */
         point = point << 6 | (c[i] & 0x3Fu);
     }
     bool legal = point >= least[size] && point <= 0x10FFFF && (point < 0xD800 || point > 0xDFFF);

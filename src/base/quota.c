@@ -8,8 +8,8 @@
 
 enum { PATH = 512 };
 
-/* The quota of a group, or 0 without one. Version 2 has "QUOTA PERIOD" or "max PERIOD" in one file,
- * version 1 has two files, and -1 for no quota. */
+/* The quota of a control group in cores, or 0 if it has none. Version 2 has one file, with "QUOTA
+ * PERIOD" or "max PERIOD". Version 1 has two files, and a quota of -1 means none. */
 static double group_quota(const char *folder, bool version2)
 {
     char path[2 * PATH + 32], text[64];
@@ -28,7 +28,8 @@ static double group_quota(const char *folder, bool version2)
     return quota > 0 && period > 0 ? quota / period : 0;
 }
 
-/* The smallest quota of the group `path` and all groups above it up to the mount. */
+/* The smallest quota of the group `path` and of its parent groups up to the mount point; 0:
+ * none. */
 static double smallest_quota(const char *root, const char *mount, const char *path, bool version2)
 {
     char folder[2 * PATH];
@@ -56,8 +57,8 @@ static bool has_cpu(const char *list)
     return false;
 }
 
-/* Finds the path of this process's group in the hierarchy of version 2, or in the one of version 1
- * with "cpu". */
+/* Finds the path of this process's control group in the hierarchy of version 2, or in the hierarchy
+ * of version 1 that has the controller "cpu". */
 static bool find_group(const char *root, bool version2, char path[PATH])
 {
     char name[PATH], *line = NULL;
@@ -80,7 +81,8 @@ static bool find_group(const char *root, bool version2, char path[PATH])
     return found;
 }
 
-/* Parses a line of mountinfo: the mounted folder of the hierarchy, and the mount point. */
+/* Parses a line of mountinfo. *top: the folder of the hierarchy that is mounted; *mount: the mount
+ * point. False if the line is not a mount of the hierarchy. */
 static bool is_mount(const char *line, bool version2, char top[PATH], char mount[PATH])
 {
     char kind[32], options[PATH];
@@ -102,7 +104,8 @@ static double hierarchy_quota(const char *root, bool version2)
     FILE *file = fopen(name, "r");
     while (file && getline(&line, &size, file) > 0) {
         if (!is_mount(line, version2, top, mount)) continue;
-        /* A container may see its own group as the top of the mount. */
+        /* In a container the mount may begin at the group `top`, so `top` is removed from the path
+         * of the group. */
         size_t length = strcmp(top, "/") == 0 ? 0 : strlen(top);
         bool below = strncmp(path, top, length) == 0 && (path[length] == '/' || path[length] == 0);
         quota = smallest_quota(root, mount, below && path[length] ? path + length : "/", version2);

@@ -79,8 +79,9 @@ int64_t weft_permute(uint64_t key, int64_t count, int64_t i)
     if (count < 2) return i;
     unsigned half = 1;
     while ((uint64_t)1 << (2 * half) < (uint64_t)count) half++;
-    /* The domain is at most four times too large, so this takes at most four rounds on average; it
-     * ends because a cycle of the permutation returns to its start. */
+    /* Cycle walking: the network permutes a domain of at most 4 * count values, and is applied
+     * again until the value is below count. This takes at most four passes on average, and it ends
+     * because the cycle of i returns to i. */
     uint64_t value = (uint64_t)i;
     do value = feistel(key, half, value);
     while (value >= (uint64_t)count);

@@ -1,4 +1,5 @@
-/* The registry of a context: entries by kind and name. */
+/* Implements the registry of a context: its entries by kind and name, and its copies of option
+ * tables. */
 #include "base/registry.h"
 
 #include <ctype.h>
@@ -6,7 +7,7 @@
 
 #include "base/context.h"
 
-/* Words for one entry of a kind and for all. */
+/* Words of messages for one entry of a kind and for all entries, and a hint for an unknown name. */
 static const struct {
     const char *one, *all, *hint;
 } words[WEFT_KIND_COUNT] = {
@@ -43,7 +44,7 @@ static bool is_called(const char *own, const char *name, size_t size)
     return own && strncmp(own, name, size) == 0 && !own[size];
 }
 
-/* Call it with the lock. */
+/* The entry with the present or former name, or NULL. The caller holds the registry lock. */
 static const weft_entry *look(const weft_context *context, weft_kind kind, const char *name,
                               size_t size)
 {
@@ -81,7 +82,7 @@ const char *weft_context_name(const weft_context *context, weft_kind kind, int i
     return entry ? entry->name : NULL;
 }
 
-/* Candidates for weft_suggest. */
+/* The user data of `candidate`, which enumerates names for weft_suggest. */
 typedef struct names_of {
     const weft_context *context;
     weft_kind kind;
@@ -117,7 +118,8 @@ static bool is_name(const char *name)
     return *name && !*c;
 }
 
-/* Call it with the lock. */
+/* Checks that entry i has a known kind, a valid name, and a name that no registered or earlier new
+ * entry of its kind has. The caller holds the registry lock. */
 static weft_status check(const weft_context *context, const weft_entry *entries, int i)
 {
     const weft_entry *e = &entries[i];

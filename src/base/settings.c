@@ -1,4 +1,4 @@
-/* Option values as text: copies, comparison, and the way back into options. */
+/* Converts option structs to settings (names and values as text) and back. */
 #include "base/settings.h"
 
 static weft_status append(weft_settings *s, const char *name, char *text)

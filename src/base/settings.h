@@ -1,4 +1,5 @@
-/* Option values as text, for code that stores them without interpreting them. */
+/* Declares settings: option names with values as text, for code that stores or sends them without
+ * interpreting them. */
 #ifndef WEFT_BASE_SETTINGS_H
 #define WEFT_BASE_SETTINGS_H
 
@@ -16,7 +17,8 @@ typedef struct weft_settings {
     size_t capacity;
 } weft_settings;
 
-/* Converts from an option struct, and back; other options get their defaults. */
+/* weft_settings_take converts an option struct to settings. weft_settings_give converts settings to
+ * an option struct; options that the settings do not have get their defaults. */
 weft_status weft_settings_take(const weft_option *table, const void *options,
                                weft_settings *out) WEFT_NODISCARD;
 weft_status weft_settings_give(const weft_settings *settings, const weft_option *table,
@@ -24,7 +26,7 @@ weft_status weft_settings_give(const weft_settings *settings, const weft_option 
 /* Adds a value in the canonical form of weft_options_get. ARGUMENT: see weft_options_set. */
 weft_status weft_settings_add(weft_settings *settings, const weft_option *option,
                               const char *text) WEFT_NODISCARD;
-/* NULL: unset. */
+/* The value of an option, or NULL if the settings do not have it. */
 const char *weft_settings_find(const weft_settings *settings, const char *name);
 void weft_settings_free(weft_settings *settings);
 

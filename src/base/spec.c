@@ -1,4 +1,4 @@
-/* Parses the keys of a specification. */
+/* Parses the keys of a specification NAME:key=value,... and checks their numbers against bounds. */
 #include "base/spec.h"
 
 #include <math.h>

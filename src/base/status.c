@@ -5,7 +5,7 @@
 
 static _Thread_local char last_message[sizeof((weft_error){0}.message)] = "no failure so far";
 
-static _Thread_local uint64_t failures; /* failures with a message */
+static _Thread_local uint64_t failures; /* failures of this thread that have a message */
 
 const char *weft_last_message(void)
 {
@@ -53,7 +53,7 @@ const char *weft_status_name(weft_status status)
 
 weft_status weft_fail(weft_status status, const char *format, ...)
 {
-    /* Uses a copy, since an argument may be the message itself. */
+    /* The message is formatted into a copy, since an argument may be last_message itself. */
     char text[sizeof(last_message)];
     va_list arguments;
     va_start(arguments, format);

@@ -1,5 +1,7 @@
-/* Function multiversioning for vectorised loops: the version for the processor is chosen when the
- * program starts. Sanitizers cannot instrument that choice. */
+/* Defines WEFT_CLONES, which compiles a function with vectorised loops for several x86-64 levels
+ * (function multiversioning). The dynamic linker chooses the version for the processor when the
+ * program starts. Sanitizers cannot instrument that choice, so sanitized builds have one
+ * version. */
 #ifndef WEFT_BASE_TARGET_CLONES_H
 #define WEFT_BASE_TARGET_CLONES_H
 

@@ -1,5 +1,6 @@
-/* Temporary files for atomic replacement. The writer locks its file, so an unlocked one was left by
- * a killed process, on any machine. */
+/* Creates temporary files for atomic replacement, and removes the ones that killed processes have
+ * left. A writer locks its file (flock), so an unlocked file belongs to no live process on any
+ * machine that shares the folder. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -13,9 +14,10 @@
 
 #define MARK ".weft-tmp"
 
-/* A process that tidies on another machine between open and lock may remove the file, which is
- * then created again. If the lock is held for longer, this process has another output to the
- * same file. */
+/* A process on another machine may remove the new file between open and lock (weft_beside_tidy).
+ * The file is then created again. If the lock stays held through all tries, this process itself
+ * writes another output to the same target, since the name contains its id; it then goes on without
+ * the lock. */
 weft_status weft_beside_open(const char *target, char **name, int *file)
 {
     enum { TRIES = 20 };
@@ -32,7 +34,8 @@ weft_status weft_beside_open(const char *target, char **name, int *file)
     }
 }
 
-/* Whether this is a temporary file of this program whose process does not run on this machine. */
+/* Whether `name` is a temporary file for `target` whose process, by the id in the name, does not
+ * run on this machine. */
 static bool named(const char *name, const char *target)
 {
     size_t size = strlen(target), mark = sizeof(MARK) - 1;
@@ -44,7 +47,8 @@ static bool named(const char *name, const char *target)
     return pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
 }
 
-/* Removes only unlocked files of this user. Without locks, none are removed. */
+/* Removes the file if it is unlocked, regular, and owned by this user. On a file system without
+ * locks no file is removed. */
 static void remove_left(int folder, const char *name)
 {
     struct stat info;

@@ -73,7 +73,8 @@ weft_status weft_text_take(weft_text *text, char **out)
     return WEFT_OK;
 }
 
-/* Levenshtein distance; names longer than the row are never near. */
+/* Levenshtein distance without regard to case. A name of more than 63 characters counts as far from
+ * every name. */
 static size_t edit_distance(const char *a, const char *b)
 {
     enum { LONGEST = 63 };
@@ -148,7 +149,7 @@ weft_status weft_each_piece(const char *what, const char *text, weft_piece_fn fn
 const char *weft_real_text(double value, char *buffer, size_t size)
 {
     double back;
-    if (fabs(value) < 1e15 && value == floor(value)) { /* not 1e+09 */
+    if (fabs(value) < 1e15 && value == floor(value)) { /* 1000000000, not 1e+09 */
         (void)snprintf(buffer, size, "%.0f", value);
         return buffer;
     }

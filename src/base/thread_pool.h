@@ -1,4 +1,4 @@
-/* Thread pool that computes the steps of simulated learners. */
+/* Declares a thread pool, in which the simulator computes the training steps of its learners. */
 #ifndef WEFT_BASE_THREAD_POOL_H
 #define WEFT_BASE_THREAD_POOL_H
 
@@ -8,13 +8,14 @@ typedef struct weft_thread_pool weft_thread_pool;
 /* Runs job number `job` in thread number `worker`. */
 typedef weft_status (*weft_thread_pool_fn)(void *user, int worker, int job);
 
+/* Starts `workers` threads for jobs that are numbered from 0 to jobs - 1. */
 weft_status weft_thread_pool_open(int workers, int jobs, weft_thread_pool_fn fn, void *user,
                                   weft_thread_pool **out) WEFT_NODISCARD;
-/* Waits for the jobs in progress. */
+/* Waits for the jobs in progress, drops the queued ones, and frees the pool. */
 void weft_thread_pool_close(weft_thread_pool **out);
 
-/* Queues a job (0 to jobs - 1); jobs run in the order of their calls. A job must have been waited
- * for before it is queued again. */
+/* Queues a job. Jobs begin in the order in which they were queued. The caller must wait for a job
+ * before it queues that job again. */
 void weft_thread_pool_submit(weft_thread_pool *pool, int job);
 /* Waits for a job and returns its status; OK if it was not queued. */
 weft_status weft_thread_pool_wait(weft_thread_pool *pool, int job) WEFT_NODISCARD;

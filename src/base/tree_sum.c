@@ -1,8 +1,8 @@
-/* Sums in a fixed binary tree over V leaves: the order of additions depends on V alone, not on the
+/* Adds V leaves in a fixed binary tree. The order of additions depends on V alone, and not on the
  * distribution of the leaves over ranks, so 1, 2, 4 .. V ranks get the same bits. */
 #include "base/tree_sum.h"
 
-enum { BLOCK = 256, LEVELS = 21 }; /* elements of a block; V up to 2^20 */
+enum { BLOCK = 256, LEVELS = 21 }; /* elements added at a time; tree levels, for V up to 2^20 */
 
 static int subtree_end(int leaves, int first, int level)
 {
@@ -20,7 +20,8 @@ int weft_tree_next(int leaves, int first, int last)
     return subtree_end(leaves, first, level);
 }
 
-/* As above, for subtrees in a list. */
+/* Element `at` of the listed subtree [first, end), or NULL if the list does not have it. The list
+ * is searched by bisection. */
 static const void *listed(const weft_tree *t, int first, int end, int64_t at)
 {
     int low = 0, high = t->listed;
@@ -35,7 +36,8 @@ static const void *listed(const weft_tree *t, int first, int end, int64_t at)
     return (const char *)t->list[low].data + (size_t)at * weft_dtype_size(t->dtype);
 }
 
-/* Element `at` of the subtree [first, end), if one rank holds that subtree; else NULL. */
+/* Element `at` of the subtree [first, end), if one rank or the list holds that subtree as a whole;
+ * else NULL. */
 static const void *held(const weft_tree *t, int first, int end, int64_t at)
 {
     if (t->ranks == 0) return listed(t, first, end, at);
@@ -61,7 +63,7 @@ static const void *held(const weft_tree *t, int first, int end, int64_t at)
         for (int64_t i = 0; i < n; i++) z[i] = x[i] + y[i];                                        \
     } while (0)
 
-/* Each addition is rounded, as in a tree of any other type. */
+/* Adds in f32 and rounds each sum to bf16, so the tree rounds at each node as for other types. */
 static void add_bf16(const uint16_t *x, const uint16_t *y, uint16_t *z, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
@@ -76,8 +78,9 @@ void weft_tree_add(weft_dtype dtype, const void *a, const void *b, void *out, in
     if (dtype == WEFT_BF16) add_bf16(a, b, out, n);
 }
 
-/* The sum of a subtree: in place if it is held, else computed into `room`, which has a block for
- * each level. */
+/* Returns n elements, from `at`, of the sum of the subtree that begins with leaf `first`. If the
+ * subtree is held as a whole, the result is a pointer to it; else the sum is computed into `room`,
+ * which has a block for each level. */
 static const void *sum(const weft_tree *t, int first, int level, int64_t at, int64_t n,
                        double *room)
 {
@@ -139,7 +142,7 @@ void weft_tree_join(const weft_tree *tree, const weft_subtree *out, int out_coun
             memcpy(sums + (size_t)k * BLOCK, sum(tree, out[k].first, level, at, (int64_t)n, room),
                    n * size);
         }
-        /* Written last, since a result may overlie an operand that later results need. */
+        /* Results are written last, since a result may overlie an operand of another result. */
         for (int k = 0; k < out_count; k++)
             memcpy((char *)out[k].data + (size_t)at * size, sums + (size_t)k * BLOCK, n * size);
     }

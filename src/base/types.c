@@ -4,7 +4,7 @@
 #include "base/base.h"
 #include "weft/port.h"
 
-/* Conversions that the compiler has: reading a number, writing one, and writing several. */
+/* Defines the functions that read one number and write several, for types that C can convert. */
 #define NUMBERS(name, type)                                                                        \
     static double get_##name(const void *at)                                                       \
     {                                                                                              \
@@ -33,7 +33,7 @@ uint16_t weft_bf16_of(float x)
     uint32_t bits;
     memcpy(&bits, &x, sizeof(bits));
     if (isnan(x))
-        return (uint16_t)(bits >> 16 | 0x40); /* the lower half may be all that makes it NaN */
+        return (uint16_t)(bits >> 16 | 0x40); /* the lost lower half may be all that made it NaN */
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
@@ -42,7 +42,8 @@ static double get_bf16(const void *at)
     return (double)weft_bf16_float(*(const uint16_t *)at);
 }
 
-/* Avoids double rounding: the nearest float may lie halfway between two of our numbers. */
+/* Rounds a double to bf16 without double rounding: if the nearest float lies halfway between two
+ * bf16 numbers, it is first moved one bit towards x. */
 static uint16_t bf16_of(double x)
 {
     float near = (float)x;
@@ -182,7 +183,7 @@ void weft_copy_part(const weft_type *whole, const int64_t *start, const weft_sha
     int64_t rows = 1, index[WEFT_MAX_RANK] = {0};
     int last = whole->shape.rank - 1;
     size_t size = weft_dtype_size(whole->dtype);
-    /* Trailing dimensions that are complete are copied as one piece. */
+    /* Trailing dimensions in which the part is as large as the tensor are copied as one piece. */
     for (; last > 0 && shape->dim[last] == whole->shape.dim[last]; last--)
         size *= (size_t)shape->dim[last];
     size_t row = last >= 0 ? size * (size_t)shape->dim[last] : size;
