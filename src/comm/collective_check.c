@@ -1,9 +1,11 @@
-/* Compares the collectives of ranks, and describes them. */
+/* Checks that the ranks of a communicator are in the same collective, and describes a collective
+ * for the message of a mismatch. */
 #include <stdio.h>
 
 #include "comm/comm.h"
 
-/* Whether the counts of rank r match: in all-to-all its count for this rank. */
+/* Whether the counts of rank r match the counts of this rank. In an all-to-all, what rank r sends
+ * to this rank must be what this rank receives from it. */
 static bool counts_alike(const weft_operation *o, int r, const weft_transfer *t,
                          const int64_t *counts)
 {

@@ -1,4 +1,5 @@
-/* Common part of all engines: their table, operations, waiting, statistics. */
+/* The part of communicators that all engines share: the registration of engines, the life of an
+ * operation, waiting with a time limit, and statistics. */
 #include "comm/comm.h"
 
 #include <sched.h>
@@ -155,8 +156,8 @@ weft_status weft_comm_prepare(weft_comm *comm, const weft_transfer *transfer, we
     return WEFT_OK;
 }
 
-/* Reading the clock would be a good part of a short operation: operations of so few bytes are timed
- * only after so many polls. */
+/* Reading the clock takes a good part of the time of a short operation. So an operation of at most
+ * SHORT_BYTES bytes is timed only after SHORT_WAIT polls. */
 enum { SHORT_BYTES = 4096, SHORT_WAIT = 10 };
 
 static void leave(weft_operation *o)
@@ -254,8 +255,9 @@ static weft_status overdue(weft_operation *o)
     return status;
 }
 
-/* Polls for a moment, then spins, then yields, then sleeps. If there are more ranks than cores, it
- * sleeps early: a thread that yields gets as much of a core as one that computes. */
+/* Pauses between two polls of a wait: at first not at all, then with a pause instruction, then by
+ * yielding, then by sleeping. If this machine has more ranks than cores (`crowded`), a wait sleeps
+ * early, since a thread that yields gets as much of a core as a thread that computes. */
 static void pause_for(int64_t round, bool crowded)
 {
     if (round < 2000 && !crowded) {

@@ -1,9 +1,9 @@
-/* The engine mpi: ranks are MPI processes (MPI-3.1). Every operation is made of messages between
- * two ranks (mpi_rounds.c).
+/* Implements the engine mpi: ranks are MPI processes (MPI-3.1). Every operation is made of messages
+ * between two ranks (mpi_rounds.c).
  *
- * No operation blocks inside of MPI, so a waiting rank notices that another one has aborted (a
- * notice on a communicator of its own) or that it has waited too long. MPI creates communicators,
- * which blocks, but only after a barrier of all their ranks. */
+ * No operation blocks inside of MPI, so a waiting rank notices that another rank has aborted (by a
+ * notice on the communicator `control`) or that it has waited too long. Only the creation of a
+ * communicator blocks in MPI, and that comes after a barrier of all its ranks. */
 #include "comm/comm.h"
 
 #ifdef WEFT_MPI
@@ -26,7 +26,8 @@ weft_status mpi_failed(const char *call, int code)
     return weft_fail(WEFT_ERR_PEER, "%s: %s", call, text);
 }
 
-/* At the end of the process; an aborted job is ended by its launcher instead. */
+/* Runs at the exit of the process. After an abort MPI is not finalized: the launcher ends the
+ * job. */
 static void finalize(void)
 {
     int done = 0;
@@ -74,8 +75,9 @@ static void forget(weft_operation *o)
     free(p);
 }
 
-/* Giving up an operation ends the job. Active messages are cancelled, or have a moment to end;
- * after that this process calls MPI no more, so nothing arrives in freed memory. */
+/* Destroying an operation that has not ended aborts the job. Receives are cancelled, and active
+ * messages have 0.2 s to end. After that this process calls MPI no more, so MPI writes nothing to
+ * the freed memory. */
 static void mpi_destroy(weft_operation *o)
 {
     mpi_pending *p = o->state;
@@ -109,8 +111,9 @@ static weft_status mpi_start(weft_operation *o)
     return mpi_start_rounds(o);
 }
 
-/* A rank that aborts sends a notice before it frees its send buffers, so data fetched from there
- * count only if there is no notice. The first probe may only make MPI receive it. */
+/* A rank that aborts sends a notice before it frees its send buffers. MPI may fetch a message from
+ * the sender's buffer late, so an operation with such messages counts as done only if no notice has
+ * arrived. The notice is probed twice, since the first probe may only make MPI receive it. */
 static weft_status mpi_advance(weft_operation *o)
 {
     const mpi_pending *p = o->state;
@@ -167,7 +170,7 @@ static weft_status fill(mpi_comm *m)
     return WEFT_OK;
 }
 
-/* Takes `comm`, which is freed on failure. */
+/* Makes a communicator that owns `comm`; on failure `comm` is freed. */
 static weft_status make(weft_context *context, weft_progress *member, MPI_Comm comm,
                         weft_comm **out)
 {

@@ -1,18 +1,18 @@
-/* Copies elements of ranges between vectors and chunks of messages: packs them to be sent, and sums
- * received ones. In a chunk the parts follow one another. */
+/* Packs elements of ranges into the chunk of a message to be sent, and sums received chunks
+ * (merges). In a chunk the parts of the vector follow one another. */
 #include "base/tree_sum.h"
 #include "comm/comm.h"
 
 #ifdef WEFT_MPI
 #include "comm/mpi.h"
 
-/* A walk over the contiguous runs of a chunk's elements. */
+/* An iterator over the contiguous runs of the elements of a chunk. */
 typedef struct walk {
     const mpi_range *range, *end;
     int64_t skip;  /* elements of ranges before the chunk that are still to be skipped */
-    int64_t left;  /* of the chunk */
-    int64_t start; /* in the vector */
-    int64_t count;
+    int64_t left;  /* elements of the chunk that are still to come */
+    int64_t start; /* of the present run: its first element in the vector, */
+    int64_t count; /* and its elements */
 } walk;
 
 static walk begin(const mpi_range *ranges, int count, int64_t elements, int64_t each, int64_t c)
@@ -33,7 +33,7 @@ static bool next(walk *w)
         w->start = w->range->start + w->skip;
         w->count = WEFT_MIN(w->range->size - w->skip, w->left);
         w->left -= w->count;
-        w->skip += w->count; /* skips this range next time, if that was all of it */
+        w->skip += w->count; /* skips this range next time, if the run was all of it */
         return true;
     }
     return false;
@@ -58,7 +58,8 @@ void mpi_pack(const weft_operation *o, const mpi_message *m, int64_t c)
     }
 }
 
-/* Lists the subtrees of leaves [first, last) in order; their data are set later. */
+/* Lists the largest subtrees of leaves [first, last) in order, without their data, and returns
+ * their number; out may be NULL. */
 static int subtrees(int leaves, int first, int last, weft_subtree *out)
 {
     int count = 0;
@@ -71,7 +72,8 @@ static int subtrees(int leaves, int first, int last, weft_subtree *out)
     return count;
 }
 
-/* Lists the sources' subtrees for elements from `start` on, the `passed`-th of chunk c. */
+/* Lists the subtrees of all sources of a merge, with pointers to element `start` of the vector,
+ * which is element `passed` of chunk c. Returns their number. */
 static int gather(const weft_operation *o, const mpi_merge *g, int leaves, int64_t c,
                   int64_t passed, int64_t start, weft_subtree *out)
 {
@@ -95,7 +97,7 @@ static int gather(const weft_operation *o, const mpi_merge *g, int leaves, int64
     return count;
 }
 
-/* Element `start` of a source with one subtree. */
+/* A pointer to element `start`, the first of chunk c, of a source with one subtree. */
 static void *only(const weft_operation *o, const mpi_source *s, int64_t c, int64_t start)
 {
     const mpi_pending *p = o->state;

@@ -1,6 +1,7 @@
-/* Operations over MPI without sums, as rounds: levels of them for all-gather, broadcast and
- * barrier, one for the others. MPI's own would do for most; but a rank that aborts must be able to
- * cancel its messages, and counts may be larger than MPI's. */
+/* Plans the MPI operations that do not sum, as rounds of messages: log2(P) rounds for all-gather
+ * (recursive doubling) and barrier (dissemination), at most two for broadcast (binomial tree), one
+ * for gather, all-to-all, send and receive. MPI's own collectives are not used, since a rank that
+ * aborts must be able to cancel its messages, and counts may exceed an int. */
 #include "comm/comm.h"
 
 #ifdef WEFT_MPI
@@ -14,11 +15,11 @@ static size_t size_of(const weft_operation *o)
 static mpi_vector as_vector(const void *data)
 {
     mpi_vector v = {.parts = 1};
-    memcpy(&v.base, &data, sizeof(data)); /* a vector that is sent is not written to */
+    memcpy(&v.base, &data, sizeof(data)); /* drops const; nothing writes to a sent vector */
     return v;
 }
 
-/* A message of contiguous elements, to or from a peer; none without elements. */
+/* Adds a message of `count` contiguous elements, to or from a peer; no message if count is 0. */
 static weft_status move(weft_operation *o, mpi_message like, const void *data, int64_t start,
                         int64_t count)
 {
@@ -39,7 +40,8 @@ static void copy(weft_operation *o, int64_t from, int64_t to, int64_t count)
     p->copy_bytes = count * (int64_t)size_of(o);
 }
 
-/* Moves the elements of a block of ranks, which are contiguous. */
+/* Adds a message with the elements of the block of 2^level ranks around a slot, which are
+ * contiguous in `receive`. */
 static weft_status move_block(weft_operation *o, const mpi_slots *s, mpi_message like, int slot,
                               int level)
 {
@@ -50,7 +52,8 @@ static weft_status move_block(weft_operation *o, const mpi_slots *s, mpi_message
     return move(o, like, o->t.receive, start, weft_counts_before(o->counts, end) - start);
 }
 
-/* Recursive doubling: in round l slots exchange the elements of their blocks of 2^l. */
+/* All-gather by recursive doubling: in round l two slots that differ in bit l exchange the elements
+ * of their blocks of 2^l ranks. */
 static weft_status all_gather(weft_operation *o)
 {
     mpi_slots s = mpi_slots_of(o);
@@ -68,7 +71,7 @@ static weft_status all_gather(weft_operation *o)
     return WEFT_OK;
 }
 
-/* All at once: the root receives each rank's elements at their place. */
+/* Gather in one round: the root receives the elements of each rank directly at their place. */
 static weft_status gather(weft_operation *o)
 {
     int n = o->comm->size, me = o->comm->rank, root = o->t.peer;
@@ -100,8 +103,8 @@ static weft_status all_to_all(weft_operation *o)
     return WEFT_OK;
 }
 
-/* Binomial tree: counted from the root, rank v receives from v without its lowest bit, and sends to
- * v plus each lower bit. */
+/* Broadcast over a binomial tree. With ranks counted from the root, rank v receives from rank v
+ * without its lowest set bit, and then sends to v plus each lower bit. */
 static weft_status broadcast(weft_operation *o)
 {
     int n = o->comm->size, root = o->t.peer, v = (o->comm->rank - root + n) % n, bit = 1;
@@ -118,8 +121,8 @@ static weft_status broadcast(weft_operation *o)
     return WEFT_OK;
 }
 
-/* Dissemination barrier: in round l each rank receives from the rank 2^l before it, which has
- * received from those before. */
+/* Dissemination barrier: in round l each rank receives from the rank 2^l before it, which by then
+ * has heard, directly or not, from the 2^l - 1 ranks before that. */
 static weft_status barrier(weft_operation *o)
 {
     mpi_pending *p = o->state;
@@ -135,7 +138,8 @@ static weft_status barrier(weft_operation *o)
     return WEFT_OK;
 }
 
-/* An empty message is sent, too, as the receiver may expect elements. */
+/* Send or receive. A send without elements is sent, too: the receiver may expect elements, and then
+ * reports the mismatch. */
 static weft_status one(weft_operation *o)
 {
     mpi_pending *p = o->state;

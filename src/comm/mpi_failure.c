@@ -1,5 +1,6 @@
-/* Notices between MPI ranks about failures: on a communicator of their own, so that they never
- * match messages of operations. */
+/* Handles failures of the engine mpi: ranks send each other notices of an abort or of a wait
+ * without end, and check mode compares their collectives. Notices use the communicator `control`,
+ * so they never match messages of operations. */
 #include "comm/comm.h"
 
 #ifdef WEFT_MPI
@@ -9,6 +10,7 @@
 
 enum { TAG_GIVEN_UP = 1, TAG_WAITING = 2 };
 
+/* A notice of a rank that waits: the operation that it waits for. */
 typedef struct notice {
     char text[128];
 } notice;
@@ -21,7 +23,7 @@ static notice notice_of(const weft_operation *o)
     return n;
 }
 
-/* The collective that a rank is about to start, followed by its count for each rank. */
+/* The collective that a rank is about to start, with its count for each rank. */
 typedef struct intent {
     weft_transfer t;
     int rank;
@@ -34,7 +36,8 @@ static size_t intent_size(const weft_comm *c)
     return sizeof(intent) + (size_t)c->size * sizeof(int64_t);
 }
 
-/* One more collective, which is neither counted nor checked. */
+/* Gathers the intents of all ranks by an all-gather, which is neither numbered nor checked
+ * itself. */
 static weft_status gather_intents(weft_comm *c, const void *mine, void *all)
 {
     c->member->check = false;
@@ -60,7 +63,8 @@ static weft_status compare(const weft_operation *o, const intent *other, int r)
                      (long long)o->sequence, mpi_process.rank, mine, other->rank, theirs);
 }
 
-/* Check mode: all ranks exchange their next collective before they start it. */
+/* Check mode: before all ranks start a collective, they gather each other's description of it, and
+ * fail if two differ. */
 weft_status mpi_check_alike(const weft_operation *o)
 {
     weft_comm *c = o->comm;
@@ -80,8 +84,9 @@ weft_status mpi_check_alike(const weft_operation *o)
     return status;
 }
 
-/* Sends short notices, which leave at once between ranks that have communicated before; the others
- * get so many seconds: on a busy machine a mere moment would lose them. */
+/* Sends a notice to all other ranks. A notice leaves at once to a rank with which this one has
+ * communicated before. To other ranks MPI must first connect, so the notices have `seconds` to
+ * leave; on a busy machine a shorter time would lose them. */
 static void tell(int tag, const void *data, int bytes, double seconds)
 {
     MPI_Request *all = mpi_process.told;
@@ -123,11 +128,12 @@ void mpi_abort(weft_comm *comm)
     tell(TAG_GIVEN_UP, mpi_process.why, sizeof(mpi_process.why), 1);
 }
 
-/* Each rank that is stuck sends a notice and collects those of others for a second; a rank without
- * one is missing. */
+/* Appends the waiting and the missing ranks. Each rank whose wait has exceeded the time limit sends
+ * a notice to the others and collects their notices for a second; a rank without a notice is
+ * missing. */
 void mpi_describe(weft_operation *o, weft_text *text)
 {
-    static notice mine; /* outlives messages that have not left yet */
+    static notice mine; /* static, since a notice may leave after this call */
     char *state;
     int n = mpi_process.size;
     mine = notice_of(o);

@@ -1,9 +1,11 @@
-/* N ranks as the corners of a hypercube of P = 2^levels slots: in round l a slot meets the slot
- * that differs from it in bit l, so after `levels` rounds every slot has data of all others.
+/* Arranges N ranks as the corners of a hypercube of P = 2^levels slots: in round l each slot
+ * exchanges data with the slot that differs from it in bit l, so after `levels` rounds every slot
+ * has data of all others.
  *
- * If N is no power of two, slots from N on have no rank of their own. Slot s is then the second one
- * of rank s - P/2, which always exists, and meets that rank's first slot only in the last round. So
- * every N takes as many rounds as the next power of two, and a rank at most twice the messages. */
+ * If N is no power of two, the slots from N on have no rank of their own. Such a slot s is the
+ * second slot of rank s - P/2, which always exists; the two slots of that rank meet only in the
+ * last round. So N ranks take as many rounds as the next power of two, and a rank sends at most
+ * twice the messages. */
 #include "comm/comm.h"
 
 #ifdef WEFT_MPI

@@ -1,25 +1,27 @@
-/* Reductions over MPI processes, with messages of our own, since MPI promises no order of
+/* Plans reductions over MPI processes, as messages of Weft's own, since MPI promises no order of
  * additions. Every algorithm sums over the fixed tree, so all of them give the same bits.
  *
- * Recursive doubling, for few bytes (NEAR on one machine, FAR across several): in round l a slot
- * and the one that differs from it in bit l exchange all of their sums, those over the blocks of
- * 2^l ranks around them. levels rounds.
+ * Recursive doubling, for few bytes (at most NEAR on one machine, FAR across several): in round l
+ * two slots that differ in bit l exchange all elements of their sums, each over a block of 2^l
+ * ranks. This takes `levels` rounds.
  *
- * Recursive halving, for many: likewise, but each keeps one half of the elements and sends the
- * other, so that in the end each slot has the whole sum of its part. An all-reduce then goes back
- * through the same rounds (recursive doubling of the all-gather): 2 levels rounds, and twice the
- * whole in bytes (Rabenseifner 2004).
+ * Recursive halving, for many bytes: in round l the two slots exchange halves. Each slot keeps one
+ * half of the elements that it still has, and sends its sums of the other half, so that in the end
+ * each slot has the total of its own part. An all-reduce then goes back through the same rounds
+ * with an all-gather (recursive doubling). This takes 2 levels rounds, and a rank sends about twice
+ * the vector in bytes (Rabenseifner 2004).
  *
- * Direct, if parts are large, ranks few, and halving would send more bytes than necessary (N is no
- * power of two) or copy them (the parts of a reduce-scatter are not contiguous): each rank receives
- * its part from all others and sums it, and sends the result to all. */
+ * Direct, if parts are large, ranks are few, and halving would send more bytes than necessary (N is
+ * no power of two) or copy them (the parts of a reduce-scatter are not contiguous): each rank
+ * receives its part from all other ranks and sums it. In an all-reduce it then sends the result to
+ * all. */
 #include "comm/comm.h"
 
 #ifdef WEFT_MPI
 #include "comm/mpi.h"
 
-enum { NEAR = 2 << 10, FAR = 16 << 10 };       /* most bytes for doubling */
-enum { DIRECT = 64 << 10, DIRECT_RANKS = 16 }; /* of a part, at least; ranks, at most */
+enum { NEAR = 2 << 10, FAR = 16 << 10 };       /* most bytes for recursive doubling */
+enum { DIRECT = 64 << 10, DIRECT_RANKS = 16 }; /* least bytes of a part; most ranks */
 enum { CHUNK = 512 << 10 };                    /* bytes summed at a time */
 
 /* A reduction while its rounds are planned. */
@@ -28,9 +30,9 @@ typedef struct sum {
     mpi_slots slots;
     bool halving;
     int64_t whole;         /* elements */
-    int64_t *start, *size; /* [P] the part of each slot */
+    int64_t *start, *size; /* [P] the elements of each slot's part */
     int *order;            /* [P] slots in the order of their parts */
-    mpi_vector have[2];    /* sums that this rank's slots have of their blocks */
+    mpi_vector have[2];    /* of each slot of this rank: the sum over its block */
     mpi_vector result;
 } sum;
 
@@ -46,9 +48,9 @@ static int parts_of(const weft_operation *o, int begin, int end)
                            leaves_before(o, end));
 }
 
-/* Lays out the parts of slots. A reduce-scatter has given parts. An all-reduce has parts in
- * bit-reversed order of the slots, so that the parts that a slot keeps in a round are
- * contiguous. */
+/* Divides the elements into one part for each slot. In a reduce-scatter the counts give the parts.
+ * In an all-reduce the parts are equal and lie in bit-reversed order of the slots, so that the
+ * parts that a slot keeps in a round are contiguous. */
 static void lay_parts(sum *s)
 {
     int p = s->slots.slots;
@@ -69,8 +71,8 @@ static void lay_parts(sum *s)
     }
 }
 
-/* Adds the parts of all slots that agree with this one in the lowest `level` bits; contiguous ones
- * as one range. *first is the first of the ranges. */
+/* Adds the ranges of the parts of all slots that agree with `slot` in the lowest `level` bits;
+ * contiguous parts become one range. *first is the index of the first range. */
 static weft_status add_ranges(const sum *s, int slot, int level, size_t *first)
 {
     mpi_pending *p = s->o->state;
@@ -95,7 +97,8 @@ static bool none(const sum *s, size_t first_range)
     return p->range_count == first_range;
 }
 
-/* Adds the partner's sum of the part that this slot keeps to the slot's own. */
+/* Adds a merge that sums the slot's own elements and the partner's, for the part that the slot
+ * keeps. The partner's come by `message` or, if this rank has both slots, from `theirs`. */
 static weft_status add_up(sum *s, int which, int level, int64_t message, const mpi_vector *theirs,
                           size_t ranges, bool last)
 {
@@ -122,8 +125,8 @@ static weft_status add_up(sum *s, int which, int level, int64_t message, const m
         all, count);
 }
 
-/* One slot of this rank in one round: sends the part that the partner keeps, and sums the part that
- * it keeps. */
+/* Plans one slot of this rank in one round: the slot sends the part that the partner keeps, and
+ * sums the part that it keeps itself. */
 static weft_status meet(sum *s, int which, int level)
 {
     mpi_pending *p = s->o->state;
@@ -131,11 +134,11 @@ static weft_status meet(sum *s, int which, int level)
     int slot = c->mine[which], partner = slot ^ 1 << level, begin, end;
     int owner = mpi_slot_owner(c, partner);
     bool last = level == c->levels - 1;
-    const mpi_vector *beside = NULL; /* the partner's sum, if that slot is this rank's, too */
+    const mpi_vector *beside = NULL; /* the partner's sum, if this rank has both slots */
     size_t ranges;
     int64_t message = -1;
     if (owner == c->me) beside = &s->have[!which];
-    if (beside && !s->halving && which == 1) return WEFT_OK; /* one result is enough */
+    if (beside && !s->halving && which == 1) return WEFT_OK; /* the first slot has the result */
     if (!beside && mpi_slot_block(c, slot, level, &begin, &end)) {
         WEFT_TRY(add_ranges(s, partner, level + 1, &ranges));
         if (!none(s, ranges))
@@ -161,7 +164,8 @@ static weft_status meet(sum *s, int which, int level)
     return add_up(s, which, level, message, beside, ranges, last);
 }
 
-/* The sum that a slot has after a round with a partner. */
+/* Records the sum that a slot has after a round with a partner: it is over a block twice as
+ * large. */
 static void keep(sum *s, int which, int level)
 {
     const mpi_pending *p = s->o->state;
@@ -172,8 +176,8 @@ static void keep(sum *s, int which, int level)
         .base = p->kept[which], .stride = s->whole, .parts = parts_of(s->o, begin, end)};
 }
 
-/* The all-gather of an all-reduce. A slot without a rank of its own receives nothing: its rank has
- * the same elements from its own slot. */
+/* Plans one round of the all-gather that ends an all-reduce. A slot without a rank of its own
+ * receives nothing, since its rank gets the same elements for its first slot. */
 static weft_status bring_back(sum *s, int level)
 {
     const mpi_slots *c = &s->slots;
@@ -286,7 +290,8 @@ static weft_status exchange_results(sum *s)
 
 /* --- choice of the algorithm --- */
 
-/* Memory for partial sums: the result's own, if that suffices. */
+/* Allocates memory for partial sums. An all-reduce whose partial sums are single subtrees keeps
+ * those of its first slot in `receive`. */
 static weft_status make_room(sum *s)
 {
     mpi_pending *p = s->o->state;
@@ -329,13 +334,14 @@ weft_status mpi_plan_sum(weft_operation *o)
     int me = o->comm->rank;
     s.whole =
         t->kind == WEFT_REDUCE_SCATTER ? weft_counts_before(o->counts, o->comm->size) : t->count;
-    if (o->comm->size == 1) { /* its leaves are one subtree */
+    if (o->comm->size == 1) { /* all leaves are one subtree */
         p->copy_from = t->send;
         p->copy_to = t->receive;
         p->copy_bytes = s.whole * (int64_t)weft_dtype_size(t->dtype);
         return WEFT_OK;
     }
-    /* Only read: results are written elsewhere, or over elements that are not sent any more. */
+    /* The cast drops const, but `send` is only read: results go elsewhere, or over elements of
+     * `send` that are not sent any more. */
     memcpy(&s.have[0].base, &t->send, sizeof(t->send));
     s.have[0].stride = s.whole;
     s.have[0].parts = parts_of(o, me, me + 1);

@@ -1,5 +1,6 @@
-/* Operations over MPI as rounds of messages. Large ones are sent in chunks, so that a chunk is
- * summed while the next one is in transit, and no message is longer than MPI can count. */
+/* Plans and executes operations over MPI as rounds of messages. A large message is sent in chunks,
+ * so that a chunk is summed while the next one is in transit, and no chunk is longer than MPI can
+ * count. */
 #include "comm/comm.h"
 
 #ifdef WEFT_MPI
@@ -29,8 +30,9 @@ static int64_t elements_of(const mpi_pending *p, size_t first, int *count)
     return sum;
 }
 
-/* In shared memory most MPI libraries send less than 4 KiB eagerly, and more only after a
- * rendezvous. A few short messages take less time than that. */
+/* The largest chunk of a short collective on one machine, in bytes. In shared memory most MPI
+ * libraries send up to 4 KiB eagerly, and longer messages after a rendezvous, which takes more time
+ * than a few short messages. */
 enum { AT_ONCE = 3584 };
 
 static int64_t chunk_elements(const weft_operation *o, int64_t elements, int64_t at_most)
@@ -49,7 +51,7 @@ weft_status mpi_add_message(weft_operation *o, mpi_message like)
     like.each = chunk_elements(o, like.elements, like.at_most);
     like.chunks = like.bounded ? like.elements / like.each + 1
                                : WEFT_MAX((like.elements + like.each - 1) / like.each, (int64_t)1);
-    /* No workspace for messages that are sent from their own memory. */
+    /* A message of one part and one range is sent from its own memory, and needs no workspace. */
     like.roomed = like.merged || (like.out && (like.at.parts > 1 || like.ranges > 1));
     like.each = WEFT_MIN(like.each, WEFT_MAX(like.elements, (int64_t)1));
     for (int i = 0; i < WINDOW; i++) like.requests[i] = MPI_REQUEST_NULL;
@@ -82,11 +84,12 @@ weft_status mpi_add_merge(weft_operation *o, mpi_merge like, const mpi_source *s
     return WEFT_OK;
 }
 
-/* Bytes of a message that are surely copied by a send; MPI may fetch a longer one from the sender's
- * memory when it is received. */
+/* MPI surely copies a message of at most so many bytes when it is sent. A longer message may be
+ * fetched from the sender's memory only when it is received. */
 enum { COPIED = 1024 };
 
-/* Assigns workspace to chunks: each round begins anew. */
+/* Ends the planning: assigns workspace to the chunks of each round, and allocates it. Rounds use
+ * the same workspace, since one runs at a time. */
 weft_status mpi_end_rounds(weft_operation *o)
 {
     mpi_pending *p = o->state;
@@ -110,8 +113,9 @@ weft_status mpi_end_rounds(weft_operation *o)
 
 /* --- executing --- */
 
-/* Chunks of one message are matched in order. Two messages of a round between the same ranks come
- * from the sender's two slots, and are independent; tags tell these and operations apart. */
+/* MPI matches the chunks of one message in order. If a round has two messages from one rank to
+ * another, they come from the sender's two slots; the tag tells them apart, and collectives from
+ * each other. */
 static int tag_of(const weft_operation *o, const mpi_message *m)
 {
     return weft_is_collective(o->t.kind) ? (int)(o->sequence % 16000) * 2 + m->second : o->t.tag;
@@ -153,7 +157,7 @@ static weft_status check_length(const weft_operation *o, const mpi_message *m,
                      o->comm->rank, (long long)m->elements * m->at.parts, o->what);
 }
 
-/* MPI reports a longer message than expected. */
+/* Describes a failed receive; MPI reports a message that is longer than expected as truncated. */
 static weft_status receive_failed(const weft_operation *o, const mpi_message *m, int code)
 {
     int class = MPI_SUCCESS;

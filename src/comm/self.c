@@ -1,5 +1,5 @@
-/* The engine self, of one rank: every collective is a copy. A message to itself waits in its
- * operation until a receive marks it in its `state` as taken. */
+/* Implements the engine self, which has one rank: every collective is a copy. A send, from the rank
+ * to itself, waits until a receive has copied its elements and set `state` of the send. */
 #include "base/tree_sum.h"
 #include "comm/comm.h"
 
@@ -22,7 +22,7 @@ static weft_status self_split(weft_comm *comm, int color, int key, weft_comm **o
     return color < 0 ? WEFT_OK : self_make(comm->context, comm->member, out);
 }
 
-/* The state of a sum is its workspace. */
+/* Allocates the workspace of a sum, which is its state. */
 static weft_status self_prepare(weft_operation *o)
 {
     if (!weft_is_sum(o->t.kind)) return WEFT_OK;
@@ -46,7 +46,7 @@ static void copy(const weft_operation *o, int64_t count)
         memcpy(o->t.receive, o->t.send, (size_t)count * weft_dtype_size(o->t.dtype));
 }
 
-/* The oldest active send with this tag. */
+/* The oldest active send with the tag of the receive `o` that no receive has taken; NULL: none. */
 static weft_operation *sent(const weft_operation *o)
 {
     for (weft_operation *s = o->comm->member->active; s; s = s->next)
@@ -159,8 +159,8 @@ static weft_status self_open(weft_context *context, int ranks, weft_comm **out, 
 const weft_engine weft_engine_self = {
     .name = "self", .summary = "one rank", .open = self_open, .implied = true};
 
-/* Learners that are processes find each other through a coordinator, without a communicator: each
- * of them is a job of its own. */
+/* The engine processes opens no communicator: its learners are processes that find each other
+ * through a coordinator, and each of them is a job of its own. */
 static weft_status processes_open(weft_context *context, int ranks, weft_comm **out, int *local)
 {
     (void)context;

@@ -1,12 +1,13 @@
-/* The engine threads: ranks are threads of this process. No data are sent: a collective posts the
- * addresses of its buffers, and each rank reads the memory of others.
+/* Implements the engine threads: ranks are threads of this process. No data are sent: in a
+ * collective each rank posts the addresses of its buffers, and reads the memory of the other ranks.
  *
- * The ranks of a communicator share a hub. Collective s uses row s of a ring, with a cell for each
- * rank that records its progress: posted, worked (its part of a sum is there), left (it needs
- * nothing of the others any more). These counters order all accesses to shared data.
+ * The ranks of a communicator share a hub. Collective number s uses row s modulo RING of a ring,
+ * which has a cell for each rank. The cell records how far the rank is: POSTED, WORKED (its part of
+ * a sum is ready), LEFT (it reads no memory of other ranks any more). These counters order all
+ * accesses to shared data.
  *
- * An operation is done when no other rank needs its memory. Giving one up ends the job, and waits
- * until no rank reads any more. */
+ * An operation is done when no other rank needs this rank's memory. A rank that destroys an
+ * operation before that ends the job, and waits until no rank reads any more. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -34,7 +35,7 @@ static weft_status hub_new(int size, hub *root, hub **out)
     WEFT_TRY(WEFT_NEW(&h, 1));
     h->size = size;
     h->root = root ? root : h;
-    atomic_store(&h->references, 1); /* the creator's */
+    atomic_store(&h->references, 1); /* of the creator */
     pthread_mutex_init(&h->lock, NULL);
     if (root) atomic_fetch_add(&root->references, 1);
     weft_status status = weft_new_aligned((size_t)RING * (size_t)size * sizeof(cell), &h->cells);
@@ -100,7 +101,8 @@ static void end_job(hub *root, const char *why)
     pthread_mutex_unlock(&root->lock);
 }
 
-/* After the end of the job: when this returns, no rank reads the memory of others. */
+/* Waits until no rank reads the memory of other ranks. The job has been ended, so no rank begins to
+ * read afterwards. */
 static void wait_for_readers(const hub *root)
 {
     for (int r = 0; r < root->size; r++)
@@ -206,8 +208,8 @@ static weft_status threads_make(weft_context *context, weft_progress *member, hu
     return WEFT_OK;
 }
 
-/* Rank of this one in the group of its color, and the group's size; *first is the group's first
- * rank. */
+/* The rank that `me` gets among the ranks of its color. `wish` holds the color and key of each
+ * rank. *size: the number of ranks of the color; *first: the one that becomes rank 0. */
 static int place_in_group(const int32_t *wish, int n, int me, int *size, int *first)
 {
     int rank = 0, best = -1;
@@ -234,7 +236,7 @@ static weft_status gather(weft_comm *comm, weft_dtype dtype, int64_t each, const
                                                 .count = each});
 }
 
-/* The hub of this rank's color, created by its first rank. */
+/* Creates the hub of this rank's color; only the first rank of the color calls it. */
 static weft_status make_hub(const weft_comm *comm, const int32_t *wish, int size, hub **out)
 {
     const hub *parent = ((const threads *)comm)->hub;
@@ -248,8 +250,9 @@ static weft_status make_hub(const weft_comm *comm, const int32_t *wish, int size
     return WEFT_OK;
 }
 
-/* References a hub that another rank has created and keeps until all have referenced it, or the job
- * has ended and no rank reads it any more. */
+/* Takes a reference to the hub that the first rank of the color has created. That rank keeps its
+ * own reference until all ranks of the color have one, or until the job has ended and no rank reads
+ * the hub any more. */
 static weft_status take_hub(weft_comm *comm, hub *made)
 {
     const hub *parent = ((threads *)comm)->hub;

@@ -1,4 +1,5 @@
-/* Internals of the engine threads. */
+/* Declares the shared memory through which ranks that are threads exchange data: a hub for each
+ * communicator, with cells for collectives and mailboxes for messages. */
 #ifndef WEFT_COMM_THREADS_H
 #define WEFT_COMM_THREADS_H
 
@@ -8,9 +9,12 @@
 
 #include "comm/comm.h"
 
-enum { RING = 64, SMALL = 512 }; /* active collectives; bytes that every rank sums itself */
+enum { RING = 64, SMALL = 512 }; /* active collectives; bytes of which each rank sums all */
+/* The stages of a rank in a collective: its buffers are posted; its part of a sum is ready; it
+ * reads no memory of other ranks any more. */
 enum { POSTED = 1, WORKED = 2, LEFT = 3, STAGES = 4 };
 
+/* The buffers that one rank posts in one collective, for the other ranks to read. */
 typedef struct cell {
     alignas(64) _Atomic int64_t progress; /* STAGES * sequence + stage */
     weft_transfer t;
@@ -19,7 +23,8 @@ typedef struct cell {
     alignas(8) char small[SMALL];
 } cell;
 
-/* A send that waits for its receive. */
+/* A send that waits in the mailbox of its receiver for the matching receive. `taken` is set when
+ * the receiver has copied the elements. */
 typedef struct message {
     weft_operation *operation;
     int source;
@@ -32,20 +37,22 @@ typedef struct mailbox {
     message *sends; /* oldest first */
 } mailbox;
 
-/* Whether a rank reads the memory of others now. */
+/* Whether a rank reads memory of other ranks now. */
 typedef struct reader {
     alignas(64) _Atomic int reading;
 } reader;
 
+/* The state that the ranks of a communicator share. The root is the hub of the communicator of all
+ * ranks, from which the others were split off. */
 typedef struct hub {
     int size;
     struct hub *root;
     _Atomic int references;
-    int *world; /* ranks of the root */
+    int *world; /* [size] rank in the root of each rank */
     cell *cells;
-    mailbox *boxes; /* [ranks]: of each receiver */
-    /* For the root only: */
-    reader *readers; /* [ranks of the root] */
+    mailbox *boxes; /* [size]: of each receiver */
+    /* The following fields are used in the root only. */
+    reader *readers; /* [size]: of each rank */
     _Atomic int aborted;
     char why[768];
     pthread_mutex_t lock;
@@ -74,17 +81,18 @@ static inline cell *cell_of(const weft_operation *o, int rank)
     return &h->cells[(size_t)(o->sequence % RING) * (size_t)h->size + (size_t)rank];
 }
 
-/* threads.c: a rank reads the memory of others only between enter and leave, and not after the end
- * of the job (false). So a rank that ends the job and then finds no reader may free the buffers of
- * its operations. */
+/* threads.c: a rank reads the memory of other ranks only between enter and leave. threads_enter
+ * returns false after the job has been ended. So a rank that ends the job and then finds no reader
+ * may free the buffers of its operations. */
 bool threads_enter(const hub *h, int rank);
 void threads_leave(const hub *h, int rank);
 
-/* threads_collectives.c: o->state is a pending. */
+/* threads_collectives.c: advances a collective; o->state is a `pending`. */
 weft_status threads_advance_collective(weft_operation *o) WEFT_NODISCARD;
 /* Puts a send into the mailbox of its receiver. */
 void threads_mail(weft_operation *o);
-/* Takes back a send that no receive has taken; waits for one that is being taken. */
+/* Takes a send back from the mailbox; if a receiver has taken it already, waits until the receiver
+ * has copied its elements. */
 void threads_withdraw(weft_operation *o);
 weft_status threads_advance_receive(weft_operation *o) WEFT_NODISCARD;
 

@@ -1,12 +1,13 @@
-/* Data exchange between threads: collectives through the cells of a hub, messages through
- * mailboxes. */
+/* Exchanges data between ranks that are threads: collectives use the cells of a hub, and messages
+ * use mailboxes. */
 #include <sched.h>
 #include <stdio.h>
 
 #include "base/tree_sum.h"
 #include "comm/threads.h"
 
-/* Whether every rank has reached this stage of collective `sequence` (which may be negative). */
+/* Whether every rank has reached a stage of collective number `sequence`; a negative number, before
+ * the first collective, counts as reached. */
 static bool all_reached(const weft_operation *o, int64_t sequence, int stage)
 {
     for (int r = 0; r < o->comm->size; r++)
@@ -44,8 +45,8 @@ static void post(weft_operation *o)
     reach(o, POSTED);
 }
 
-/* Checks that all ranks are in the same collective. The descriptions are there anyway, so this
- * costs nothing. */
+/* Checks that all ranks are in the same collective. The cells hold the descriptions anyway, so the
+ * check is always on. */
 static weft_status check_alike(const weft_operation *o)
 {
     int n = o->comm->size;
@@ -90,12 +91,13 @@ static void gather(const weft_operation *o)
 {
     int n = o->comm->size;
     for (int i = 0; i < n; i++) {
-        int r = (o->comm->rank + i) % n; /* ranks start at different peers */
+        int r = (o->comm->rank + i) % n; /* ranks read different peers at a time */
         copy_elements(o, cell_of(o, r)->t.send, 0, weft_counts_before(o->counts, r), o->counts[r]);
     }
 }
 
-/* The part of a rank once all have posted. */
+/* Does this rank's part of a collective after all ranks have posted: sums or copies from their
+ * memory. */
 static void work(weft_operation *o)
 {
     int n = o->comm->size, me = o->comm->rank;
@@ -131,7 +133,7 @@ static void work(weft_operation *o)
     }
 }
 
-/* The all-gather of an all-reduce. */
+/* The all-gather that ends an all-reduce: copies the summed parts of the other ranks. */
 static void collect_parts(weft_operation *o)
 {
     int n = o->comm->size, me = o->comm->rank;
@@ -143,7 +145,8 @@ static void collect_parts(weft_operation *o)
     }
 }
 
-/* Whether others may still read this rank's memory, its counts included, when it has finished. */
+/* Whether other ranks may still read the memory of this rank, its counts included, when this rank
+ * has done its part. */
 static bool is_read(const weft_operation *o)
 {
     if (o->t.kind == WEFT_BARRIER || small(o)) return false;
@@ -206,7 +209,8 @@ void threads_withdraw(weft_operation *o)
             break;
         }
     pthread_mutex_unlock(&box->lock);
-    /* Not found: a receiver has taken it, and ends its copy whatever happens to the job. */
+    /* If the send is not in the mailbox, a receiver has taken it and finishes its copy, also if the
+     * job has been ended. */
     while (!found && !atomic_load_explicit(&p->message.taken, memory_order_acquire)) sched_yield();
 }
 
@@ -238,7 +242,7 @@ weft_status threads_advance_receive(weft_operation *o)
             (long long)o->t.count, weft_dtype_name(o->t.dtype), o->what);
     else if (o->t.count > 0)
         memcpy(o->t.receive, sent->send, (size_t)o->t.count * size_of(o));
-    /* From here on message, operation and buffer are the sender's again. */
+    /* From here on the sender may free the message, its operation and its buffer. */
     atomic_store_explicit(&m->taken, 1, memory_order_release);
     o->done = true;
     return status;

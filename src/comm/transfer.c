@@ -1,4 +1,4 @@
-/* Transfers: names, checks of arguments, and sizes. */
+/* Names transfers, checks their arguments, and computes the number of elements that they send. */
 #include "base/tree_sum.h"
 #include "comm/comm.h"
 
@@ -17,7 +17,8 @@ int64_t weft_counts_before(const int64_t *counts, int r)
     return sum;
 }
 
-/* `send` must hold the subtrees of this rank's leaves, which the others read. */
+/* Checks that `send` has as many subtrees as this rank's leaves make up, since other ranks read all
+ * of them. */
 static weft_status check_leaves(const weft_comm *c, const weft_transfer *t)
 {
     int have = t->parts ? t->parts : 1, want = 1;
@@ -33,7 +34,7 @@ static weft_status check_leaves(const weft_comm *c, const weft_transfer *t)
         have, want);
 }
 
-/* The count of rank r, and of all ranks. */
+/* of_rank is the count of rank r, and of_all the sum of the counts of all ranks. */
 static int64_t of_rank(const weft_transfer *t, const int64_t *counts, int r)
 {
     return counts ? counts[r] : t->count;
@@ -43,7 +44,7 @@ static int64_t of_all(const weft_comm *c, const weft_transfer *t, const int64_t 
     return counts ? weft_counts_before(counts, c->size) : c->size * t->count;
 }
 
-/* Elements read from `send` and written to `receive`. */
+/* The number of elements that this rank reads from `send` and writes to `receive`. */
 static void extents(const weft_comm *c, const weft_transfer *t, int64_t *sent, int64_t *received)
 {
     *sent = *received = 0;
