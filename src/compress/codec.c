@@ -1,11 +1,14 @@
-/* The built-in codecs, and their common parts. A new one is its file and a line here. */
+/* Registers the built-in codecs and implements their common parts: opening, encoding with warm-up
+ * and padding, and state for checkpoints. A new codec has a file of its own and a line in
+ * `codecs`. */
 #include "compress/codec.h"
 
 #include <stdio.h>
 
 #include "base/registry.h"
 
-/* No warm-up is longer, and a float can count so far. */
+/* The count of messages stops here. No warm-up is longer, and a float can represent each count up
+ * to here. */
 static const double MOST_MESSAGES = 1 << 24;
 
 static const weft_codec_ops *const codecs[] = {
@@ -102,7 +105,7 @@ size_t weft_encoded_bound(weft_dtype dtype, int64_t count)
     return WEFT_MESSAGE_HEADER + (size_t)count * weft_dtype_size(dtype);
 }
 
-/* The residual of padding cancels the update, so zeros are sent. */
+/* Sets the residual of padding to minus the update, so that both add up to zero. */
 static void close_gaps(weft_codec *codec, const void *update)
 {
     for (size_t i = 0; codec->residual && i < codec->gap_count; i++)

@@ -1,4 +1,5 @@
-/* Helpers shared by the codecs. */
+/* Declares helpers that the codecs share: their allocation, their state for checkpoints, padding,
+ * and arguments. */
 #ifndef WEFT_COMPRESS_CODEC_H
 #define WEFT_COMPRESS_CODEC_H
 
@@ -6,18 +7,20 @@
 #include "compress/compress.h"
 #include "compress/kernels/kernels.h"
 
-/* A codec of `size` bytes that begins with a weft_codec, with a count of messages and, with
- * `residual`, a residual; free with weft_codec_free. count 0: without either. */
+/* Allocates a codec struct of `size` bytes that begins with a weft_codec. With `residual` it has a
+ * residual and a count of messages, both part of its state; with count 0 it has no residual. Free
+ * it with weft_codec_free. */
 weft_status weft_codec_new(size_t size, weft_dtype dtype, int64_t count, bool residual,
                            weft_codec **out) WEFT_NODISCARD;
 void weft_codec_free(weft_codec *codec);
-/* A state with an element for each of the range, zero at first, for checkpoints. */
+/* Adds a state for checkpoints that has one number, at first zero, for each element of the
+ * range. */
 weft_status weft_codec_keep(weft_codec *codec, const char *name, const char *what,
                             void **data) WEFT_NODISCARD;
-/* A state of one number, of the range or of the sender. */
+/* Adds a state of one number, of the range or of the sender (see weft_codec_extent). */
 void weft_codec_keep_one(weft_codec *codec, const char *name, const char *what,
                          weft_codec_extent extent, double *number);
-/* Sets padding to zero. */
+/* Sets the padding elements of an array to zero. */
 void weft_codec_empty_gaps(const weft_codec *codec, void *numbers);
 /* Rounds to the precision of the codec's numbers. */
 double weft_codec_round(const weft_codec *codec, double number);

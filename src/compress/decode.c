@@ -1,4 +1,4 @@
-/* Decodes and checks messages from any source. */
+/* Checks encoded updates from untrusted sources, and decodes their bit streams. */
 #include <math.h>
 
 #include "compress/bits.h"
@@ -28,7 +28,8 @@ static bool take_bits(weft_encoded *m, int n, uint64_t *value)
     return true;
 }
 
-/* Counts ones up to a zero, which is taken too, or up to `most`, after which there is none. */
+/* Reads ones up to a zero, which is read too, or `most` ones, after which no zero is read. *count:
+ * the number of ones. */
 static bool take_ones(weft_encoded *m, int most, int *count)
 {
     uint64_t bit = 1;
@@ -89,7 +90,7 @@ bool weft_encoded_levels(weft_encoded *m, int32_t *times)
     return take_signed(m, 1, times);
 }
 
-/* Only the padding of the last byte is left, all zeros. */
+/* Whether only the unused bits of the last byte are left, and are zeros. */
 static bool at_end(const weft_encoded *m)
 {
     const struct weft_encoded_place *p = &m->place;
@@ -146,7 +147,7 @@ static bool read_head(const uint8_t *data, size_t bytes, weft_encoded *m)
     return true;
 }
 
-/* Whether the numbers in a body are finite. */
+/* Whether the first `count` numbers of a body are finite. */
 static bool is_finite(const weft_encoded *m, weft_dtype dtype, size_t count)
 {
     static const uint16_t infinite = 0x7f80;

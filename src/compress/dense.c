@@ -1,4 +1,5 @@
-/* none: exact numbers. bf16: half the bytes, with error feedback. */
+/* Implements the codec none, which sends exact numbers, and the codec bf16, which sends all numbers
+ * rounded to bf16, with error feedback. */
 #include "compress/codec.h"
 
 static weft_status no_options(const char *name, const char *arguments)

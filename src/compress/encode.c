@@ -1,4 +1,4 @@
-/* Encodes messages. */
+/* Encodes the nonzero elements (hits) of a codec as a message, in the shortest form. */
 #include "compress/bits.h"
 #include "compress/kernels/kernels.h"
 
@@ -42,7 +42,8 @@ static uint32_t times_of(const weft_nonzero *hit)
     return (uint32_t)(hit->times < 0 ? -hit->times : hit->times);
 }
 
-/* Encodes gaps into [body, end); false: there is no room. */
+/* Encodes the gaps before the hits, and with `times` their signs and multiples, into [body, end).
+ * *bytes: the size. False: there is no room. */
 static bool put_gaps(const weft_codec *codec, bool times, uint8_t *body, const uint8_t *end,
                      size_t *bytes)
 {
@@ -117,7 +118,7 @@ size_t weft_encoded_numbers(weft_codec *codec, bool halves, uint8_t *message)
         weft_encoded_begin(message, &head);
         return WEFT_MESSAGE_HEADER + table + bytes;
     }
-    /* A dense message is shorter, and leaves no residual. */
+    /* A dense message is shorter here, and leaves no residual. */
     memcpy(body, codec->residual, all);
     memset(codec->residual, 0, all);
     head.form = WEFT_MESSAGE_DENSE;

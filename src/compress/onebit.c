@@ -1,4 +1,5 @@
-/* One-bit SGD (Seide et al. 2014), see kernels/onebit.c. */
+/* Implements the codec onebit, 1-bit SGD (Seide et al. 2014); kernels/onebit.c has its
+ * arithmetic. */
 #include "compress/codec.h"
 
 typedef struct onebit {

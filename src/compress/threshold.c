@@ -1,13 +1,14 @@
-/* Threshold quantization with error feedback (Strom 2015): multiples of `tau` are sent, as many as
- * leave a residual of at most one. An adaptive step follows the share of elements that are sent.
- * The step changes by less than a thirtieth from one message to the next, so a residual is never
- * more than one of the former steps, and needs no clipping. */
+/* Implements the codecs threshold and bitmap: threshold quantization with error feedback (Strom
+ * 2015). Where a residual exceeds `tau`, the largest multiple of `tau` is sent that leaves a
+ * residual of at most `tau`. With `adaptive`, the step takes the place of `tau` and follows the
+ * share of elements that are sent. A step changes by less than 4 % between two messages, so a
+ * residual hardly exceeds the step, and needs no clipping. */
 #include <float.h>
 #include <math.h>
 
 #include "compress/codec.h"
 
-/* An adaptive step is not changed while the share of sent elements is between these. */
+/* While the share of sent elements is between SPARSE and FULL, an adaptive step stays. */
 static const double SPARSE = 1e-4, FULL = 1e-2;
 
 typedef struct threshold {
@@ -54,7 +55,8 @@ static weft_status bitmap_open(const char *arguments, weft_dtype dtype, int64_t 
     return open_steps(true, arguments, dtype, count, out);
 }
 
-/* Twenty messages in a row halve the step, or double it. */
+/* Adapts the step to the share of elements that the last message has sent: twenty changes in the
+ * same direction double or halve the step. */
 static void follow(weft_codec *codec)
 {
     double numbers = (double)WEFT_MAX(codec->count - codec->skipped, (int64_t)1);

@@ -1,16 +1,17 @@
-/* topk: sends the numbers of the largest magnitude. dgc: Deep Gradient Compression (Lin et al.
- * 2018), topk with local clipping, momentum correction and momentum factor masking. */
+/* Implements the codec topk, which sends the numbers of the largest magnitude, and the codec dgc,
+ * Deep Gradient Compression (Lin et al. 2018): topk with local clipping, momentum correction,
+ * momentum factor masking and warm-up. */
 #include <math.h>
 
 #include "compress/codec.h"
 
 typedef struct largest {
     weft_codec head;
-    double ratio;
-    bool halves;
-    double momentum_of, most; /* of dgc */
-    int64_t stages;           /* messages over which the ratio decreases */
-    void *momentum;
+    double ratio;             /* share of the elements that is sent */
+    bool halves;              /* numbers are sent in bf16 */
+    double momentum_of, most; /* dgc: momentum coefficient; clip of the norm, 0: none */
+    int64_t stages;           /* dgc: messages over which the ratio decreases */
+    void *momentum;           /* dgc: [count] */
 } largest;
 
 static weft_status parse_values(const char *name, const char *text, bool *halves)
@@ -94,15 +95,16 @@ static weft_status topk_encode(weft_codec *codec, const void *update, uint8_t *m
     return WEFT_OK;
 }
 
-/* Warm-up of dgc: ratios 1/4, 1/16, 1/64 and 1/256, each for a quarter of the first messages. */
+/* The warm-up of dgc: the ratios are 1/4, 1/16, 1/64 and 1/256, each for a quarter of the first
+ * `stages` messages, but never below `ratio`. */
 static double ratio_now(const largest *l)
 {
     double part = l->stages ? l->head.messages / (double)l->stages : 1;
     return part < 1 ? WEFT_MAX(l->ratio, pow(0.25, 1 + floor(4 * part))) : l->ratio;
 }
 
-/* Momentum factor masking: clears the momentum of sent elements, which would go on in a stale
- * direction. Not if all elements are sent. */
+/* Momentum factor masking (DGC): clears the momentum of sent elements, which would otherwise push
+ * them on in a stale direction. The caller leaves it out if all elements are sent. */
 static void end_momentum(largest *l)
 {
     const weft_nonzeros *hits = &l->head.hits;

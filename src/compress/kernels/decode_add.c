@@ -1,4 +1,4 @@
-/* Adds the numbers of a message, in each of its encodings. */
+/* Adds the numbers of an encoded update to an array, for each form of encoding. */
 #include "compress/kernels/precision.h"
 
 WEFT_CLONES static void add_dense(real *restrict to, const real *restrict x, int64_t n, real scale)

@@ -1,10 +1,11 @@
-/* All numbers, exactly or in bf16. */
+/* Takes all numbers of residual plus update, exactly or rounded to bf16, and checks that they are
+ * finite. */
 #include <float.h>
 #include <math.h>
 
 #include "compress/kernels/precision.h"
 
-/* Numbers that stay in the cache for a second look. */
+/* The numbers of a block, which stay in the cache between their copy and their check. */
 enum { BLOCK = 4096 };
 
 WEFT_CLONES static bool all_finite(const real *restrict x, int64_t n)
@@ -19,7 +20,7 @@ bool WEFT_REAL_NAME(weft_all_finite)(const void *numbers, int64_t n)
     return all_finite(numbers, n);
 }
 
-/* Names the first number that is not finite, counted from `at`. */
+/* Fails and names the first number that is not finite; x[0] is element `at` of the range. */
 static weft_status check(const real *x, int64_t n, int64_t at)
 {
     if (all_finite(x, n)) return WEFT_OK;
@@ -44,7 +45,7 @@ weft_status WEFT_REAL_NAME(weft_residual_add)(weft_codec *codec, const void *upd
     return check(codec->residual, codec->count, 0);
 }
 
-/* u + r, or u alone, from element `at` of the range on. */
+/* to = u + r, or u if r is NULL, with a check; the first number is element `at` of the range. */
 static weft_status take(const real *u, const real *r, int64_t at, int64_t n, real *to)
 {
     for (int64_t i = 0; i < n; i += BLOCK) {
@@ -68,7 +69,8 @@ weft_status WEFT_REAL_NAME(weft_all_take)(weft_codec *codec, const void *update,
     return WEFT_OK;
 }
 
-/* Rounds to nearest even, but never to infinity: bf16 ends a little below float. x is finite. */
+/* Rounds a finite x to the nearest bf16 (ties to even), but never to infinity: the largest bf16 is
+ * a little below the largest float. */
 static inline uint16_t near_half(real x)
 {
     const uint32_t most = 0x7f7f;

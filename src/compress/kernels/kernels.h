@@ -1,12 +1,13 @@
-/* Arithmetic of the codecs. Each file is compiled once for float and once for double (WEFT_REAL),
- * without contraction: sender and receivers must compute the same numbers. */
+/* Declares the arithmetic of the codecs. Each kernel file is compiled once for float and once for
+ * double (WEFT_REAL), without contraction into fused multiply-adds, since sender and receivers must
+ * compute the same numbers. */
 #ifndef WEFT_COMPRESS_KERNELS_H
 #define WEFT_COMPRESS_KERNELS_H
 
 #include "compress/compress.h"
 
-/* threshold.c, dense.c, onebit.c, topk.c, decode_add.c. A residual that is NULL is zero, and is not
- * kept. NUMERIC: a number to be sent is not finite. */
+/* Implemented in threshold.c, dense.c, onebit.c, topk.c and decode_add.c. A codec without a
+ * residual (NULL) sends exactly. NUMERIC: a number to be sent is not finite. */
 #define WEFT_CODEC_ARITHMETIC(R)                                                                   \
     /* Quantizes residual and update: multiples of `step` become hits, in order. */                \
     weft_status weft_steps_take_##R(weft_codec *codec, const void *update, double step);           \
@@ -15,7 +16,7 @@
                              void *numbers);                                                       \
     /* Moves residual and update into `numbers`. */                                                \
     weft_status weft_all_take_##R(weft_codec *codec, const void *update, void *numbers);           \
-    /* Writes numbers of an update into a body, from element `at` on. */                           \
+    /* Writes numbers of an update into a dense body, from element `at` on. */                     \
     weft_status weft_numbers_lay_##R(const void *numbers, int64_t at, int64_t n, void *body);      \
     /* Rounds residual and update to bf16; the rounding errors remain. */                          \
     weft_status weft_halves_take_##R(weft_codec *codec, const void *update, uint16_t *numbers);    \
@@ -44,21 +45,23 @@ WEFT_CODEC_ARITHMETIC(double)
 /* Reads the next nonzero element of a sparse message: place.hit and place.times. false: the bits
  * are invalid. */
 bool weft_encoded_nonzero(weft_encoded *message);
-/* BITMAP: reads the multiple of the next element with the bits 3. */
+/* BITMAP: reads the multiple of the next element whose two bits are 3. */
 bool weft_encoded_levels(weft_encoded *message, int32_t *times);
-/* Offset of the bits behind the numbers or pairs of bits of a body. */
+/* The bytes of the fixed part of a body (numbers, or two bits for each element), which the bit
+ * stream follows. */
 size_t weft_encoded_table(const weft_encoded_head *head);
 
 /* --- encode.c --- */
 
 weft_status weft_hits_add(weft_nonzeros *hits, int64_t at, int32_t times) WEFT_NODISCARD;
 void weft_encoded_begin(uint8_t *message, const weft_encoded_head *head);
-/* Encodes the codec's hits in the shortest form; with `bitmap` in that, unless all numbers are
- * shorter. */
+/* Encodes the codec's hits as multiples of `step`, in the shortest form; with `bitmap` as a bitmap,
+ * unless a dense message is shorter. Returns the bytes of the message. */
 size_t weft_encoded_steps(weft_codec *codec, double step, bool bitmap, uint8_t *message);
-/* Encodes the codec's hits with their numbers, which leave the residual. */
+/* Encodes the codec's hits with their numbers, which are subtracted from the residual. Returns the
+ * bytes of the message. */
 size_t weft_encoded_numbers(weft_codec *codec, bool halves, uint8_t *message);
-/* Encodes all numbers of residual and update. */
+/* Encodes the sum of residual and update as a dense message. */
 weft_status weft_encoded_all(weft_codec *codec, const void *update, uint8_t *message,
                              size_t *bytes) WEFT_NODISCARD;
 

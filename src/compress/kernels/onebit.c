@@ -1,5 +1,5 @@
-/* One bit a number (Seide et al. 2014): for each block, the mean of the negative numbers and the
- * mean of the others. */
+/* Quantizes to one bit per number (1-bit SGD, Seide et al. 2014): for each block, the means of its
+ * negative and of its other numbers, and a bit for each number. */
 #include <float.h>
 #include <math.h>
 
@@ -7,11 +7,12 @@
 
 enum { LANES = 16 };
 
-/* Sums of both kinds (not finite if one of their numbers is not), their counts, and the largest
- * magnitude, of residual plus update. */
+/* Moments of residual plus update in a block: the sums of the negative numbers (below) and of the
+ * others (above), their counts, and the largest magnitude. A sum with a number that is not finite
+ * is not finite either. */
 typedef struct moments {
     double below, above;
-    int64_t above_count, count; /* of `above`, and of both */
+    int64_t above_count, count; /* of the others, and of all */
     double most;
 } moments;
 
@@ -52,8 +53,8 @@ static void add_run(real *r, const real *u, int64_t n, moments *m)
     m->count += n;
 }
 
-/* Adds n elements from `begin` on, without padding; *gap: the first gap that does not end before
- * them. */
+/* The moments of n elements from `begin` on, without padding. *gap: the index of the first gap that
+ * does not end before the elements; the call advances it. */
 static moments add_block(const weft_codec *codec, const real *u, int64_t begin, int64_t n,
                          size_t *gap)
 {
@@ -70,7 +71,8 @@ static moments add_block(const weft_codec *codec, const real *u, int64_t begin, 
     return m;
 }
 
-/* A mean with few digits, so that its subtraction is exact for numbers with few digits. */
+/* The mean, rounded to 15 bits below the highest bit of the largest magnitude, so that it can be
+ * subtracted from numbers with few digits without rounding. */
 static real rounded(double sum, int64_t count, double most)
 {
     if (count == 0 || most == 0) return 0;

@@ -1,4 +1,5 @@
-/* The real type of a kernel file, and its properties. */
+/* Defines the real type for which a kernel file is compiled (float or double), and helpers for that
+ * type. */
 #ifndef WEFT_COMPRESS_KERNELS_PRECISION_H
 #define WEFT_COMPRESS_KERNELS_PRECISION_H
 
@@ -13,11 +14,12 @@ typedef WEFT_REAL real;
 #define WEFT_REAL_NAME1(name, type) WEFT_REAL_NAME2(name, type)
 #define WEFT_REAL_NAME(name) WEFT_REAL_NAME1(name, WEFT_REAL)
 
-/* For both types. */
+/* The absolute value and the largest finite number, for either type. */
 #define WEFT_FABS(x) ((x) < 0 ? -(x) : (x))
 #define WEFT_REAL_MOST (sizeof(real) == 4 ? (real)FLT_MAX : (real)DBL_MAX)
 
-/* Magnitudes as integers: in the same order, with numbers that are not finite above all others. */
+/* Magnitudes as integers, which have the order of the magnitudes; numbers that are not finite are
+ * above all others. */
 #define WEFT_REAL_BITS ((int)sizeof(real) * 8)
 static inline uint64_t magnitude(real x)
 {
@@ -33,7 +35,7 @@ static inline uint64_t magnitude(real x)
     return wide;
 }
 
-/* Converts a bf16. */
+/* Converts a bf16 number to `real`. */
 static inline real of_half(uint16_t half)
 {
     uint32_t bits = (uint32_t)half << 16;

@@ -1,4 +1,4 @@
-/* Threshold quantization of residual and update (Strom 2015). */
+/* Quantizes residual plus update to multiples of a step (threshold quantization, Strom 2015). */
 #include <math.h>
 
 #include "compress/kernels/precision.h"
@@ -16,7 +16,8 @@ WEFT_CLONES static bool add_block(real *restrict r, const real *restrict u, int 
     return beyond;
 }
 
-/* The largest multiple of `step` below x in magnitude, which leaves at most one step. */
+/* The largest multiple of `step` that is below x in magnitude; x minus the multiple is at most one
+ * step. */
 static int32_t times_in(real x, real step)
 {
     double times = ceil(fabs((double)x) / (double)step) - 1;

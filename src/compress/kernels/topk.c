@@ -1,11 +1,13 @@
-/* Selection of the largest magnitudes, and momentum correction (Lin et al. 2018). */
+/* Selects the largest magnitudes by radix selection, and applies momentum correction (DGC, Lin et
+ * al. 2018). */
 #include <math.h>
 
 #include "compress/kernels/precision.h"
 
 enum { DIGIT = 11 };
 
-/* Histogram of the next digit of the numbers whose magnitude begins with `prefix`. */
+/* Counts the values of the next digit (DIGIT bits) of the numbers whose magnitude begins with
+ * `prefix`. */
 static void count_digits(const real *x, int64_t n, uint64_t prefix, int shift, int64_t *histogram)
 {
     memset(histogram, 0, sizeof(int64_t) << DIGIT);
@@ -33,7 +35,8 @@ static uint64_t find_bound(const real *x, int64_t n, int64_t most, int64_t *hist
     return prefix;
 }
 
-/* Zeros are not sent. */
+/* Makes the `most` largest magnitudes of the residual hits. Zeros are never hits, so fewer may be
+ * sent. */
 weft_status WEFT_REAL_NAME(weft_largest)(weft_codec *codec, int64_t most)
 {
     const real *x = codec->residual;
@@ -57,7 +60,7 @@ static double squares(const real *x, int64_t n)
     return sum;
 }
 
-/* The norm without padding. */
+/* The Euclidean norm of the elements that are not padding. */
 static double norm(const weft_codec *codec, const real *x)
 {
     double sum = 0;
