@@ -6,7 +6,7 @@
 
 typedef struct autodiff {
     weft_graph *graph;
-    weft_value *dy; /* gradient of each value of the forward graph */
+    weft_value *dy; /* [values] gradient of each value of the forward graph */
     bool *active;   /* the value depends on a leaf that needs a gradient */
     size_t values, nodes;
 } autodiff;

@@ -58,7 +58,8 @@ weft_dtype weft_graph_real(const weft_graph *graph)
     return graph->real;
 }
 
-/* Largest tensor: its bytes, and those of its gradient, fit in a signed 64-bit number. */
+/* Refuses a shape with too many dimensions, an empty dimension, or more than 2^40 elements, so that
+ * sizes in bytes fit in a signed 64-bit number. */
 static weft_status check_type(const char *name, const weft_type *type)
 {
     int64_t count = 1;

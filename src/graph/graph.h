@@ -1,18 +1,19 @@
-/* Internals of the graph: the view of operators, rewrites and lowering. */
+/* Declares the inside of a graph (operators, nodes, values, labels), which operators, rewrites and
+ * lowering use. */
 #ifndef WEFT_GRAPH_GRAPH_H
 #define WEFT_GRAPH_GRAPH_H
 
 #include "base/base.h"
 #include "weft/graph.h"
 
-/* Most results of a node; an operator's shape rule must refuse more. */
+/* The most results that a node may have; the shape rule of an operator must refuse more. */
 enum { WEFT_MAX_OUTPUTS = 16 };
 
 typedef struct weft_node weft_node;
 typedef struct weft_window weft_window;
 typedef struct weft_op weft_op;
 
-/* An operator. */
+/* An operator: the rules by which graphs, autodiff, rewrites and devices treat its nodes. */
 struct weft_op {
     const char *name;
     const char *before; /* an earlier name, which graphs may still use; NULL: none */
@@ -30,51 +31,58 @@ struct weft_op {
     void (*gradient)(weft_graph *graph, const weft_node *node, const weft_value *dy,
                      const bool *want, weft_value *dx);
 
-    /* Appends the label signature. */
+    /* Appends the label signature of a node (see labels.c). */
     void (*labels)(const weft_graph *graph, const weft_node *node, weft_text *text);
 
-    /* Floating-point operations; NULL: one for each output element. Bytes count each operand
-     * once. */
+    /* The floating-point operations of a node, for its cost; NULL: one for each output element. */
     double (*flops)(const weft_graph *graph, const weft_node *node);
 
     /* Bit i of in_place[o]: output o may overwrite input i, element by element. */
     unsigned in_place[WEFT_MAX_OUTPUTS];
 
-    /* view: the output is the input with another shape, in the same memory. as_it_lies: its order
-     * is the layout of the value that attribute `like` names, instead of plain. */
+    /* view: the output is the input with another shape, in the same memory. as_it_lies: the
+     * elements of the output are in the order of the layout of value `like` (an attribute), instead
+     * of row-major. */
     bool view, as_it_lies;
 
-    /* The output is the range of the input along attribute `axis` from `start` on: a view if that
-     * is contiguous in memory. */
+    /* The output is a slice of the input along attribute `axis`, from `start` on. Where the slice
+     * is contiguous in memory, the output is a view. */
     bool range;
 
     /* --- for rewrites: how a part of the node is computed --- */
 
-    /* Elements of the inputs are independent, so a range of them can be computed alone; results
-     * with whole dimensions, or none, are sums over the elements. */
+    /* The operator treats each element independently, so a range of the elements can be computed
+     * alone. Results with whole (unsplittable) dimensions, or without dimensions, are sums over the
+     * elements. */
     bool by_element;
 
-    /* Bit i: the outputs are jointly linear in these inputs, so partial sums may pass. */
+    /* Bit i: the outputs are jointly linear in the inputs with a bit, so these inputs may be
+     * partial (addends of a sum over ranks); the outputs are then partial, too. */
     unsigned linear;
-    /* Bit i: input i is a sum over the batch. A virtual worker, which has its own batch, uses its
-     * own addend. */
+    /* Bit i: input i is a sum over the batch. A virtual worker, which computes its own part of the
+     * batch, uses its own addend of that sum. */
     unsigned statistics;
-    /* The operator that adds in the fixed order of virtual workers instead of the order of time. */
+    /* The name of the operator that takes this one's place with virtual workers: it adds in the
+     * fixed tree over them instead of in the order of time. */
     const char *in_order;
-    /* An attribute with the output's dimensions from `dims_from` on. */
+    /* The name of the attribute that holds the output's dimensions from `dims_from` on, which a
+     * rewrite sets to those of the part; NULL: none. */
     const char *dims;
     int dims_from;
-    /* The window that relates windowed labels, over the dimensions of the operands from 2 on. */
+    /* The window that relates the windowed labels of inputs and outputs, over the operands'
+     * dimensions from 2 on. */
     weft_window (*window)(const weft_graph *graph, const weft_node *node);
     /* Sets additional attributes of a node that computes the part of output 0 at `start`; NULL:
      * none. */
     weft_status (*localize)(const weft_graph *graph, const weft_node *node, const int64_t *start,
                             weft_node *part);
-    /* transfer: moves values between ranks, run by a communicator instead of a device. any_order:
-     * operands and results have any layout, unless attribute `plain` is set. keeps_part: the output
-     * is this rank's part of the input along `dim`, and may stay in its place. */
+    /* transfer: the operator moves values between ranks, and a communicator runs it instead of a
+     * device. any_order: operands and results may have any layout, unless attribute `plain` is set.
+     * keeps_part: the output is this rank's part of the input along `dim`, and may stay in its
+     * place in the input. */
     bool transfer, any_order, keeps_part;
-    /* The node runs even if its result is not read: one end of a message. */
+    /* The node is one end of a message (send or receive), so it runs even if nothing reads its
+     * result. */
     bool effect;
 };
 
@@ -89,8 +97,8 @@ struct weft_node {
     int attr_count;
     size_t attr_capacity;
     weft_phase phase;
-    int origin; /* the node whose gradient this is part of, or which it recomputes; else -1 */
-    bool again; /* recomputes node `origin` */
+    int origin; /* forward node of which this is the gradient or a recomputation; else -1 */
+    bool again; /* this node recomputes node `origin` */
 };
 
 typedef struct weft_value_info {
@@ -99,22 +107,23 @@ typedef struct weft_value_info {
     weft_value_kind kind;
     weft_init init;
     int node;            /* producer, or -1 for a leaf */
-    weft_value assigned; /* leaf: its value in the next run, or WEFT_NO_VALUE */
-    weft_value next_of;  /* the first leaf that it is assigned to, or WEFT_NO_VALUE */
+    weft_value assigned; /* leaf: the value that it gets for the next run, or WEFT_NO_VALUE */
+    weft_value next_of;  /* first leaf that this value is assigned to, or WEFT_NO_VALUE */
     weft_value gradient; /* leaf: its gradient, or WEFT_NO_VALUE */
     weft_value exported; /* parameter: the gradient that is exported, or WEFT_NO_VALUE */
-    /* range: the exported gradient is a range, from this element on in the order of op flat; plain:
-     * it is row-major instead of in the parameter's layout. */
+    /* range: the exported gradient is a range of the parameter, from element exported_begin on in
+     * the order of operator flat. plain: the exported gradient is row-major instead of in the
+     * parameter's layout. */
     bool exported_range, exported_plain;
     int64_t exported_begin;
     weft_value gradient_of;       /* result: the parameter whose gradient it is, or WEFT_NO_VALUE */
     bool want_gradient;           /* input: its gradient was requested */
     weft_role role;               /* leaf */
     weft_value role_of;           /* leaf: the parameter that it belongs to, or WEFT_NO_VALUE */
-    weft_shape whole;             /* the tensor that this is a part of, or its own shape */
-    int64_t start[WEFT_MAX_RANK]; /* start of the part */
-    /* A leaf that is a range of a part: the part's elements from flat_begin on, in the order of op
-     * flat with this `like`. */
+    weft_shape whole;             /* shape of the tensor of which this is a part, or its own */
+    int64_t start[WEFT_MAX_RANK]; /* index of the part's first element */
+    /* flat: the leaf is a range of a part of shape flat_shape: the elements from flat_begin on, in
+     * the order of operator flat with this `like`. */
     bool flat;
     weft_value like;
     weft_shape flat_shape;
@@ -130,16 +139,16 @@ struct weft_graph {
     size_t value_count, value_capacity;
     weft_names leaves;
     weft_phase phase;
-    int origin; /* of new nodes */
+    int origin; /* weft_node.origin of new nodes */
     /* Leaves that rewrites and layers request, or WEFT_NO_VALUE: the number of finished steps, and
-     * the input that counts the micro-batches of a step. */
+     * the input that holds the index of the micro-batch in its step. */
     weft_value step, micro;
     weft_error error; /* the first failure; later additions are ignored */
 };
 
-/* Adds a leaf of the library: an input (DATA), or a zero-initialised state with this role, of
- * `parameter` or of none. If its name is taken, in this graph or in `beside` (may be NULL),
- * underscores are appended, so that the user's names take precedence. */
+/* Adds a leaf of the library itself: an input (role DATA), or a state with another role, which
+ * begins at zero and belongs to `parameter` or to none. If the name is taken in this graph or in
+ * `beside` (may be NULL), underscores are appended, so that the user's names take precedence. */
 weft_value weft_graph_own_leaf(weft_graph *graph, const weft_graph *beside, const char *name,
                                const weft_type *type, weft_role role, weft_value parameter);
 
@@ -147,8 +156,8 @@ weft_value weft_graph_own_leaf(weft_graph *graph, const weft_graph *beside, cons
 void weft_graph_set_part(weft_graph *graph, weft_value value, const weft_shape *whole,
                          const int64_t *start);
 
-/* Declares that a leaf, a vector, is the range from `begin` on of a part of shape `part`, which was
- * placed by weft_graph_set_part. */
+/* Declares that a vector leaf is a range of a part of shape `part`: the elements from `begin` on in
+ * the order of operator flat with `like`. weft_graph_set_part has declared where the part is. */
 void weft_graph_set_flat(weft_graph *graph, weft_value leaf, weft_value like,
                          const weft_shape *part, int64_t begin);
 
@@ -174,15 +183,16 @@ static inline const weft_type *weft_out(const weft_graph *graph, const weft_node
     return &graph->values[node->out + i].type;
 }
 
-/* Attributes. */
+/* Read and set attributes of a node. A node without the attribute, or with fewer numbers, has
+ * `otherwise`. */
 const weft_attr *weft_node_attr(const weft_node *node, const char *name);
 int64_t weft_node_int(const weft_node *node, const char *name, int i, int64_t otherwise);
 double weft_node_real(const weft_node *node, const char *name, double otherwise);
 weft_status weft_node_set(weft_node *node, const weft_attr *attr) WEFT_NODISCARD;
 
-/* A window over the `dims` spatial dimensions, those of a tensor [batch, channels, ...] after the
- * first two, read from the attributes, which have a number for each. "padding" has twice as many if
- * both sides differ. */
+/* A window over the `dims` spatial dimensions, which follow batch and channels in a tensor.
+ * weft_node_window reads it from attributes with a number for each dimension; "padding" has two for
+ * each, first those of the begin, if the sides differ. */
 enum { WEFT_MAX_SPACE = 3 };
 struct weft_window {
     int dims;
@@ -191,7 +201,7 @@ struct weft_window {
 };
 weft_window weft_node_window(const weft_node *node, int dims);
 
-/* "node 'conv1' (conv): " and the message, as ARGUMENT. */
+/* Fails with ARGUMENT and the message, after a prefix such as "node 'conv1' (conv): ". */
 weft_status weft_node_fail(const weft_node *node, const char *format, ...)
     WEFT_PRINTF(2, 3) WEFT_NODISCARD;
 
@@ -207,14 +217,14 @@ static inline int weft_readers_count(const weft_readers *r, weft_value v)
     return r->first[v + 1] - r->first[v];
 }
 
-/* Calls `each` for the nodes that might be fused with this one: readers of its results, and nodes
- * that share an operand with it; some more than once. Leaves and scalars have too many readers to
- * matter. */
+/* Calls `each` for the nodes that might be fused with `node`: the readers of its results, and the
+ * nodes that share an operand with it. A node may be passed more than once. Shared leaves and
+ * scalars are not considered, since they have too many readers. */
 void weft_readers_adjoining(const weft_graph *graph, const weft_readers *readers,
                             const weft_node *node, void (*each)(void *user, int node), void *user);
 
-/* A formatted name, freed by the caller. NULL: out of memory; the graph has failed, so additions
- * are ignored. */
+/* A formatted name, which the caller frees. NULL: memory is exhausted; the graph has then failed
+ * and ignores further additions. */
 char *weft_graph_format(weft_graph *graph, const char *format, ...) WEFT_PRINTF(2, 3);
 
 /* Adds a node with one input and no attributes, as is common in gradients. */
@@ -226,9 +236,9 @@ enum { WEFT_MAX_LABELS = 32, WEFT_LABEL_SIZE = 12 };
 
 typedef struct weft_label {
     char name[WEFT_LABEL_SIZE];
-    bool whole;    /* ! : never split */
-    bool windowed; /* ~ : parts of an input need a halo, those of an output overlap in one */
-    bool scaled;   /* * : sizes differ by a factor, and parts correspond in proportion */
+    bool whole;    /* mark !: the dimension is never split */
+    bool windowed; /* mark ~: parts of an input need a halo, parts of an output overlap */
+    bool scaled;   /* mark *: sizes differ by a factor; parts correspond in proportion */
 } weft_label;
 
 typedef struct weft_operand_labels {
@@ -241,7 +251,7 @@ typedef struct weft_signature {
     weft_operand_labels operand[WEFT_MAX_LABELS]; /* inputs, then outputs */
 } weft_signature;
 
-/* FORMAT with the column of the error. */
+/* Parses a label signature. FORMAT: the message gives the column of the error. */
 weft_status weft_labels_parse(const char *text, weft_signature *out) WEFT_NODISCARD;
 weft_status weft_node_signature(const weft_graph *graph, const weft_node *node,
                                 weft_signature *out) WEFT_NODISCARD;

@@ -1,6 +1,7 @@
-/* Label signatures: "b c h~ w~, o c i j -> b o h w". An operand is a list of labels, a comma
- * separates operands, the arrow separates inputs from outputs. A mark precedes or follows its
- * label: ! whole, ~ windowed, * scaled. An operand without labels is a scalar. */
+/* Parses label signatures, such as "b c h~ w~, o c i j -> b o h w" (as in einsum). An operand is a
+ * list of labels, one for each dimension. A comma separates operands, and the arrow separates
+ * inputs from outputs. A mark precedes or follows its label: ! whole, ~ windowed, * scaled. An
+ * operand without labels is a scalar. */
 #include <ctype.h>
 
 #include "graph/graph.h"
@@ -98,13 +99,13 @@ weft_status weft_node_signature(const weft_graph *graph, const weft_node *node, 
     return status;
 }
 
-/* Checks that a label has the same size everywhere; windowed labels and those that meet them may
- * differ. */
+/* Checks that the operands have as many dimensions as labels, and that a label has the same size in
+ * all operands. Sizes of windowed and scaled labels may differ. */
 weft_status weft_labels_check(const char *text, const weft_shape *shapes, int inputs, int outputs)
 {
     weft_signature s;
     WEFT_TRY(weft_labels_parse(text, &s));
-    /* An empty left side means one scalar or no operand. */
+    /* An empty left side means one scalar, or no operand if the operator has no inputs. */
     if (inputs == 0 && s.inputs == 1 && s.operand[0].rank == 0) {
         memmove(&s.operand[0], &s.operand[1], (size_t)s.outputs * sizeof(s.operand[0]));
         s.inputs = 0;

@@ -36,7 +36,8 @@ weft_window weft_node_window(const weft_node *node, int dims)
 
 weft_status weft_node_set(weft_node *node, const weft_attr *attr)
 {
-    /* The operator's own string is stored, since the caller's may not outlive the node. */
+    /* The attribute stores the operator's own string as its name, since the caller's string may not
+     * outlive the node. */
     const char *name = NULL;
     for (int i = 0; node->op->attrs && node->op->attrs[i] && !name; i++)
         if (strcmp(node->op->attrs[i], attr->name) == 0) name = node->op->attrs[i];

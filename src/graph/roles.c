@@ -1,4 +1,4 @@
-/* Roles of leaves in training, and the leaves that the library adds itself. */
+/* Sets and names the roles of leaves in training, and adds the leaves of the library itself. */
 #include "graph/graph.h"
 
 static const char *const role_names[] = {"data",      "parameter", "optimizer",

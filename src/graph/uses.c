@@ -1,4 +1,4 @@
-/* Readers of values, and candidates for fusion. */
+/* Finds the nodes that read each value, and the nodes that might be fused with a node. */
 #include "graph/graph.h"
 
 weft_status weft_readers_find(const weft_graph *g, weft_readers *out)
@@ -8,8 +8,8 @@ weft_status weft_readers_find(const weft_graph *g, weft_readers *out)
     weft_status status = WEFT_OK;
     WEFT_TRY_GOTO(WEFT_NEW(&out->first, g->value_count + 1), done);
     WEFT_TRY_GOTO(WEFT_NEW(&fill, g->value_count), done);
-    /* A node that reads a value twice counts once. fill[v]: one more than the index of the last
-     * node counted for v. */
+    /* A node that reads a value twice counts once: fill[v] is one more than the index of the last
+     * node that was counted for v. */
     for (size_t n = 0; n < g->node_count; n++)
         for (int i = 0; i < g->nodes[n]->in_count; i++) {
             weft_value v = g->nodes[n]->in[i];
