@@ -6,13 +6,14 @@
 #include "base/registry.h"
 #include "optim/optim.h"
 
+/* The optimiser's part of a training graph under construction. */
 typedef struct builder {
     weft_graph *graph;
     const weft_optimizer_options *options;
     weft_value lr, age; /* age: step count of the moments, or WEFT_NO_VALUE without moments */
 } builder;
 
-/* An optimiser: adds the update of one parameter. */
+/* An optimiser. `update` adds the nodes that update one parameter. */
 typedef struct optimizer {
     const char *name, *reads; /* reads: see weft_entry */
     void (*update)(builder *b, weft_value w, weft_value gradient);
@@ -41,7 +42,7 @@ static weft_value moment(const builder *b, weft_value w, const char *suffix)
     return state_of(b, w, suffix, WEFT_ROLE_OPTIMIZER);
 }
 
-/* A counter of steps, from 0. */
+/* Adds a counter of steps, which begins at 0. */
 static weft_value count_of(weft_graph *g, const char *name, weft_role role)
 {
     const weft_type scalar = {WEFT_I32, {0}};
@@ -66,8 +67,8 @@ static void sgd_update(builder *b, weft_value w, weft_value gradient)
     weft_graph_assign(b->graph, m, next + 1);
 }
 
-/* The step count of the moments, for their bias correction. It restarts with the moments, as when
- * learners synchronise, while the step of the run continues. */
+/* The number of steps that the moments have seen, for their bias correction (Adam). When learners
+ * synchronise and clear the moments, this count restarts, while the step of the run continues. */
 static weft_value age_of_moments(builder *b)
 {
     if (b->age == WEFT_NO_VALUE) b->age = count_of(b->graph, "moments/age", WEFT_ROLE_OPTIMIZER);
@@ -208,7 +209,8 @@ static weft_value add_schedule(builder *b)
     return weft_graph_node(b->graph, "schedule", "learning_rate", &b->graph->step, 1, attrs, 7);
 }
 
-/* Accumulates the gradients of the micro-batches; the update reads the sum. */
+/* Adds the accumulation of a gradient over the micro-batches of a step, and returns the sum, which
+ * the update reads. `keep` is 0 in the first micro-batch, and clears the sum. */
 static weft_value accumulate(builder *b, weft_value w, weft_value gradient, weft_value keep)
 {
     weft_value sum = state_of(b, w, "gradient_sum", WEFT_ROLE_SUM);
