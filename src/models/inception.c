@@ -1,5 +1,5 @@
-/* inception: a small network in the style of GoogLeNet (Szegedy et al. 2015). Each module has four
- * parallel branches that are concatenated. */
+/* Builds the model inception, a small network in the style of GoogLeNet (Szegedy et al. 2015). Each
+ * module has four parallel branches, whose outputs are concatenated. */
 #include <stdio.h>
 
 #include "models/models.h"
@@ -19,8 +19,8 @@ static weft_value conv_relu(weft_model_builder *net, weft_value x, const char *m
     return weft_layer_activation(net, x, "relu", name);
 }
 
-/* f: filters of the 1x1 branch, of the 3x3 and 5x5 branches (each after a narrow 1x1), and of the
- * pooled branch. */
+/* Adds an inception module. f: the filters of the 1x1 branch, of the 1x1 and the 3x3 convolution of
+ * the second branch, of the 1x1 and the 5x5 convolution of the third, and of the pooled branch. */
 static weft_value module(weft_model_builder *net, weft_value x, const char *name,
                          const int64_t f[6])
 {

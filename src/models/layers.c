@@ -1,4 +1,4 @@
-/* Layers: a few nodes each, with parameters named "<layer>/weight" and so on. */
+/* Adds the nodes of layers to a graph. Parameters are named "<layer>/weight" and so on. */
 #include <math.h>
 #include <stdio.h>
 
@@ -24,13 +24,14 @@ static weft_value emit(weft_model_builder *net, const char *layer, const char *s
     return made;
 }
 
-/* A value that has failed has no shape. */
+/* The shape of a value, or an empty shape if the graph has failed. */
 static weft_shape shape_of(const weft_model_builder *net, weft_value x)
 {
     return x == WEFT_NO_VALUE ? (weft_shape){0} : weft_value_type(net->graph, x)->shape;
 }
 
-/* Weights are uniform in +-1/sqrt(fan in) unless the layer requests He et al. (2015). */
+/* Weights are uniform in +-1/sqrt(fan in), or normal with deviation sqrt(2 / fan in) (He et al.
+ * 2015) if the layer requests that. */
 static weft_init weight_init(const weft_layer *layer, int64_t fan_in)
 {
     double n = (double)WEFT_MAX(fan_in, (int64_t)1);
@@ -55,7 +56,8 @@ static int64_t otherwise(int64_t value, int64_t other)
     return value ? value : other;
 }
 
-/* The numbers of a key as an attribute, one for each spatial dimension. */
+/* The numbers of a layer's key as an attribute, one for each spatial dimension; `other` holds the
+ * defaults. */
 static weft_attr each_of(weft_model_builder *net, const weft_layer *layer, const char *key,
                          const weft_numbers *given, int dims, const weft_attr *other)
 {
@@ -135,7 +137,7 @@ weft_value weft_layer_conv(weft_model_builder *net, weft_value x, const weft_lay
     int64_t fan_in = shape.dim[1];
     for (int i = 0; i < dims; i++) {
         shape.dim[2 + i] = kernel.ints[i];
-        if (fan_in < (int64_t)1 << 40) fan_in *= kernel.ints[i]; /* larger weights are refused */
+        if (fan_in < (int64_t)1 << 40) fan_in *= kernel.ints[i]; /* leaf refuses more */
     }
     weft_value w =
         leaf(net, layer->name, "weight", WEFT_VALUE_PARAM, shape, weight_init(layer, fan_in));
@@ -185,8 +187,8 @@ weft_value weft_layer_global_avgpool(weft_model_builder *net, weft_value x, cons
     return emit(net, layer->name, "", "global_avgpool", &x, 1, NULL, 0);
 }
 
-/* Normalises with batch statistics; running[0] and running[1] get the next running mean and
- * variance. */
+/* Normalises with the statistics of the batch. *running: the next running mean; the value after it
+ * is the next running variance. */
 static weft_value by_batch(weft_model_builder *net, const char *name, weft_value x,
                            const weft_value *leaves, weft_value *running)
 {
@@ -262,7 +264,7 @@ weft_value weft_layer_activation(weft_model_builder *net, weft_value x, const ch
     return emit(net, name, "", op, &x, 1, NULL, 0);
 }
 
-/* Inputs that one node cannot take are concatenated in parts first. */
+/* A node takes at most WEFT_MAX_OUTPUTS inputs, so more inputs are first concatenated in groups. */
 weft_value weft_layer_concat(weft_model_builder *net, const weft_value *x, int count,
                              const weft_layer *layer)
 {

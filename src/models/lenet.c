@@ -1,5 +1,5 @@
-/* lenet: the demonstration network, after LeCun et al. (1998) with the sizes usual today. Its
- * convolutions have no activation; the max pooling is the nonlinearity. */
+/* Builds the model lenet, the demonstration network, after LeCun et al. (1998) with the sizes that
+ * are usual today. Its convolutions have no activation; max pooling is their nonlinearity. */
 #include "models/models.h"
 
 static weft_value build(weft_model_builder *net, weft_value x)

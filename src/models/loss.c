@@ -1,4 +1,5 @@
-/* The losses by name, and the targets that each one needs. */
+/* Registers the losses (cross_entropy, mse), and checks that a loss fits the kind of target,
+ * classes or numbers. */
 #include "base/registry.h"
 #include "models/models.h"
 
@@ -19,7 +20,7 @@ weft_status weft_losses_register(weft_context *context)
     return weft_context_register(context, entries, WEFT_COUNT(losses));
 }
 
-/* The first loss for such targets. */
+/* The default loss for a kind of target: the first registered one. */
 static const weft_loss *usual(const weft_context *context, bool classes)
 {
     const weft_entry *entry;

@@ -1,4 +1,5 @@
-/* mlp: two hidden layers, for samples of any shape. */
+/* Builds the model mlp, a multilayer perceptron with two hidden layers, for samples of any
+ * shape. */
 #include "models/models.h"
 
 static weft_value build(weft_model_builder *net, weft_value x)

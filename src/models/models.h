@@ -1,4 +1,4 @@
-/* Internals of models: layers, and the table of built-in models. */
+/* Declares layers, losses, the built-in models, and the building of a model's graph. */
 #ifndef WEFT_MODELS_MODELS_H
 #define WEFT_MODELS_MODELS_H
 
@@ -12,10 +12,10 @@ typedef struct weft_model_builder weft_model_builder;
 /* A loss function. */
 typedef struct weft_loss {
     const char *name, *summary;
-    bool classes; /* for class targets, else numeric ones */
-    /* (logits, target, weights) -> (loss, prediction): a sum over the batch with weights that add
-     * up to one, see ops/softmax.c, and the prediction of each sample, which is never a partial
-     * sum. */
+    bool classes; /* the targets are classes, else numbers */
+    /* Name of the operator (logits, target, weights) -> (loss, prediction). The loss is a sum over
+     * the batch with sample weights that add up to one, see ops/softmax.c. The prediction of each
+     * sample is never a partial sum. */
     const char *op;
 } weft_loss;
 
@@ -26,19 +26,20 @@ struct weft_model_builder {
     const weft_loss *loss;
     weft_model_values values;
     int layers;        /* layers so far; each dropout has its own stream */
-    weft_value counts; /* of the batch, for all batch norms; WEFT_NO_VALUE: none yet */
+    weft_value counts; /* sample counts that all batch norms read; WEFT_NO_VALUE: none yet */
 };
 
 /* An input of the model by its role. */
 weft_value weft_model_builder_input(const weft_model_builder *net, weft_port_role role);
-/* Outputs of the last layer for a sample: one for each class or target. */
+/* The number of outputs that the last layer has for a sample: one for each class or target. */
 int64_t weft_model_builder_outputs(const weft_model_builder *net);
 /* loss.c: whether this is the default loss for its kind of target. */
 bool weft_loss_is_usual(const weft_context *context, const char *name);
-/* NULL: the default for the target. ARGUMENT: unknown loss, or one for other targets. */
+/* Sets the loss; NULL: the default for the target. ARGUMENT: the loss is unknown, or is for the
+ * other kind of target. */
 weft_status weft_model_builder_set_loss(weft_model_builder *net, const char *name) WEFT_NODISCARD;
 
-/* One number for all spatial dimensions. */
+/* A weft_numbers with one number that holds for all spatial dimensions. */
 #define WEFT_EACH(number) ((weft_numbers){.count = 1, .at = {number}})
 
 /* A layer; its type determines the fields that matter. Zero means the default. */
@@ -78,7 +79,7 @@ weft_status weft_model_builder_images(weft_model_builder *net, const char *model
 typedef struct weft_model {
     const char *name;
     const char *summary;
-    /* Returns the logits. */
+    /* Adds the layers to the graph, and returns the logits. */
     weft_value (*build)(weft_model_builder *net, weft_value x);
 } weft_model;
 
@@ -89,21 +90,22 @@ weft_status weft_models_register(weft_context *context) WEFT_NODISCARD;
 weft_status weft_layers_register(weft_context *context) WEFT_NODISCARD; /* yaml.c */
 weft_status weft_losses_register(weft_context *context) WEFT_NODISCARD; /* loss.c */
 
-/* yaml.c: adds the layers of a file. */
+/* yaml.c: adds the layers of a YAML model, which is given as text; `name` is for messages. */
 weft_status weft_model_builder_read(weft_model_builder *net, const char *name, const void *data,
                                     size_t size, weft_value *logits) WEFT_NODISCARD;
 
-/* Sets the shape of a sample and the kind of target from the data. */
+/* Sets the shape of a sample and the kind of target to those of the data. */
 void weft_model_options_fit(weft_model_options *options, const weft_data_stats *stats);
 
-/* Builds the built-in model that the options name, or that of the text, if it is not empty. */
+/* Builds the model of a YAML text, if it is given and not empty; else the model that the options
+ * name. */
 weft_status weft_build_model(weft_graph *graph, const weft_model_options *options,
                              const weft_bytes *text, weft_model_values *out) WEFT_NODISCARD;
 
 /* Whether a model's name is the path of a YAML file. */
 bool weft_model_is_file(const char *model);
-/* Compares two texts by the values of their keys. ARGUMENT: they differ; the message begins with
- * the line of the first difference in `name`. */
+/* Compares two YAML models by the values of their keys. ARGUMENT: the models differ; the message
+ * begins with `name` and the line of the first difference. */
 weft_status weft_model_compare(const weft_context *context, const char *name,
                                const weft_bytes *text, const char *other_name,
                                const weft_bytes *other) WEFT_NODISCARD;

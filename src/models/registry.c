@@ -1,4 +1,4 @@
-/* The built-in models by name, and what all models share: inputs and loss. */
+/* Registers the built-in models, and builds a model: its inputs, its layers and its loss. */
 #include "base/registry.h"
 #include "formats/formats.h"
 #include "models/models.h"

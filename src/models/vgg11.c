@@ -1,5 +1,5 @@
-/* vgg11: configuration A of Simonyan and Zisserman (2015) with the small classifier that is used
- * for images of 28 to 64 pixels. */
+/* Builds the model vgg11, configuration A of Simonyan and Zisserman (2015) with the small
+ * classifier that is usual for images of 28 to 64 pixels. */
 #include <stdio.h>
 
 #include "models/models.h"
@@ -21,7 +21,8 @@ static weft_value build(weft_model_builder *net, weft_value x)
                                           .he = true});
         (void)snprintf(name, sizeof(name), "relu%d", i + 1);
         x = weft_layer_activation(net, x, "relu", name);
-        /* Images of 28 pixels have size one before the last pool. */
+        /* A pool is left out where an image has shrunk to one pixel, as images of 28 pixels have
+         * before the last pool. */
         bool room = x != WEFT_NO_VALUE && weft_value_type(net->graph, x)->shape.dim[2] > 1 &&
                     weft_value_type(net->graph, x)->shape.dim[3] > 1;
         (void)snprintf(name, sizeof(name), "pool%d", i + 1);

@@ -1,4 +1,4 @@
-/* A model as a YAML file:
+/* Builds a model from a YAML file, such as
  *
  *   name: small
  *   layers:
@@ -8,7 +8,7 @@
  *     - {type: dense, units: outputs}
  *
  * The key `loss` names the loss, which by default depends on the target. A layer reads the previous
- * one, or those named in `from` ("x" is the input). */
+ * layer, or the layers that its key `from` names ("x" is the input of the model). */
 #include "formats/yaml.h"
 
 #include <math.h>
@@ -21,19 +21,19 @@ typedef struct reader {
     weft_model_builder *net;
     const weft_yaml *yaml;
     const char *file;
-    weft_value *made; /* value of each layer */
+    weft_value *made; /* [layers] output of each layer */
     char **names;
-    weft_names numbers; /* of the layers by name */
-    weft_names given;   /* names given in the file, at any layer */
+    weft_names numbers; /* numbers of the layers by name */
+    weft_names given;   /* names that the file gives to layers, also to later ones */
     char **given_names;
-    bool *read; /* whether a later layer reads it */
+    bool *read; /* [layers] whether a later layer reads the layer */
     int count;
 } reader;
 
 typedef struct layer_type {
     const char *name, *summary;
     weft_value (*plain)(weft_model_builder *net, weft_value x,
-                        const weft_layer *layer); /* or an operator */
+                        const weft_layer *layer); /* NULL: see form */
     enum { ONE, ACTIVATION, JOIN, SUM } form;
     const char *needs; /* a required key */
     const char *keys;  /* besides type, name and from */
@@ -111,7 +111,8 @@ static weft_status check_keys(const reader *r, const layer_type *type)
     return WEFT_OK;
 }
 
-/* Names occur in lists, patterns and names of parameters, and on terminals. */
+/* Refuses a layer name with characters that have a meaning in lists or patterns, since names of
+ * parameters contain it. */
 static weft_status check_name(const reader *r, const char *name)
 {
     enum { LONGEST = 64 };
@@ -156,7 +157,7 @@ static weft_status add_input(void *user, char *piece)
     return WEFT_OK;
 }
 
-/* The values named in `from`, or the last layer; freed by the caller. */
+/* The values of the layers that `from` names, or of the previous layer; the caller frees *in. */
 static weft_status inputs(const reader *r, const layer_keys *k, weft_value **in, int *count)
 {
     list l = {.r = r};
@@ -254,8 +255,8 @@ static weft_status check_layer(const reader *r, const layer_keys *k, const layer
     return WEFT_OK;
 }
 
-/* The layer's own name, or its type and number. Automatic names avoid all names given in the file,
- * before or after this layer. */
+/* Names a layer: its name in the file, or else its type and number. Such an automatic name differs
+ * from all names that the file gives, before or after this layer. */
 static weft_status name_layer(const reader *r, const char *own, const char *type, char **out)
 {
     int first = own ? weft_names_find(&r->numbers, own) : -1;
@@ -288,7 +289,7 @@ static weft_status find_given(reader *r)
         r->given_names[i] = k.name;
         k.name = NULL;
         weft_options_free(weft_yaml_layers, &k);
-        if (status != WEFT_OK || !r->given_names[i]) continue; /* reported when the layer is read */
+        if (status != WEFT_OK || !r->given_names[i]) continue; /* read_layer will report it */
         if (weft_names_find(&r->given, r->given_names[i]) < 0)
             WEFT_TRY(weft_names_add(&r->given, r->given_names[i], i));
     }
@@ -317,7 +318,8 @@ done:
     return status;
 }
 
-/* Warns of layers that the last layer does not depend on, which is legal but hardly intended. */
+/* When a model is built for training, warns of layers that no later layer reads, which is legal but
+ * hardly intended. */
 static void warn_of_unread(const reader *r)
 {
     for (int i = 0; i < r->count - 1 && r->net->options->training; i++)

@@ -1,4 +1,4 @@
-/* The keys of YAML models, and the comparison of two models key by key. */
+/* Defines the keys of YAML models, and compares two models key by key. */
 #include "models/yaml_keys.h"
 
 const weft_option weft_yaml_model[] = {
@@ -54,7 +54,8 @@ const weft_option weft_yaml_layers[] = {
     {.name = NULL},
 };
 
-/* A key of a layer (or of the model, layer < 0) as text; NULL: not given, and without default. */
+/* The value of a key of a layer (or of the model, if layer < 0) as text. *out is NULL if the key is
+ * not given and has no default. */
 static weft_status value_of(const weft_yaml *yaml, int layer, const char *key, char **out)
 {
     union {
@@ -77,7 +78,7 @@ static weft_status compare_key(const weft_yaml *a, const weft_yaml *b, int layer
     if (status == WEFT_OK) status = value_of(b, layer, key, &then);
     if (status == WEFT_OK && strcmp(now ? now : "", then ? then : "") != 0) {
         int line = weft_yaml_line(a, layer, key);
-        if (line == 1 && layer >= 0) line = weft_yaml_line(a, layer, NULL); /* the key is missing */
+        if (line == 1 && layer >= 0) line = weft_yaml_line(a, layer, NULL); /* `a` lacks the key */
         status = weft_fail(WEFT_ERR_ARGUMENT, "%s:%d: %s is '%s', %s has '%s'", name, line, key,
                            now ? now : "", other_name, then ? then : "");
     }
@@ -86,7 +87,8 @@ static weft_status compare_key(const weft_yaml *a, const weft_yaml *b, int layer
     return status;
 }
 
-/* A model without a loss uses the default for the target, which is the same in both. */
+/* Compares the losses of two models. A model without the key `loss` uses the default for its
+ * target, so it equals a model that names that default. */
 static weft_status compare_loss(const weft_context *context, const weft_yaml *a, const weft_yaml *b,
                                 const char *name, const char *other_name)
 {

@@ -1,4 +1,4 @@
-/* Internals of YAML models: the keys of a file. */
+/* Declares the keys of a YAML model and of its layers. */
 #ifndef WEFT_MODELS_YAML_KEYS_H
 #define WEFT_MODELS_YAML_KEYS_H
 
