@@ -1,5 +1,6 @@
-/* relu, sigmoid, tanh, gelu. The gradients of the first three read the result, so that a device may
- * fuse the function with the operator before it; gelu's reads its input. */
+/* Defines the operators relu, sigmoid, tanh, gelu and their gradients. The gradients of relu,
+ * sigmoid and tanh read the result, so that a device may fuse the function with the operator before
+ * it; the gradient of gelu reads the input. */
 #include "ops/ops.h"
 
 static void through_result(weft_graph *g, const weft_node *node, const weft_value *dy,

@@ -1,4 +1,4 @@
-/* add, mul, scale, scale_by, constant. */
+/* Defines the operators add, mul, scale, scale_by and constant. */
 #include "ops/ops.h"
 
 static void add_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,

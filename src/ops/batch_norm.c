@@ -1,13 +1,14 @@
-/* batch_norm: normalises each channel of [b, c, ...] over the batch and all positions.
+/* Defines batch normalization: each channel of [b, c, ...] is normalised over the batch and all
+ * positions.
  *
  *   counts = batch_count(weights)
  *   mean = batch_mean(x, weights, counts), variance = batch_variance(x, weights, counts, mean)
  *   y = batch_norm(x, gamma, beta, weights, counts, mean, variance)
  *
- * Statistics are sums over the batch and the positions, so ranks that split these add c numbers for
- * the mean, then c for the variance about it, and everything else stays in parts; the gradient adds
- * c numbers for gamma and c for beta. Two consecutive sums are used instead of the sums of x and
- * its square in one message, which lose the variance where it is small compared to the mean.
+ * Statistics are sums over the batch and the positions. Ranks that split the batch or the positions
+ * add c numbers for the mean, and then c for the variance about it; all other values stay split.
+ * The gradient adds c numbers for gamma and c for beta. One message with the sums of x and of its
+ * square would not do, since it loses a variance that is small compared to the mean.
  *
  * Samples are weighted, so that padding (weight zero) changes neither the statistics nor the
  * gradient. Running statistics follow Ioffe and Szegedy (2015); the running variance is unbiased,
@@ -33,8 +34,8 @@ static weft_status check_counts(const weft_graph *g, const weft_node *node, int 
                        (int64_t[]){COUNTS});
 }
 
-/* Checks sample weights and counts at `first`. A part must know the number of positions of the
- * whole. */
+/* Checks the sample weights, which are operand `first`, and the counts after them. Sets attribute
+ * `positions`, since a part of the tensor must know the number of positions of the whole. */
 static weft_status check_batch(const weft_graph *g, weft_node *node, int first)
 {
     const weft_shape *x = &weft_in(g, node, 0)->shape;
@@ -121,7 +122,8 @@ static weft_status infer_shape(const weft_graph *g, weft_node *node, weft_type *
     return check_channels(g, node, out[0].shape.dim[1], 1, 4);
 }
 
-/* dx includes the dependence through mean and variance, so these have no gradient of their own. */
+/* dx includes the dependence through mean and variance, so operators batch_mean and batch_variance
+ * need no gradient of their own. */
 static void norm_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
                           const bool *want, weft_value *dx)
 {
@@ -137,7 +139,7 @@ static void norm_gradient(weft_graph *g, const weft_node *node, const weft_value
     dx[2] = sums + 1;
 }
 
-/* --- labels: channels are independent of each other --- */
+/* --- labels: the channel is a label of its own, so channels may be split --- */
 
 static void add_tensor(weft_text *text, int rank)
 {
@@ -145,7 +147,8 @@ static void add_tensor(weft_text *text, int rank)
     for (int i = 2; i < rank; i++) weft_text_add(text, " d%d", i);
 }
 
-/* `tensors` operands like the first, then the given rest. */
+/* Appends a signature: `tensors` operands with the labels of the first one, then the text `rest`,
+ * then with `tensor_out` an output with these labels. */
 static void labels(const weft_graph *g, const weft_node *node, weft_text *text, int tensors,
                    const char *rest, bool tensor_out)
 {

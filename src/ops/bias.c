@@ -1,4 +1,5 @@
-/* bias: adds a vector along one axis. Its gradient is a sum over all other axes. */
+/* Defines the operator bias, which adds a vector along one axis. The gradient of the vector is a
+ * sum over all other axes. */
 #include "ops/ops.h"
 
 static int bias_axis(const weft_graph *g, const weft_node *node)

@@ -1,4 +1,4 @@
-/* cast: converts to another type. */
+/* Defines the operator cast, which converts a tensor to another number type. */
 #include "ops/ops.h"
 
 static weft_status cast_shape(const weft_graph *g, weft_node *node, weft_type *out)
@@ -11,7 +11,7 @@ static weft_status cast_shape(const weft_graph *g, weft_node *node, weft_type *o
     return WEFT_OK;
 }
 
-/* Rounding is ignored in the gradient. */
+/* The gradient is cast back; it ignores the rounding. */
 static void cast_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
                           const bool *want, weft_value *dx)
 {

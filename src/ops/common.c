@@ -49,7 +49,8 @@ weft_status weft_shape_same(const weft_graph *g, weft_node *node, weft_type *out
     return WEFT_OK;
 }
 
-/* An attribute has a number for each dimension; padding may have one for each end of each. */
+/* Checks that each attribute of a window has a number for each dimension; padding may have two, one
+ * for each end. */
 static weft_status check_counts(const weft_node *node, int dims)
 {
     static const char *const each[] = {"kernel", "stride", "padding", "dilation", "size"};

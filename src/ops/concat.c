@@ -1,4 +1,5 @@
-/* concat, split, slice, pad: joins and cuts tensors along one axis. */
+/* Defines the operators concat, split, slice and pad, which join, cut and pad tensors along one
+ * axis. */
 #include "ops/ops.h"
 
 static weft_status axis_of(const weft_graph *g, const weft_node *node, int *out)
@@ -74,7 +75,7 @@ static void split_gradient(weft_graph *g, const weft_node *node, const weft_valu
     weft_value parts[WEFT_MAX_OUTPUTS];
     for (int i = 0; i < node->out_count; i++) {
         parts[i] = dy[i];
-        if (dy[i] != WEFT_NO_VALUE) continue; /* an unused part has gradient zero */
+        if (dy[i] != WEFT_NO_VALUE) continue; /* a part without a gradient has zeros */
         const weft_shape *shape = &weft_out(g, node, i)->shape;
         weft_dtype dtype = weft_out(g, node, i)->dtype;
         weft_attr attrs[] = {WEFT_ATTR_REAL("value", 0),
@@ -138,7 +139,8 @@ static void pad_gradient(weft_graph *g, const weft_node *node, const weft_value 
     dx[0] = weft_emit(g, node, "dx", "slice", dy, 1, attrs, 3);
 }
 
-/* The axis is whole and has a different label in each operand, since its sizes differ. */
+/* The joined axis is never split (mark '!'), and has a different label in each operand, since its
+ * sizes differ. */
 static void joined_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
     int axis = (int)weft_node_int(node, "axis", 0, 0), operand = 0;

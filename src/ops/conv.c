@@ -1,8 +1,8 @@
-/* conv: x [b, c, ...] with w [o, c / groups, ...] and 1 to 3 spatial dimensions; stride, padding,
- * dilation, groups. */
+/* Defines the convolution of x [b, c, ...] with w [o, c / groups, ...] over 1 to 3 spatial
+ * dimensions, with stride, padding, dilation and groups, and its gradients. */
 #include "ops/ops.h"
 
-/* [first, second, spatial dimensions]. */
+/* The shape [first, second, spatial dimensions]. */
 static weft_shape with_space(int64_t first, int64_t second, int dims, const int64_t *space)
 {
     weft_shape shape = {2 + dims, {first, second}};
@@ -10,7 +10,7 @@ static weft_shape with_space(int64_t first, int64_t second, int dims, const int6
     return shape;
 }
 
-/* The numbers of an attribute; missing ones are 0, which is never valid. */
+/* Reads the numbers of an attribute. A missing number becomes 0, which is never valid. */
 static void numbers_of(const weft_node *node, const char *attr, int dims, int64_t *out)
 {
     for (int i = 0; i < dims; i++) out[i] = weft_node_int(node, attr, i, 0);
@@ -54,8 +54,8 @@ static weft_status conv_shape(const weft_graph *g, weft_node *node, weft_type *o
     return WEFT_OK;
 }
 
-/* The dimensions of x do not follow from dy if a stride leaves a remainder, so the gradient has
- * them as attribute "size". */
+/* The dimensions of x do not follow from the shape of dy if a stride leaves a remainder, so conv_dx
+ * has them as attribute "size". */
 static weft_status conv_dx_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     WEFT_TRY(weft_expect_space(g, node, 0, "dy"));
@@ -114,7 +114,7 @@ static void conv_gradient(weft_graph *g, const weft_node *node, const weft_value
     }
 }
 
-/* Groups couple the channels of both sides, so neither may be split alone. */
+/* Groups couple input channels to output channels, so neither dimension may be split alone. */
 static bool grouped(const weft_node *node)
 {
     return weft_node_int(node, "groups", 0, 1) > 1;

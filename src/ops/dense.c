@@ -1,4 +1,5 @@
-/* dense: x [..., k] times w [k, n]. */
+/* Defines the operator dense, the matrix product of x [..., k] and a weight w [k, n], and its
+ * gradients. */
 #include "ops/ops.h"
 
 static weft_status dense_shape(const weft_graph *g, weft_node *node, weft_type *out)
@@ -54,7 +55,8 @@ static void dense_gradient(weft_graph *g, const weft_node *node, const weft_valu
 
 static double dense_flops(const weft_graph *g, const weft_node *node)
 {
-    /* Rows * k * n; the formula holds for any assignment of the three operands. */
+    /* 2 rows k n operations. The formula does not depend on which of the three tensors are
+     * inputs. */
     double product = 1;
     for (int i = 0; i < 2; i++) product *= (double)weft_shape_elements(&weft_in(g, node, i)->shape);
     product *= (double)weft_shape_elements(&weft_out(g, node, 0)->shape);

@@ -1,8 +1,8 @@
-/* dropout (Srivastava et al. 2014), scaled at training time.
+/* Defines the operator dropout (Srivastava et al. 2014), scaled at training time.
  *
- * Dropped elements are a function of (seed, stream, step, sample, position in the sample), so no
- * mask is stored, the gradient is the operator itself, and the division into micro-batches or ranks
- * does not matter. */
+ * Whether an element is dropped is a function of (seed, stream, step, sample, position in the
+ * sample). So no mask is stored, the gradient is the operator itself applied to dy, and the
+ * division of the batch into micro-batches or over ranks does not change the result. */
 #include "ops/ops.h"
 
 /* (x [b, ...], step, index of the first sample in the step's batch) -> y */
@@ -27,7 +27,8 @@ static void dropout_gradient(weft_graph *g, const weft_node *node, const weft_va
                            (weft_value[]){dy[0], node->in[1], node->in[2]}, 3);
 }
 
-/* A part draws the numbers of its position in the whole. */
+/* Tells a node that computes a part where the part begins in the whole tensor, so that it draws the
+ * random numbers of those elements. */
 static weft_status dropout_localize(const weft_graph *g, const weft_node *node,
                                     const int64_t *start, weft_node *part)
 {

@@ -1,5 +1,6 @@
-/* embedding: rows of a table [v, d] selected by integers. An index out of range gives NaN, which
- * the finite check of the run reports, and reads no foreign memory. */
+/* Defines the operator embedding, which selects rows of a table [v, d] by integers. An index out of
+ * range gives a row of NaN and reads no memory outside of the table; the run's check of finite
+ * losses reports it. */
 #include "ops/ops.h"
 
 static weft_status embedding_shape(const weft_graph *g, weft_node *node, weft_type *out)

@@ -1,10 +1,11 @@
-/* flat and unflat: converts a tensor to a vector of its elements in memory order, and back.
+/* Defines the operators flat and unflat, which convert a tensor to a vector of its elements in
+ * memory order, and back.
  *
- * The device determines the order: that of leaf `like` in its layout or, if `like` is itself a
- * range, that of the layout in which its first reader needs the whole, so that no data are moved.
- * Elementwise operators work in any order. With `like` -1, or if that layout has padding, the order
- * is plain. Both directions must name the same value. Rewrites add these nodes; they are not
- * differentiable. */
+ * The order is that of leaf `like` in the layout that the device has chosen for it. If `like` is
+ * itself a range of a tensor, the order is that of the layout in which the first reader needs the
+ * whole tensor. So no data are moved, and elementwise operators work in any order. With `like` -1,
+ * or if that layout has padding, the order is row-major. A flat node and its unflat node must name
+ * the same `like`. Rewrites add these nodes (ZeRO); they are not differentiable. */
 #include "ops/ops.h"
 
 static weft_status flat_shape(const weft_graph *g, weft_node *node, weft_type *out)
@@ -22,7 +23,8 @@ static weft_status flat_shape(const weft_graph *g, weft_node *node, weft_type *o
     return WEFT_OK;
 }
 
-/* The nodes are added after sharding, so no label is shared. */
+/* Rewrites add the nodes after sharding, so no dimension may be split (mark '!'), and no label is
+ * shared. */
 static void whole_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
     for (int side = 0; side < 2; side++) {

@@ -1,4 +1,5 @@
-/* layer_norm: normalises the last dimension (Ba, Kiros and Hinton 2016). */
+/* Defines layer normalization, which normalises the last dimension (Ba, Kiros and Hinton 2016), and
+ * its gradient. */
 #include "ops/ops.h"
 
 static weft_type rows_of(const weft_type *x)

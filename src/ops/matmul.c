@@ -1,4 +1,5 @@
-/* matmul: batched matrix product [..., m, k] [..., k, n]; either side may be transposed. */
+/* Defines the operator matmul, the batched matrix product [..., m, k] [..., k, n]; either operand
+ * may be transposed (attributes ta, tb). */
 #include "ops/ops.h"
 
 static weft_status matmul_shape(const weft_graph *g, weft_node *node, weft_type *out)

@@ -1,9 +1,9 @@
-/* mse: the loss of a sample is the mean of its squared errors; losses are weighted as in
- * softmax.c. */
+/* Defines the loss mse: the loss of a sample is the mean of its squared errors, and the losses of
+ * samples are weighted as in softmax.c. */
 #include "ops/ops.h"
 
-/* (prediction [b, ...], target [b, ...], weights [b]) -> (loss, prediction). The second result is
- * the prediction as the loss reads it, which no rank has as a partial sum. */
+/* (prediction [b, ...], target [b, ...], weights [b]) -> (loss, prediction). The second result
+ * is the prediction, which on each rank is complete, and not a partial sum. */
 static weft_status mse_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     WEFT_TRY(weft_expect_real(g, node, 0, "the prediction", 1));
@@ -26,8 +26,8 @@ static weft_status mse_grad_shape(const weft_graph *g, weft_node *node, weft_typ
     return weft_expect_scalar(g, node, 3, "dloss", weft_node_float(g, node));
 }
 
-/* The loss is symmetric in prediction and target; readers of the prediction add their own
- * gradients. */
+/* The loss is symmetric in prediction and target, so one operator computes both gradients. The
+ * gradient of the second result (`said`) is added to that of the prediction. */
 static void mse_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
                          const bool *want, weft_value *dx)
 {
@@ -42,7 +42,8 @@ static void mse_gradient(weft_graph *g, const weft_node *node, const weft_value 
                 : weft_emit(g, node, "sum", "add", (weft_value[]){dx[0], said}, 2, NULL, 0);
 }
 
-/* The error of a sample is a mean over its numbers, so these are not split. */
+/* Appends the labels of the inputs. The loss of a sample is a mean over its numbers, so the
+ * dimensions after the batch are never split. */
 static void add_rows(const weft_graph *g, const weft_node *node, weft_text *text)
 {
     int rank = weft_in(g, node, 0)->shape.rank;

@@ -1,5 +1,5 @@
-/* maxpool, avgpool, global_avgpool over [b, c, ...] with 1 to 3 spatial dimensions, and their
- * gradients. */
+/* Defines the operators maxpool, avgpool and global_avgpool over [b, c, ...] with 1 to 3 spatial
+ * dimensions, and their gradients. */
 #include "ops/ops.h"
 
 /* The window over the spatial dimensions of the first operand. */
@@ -29,7 +29,8 @@ static weft_type pooled(const weft_graph *g, const weft_node *node, const int64_
     return type;
 }
 
-/* Output 1 is the index of the maximum; only maxpool_grad reads it, in the device's own format. */
+/* Output 1 is the index of each maximum, in a format of the device's own; only maxpool_grad reads
+ * it. */
 static weft_status maxpool_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     int64_t size[WEFT_MAX_SPACE];

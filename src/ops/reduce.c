@@ -1,4 +1,5 @@
-/* reduce_sum, reduce_mean, and broadcast, which their gradients need. */
+/* Defines the operators reduce_sum and reduce_mean over axes, and broadcast, which their gradients
+ * need. */
 #include "ops/ops.h"
 
 static bool reduced(const weft_node *node, int axis)

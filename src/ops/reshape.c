@@ -1,4 +1,4 @@
-/* reshape (a view) and transpose. */
+/* Defines the operators reshape, which is a view, and transpose. */
 #include "ops/ops.h"
 
 weft_status weft_shape_reshape(const weft_graph *g, weft_node *node, weft_type *out)
@@ -31,8 +31,9 @@ static void reshape_gradient(weft_graph *g, const weft_node *node, const weft_va
     dx[0] = weft_emit(g, node, "dx", "reshape", dy, 1, &shape, 1);
 }
 
-/* Equal leading dimensions keep their label. The next one, if one side is a multiple of the other,
- * is split in proportion: [b, c, h, w] to [b, c h w] by channels. The others are whole. */
+/* Leading dimensions that are equal in input and output keep their label. The next dimension is
+ * scaled (mark '*') if its size on one side is a multiple of that on the other: [b, c, h, w] and
+ * [b, c h w] are split by channels. All later dimensions are never split. */
 static void reshape_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
     const weft_shape *in = &weft_in(g, node, 0)->shape, *out = &weft_out(g, node, 0)->shape;

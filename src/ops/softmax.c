@@ -1,8 +1,9 @@
-/* softmax over the last dimension; softmax_xent, its cross entropy with integer labels.
+/* Defines the operators softmax over the last dimension, and softmax_xent, the cross entropy of
+ * softmax with integer labels.
  *
- * The loss is a weighted sum. The sample weights of a step add up to 1, so it is the mean over the
- * real samples of the whole batch, for any division of the batch: this makes padding, accumulation
- * and data parallelism exact. */
+ * The loss is a weighted sum over samples. The sample weights of a step add up to 1, and padding
+ * has weight 0, so the loss is the mean over the real samples of the whole batch. This holds for
+ * any division of the batch, and makes padding, accumulation and data parallelism exact. */
 #include "ops/ops.h"
 
 static void softmax_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,

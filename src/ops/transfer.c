@@ -1,8 +1,9 @@
-/* Operators that move values between the ranks of a mesh: collectives over some of its axes, and
- * messages. Rewrites add them; they are not differentiable.
+/* Defines the operators that move values between the ranks of a mesh: collectives over some of its
+ * axes, and messages. Rewrites add them; they are not differentiable.
  *
  * Attributes: `axes` is the mask of mesh axes, `ranks` the number of ranks that these span, `index`
- * that of this rank. A split dimension `dim` has weft_part_start parts of its `whole` size. */
+ * the index of this rank among them. A split dimension `dim` of size `whole` is divided into parts
+ * by weft_part_start. */
 #include "ops/ops.h"
 
 static int64_t attr(const weft_node *node, const char *name)
@@ -22,14 +23,15 @@ static weft_status check_ranks(const weft_graph *g, const weft_node *node)
     return WEFT_OK;
 }
 
-/* Elements of this rank's part of a dimension. */
+/* The size of this rank's part of a dimension of size `whole`. */
 static int64_t part_of(const weft_node *node, int64_t whole)
 {
     int n = (int)attr(node, "ranks"), i = (int)attr(node, "index");
     return weft_part_start(whole, i + 1, n) - weft_part_start(whole, i, n);
 }
 
-/* With virtual workers each value consists of `parts` consecutive subtrees. */
+/* With virtual workers, each value comes as `parts` consecutive inputs, the sums over the subtrees
+ * of this rank. */
 static weft_status all_reduce_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     if (node->in_count > WEFT_MAX_OUTPUTS)
@@ -69,7 +71,7 @@ static weft_status all_gather_shape(const weft_graph *g, weft_node *node, weft_t
     return WEFT_OK;
 }
 
-/* Gathers dimension `from` and splits `dim`. */
+/* The all-to-all gathers dimension `from`, of size `whole`, and splits dimension `dim`. */
 static weft_status all_to_all_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     WEFT_TRY(check_ranks(g, node));
@@ -83,7 +85,8 @@ static weft_status all_to_all_shape(const weft_graph *g, weft_node *node, weft_t
     return WEFT_OK;
 }
 
-/* x is this rank's part of the rows; the result has all rows that its windows touch. */
+/* The input is this rank's part of the rows; the result has all rows that the windows of this rank
+ * read. */
 static weft_status halo_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     int64_t begin, end;
@@ -94,7 +97,8 @@ static weft_status halo_shape(const weft_graph *g, weft_node *node, weft_type *o
     return WEFT_OK;
 }
 
-/* The transpose: a row in several windows is summed at the rank that owns it. */
+/* The transpose of halo: each rank sends its addends for rows of other ranks to their owners, which
+ * add them up. */
 static weft_status halo_add_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     int64_t begin, end, dim = attr(node, "dim");
@@ -135,8 +139,8 @@ void weft_halo_rows(const weft_node *node, int rank, int64_t *begin, int64_t *en
                      (int)attr(node, "ranks"), begin, end);
 }
 
-/* The rows of this rank's part that the windows of other ranks touch (halo), or the reverse, with
- * as many rows (halo_add). */
+/* The elements that this rank sends. halo: the rows of its own part that windows of other ranks
+ * read. halo_add: the rows of other ranks that its own windows read. */
 static int64_t halo_elements(const weft_graph *g, const weft_node *node)
 {
     int n = (int)attr(node, "ranks"), me = (int)attr(node, "index");
@@ -192,8 +196,8 @@ static weft_status receive_shape(const weft_graph *g, weft_node *node, weft_type
     return WEFT_OK;
 }
 
-/* All dimensions of all operands are whole and distinct, since these nodes are added after
- * sharding. */
+/* Rewrites add these nodes after sharding, so no dimension may be split (mark '!'), and no label is
+ * shared. */
 static void whole_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
     for (int i = 0; i < node->in_count + node->out_count; i++) {

@@ -1,5 +1,5 @@
-/* Parts of an optimiser step: sgd, adam, schedule, counter, accumulate, and clipping by the global
- * norm. None is differentiable. */
+/* Defines the operators of an optimiser step: sgd, adam, schedule, counter, accumulate, and
+ * clipping by the global norm. None is differentiable. */
 #include "ops/ops.h"
 
 /* (w, g, [momentum,] lr) -> (w, [momentum]) */
@@ -44,7 +44,7 @@ static weft_status counter_shape(const weft_graph *g, weft_node *node, weft_type
     return WEFT_OK;
 }
 
-/* (sum so far, addend, keep) -> sum; the addend alone if keep is 0 */
+/* (sum so far, addend, keep) -> sum so far + addend, or the addend alone if keep is 0 */
 static weft_status accumulate_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     WEFT_TRY(weft_expect_real(g, node, 0, "the sum", 0));
@@ -54,7 +54,8 @@ static weft_status accumulate_shape(const weft_graph *g, weft_node *node, weft_t
     return WEFT_OK;
 }
 
-/* (places of a stack, addend, index of the micro-batch) -> places; see weft_tree_push */
+/* (places of a stack, addend, index of the micro-batch) -> places with the addend; see
+ * weft_tree_push for the stack of subtree sums */
 static weft_status accumulate_tree_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     WEFT_TRY(weft_expect_real(g, node, 0, "a sum", 0));
@@ -69,7 +70,7 @@ static weft_status accumulate_tree_shape(const weft_graph *g, weft_node *node, w
     return weft_expect_scalar(g, node, node->in_count - 1, "the index", weft_node_float(g, node));
 }
 
-/* The digits of an exact sum, see base/exact_sum.c. */
+/* The type of an exact sum: a vector of digits, see base/exact_sum.c. */
 static weft_type exact_type(const weft_graph *g, const weft_node *node)
 {
     return (weft_type){weft_node_float(g, node), weft_shape_of(1, (int64_t[]){WEFT_EXACT_DIGITS})};
