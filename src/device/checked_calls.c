@@ -1,5 +1,5 @@
-/* Calls of devices and kernels that ensure a message for each failure: a plug-in may fail without
- * one, and the message of an earlier failure would be reported. */
+/* Calls the functions of devices and kernels, and ensures that each failure has a message. A
+ * plug-in may fail without one, and then the message of an earlier failure would be reported. */
 #include "device/device.h"
 
 weft_status weft_device_plain(weft_device *device, const weft_type *type, const weft_layout **out)
@@ -27,7 +27,8 @@ weft_status weft_device_reorder(weft_device *device, const weft_type *type, cons
     return weft_device_told(device, status, before, "reorder");
 }
 
-/* Copies and transfers are kernels without a device. */
+/* Ensures a message for a failed kernel, which names the kernel's device, or the kernel itself if
+ * it has no device, as copies and transfers. */
 static weft_status heard_of(const weft_kernel *kernel, weft_status status, uint64_t before,
                             const char *function)
 {

@@ -1,4 +1,4 @@
-/* Estimates the costs of kernels. */
+/* Estimates the seconds of kernels and copies from a device's rates (roofline model). */
 #include "device/device.h"
 
 double weft_rates_seconds(const weft_rates *rates, double flops, double bytes)

@@ -1,4 +1,5 @@
-/* Internals of devices: the built-in ones and helpers (weft/device_ops.h defines the interface). */
+/* Declares the built-in devices, and helpers around the device interface of weft/device_ops.h:
+ * device memory, checked calls, cost estimates, layouts. */
 #ifndef WEFT_DEVICE_DEVICE_H
 #define WEFT_DEVICE_DEVICE_H
 
@@ -19,11 +20,11 @@ extern const weft_services weft_plugin_services;
 weft_status weft_device_register(weft_context *context, const weft_device_ops *ops) WEFT_NODISCARD;
 weft_status weft_devices_register(weft_context *context) WEFT_NODISCARD;
 
-/* name: "NAME" or "NAME:arguments". ARGUMENT: unknown device, or invalid arguments. */
+/* Opens a device by "NAME" or "NAME:arguments". ARGUMENT: unknown device, or invalid arguments. */
 weft_status weft_device_open(weft_context *context, const char *name,
                              weft_device **out) WEFT_NODISCARD;
 void weft_device_close(weft_device **device);
-/* ARGUMENT: there are arguments. */
+/* For devices without options: fails with ARGUMENT if there are arguments. */
 weft_status weft_device_takes_nothing(const char *name, const char *arguments) WEFT_NODISCARD;
 
 static inline bool weft_layout_same(const weft_layout *a, const weft_layout *b)
@@ -31,8 +32,8 @@ static inline bool weft_layout_same(const weft_layout *a, const weft_layout *b)
     return a == b || (a->plain && b->plain && a->memory == b->memory);
 }
 
-/* --- memory.c: uniform access to devices with and without their own memory; queue and event are
- * NULL without it --- */
+/* --- memory.c: uniform access to devices with and without their own memory; for devices in host
+ * memory, queue and event are NULL and copies happen at once --- */
 
 static inline bool weft_device_shares(const weft_device *device)
 {
@@ -44,7 +45,7 @@ static inline weft_address weft_beyond(weft_address address, size_t bytes)
 }
 
 weft_status weft_memory_new(weft_device *device, size_t bytes, weft_memory **out) WEFT_NODISCARD;
-/* The memory must not be used in a queue any more. */
+/* Frees memory; no queue may hold a command that uses it. */
 void weft_memory_free(weft_memory **memory);
 weft_status weft_queue_open(weft_device *device, weft_queue **out) WEFT_NODISCARD;
 void weft_queue_close(weft_device *device, weft_queue **queue);
@@ -61,9 +62,11 @@ weft_status weft_event_record(weft_device *device, weft_queue *queue,
                               weft_queue_event *event) WEFT_NODISCARD;
 weft_status weft_event_wait(weft_device *device, weft_queue_event *event) WEFT_NODISCARD;
 
-/* --- checked_calls.c: the functions of a device and its kernels; each failure has a message --- */
+/* --- checked_calls.c: call the functions of a device and its kernels; each failure gets a message
+ * --- */
 
-/* A failure of a device's function, since `before`, gets a message if it has none. */
+/* Gives a failure of a device's function a message if the function has set none since `before`, see
+ * weft_ensure_message. */
 static inline weft_status weft_device_told(const weft_device *device, weft_status status,
                                            uint64_t before, const char *function)
 {
@@ -86,26 +89,30 @@ weft_status weft_bound_poll(weft_bound *bound, bool *done) WEFT_NODISCARD;
 
 /* --- cost.c: estimates --- */
 
-/* Seconds of one pass: a constant, and the larger of the times for computing and for memory
- * access. */
+/* Estimated seconds of a kernel (roofline model): a start-up time, plus the larger of the times for
+ * its operations and for its memory accesses. */
 double weft_rates_seconds(const weft_rates *rates, double flops, double bytes);
-/* As above, for a group: operations of its nodes, and bytes of its inputs and outputs. */
+/* As weft_rates_seconds, for the operations of a group's nodes and the bytes of the group's inputs
+ * and outputs. */
 double weft_group_seconds(const weft_rates *rates, const weft_group *group);
-/* Seconds to copy bytes between host and device memory; 0 if they are the same. */
+/* Estimated seconds to copy bytes between host and device memory; 0 if the device shares host
+ * memory. */
 double weft_rates_copy(const weft_rates *rates, double bytes);
 
 /* The interned plain layout, which most devices use as `plain`. */
 weft_status weft_layout_plain(weft_device *device, const weft_type *type,
                               const weft_layout **out) WEFT_NODISCARD;
 
-/* The plain layout of a vector that lists the elements in the order of another layout, which its
- * text names. */
+/* The layout of a vector that lists the elements of a tensor in the order of its layout `order`
+ * (operator flat). The text of the vector's layout names that order, so vectors in different orders
+ * have different layouts. */
 weft_status weft_layout_flat(weft_device *device, const weft_layout *order,
                              const weft_layout **out) WEFT_NODISCARD;
 
-/* For kernels that write all results of the group's single node: unread results go to scratch
- * memory. _size adds their bytes to the kernel's scratch; _bind fills to[] for all results from the
- * group's outputs and the end of the scratch. */
+/* For kernels that write all results of the group's single node, also results that nothing reads;
+ * these go to scratch memory. weft_kernel_unread_size adds their bytes to the kernel's scratch
+ * memory. weft_kernel_unread_bind fills to[] with the address of each result, in the group's
+ * outputs or at the end of the scratch memory. */
 void weft_kernel_unread_size(const weft_group *group, weft_kernel *kernel);
 void weft_kernel_unread_bind(const weft_group *group, const weft_kernel *kernel,
                              const weft_address *out, weft_address scratch, void **to);

@@ -1,4 +1,5 @@
-/* Device memory: a device's own, or the host's. */
+/* Accesses device memory, queues and events. For a device with its own memory the device's
+ * functions are called; for a device in host memory, allocations and copies are done here. */
 #include "device/device.h"
 
 weft_status weft_memory_new(weft_device *device, size_t bytes, weft_memory **out)
@@ -51,7 +52,7 @@ static const weft_memory_ops *ops_of(weft_address address)
     return address.memory->device->ops->memory;
 }
 
-/* memcpy of no bytes must not get NULL. */
+/* Copies in host memory; pointers may be NULL if bytes is 0, which memcpy forbids. */
 static weft_status copy_host(void *to, const void *from, size_t bytes)
 {
     if (bytes > 0) memcpy(to, from, bytes);

@@ -1,4 +1,5 @@
-/* The built-in devices. A new one is its folder and a line here. */
+/* Registers the built-in devices, opens and closes devices, and interns plain layouts. A new device
+ * has a folder of its own and a line in `devices`. */
 #include <stdio.h>
 
 #include "base/registry.h"
@@ -25,7 +26,7 @@ weft_status weft_devices_register(weft_context *context)
     return WEFT_OK;
 }
 
-/* Finds the device that a name refers to, up to its arguments. */
+/* Finds the device whose name begins `name`, up to a colon or comma. */
 static weft_status find(weft_context *context, const char *name, const weft_device_ops **out)
 {
     const weft_entry *entry;
@@ -163,8 +164,8 @@ void weft_kernel_in_place(const weft_group *group, weft_kernel *kernel)
         if (which < (int)WEFT_COUNT(node->op->in_place)) rights = node->op->in_place[which];
         for (int i = 0; i < node->in_count && i < 32; i++)
             if (rights & 1u << i) {
-                /* A result is not written in place of an input that the node reads twice: the
-                 * second read would find the result. */
+                /* A result is not written in place of an input that the node reads as two operands,
+                 * since the kernel would read the result as the other operand. */
                 int uses = 0;
                 for (int j = 0; j < node->in_count; j++) uses += node->in[j] == node->in[i];
                 if (uses == 1) kernel->in_place[o] |= 1u << weft_group_in(group, node->in[i]);

@@ -1,4 +1,4 @@
-/* The services that plug-ins may call. */
+/* Defines the table of services, the functions of the library that plug-ins may call. */
 #include "weft/services.h"
 
 #include "device/device.h"

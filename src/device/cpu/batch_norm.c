@@ -1,6 +1,7 @@
-/* batch_norm with batch statistics, and its gradient. Any sequence of its operators can be one
- * kernel: if no transfer is in between, mean, variance, running statistics and result take one pass
- * over the channels, and both parts of the gradient another. */
+/* Implements batch normalization with batch statistics, and its gradient. Any group of its
+ * operators can be one kernel. If the statistics need no transfer between ranks, mean, variance,
+ * running statistics and result are one kernel, and both parts of the gradient are another; each
+ * handles one block of channels after the other. */
 #include <math.h>
 
 #include "device/cpu/planes.h"
@@ -41,14 +42,15 @@ typedef struct batch_kernel {
     weft_kernel head;
     cpu_planes p;
     weft_value value[ROLES];
-    bool made[ROLES]; /* computed here, not read */
+    bool made[ROLES]; /* whether the kernel computes the value instead of reading it */
     int in[ROLES], out[ROLES];
-    float *data[ROLES]; /* while it is bound; NULL: not needed */
+    float *data[ROLES]; /* addresses, when bound; NULL: not needed */
     double epsilon, momentum, positions;
     int threads;
 } batch_kernel;
 
-/* Assigns values to roles; false if a role has two values. */
+/* Assigns the values of a group to roles; false if a node has no role here, or a role has two
+ * values. */
 static bool cast(const weft_group *group, batch_kernel *k)
 {
     for (int r = 0; r < ROLES; r++) k->value[r] = WEFT_NO_VALUE;
@@ -81,7 +83,7 @@ static bool supports(const weft_group *group)
 
 typedef struct block_job {
     int64_t block, first, lanes;
-    double mean[WIDEST]; /* unrounded, if it is computed here */
+    double mean[WIDEST]; /* not rounded to float; set if the kernel computes the mean */
 } block_job;
 
 static double share(const batch_kernel *k, int64_t b)
@@ -250,7 +252,7 @@ static weft_status place(weft_bound *bound, const weft_address *in, const weft_a
         if (k->out[r] >= 0) k->data[r] = weft_host(out[k->out[r]]);
         if (k->in[r] >= 0) k->data[r] = weft_host(in[k->in[r]]);
         if (k->data[r] || !k->made[r]) continue;
-        k->data[r] = next; /* a vector without another reader */
+        k->data[r] = next; /* a vector that only this kernel reads */
         next += k->p.channel_count;
     }
     return WEFT_OK;
@@ -298,7 +300,7 @@ static weft_status complete(weft_device *device, const weft_group *group,
     const weft_layout *layout;
     if (first != MEAN) {
         WEFT_TRY(cpu_planes_choose(device, group, k->value[first], in, &k->p, &layout));
-    } else { /* running statistics alone */
+    } else { /* the group has running statistics alone */
         const weft_type *mean = weft_value_type(g, k->value[MEAN]);
         WEFT_TRY(weft_layout_plain(device, mean, &layout));
         k->p = (cpu_planes){.block = 1, .channel_count = mean->shape.dim[0]};

@@ -1,14 +1,14 @@
-/* conv and its gradients. oneDNN chooses the layouts of all operands; lowering adds reorders where
- * neighbours disagree. */
+/* Implements conv and its gradients by oneDNN's convolutions. oneDNN chooses the layouts of all
+ * operands; lowering adds a reorder where a node's producer or reader has another layout. */
 #include "device/cpu/cpu.h"
 
 typedef struct conv {
-    onednn_spec any; /* in the layouts that the primitive chooses */
-    cpu_weighted m;  /* plain */
+    onednn_spec any; /* operands in the layouts that the primitive chooses */
+    cpu_weighted m;  /* plain operands */
 } conv;
 
-/* Weights of groups are [g, o / g, i / g, ...] in oneDNN, which is the same memory as our [o, i /
- * g, ...]. */
+/* Describes a convolution. A weight with g groups is [g, o / g, i / g, ...] in oneDNN, which is the
+ * same memory as Weft's [o, i / g, ...]. */
 static weft_status conv_of(weft_device *device, const weft_node *node, const weft_shape *x,
                            const weft_shape *w, const weft_shape *y, conv *out)
 {

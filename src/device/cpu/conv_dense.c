@@ -1,5 +1,5 @@
-/* Common code of convolutions and inner products: an input, a weight, a bias, a result, and three
- * directions. */
+/* Creates the kernels of convolutions and inner products: the forward pass with its fused chain,
+ * and the gradients of the input, of the weight and of the bias. */
 #include "device/cpu/cpu.h"
 
 static cpu_arg input(const weft_group *group, weft_value v, onednn_role role, cpu_md plain)
@@ -12,8 +12,8 @@ static cpu_arg output(const weft_group *group, weft_value v, onednn_role role, c
     return (cpu_arg){role, CPU_OUT, weft_group_out(group, v), plain, false};
 }
 
-/* The addend must have the layout of the result, which is known only after the primitive was
- * described without it. */
+/* Describes the primitive of a chain. An added operand must have the layout of the result, which is
+ * known only after the primitive was described without the addition; so it is described twice. */
 static weft_status describe(weft_device *device, const cpu_chain *chain, onednn_spec *spec,
                             onednn_primitive **out)
 {

@@ -1,5 +1,5 @@
-/* Internals of the cpu device: oneDNN primitives for compute-bound operators, plain loops for those
- * that pass over memory once. */
+/* Declares the inside of the cpu device: kernels that are oneDNN primitives, for compute-bound
+ * operators, and kernels that are plain loops, for operators that pass over memory once. */
 #ifndef WEFT_DEVICE_CPU_H
 #define WEFT_DEVICE_CPU_H
 
@@ -16,8 +16,9 @@ static inline onednn *cpu_onednn(weft_device *device)
     return ((cpu_device *)device)->library;
 }
 
-/* A layout that is not plain. `plain` describes the value in its plain layout, with the logical
- * dimensions of md: dense weights are [k, n] for us and (n, k) for oneDNN. */
+/* A layout that is not plain, with its descriptor md. `plain` describes the same value in its plain
+ * layout, with the logical dimensions of md, since oneDNN's may differ from Weft's: a dense weight
+ * is [k, n] in Weft and (n, k) in oneDNN. */
 typedef struct cpu_layout {
     weft_layout head;
     cpu_md md, plain;
@@ -25,14 +26,14 @@ typedef struct cpu_layout {
 
 /* --- descriptors --- */
 
-/* Row-major f32 of these dimensions. */
+/* The descriptor of a row-major f32 tensor. */
 weft_status cpu_md_plain(weft_device *device, int rank, const int64_t *dim,
                          cpu_md *out) WEFT_NODISCARD;
 weft_status cpu_md_of_type(weft_device *device, const weft_type *type, cpu_md *out) WEFT_NODISCARD;
-/* The descriptor of a value in `layout`, whose plain descriptor is `plain`; `plain` itself if the
- * layout is unknown or has other dimensions. */
+/* The descriptor of a value in `layout`, whose plain descriptor is `plain`. Returns `plain` if the
+ * layout is plain, unknown (NULL), or for other dimensions. */
 cpu_md cpu_md_of(const weft_layout *layout, cpu_md plain);
-/* The layout for a descriptor. opaque: only this device's kernels read it. */
+/* The interned layout for a descriptor. opaque: only kernels of this device read the value. */
 weft_status cpu_layout_of(weft_device *device, cpu_md md, cpu_md plain, bool opaque,
                           const weft_layout **out) WEFT_NODISCARD;
 
@@ -45,21 +46,24 @@ typedef struct cpu_planes {
     int64_t batch_count, channel_count, inner;
     int64_t batch, channel, step, block;
 } cpu_planes;
-/* false: the layout is not of that form. */
+/* Describes a layout as planes; false if it does not have that form. */
 bool cpu_planes_of(const weft_type *type, const weft_layout *layout, cpu_planes *out);
 
 /* --- kernels that are one primitive --- */
 
 enum { CPU_MAX_ARGS = 12 };
+/* Where an operand of a primitive is: input or output `index` of the group, scratch memory, or the
+ * scale or shift of a folded batch normalization. */
 typedef enum cpu_place { CPU_IN, CPU_OUT, CPU_SCRATCH, CPU_SCALE, CPU_SHIFT } cpu_place;
 
-/* A batch normalisation with given statistics that is folded into the preceding primitive: before
- * each run its four vectors become a scale and a shift for each channel, in scratch memory. */
+/* A batch normalisation with given statistics that is folded into the preceding primitive. Before
+ * each run its four vectors are converted to a scale and a shift for each channel, in scratch
+ * memory. */
 typedef struct cpu_fold {
     int64_t channels; /* 0: none is folded */
     double epsilon;
     int operand[4]; /* indices of the group's inputs gamma, beta, mean, variance */
-    size_t offset;  /* in scratch memory */
+    size_t offset;  /* byte offset in scratch memory */
 } cpu_fold;
 
 typedef struct cpu_primitive {
@@ -76,7 +80,7 @@ typedef struct cpu_primitive {
     cpu_fold fold;
 } cpu_primitive;
 
-/* An operand of a primitive: its role, and the group's input or output. */
+/* An operand of a primitive: its role, and which input or output of the group it is. */
 typedef struct cpu_arg {
     onednn_role role;
     cpu_place place; /* CPU_IN or CPU_OUT */
@@ -85,10 +89,11 @@ typedef struct cpu_arg {
     bool opaque;
 } cpu_arg;
 
-/* Creates a kernel from a described primitive, which it takes over in any case. */
+/* Creates a kernel from a described primitive, which the kernel owns; on failure the primitive is
+ * freed. */
 weft_status cpu_primitive_make(weft_device *device, onednn_primitive *described,
                                const cpu_arg *args, int count, weft_kernel **out) WEFT_NODISCARD;
-/* The same, and describes the primitive. */
+/* Describes a primitive, and creates a kernel from it. */
 weft_status cpu_spec_make(weft_device *device, const onednn_spec *spec, const cpu_arg *args,
                           int count, weft_kernel **out) WEFT_NODISCARD;
 
@@ -100,7 +105,7 @@ struct cpu_loop {
     weft_kernel head;
     cpu_loop_fn fn;
     weft_group group;
-    const void *in[WEFT_GROUP_VALUES]; /* of the node's operands, while it is bound */
+    const void *in[WEFT_GROUP_VALUES]; /* addresses of the node's operands, when bound */
     void *out[WEFT_MAX_OUTPUTS];
     void *scratch;
     int64_t size; /* elements of the first operand in memory, including padding */
@@ -115,12 +120,12 @@ weft_status cpu_loop_make(weft_device *device, const weft_group *group, cpu_loop
 /* --- implementations, by operator --- */
 
 typedef struct cpu_entry {
-    const char *op;   /* of the group's main node; each row is a candidate */
+    const char *op;   /* operator of the group's main node; each row is a candidate */
     const char *name; /* for dumps */
     bool (*supports)(const weft_group *group);
     weft_status (*make)(weft_device *device, const weft_group *group, const weft_layout *const *in,
                         weft_kernel **out);
-    /* NULL: by the device's rates. */
+    /* Estimated seconds; NULL: estimated by the device's rates. */
     double (*seconds)(const weft_group *group, const weft_layout *const *in);
 } cpu_entry;
 
@@ -128,20 +133,23 @@ typedef struct cpu_entry {
 #define CPU_DECLARE(file) extern const cpu_entry cpu_##file##_entries[];
 CPU_FILES(CPU_DECLARE)
 
-/* Chains: bias, normalisation, addition and activation after the main node, in this order. */
+/* A chain of nodes after the main node that run as its post-operations: bias, normalisation,
+ * addition and activation, in this order; each may be missing. */
 typedef struct cpu_chain {
     weft_value bias, addend; /* WEFT_NO_VALUE: none */
     const weft_node *norm;   /* batch_norm_infer, or NULL */
     onednn_function activation;
     int64_t channels;
-    int rank; /* of the result in oneDNN: its own rank for images, 2 for rows */
+    int rank; /* of the result in oneDNN: its own for conv, 2 for dense */
 } cpu_chain;
-/* false: the group is not such a chain with its last result as only output. */
+/* Reads a group as a chain; false if it is none, or has another output than its last result. */
 bool cpu_chain_of(const weft_group *group, cpu_chain *out);
-/* The post-operations of a chain; addend: layout of that operand, NULL only if there is none. */
+/* The post-operations of a chain. addend: the descriptor of the added operand, or NULL to leave the
+ * addition out. */
 weft_status cpu_chain_tail(weft_device *device, const cpu_chain *chain, cpu_md addend,
                            onednn_tail *out) WEFT_NODISCARD;
-/* Completes a kernel that was created with this tail. */
+/* Adds the operands of the chain's normalisation to a kernel whose primitive has its
+ * post-operations. */
 weft_status cpu_chain_finish(const weft_group *group, const cpu_chain *chain,
                              weft_kernel *kernel) WEFT_NODISCARD;
 /* Adds an operand to a primitive kernel. */
@@ -150,14 +158,14 @@ weft_status cpu_primitive_add(cpu_primitive *k, onednn_role role, cpu_md md, cpu
 
 /* --- convolutions and inner products --- */
 
-/* Plain descriptors of the operands. */
+/* Plain descriptors of the operands of a convolution or inner product. */
 typedef struct cpu_weighted {
     cpu_md x, w, bias, y;
 } cpu_weighted;
 
-/* Kernels of main nodes (x, w) -> y, (dy, w) -> dx and (x, dy) -> dw; dw computes the bias gradient
- * as well if the group has it. spec: operands in the layouts that the primitive may choose, without
- * pass and tail; m: in plain layout. */
+/* Create kernels for the main nodes (x, w) -> y, (dy, w) -> dx and (x, dy) -> dw. The kernel of dw
+ * also computes the bias gradient if the group has it. spec: the operands, in layouts that the
+ * primitive may choose, without pass and tail; m: the operands in plain layouts. */
 weft_status cpu_forward_make(weft_device *device, const weft_group *group, const cpu_chain *chain,
                              const onednn_spec *spec, const cpu_weighted *m,
                              weft_kernel **out) WEFT_NODISCARD;
@@ -166,7 +174,8 @@ weft_status cpu_dx_make(weft_device *device, const weft_group *group, const oned
 weft_status cpu_dw_make(weft_device *device, const weft_group *group, const onednn_spec *spec,
                         const cpu_weighted *m, weft_kernel **out) WEFT_NODISCARD;
 
-/* Whether the group is the main node and the sum of operand `dy` over all axes but `channel`. */
+/* Whether the group is the main node plus the bias gradient: the sum of the main node's operand
+ * number `dy` over all axes but `channel`. */
 bool cpu_with_bias_sum(const weft_group *group, int dy, int channel);
 bool cpu_single(const weft_group *group);
 

@@ -1,5 +1,5 @@
-/* dense and its gradients as inner products, and matmul. Activations are row-major; oneDNN chooses
- * the layout of weights. Our weight [k, n] is its (n, k). */
+/* Implements dense and its gradients by oneDNN's inner products, and matmul. Activations are
+ * row-major, and oneDNN chooses the layout of weights. Weft's weight [k, n] is oneDNN's (n, k). */
 #include "device/cpu/cpu.h"
 
 typedef struct dense {
@@ -7,7 +7,8 @@ typedef struct dense {
     cpu_weighted m;  /* plain */
 } dense;
 
-/* Descriptors of rows (all leading dimensions of x or dx) times k, and of k times n. */
+/* Describes an inner product of x [rows, k], where rows are all leading dimensions of x or dx, and
+ * w [k, n]. */
 static weft_status dense_of(weft_device *device, const weft_shape *x, const weft_shape *w,
                             dense *out)
 {
@@ -69,7 +70,8 @@ static weft_status dw_make(weft_device *device, const weft_group *group,
     return cpu_dw_make(device, group, &p.any, &p.m, out);
 }
 
-/* A batched operand as [batch, rows, columns], with swapped strides if it is transposed. */
+/* The descriptor of a matmul operand as [batch, rows, columns], with swapped dimensions and strides
+ * if it is transposed. */
 static weft_status matrix(weft_device *device, const weft_shape *s, bool transposed, cpu_md *out)
 {
     int64_t rows = s->dim[s->rank - 2], columns = s->dim[s->rank - 1];
@@ -103,7 +105,8 @@ static weft_status matmul_make(weft_device *device, const weft_group *group,
     return cpu_spec_make(device, &s, args, 3, out);
 }
 
-/* A value used for both operands would need two layouts. */
+/* A node with the same value as both operands is left to the reference device, since the value
+ * would need two layouts. */
 static bool matmul_supports(const weft_group *group)
 {
     return cpu_single(group) && group->node[0]->in[0] != group->node[0]->in[1];

@@ -1,4 +1,5 @@
-/* The cpu device: candidates for groups, and reorders. */
+/* Implements the interface of the cpu device: it opens oneDNN, lists candidates for groups, and
+ * creates kernels and reorders. */
 #include "device/cpu/cpu.h"
 
 static const cpu_entry *const tables[] = {
@@ -74,8 +75,8 @@ static weft_status kernel(weft_device *device, const weft_group *group,
     return status;
 }
 
-/* Call it within the reserve. Both descriptors have the logical dimensions of the side that is not
- * plain. */
+/* Creates a reorder between two layouts. Both descriptors have the logical dimensions of the layout
+ * that is not plain. The caller is within weft_reserve_enter. */
 static weft_status make_reorder(weft_device *device, const weft_type *type, const weft_layout *from,
                                 const weft_layout *to, weft_kernel **out)
 {

@@ -1,5 +1,6 @@
-/* Elementwise operators. If f(0) = 0 they run over memory in any layout, including padding; the
- * others are oneDNN's, which keeps padding zero. */
+/* Implements elementwise operators. Simple functions with f(0) = 0 are loops over the memory of any
+ * layout, including its padding, which stays zero. Functions such as sigmoid, tanh and gelu are
+ * oneDNN's, which keeps padding zero. */
 #include "base/tree_sum.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/simd.h"
@@ -41,7 +42,7 @@ WEFT_CLONES static void relu_grad_span(const span *s, int64_t begin, int64_t end
 
 WEFT_CLONES static void accumulate_span(const span *s, int64_t begin, int64_t end)
 {
-    /* Factor 0 starts anew, whatever the sum contains, even NaN. */
+    /* Factor 0 replaces the sum by the addend, also if the old sum is NaN. */
     if (s->factor == 0)
         for (int64_t i = begin; i < end; i++) s->out[i] = s->b[i];
     else
@@ -66,7 +67,8 @@ SPAN_LOOP(relu_grad, (void)0)
 SPAN_LOOP(accumulate, s.factor = *(const float *)k->in[2])
 SPAN_LOOP(scale, s.factor = (float)weft_node_real(k->group.node[0], "factor", 1))
 
-/* See weft_tree_push. Other places are kept, in place or copied. */
+/* Adds a micro-batch to the stack of subtree sums, see weft_tree_push. Places that the addition
+ * does not change are kept, or copied if the output is in other memory. */
 static void accumulate_tree_loop(const cpu_loop *k)
 {
     const weft_node *node = k->group.node[0];
@@ -101,14 +103,15 @@ weft_status cpu_flat_make(weft_device *device, const weft_group *group, cpu_loop
     const weft_type *first = weft_in(g, group->node[0], 0);
     const weft_layout *layout = NULL;
     weft_status status = WEFT_OK;
-    /* An existing layout decides, that of the first operand first. */
+    /* The layout is that of the first operand that has one, among operands with the shape of
+     * operand 0. */
     for (int i = 0; i < group->node[0]->in_count && !layout; i++) {
         const weft_type *type = weft_in(g, group->node[0], i);
         if (type->dtype == first->dtype && weft_shape_equal(&type->shape, &first->shape))
             layout = in[weft_group_in(group, group->node[0]->in[i])];
     }
     if (!layout || layout->opaque) status = weft_layout_plain(device, first, &layout);
-    /* Operands with the first one's shape get its layout; scalars are plain. */
+    /* Operands with the shape and type of operand 0 get this layout; all others are plain. */
     for (int i = 0; i < group->in_count && status == WEFT_OK; i++) {
         const weft_type *type = weft_value_type(g, group->in[i]);
         k->head.in[i] = layout;

@@ -1,5 +1,6 @@
-/* Determines the neighbours that a primitive can absorb: bias, activation and residual addition
- * after it, or the bias gradient beside it. */
+/* Decides which nodes can be fused into a primitive as its post-operations (bias, batch
+ * normalization with given statistics, residual addition, activation), or beside it (bias
+ * gradient). */
 #include "device/cpu/cpu.h"
 
 bool cpu_single(const weft_group *group)
@@ -23,8 +24,8 @@ static onednn_function activation_of(const weft_node *node)
     return ONEDNN_NO_FUNCTION;
 }
 
-/* Absorbs one link whose input is `tail`; the links have the order of the primitive: bias,
- * normalisation, addition, activation. */
+/* Adds a node that reads `tail` to the chain; false if the primitive cannot run it at this place of
+ * the order bias, normalisation, addition, activation. */
 static bool take_link(const weft_group *group, const weft_node *node, weft_value tail,
                       cpu_chain *chain)
 {
@@ -72,7 +73,7 @@ bool cpu_chain_of(const weft_group *group, cpu_chain *out)
         if (!take_link(group, group->node[i], tail, &chain)) return false;
         tail = group->node[i]->out;
     }
-    /* The addend has the layout of the result, so it cannot be another operand as well. */
+    /* The addend has the layout of the result, so the same value cannot be another operand. */
     const weft_node *main_node = group->node[0];
     if (chain.addend != WEFT_NO_VALUE &&
         (chain.addend == main_node->in[0] || chain.addend == main_node->in[1] ||
@@ -96,7 +97,7 @@ bool cpu_with_bias_sum(const weft_group *group, int dy, int channel)
     return !over_channel && axes->count == rank - 1;
 }
 
-/* A vector with one number for each channel. */
+/* The descriptor of a vector with one number for each channel, with the rank of the result. */
 static weft_status channel_vector(weft_device *device, const cpu_chain *chain, cpu_md *out)
 {
     int64_t dim[WEFT_MAX_RANK] = {1, chain->channels, 1, 1, 1, 1};

@@ -1,4 +1,5 @@
-/* Kernels that consist of one primitive, and kernels that consist of one loop. */
+/* Creates and binds the two kinds of kernels of the cpu device: one oneDNN primitive, or one
+ * loop. */
 #include <math.h>
 #include <stdio.h>
 
@@ -9,7 +10,7 @@
 typedef struct primitive_bound {
     weft_bound head;
     onednn_run *run;
-    const float *folded[4]; /* operands of the kernel's fold */
+    const float *folded[4]; /* gamma, beta, mean, variance of the fold */
     float *scale, *shift;
 } primitive_bound;
 

@@ -1,4 +1,4 @@
-/* oneDNN memory descriptors of plain (unblocked) layouts, and the layouts of descriptors. */
+/* Converts between Weft's layouts and oneDNN's memory descriptors, and interns the layouts. */
 #include <stdio.h>
 
 #include "device/cpu/cpu.h"
@@ -39,7 +39,8 @@ cpu_md cpu_md_of(const weft_layout *layout, cpu_md plain)
     return same_dims(&there, &here) && own->plain == plain ? own->md : plain;
 }
 
-/* oneDNN's notation: "aBcd16b" has dimension b in blocks of 16, innermost. */
+/* Writes a descriptor in oneDNN's notation: "aBcd16b" has dimension b in blocks of 16,
+ * innermost. */
 static void describe(cpu_md md, char *text, size_t size)
 {
     cpu_blocks b = cpu_blocks_of(md);
@@ -63,7 +64,8 @@ static void describe(cpu_md md, char *text, size_t size)
                                  'a' + (int)b.axis[i]);
 }
 
-/* Whether both describe the same memory; strides of dimensions of size one do not matter. */
+/* Whether md describes the same memory as the plain descriptor; strides of dimensions of size one
+ * do not matter. */
 static bool is_plain(cpu_md md, cpu_md plain)
 {
     cpu_blocks m = cpu_blocks_of(md), p = cpu_blocks_of(plain);

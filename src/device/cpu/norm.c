@@ -1,4 +1,5 @@
-/* Normalisation with given statistics, and global pooling. */
+/* Implements batch normalisation with given statistics (inference), global average pooling and its
+ * gradient, as loops over channel planes. */
 #include <math.h>
 
 #include "device/cpu/planes.h"
@@ -9,8 +10,8 @@ typedef struct norm_job {
     double epsilon;
 } norm_job;
 
-/* Functions with clones are static, since gcc exports the clones of others even if they are
- * hidden. */
+/* Functions with WEFT_CLONES are static, since gcc exports the clones of a function that is not
+ * static, even if it is hidden. */
 static WEFT_CLONES void sum_plane(const float *x, const cpu_planes *p, int64_t lanes, double *sum)
 {
     if (p->block == 1) {
@@ -119,8 +120,9 @@ static void spread_loop(const cpu_loop *k)
     weft_parallel(k->threads, blocks_of(&j.p), 1, spread_part, &j);
 }
 
-/* The gradient of global pooling makes a tensor from rows, so no operand suggests a layout: channel
- * blocks are used where they are full, as the preceding convolutions will need them. */
+/* Creates the kernel for the gradient of global pooling. Its operand is a matrix, so no operand
+ * suggests a layout for the result. The result has channel blocks if all blocks are full, since the
+ * gradient of the preceding convolution reads it in that layout. */
 static weft_status spread_make(weft_device *device, const weft_group *group,
                                const weft_layout *const *in, weft_kernel **out)
 {

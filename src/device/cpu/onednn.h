@@ -1,7 +1,7 @@
-/* The cpu device's interface to oneDNN: memory descriptors, and primitives that are described,
- * built and run. Only the folder onednn/ calls oneDNN, by the interface of version 3; for version 2
- * (Debian 12) version2.c emulates it. That file and its header can be removed with the support of
- * Debian 12. */
+/* Declares the cpu device's interface to oneDNN: memory descriptors, and primitives that are
+ * described, built and run. Only the folder onednn/ calls oneDNN, by the interface of its version
+ * 3, which version2.c emulates with version 2 (Debian 12). version2.c and version2.h can be removed
+ * with the support of Debian 12. */
 #ifndef WEFT_DEVICE_CPU_ONEDNN_H
 #define WEFT_DEVICE_CPU_ONEDNN_H
 
@@ -13,8 +13,8 @@ typedef struct onednn onednn; /* an open library */
 typedef struct onednn_primitive onednn_primitive;
 typedef struct onednn_run onednn_run;
 
-/* A memory descriptor. Descriptors are interned until the library is closed: two are equal exactly
- * if their pointers are. */
+/* A memory descriptor. Descriptors are interned until the library is closed, so two descriptors are
+ * equal exactly if their pointers are. */
 typedef const struct onednn_md *cpu_md;
 
 weft_status onednn_open(onednn **out) WEFT_NODISCARD;
@@ -26,15 +26,17 @@ weft_status onednn_md_strided(onednn *o, int rank, const int64_t *dim, const int
                               cpu_md *out) WEFT_NODISCARD;
 /* A tensor [b, c, ...] with 1 to 3 spatial dimensions in blocks of 16 channels. */
 weft_status onednn_md_blocked(onednn *o, const weft_shape *shape, cpu_md *out) WEFT_NODISCARD;
-/* These dimensions in the layout that a primitive chooses. */
+/* A descriptor with the dimensions of md, whose layout a primitive chooses. */
 weft_status onednn_md_any(onednn *o, cpu_md md, cpu_md *out) WEFT_NODISCARD;
-/* A part of the tensor in place; fails if a cut is inside a block. */
+/* The descriptor of a part of a tensor, in the memory of the tensor; fails if a cut is inside a
+ * block. */
 weft_status onednn_md_part(onednn *o, cpu_md whole, const int64_t *dim, const int64_t *start,
                            cpu_md *out) WEFT_NODISCARD;
 size_t onednn_md_bytes(cpu_md md);
 
 /* The parts of a descriptor. Blocked axes have the strides of whole blocks, and the last block is
- * innermost. If it is not blocked only ndims and dims are valid. */
+ * innermost. If `blocked` is false, the layout is private to oneDNN and only ndims and dims are
+ * valid. */
 typedef struct cpu_blocks {
     int ndims;
     const int64_t *dims, *strides;
@@ -73,10 +75,10 @@ typedef enum onednn_function {
     ONEDNN_TANH,
 } onednn_function;
 
-/* Post-operations of a convolution or an inner product, in this order. */
+/* Post-operations on the result of a convolution or an inner product, in this order. */
 typedef struct onednn_tail {
-    cpu_md vector; /* times ONEDNN_SCALE, plus ONEDNN_SHIFT; NULL: none */
-    cpu_md addend; /* plus ONEDNN_ADDEND; NULL: none */
+    cpu_md vector; /* of the factors ONEDNN_SCALE and the addends ONEDNN_SHIFT; NULL: none */
+    cpu_md addend; /* of the tensor ONEDNN_ADDEND that is added; NULL: none */
     onednn_function function;
 } onednn_tail;
 
@@ -93,7 +95,8 @@ typedef struct onednn_spec {
     onednn_tail tail;
 } onednn_spec;
 
-/* Roles of operands. Gradients that are computed from the result read Y, others X. */
+/* Roles of operands. The gradient of an activation reads either its result Y or its input X, see
+ * onednn_by_result. */
 typedef enum onednn_role {
     ONEDNN_X,
     ONEDNN_W,
@@ -111,8 +114,8 @@ typedef enum onednn_role {
     ONEDNN_SOURCE, /* the first source; the others follow */
 } onednn_role;
 
-/* Chooses an implementation, which must be built before it can run. Call both within
- * weft_reserve_enter. UNSUPPORTED: oneDNN has none. */
+/* onednn_describe chooses an implementation, which onednn_build must build before it can run. The
+ * caller is within weft_reserve_enter in both. UNSUPPORTED: oneDNN has no implementation. */
 weft_status onednn_describe(onednn *o, const onednn_spec *spec,
                             onednn_primitive **out) WEFT_NODISCARD;
 weft_status onednn_build(onednn_primitive *p) WEFT_NODISCARD;
@@ -131,9 +134,9 @@ typedef struct onednn_operand {
     cpu_md md;
 } onednn_operand;
 
-/* For a built primitive; call it within weft_reserve_enter. */
+/* Creates a run of a built primitive; the caller is within weft_reserve_enter. */
 weft_status onednn_run_new(const onednn_primitive *p, int count, onednn_run **out) WEFT_NODISCARD;
-/* Declares operand i. */
+/* Declares the role and the descriptor of operand i. */
 weft_status onednn_run_take(onednn_run *run, int i, onednn_role role, cpu_md md) WEFT_NODISCARD;
 /* Sets the address of operand i. */
 weft_status onednn_run_place(onednn_run *run, int i, void *data) WEFT_NODISCARD;

@@ -1,4 +1,5 @@
-/* Pooling. The layout follows the input; the index of maxpool is oneDNN's workspace. */
+/* Implements pooling by oneDNN. The layout of the result follows from the layout of the input; the
+ * index of maxpool is oneDNN's workspace. */
 #include "device/cpu/cpu.h"
 
 typedef struct pool {
@@ -39,13 +40,15 @@ static weft_status pool_make(weft_device *device, const weft_group *group,
     cpu_arg args[3] = {
         {ONEDNN_X, CPU_IN, 0, p.x, false},
         {ONEDNN_Y, CPU_OUT, weft_group_out(group, node->out), p.y, false},
-        /* The opaque layout records the layout of the input, for the gradient. */
+        /* The opaque layout of the index records the layout of the input, which the gradient
+         * needs. */
         {ONEDNN_INDEX, CPU_OUT, index, p.any.x, true},
     };
     return cpu_spec_make(device, &p.any, args, index >= 0 ? 3 : 2, out);
 }
 
-/* maxpool_grad reads only an index that this device has made. */
+/* Creates a kernel for the gradient of pooling. maxpool_grad is refused unless this device has made
+ * the index, since the format of the index is oneDNN's. */
 static weft_status grad_make(weft_device *device, const weft_group *group,
                              const weft_layout *const *in, weft_kernel **out)
 {

@@ -1,8 +1,8 @@
-/* concat and slice along an axis: by oneDNN, in blocked layouts if the cuts are between blocks; or
- * for plain tensors as rows of bytes. */
+/* Implements concat and slice along an axis, in two ways: by oneDNN, in blocked layouts if the cuts
+ * are between blocks; and, for plain tensors, as copies of rows of bytes. */
 #include "device/cpu/cpu.h"
 
-/* The layout of x for other dimensions: the same blocks, or plain. */
+/* The descriptor of another type in the layout of x: in the same channel blocks, or plain. */
 static weft_status alike(weft_device *device, cpu_md x, const weft_type *type, cpu_md *out)
 {
     if (type->shape.rank > 2 && cpu_in_channel_blocks(x))
@@ -43,7 +43,7 @@ static bool concat_supports(const weft_group *group)
     return true;
 }
 
-/* Reorders from a part of the tensor. */
+/* Creates a slice as a reorder from a part of the tensor. */
 static weft_status slice_make(weft_device *device, const weft_group *group,
                               const weft_layout *const *in, weft_kernel **out)
 {
@@ -77,11 +77,11 @@ static weft_status slice_make(weft_device *device, const weft_group *group,
 
 enum { GRAIN = 1 << 16 };
 
-/* The bytes that an operand contributes to each row of the result: the positions from the axis
- * on. */
+/* The bytes that an operand contributes to each row of the result. A row has all elements with the
+ * same indices before the axis. */
 typedef struct piece {
     const char *from;
-    int64_t size, step; /* from one row to the next */
+    int64_t size, step; /* bytes in a row of the result; bytes from row to row of the operand */
 } piece;
 
 typedef struct rows {
@@ -159,7 +159,8 @@ static weft_status rows_make(weft_device *device, const weft_group *group,
     return WEFT_OK;
 }
 
-/* Time of the copied bytes, and of each change to the next piece. */
+/* Estimated seconds: a start-up time, the time of each change to the next piece, and the time of
+ * the copied bytes. */
 static double pieces_seconds(const weft_group *group, double start, double turn, double rate)
 {
     rows r = rows_of(group);
@@ -172,7 +173,7 @@ static double rows_seconds(const weft_group *group, const weft_layout *const *in
     return pieces_seconds(group, 1e-7, 3e-9, 9e10);
 }
 
-/* oneDNN 2.6 concatenates plain tensors slowly; in blocks the pieces are larger. */
+/* oneDNN 2.6 concatenates plain tensors slowly; blocked tensors have larger contiguous pieces. */
 static double concat_seconds(const weft_group *group, const weft_layout *const *in)
 {
     bool plain = !in[0] || in[0]->plain;

@@ -1,12 +1,12 @@
-/* Helpers for the loops of this device. */
+/* Declares helpers for the cpu device's loops over elements. */
 #ifndef WEFT_DEVICE_CPU_SIMD_H
 #define WEFT_DEVICE_CPU_SIMD_H
 
 #include "base/target_clones.h"
 #include "device/cpu/cpu.h"
 
-/* Decaying moments become subnormal, and a pass over subnormal numbers takes about twice as long.
- * Between these two calls they count as zero in the calling thread. */
+/* Between these two calls, subnormal numbers count as zero in the calling thread. Decaying moments
+ * of an optimizer become subnormal, and a pass over subnormal numbers takes about twice as long. */
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 static inline unsigned weft_flush_subnormals(void)
@@ -30,7 +30,8 @@ static inline void weft_restore_subnormals(unsigned old)
 }
 #endif
 
-/* A kernel whose operands all have the layout of the first one (scalars are plain). */
+/* Creates a kernel that runs `fn` over the elements in memory order. All operands with the shape
+ * and type of the first operand get one layout; other operands, such as scalars, are plain. */
 weft_status cpu_flat_make(weft_device *device, const weft_group *group, cpu_loop_fn fn,
                           const weft_layout *const *in, weft_kernel **out) WEFT_NODISCARD;
 

@@ -1,5 +1,6 @@
-/* Optimiser steps: one pass over memory, in the layout of the parameter. The padding of a blocked
- * layout has gradient zero and stays zero. */
+/* Implements the optimiser steps adam and sgd, each as one pass over memory in the layout of the
+ * parameter, and sum_squares. The padding of a blocked layout has gradient zero, so it stays
+ * zero. */
 #include <math.h>
 
 #include "device/cpu/cpu.h"
@@ -7,8 +8,8 @@
 
 enum { GRAIN = 8192, CHUNK = 16384 };
 
-/* Elements that are copied and then updated while they are in cache, if the new parameter does not
- * replace the old one. */
+/* If the new parameter is in other memory than the old one, this many elements are copied at a
+ * time, and updated while they are in cache. */
 enum { NEAR = 4096 };
 
 typedef struct adam_step {
@@ -33,8 +34,8 @@ WEFT_CLONES static void adam_span(const void *step, int64_t begin, int64_t end)
     }
 }
 
-/* Runs a span over [begin, end); if the parameter moves from `from` to `to`, in pieces of NEAR
- * elements. */
+/* Runs `span` over elements [begin, end). If `to` is other memory than `from`, the parameter is
+ * copied first, in pieces of NEAR elements. */
 static void run_span(const float *from, float *to, int64_t begin, int64_t end,
                      void (*span)(const void *step, int64_t begin, int64_t end), const void *step)
 {
@@ -123,7 +124,8 @@ static void sgd_loop(const cpu_loop *k)
     weft_parallel(k->threads, k->size, GRAIN, sgd_part, &s);
 }
 
-/* Exact sums are the same for any division into pieces. */
+/* The most pieces of an exact sum of squares, which threads compute; the sum does not depend on the
+ * number of pieces. */
 enum { MOST_PIECES = 16 };
 
 typedef struct square_sum {
@@ -181,7 +183,8 @@ static weft_status sgd_make(weft_device *device, const weft_group *group,
     return cpu_flat_make(device, group, sgd_loop, in, out);
 }
 
-/* The loops write state in place, so it must be assigned to the leaf that it was read from. */
+/* Whether each new state (momentum, moments) is assigned to the leaf that the node reads as the old
+ * state; the loops update states in place. */
 static bool assigned(const weft_group *group)
 {
     if (!cpu_single(group)) return false;

@@ -1,4 +1,5 @@
-/* The distant device: runs kernels of the reference device through a command list. */
+/* Implements the distant device, which runs kernels of the reference device through a command
+ * queue. */
 #include <stdio.h>
 
 #include "base/registry.h"

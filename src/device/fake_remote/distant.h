@@ -1,5 +1,5 @@
-/* A fake asynchronous device for tests: it has the reference device's kernels and its own memory,
- * and executes commands only when the host waits for them. */
+/* Declares the device `distant`, a fake asynchronous device for tests: it has the reference
+ * device's kernels and its own memory, and executes commands only when the host waits for them. */
 #ifndef WEFT_DEVICE_FAKE_REMOTE_DISTANT_H
 #define WEFT_DEVICE_FAKE_REMOTE_DISTANT_H
 
@@ -7,7 +7,7 @@
 
 /* An entry of a queue. */
 typedef struct distant_command {
-    weft_bound *bound; /* to run; NULL: a copy */
+    weft_bound *bound; /* kernel to run; NULL: the command is a copy */
     void *to;
     const void *from;
     size_t bytes;
@@ -21,13 +21,14 @@ typedef struct distant_device {
     bool started, ends;
     pthread_mutex_t lock;
     pthread_cond_t asked_more, done_more;
-    weft_queue *queues; /* independent of each other */
+    weft_queue *queues; /* list; a wait for one queue does not run another */
 } distant_device;
 
-/* The real memory is elsewhere; the public address must not be accessed. */
+/* Memory of the device. The public address (head.base) must not be accessed; the data are in
+ * `inside`. */
 typedef struct distant_memory {
     weft_memory head;
-    weft_memory inside; /* of the reference device, for its kernels */
+    weft_memory inside; /* memory of the reference device, whose kernels access it */
     size_t bytes;
 } distant_memory;
 
@@ -38,7 +39,7 @@ void distant_end(distant_device *d);
 /* Appends a command to a queue. */
 weft_status distant_ask(weft_queue *queue, distant_command command) WEFT_NODISCARD;
 
-/* The address that kernels may access. */
+/* Converts a public address to the address that kernels may access. */
 static inline weft_address distant_inside(weft_address a)
 {
     distant_memory *m = (distant_memory *)a.memory;

@@ -1,6 +1,6 @@
-/* Memory that the host cannot read, and the queues of commands on it. A thread executes the
- * commands of a queue only up to the position that a caller waits for, so a missing wait always
- * shows. A wait for one queue executes no command of another. */
+/* Implements memory that the host cannot read, and command queues. A thread executes the commands
+ * of a queue only up to the position that a caller waits for, so a missing wait in Weft always
+ * shows in a test. A wait for one queue executes no command of another queue. */
 #include <sys/mman.h>
 
 #include "device/fake_remote/distant.h"
@@ -11,8 +11,8 @@ struct weft_queue {
     distant_device *device;
     weft_error error;      /* first failure since the last wait */
     distant_command *list; /* a ring */
-    uint64_t asked, done;  /* numbers of commands */
-    uint64_t wanted;       /* execution is permitted up to here */
+    uint64_t asked, done;  /* number of commands queued, executed */
+    uint64_t wanted;       /* commands before this number may be executed */
     weft_queue *next;      /* of the device */
 };
 
@@ -89,7 +89,8 @@ static void *work(void *user)
     return NULL;
 }
 
-/* Call it with the lock. */
+/* Waits until the commands before `position` have been executed. The caller holds the device's
+ * lock. */
 static void wait_until(weft_queue *q, uint64_t position)
 {
     q->wanted = WEFT_MAX(q->wanted, position);

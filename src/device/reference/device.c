@@ -1,4 +1,5 @@
-/* The reference device: plain layouts, one kernel per node, no fusion. */
+/* Implements the reference device: all layouts are plain, each node is one kernel, and nothing is
+ * fused. */
 #include "device/reference/reference.h"
 
 typedef struct reference_kernel {
@@ -15,7 +16,8 @@ typedef struct reference_bound {
     void *out[WEFT_MAX_OUTPUTS];
 } reference_bound;
 
-/* Whether all real values that a node reads and makes are of one supported type. */
+/* Whether all real values that a node reads and makes are of type `dtype`, which must be f32 or
+ * f64. */
 static bool uniform(const weft_graph *g, const weft_node *node, weft_dtype dtype)
 {
     for (int i = 0; i < node->in_count + node->out_count; i++) {
@@ -132,7 +134,8 @@ static void device_close(weft_device *device)
     free(device);
 }
 
-/* A node without a kernel is refused when the kernel is made, with a message. */
+/* Each single node is a candidate; a node without a reference kernel is refused when the kernel is
+ * made. */
 static int candidates(weft_device *device, const weft_group *group, const weft_layout *const *in,
                       weft_candidate out[WEFT_CANDIDATES])
 {

@@ -112,7 +112,7 @@ static void gelu_grad(const weft_ref *a)
     }
 }
 
-/* The index in the whole sample of element j of a part. */
+/* The index, in the whole sample, of element j of a part of a sample. */
 static int64_t place_in_sample(const weft_ref *a, int64_t j)
 {
     const weft_attr *start = weft_node_attr(a->node, "start");
@@ -127,7 +127,8 @@ static int64_t place_in_sample(const weft_ref *a, int64_t j)
     return place;
 }
 
-/* See ops/dropout.c: element j of sample s is dropped by counter (step, s, j). */
+/* Dropout without a mask, see ops/dropout.c: the random number of element j of sample s is that of
+ * counter (step, s, j). */
 static void dropout(const weft_ref *a)
 {
     const real *x = a->in[0];

@@ -1,6 +1,7 @@
 #include "device/reference/reference.h"
 
-/* c [m, n] = a b, element (i, p) of a at a[i * ai + p * ap] and so on. */
+/* A product c [m, n] = a [m, k] b [k, n]. Element (i, p) of a is at a[i * ai + p * ap], element (p,
+ * j) of b at b[p * bp + j * bj]. */
 typedef struct product {
     const real *a, *b;
     real *c;

@@ -1,4 +1,4 @@
-/* Kernels for any type of elements, and for several at once. */
+/* Implements kernels for elements of any type, and for operands of different types. */
 #include "device/reference/reference.h"
 
 static void cast(const weft_ref *a)

@@ -1,9 +1,9 @@
-/* batch_norm, layer_norm, softmax. */
+/* Implements batch normalization, layer normalization and softmax, with their gradients. */
 #include <math.h>
 
 #include "device/reference/reference.h"
 
-/* Sizes of [b, c, inner]. */
+/* The sizes of a tensor as [b, c, inner]. */
 typedef struct channels {
     int64_t batch, count, inner;
 } channels;
@@ -40,7 +40,7 @@ static double rstd_of(const weft_ref *a, real variance)
     return 1 / sqrt((double)variance + weft_node_real(a->node, "epsilon", 1e-5));
 }
 
-/* The mean, or the variance about it. */
+/* Computes the mean of each channel or, if `mean` is given, the variance about it. */
 static void statistic(const weft_ref *a, const real *mean)
 {
     const real *x = a->in[0];
@@ -84,8 +84,9 @@ static void batch_running(const weft_ref *a)
     }
 }
 
-/* The rounding error of a channel's mean, if the whole batch is here: with few, close samples it is
- * a large part of their distance. */
+/* The rounding error of a channel's mean; 0 if this rank does not have the whole batch. With few
+ * samples that are close to each other, the error is a large part of their distance, so it is
+ * corrected. */
 static double lost(const weft_ref *a, int64_t k)
 {
     const real *x = a->in[0], *counts = a->in[4], *mean = a->in[5];
@@ -102,7 +103,8 @@ static double lost(const weft_ref *a, int64_t k)
     return sum;
 }
 
-/* low: rounding error of the mean of each channel; NULL: ignored. */
+/* Normalises each channel. low: returns the rounding error of a channel's mean; NULL: not
+ * corrected. */
 static void normalize(const weft_ref *a, const real *mean, const real *variance,
                       double (*low)(const weft_ref *, int64_t))
 {

@@ -1,12 +1,12 @@
-/* Reference kernels: portable, serial C that is easy to verify by eye. Each file is compiled for
- * float and for double (WEFT_REAL); sums are always in double. */
+/* Declares the reference kernels, which are portable, serial C that is easy to verify by eye. Each
+ * file is compiled for float and for double (WEFT_REAL); sums are always in double. */
 #ifndef WEFT_DEVICE_REFERENCE_H
 #define WEFT_DEVICE_REFERENCE_H
 
 #include "device/device.h"
 
-/* in[i] and out[i] are the node's operands, dense and row-major. Outputs may overlie inputs if the
- * operator allows it. */
+/* One call of a kernel. in[i] and out[i] are the node's operands, dense and row-major. Outputs may
+ * overlie inputs if the operator allows it (weft_op.in_place). */
 typedef struct weft_ref {
     const weft_graph *graph;
     const weft_node *node;
@@ -23,7 +23,7 @@ typedef struct weft_ref_entry {
     size_t scratch; /* bytes */
 } weft_ref_entry;
 
-/* mixed_types.c: kernels for real values of any type, and of several. */
+/* mixed_types.c: kernels for real values of any type, which may differ between operands. */
 extern const weft_ref_entry weft_ref_any[];
 
 /* One table for each file and precision; an entry without a name ends it. */

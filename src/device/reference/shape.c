@@ -1,7 +1,8 @@
-/* Data movement and sums: concat, split, slice, pad, reshape, transpose, reduce, broadcast. */
+/* Implements data movement and sums over axes: concat, split, slice, pad, reshape, transpose,
+ * reduce_sum, reduce_mean, broadcast. */
 #include "device/reference/reference.h"
 
-/* [outer, axis, inner] of a shape. */
+/* A shape as [outer, axis, inner]: the products of the dimensions before and after the axis. */
 typedef struct parts {
     int64_t outer, axis, inner;
 } parts;
@@ -88,7 +89,8 @@ static void transpose(const weft_ref *a)
     }
 }
 
-/* Maps element i of the full shape to its index in the shape without the reduced axes. */
+/* An iterator over the full shape; `place` is the index of the present element in the shape without
+ * the reduced axes. */
 typedef struct fold {
     const weft_shape *full;
     int64_t step[WEFT_MAX_RANK]; /* 0 for a reduced axis */
@@ -121,8 +123,9 @@ static void fold_next(fold *f)
     }
 }
 
-/* One output at a time: `from` walks the kept axes, and at each position a second walk adds the
- * reduced axes in memory order. */
+/* An iterator over some axes of a tensor; `place` is the offset of the present position. A
+ * reduction computes one output after the other: `kept` walks the kept axes, and for each position
+ * `gone` walks the reduced axes in memory order. */
 typedef struct walk {
     int rank;
     int64_t dim[WEFT_MAX_RANK], stride[WEFT_MAX_RANK], at[WEFT_MAX_RANK], place;

@@ -1,5 +1,5 @@
-/* Optimiser steps, by the formulas of the original papers; the tests compare ten steps with an
- * independent implementation. */
+/* Implements optimiser steps by the formulas of the original papers. The tests compare ten steps
+ * with an independent implementation. */
 #include <math.h>
 
 #include "base/tree_sum.h"
@@ -49,8 +49,9 @@ static void adam(const weft_ref *a)
     }
 }
 
-/* kind 0: constant; 1: times gamma every `every` steps; 2: half a cosine from base down to floor at
- * step `total`. All after `warmup` steps of linear growth from base / warmup. */
+/* The learning rate of a step. For the first `warmup` steps it grows linearly from base / warmup to
+ * base. Then, by kind: 0: constant; 1: multiplied by gamma every `every` steps; 2: half a cosine
+ * from base down to floor at step `total`. */
 static void schedule(const weft_ref *a)
 {
     const weft_node *node = a->node;
@@ -82,7 +83,7 @@ static void accumulate(const weft_ref *a)
     for (int64_t i = 0; i < in_size(a, 0); i++) out[i] = keep == 0 ? addend[i] : sum[i] + addend[i];
 }
 
-/* See weft_tree_push. */
+/* Adds a micro-batch to the stack of subtree sums, see weft_tree_push. */
 static void accumulate_tree(const weft_ref *a)
 {
     int places = a->node->out_count, place, merges;

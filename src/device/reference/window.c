@@ -1,8 +1,8 @@
-/* Convolution and pooling. */
+/* Implements convolution, pooling and their gradients. */
 #include "device/reference/reference.h"
 
-/* Sizes of a convolution, with the loops that all three directions share. There are always three
- * spatial dimensions; missing ones are 1, in front. */
+/* The sizes of a convolution or pooling. There are always three spatial dimensions: dimensions of
+ * size 1 are added in front of fewer ones. */
 typedef struct conv {
     int64_t batch, in, out, x[WEFT_MAX_SPACE], y[WEFT_MAX_SPACE], k[WEFT_MAX_SPACE], plane;
     int64_t groups, in_group, out_group;
@@ -52,8 +52,8 @@ static conv conv_sizes(const weft_ref *a, const weft_shape *x, const weft_shape 
     return c;
 }
 
-/* Input position of kernel element k for output position o along one dimension; -1 in the
- * padding. */
+/* The input position that kernel element k reads for output position o, along dimension `side`; -1:
+ * in the padding. */
 static int64_t position(const conv *c, int side, int64_t o, int64_t k)
 {
     const weft_window *w = &c->window;
@@ -61,8 +61,8 @@ static int64_t position(const conv *c, int side, int64_t o, int64_t k)
     return at >= 0 && at < c->x[side] ? at : -1;
 }
 
-/* Calls body for every element of the window at output position (od, oh, ow); `at`: index in its
- * plane of x, `kernel`: index in the window. */
+/* Runs `body` for each element of the window at output position (od, oh, ow), without padding.
+ * `at`: index in the plane of x; `kernel`: index in the window. */
 #define FOR_WINDOW(c, od_, oh_, ow_, at, kernel, body)                                             \
     for (int64_t kd_ = 0, kernel = 0; kd_ < (c)->k[0]; kd_++) {                                    \
         int64_t d_ = position(c, 0, od_, kd_);                                                     \
@@ -77,8 +77,8 @@ static int64_t position(const conv *c, int side, int64_t o, int64_t k)
         }                                                                                          \
     }
 
-/* As above, for every triple (x element, weight element, y element) of sample b and output channel
- * o. */
+/* Runs `body` for each pair of an element of x (index xi) and an element of the weight (index wi)
+ * that contribute to the output of sample b, channel o, at position (od, oh, ow). */
 #define FOR_CONV(c, b, o, od_, oh_, ow_, xi, wi, body)                                             \
     for (int64_t i_ = 0; i_ < (c)->in_group; i_++) {                                               \
         int64_t channel_ = (o) / (c)->out_group * (c)->in_group + i_;                              \
@@ -132,7 +132,8 @@ static void conv_dw(const weft_ref *a)
     }
 }
 
-/* Sizes of pooling; a plane is a channel of a sample. `full` is the input's shape. */
+/* The sizes of pooling, in which each channel of a sample is a plane. `full` is the shape of the
+ * input, `pooled` that of the result. */
 static conv pool_sizes(const weft_ref *a, const weft_shape *full, const weft_shape *pooled)
 {
     conv c = sizes_of(a, full, pooled);
@@ -142,7 +143,7 @@ static conv pool_sizes(const weft_ref *a, const weft_shape *full, const weft_sha
     return c;
 }
 
-/* The index is relative to the plane. */
+/* The index of a maximum is relative to its plane. */
 static void maxpool(const weft_ref *a)
 {
     conv c = pool_sizes(a, in_shape(a, 0), out_shape(a, 0));

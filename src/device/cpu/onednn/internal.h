@@ -1,4 +1,4 @@
-/* Shared by the files that call oneDNN, by the interface of version 3. */
+/* Declares what the files share that call oneDNN, by the interface of its version 3. */
 #ifndef WEFT_DEVICE_CPU_ONEDNN_INTERNAL_H
 #define WEFT_DEVICE_CPU_ONEDNN_INTERNAL_H
 
@@ -18,7 +18,7 @@ typedef struct kept_md {
 
 struct onednn {
     dnnl_engine_t engine;
-    dnnl_primitive_attr_t attr; /* scratchpad in our memory */
+    dnnl_primitive_attr_t attr; /* the scratchpad is in memory that Weft provides */
     pthread_mutex_t lock;       /* guards `kept` */
     kept_md *kept;
 };
@@ -35,10 +35,12 @@ weft_status onednn_status(const char *call, dnnl_status_t code) WEFT_NODISCARD;
 #define DNNL_CALL(expr) onednn_status(#expr, (expr))
 #define DNNL_TRY(expr) WEFT_TRY(DNNL_CALL(expr))
 
-/* Attributes with a scratchpad in our memory and these post-operations (NULL: none). */
+/* Creates primitive attributes with a scratchpad in memory that Weft provides, and with
+ * post-operations (NULL: none). */
 weft_status onednn_attr(const_dnnl_post_ops_t ops, dnnl_primitive_attr_t *out) WEFT_NODISCARD;
 
-/* Takes over `md`: interns it, or destroys it if an equal one exists. */
+/* Interns `md`, which it owns from then on: if an equal descriptor exists, that one is returned and
+ * md is destroyed. */
 weft_status onednn_keep(onednn *o, dnnl_memory_desc_t md, cpu_md *out) WEFT_NODISCARD;
 
 static inline const_dnnl_memory_desc_t onednn_theirs(cpu_md md)

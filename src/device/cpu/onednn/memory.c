@@ -1,4 +1,4 @@
-/* Opens the library, and creates memory descriptors. */
+/* Opens oneDNN, and creates, interns and reads memory descriptors. */
 #include "device/cpu/onednn/internal.h"
 
 _Static_assert((int)ONEDNN_MOST_DIMS == (int)DNNL_MAX_NDIMS, "descriptors have as many dimensions");

@@ -1,4 +1,4 @@
-/* Primitives: descriptions, required layouts, and runs. */
+/* Describes, builds and runs oneDNN primitives, and tells the layouts that they require. */
 #include <pthread.h>
 #include <signal.h>
 
@@ -91,7 +91,7 @@ static weft_status forward(const onednn *o, const onednn_spec *s, cpu_md bias,
     return weft_fail(WEFT_ERR_INTERNAL, "no such primitive");
 }
 
-/* hint: the forward primitive. */
+/* Describes a gradient; hint: the description of the forward primitive. */
 static weft_status backward(const onednn *o, const onednn_spec *s, dnnl_primitive_desc_t hint,
                             dnnl_primitive_desc_t *out)
 {
@@ -264,9 +264,10 @@ weft_status onednn_run_place(onednn_run *run, int i, void *data)
     return DNNL_CALL(dnnl_memory_set_data_handle(run->args[i].memory, data));
 }
 
-/* Generated kernels use the stack pointer as an address register, while a signal handler's frame is
- * written below the stack pointer. Asynchronous signals are therefore blocked during a primitive;
- * threads that it starts inherit the mask. Faults of the kernel itself stay deliverable. */
+/* Blocks asynchronous signals while a primitive runs. oneDNN's generated kernels use the stack
+ * pointer as an address register, and the frame of a signal handler, which is written below the
+ * stack pointer, would overwrite data. Threads that the primitive starts inherit the mask. Signals
+ * of faults, such as SIGSEGV, stay deliverable. */
 static void block_signals(sigset_t *before)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};

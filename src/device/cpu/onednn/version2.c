@@ -181,7 +181,7 @@ dnnl_status_t onednn2_pool_grad(dnnl_primitive_desc_t *out, dnnl_engine_t engine
     return dnnl_primitive_desc_create(out, &desc, attr, engine, hint);
 }
 
-/* The result has the layout of the input: version 2 has one descriptor for both. */
+/* The result must have the layout of the input, since version 2 has one descriptor for both. */
 dnnl_status_t onednn2_eltwise(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
                               dnnl_prop_kind_t prop, dnnl_alg_kind_t alg,
                               const_dnnl_memory_desc_t x, const_dnnl_memory_desc_t y, float alpha,

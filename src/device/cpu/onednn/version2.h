@@ -1,6 +1,7 @@
-/* The part of oneDNN 3's interface that is used here, for oneDNN 2.6. There, memory descriptors are
- * values with public fields, and a primitive is described in two steps: an operation descriptor,
- * and a primitive descriptor made from it. Names and meanings are those of version 3. */
+/* Declares the part of oneDNN 3's interface that Weft uses, for oneDNN 2.6. Names and meanings are
+ * those of version 3. In version 2, memory descriptors are values with public fields, and a
+ * primitive is described in two steps: an operation descriptor, and a primitive descriptor made
+ * from it. */
 #ifndef WEFT_DEVICE_CPU_ONEDNN_VERSION2_H
 #define WEFT_DEVICE_CPU_ONEDNN_VERSION2_H
 
