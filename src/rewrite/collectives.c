@@ -42,7 +42,6 @@ weft_value weft_move_slice(rewriter *r, weft_value v, weft_value x, int axis, in
     return weft_move_emit(r, "slice", v, &x, 1, attrs, 3);
 }
 
-/* Adds a collective over one axis. */
 weft_value weft_move_collective(rewriter *r, const char *op, weft_value v, weft_value x, int axis,
                                 int dim, int from)
 {
@@ -63,8 +62,8 @@ weft_value weft_move_collective(rewriter *r, const char *op, weft_value v, weft_
 
 /* --- ranges of elements --- */
 
-/* The parameter that a value belongs to: itself, the one whose gradient it is, or the one that it
- * becomes. */
+/* The parameter that a value belongs to: the value itself, the parameter of which it is the
+ * gradient, or the parameter (or that of the state) to which it is assigned. */
 static weft_value owner_of(const rewriter *r, weft_value v)
 {
     const weft_graph *g = r->from;
@@ -86,7 +85,6 @@ static weft_value flatten(rewriter *r, weft_value v, weft_value x)
     return weft_move_emit(r, "flat", v, &x, 1, &like, 1);
 }
 
-/* Gathers the ranges of all ranks to a part with this split. */
 weft_value weft_move_join(rewriter *r, weft_value v, weft_value x, sharding split)
 {
     weft_shape part;
@@ -106,7 +104,6 @@ weft_value weft_move_join(rewriter *r, weft_value v, weft_value x, sharding spli
     return weft_move_emit(r, "unflat", v, &x, 1, attrs, 2);
 }
 
-/* This rank's range: of the sum over the data axis, or of a replicated value. */
 weft_value weft_move_range(rewriter *r, weft_value v, weft_value x, sharding split, bool sum)
 {
     weft_shape part;
@@ -129,8 +126,8 @@ weft_value weft_move_range(rewriter *r, weft_value v, weft_value x, sharding spl
     return weft_move_emit(r, "reduce_scatter", v, &x, 1, attrs, r->workers > 0 ? 6 : 5);
 }
 
-/* The number of ranks of a mask, and the index of this one; the communicator is split in rank
- * order, with the tensor axis innermost. */
+/* The number of ranks that the axes of a mask span, and the index of this rank among them, as in
+ * the communicator of these axes: in rank order, with the tensor axis innermost. */
 static void mask_ranks(const rewriter *r, int mask, int64_t *ranks, int64_t *index)
 {
     static const int order[SHARD_AXES] = {AXIS_TENSOR, AXIS_DOMAIN, AXIS_DATA};

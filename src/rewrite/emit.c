@@ -1,10 +1,11 @@
-/* Walks the nodes of the graph in order, and emits each into the graph of this rank. */
+/* Walks the nodes of the training graph in order, and emits each with its resharded inputs into the
+ * graph of this rank. */
 #include "rewrite/rewrite.h"
 
 /* --- nodes --- */
 
-/* The sharding that input i must have. Statistics of the rank's own virtual workers are read before
- * their sum over ranks. */
+/* The sharding that input i must have. A node that reads statistics of the rank's own virtual
+ * workers reads them before they are summed over ranks. */
 static sharding wanted(const rewriter *r, const weft_node *node, const decision *d, int i)
 {
     sharding want = weft_decision_split(d, node, i);
@@ -32,7 +33,8 @@ static weft_status gather_inputs(rewriter *r, const weft_node *node, const decis
     return WEFT_OK;
 }
 
-/* A recomputed node refers to the node that it repeats. */
+/* Records the emitted node of a node. A recomputing node gets the emitted node that it repeats as
+ * its origin. */
 static void note_origin(rewriter *r, const weft_node *node, int local)
 {
     r->emitted[r->from->values[node->out].node] = local;
@@ -62,7 +64,8 @@ static weft_status emit_node(rewriter *r, const weft_node *node, const decision 
     return status;
 }
 
-/* Marks the local form of a gradient, so that it is placed in the flat range of gradients. */
+/* Links this rank's copy of a gradient with this rank's copy of its parameter (gradient_of), unless
+ * they are at other places. */
 void weft_rewrite_mark_gradient(rewriter *r, weft_value v)
 {
     weft_value leaf = r->from->values[v].gradient_of;
@@ -75,7 +78,8 @@ void weft_rewrite_mark_gradient(rewriter *r, weft_value v)
     r->to->values[local].gradient = f->local;
 }
 
-/* Records the state of a result for its readers, and starts the sum of a gradient. */
+/* Records the sharding and place of a result for its readers, adds up rows that several ranks have
+ * computed, starts the sum of a gradient, and sends the result to other places. */
 static weft_status finish_output(rewriter *r, const weft_node *node, const decision *d, int o,
                                  int place, weft_value local)
 {
@@ -108,18 +112,19 @@ static weft_status finish_output(rewriter *r, const weft_node *node, const decis
             s->param = r->values[node->in[i]].param;
     if (r->plan->options.zero < 2) weft_rewrite_mark_gradient(r, v);
     bool gradient = s->param != WEFT_NO_VALUE && r->from->values[v].gradient_of != WEFT_NO_VALUE;
-    /* A rank adds its virtual workers before the sum over ranks. */
+    /* With ZeRO 2 and 3 each micro-batch's gradient is summed over ranks at once; but a rank with
+     * several virtual workers adds these up first. */
     bool each = r->plan->options.zero >= 2 && r->own_workers <= 1 && !s->early;
     if (gradient && r->phase == WEFT_PHASE_BACKWARD && (s->update_only || each))
         WEFT_TRY(weft_rewrite_gradient(r, v));
-    /* A gradient that waits to be scattered is marked after that. */
+    /* A gradient that waits in a bucket for its reduce-scatter is marked after it. */
     bool waits = s->param != WEFT_NO_VALUE && s->split.at[AXIS_DATA] == PARTIAL &&
                  weft_zero_spreads(r, s->param);
     if (r->plan->options.zero >= 2 && !waits) weft_rewrite_mark_gradient(r, v);
     return weft_rewrite_send(r, v);
 }
 
-/* Before the first update: sums everything that is still partial. */
+/* Before the first update node: sums all gradients that updates read and that are still partial. */
 static weft_status begin_update(rewriter *r)
 {
     WEFT_TRY(weft_gradient_flush(r));
@@ -130,7 +135,8 @@ static weft_status begin_update(rewriter *r)
     return weft_gradient_flush(r);
 }
 
-/* The sum over micro-batches in the order of virtual workers. The addend keeps its sharding. */
+/* Emits a sum over micro-batches in the fixed tree over virtual workers instead of in the order of
+ * time. The sum has the sharding of its addend. */
 static weft_status visit_in_order(rewriter *r, const weft_node *node, int place)
 {
     weft_value v = node->out, local = WEFT_NO_VALUE;
@@ -200,7 +206,8 @@ static weft_status find_update_readers(rewriter *r)
     return WEFT_OK;
 }
 
-/* Averages a state that each virtual worker has changed in its own way, once a step. */
+/* Assigns a state, such as running statistics, that each virtual worker computes from its own
+ * batch: the mean over all virtual workers of the step. */
 static weft_status assign_mean(rewriter *r, weft_value leaf, weft_value next)
 {
     const weft_graph *g = r->from;
@@ -226,7 +233,7 @@ static weft_status assign_mean(rewriter *r, weft_value leaf, weft_value next)
     return weft_graph_status(r->to);
 }
 
-/* Converts the next value of a state to the sharding in which the state is kept. */
+/* Converts the next value of a state or parameter to the sharding of the leaf, and assigns it. */
 static weft_status assign(rewriter *r, weft_value leaf)
 {
     const weft_graph *g = r->from;

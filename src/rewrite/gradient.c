@@ -1,12 +1,13 @@
-/* Sums gradients for the update: over micro-batches in the order of virtual workers, and over
- * ranks, in buckets that are sent as soon as the last gradient in them is ready. */
+/* Sums gradients for the update: over micro-batches in the fixed tree over virtual workers, and
+ * over ranks in buckets. The all-reduce or reduce-scatter of a bucket starts as soon as its last
+ * gradient is ready. */
 #include <stdio.h>
 
 #include "base/tree_sum.h"
 
 #include "rewrite/rewrite.h"
 
-enum { BUCKET_BYTES = 1 << 20 };
+enum { BUCKET_BYTES = 1 << 20 }; /* size of a full bucket, unless the plan gives one */
 
 weft_value weft_rewrite_reduce_tree(rewriter *r, weft_value v, weft_value local, int parts)
 {
@@ -49,8 +50,8 @@ weft_status weft_rewrite_add_up(rewriter *r, weft_value v, int place, weft_value
 
 /* --- gradients --- */
 
-/* Tensors with fewer elements than ranks are not spread. The decision is the same on the ranks of
- * other axes. */
+/* A tensor with fewer elements than ranks is not spread. The elements are counted so that the ranks
+ * of the other axes, whose parts may differ by one row, decide alike. */
 bool weft_zero_spreads(const rewriter *r, weft_value param)
 {
     const weft_value_info *info = &r->from->values[param];
@@ -79,7 +80,8 @@ static sharding summed(sharding s)
     return s;
 }
 
-/* Whether each rank of the data axis keeps only its range of the sum. */
+/* Whether the sum of a gradient is a reduce-scatter, of which each rank of the data axis keeps its
+ * range (ZeRO). */
 static bool scatters(const rewriter *r, weft_value v)
 {
     const value_state *s = &r->values[v];
@@ -98,7 +100,7 @@ static weft_status scatter(rewriter *r, weft_value v)
     return WEFT_OK;
 }
 
-/* Sums some of the waiting gradients as one message. */
+/* Sums gradients of one bucket by one all-reduce. */
 static weft_status reduce(rewriter *r, const weft_value *values, int count)
 {
     weft_value in[WEFT_MAX_OUTPUTS] = {0};
@@ -121,7 +123,8 @@ static weft_status reduce(rewriter *r, const weft_value *values, int count)
     return WEFT_OK;
 }
 
-/* The number of values that a message can carry on every rank. */
+/* The most gradients in one all-reduce. A rank sends up to most_subtrees values for each, and a
+ * node has at most WEFT_MAX_OUTPUTS. */
 static size_t most_values(const rewriter *r)
 {
     return (size_t)(WEFT_MAX_OUTPUTS / WEFT_MAX(r->most_subtrees, 1));
@@ -182,9 +185,9 @@ static weft_status wait(rewriter *r, weft_value v, int kind)
     return WEFT_OK;
 }
 
-/* A gradient waits until its bucket is full enough, and until every node has run that may be fused
- * with a producer of the bucket: bucket boundaries must not affect fusion, and thereby the last bit
- * of results. The sum starts as soon as the last gradient is ready. */
+/* Puts a partial gradient into a bucket. There it waits until the bucket is full, and until every
+ * node has been emitted that might be fused with a producer of the bucket, since bucket boundaries
+ * must not affect fusion, and thereby the last bits of results. */
 weft_status weft_rewrite_gradient(rewriter *r, weft_value v)
 {
     value_state *s = &r->values[v];
@@ -198,8 +201,6 @@ weft_status weft_rewrite_gradient(rewriter *r, weft_value v)
         r, (form){.value = v, .place = s->place, .split = s->split, .local = WEFT_NO_VALUE});
 }
 
-/* Exports the gradient of a parameter in the sharding that the update reads: that of the parameter,
- * or this rank's range of it. */
 weft_status weft_gradient_hand_over(rewriter *r, weft_value leaf)
 {
     const weft_graph *g = r->from;
@@ -252,7 +253,8 @@ static weft_status find_mates(rewriter *r)
     return WEFT_OK;
 }
 
-/* Checked for all ranks, so that all fail alike. */
+/* Counts the subtrees of this rank and of all ranks. Each rank checks the limit for all ranks, so
+ * that all ranks fail alike. */
 static weft_status count_subtrees(rewriter *r)
 {
     int ranks = r->plan->size[AXIS_DATA];

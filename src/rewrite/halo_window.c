@@ -1,4 +1,5 @@
-/* Windows over split rows: the rows that a part touches, and the attributes of its node. */
+/* Computes the rows that a convolution or pooling reads for this rank's part (its halo), and the
+ * attributes of the node for that part. */
 #include "rewrite/rewrite.h"
 
 weft_status weft_window_touched(const rewriter *r, const weft_node *node, const decision *d,
@@ -34,7 +35,8 @@ weft_status weft_window_touched(const rewriter *r, const weft_node *node, const 
     return WEFT_OK;
 }
 
-/* The padding of a part: only at the edges of the tensor. */
+/* Sets the padding of the node for a part: a part has padding only at the edges of the whole
+ * tensor. */
 static weft_status set_padding(const rewriter *r, const weft_node *node, const touched_rows *t,
                                weft_node *part)
 {

@@ -1,4 +1,5 @@
-/* Leaves: chooses the sharding of inputs, parameters and state, and emits this rank's part. */
+/* Chooses the sharding of leaves (inputs, parameters, state; ZeRO), and emits this rank's part of
+ * each. */
 #include "rewrite/rewrite.h"
 
 static bool is_leaf(const rewriter *r, weft_value v)
@@ -6,8 +7,9 @@ static bool is_leaf(const rewriter *r, weft_value v)
     return r->from->values[v].kind != WEFT_VALUE_RESULT;
 }
 
-/* Checks that the split dimension has an index for each rank of an axis. Other dimensions than the
- * batch and the first spatial one are split only on request. */
+/* Checks that each split dimension has at least one element for each rank of its axis. Messages
+ * name the batch and the first spatial dimension, which are split by default; other dimensions are
+ * split only on request. */
 static weft_status check_parts(const rewriter *r, weft_value v)
 {
     const weft_value_info *info = &r->from->values[v];
@@ -55,7 +57,7 @@ weft_status weft_leaf_split_input(rewriter *r, weft_value v)
     return check_parts(r, v);
 }
 
-/* Records which part of its tensor a leaf is, or that it is a range. */
+/* Records in this rank's graph which part of its tensor a leaf is, or which range of that part. */
 static void place_leaf_part(rewriter *r, weft_value v, weft_value local, int64_t *start)
 {
     const weft_shape *whole = &r->from->values[v].type.shape;

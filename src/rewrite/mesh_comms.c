@@ -1,4 +1,5 @@
-/* Creates the communicators of a mesh: one for each set of axes that a transfer may use. */
+/* Creates the communicators of a rank of a mesh: one for each set of axes over which a transfer may
+ * run. */
 #include "rewrite/rewrite.h"
 
 weft_status weft_plan_split(const weft_plan *plan, weft_comm *all, weft_comms *out)
@@ -13,7 +14,7 @@ weft_status weft_plan_split(const weft_plan *plan, weft_comm *all, weft_comms *o
             else
                 color = color * plan->size[a] + weft_plan_coordinate(plan, rank, a);
         }
-        if (ranks == 1) continue; /* all ranks agree, so none waits */
+        if (ranks == 1) continue; /* on all ranks, so no rank waits in a split */
         weft_status status = weft_comm_split(all, color, rank, &out->axes[mask]);
         if (status != WEFT_OK) {
             weft_plan_close_comms(out);

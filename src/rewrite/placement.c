@@ -1,6 +1,6 @@
-/* Places nodes on pipeline stages, balanced by cost, or where the user put them. Nodes that need
- * only inputs and counters run everywhere, gradients run where their forward node does, and updates
- * where the parameter is. */
+/* Places nodes on pipeline stages that are balanced by cost, or where the user's rules say. A node
+ * that depends on inputs and counters only runs at every place, a gradient node runs where its
+ * forward node does, and an update where its parameter is. */
 #include <fnmatch.h>
 
 #include "rewrite/rewrite.h"
@@ -43,8 +43,8 @@ weft_status weft_place_check(const weft_plan *plan, const weft_graph *g)
     return WEFT_OK;
 }
 
-/* Finds the values that every place computes itself: those that depend on inputs and counters only,
- * and were not placed by name. */
+/* Finds the values that every place computes itself: they depend on inputs and counters only, and
+ * no rule places their nodes. */
 static void find_anywhere(const rewriter *r, const int *rule, bool *any)
 {
     const weft_graph *g = r->from;
@@ -67,7 +67,8 @@ static void find_anywhere(const rewriter *r, const int *rule, bool *any)
     }
 }
 
-/* The cost of a node includes its gradient nodes. */
+/* The costs of forward nodes, measured or estimated. An estimated cost includes the gradient nodes
+ * of the node. */
 static void add_costs(const rewriter *r, double *cost)
 {
     const weft_graph *g = r->from;
@@ -79,12 +80,12 @@ static void add_costs(const rewriter *r, double *cost)
         weft_cost c = weft_graph_node_cost(g, (int)n);
         int at = g->nodes[n]->origin >= 0 ? g->nodes[n]->origin : (int)n;
         if (g->nodes[n]->phase == WEFT_PHASE_UPDATE) continue;
-        cost[at] += c.flops + 4 * c.bytes; /* a byte of memory is counted as four operations */
+        cost[at] += c.flops + 4 * c.bytes; /* a byte counts as four operations */
     }
 }
 
-/* Whether a stage may begin with a node: not between batch statistics and their reader, which would
- * send the tensor twice. */
+/* Whether a stage may begin with a node. A node that reads batch statistics may not: the tensor
+ * would be sent to both stages. */
 static bool begins(const bool *any, const weft_node *node)
 {
     for (int i = 0; i < node->in_count; i++)
@@ -97,7 +98,7 @@ static bool is_shared(const bool *any, const weft_node *node)
     return node->phase == WEFT_PHASE_FORWARD && !any[node->out];
 }
 
-/* The cost of a node that cannot begin a stage is added to the node before it. */
+/* Adds the cost of each node that cannot begin a stage to the last node before it that can. */
 static void join_costs(const rewriter *r, const bool *any, double *cost)
 {
     size_t first = 0;
@@ -112,9 +113,9 @@ static void join_costs(const rewriter *r, const bool *any, double *cost)
     }
 }
 
-/* Cuts the forward nodes into `places` runs, minimising the largest cost (bisection over the
- * limit). A cut may be before any node that can begin a stage; nodes without cost stay with the
- * previous one. */
+/* Cuts the sequence of forward nodes into `places` stages so that the largest cost of a stage is
+ * minimal (bisection over that cost). A cut may be before any node that can begin a stage; a node
+ * that cannot stays in the stage of the node before it. */
 static weft_status balance(const rewriter *r, const bool *any, int *place)
 {
     const weft_graph *g = r->from;
@@ -170,7 +171,7 @@ static weft_status balance(const rewriter *r, const bool *any, int *place)
     return WEFT_OK;
 }
 
-/* The place of the first input that has one; else 0. */
+/* The place of the first input that is not at every place; else 0. */
 static int place_of_inputs(const rewriter *r, const weft_node *node)
 {
     for (int i = 0; i < node->in_count; i++)
@@ -200,7 +201,7 @@ static void place_node(rewriter *r, size_t n, const bool *any, const int *stage,
         if (place == ANYWHERE) place = place_of_inputs(r, node);
     }
     r->node_place[n] = place;
-    for (int i = 0; i < node->in_count; i++) { /* a leaf is placed at its first reader */
+    for (int i = 0; i < node->in_count; i++) { /* a leaf is at the place of its first reader */
         value_state *v = &r->values[node->in[i]];
         if (g->values[node->in[i]].kind != WEFT_VALUE_RESULT && !any[node->in[i]] &&
             v->place == ANYWHERE)
@@ -209,7 +210,7 @@ static void place_node(rewriter *r, size_t n, const bool *any, const int *stage,
     for (int o = 0; o < node->out_count; o++) r->values[node->out + o].place = place;
 }
 
-/* Leaves keep the places of the graph that was rewritten first. */
+/* Gives leaves the places that the first rewrite of the plan has chosen. */
 static void known_places(rewriter *r, const bool *any)
 {
     const weft_graph *g = r->from;
@@ -221,7 +222,7 @@ static void known_places(rewriter *r, const bool *any)
     }
 }
 
-/* A rank without work is an error of the user's placement. */
+/* Fails if no node runs at some place, which is an error of the user's placement. */
 static weft_status check_work(const rewriter *r)
 {
     uint64_t busy = 0;

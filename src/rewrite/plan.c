@@ -1,4 +1,5 @@
-/* Parses the mesh, and the user's pins and placements, and keeps the shardings of leaves. */
+/* Creates plans: parses the mesh, the user's pinned shardings and placements, and keeps the
+ * shardings of leaves. */
 #include <stdio.h>
 
 #include "rewrite/rewrite.h"
@@ -21,7 +22,8 @@ int weft_plan_axis(const weft_plan *plan, int axis)
     return plan->size[axis];
 }
 
-/* Order of the axes in rank numbers, innermost first; with placed nodes each place is one rank. */
+/* The order of the axes in rank numbers, innermost first. With the user's placement each place is
+ * one rank. */
 static const int order[AXES] = {AXIS_TENSOR, AXIS_DOMAIN, AXIS_DATA, AXIS_PIPELINE};
 
 int weft_plan_coordinate(const weft_plan *plan, int rank, int axis)
@@ -153,8 +155,8 @@ weft_status weft_mesh_axis(const char *mesh, const char *axis, int64_t *out)
     return WEFT_OK;
 }
 
-/* The dimension that `name` means: a number, a label of the first node that reads the leaf, or "in"
- * and "out" for the input and output dimension of a weight. */
+/* The dimension of a leaf that `name` means: a number, a label of the first node that reads the
+ * leaf, or "in" or "out" for the input or output dimension of a weight; -1: none. */
 static int find_dim(const weft_graph *g, weft_value leaf, const char *name)
 {
     int64_t number;

@@ -1,10 +1,11 @@
-/* Sharding propagation: decides which labels of a node are split over which axis.
+/* Decides which labels of a node are split over which axis (sharding propagation).
  *
- * A label is a candidate for an axis if an input is already split along it. Tensor parallelism
- * begins at a weight that no input splits: its output label is split (column parallel), and the
- * next layer follows along its split input (row parallel; Megatron-LM). A node uses a candidate
- * wherever possible, since otherwise every rank would compute the same; of several, the one whose
- * inputs are cheapest to convert. A label that no output has results in partial sums. */
+ * A label is a candidate for an axis if an input is already split along it. If no input is split,
+ * tensor parallelism begins at a weight: its output label is split (column parallel), and the next
+ * layer follows along its split input (row parallel; Megatron-LM). A node uses a candidate wherever
+ * possible, since otherwise every rank would compute the same. If there are several candidates, the
+ * node uses the one whose inputs are cheapest to convert. If no output has the label, the outputs
+ * are partial. */
 #include "rewrite/rewrite.h"
 
 int weft_label_dim(const decision *d, int operand, const char *label)
@@ -28,7 +29,8 @@ static bool in_outputs(const decision *d, const char *label)
     return false;
 }
 
-/* Whether this label can be split over the axis. */
+/* Whether the label can be split over the axis: no other axis splits it, and each operand permits
+ * it and is large enough. */
 static bool legal(const rewriter *r, const weft_node *node, const decision *d, int axis,
                   const char *label)
 {
@@ -51,10 +53,12 @@ static bool is_weight(const rewriter *r, weft_value v)
     return r->from->values[v].kind == WEFT_VALUE_PARAM;
 }
 
-/* A weight is not moved: the user may have chosen its sharding. */
+/* The cost factor of moving a weight, which is so high that a weight is never moved: the user may
+ * have chosen its sharding. */
 enum { WEIGHT_MOVES = 1000000 };
 
-/* The number of elements that must move to convert the inputs to this split. */
+/* The cost of converting the inputs to a split along this label: the number of elements that must
+ * move. */
 static double cost_of(const rewriter *r, const weft_node *node, const decision *d, int axis,
                       const char *label)
 {
@@ -73,8 +77,8 @@ static double cost_of(const rewriter *r, const weft_node *node, const decision *
     return cost;
 }
 
-/* The output label of a weight: a parameter with a label that is summed over, and one that the
- * output has. */
+/* The output label of a weight, or NULL. A weight is a parameter with a label that is summed over
+ * and a label that only it and the output have. */
 static const char *column_of(const rewriter *r, const weft_node *node, const decision *d)
 {
     for (int i = 1; i < node->in_count; i++) {
@@ -93,8 +97,9 @@ static const char *column_of(const rewriter *r, const weft_node *node, const dec
     return NULL;
 }
 
-/* Convolutions are split by output channels, since their partial sums would be as large as their
- * inputs. A weight that the user has split otherwise takes precedence. */
+/* Whether a legal label may be chosen. The tensor axis splits convolutions by output channels only,
+ * since partial sums would be as large as the inputs, unless the weight is already split
+ * otherwise. */
 static bool wanted(const rewriter *r, const weft_node *node, const decision *d, int axis,
                    const char *label)
 {
@@ -104,7 +109,8 @@ static bool wanted(const rewriter *r, const weft_node *node, const decision *d, 
     return weight && weight->known && weight->split.at[axis] == weft_label_dim(d, 1, label);
 }
 
-/* The label along which the parameter is split whose gradient the node computes. */
+/* If the node computes the gradient of a parameter: the label along which that parameter is split
+ * over the axis; else NULL. */
 static const char *gradient_label(const rewriter *r, const weft_node *node, const decision *d,
                                   int axis)
 {
@@ -117,8 +123,8 @@ static const char *gradient_label(const rewriter *r, const weft_node *node, cons
     return NULL;
 }
 
-/* The input that cannot be converted: a result that is not real, such as the index of a pool, which
- * only its device can read. -1: none. */
+/* The input that cannot be converted to another sharding: a result that is not real, such as the
+ * index of maxpool, which only its device can read. -1: none. */
 static int fixed_input(const rewriter *r, const weft_node *node)
 {
     for (int i = 0; i < node->in_count; i++) {
@@ -166,8 +172,9 @@ static void choose(const rewriter *r, const weft_node *node, decision *d, int ax
     d->label[axis] = best;
 }
 
-/* Whether partial sums pass through an operator that is linear in them. A state without a decision
- * follows, as in the sum over micro-batches. */
+/* Whether the node takes partial inputs and gives partial outputs, since its operator is linear in
+ * them. A state without a decision, such as the sum over micro-batches, then becomes partial,
+ * too. */
 static bool carries(const rewriter *r, const weft_node *node, int axis)
 {
     bool any = false;
@@ -182,8 +189,8 @@ static bool carries(const rewriter *r, const weft_node *node, int axis)
     return any;
 }
 
-/* An elementwise node with an operand in ranges needs the same ranges of the others: returns that
- * operand, or -1. */
+/* The operand of an elementwise node that is a FLAT range, or -1. The node then computes that
+ * range, and needs the same range of its other operands. */
 static int flat_operand(const rewriter *r, const weft_node *node)
 {
     int flat = -1;
@@ -200,8 +207,8 @@ static int flat_operand(const rewriter *r, const weft_node *node)
     return flat;
 }
 
-/* Whether a node reads statistics that virtual workers must not sum up, since each has its own
- * batch. */
+/* Whether a node reads batch statistics that must not be summed over ranks, since each virtual
+ * worker has its own batch. */
 static bool reads_own(const rewriter *r, const weft_node *node)
 {
     if (r->workers == 0 || r->plan->size[AXIS_DATA] == 1) return false;
@@ -211,7 +218,8 @@ static bool reads_own(const rewriter *r, const weft_node *node)
     return false;
 }
 
-/* Records the split of a node: recomputation must use the same one, or its bits would differ. */
+/* Records the split of a node. The node that recomputes it must use the same split, or its bits
+ * would differ. */
 static void remember(rewriter *r, const weft_node *node, const decision *d, int axis)
 {
     int *at = &r->chosen[r->from->values[node->out].node][axis];
@@ -237,7 +245,8 @@ weft_status weft_rewrite_decide(rewriter *r, const weft_node *node, decision *ou
     out->own = reads_own(r, node);
     for (int a = 0; a < SHARD_AXES; a++) {
         if (r->plan->size[a] == 1 || (a == AXIS_DATA && out->flat)) continue;
-        /* Ranges are of the part left by the other axes, so these are split as in that operand. */
+        /* A FLAT range is a range of the part that the other axes leave, so those axes are split as
+         * in the FLAT operand. */
         if (flat >= 0)
             out->label[a] = label_of(r, node, out, flat, a);
         else if (node->again)

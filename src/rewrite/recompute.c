@@ -1,6 +1,7 @@
-/* Recomputation (Chen et al. 2016): cuts the forward nodes into about sqrt(n) segments and keeps
- * only the values that cross their boundaries; backward recomputes a segment when it first needs
- * another value of it. The result is an ordinary graph. */
+/* Rewrites a graph for recomputation of activations (gradient checkpointing, Chen et al. 2016). The
+ * forward nodes are cut into about sqrt(layers) segments, and only the values that cross their
+ * boundaries are kept. Backward recomputes the other values when it first needs them. The result is
+ * an ordinary graph. */
 #include <math.h>
 
 #include "rewrite/rewrite.h"
@@ -12,7 +13,7 @@ typedef struct copier {
     weft_value *again; /* of each forward value: its recomputed value, or WEFT_NO_VALUE */
     int *segment;      /* of each node */
     int *node;         /* of each node: its index in the new graph */
-    bool *kept;        /* of each value: read outside of its segment */
+    bool *kept;        /* of each value: kept from forward to backward */
 } copier;
 
 static bool is_forward(const copier *c, weft_value v)
@@ -21,7 +22,7 @@ static bool is_forward(const copier *c, weft_value v)
     return n >= 0 && c->from->nodes[n]->phase == WEFT_PHASE_FORWARD;
 }
 
-/* A layer begins where a weight is read. */
+/* A layer begins with a node that reads a weight. */
 static bool begins_layer(const weft_graph *g, const weft_node *node)
 {
     for (int i = 0; i < node->in_count; i++)
@@ -36,7 +37,8 @@ static double layer_bytes(const weft_graph *g, const weft_node *node)
     return begins_layer(g, node) ? (double)weft_type_bytes(weft_out(g, node, 0)) : 0;
 }
 
-/* Cuts segments of whole layers with about equal bytes. */
+/* Cuts the forward nodes into segments of whole layers with about equal bytes, and finds the values
+ * that are kept. */
 static void cut_segments(copier *c)
 {
     const weft_graph *g = c->from;
@@ -62,7 +64,7 @@ static void cut_segments(copier *c)
                 c->segment[g->values[node->in[i]].node] != c->segment[n])
                 c->kept[node->in[i]] = true;
     }
-    /* The last segment is kept, since backward needs it at once. */
+    /* All values of the last segment are kept, since backward needs them first. */
     for (size_t v = 0; v < g->value_count; v++)
         if (is_forward(c, (weft_value)v) && c->segment[g->values[v].node] == at) c->kept[v] = true;
 }

@@ -1,5 +1,6 @@
-/* Reshards values for their readers: sums of partial results, joined or sliced parts, rows of
- * neighbours, and messages between places. Each form of a value is made once and reused. */
+/* Reshards values for their readers: it adds all-reduces and reduce-scatters of partial values,
+ * all-gathers, slices, all-to-alls, halos, and messages between pipeline stages. Each form of a
+ * value is made once and reused. */
 #include "rewrite/rewrite.h"
 
 /* --- forms --- */
@@ -8,8 +9,8 @@ static bool matches(const rewriter *r, const form *f, weft_value v, int place, w
 {
     const value_state *s = &r->values[v];
     if (f->place != place && f->place != ANYWHERE) return false;
-    /* Forms joined from stored parts, and rows of neighbours, are made again in each phase, so that
-     * only the own part is kept from forward to backward. */
+    /* A form that was gathered from stored parts (ZeRO 3), or that has a halo, is made again in
+     * each phase, so that memory holds only the rank's own part from forward to backward. */
     bool kept = !f->halo && (!s->weak || sharding_same(f->split, s->split));
     return kept || f->phase == phase;
 }
@@ -89,8 +90,8 @@ static bool other_axis_splits(sharding s, int axis, int dim)
     return false;
 }
 
-/* Converts from `have` to `want` at this place. Ranges are of the part left by the other axes, so
- * they are joined first and taken last. */
+/* Converts x from sharding `have` to `want` at this place. A FLAT range is a range of the part that
+ * the other axes leave, so ranges are joined first and taken last. */
 static weft_value convert(rewriter *r, weft_value v, weft_value x, sharding have, sharding want,
                           int parts)
 {
@@ -130,8 +131,8 @@ static weft_value convert(rewriter *r, weft_value v, weft_value x, sharding have
     return x;
 }
 
-/* Later readers use the sum instead of repeating it, unless other places have received the
- * addends. */
+/* Makes the sum of a partial value its sharding for later readers, which then need not sum again;
+ * but not if other places have received the addends. */
 static void keep_sum(rewriter *r, weft_value v, int place, sharding sum)
 {
     value_state *s = &r->values[v];
@@ -139,8 +140,8 @@ static void keep_sum(rewriter *r, weft_value v, int place, sharding sum)
     if (s->place == place && !others) s->split = sum;
 }
 
-/* The axes over which a value must be summed to become `want`, if nothing else is needed; else
- * 0. */
+/* The mask of axes over which a value must be summed to have sharding `want`; 0 if it needs any
+ * other conversion. */
 static int sum_mask(const rewriter *r, weft_value v, sharding want)
 {
     sharding have = r->values[v].split;

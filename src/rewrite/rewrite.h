@@ -1,37 +1,41 @@
-/* Internals of the rewrite to one rank of a mesh.
+/* Declares the rewrite of a training graph to the graph of one rank of a mesh (SPMD partitioning).
  *
  * A rewriter walks the nodes of a graph once, in order. For each node it decides which labels are
  * split over which axis (propagate.c), reshards the inputs (reshard.c), and emits the node into the
  * graph of its own rank (emit.c). Decisions depend only on the graph and the plan, so all ranks
- * make the same ones; only the emitted graphs differ. */
+ * make the same decisions; only the emitted graphs differ. */
 #ifndef WEFT_REWRITE_REWRITE_H
 #define WEFT_REWRITE_REWRITE_H
 
 #include "ops/ops.h"
 #include "weft/plan.h"
 
-/* The axes that shard values precede the one that cuts the graph. */
+/* The mesh axes. The axes that shard values come before the pipeline axis, which cuts the graph
+ * into stages. */
 enum { AXIS_DATA, AXIS_DOMAIN, AXIS_TENSOR, SHARD_AXES, AXIS_PIPELINE = SHARD_AXES, AXES };
 
-/* The sharding of a value along an axis: the dimension that is split, or one of these. */
+/* The sharding of a value along an axis is the dimension that is split (at least 0), or one of
+ * these constants. */
 enum {
-    WHOLE = -1,
-    PARTIAL = -2,
-    OWN = -3, /* data axis: statistics of the rank's own virtual workers */
-    FLAT = -4 /* data axis: a range of the elements in memory order */
+    WHOLE = -1,   /* each rank of the axis has the whole value */
+    PARTIAL = -2, /* each rank has an addend; the value is the sum */
+    OWN = -3,     /* data axis: statistics of the rank's own virtual workers, not summed */
+    FLAT = -4     /* data axis: each rank has a range of the elements in memory order (ZeRO) */
 };
 typedef struct sharding {
     int16_t at[SHARD_AXES];
 } sharding;
 
-/* The sharding of a leaf by name, from pins and from the first rewrite. */
+/* The sharding and place of a leaf, by name. The user has pinned some axes; the first rewrite of
+ * the plan decides the others, and later rewrites use the same. */
 typedef struct leaf_plan {
     char *name;
     sharding split;
-    bool fixed[SHARD_AXES];
+    bool fixed[SHARD_AXES]; /* whether the axis is decided */
     int place;
 } leaf_plan;
 
+/* The user's placement: forward nodes whose names match `pattern` run at a place. */
 typedef struct place_rule {
     char *pattern;
     int place;
@@ -42,44 +46,45 @@ struct weft_plan {
     weft_plan_options options;
     int size[AXES];
     bool named[AXES]; /* axes that the mesh gives a size */
-    int places;
+    int places;       /* pipeline stages, or ranks of the user's placement */
     leaf_plan *leaves;
     size_t leaf_count, leaf_capacity;
     weft_names leaf_names;
     place_rule *rules;
     size_t rule_count, rule_capacity;
-    double *costs; /* measured, of the nodes of the plan's first graph; or NULL */
+    double *costs; /* measured costs of the nodes of the plan's first graph, or NULL */
     int cost_count;
-    bool rewritten; /* its graph was rewritten; further ones are of the same model */
+    bool rewritten; /* the first graph was rewritten; later ones are of the same model */
 };
 
-enum { ANYWHERE = -1 };
+enum { ANYWHERE = -1 }; /* a place: every place computes the value itself */
 
-/* A value with one sharding at one place. */
+/* A form of a value: its copy with one sharding at one place. */
 typedef struct form {
     weft_value value;
     int next; /* next form of the same value, or -1 */
     int place;
     sharding split;
-    bool halo; /* rows that windows touch, along `axis` and `dim` */
+    bool halo; /* the part with its halo, split along `axis` and `dim` */
     int axis, dim;
     int64_t window[4];
-    weft_phase phase; /* of a form that each phase makes again; else FORWARD */
-    weft_value local; /* WEFT_NO_VALUE at other places */
-    int parts;        /* number of values, one for each subtree of virtual workers; 0: one value */
+    weft_phase phase; /* in which the form was made */
+    weft_value local; /* in this rank's graph; WEFT_NO_VALUE at other places */
+    int parts;        /* number of values, sums of virtual workers' subtrees; 0: one value */
 } form;
 
+/* The rewriter's state for a value of the original graph. */
 typedef struct value_state {
     sharding split;
     bool known;                  /* leaf: its sharding is decided; result: it was made */
-    bool weak;                   /* leaf: split for storage only */
-    int place;                   /* place that makes it */
-    weft_value param;            /* the parameter whose gradient it is, possibly summed or scaled */
-    int tag;                     /* of the messages that carry it to other places */
-    uint64_t readers;            /* bit set of the places that read it */
+    bool weak;                   /* leaf: split for storage only (ZeRO 3); readers gather it */
+    int place;                   /* place that makes the value */
+    weft_value param;            /* parameter whose gradient it is, also if summed or scaled */
+    int tag;                     /* of messages with the value to other places */
+    uint64_t readers;            /* bit set of the places that read the value */
     bool in_update, update_only; /* some readers, or all, are in the update */
-    bool early;                  /* some reader before the update needs the sum, not addends */
-    bool waits;                  /* in a bucket */
+    bool early;                  /* a reader before the update needs the sum, not an addend */
+    bool waits;                  /* in a bucket, for its sum */
     int first_form, last_form;   /* -1: none */
 } value_state;
 
@@ -88,7 +93,7 @@ typedef struct bucket {
     weft_value *values;
     size_t count, capacity;
     int64_t bytes;
-    int until; /* the last node that might be fused with a producer of the bucket */
+    int until; /* last node that might be fused with a producer of a value in the bucket */
 } bucket;
 
 typedef struct rewriter {
@@ -98,25 +103,26 @@ typedef struct rewriter {
     int rank, place, coordinate[AXES];
     value_state *values;
     int *node_place;
-    int (*chosen)[SHARD_AXES]; /* of each node: position of its split label, or -1 */
+    int (*chosen)[SHARD_AXES]; /* of each node: position of its split label on each axis, or -1 */
     int *emitted;              /* of each node: the node of `to` that computes it */
     form *forms;
     size_t form_count, form_capacity;
-    bucket buckets[2 << SHARD_AXES]; /* by axes of the sum, and whether ranges are kept */
+    bucket buckets[2 << SHARD_AXES]; /* by mask of axes; odd: ranks keep ranges */
     int *last_mate;                  /* of each node: the last node that might be fused with it */
     weft_phase phase;                /* of the node being emitted */
     int tags;
     int workers, own_workers, first_worker; /* virtual workers; 0: none */
-    /* The number of subtrees that cover the workers of this rank, and of the rank with most of
-     * them. Both are 0 if every rank has one worker: the tree over the workers is then that over
-     * the ranks. So all ranks agree on what is sent as subtrees. */
+    /* The number of subtrees that cover the virtual workers of this rank, and the largest such
+     * number of any rank, so that all ranks agree on the values that they send. Both are 0 if one
+     * subtree covers each rank's workers, since the tree over the workers is then the tree over the
+     * ranks. */
     int subtrees, most_subtrees;
 } rewriter;
 
 struct weft_rewritten {
     weft_graph *graph;
-    weft_value *local; /* of each value of the original graph */
-    bool *counts;
+    weft_value *local; /* of each value of the original graph: its value here, or WEFT_NO_VALUE */
+    bool *counts;      /* of each value: whether this rank counts it, see weft_rewritten_counts */
     int values;
 };
 
@@ -126,38 +132,41 @@ weft_status weft_plan_add_leaf(weft_plan *plan, const char *name, leaf_plan **ou
 int weft_plan_rank_at(const weft_plan *plan, int rank, int place);
 
 /* --- placement.c --- */
-/* Fills node_place and the places of leaves. */
+/* Places nodes and leaves: fills node_place, and the places and readers of values. */
 weft_status weft_rewrite_place(rewriter *r) WEFT_NODISCARD;
-/* Every pattern must decide for some operator, or it is misspelt or shadowed by an earlier one. */
+/* Fails unless every pattern of the user's placement places some node; else the pattern is
+ * misspelt, or an earlier pattern takes all nodes that it matches. */
 weft_status weft_place_check(const weft_plan *plan, const weft_graph *graph) WEFT_NODISCARD;
 
 /* --- propagate.c --- */
 
-/* The decision for a node: a label for each axis, or none. */
+/* The sharding decision for a node: the label that is split over each axis, if any. */
 typedef struct decision {
     weft_signature labels;
     const char *label[SHARD_AXES]; /* into labels; NULL: none */
     bool carried[SHARD_AXES];      /* partial sums pass through */
     const weft_shape *flat;        /* operands of this shape are FLAT; NULL: none */
-    bool own;                      /* reads statistics of the rank's own workers */
+    bool own;                      /* the node reads statistics of the rank's own virtual workers */
 } decision;
 weft_status weft_rewrite_decide(rewriter *r, const weft_node *node, decision *out) WEFT_NODISCARD;
-/* The sharding that operand i must have, or has. */
+/* The sharding that a decision requires of an input, or gives an output; operands are inputs, then
+ * outputs. */
 sharding weft_decision_split(const decision *d, const weft_node *node, int operand);
 /* The dimension of operand i with this label, or -1. */
 int weft_label_dim(const decision *d, int operand, const char *label);
 
 /* --- halo_window.c --- */
 
-/* The window along the dimension of a split, windowed label. */
+/* The rows that a node's window reads along a split dimension with a windowed label (mark '~'). */
 typedef struct touched_rows {
-    int axis, dim; /* dim < 0: no windowed label is split */
-    int64_t window[4], rows, begin, end;
-    bool aligned; /* every part is exactly what its windows touch */
+    int axis, dim;                       /* dim < 0: no windowed label is split */
+    int64_t window[4], rows, begin, end; /* window and rows as in weft_window_rows; [begin, end) */
+    bool aligned; /* no rank needs rows of other ranks, see weft_window_aligned */
 } touched_rows;
 weft_status weft_window_touched(const rewriter *r, const weft_node *node, const decision *d,
                                 int operand, touched_rows *out) WEFT_NODISCARD;
-/* Adapts attributes about shapes and positions to the part. */
+/* Sets the attributes of the node `part` that tell sizes, padding and positions to those of this
+ * rank's part. */
 weft_status weft_window_localize(const rewriter *r, const weft_node *node, const decision *d,
                                  weft_node *part) WEFT_NODISCARD;
 
@@ -167,44 +176,53 @@ weft_status weft_window_localize(const rewriter *r, const weft_node *node, const
 weft_status weft_leaf_split_input(rewriter *r, weft_value v) WEFT_NODISCARD;
 /* Emits the leaf into the graph of this rank. */
 weft_status weft_leaf_emit(rewriter *r, weft_value v) WEFT_NODISCARD;
-/* Applies an earlier sharding of the leaf, or the user's. Only all axes together decide it. */
+/* Applies the sharding of a leaf that the user has pinned or an earlier rewrite has decided. */
 void weft_leaf_recall(rewriter *r, weft_value v);
-/* Optimiser state is sharded like its parameter, and with ZeRO in ranges of that. */
+/* Decides the sharding of the optimiser state that an update node reads: that of its parameter, and
+ * with ZeRO a range of that over the data axis. */
 void weft_leaf_place_moments(rewriter *r, const weft_node *node);
-/* Leaves without a decision get the sharding that this node needs. */
+/* Gives leaves without a decision the sharding that this node, their first reader, needs, and emits
+ * them. */
 weft_status weft_leaf_settle(rewriter *r, const weft_node *node, const decision *d) WEFT_NODISCARD;
 
-/* --- collectives.c: each adds nodes for value v, of which this rank has x --- */
+/* --- collectives.c: each function adds nodes that convert x, this rank's copy of value v --- */
 weft_value weft_move_emit(rewriter *r, const char *op, weft_value v, const weft_value *in,
                           int count, const weft_attr *attrs, int attr_count);
-/* This rank's part of a dimension. */
+/* Slices this rank's part of dimension `dim` along an axis. */
 weft_value weft_move_slice(rewriter *r, weft_value v, weft_value x, int axis, int dim);
-/* A collective over one axis and dimension `dim`; all_to_all gathers `from`. */
+/* Adds a collective over one axis, which splits or gathers dimension `dim`; all_to_all splits `dim`
+ * and gathers `from`. */
 weft_value weft_move_collective(rewriter *r, const char *op, weft_value v, weft_value x, int axis,
                                 int dim, int from);
-/* Sums several values over the axes of a mask, as one message. parts > 0: each consists of that
- * many subtrees of virtual workers, which are added in their own order, after the other axes. */
+/* Sums several values over the axes of a mask, as one message. parts > 0: each value consists of
+ * that many sums of virtual workers' subtrees, which are added over the data axis in the fixed
+ * tree, after the sum over the other axes. */
 weft_value weft_move_sum(rewriter *r, weft_value v, const weft_value *x, int count, int mask,
                          int parts);
-/* join: gathers all ranges to a part with this split. range: this rank's range, of the sum over the
- * data axis or of a replicated value. */
+/* weft_move_join gathers the FLAT ranges of all ranks of the data axis to a part with this split.
+ * weft_move_range takes this rank's range: with `sum` of the sum over the data axis
+ * (reduce-scatter), else of a replicated value. */
 weft_value weft_move_join(rewriter *r, weft_value v, weft_value x, sharding split);
 weft_value weft_move_range(rewriter *r, weft_value v, weft_value x, sharding split, bool sum);
-/* The local value whose layout determines the element order of a parameter, and of values that
- * belong to it, where they are FLAT; WEFT_NO_VALUE: plain. */
+/* The local value whose layout determines the order of elements where a parameter, or a value that
+ * belongs to it, is FLAT; WEFT_NO_VALUE: the order is row-major. */
 weft_value weft_flat_like(const rewriter *r, weft_value param);
 
 /* --- reshard.c --- */
+/* The form of a value with this sharding at a place that can be read in `phase`, or NULL. */
 form *weft_rewrite_form(const rewriter *r, weft_value v, int place, sharding split,
                         weft_phase phase);
 weft_status weft_rewrite_add_form(rewriter *r, form f) WEFT_NODISCARD;
-/* The value at a place with this sharding; emits transfers as needed. *local is WEFT_NO_VALUE at
- * other places. */
+/* Converts value v to a sharding at a place, and adds the transfers that this needs. *local is the
+ * converted value; WEFT_NO_VALUE if this rank is at another place. */
 weft_status weft_rewrite_reshard(rewriter *r, weft_value v, int place, sharding want,
                                  weft_value *local) WEFT_NODISCARD;
-/* Sums the inputs of a node that need only a sum over the same axes, as one message. */
+/* Sums inputs of a node as one message: those that need nothing but a sum over the same axes. */
 weft_status weft_rewrite_sum_inputs(rewriter *r, const weft_node *node, int place,
                                     const sharding *want) WEFT_NODISCARD;
+/* weft_rewrite_halo gets this rank's part of v with the rows of other ranks that its windows read.
+ * weft_rewrite_halo_add, the transpose, adds rows that several ranks have computed at their
+ * owners. */
 weft_status weft_rewrite_halo(rewriter *r, weft_value v, int place, sharding split, int axis,
                               int dim, const int64_t window[4], weft_value *local) WEFT_NODISCARD;
 weft_value weft_rewrite_halo_add(rewriter *r, weft_value v, weft_value touched, int axis, int dim,
@@ -213,29 +231,34 @@ weft_value weft_rewrite_halo_add(rewriter *r, weft_value v, weft_value touched, 
 weft_status weft_rewrite_send(rewriter *r, weft_value v) WEFT_NODISCARD;
 
 /* --- gradient.c --- */
-/* Fills workers and last_mate. */
+/* Prepares the sums of gradients: fills workers, subtrees and last_mate. */
 weft_status weft_gradient_begin(rewriter *r) WEFT_NODISCARD;
 void weft_gradient_end(rewriter *r);
-/* Sums a gradient over all ranks, in the form that the update needs; it may be deferred. */
+/* Sums a gradient over the ranks on which it is partial, to the sharding that the update needs. The
+ * gradient may wait in a bucket until then. */
 weft_status weft_rewrite_gradient(rewriter *r, weft_value v) WEFT_NODISCARD;
-/* Sums deferred gradients: before node n reads them; after node n, where a message is full; all. */
+/* Sum gradients that wait in buckets: before node n, if it reads one; after node n, those of full
+ * buckets; all. */
 weft_status weft_gradient_before(rewriter *r, size_t n) WEFT_NODISCARD;
 weft_status weft_gradient_after(rewriter *r, size_t n) WEFT_NODISCARD;
 weft_status weft_gradient_flush(rewriter *r) WEFT_NODISCARD;
-/* Exports the gradient of a parameter in the sharding that the update reads: that of the parameter,
- * or this rank's range of it. */
+/* Exports the gradient of a parameter to the exchange, in the sharding that the update reads: that
+ * of the parameter, or with ZeRO this rank's range of it. */
 weft_status weft_gradient_hand_over(rewriter *r, weft_value leaf) WEFT_NODISCARD;
-/* Adds a value of each micro-batch to the stack of virtual workers' subtrees, in states named after
- * the leaf `sum`; *local is the first of weft_tree_parts values. */
+/* Adds a node that adds the value of each micro-batch (virtual worker) to a stack of subtree sums,
+ * whose places are states named after the leaf `sum`. *local is the first of weft_tree_parts
+ * sums. */
 weft_status weft_rewrite_add_up(rewriter *r, weft_value v, int place, weft_value index,
                                 weft_value sum, weft_value *local) WEFT_NODISCARD;
-/* Sums such subtrees over the data axis. */
+/* Sums the subtree sums of all ranks over the data axis. */
 weft_value weft_rewrite_reduce_tree(rewriter *r, weft_value v, weft_value local, int parts);
-/* Whether a parameter's gradient and state are spread over the data axis (ZeRO). */
+/* Whether the gradient and the optimiser state of a parameter are spread over the data axis
+ * (ZeRO). */
 bool weft_zero_spreads(const rewriter *r, weft_value param);
 
 /* --- emit.c --- */
-/* Marks the local form of a gradient, so that it is placed in the flat range of gradients. */
+/* Marks this rank's copy of a gradient as the gradient of its parameter; a program places such
+ * gradients in its flat range of gradients. */
 void weft_rewrite_mark_gradient(rewriter *r, weft_value v);
 
 /* --- shared --- */
@@ -253,7 +276,8 @@ static inline int64_t whole_dim(const rewriter *r, weft_value v, int dim)
     return r->from->values[v].type.shape.dim[dim];
 }
 
-/* This rank's part of a shape: its sizes and start. A FLAT part is a vector. */
+/* This rank's part of a shape: its sizes and its start. A FLAT part is a vector, whose start[0] is
+ * its first element in memory order. */
 void weft_rewrite_part(const rewriter *r, const weft_shape *whole, sharding split, weft_shape *part,
                        int64_t *start);
 

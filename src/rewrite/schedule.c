@@ -1,11 +1,11 @@
-/* Pipeline schedules: the order of each stage's passes, as data, and a check that simulates all
- * stages together before anything runs. */
+/* Makes pipeline schedules (gpipe, 1f1b), which list the passes of each stage in order, and checks
+ * a schedule by a simulation of all stages together before anything runs. */
 #include "base/registry.h"
 #include "rewrite/rewrite.h"
 
 typedef struct kind {
     const char *name;
-    /* Number of forward passes of a stage before its first backward pass. */
+    /* The number of forward passes of a stage before its first backward pass. */
     int (*ahead)(int stages, int stage, int microbatches);
 } kind;
 
@@ -50,9 +50,9 @@ weft_status weft_schedule_make(const weft_context *context, const char *name, in
     return WEFT_OK;
 }
 
-/* Pipeline stages differ in how far they are ahead. Nodes placed by name need not form a chain, as
- * a rank may be before and after another one. So all ranks run the same passes in the same order,
- * and each waits only for earlier passes of that order. */
+/* The schedule of a rank. Pipeline stages differ in how many forward passes they are ahead. With
+ * the user's placement a rank may come both before and after another rank, so all ranks run the
+ * schedule of stage 0: each then waits only for earlier passes of one common order. */
 weft_status weft_plan_schedule(const weft_plan *plan, int rank, const char *name, int microbatches,
                                weft_schedule *out)
 {
@@ -66,8 +66,8 @@ void weft_schedule_free(weft_schedule *s)
     *s = (weft_schedule){0};
 }
 
-/* The times at which forward and backward of micro-batch m ended at each stage; negative: not
- * yet. */
+/* The state of a simulated schedule. `ended`: the times at which the forward (0) and backward (1)
+ * pass of each micro-batch ended at each stage; negative: not yet. */
 typedef struct timetable {
     int stages, microbatches;
     double *ended[2];
@@ -81,7 +81,7 @@ static double *ended(const timetable *t, weft_phase phase, int stage, int m)
                     [(size_t)stage * (size_t)t->microbatches + (size_t)m];
 }
 
-/* The earliest start of an action with respect to other stages; negative: unknown yet. */
+/* The time at which the passes that an action needs have ended; negative: not yet known. */
 static double ready(const timetable *t, int stage, const weft_action *a)
 {
     if (a->phase == WEFT_PHASE_FORWARD)
