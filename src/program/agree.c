@@ -1,8 +1,8 @@
 /* Checks, before anything runs, that the transfers of a learner's ranks match.
  *
  * Ranks that share a communicator must run the same collectives in the same order, and the messages
- * that a rank sends with a tag must be those that its peer receives. A rank that decided alone
- * whether there is a collective would otherwise deadlock the job. */
+ * that a rank sends with a tag must be those that its peer receives. Without this check, a rank
+ * that has a collective which the other ranks lack would deadlock the job. */
 #include <stdio.h>
 
 #include "program/transfer.h"
@@ -39,8 +39,9 @@ static uint64_t mix_shape(uint64_t hash, const weft_shape *s)
     return hash;
 }
 
-/* Hashes the attributes and shapes that do not depend on the rank. If a value is split, the ranks
- * have different parts, and only the whole shape is hashed. */
+/* Hashes a collective: its name, its attributes that are equal on all ranks, and the shapes that
+ * are. If a value is split, ranks have parts of different shapes, so only the shape of the whole is
+ * hashed. */
 static uint64_t hash_collective(const meant *m)
 {
     static const char *const attrs[] = {"axes",  "ranks",  "dim",    "from",
@@ -89,7 +90,8 @@ static int by_tag(const void *a, const void *b)
     return s != t ? (s > t) - (s < t) : (x->order > y->order) - (x->order < y->order);
 }
 
-/* Lists the messages to or from a peer, by their tags. */
+/* Lists the messages that this rank sends to or receives from a peer (`op`), in the order of
+ * tags. */
 static weft_status messages(const weft_program *p, const char *op, int peer, sequence *out)
 {
     out->count = 0;
@@ -137,8 +139,8 @@ static void describe(const sequence *s, size_t i, char *out)
                    weft_dtype_name(type->dtype), shape);
 }
 
-/* Collective: names the first difference between the sequences of ranks a and b. The other ranks
- * pass empty ones. */
+/* Fails with a message that names the first difference between the sequences of ranks a and b. All
+ * ranks of the communicator call it; the sequences of ranks other than a and b do not matter. */
 static weft_status name_difference(weft_comm *comm, const sequence *mine, int a, int b)
 {
     int n = weft_comm_size(comm);

@@ -1,5 +1,5 @@
-/* Kernels that copy between host and device memory. They are only queued, so the host must wait
- * before it uses either side. */
+/* Makes kernels that copy between host and device memory. A run only queues the copy, so the host
+ * must wait before it uses the memory on either side. */
 #include <stdio.h>
 
 #include "program/program.h"

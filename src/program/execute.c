@@ -1,4 +1,5 @@
-/* Runs instances: instructions in order, with transfers in progress meanwhile. */
+/* Runs instances: executes the instructions of a phase in order, while transfers between ranks are
+ * in progress. */
 #include "program/gradient_ready.h"
 #include "program/first_use.h"
 
@@ -33,8 +34,9 @@ static weft_status finish(weft_instance *x, int at)
     return x->announces ? weft_exported_gradients_report(x, i) : WEFT_OK;
 }
 
-/* Waits for transfers: those of one phase and slot before it runs again, those that instruction
- * `before` needs, or (both negative) all. */
+/* Waits for pending transfers: with `phase` those of that phase and the current slot, before the
+ * phase runs again; with `before` those that must end before that instruction; if both are
+ * negative, all. */
 static weft_status finish_some(weft_instance *x, int phase, int before)
 {
     for (int at = 0; at < x->pending_count;) {
@@ -53,7 +55,8 @@ static weft_status finish_some(weft_instance *x, int phase, int before)
     return WEFT_OK;
 }
 
-/* Waits for sends, which may read a parameter that the update is about to change. */
+/* Waits for transfers that no instruction waits for, which are sends: they may read a parameter
+ * that the update is about to change. */
 static weft_status finish_sends(weft_instance *x)
 {
     for (int at = 0; at < x->pending_count;)
@@ -75,7 +78,8 @@ static weft_status poll(weft_instance *x, int at, bool *done)
     return weft_bound_poll(bound, done);
 }
 
-/* Finishes transfers that have completed and produced gradients with a ready hook. */
+/* Finishes the transfers that have ended and whose results are exported gradients, so that the hook
+ * `ready` is called early. */
 static weft_status finish_gradients(weft_instance *x)
 {
     for (int at = 0; at < x->pending_count;) {
@@ -90,8 +94,8 @@ static weft_status finish_gradients(weft_instance *x)
     return WEFT_OK;
 }
 
-/* Makes progress on transfers; polling one is enough, since the operations of a rank progress
- * together. */
+/* Makes progress on transfers, and polls the exchange. Polling one transfer advances all, since the
+ * operations of a rank progress together. */
 static weft_status go_on(weft_instance *x)
 {
     bool done;
@@ -101,8 +105,8 @@ static weft_status go_on(weft_instance *x)
     return x->announces ? finish_gradients(x) : WEFT_OK;
 }
 
-/* Adds a transfer, in the order of slots and instructions. A transfer in progress is never begun
- * again. */
+/* Adds a transfer to the pending ones, which are in the order of slots and instructions. Each
+ * transfer is pending at most once, since it is waited for before it begins again. */
 static void note_pending(weft_instance *x, int slot, int i)
 {
     int at = x->pending_count++;
@@ -144,7 +148,7 @@ weft_status weft_instance_run_one(weft_instance *x, int i)
         x->copying = true;
         WEFT_TRY(weft_event_record(x->program->schema->device, x->store->queue, x->copied));
     }
-    if (x->trace_capacity) { /* without waiting, a queue would make all times short */
+    if (x->trace_capacity) { /* a queued kernel has no time until it is waited for */
         WEFT_TRY(weft_store_finish(x->store));
         record(x, i, start, false);
     }

@@ -1,7 +1,9 @@
-/* Finds the instruction that makes the first non-finite number. */
+/* Finds the instruction that makes the first non-finite number (NaN or infinity), by running the
+ * passes of a step again with a check after each instruction. */
 #include "program/program.h"
 
-/* For the memory of any device, in any layout: the padding of blocked layouts is zero. */
+/* Whether all numbers of a buffer are finite, in the memory of any device. The layout does not
+ * matter, since the padding of blocked layouts is zero. */
 static weft_status look_into(const weft_instance *x, int b, size_t bytes, weft_dtype dtype,
                              bool *finite)
 {
@@ -19,7 +21,7 @@ static weft_status look_into(const weft_instance *x, int b, size_t bytes, weft_d
     return status;
 }
 
-/* Whether a leaf is written by passes before the update, possibly in this step. */
+/* Whether forward or backward passes write the leaf, possibly in this step. */
 static bool made_in_passes(const weft_graph *g, const weft_value_info *leaf)
 {
     if (leaf->role == WEFT_ROLE_SUM) return true;
@@ -52,8 +54,9 @@ static weft_status look_at_leaves(const weft_instance *x, char **where, weft_val
     return WEFT_OK;
 }
 
-/* Checks the results of an instruction or a finished transfer. Non-finite running means may stem
- * from earlier passes, so they do not count as made by this instruction. */
+/* Checks the results of an instruction or a finished transfer. The next values of states, such as
+ * running means, are not checked: a number that is not finite there may come from earlier
+ * passes. */
 static weft_status look_at(const weft_instance *x, size_t i, char **where, bool *made,
                            weft_value *found)
 {
@@ -81,8 +84,8 @@ static weft_status look_at(const weft_instance *x, size_t i, char **where, bool 
     return WEFT_OK;
 }
 
-/* Checks finished transfers: those that instruction `next` waits for, or (next < 0) those that no
- * instruction of these passes waits for. */
+/* Checks the results of finished transfers: the transfers that had to end before instruction
+ * `next`, or (next < 0) before no instruction of forward and backward. */
 static weft_status look_at_transfers(const weft_instance *x, int next, char **where, bool *made,
                                      weft_value *found)
 {
@@ -97,7 +100,8 @@ static weft_status look_at_transfers(const weft_instance *x, int next, char **wh
     return WEFT_OK;
 }
 
-/* Continues to the end in any case, since other ranks wait for this rank's sends. */
+/* Runs forward and backward with checks. After a find it still runs all instructions, since other
+ * ranks wait for this rank's sends. */
 static weft_status look_at_all(weft_instance *x, char **where, bool *made, weft_value *found)
 {
     const weft_program *p = x->program;

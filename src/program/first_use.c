@@ -1,11 +1,11 @@
-/* First uses of parameters, for parameters that arrive while the program runs (overlap of pull and
- * forward): finds the instruction that first reads each one, and calls the hook before it. */
+/* Finds the instruction that first reads each parameter, and calls the hook `needed` before it in a
+ * run. So parameters may arrive while the program runs (overlap of pull and forward pass). */
 #include "program/first_use.h"
 
 /* --- creation --- */
 
-/* The store entry of an operand if it is a parameter, else -1. Another layout of a parameter is
- * made by an instruction that reads the original. */
+/* The store entry of an operand if it is a parameter, else -1. A copy of a parameter in another
+ * layout need not be considered, since the instruction that makes it reads the parameter. */
 static int entry_of(const weft_program *p, int b)
 {
     const buffer *root = &p->buffers[buffer_root(p, b)];

@@ -1,21 +1,24 @@
-/* First uses of parameters by a program. */
+/* Declares where a program first reads each parameter, so that a run can wait there for parameters
+ * that are still being pulled. */
 #ifndef WEFT_PROGRAM_FIRST_USE_H
 #define WEFT_PROGRAM_FIRST_USE_H
 
 #include "program/program.h"
 
-/* A parameter entry, and the floating-point operations of a micro-batch before its first use. */
+/* A parameter (store entry), and the floating-point operations of a micro-batch before the program
+ * first reads it. */
 typedef struct reading {
     int entry;
     double flops;
 } reading;
 
-/* Call it after the last instruction was added. */
+/* Finds the first reads of all parameters; called after the last instruction was added. */
 weft_status weft_readings_find(weft_program *program) WEFT_NODISCARD;
-/* Calls the hook before instruction i of an instance whose parameters may be outstanding. */
+/* Calls the listener's hook `needed` for each parameter that instruction i reads first; called
+ * before the instruction if parameters may not have arrived yet. */
 weft_status weft_reading_tell(const weft_instance *x, int i) WEFT_NODISCARD;
-/* Floating-point operations of a micro-batch up to and including instruction i. Gradients that are
- * clipped are made in the update phase, after all other computation. */
+/* The floating-point operations of a micro-batch up to and including instruction i, in the order of
+ * phases: the update phase, in which clipped gradients are made, comes last. */
 double weft_program_flops_until(const weft_program *program, int i);
 
 #endif

@@ -2,7 +2,8 @@
  *
  * Fusion is one rule: a group grows by a neighbour (a node that reads one of its results, or shares
  * an operand with it) as long as the device has a kernel for the larger group that costs no more
- * than the two apart, and no result is needed outside the group before its last member can run. */
+ * than the group and the neighbour apart, and no result is read outside the group before its last
+ * node can run. */
 #include <math.h>
 
 #include "program/program.h"
@@ -16,7 +17,7 @@ typedef struct grouper {
     int *of; /* group number of each node, from 1; 0: none */
     bool *taken;
     bool *kept; /* values that are read after the run */
-    int *near;  /* positions of neighbours, with duplicates */
+    int *near;  /* positions of a group's neighbours, with duplicates */
     size_t near_count, near_capacity;
     double seconds; /* cost of the current group; below 0: not estimated yet */
     weft_status status;
@@ -30,7 +31,8 @@ static void need(grouper *g, weft_value v)
     for (int i = 0; i < g->graph->nodes[node]->in_count; i++) need(g, g->graph->nodes[node]->in[i]);
 }
 
-/* Marks the nodes that fetches and assignments need, and orders them by phase, then as built. */
+/* Finds the nodes that must run, because fetched values, assignments, exported gradients or sends
+ * need them, and orders them by phase, and within a phase as they were built. */
 static void find_order(grouper *g)
 {
     const weft_graph *graph = g->graph;
@@ -79,8 +81,8 @@ static int first_reader(const grouper *g, const weft_group *group, weft_value v,
     return first;
 }
 
-/* Fills inputs and outputs from the members. false: the group is too large, or a result would be
- * too late. */
+/* Fills the inputs and outputs of a group from its nodes. False: the group has too many values, or
+ * a result would be made after its first reader runs. */
 static bool complete(const grouper *g, weft_group *group)
 {
     int last = 0, first_use = g->count;
@@ -98,7 +100,8 @@ static bool complete(const grouper *g, weft_group *group)
         for (int i = 0; i < node->out_count; i++) {
             int readers = 0;
             first_use = WEFT_MIN(first_use, first_reader(g, group, node->out + i, &readers));
-            /* The first result of an operator with several is always made. */
+            /* The first result of an operator with several results is made even if nothing reads
+             * it. */
             bool made = node->op->transfer || (i == 0 && node->out_count > 1);
             if (readers == 0 && !g->kept[node->out + i] && !made) continue;
             if (group->out_count == WEFT_GROUP_VALUES) return false;
@@ -122,7 +125,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The cost of a group of this node alone. */
+/* The estimated seconds of the node as a group of its own. */
 static double alone(const grouper *g, const weft_node *node)
 {
     weft_group group = {.graph = g->graph, .node = {node}, .count = 1};
@@ -130,8 +133,8 @@ static double alone(const grouper *g, const weft_node *node)
     return weft_group_estimate(g->program->schema, &group);
 }
 
-/* A recomputed node is fused only with the recomputed nodes of its original group: other fusions
- * may give different bits. */
+/* Whether a node may join a group. A node that recomputes is fused only with nodes that recompute
+ * members of the same forward group, since another fusion might give different bits. */
 static bool may_join(const grouper *g, const weft_group *group, const weft_node *node)
 {
     const weft_node *first = group->node[0];
@@ -139,7 +142,7 @@ static bool may_join(const grouper *g, const weft_group *group, const weft_node 
     return !node->again || (g->of[node->origin] > 0 && g->of[node->origin] == g->of[first->origin]);
 }
 
-/* Adds the first neighbour that fits, before or after the group; false if there is none. */
+/* Adds the first neighbour that fits to the group; false if none does. */
 static bool take_one(grouper *g, weft_group *group)
 {
     g->near_count = 0;
@@ -179,7 +182,7 @@ void weft_grouping_free(grouping *groups)
     *groups = (grouping){0};
 }
 
-/* A group and the position of its last node, which is when it runs. */
+/* A group, and the position of its last node, at which the group runs. */
 typedef struct timed {
     weft_group group;
     int end;
@@ -202,7 +205,8 @@ static weft_status take(grouper *g, const weft_group *group, int number, timed *
     return g->status;
 }
 
-/* Groups of several nodes are formed first, since a later node may join an earlier neighbour. */
+/* Finds all groups: in the first pass groups of several nodes, and in the second pass the remaining
+ * single nodes, since a node may join the group of a later node. */
 static weft_status find_groups(grouper *g, timed *found, int *count)
 {
     for (int pass = 0; pass < 2; pass++)

@@ -1,5 +1,5 @@
-/* Gradient-ready notification: finds the instruction or transfer that completes each gradient in
- * the form that the update reads, and calls the hook after it. */
+/* Finds the instruction or transfer that completes each exported gradient, in the layout that the
+ * exchange reads, and calls the hook `ready` after it in a run. */
 #include "program/gradient_ready.h"
 #include "program/first_use.h"
 
@@ -11,7 +11,8 @@ static weft_status another_order(const weft_program *p, weft_value leaf)
                      p->graph->values[leaf].name);
 }
 
-/* The layout of the parameter, in the memory space where the gradient is made. */
+/* The layout in which a gradient is exported: that of its parameter, but in the memory space where
+ * the gradient is made if the parameter's layout is plain. */
 static weft_status wanted_layout(weft_program *p, weft_value leaf, const weft_layout **out)
 {
     const weft_value_info *info = &p->graph->values[leaf];
@@ -30,8 +31,8 @@ static weft_status wanted_layout(weft_program *p, weft_value leaf, const weft_la
     return WEFT_OK;
 }
 
-/* Exports a gradient. now: in any case; otherwise only if that does not affect other micro-batches
- * in progress. */
+/* Exports a gradient in the wanted layout, with a conversion if needed. Without `now`, a conversion
+ * is put off to the update phase if several micro-batches may be in progress. */
 static weft_status export_gradient(weft_program *p, weft_value leaf, weft_phase phase, bool now)
 {
     const weft_value_info *info = &p->graph->values[leaf];
@@ -42,7 +43,7 @@ static weft_status export_gradient(weft_program *p, weft_value leaf, weft_phase 
     bool there = weft_program_version(p, info->exported, want);
     if (!there && !now && p->slots > 1 && phase != WEFT_PHASE_UPDATE) return WEFT_OK;
     WEFT_TRY(weft_version_provide(p, info->exported, want, phase, false, &b));
-    p->buffers[b].keep = true; /* not written afterwards */
+    p->buffers[b].keep = true; /* so nothing is written over it in the run */
     p->exporting[leaf].done = true;
     p->exported[p->exported_count++] =
         (exported){.leaf = leaf,
@@ -78,7 +79,7 @@ weft_status weft_exported_gradients_made(weft_program *p, weft_value value, weft
     return WEFT_OK;
 }
 
-/* The last instruction that writes a buffer, or the buffer of which it is a view. */
+/* The last instruction that writes buffer b, or the buffer of which b is a view. */
 static int writer_of(const weft_program *p, const int *writer, int b)
 {
     while (writer[b] < 0 && p->buffers[b].alias >= 0) b = p->buffers[b].alias;
@@ -159,7 +160,7 @@ void weft_instance_announce(weft_instance *x, bool announce)
     x->announces = announce && x->listener.ready;
 }
 
-/* Whether the host can read the gradient in place. */
+/* Whether the host can read the gradient where it is; *at: its address. */
 static bool is_near(const weft_instance *x, int i, weft_address *at)
 {
     *at = weft_instance_address(x, x->program->exported[i].buffer);

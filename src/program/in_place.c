@@ -1,5 +1,5 @@
-/* Chooses the buffers of results: new, in place of what they replace, or part of a larger
- * buffer. */
+/* Chooses the buffers of results: a new buffer, the buffer of the parameter or state that the
+ * result replaces, or a part of a larger buffer. */
 #include "program/program.h"
 
 weft_status weft_program_add_buffer(weft_program *p, buffer b, int *out)
@@ -12,7 +12,7 @@ weft_status weft_program_add_buffer(weft_program *p, buffer b, int *out)
     return WEFT_OK;
 }
 
-/* Whether a later node reads the leaf. */
+/* Whether a node that runs after this instruction reads the leaf. */
 static bool read_later(const weft_program *p, const instruction *code, weft_value leaf)
 {
     const weft_graph *g = p->graph;
@@ -23,7 +23,8 @@ static bool read_later(const weft_program *p, const instruction *code, weft_valu
     return false;
 }
 
-/* The layout in whose order an op flat or its inverse lists the elements. Padding is not listed. */
+/* The layout in whose order a flat or unflat node lists the elements. A layout with padding is
+ * replaced by the plain layout. */
 static weft_status order_of(weft_program *p, const weft_node *node, const weft_type *type,
                             const weft_layout **out)
 {
@@ -49,12 +50,13 @@ weft_status weft_view_layouts(weft_program *p, const weft_node *node, const weft
         WEFT_TRY(weft_device_plain(device, x, in));
         return weft_device_plain(device, y, out);
     }
-    bool forth = !weft_node_attr(node, "shape"); /* op flat */
+    bool forth = !weft_node_attr(node, "shape"); /* flat, not unflat */
     WEFT_TRY(order_of(p, node, forth ? x : y, forth ? in : out));
     return weft_layout_flat(device, forth ? *in : *out, forth ? out : in);
 }
 
-/* The leaf that becomes the whole result of a transfer without conversion, or WEFT_NO_VALUE. */
+/* The leaf into whose buffer a transfer can write its result directly, because the whole result is
+ * assigned to the leaf in the same element order (all-gather of ZeRO); else WEFT_NO_VALUE. */
 static weft_status becomes(weft_program *p, const instruction *code, int o, weft_value *out)
 {
     const weft_graph *g = p->graph;
@@ -75,8 +77,8 @@ static weft_status becomes(weft_program *p, const instruction *code, int o, weft
     return WEFT_OK;
 }
 
-/* The buffer of a piece of a parameter that may be updated in place, since the whole parameter is
- * replaced in this run and its old value is not read again; else -1. */
+/* The buffer of an operand that is a part of a parameter, over which result o may be written: the
+ * whole parameter is replaced in this run, and its old value is not read again. -1: none. */
 static int replaced_piece(const weft_program *p, const instruction *code, int o)
 {
     for (int i = 0; i < code->group.in_count; i++) {
@@ -92,8 +94,8 @@ static int replaced_piece(const weft_program *p, const instruction *code, int o)
     return -1;
 }
 
-/* Whether a reduce-scatter of vectors may leave its result in its input: in the range of gradients,
- * if the rest is not read. */
+/* Whether a reduce-scatter of a vector may write its result over the rank's part of its input: the
+ * input is in the flat range of gradients, and nothing else reads it. */
 static bool keeps_part(const weft_program *p, const instruction *code)
 {
     const weft_node *node = code->group.node[0];
@@ -104,7 +106,7 @@ static bool keeps_part(const weft_program *p, const instruction *code)
     if (weft_node_int(node, "leaves", 0, ranks) != ranks) return false;
     for (weft_value v = node->in[0]; v != WEFT_NO_VALUE;) {
         int from = g->values[v].node;
-        if (weft_readers_count(&p->readers, v) != 1 || from < 0) return false; /* leaves are kept */
+        if (weft_readers_count(&p->readers, v) != 1 || from < 0) return false; /* a leaf is kept */
         v = g->nodes[from]->op->view ? g->nodes[from]->in[0] : WEFT_NO_VALUE;
     }
     return true;
@@ -149,10 +151,10 @@ weft_status weft_result_buffer(weft_program *p, const instruction *code, int o, 
     }
     const version *old = weft_program_version(p, leaf, NULL);
     int from = weft_group_in(&code->group, leaf);
-    /* The operand is a copy in another space. */
+    /* The kernel reads a copy of the leaf in another space, so it does not read the leaf itself. */
     if (from >= 0 && old && layout_space(old->layout) != layout_space(layout)) from = -1;
-    /* If this instruction reads the old value, its kernel must support that; otherwise no later
-     * instruction may read it, as find_order ensures. */
+    /* The result may be written over the old value if this instruction reads the old value and its
+     * kernel works in place, or if neither this nor a later instruction reads it. */
     bool over = from >= 0 ? code->kernel->in_place[o] & 1u << from : !read_later(p, code, leaf);
     bool same = old && weft_layout_same(old->layout, layout);
     if (over && old && !same) /* weft_version_back will convert it to the store's layout */

@@ -1,7 +1,8 @@
-/* Instances: a program with its own memory, bound to a store. */
+/* Creates instances, which are programs with memory of their own that are bound to a store. */
 #include "program/transfer.h"
 
-/* A placeholder memory for planning: each kind of buffer begins at its own, far offset. */
+/* Placeholder memory for planning. Each kind of buffer begins at an offset of its own, 2^FAR bytes
+ * from the next. */
 static weft_memory nowhere;
 enum { FAR = 44 };
 
@@ -112,7 +113,8 @@ weft_status weft_instance_create(weft_program *program, weft_store *store, const
     weft_status status = weft_program_agree(program, comms);
     if (status == WEFT_OK) status = allocate(x);
     if (status == WEFT_OK) status = bind_all(x);
-    /* Reported only now, so that all ranks finish the collective part. */
+    /* Different layouts are reported only now, so that all ranks have finished the collectives of
+     * binding. */
     if (status == WEFT_OK && x->differs)
         status = weft_fail(
             WEFT_ERR_UNSUPPORTED,
@@ -179,7 +181,7 @@ void weft_instance_destroy(weft_instance **instance)
     if (!instance || !*instance) return;
     weft_instance *x = *instance;
     size_t cells = x->program->code_count * (size_t)x->program->slots;
-    weft_status status = weft_store_finish(x->store); /* failures do not matter any more */
+    weft_status status = weft_store_finish(x->store); /* a failure does not matter any more */
     (void)status;
     for (size_t i = 0; x->bound && i < cells; i++)
         if (x->bound[i]) x->bound[i]->ops->destroy(x->bound[i]);

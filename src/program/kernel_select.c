@@ -1,13 +1,14 @@
-/* Selects the kernel of a group. Candidates are those of the chosen device and of the reference
- * device; the cheapest is taken, including the cost of bringing operands to its layouts and results
- * to theirs. All costs are estimates, see weft_rates. */
+/* Selects the kernel of a group. Candidates are the kernels of the chosen device and of the
+ * reference device. The cheapest is taken; its cost includes the conversion of operands to its
+ * layouts, and of results to the layouts of their leaves. All costs are estimates, see
+ * weft_rates. */
 #include <math.h>
 #include <stdio.h>
 
 #include "program/program.h"
 
-/* The chosen device is used unless the reference device saves more than this: runs should stay on
- * the chosen device, and have its results. */
+/* The reference device is used only if it saves more than this many seconds, since a run should
+ * stay on the chosen device and have the results of that device. */
 static const double elsewhere = 1e-3;
 
 enum { MOST = 2 * WEFT_CANDIDATES };
@@ -15,9 +16,9 @@ enum { MOST = 2 * WEFT_CANDIDATES };
 typedef struct option {
     weft_device *device;
     weft_candidate candidate;
-    double least, moves; /* seconds with moves; `least` without them; moves are known once the
-                            kernel is made */
-    bool tried, refused;
+    double least, moves; /* seconds of the kernel alone, and of moving
+                           operands and results, known once the kernel is made */
+    bool tried, refused; /* a kernel was asked for; none is possible */
 } option;
 
 typedef struct search {
@@ -25,8 +26,8 @@ typedef struct search {
     const weft_group *group;
     const weft_layout *in[WEFT_GROUP_VALUES];
     option options[MOST];
-    int count, own; /* the first `own` are of the chosen device */
-    int best;       /* -1: none yet */
+    int count, own; /* the first `own` options are of the chosen device */
+    int best;       /* option of `kernel`; -1: none yet */
     weft_kernel *kernel;
 } search;
 
@@ -58,7 +59,8 @@ double weft_group_estimate(const schema *s, const weft_group *group)
     return least;
 }
 
-/* Cost of bringing the operands to the kernel's layouts; INFINITY: impossible. */
+/* The seconds of converting operands to the kernel's layouts, and results to those of their leaves;
+ * INFINITY: impossible. */
 static weft_status moves_of(const search *s, const weft_kernel *kernel, double *out)
 {
     const weft_group *group = s->group;
@@ -105,7 +107,8 @@ static weft_status try_one(search *s, int i)
     return WEFT_OK;
 }
 
-/* The cheapest untried option; -1: none can still be the best. */
+/* The untried option with the cheapest kernel; -1: no untried option can be better than the best
+ * one. */
 static int next(const search *s)
 {
     int found = -1;
@@ -126,7 +129,7 @@ static void tell_one(const option *o, weft_text *text)
     if (!o->refused && o->moves > 0) weft_text_add(text, " + %.3g us to move", o->moves * 1e6);
 }
 
-/* Describes the choice if the chosen device had several options, or was not used. */
+/* Describes the choice as text if the chosen device had several options, or was not used. */
 static weft_status tell(const search *s, char **out)
 {
     weft_text text = {0};
@@ -153,7 +156,7 @@ weft_status weft_kernel_choose(weft_program *p, const weft_group *group, choice 
     list(p->schema, group, s.in, s.options, &s.own, &s.count);
     for (int i; status == WEFT_OK && (i = next(&s)) >= 0;) status = try_one(&s, i);
     if (status == WEFT_OK && s.best < 0)
-        status = s.count > 0 ? WEFT_ERR_UNSUPPORTED /* the message is of the last one */
+        status = s.count > 0 ? WEFT_ERR_UNSUPPORTED /* the message is that of the last option */
                              : weft_fail(WEFT_ERR_UNSUPPORTED, "'%s' (%s): no device has a kernel",
                                          group->node[0]->name, group->node[0]->op->name);
     *out = (choice){.kernel = s.kernel};

@@ -1,5 +1,5 @@
-/* Lowers groups of nodes to instructions: selects a kernel for each, and adds the reorders for its
- * layouts. */
+/* Lowers groups of nodes to instructions: selects a kernel for each group, and adds the reorders
+ * and copies that its layouts need. */
 #include <stdio.h>
 
 #include "program/gradient_ready.h"
@@ -31,8 +31,8 @@ static void account(const weft_program *p, instruction *code)
     for (int i = 0; i < code->out_count; i++) code->bytes += p->buffers[code->out[i]].bytes;
 }
 
-/* A transfer whose result is not read ends at any time, but an input may be refilled when a run has
- * returned: such a transfer sends a copy. */
+/* A transfer whose result nothing reads (a send) may end after the run has returned, but the caller
+ * may refill an input then. Such a transfer sends a copy of the input. */
 static weft_status detach(weft_program *p, const weft_group *group, int i, weft_phase phase,
                           int *in)
 {
@@ -109,7 +109,7 @@ static weft_status lower_group(weft_program *p, const weft_group *group)
     return WEFT_OK;
 }
 
-/* The group of a single node of a larger group. */
+/* A group of one node of a larger group. */
 static weft_group only(const weft_program *p, const weft_group *whole, const weft_node *node)
 {
     weft_group group = {.graph = whole->graph, .node = {node}, .count = 1};
@@ -122,7 +122,8 @@ static weft_group only(const weft_program *p, const weft_group *whole, const wef
     return group;
 }
 
-/* Lowers the nodes of a group one by one, in order, if no device has a kernel for the whole. */
+/* Lowers the nodes of a group one by one, in order, since no device has a kernel for the whole
+ * group. */
 static weft_status lower_apart(weft_program *p, const weft_group *group)
 {
     int last = -1;
@@ -141,7 +142,8 @@ static weft_status lower_apart(weft_program *p, const weft_group *group)
     return WEFT_OK;
 }
 
-/* Whether the node takes a part of a plain value that is contiguous in memory. */
+/* Whether the node takes a slice that is contiguous in memory if the value is plain, and so a
+ * view. */
 static bool is_piece(const weft_program *p, const weft_group *group)
 {
     const weft_node *node = group->node[0];
@@ -152,8 +154,8 @@ static bool is_piece(const weft_program *p, const weft_group *group)
     return outer == 1;
 }
 
-/* The order of a parameter that ranks keep as ranges is chosen by the first kernel that reads the
- * whole parameter, unless it is in use already. */
+/* Chooses the element order of a parameter that ranks keep as ranges (ZeRO 3): the layout in which
+ * the first kernel wants the whole parameter, unless the order is chosen or the range is placed. */
 static weft_status choose_order(weft_program *p, const grouping *groups, const weft_node *view)
 {
     weft_value like = (weft_value)weft_node_int(view, "like", 0, WEFT_NO_VALUE);
@@ -179,8 +181,8 @@ static weft_status choose_order(weft_program *p, const grouping *groups, const w
     return WEFT_OK;
 }
 
-/* A view shares the memory of its input, which must be plain, since only that has the same meaning
- * with another shape. */
+/* Lowers a view, which shares the memory of its input. The input must be plain, or be in the order
+ * that a flat or unflat node names, since other layouts mean nothing for another shape. */
 static weft_status lower_view(weft_program *p, const grouping *groups, const weft_node *node)
 {
     const weft_layout *in, *out;
@@ -194,7 +196,7 @@ static weft_status lower_view(weft_program *p, const grouping *groups, const wef
                 .entry = p->buffers[from].entry};
     WEFT_TRY(weft_program_add_buffer(p, b, &index));
     p->buffers[index].alias = from;
-    if (!node->op->view) /* a contiguous part */
+    if (!node->op->view) /* a contiguous slice */
         p->buffers[index].within =
             in->bytes /
             (size_t)weft_in(p->graph, node, 0)->shape.dim[weft_node_int(node, "axis", 0, 0)] *
@@ -208,7 +210,8 @@ static weft_status lower_view(weft_program *p, const grouping *groups, const wef
     return weft_exported_gradients_made(p, node->out, node->phase);
 }
 
-/* A fetched value gets a plain version in the phase that makes it. */
+/* Converts each fetched value to a plain version on the host, at the end of the phase that makes
+ * it. */
 static weft_status lower_fetches(weft_program *p, weft_phase phase)
 {
     for (int i = 0; i < p->fetch_count; i++) {
@@ -223,7 +226,8 @@ static weft_status lower_fetches(weft_program *p, weft_phase phase)
     return WEFT_OK;
 }
 
-/* Parameters and state that no node reads get a place as well, since checkpoints contain them. */
+/* Places parameters and state that no node reads in the store as well, since checkpoints contain
+ * them. */
 static weft_status place_unread(weft_program *p)
 {
     for (size_t v = 0; v < p->graph->value_count; v++) {

@@ -1,4 +1,5 @@
-/* Plans the memory of a program: lifetimes, in-place results, and offsets in one arena. */
+/* Plans the memory of a program: the lifetimes of buffers, results in place of inputs, and offsets
+ * in an arena (first-fit decreasing). */
 #include "program/program.h"
 
 static void touch(weft_program *p, int b, int at)
@@ -47,9 +48,10 @@ static weft_status find_finish(weft_program *p)
     return WEFT_OK;
 }
 
-/* A collective holds its arena memory until it ends, so only a few may be in progress: enough that
- * one communicates while the next is computed. Memory in the range of gradients is permanent
- * anyway. */
+/* Bounds the number of collectives in progress, since a collective holds its arena memory until it
+ * ends. A collective must end before the second one after it begins, so one communicates while the
+ * next is computed. Collectives in the flat range of gradients, which is never reused, are not
+ * bounded. */
 static void bound_window(weft_program *p)
 {
     enum { UNDER_WAY = 2 };
@@ -70,8 +72,9 @@ static void bound_window(weft_program *p)
     }
 }
 
-/* A transfer reads its inputs until it ends; a send may end at any time. Inputs that the result may
- * overwrite are not extended at first, to allow that. */
+/* Extends the lifetime of a transfer's inputs until the transfer ends; a send may end at any time.
+ * With `sharing`, inputs that the result may overwrite are not extended, so that share_in_place can
+ * place the result over them. */
 static void keep_inputs(weft_program *p, int i, bool sharing)
 {
     const instruction *code = &p->code[i];
@@ -88,8 +91,8 @@ static void keep_inputs(weft_program *p, int i, bool sharing)
     }
 }
 
-/* Memory that is used across the phases, or by sends in progress, exists once for each micro-batch
- * slot. */
+/* Gives each micro-batch slot its own copy of the memory that lives from one phase to another, or
+ * that sends in progress may use. */
 static void find_slots(weft_program *p)
 {
     for (size_t b = 0; b < p->buffer_count && p->slots > 1; b++) {
@@ -101,7 +104,8 @@ static void find_slots(weft_program *p)
     }
 }
 
-/* The result of a transfer is written until it ends, even if it is not read. */
+/* Extends the lifetime of a transfer's results until the transfer ends, also if nothing reads them,
+ * since the transfer writes them until then. */
 static void keep_outputs(weft_program *p, int i)
 {
     const instruction *code = &p->code[i];
@@ -112,7 +116,8 @@ static void keep_outputs(weft_program *p, int i)
     }
 }
 
-/* Places results over inputs that are not read afterwards. */
+/* Places results of an instruction over inputs that nothing reads afterwards, where its kernel
+ * works in place. */
 static void share_in_place(weft_program *p, int i)
 {
     const instruction *code = &p->code[i];
@@ -135,7 +140,8 @@ static void share_in_place(weft_program *p, int i)
     }
 }
 
-/* Gradients are placed in the order in which they are completed. */
+/* Places gradients one after another in the order in which they are completed, so that those of a
+ * bucket are adjacent. */
 static size_t lay_gradients(weft_program *p, int space)
 {
     size_t bytes = 0;
@@ -187,7 +193,8 @@ static int largest_first(const void *a, const void *b)
     return (x->buffer > y->buffer) - (x->buffer < y->buffer);
 }
 
-/* First-fit decreasing: the largest buffer first, each as low as possible. */
+/* Places the buffers of the arena by first-fit decreasing: the largest first, each at the lowest
+ * offset that is free during its lifetime. */
 static weft_status lay_arena(weft_program *p, int space, size_t *bytes)
 {
     sized *order = NULL;
@@ -216,7 +223,7 @@ done:
     return status;
 }
 
-/* Places buffers of a kind one after another, since all live at once. */
+/* Places buffers of a kind one after another, since all of them live at the same time. */
 static size_t lay_kind(weft_program *p, buffer_kind kind, int space)
 {
     size_t bytes = 0;
@@ -228,7 +235,7 @@ static size_t lay_kind(weft_program *p, buffer_kind kind, int space)
     return bytes;
 }
 
-/* New store entries are placed in the order in which their gradients are completed; entries without
+/* Places new store entries in the order in which their gradients are completed; entries without a
  * gradient follow in the order of first use. */
 static weft_status place_store(weft_program *p)
 {
@@ -255,7 +262,7 @@ done:
     return status;
 }
 
-/* Sums the staging memory of transfers, by binding them to placeholder memory. */
+/* Computes the staging memory of all transfers, by binding them to placeholder memory. */
 static weft_status count_rooms(weft_program *p)
 {
     const bases nowhere = weft_bases_nowhere();
@@ -283,7 +290,7 @@ static void find_writes(weft_program *p)
         }
 }
 
-/* Sums the memory that the tensors of a store would take. */
+/* Computes the memory that the parameters and the state of a store take. */
 static void count_store(weft_program *p)
 {
     for (size_t e = 0; e < p->schema->count; e++) {

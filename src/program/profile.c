@@ -1,4 +1,4 @@
-/* Measures the times of a graph's nodes, for balancing pipeline stages. */
+/* Measures the times of a graph's nodes, by which pipeline stages are balanced. */
 #include "program/program.h"
 
 static int ascending(const void *a, const void *b)

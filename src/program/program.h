@@ -1,4 +1,5 @@
-/* Internals of programs and stores. */
+/* Declares the inside of stores (parameters and state of a model), programs (lowered graphs of one
+ * rank), and instances (programs bound to memory and to a store). */
 #ifndef WEFT_PROGRAM_PROGRAM_H
 #define WEFT_PROGRAM_PROGRAM_H
 
@@ -7,6 +8,7 @@
 #include "device/device.h"
 #include "weft/program.h"
 
+/* A parameter or state of a model, as all its stores have it. */
 typedef struct store_entry {
     char *name;
     weft_type type;
@@ -15,30 +17,32 @@ typedef struct store_entry {
     weft_role role;
     weft_shape whole; /* shape of the whole tensor, of which this entry is the part at `start` */
     int64_t start[WEFT_MAX_RANK];
-    bool flat; /* a vector: the elements of `part` from flat_begin on, in the order of `like` */
+    bool flat; /* a range (ZeRO): elements of `part` from flat_begin on, in the order of `like` */
     weft_type part;
-    char *like; /* another entry; NULL: this one */
-    /* The order of a flat entry that has no `like`; NULL: plain until the first kernel that reads
-     * the joined part has chosen one. */
+    char *like; /* name of another entry; NULL: this one */
+    /* The layout whose order of elements a flat entry without `like` has; NULL: row-major, until
+     * the first kernel that reads the gathered part has chosen a layout. */
     const weft_layout *order;
     int64_t flat_begin;
-    const weft_layout *layout; /* NULL until the first kernel that reads it has chosen */
-    int slab;                  /* of every store; -1 until it is placed */
-    size_t offset;             /* in the slab */
+    const weft_layout *layout; /* NULL until the first kernel that reads the entry has chosen */
+    int slab;                  /* index of a slab, a piece of memory; -1: not placed yet */
+    size_t offset;             /* bytes in the slab */
 } store_entry;
 
-/* A second layout of a parameter, for programs that only read it. */
+/* A copy of a parameter in a second layout, for programs that only read it; the store makes it
+ * again after the parameter has changed. */
 typedef struct derived_layout {
     int entry, slab;
     const weft_layout *layout;
 } derived_layout;
 
-/* Memory spaces: that of the host, which transfers and the caller access, and that of the chosen
- * device. A device that shares host memory has only the first one. */
+/* Memory spaces: host memory, which transfers and the caller access, and the memory of the chosen
+ * device. With a device that shares host memory there is only SPACE_HOST. */
 enum { SPACE_HOST, SPACE_DEVICE, SPACES };
 
-/* The schema: what all stores of one model have in common. Programs made on one of them extend it;
- * stores and programs hold references. */
+/* The schema has what all stores of one model have in common: devices, entries, layouts and places.
+ * A program that is made on one of the stores may extend it. Stores and programs hold
+ * references. */
 typedef struct schema {
     atomic_int users;
     weft_context *context;
@@ -58,12 +62,12 @@ typedef struct schema {
 struct weft_store {
     schema *schema;
     uint64_t seed;
-    weft_queue *queue; /* for all operations on these values; NULL: they are synchronous */
+    weft_queue *queue; /* for all operations on these values; NULL: operations are synchronous */
     weft_queue_event *event;
     weft_memory **slabs;
     int slab_count;    /* slabs that were allocated */
-    uint64_t written;  /* number of parameter changes, from 1 */
-    uint64_t *derived; /* of each derived layout: the change that it corresponds to; 0: not made */
+    uint64_t written;  /* number of changes of parameters, from 1 */
+    uint64_t *derived; /* of each derived layout: `written` when it was made; 0: not made */
     size_t derived_count;
 };
 
@@ -73,10 +77,10 @@ weft_status weft_schema_create(weft_context *context, const char *device,
 schema *weft_schema_hold(schema *s);
 void weft_schema_release(schema **given);
 int weft_schema_find(const schema *s, const char *name);
-/* Finds or adds the entry of a leaf. ARGUMENT: it exists with another type. */
+/* Finds or adds the entry of a leaf. ARGUMENT: the entry exists with another type. */
 weft_status weft_schema_bind(schema *s, const weft_graph *graph, weft_value value,
                              int *out) WEFT_NODISCARD;
-/* Places entries that have a layout but no place yet, in this order. */
+/* Places entries that have a layout but no place yet in new slabs, in this order. */
 weft_status weft_schema_place(schema *s, const int *order, int count) WEFT_NODISCARD;
 /* The layout in whose order a flat entry lists its elements. */
 weft_status weft_schema_order(const schema *s, int i, const weft_layout **out) WEFT_NODISCARD;
@@ -85,7 +89,7 @@ weft_status weft_schema_order(const schema *s, int i, const weft_layout **out) W
 weft_status weft_schema_derive(schema *s, int i, const weft_layout *layout,
                                int *out) WEFT_NODISCARD;
 
-/* Options of a program that only fetches these values. */
+/* Default options of a program that fetches these values. */
 static inline weft_program_options options_to_fetch(const weft_value *fetch, int count)
 {
     weft_program_options o;
@@ -96,25 +100,27 @@ static inline weft_program_options options_to_fetch(const weft_value *fetch, int
 }
 
 /* --- store.c --- */
-/* Allocates and initialises the entries that were placed since the last call. */
+/* Allocates and initialises the entries of a store that were placed in its schema since the last
+ * call. */
 weft_status weft_store_fill(weft_store *s) WEFT_NODISCARD;
-/* store_io.c: one side of a reorder: in the store, or host memory that is read or written. */
+/* store_io.c: the source or the target of a reorder: an address on the device (there), or host
+ * memory that is read (given) or written (wanted). */
 typedef struct side {
     weft_address there;
     const void *given;
     void *wanted;
 } side;
-/* Reorders from one layout of the store's device to another. */
+/* Copies a value from one layout of the store's device to another. */
 weft_status weft_store_turn(const weft_store *s, const weft_type *type, const weft_layout *from,
                             const weft_layout *to, side source, side target) WEFT_NODISCARD;
 
-/* The address of entry i; without memory if it is not placed. */
+/* The address of entry i; its memory is NULL if the store has not allocated the entry. */
 weft_address weft_store_address(const weft_store *s, int i);
-/* Records that values were written. */
+/* Records that values were written, so that derived layouts are out of date. */
 void weft_store_touch(weft_store *s);
 /* Waits for the store's queue. */
 weft_status weft_store_finish(const weft_store *s) WEFT_NODISCARD;
-/* The device of a space, and the space of the parameters. */
+/* The device that computes in a space, and the space of the parameters. */
 static inline weft_device *schema_device(const schema *s, int space)
 {
     return space == SPACE_DEVICE || weft_device_shares(s->device) ? s->device : s->fallback;
@@ -129,47 +135,48 @@ static inline int layout_space(const weft_layout *layout)
 }
 
 typedef enum buffer_kind {
-    BUFFER_ARENA,    /* planned by lifetime */
+    BUFFER_ARENA,    /* arena: buffers share memory by lifetime */
     BUFFER_GRADIENT, /* the flat range of gradients */
-    BUFFER_SLOT,     /* lives from forward to backward: one for each micro-batch in progress */
+    BUFFER_SLOT,     /* live from forward to backward: one for each micro-batch in progress */
     BUFFER_INPUT,    /* fed by the caller; one for each micro-batch in progress */
-    BUFFER_STORE,    /* belongs to the store */
+    BUFFER_STORE,    /* parameter or state in the store */
     BUFFER_DERIVED   /* a second layout of a parameter, in the store */
 } buffer_kind;
 
+/* The memory of a value in one layout. */
 typedef struct buffer {
     buffer_kind kind;
     int space;
     size_t bytes, offset;
-    int first, last; /* first instruction that writes it, last one that reads it */
+    int first, last; /* first and last instruction that needs the memory */
     int alias;       /* the buffer whose memory it shares, or -1 */
     size_t within;   /* offset in the memory of `alias` */
     int entry;       /* store entry, or derived layout */
-    bool keep;       /* read after the run */
-    bool hold;       /* may be read at any time by transfers in progress */
+    bool keep;       /* the caller or an exchange reads it after the run */
+    bool hold;       /* transfers may use it at any time, also in later runs */
 } buffer;
 
-/* A value in one layout. */
+/* A version of a value: the value in one layout, in a buffer. */
 typedef struct version {
     weft_value value;
     int next; /* next version of the same value, or -1 */
     const weft_layout *layout;
     int buffer;
-    bool reordered; /* made from another version, in `phase` */
+    bool reordered; /* made from another version by a reorder or copy, in `phase` */
     weft_phase phase;
 } version;
 
 typedef struct instruction {
     weft_kernel *kernel;
-    weft_group group; /* empty for a reorder */
-    char *name, *why; /* candidates, for dumps; NULL if there was no choice */
-    bool fallback, reorder, transfer;
-    int space;                    /* space in which it runs */
-    bool copy;                    /* between the spaces, in the device's queue */
-    bool derives;                 /* makes a derived layout if it is out of date */
-    int finish;                   /* transfer: the instruction before which it must end; -1: none */
-    int exported, exported_count; /* range of the gradients that it completes */
-    int read, read_count;         /* range of the parameters that it reads first */
+    weft_group group;                 /* empty for a reorder */
+    char *name, *why;                 /* why: the candidates, for dumps; NULL if there was one */
+    bool fallback, reorder, transfer; /* fallback: runs on the reference device */
+    int space;                        /* memory space in which it runs */
+    bool copy;                        /* copies between the spaces, in the device's queue */
+    bool derives;                     /* makes a derived layout; skipped if that is up to date */
+    int finish;                       /* transfer: instruction before which it must end; -1: none */
+    int exported, exported_count;     /* range of weft_program.exported that it completes */
+    int read, read_count;             /* range of weft_program.readings that it reads first */
     weft_phase phase;
     int in[WEFT_GROUP_VALUES], out[WEFT_GROUP_VALUES]; /* buffers */
     weft_value in_value[WEFT_GROUP_VALUES], out_value[WEFT_GROUP_VALUES];
@@ -181,17 +188,17 @@ typedef struct instruction {
 typedef struct trace_event {
     double start, duration;
     int instruction, slot;
-    bool wait; /* the wait for a transfer, rather than its start */
+    bool wait; /* the event is the wait for a transfer, not its start */
 } trace_event;
 
-/* Immutable once it is made; instances run it. */
+/* A program is immutable once it is made; instances run it. */
 struct weft_program {
-    atomic_int users; /* the caller and the instances */
+    atomic_int users; /* references: of the caller and of instances */
     schema *schema;
     const weft_graph *graph;
     weft_value *fetch;
     int fetch_count;
-    bool dry;
+    bool dry;  /* the program is only a plan: no store is changed, no instance can be made */
     int slots; /* micro-batches in progress */
 
     instruction *code;
@@ -207,7 +214,7 @@ struct weft_program {
     struct exported *exported; /* exported gradients, in the order of completion */
     size_t exported_count;
     struct exporting *exporting; /* during lowering */
-    struct reading *readings;    /* parameters, in the order of their first use */
+    struct reading *readings;    /* parameters, in the order of their first reads */
     size_t reading_count;
 
     size_t input_bytes, slot_bytes[SPACES]; /* of one slot */
@@ -216,11 +223,11 @@ struct weft_program {
     weft_program_info info;
 };
 
-/* The beginning of each kind of buffer. */
+/* The memory in which each kind of buffer begins. */
 typedef struct bases {
     weft_memory *inputs, *arena[SPACES], *gradients[SPACES], *slots[SPACES];
     const weft_store *store; /* NULL: placeholder memory for planning */
-    weft_memory *lent;       /* memory of buffer `borrower`, an input; NULL: its own */
+    weft_memory *lent;       /* memory that input buffer `borrower` uses instead; NULL: none */
     int borrower;
 } bases;
 
@@ -228,21 +235,21 @@ struct weft_instance {
     weft_program *program;
     weft_store *store;
     const weft_comms *comms; /* NULL: one rank */
-    bool differs; /* layouts of a sum differ between ranks; found when transfers are bound */
+    bool differs; /* a sum's layouts differ between ranks; found when transfers are bound */
     int slot;     /* current micro-batch */
     bases at;
     weft_memory lent;
     weft_memory *scratch[SPACES];
     weft_queue_event *copied; /* event of all copies between spaces; NULL: one space */
-    bool copying;             /* copies were not waited for yet */
-    weft_bound **bound;       /* [code_count, slots]; the update uses slot 0 */
+    bool copying;             /* the host has not waited for the last copies yet */
+    weft_bound **bound;       /* [code_count, slots] bound kernels; the update uses slot 0 */
     struct {
         int slot, instruction;
     } * pending; /* transfers in progress, in this order */
     int pending_count;
     weft_listener listener; /* hooks; NULL functions without a listener */
-    bool announces;         /* the gradients being made are final */
-    bool awaits;            /* parameters may be outstanding */
+    bool announces;         /* gradients that are made now are final: call `ready` */
+    bool awaits;            /* parameters may not have arrived: call `needed` */
 
     trace_event *trace;
     size_t trace_count, trace_capacity;
@@ -257,19 +264,21 @@ typedef struct grouping {
 void weft_grouping_free(grouping *groups);
 weft_status weft_group_nodes(const weft_program *program, grouping *out) WEFT_NODISCARD;
 
-/* kernel_select.c: the cheapest kernel. */
+/* kernel_select.c: the kernel that was chosen for a group. */
 typedef struct choice {
     weft_kernel *kernel;
     weft_device *device; /* its device */
     char *why;           /* as in an instruction */
 } choice;
-/* UNSUPPORTED: no device has a kernel. */
+/* Chooses the cheapest kernel of a group, with the moves of its operands. UNSUPPORTED: no device
+ * has a kernel. */
 weft_status weft_kernel_choose(weft_program *program, const weft_group *group,
                                choice *out) WEFT_NODISCARD;
-/* Seconds of the cheapest candidate without moving operands; INFINITY: none. */
+/* Estimated seconds of the group's cheapest candidate, without moves of operands; INFINITY: there
+ * is no candidate. */
 double weft_group_estimate(const schema *s, const weft_group *group);
 
-/* lower.c: kernels, layouts, versions, instructions. */
+/* lower.c: lowers groups to instructions. */
 weft_status weft_program_lower(weft_program *program, const grouping *groups) WEFT_NODISCARD;
 
 /* value_layouts.c: the first version of a value in this layout (NULL: any), or NULL. */
@@ -283,58 +292,61 @@ weft_status weft_version_plain(const weft_program *p, int space, weft_value valu
                                const weft_layout **out) WEFT_NODISCARD;
 weft_status weft_version_add(weft_program *p, weft_value value, const weft_layout *layout,
                              int buffer_index) WEFT_NODISCARD;
-/* Gives a leaf its first version. layout may be NULL if the store has placed the leaf already; it
- * is ignored for inputs, which the caller fills. */
+/* Gives a leaf its first version. `layout` may be NULL if the store's entry has a layout already;
+ * inputs, which the caller fills, are plain in any case. */
 weft_status weft_version_place(weft_program *p, weft_value value,
                                const weft_layout *layout) WEFT_NODISCARD;
-/* Adds a reorder, or a copy between spaces, into a buffer or (buffer_index < 0) a new one. */
+/* Adds an instruction that converts a value from one layout to another (a reorder, or a copy
+ * between spaces), into a buffer or (buffer_index < 0) a new one. */
 weft_status weft_version_turn(weft_program *p, weft_value value, const weft_layout *from,
                               const weft_layout *to, weft_phase phase,
                               int buffer_index) WEFT_NODISCARD;
-/* The buffer of the value in the wanted layout. passing: the reader only passes it on. */
+/* Gets the buffer of a value in a layout; converts the value if it has no such version. passing:
+ * the reader is a transfer, which only passes the value on. */
 weft_status weft_version_provide(weft_program *p, weft_value value, const weft_layout *want,
                                  weft_phase phase, bool passing, int *out) WEFT_NODISCARD;
-/* Estimated seconds of converting the value to this layout; INFINITY: impossible. Work that is not
- * repeated in every run does not count. */
+/* Estimated seconds of converting a value to a layout; INFINITY: impossible. A conversion that is
+ * not repeated in every run counts as 0. */
 weft_status weft_version_seconds(weft_program *p, weft_value value, const weft_layout *want,
                                  double *out) WEFT_NODISCARD;
-/* As above, for a result in this layout, to be converted to the place of its leaf, or to that of
- * parameters. */
+/* Estimated seconds of converting a result in `layout` to the layout of the leaf to which it is
+ * assigned or, if it has none, to the space of the parameters. */
 weft_status weft_version_back_seconds(const weft_program *p, weft_value value,
                                       const weft_layout *layout, double *out) WEFT_NODISCARD;
-/* Converts the next value of a leaf to the leaf's place, unless it is there. */
+/* Converts a result that is assigned to a leaf into the leaf's buffer, unless it was made there. */
 weft_status weft_version_back(weft_program *p, weft_value value, weft_phase phase) WEFT_NODISCARD;
 /* lower.c */
 weft_status weft_program_add_code(weft_program *p, instruction code) WEFT_NODISCARD;
 
 /* in_place.c */
 weft_status weft_program_add_buffer(weft_program *p, buffer b, int *out) WEFT_NODISCARD;
-/* The layouts in which a view reads and is read: plain, or in the order of another value. */
+/* The layouts of the input and of the output of a view: plain, or in the element order of another
+ * value (flat, unflat). */
 weft_status weft_view_layouts(weft_program *p, const weft_node *node, const weft_layout **in,
                               const weft_layout **out) WEFT_NODISCARD;
-/* The buffer of result o. The next value of a parameter or state replaces the current one in
- * place. */
+/* Chooses the buffer of result o of an instruction. The next value of a parameter or state is
+ * written over the current one. */
 weft_status weft_result_buffer(weft_program *p, const instruction *code, int o,
                                int *out) WEFT_NODISCARD;
 
-/* device_copy.c: copies a value between spaces, plain in both. */
+/* device_copy.c: a kernel that copies a value between spaces; both layouts are plain. */
 weft_status weft_copy_kernel(const weft_layout *from, const weft_layout *to,
                              weft_kernel **out) WEFT_NODISCARD;
 
-/* transfer.c: a kernel for the group's single node, run by a communicator. */
+/* transfer.c: a kernel for the group's single node, a transfer, which a communicator runs. */
 weft_status weft_transfer_kernel(const weft_program *program, const weft_group *group,
                                  const weft_layout *const *in, weft_kernel **out) WEFT_NODISCARD;
 
-/* Binds it to the communicators of an instance; x NULL: to none, for planning memory only. */
+/* Binds a transfer kernel to the communicators of an instance; x NULL: to none, to plan memory. */
 weft_status weft_transfer_bind(const weft_kernel *kernel, weft_instance *x,
                                weft_bound **out) WEFT_NODISCARD;
-/* Staging memory of a placed transfer. */
+/* Bytes of staging memory of a placed transfer. */
 size_t weft_transfer_room(const weft_bound *bound);
 
-/* memory.c: lifetimes, sharing, offsets. */
+/* memory.c: plans the memory of a program: lifetimes, sharing of memory, offsets. */
 weft_status weft_program_plan(weft_program *program) WEFT_NODISCARD;
 
-/* The buffer whose memory b uses. */
+/* The buffer whose memory buffer b uses, through all aliases. */
 static inline int buffer_root(const weft_program *p, int b)
 {
     while (p->buffers[b].alias >= 0) b = p->buffers[b].alias;
@@ -347,15 +359,15 @@ static inline size_t buffer_within(const weft_program *p, int b)
     for (; p->buffers[b].alias >= 0; b = p->buffers[b].alias) within += p->buffers[b].within;
     return within;
 }
-/* instance.c: placeholder memory that preserves which buffers are adjacent, and is never
- * accessed. */
+/* instance.c: placeholder memory, which is never accessed, for planning; buffers that will be
+ * adjacent have adjacent addresses. */
 bases weft_bases_nowhere(void);
 /* Binds an instruction to the addresses of its operands in a slot. */
 weft_status weft_instruction_place(const weft_program *program, const instruction *code,
                                    const bases *at, int slot, weft_memory *const *scratch,
                                    weft_bound *bound) WEFT_NODISCARD;
-/* Reads the input from `data` in all slots from now on, in the layout of weft_instance_input; NULL:
- * from its own memory. Inputs are never written. */
+/* Makes the instance read an input from `data` in all slots from now on, in the layout of
+ * weft_instance_input; NULL: from the instance's own memory again. Inputs are never written. */
 weft_status weft_instance_lend(weft_instance *x, weft_value input, const void *data) WEFT_NODISCARD;
 /* The address of buffer b in a slot. */
 weft_address weft_buffer_address(const weft_program *program, const bases *at, int b, int slot);
@@ -364,11 +376,11 @@ static inline weft_address weft_instance_address(const weft_instance *x, int b)
     return weft_buffer_address(x->program, &x->at, b, x->slot);
 }
 
-/* execute.c: run_one runs one instruction in the current slot; end_before waits for the transfers
- * that it needs. */
+/* execute.c: weft_instance_run_one runs instruction i in the current slot; weft_instance_end_before
+ * waits for the transfers that must end before it. */
 weft_status weft_instance_end_before(weft_instance *x, int i) WEFT_NODISCARD;
 weft_status weft_instance_run_one(weft_instance *x, int i) WEFT_NODISCARD;
-/* Waits until the host may access the memory of copies between spaces. */
+/* Waits for the last copy between spaces, so that the host may access its memory. */
 weft_status weft_instance_settle(weft_instance *x) WEFT_NODISCARD;
 
 #endif

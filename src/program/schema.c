@@ -1,4 +1,5 @@
-/* The schema of a model's stores: their tensors, layouts and places. */
+/* Implements the schema that all stores of a model share: their entries (parameters, state),
+ * layouts and places in memory. */
 #include "program/program.h"
 
 static size_t rounded(size_t bytes)
@@ -108,7 +109,7 @@ weft_status weft_schema_order(const schema *s, int i, const weft_layout **out)
     return weft_device_plain(s->device, &entry->part, out);
 }
 
-/* Places entries of a kind in one contiguous range. */
+/* Places entries of a kind (parameters or state) one after another in a new slab. */
 static weft_status place_kind(schema *s, const int *order, int count, weft_value_kind kind,
                               size_t *total)
 {

@@ -1,4 +1,5 @@
-/* Stores: the values of one model, in the memory that the schema describes. */
+/* Implements stores, which hold the parameters and state of one model in the memory that its schema
+ * describes: creation, cloning, allocation and initial values. */
 #include <math.h>
 
 #include "program/program.h"
@@ -22,7 +23,7 @@ weft_status weft_store_finish(const weft_store *s)
     return weft_event_wait(s->schema->device, s->event);
 }
 
-/* Takes over the caller's reference to the schema. */
+/* Creates a store; the store owns the caller's reference to the schema, also on failure. */
 static weft_status make(schema *of, uint64_t seed, weft_store **out)
 {
     weft_store *s;
@@ -77,7 +78,7 @@ weft_status weft_store_clone(const weft_store *from, weft_store **out)
             status = weft_copy(store->queue, (weft_address){store->slabs[slab], 0},
                                (weft_address){from->slabs[slab], 0}, from->schema->slabs[slab]);
     }
-    if (status == WEFT_OK) status = weft_store_finish(store); /* the original may change now */
+    if (status == WEFT_OK) status = weft_store_finish(store); /* the original may change then */
     if (status == WEFT_OK)
         *out = store;
     else
@@ -137,7 +138,8 @@ int weft_store_find(const weft_store *s, const char *name)
     return weft_schema_find(s->schema, name);
 }
 
-/* The position of element i of the whole tensor in the part; -1: outside. */
+/* The index, in the entry's part, of element i of the whole tensor; -1: the part does not have the
+ * element. */
 static int64_t place_in_part(const store_entry *entry, int64_t i)
 {
     int64_t place = 0, step = 1;
@@ -159,8 +161,8 @@ static double draw(const weft_init *init, weft_random *random)
     return init->scale * (radius * cos(6.28318530717958647692 * weft_random_unit(random)));
 }
 
-/* Fills a tensor with initial values. They are the same for every element type, up to rounding, and
- * independent of the part that is stored here. */
+/* Fills a tensor with initial values, which depend on seed, name and element only: they are equal
+ * for every number type, up to rounding, and for every division into parts. */
 static void fill(const store_entry *entry, uint64_t seed, void *data)
 {
     enum { BLOCK = 256 };

@@ -1,4 +1,5 @@
-/* Reads, writes, maps and gathers the values of a store. */
+/* Reads and writes the values of a store as plain tensors, maps them for the host in their own
+ * layout, and gathers values that are spread over ranks (ZeRO). */
 #include "program/program.h"
 
 /* --- reorders --- */
@@ -23,8 +24,8 @@ static weft_status reorder(const weft_store *s, const weft_type *type, const wef
     return status == WEFT_OK ? ended : status;
 }
 
-/* The device address of a side of a reorder: in the store, in shared host memory, or in a temporary
- * buffer. */
+/* The device address of a side of a reorder: in the store, in host memory that the device shares,
+ * or in a temporary buffer on the device (own). */
 typedef struct berth {
     weft_memory shared, *own;
     weft_address at;
@@ -36,7 +37,7 @@ static weft_status berth_for(const weft_store *s, const side *x, size_t bytes, b
     *out = (berth){.shared = {.device = s->schema->device}, .at = x->there};
     if (!host) return WEFT_OK;
     if (weft_device_shares(s->schema->device)) {
-        out->shared.base = (char *)(uintptr_t)host; /* only read, if given */
+        out->shared.base = (char *)(uintptr_t)host; /* `given` is only read */
         out->at = (weft_address){&out->shared, 0};
         return WEFT_OK;
     }
@@ -66,7 +67,8 @@ weft_status weft_store_turn(const weft_store *s, const weft_type *type, const we
 
 /* --- plain values --- */
 
-/* A clone allocates entries that later programs of its model have added only when it is used. */
+/* Fails if the store has not allocated entry i yet: a clone allocates entries that later programs
+ * of its model have added only when an instance is made on it. */
 static weft_status check_filled(const weft_store *s, int i)
 {
     if (weft_store_address(s, i).memory) return WEFT_OK;
@@ -127,7 +129,8 @@ weft_status weft_store_read(const weft_store *s, int i, void *data)
 
 /* --- values in their layout --- */
 
-/* The beginning of all parameters, which are one range; without memory if there are none. */
+/* Finds the flat range of all parameters; begin->memory is NULL if there are none. UNSUPPORTED: the
+ * parameters are in several slabs or of several types. */
 static weft_status all_parameters(const weft_store *s, weft_dtype *dtype, weft_address *begin,
                                   size_t *bytes)
 {
@@ -194,7 +197,8 @@ uint64_t weft_store_form(const weft_store *s)
     for (size_t i = 0; i < s->schema->count; i++) {
         const store_entry *e = &s->schema->entries[i];
         form = weft_mix(form, weft_store_form_of(s, (int)i));
-        /* The order of tensors may differ between devices as well. */
+        /* The offsets of parameters count as well, since devices may place them in another
+         * order. */
         weft_address at = weft_store_address(s, (int)i);
         bool flat = e->kind == WEFT_VALUE_PARAM && at.memory && begin.memory;
         form = weft_mix(form, flat ? at.offset - begin.offset : 0);
@@ -207,7 +211,7 @@ weft_status weft_store_map(const weft_store *s, int i, weft_dtype *dtype, void *
 {
     weft_address begin;
     WEFT_TRY(range_of(s, i, dtype, &begin, bytes));
-    *data = (void *)(uintptr_t)s; /* not NULL, for memcpy of nothing */
+    *data = (void *)(uintptr_t)s; /* not NULL, which memcpy forbids even for no bytes */
     if (weft_device_shares(s->schema->device)) {
         if (*bytes > 0) *data = weft_host(begin);
         return WEFT_OK;
@@ -241,8 +245,8 @@ weft_status weft_store_unmap(weft_store *s, int i, void *data)
 
 /* --- gathering parts --- */
 
-/* Maps this rank's part of entry i in its layout: in `image`, in the store, or, if the host cannot
- * access that, in *copy, which the caller frees. */
+/* Maps this rank's part of entry i in its layout: in `image` (a copy of all parameters) if given,
+ * else in the store or, if the host cannot access that, in *copy, which the caller frees. */
 static weft_status map_own(const weft_store *s, int i, const void *image, const void **out,
                            void **copy)
 {
@@ -264,7 +268,8 @@ static weft_status map_own(const weft_store *s, int i, const void *image, const 
     return status == WEFT_OK ? ended : status;
 }
 
-/* Gathers all ranges in memory order into `room` of rank `to`. */
+/* Gathers the ranges of entry i of all ranks into `room` of rank `to`, in the element order of the
+ * entry. */
 static weft_status bring_together(const weft_store *s, int i, const void *image, weft_comm *comm,
                                   int to, void *room)
 {
@@ -325,7 +330,7 @@ weft_status weft_store_gather(const weft_store *s, int i, const void *image, wef
     if (comm && weft_comm_rank(comm) != to) return WEFT_OK;
     if (!image) return weft_store_read(s, i, data);
     WEFT_TRY(plain_part(s, entry, &plain));
-    WEFT_TRY(map_own(s, i, image, &mine, &copy)); /* in the image: without a copy */
+    WEFT_TRY(map_own(s, i, image, &mine, &copy)); /* in the image, so there is no copy */
     return weft_store_turn(s, &entry->type, entry->layout, plain, (side){.given = mine},
                            (side){.wanted = data});
 }

@@ -1,4 +1,5 @@
-/* Records the execution of instances, and writes it as Chrome trace events. */
+/* Records the start and duration of an instance's instructions, and writes them as Chrome trace
+ * events. */
 #include <stdio.h>
 
 #include "program/program.h"
@@ -14,8 +15,9 @@ weft_status weft_instance_trace(weft_instance *x, size_t events)
     return WEFT_OK;
 }
 
-/* Whether the event is one end of a message; `name` identifies the message at both ends. seen[2 i +
- * wait]: number of such events of instruction i so far. */
+/* Whether the event is one end of a message: the start of a send (*begins), or the wait for a
+ * receive. `name` identifies the message on both ranks. seen[2 i + wait]: number of such events of
+ * instruction i so far. */
 static bool message_of(const weft_instance *x, size_t event, int *seen, int rank, char *name,
                        size_t size, bool *begins)
 {

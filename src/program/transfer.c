@@ -1,4 +1,5 @@
-/* Instructions that move values between ranks, as kernels with separate start and end. */
+/* Implements transfers between ranks as kernels that begin with one instruction and end before
+ * another one. */
 #include <stdio.h>
 
 #include "program/transfer.h"
@@ -20,7 +21,7 @@ static void run_copies(const copy *list, int count, weft_dtype dtype)
         }
 }
 
-/* Releases everything that depends on the addresses. */
+/* Frees the operation, copies and staging memory of a transfer, which depend on its addresses. */
 static void clear(transfer *t)
 {
     weft_operation_destroy(&t->operation);
@@ -136,7 +137,8 @@ weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
     bool as_it_lies = node->op->any_order && !weft_node_int(node, "plain", 0, 0);
     weft_status status = WEFT_OK;
     for (int i = 0; i < group->in_count && status == WEFT_OK; i++) {
-        /* The parts of a value have equal layouts. */
+        /* The parts of a value (subtree sums of virtual workers) get the layout of its first
+         * part. */
         int parts = (int)weft_node_int(node, "parts", 0, 1), like = i - i % parts;
         bool here = in[like] && layout_space(in[like]) == SPACE_HOST;
         t->head.in[i] = here && (as_it_lies || in[like]->plain) ? in[like] : NULL;

@@ -1,11 +1,12 @@
-/* Internals of transfers: an operation of a communicator, and the copies before and after it. */
+/* Declares transfers between ranks as kernels: an operation of a communicator, with the copies that
+ * pack and unpack its data. */
 #ifndef WEFT_PROGRAM_TRANSFER_H
 #define WEFT_PROGRAM_TRANSFER_H
 
 #include "ops/ops.h"
 #include "program/program.h"
 
-/* Copies `count` rows of `bytes`; adds them where `add` is set. */
+/* Copies `count` rows of `bytes` bytes; with `add` the rows are added to those at `to`. */
 typedef struct copy {
     int64_t count;
     size_t bytes, from_step, to_step;
@@ -28,28 +29,28 @@ typedef struct transfer {
     weft_bound head;
     const transfer_kernel *of;
     weft_comm *comm; /* NULL: planning only; only room_bytes is valid */
-    bool *differs;   /* of the instance */
+    bool *differs;   /* weft_instance.differs */
     weft_operation *operation;
     char *send_room, *receive_room; /* staging buffers for contiguous parts; NULL: not needed */
     int64_t *counts;                /* [2 ranks], while it is placed */
     copy *before, *after;
     int before_count, after_count;
-    copy own;   /* the part that stays on this rank; copied during the transfer */
-    void *zero; /* set to zero before `own` */
+    copy own;   /* the part that stays on this rank, copied while the transfer runs */
+    void *zero; /* memory that is set to zero before `own` is copied; NULL: none */
     size_t zero_bytes;
     bool begun;
     size_t room_bytes; /* of send_room and receive_room */
 } transfer;
 
-/* transfer_bind.c: prepares operation and copies of a transfer for these addresses; without a
- * communicator only computes room_bytes. */
+/* transfer_bind.c: prepares the operation and the copies of a transfer for these addresses; without
+ * a communicator it only computes room_bytes. */
 weft_status weft_transfer_place(transfer *t, void *const *in, void *const *out) WEFT_NODISCARD;
 
-/* The communicator of a transfer's ranks; NULL: none. */
+/* The communicator of the ranks between which a transfer runs; NULL: there is none. */
 weft_comm *weft_transfer_comm(const weft_comms *comms, const weft_node *node);
 
-/* agree.c: checks that the transfers of a learner's ranks match. Collective over all its
- * communicators. INTERNAL: they do not; the message names the first difference. */
+/* agree.c: checks that the transfers of a learner's ranks match. All ranks of the learner must call
+ * it. INTERNAL: the transfers differ; the message names the first difference. */
 weft_status weft_program_agree(const weft_program *program, const weft_comms *comms) WEFT_NODISCARD;
 
 #endif

@@ -1,5 +1,5 @@
-/* Translates the nodes of ops/transfer.c to operations of a communicator, and the copies that pack
- * and unpack parts of tensors. */
+/* Translates transfer nodes (ops/transfer.c) to operations of a communicator, and to the copies
+ * that pack and unpack parts of tensors. */
 #include "program/transfer.h"
 
 static int64_t attr(const transfer *t, const char *name)
@@ -22,7 +22,8 @@ static around around_dim(const weft_shape *s, int64_t dim)
     return a;
 }
 
-/* Copies positions [begin, end) of a dimension between the tensor and a dense block. */
+/* A copy of positions [begin, end) of a dimension from a tensor to a dense block (`out`), or
+ * back. */
 static copy slice_copy(const transfer *t, around a, int64_t begin, int64_t end, char *tensor,
                        char *block, bool out)
 {
@@ -50,14 +51,14 @@ static size_t rounded(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/* Allocates a staging buffer; a dry program only counts it. */
+/* Allocates a staging buffer; without a communicator, in planning, it is only counted. */
 static weft_status make_room(transfer *t, size_t bytes, char **out)
 {
     t->room_bytes += rounded(bytes);
     return !t->comm ? WEFT_OK : weft_new_aligned(bytes, out);
 }
 
-/* Sorts values by address; the order is the same on ranks with the same graph. */
+/* Sorts values by address. Ranks with the same graph get the same order. */
 static void by_address(void *const *in, int n, int *order)
 {
     for (int i = 0; i < n; i++) {
@@ -68,7 +69,7 @@ static void by_address(void *const *in, int n, int *order)
     }
 }
 
-/* Whether all ranks have the same number here; recorded in `differs`. */
+/* Gathers a number from all ranks, and sets `differs` if the numbers are not equal. */
 static weft_status compare(transfer *t, uint64_t mine)
 {
     uint64_t *all;
@@ -86,9 +87,9 @@ static weft_status compare(transfer *t, uint64_t mine)
     return status;
 }
 
-/* Compares the layouts of a sum between ranks, which may have different shapes or machines: equal
- * layouts are needed for adding equal elements. together: values are sent in their layout, ordered
- * by address rather than as operands. */
+/* Compares the layouts of a sum's operands between ranks. Layouts may differ if ranks have parts of
+ * different shapes or different machines, and then the sum would add different elements. together:
+ * the values are reduced as one range, in the order of their addresses instead of operands. */
 static weft_status compare_layouts(transfer *t, const int *order, int n, int parts, bool together)
 {
     uint64_t mine = together;
@@ -100,7 +101,7 @@ static weft_status compare_layouts(transfer *t, const int *order, int n, int par
     return compare(t, mine);
 }
 
-/* Compares the element order of ranges that are joined. */
+/* Compares between ranks the element order of ranges that an all-gather joins. */
 static weft_status compare_order(transfer *t)
 {
     weft_value like = (weft_value)weft_node_int(t->of->node, "like", 0, WEFT_NO_VALUE);
@@ -112,8 +113,9 @@ static weft_status compare_order(transfer *t)
     return compare(t, weft_hash_text(order->text));
 }
 
-/* Values that are adjacent in memory, as gradients are, are reduced as one range. The subtrees of
- * virtual workers are sent as one set of values after another. */
+/* Prepares an all-reduce. Values that are adjacent in memory, as gradients are, are reduced in
+ * place as one range; others are packed. With virtual workers, the first subtree sums of all values
+ * are packed first, then the second ones, and so on. */
 static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *out)
 {
     int parts = (int)weft_node_int(t->of->node, "parts", 0, 1), n = t->of->node->in_count / parts;
@@ -161,8 +163,9 @@ static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *ou
     return prepare(t, what);
 }
 
-/* Splits dimension `dim` of `tensor` into one block for each rank, in rank order, or joins the
- * blocks. */
+/* Prepares the copies that split dimension `dim` of a tensor into one block for each rank (`out`),
+ * or join the blocks. *room: the blocks in rank order; the tensor itself if they are contiguous in
+ * it. */
 static weft_status part_copies(transfer *t, const weft_shape *shape, int64_t dim, void *tensor,
                                bool out, int64_t *counts, char **room)
 {
@@ -232,7 +235,8 @@ static weft_status bind_all_to_all(transfer *t, void *const *in, void *const *ou
                                       .receive_counts = receive_counts});
 }
 
-/* Rows in the part of rank `owner` that the windows of rank `reader` touch. */
+/* The rows [*begin, *end) of the part of rank `owner` that windows of rank `reader` read; none if
+ * *end is *begin. */
 static void shared_rows(const transfer *t, int owner, int reader, int64_t *begin, int64_t *end)
 {
     int64_t rows = attr(t, "whole");
@@ -243,7 +247,7 @@ static void shared_rows(const transfer *t, int owner, int reader, int64_t *begin
     if (*end < *begin) *end = *begin;
 }
 
-/* Copies rows [begin, end) from one tensor to the other. */
+/* A copy of `rows` rows from row `from` of one tensor to row `to` of the other. */
 static copy own_rows(const transfer *t, around x, around y, int64_t from, int64_t to, int64_t rows,
                      void *in, void *out)
 {
@@ -256,8 +260,8 @@ static copy own_rows(const transfer *t, around x, around y, int64_t from, int64_
                   .to_step = (size_t)(y.size * y.inner) * size};
 }
 
-/* halo sends rows to the ranks whose windows touch them; halo_add returns their gradients to the
- * owners. */
+/* Prepares a halo or halo_add as an all-to-all: halo sends rows to the ranks whose windows read
+ * them, halo_add sends the gradients of such rows back to their owners, which add them. */
 static weft_status bind_halo(transfer *t, void *const *in, void *const *out)
 {
     int n = t->of->ranks, me = (int)attr(t, "index");
@@ -354,7 +358,7 @@ weft_status weft_transfer_place(transfer *t, void *const *in, void *const *out)
     if (kind == end) return weft_node_fail(t->of->node, "cannot be transferred");
     WEFT_TRY(WEFT_NEW(&t->counts, 2 * (size_t)t->of->ranks));
     weft_status status = kind->bind(t, in, out);
-    free(t->counts); /* the operation has a copy */
+    free(t->counts); /* the operation has copied them */
     t->counts = NULL;
     return status;
 }

@@ -1,5 +1,5 @@
-/* Tracks the layouts and spaces of values: where leaves are placed, where results are made, and
- * which reorders and copies readers need. */
+/* Tracks the versions of values (layouts in memory spaces): where leaves are placed, where results
+ * are made, and which reorders and copies readers need. */
 #include <math.h>
 
 #include "program/program.h"
@@ -79,7 +79,6 @@ static weft_status make_turn(const weft_program *p, instruction *code, weft_valu
     return weft_device_reorder(device, weft_value_type(p->graph, value), from, to, &code->kernel);
 }
 
-/* Adds a reorder, or a copy between spaces, into a buffer or (buffer_index < 0) a new one. */
 weft_status weft_version_turn(weft_program *p, weft_value value, const weft_layout *from,
                               const weft_layout *to, weft_phase phase, int buffer_index)
 {
@@ -107,7 +106,8 @@ weft_status weft_version_turn(weft_program *p, weft_value value, const weft_layo
     return status;
 }
 
-/* Finds a version. passing: a reordered version of an earlier phase does not count. */
+/* The version of a value in a layout, or NULL. passing: a version that a reorder of an earlier
+ * phase has made does not count. */
 static version *version_for(const weft_program *p, weft_value value, const weft_layout *want,
                             weft_phase phase, bool passing)
 {
@@ -115,7 +115,7 @@ static version *version_for(const weft_program *p, weft_value value, const weft_
     return v && passing && v->reordered && v->phase < phase ? NULL : v;
 }
 
-/* The layout to make `want` from: one of the same space, if possible. */
+/* The layout from which a value is converted to `want`: one in the same space, if there is one. */
 static const weft_layout *source_of(const weft_program *p, weft_value value,
                                     const weft_layout *want)
 {
@@ -124,8 +124,8 @@ static const weft_layout *source_of(const weft_program *p, weft_value value,
     return weft_program_version(p, value, NULL)->layout;
 }
 
-/* Makes a version in a buffer or (buffer_index < 0) a new one. Values are copied between spaces in
- * plain layout. */
+/* Converts a value to a layout, into a buffer or (buffer_index < 0) a new one. Between spaces a
+ * value is copied in plain layout, so up to three conversions are added. */
 static weft_status make_version(weft_program *p, weft_value value, const weft_layout *want,
                                 weft_phase phase, bool passing, int buffer_index)
 {
@@ -140,8 +140,8 @@ static weft_status make_version(weft_program *p, weft_value value, const weft_la
     return weft_version_turn(p, value, from, want, phase, buffer_index);
 }
 
-/* Whether another layout of a parameter that this program does not write can be kept in the store
- * until the parameter changes. */
+/* Whether the store can keep the value in the wanted layout as a derived layout until it changes:
+ * the value is a parameter that this program does not write, in the same space. */
 static bool derives(const weft_program *p, weft_value value, const weft_layout *want)
 {
     const weft_value_info *info = &p->graph->values[value];
@@ -150,7 +150,8 @@ static bool derives(const weft_program *p, weft_value value, const weft_layout *
            from->kind == BUFFER_STORE && from->alias < 0 && from->space == layout_space(want);
 }
 
-/* The store's buffer for that layout. -1: none. */
+/* Gets the buffer of a derived layout in the store; *out stays as it is if the value cannot have
+ * one. */
 static weft_status derive(weft_program *p, weft_value value, const weft_layout *want, int *out)
 {
     const buffer *from = &p->buffers[weft_program_version(p, value, NULL)->buffer];
@@ -168,8 +169,8 @@ weft_status weft_version_provide(weft_program *p, weft_value value, const weft_l
                                  weft_phase phase, bool passing, int *out)
 {
     if (!weft_program_version(p, value, NULL)) WEFT_TRY(weft_version_place(p, value, want));
-    /* Values that are only passed on are reordered again in backward, so that only one version is
-     * kept. */
+    /* A value that is only passed on is reordered again in backward, so that no second version is
+     * kept from forward to backward. */
     version *have = version_for(p, value, want, phase, passing);
     if (!have) {
         int to = -1;
@@ -182,7 +183,6 @@ weft_status weft_version_provide(weft_program *p, weft_value value, const weft_l
     return WEFT_OK;
 }
 
-/* Transfers produce plain values, which are converted to the layout of the store. */
 weft_status weft_version_back(weft_program *p, weft_value value, weft_phase phase)
 {
     weft_value leaf = p->graph->values[value].next_of;
@@ -200,7 +200,7 @@ static double turn_seconds(const weft_device *device, const weft_layout *from,
     return weft_rates_seconds(&device->ops->rates, 0, (double)(from->bytes + to->bytes));
 }
 
-/* Seconds of converting between two layouts in any spaces. */
+/* Estimated seconds of converting a value between two layouts, also between spaces. */
 static weft_status move_seconds(const weft_program *p, weft_value value, const weft_layout *from,
                                 const weft_layout *to, double *out)
 {
@@ -222,7 +222,7 @@ weft_status weft_version_seconds(weft_program *p, weft_value value, const weft_l
 {
     const weft_layout *from;
     *out = 0;
-    if (!weft_program_version(p, value, NULL)) { /* will be placed as wanted, with the parameters */
+    if (!weft_program_version(p, value, NULL)) { /* will be placed in the wanted layout */
         if (layout_space(want) == schema_home(p->schema)) return WEFT_OK;
         WEFT_TRY(weft_version_plain(p, schema_home(p->schema), value, &from));
         return move_seconds(p, value, from, want, out);
