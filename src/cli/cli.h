@@ -36,6 +36,9 @@ void print_log(weft_context *context, bool quiet);
 void flush_stdout(void);
 /* errno of the first write to standard output that failed; 0: none has. */
 int stdout_error(void);
+/* Raises this process's limit on open files to `wanted`, or to the hard limit if that is lower.
+ * Returns the limit that holds. */
+int64_t raise_file_limit(int64_t wanted);
 
 /* Prints "weft: <message>" to stderr, and returns the exit code of a status. */
 int report_failure(weft_status status);

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -67,17 +66,6 @@ static void print_targets(const weft_load *load, const weft_load_options *o)
     flush_stdout();
 }
 
-/* Raises this process's limit on open files, since each connection is one. */
-static void allow_files(int64_t connections)
-{
-    struct rlimit limit;
-    rlim_t wanted = (rlim_t)connections + 64;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
-    limit.rlim_cur =
-        limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= wanted ? wanted : limit.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 /* Returns the exit code: 1, with a message, if no request was answered with status 200. */
 static int judge(const weft_load *load)
 {
@@ -120,7 +108,7 @@ static int make_load(weft_context *context, const weft_load_options *o, const ch
 {
     weft_load *load = NULL;
     weft_output *picture = NULL;
-    allow_files(o->connections);
+    (void)raise_file_limit(o->connections + 64);
     catch_signals();
     print_log(context, o->quiet);
     weft_status status = weft_load_open(context, o, targets, count, &wanted_stop, &load);

@@ -130,6 +130,17 @@ static int answer(weft_service *service, const weft_server_options *o, const sig
     return code;
 }
 
+/* Each connection needs an open file, and so do models and their loading. */
+static void allow_connections(const weft_server_options *o)
+{
+    const int64_t wanted = o->connections + 256, limit = raise_file_limit(wanted);
+    if (limit < wanted && !o->quiet)
+        fprintf(stderr,
+                "weft: this process may have %lld open files, too few for --connections %lld; "
+                "raise the hard limit (ulimit -Hn), or give fewer connections\n",
+                (long long)limit, (long long)o->connections);
+}
+
 static int serve(weft_context *context, const weft_server_options *o, const char *const *words,
                  int count)
 {
@@ -143,6 +154,7 @@ static int serve(weft_context *context, const weft_server_options *o, const char
     pthread_sigmask(SIG_BLOCK, &ends, NULL);
     signal(SIGPIPE, SIG_IGN);
     print_log(context, o->quiet);
+    allow_connections(o);
     weft_status status = make_service(context, o, &service);
     if (status != WEFT_OK) return report_failure(status);
     status = check_names(words, count);

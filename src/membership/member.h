@@ -101,8 +101,8 @@ bool weft_member_remove(weft_member *member, weft_actor_id id);
 
 /* Always fails with PEER; the message says why the run has not begun for so many seconds. */
 weft_status weft_member_timeout_error(const weft_member *member, double seconds) WEFT_NODISCARD;
-/* Always fails with INTERRUPTED; the message has the step after which a learner has stopped and the members for which it
- * waited, or with the reason why the run has not begun. */
+/* Always fails with INTERRUPTED; the message has the step after which a learner has stopped and the
+ * members for which it waited, or with the reason why the run has not begun. */
 weft_status weft_member_stopped_error(const weft_member *member, int64_t step,
                                       const char *awaited) WEFT_NODISCARD;
 /* For error messages: `silent` is the seconds since the coordinator's last message (below 0: there
