@@ -3,6 +3,7 @@
 import http.client
 import json
 import re
+import resource
 import select
 import signal
 import socket
@@ -201,6 +202,24 @@ def refusals():
         c.close()
 
 
+def few_files():
+    """A server that is started with a low limit on open files raises it for its connections."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (128, before[1]))
+    try:
+        s = Server("--connections", "400")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    with s:
+        clients = [s.client() for _ in range(300)]
+        for c in clients:
+            c.connect()
+        clients[-1].request("GET", "/v2/health/live")
+        check("the last of 300 connections is answered", clients[-1].getresponse().status == 200)
+        for c in clients:
+            c.close()
+
+
 def drains():
     """While the last are answered, others hear that it ends; and those that they may go."""
     with Server("--policy", "fixed:wait=30000000,max=2") as s:
@@ -252,4 +271,4 @@ def bad_starts():
         check(f"weft serve {words}", done.returncode == code and told in done.stderr and "listening" not in done.stdout, (done.returncode, done.stderr))
 
 
-sys.exit(main(tls, tokens, addresses, limits, rates, connections, refusals, drains, bad_starts))
+sys.exit(main(tls, tokens, addresses, limits, rates, connections, refusals, drains, few_files, bad_starts))

@@ -324,6 +324,67 @@ static void submit(weft_batch_queue *queue, asked *r, int priority, uint64_t lik
     assert_ok(weft_batch_queue_submit(queue, &request, NULL));
 }
 
+static weft_status compute_nothing(void *user, int executor, void *const *requests, int n,
+                                   int64_t rows)
+{
+    (void)user, (void)executor, (void)requests, (void)n, (void)rows;
+    return WEFT_OK;
+}
+
+static void submit_without_wake(weft_batch_queue *queue, asked *r)
+{
+    weft_request request;
+    weft_request_init(&request);
+    request.no_wake = true;
+    request.user = r;
+    request.done = told;
+    assert_ok(weft_batch_queue_submit(queue, &request, NULL));
+}
+
+static void *run_due(void *batcher)
+{
+    (void)weft_batcher_run_due(batcher, 3600);
+    return NULL;
+}
+
+/* While a thread computes a batch in the place of an executor, another executor computes the
+ * requests of a queue that the thread may not take. */
+static void test_caller_leaves_others(void **state)
+{
+    (void)state;
+    gate g;
+    weft_batcher_options bo;
+    weft_batch_queue_options lo;
+    weft_batcher *batcher;
+    weft_batch_queue *in_caller, *other;
+    asked r[2] = {{.number = 0}, {.number = 1}};
+    pthread_t caller;
+    g = (gate){.begun = 0};
+    pthread_mutex_init(&g.lock, NULL);
+    pthread_cond_init(&g.changed, NULL);
+    weft_batcher_options_init(&bo);
+    bo.executors = 2;
+    assert_ok(weft_batcher_create(context, &bo, &batcher));
+    weft_batch_queue_options_init(&lo);
+    lo.policy = "greedy";
+    lo.run = compute_nothing;
+    assert_ok(weft_batch_queue_add(batcher, &lo, &other));
+    lo.run = pass;
+    lo.user = &g;
+    lo.run_in_caller = true;
+    assert_ok(weft_batch_queue_add(batcher, &lo, &in_caller));
+    submit_without_wake(in_caller, &r[0]);
+    submit_without_wake(other, &r[1]);
+    assert_int_equal(pthread_create(&caller, NULL, run_due, batcher), 0);
+    until_begun(&g, 1);
+    until_answered(&r[1]); /* the first batch is still being computed */
+    assert_int_equal(__atomic_load_n(&r[0].answered, __ATOMIC_SEQ_CST), 0);
+    let(&g, 1);
+    pthread_join(caller, NULL);
+    until_answered(&r[0]);
+    close_gate(&g, &batcher);
+}
+
 /* Late ones hear of it at once, though every executor computes, and are never computed. */
 static void test_late(void **state)
 {
@@ -504,11 +565,15 @@ static void test_come_and_go(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_crowd),    cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_late),     cmocka_unit_test(test_order),
-        cmocka_unit_test(test_occupied), cmocka_unit_test(test_full),
-        cmocka_unit_test(test_lend),     cmocka_unit_test(test_come_and_go)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_crowd),
+                                       cmocka_unit_test(test_counts),
+                                       cmocka_unit_test(test_caller_leaves_others),
+                                       cmocka_unit_test(test_late),
+                                       cmocka_unit_test(test_order),
+                                       cmocka_unit_test(test_occupied),
+                                       cmocka_unit_test(test_full),
+                                       cmocka_unit_test(test_lend),
+                                       cmocka_unit_test(test_come_and_go)};
     if (weft_context_create(&context) != WEFT_OK) return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     weft_context_destroy(&context);

@@ -179,7 +179,7 @@ static weft_status learn(const member *m, weft_net *net, double *g)
         WEFT_TRY(weft_net_poll(net, 0.05));
         if (!weft_net_next_task(net, &ticket)) continue;
         gradient(m->number, ticket, m->job->w[m->number], g);
-        WEFT_TRY(weft_net_part(net, ticket, 0));
+        WEFT_TRY(weft_net_computed_part(net, ticket, 0));
         WEFT_TRY(weft_net_computed(net, ticket));
     }
     return WEFT_OK;

@@ -354,11 +354,14 @@ static void test_clients_return(void **state)
     assert_ok(weft_curve_make(rows, times, 2, NULL, 1, &c));
     const weft_policy_input input = {.limit = LIMIT, .curve = &c, .timer_slack = &slack};
     int bounded = 0;
-    for (int late = 0; late < 32; late++) { /* where in the 32 arrivals between two looks */
-        assert_ok(weft_policy_adaptive.open("", &input, &p));
-        rounds(p, &now, 76, 5, 5e-3);
+    for (int late = 0; late < 32; late++) { /* shifts the two counts of arrivals */
+        assert_ok(weft_policy_open(context, "adaptive", &input, &p));
+        for (int i = 0; i < 76; i++) {
+            now += i >= 10 && i < 10 + late ? 10 : 0;
+            rounds(p, &now, 1, 5, 5e-3);
+        }
         bounded += p->setting.max_in_system == 5;
-        for (int i = 0; i < late; i++) rounds(p, &now, 1, 1, 3e-3);
+        rounds(p, &now, 1, 4, 5e-3);
         rounds(p, &now, 128, 3, 3e-3);
         for (int i = 1; i <= 5; i++) {
             p->ops->arrived(p, now += 1e-4, 1, i);

@@ -187,7 +187,7 @@ bool weft_net_next_task(weft_net *net, int64_t *ticket)
     return wants;
 }
 
-weft_status weft_net_part(weft_net *net, int64_t ticket, int part)
+weft_status weft_net_computed_part(weft_net *net, int64_t ticket, int part)
 {
     return net->actor->ops->part ? net->actor->ops->part(net->actor, ticket, part) : WEFT_OK;
 }

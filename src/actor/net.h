@@ -119,7 +119,7 @@ weft_status weft_net_poll(weft_net *net, double seconds) WEFT_NODISCARD;
 bool weft_net_next_task(weft_net *net, int64_t *ticket);
 /* The host reports that an output part of a computation is ready, and that the computation has
  * ended. */
-weft_status weft_net_part(weft_net *net, int64_t ticket, int part) WEFT_NODISCARD;
+weft_status weft_net_computed_part(weft_net *net, int64_t ticket, int part) WEFT_NODISCARD;
 weft_status weft_net_computed(weft_net *net, int64_t ticket) WEFT_NODISCARD;
 
 weft_actor *weft_net_actor(const weft_net *net);

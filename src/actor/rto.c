@@ -4,11 +4,11 @@
 #include <math.h>
 
 /* Most doublings of the timeout, so that a silent receiver is still probed now and then. */
-enum { MOST_AGAIN = 5 };
+enum { MOST_BACKOFFS = 5 };
 
 double weft_rto_timeout(const weft_rto *rto, double least)
 {
-    return ldexp(fmax(least, rto->mean + 4 * rto->spread), rto->again);
+    return ldexp(fmax(least, rto->mean + 4 * rto->spread), rto->backoffs);
 }
 
 void weft_rto_sample(weft_rto *rto, double seconds)
@@ -21,10 +21,10 @@ void weft_rto_sample(weft_rto *rto, double seconds)
         rto->mean = seconds;
         rto->spread = seconds / 2;
     }
-    rto->again = 0;
+    rto->backoffs = 0;
 }
 
 void weft_rto_backoff(weft_rto *rto)
 {
-    if (rto->again < MOST_AGAIN) rto->again++;
+    if (rto->backoffs < MOST_BACKOFFS) rto->backoffs++;
 }

@@ -5,7 +5,7 @@
 
 typedef struct weft_rto {
     double mean, spread; /* SRTT and RTTVAR, in seconds; 0: no sample yet */
-    int again;           /* retransmissions since the last sample */
+    int backoffs;        /* retransmissions since the last sample */
 } weft_rto;
 
 /* The timeout: SRTT + 4 RTTVAR, at least `least` seconds, doubled with each retransmission. */

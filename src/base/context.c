@@ -61,7 +61,7 @@ weft_status weft_context_singleton(weft_context *context, const weft_singleton_k
     return status;
 }
 
-static void drop_kept(weft_context *context)
+static void destroy_singletons(weft_context *context)
 {
     for (weft_singleton *next, *k = context->singletons; k; k = next) {
         next = k->next;
@@ -75,7 +75,7 @@ void weft_context_destroy(weft_context **context)
     if (!context || !*context) return;
     weft_context *c = *context;
     if (c->of == c) {
-        drop_kept(c);
+        destroy_singletons(c);
         weft_registry_free(c);
         weft_plugins_unload(c);
         pthread_mutex_destroy(&c->registry_lock);

@@ -188,7 +188,7 @@ static bool is_ours(const char *directory, const char *name, char *other, size_t
 }
 
 /* Symbolic links are resolved first, so a link to a checkpoint's file is refused, too. */
-weft_status weft_checkpoint_spares(const char *option, const char *path)
+weft_status weft_checkpoint_refuse_overwrite(const char *option, const char *path)
 {
     char real[PATH_MAX], *index, *parameters;
     if (!path || strcmp(path, "-") == 0 || !realpath(path, real)) return WEFT_OK;

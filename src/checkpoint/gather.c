@@ -57,7 +57,7 @@ static weft_status exchange_parts(const weft_gathering *g, int entry, const char
 }
 
 /* Whether this rank sends its part: the first one of the ranks that hold the same part does. */
-static bool gives(const weft_gathering *g, int rank)
+static bool sends_part(const weft_gathering *g, int rank)
 {
     const weft_part *p = &g->parts[rank];
     if (p->has == 0) return false;
@@ -98,7 +98,8 @@ static weft_status read_own(const weft_gathering *g, int entry, const void *imag
     return weft_store_gather(g->store, entry, image, axis, 0, room);
 }
 
-static weft_status give(const weft_gathering *g, int entry, const void *image, const char *name)
+static weft_status send_part(const weft_gathering *g, int entry, const void *image,
+                             const char *name)
 {
     weft_type type = weft_store_type(g->store, entry);
     void *mine;
@@ -117,8 +118,8 @@ static weft_status give(const weft_gathering *g, int entry, const void *image, c
 
 /* On rank 0: receives a rank's part and copies it into the whole tensor, or receives it in place if
  * it is contiguous there. Rank 0 reads its own part from its store. */
-static weft_status take(const weft_gathering *g, int rank, int entry, const void *image,
-                        const char *name, const weft_type *whole, void *data)
+static weft_status receive_part(const weft_gathering *g, int rank, int entry, const void *image,
+                                const char *name, const weft_type *whole, void *data)
 {
     int64_t start[WEFT_MAX_RANK];
     weft_shape shape = part_shape(&g->parts[rank], whole, start);
@@ -150,14 +151,14 @@ weft_status weft_gather_tensor(const weft_gathering *g, const char *name, const 
     int64_t covered = 0, start[WEFT_MAX_RANK];
     WEFT_TRY(exchange_parts(g, entry, name));
     for (int r = 0; r < n; r++) {
-        if (!gives(g, r)) continue;
+        if (!sends_part(g, r)) continue;
         weft_shape shape = part_shape(&g->parts[r], whole, start);
         covered += weft_shape_elements(&shape);
-        if (me == 0) WEFT_TRY(take(g, r, entry, image, name, whole, data));
+        if (me == 0) WEFT_TRY(receive_part(g, r, entry, image, name, whole, data));
     }
-    if (me != 0 && gives(g, me)) WEFT_TRY(give(g, entry, image, name));
+    if (me != 0 && sends_part(g, me)) WEFT_TRY(send_part(g, entry, image, name));
     if (me != g->leader && entry >= 0 && weft_store_is_spread(g->store, entry) &&
-        gives(g, g->leader))
+        sends_part(g, g->leader))
         WEFT_TRY(read_own(g, entry, image, NULL));
     if (covered == weft_shape_elements(&whole->shape)) return WEFT_OK;
     return weft_fail(WEFT_ERR_INTERNAL, "the ranks hold %lld of the %lld elements of '%s'",

@@ -93,19 +93,19 @@ static void on_event(void *user, const weft_event *event)
 
 /* Seconds after which SIGALRM ends a rank that has not started. SIGCONT starts the count anew, so
  * that a rank that was stopped (SIGSTOP) has the full time again. */
-static volatile sig_atomic_t coming;
+static volatile sig_atomic_t start_limit;
 
 static void on_continue(int number)
 {
     (void)number;
-    alarm((unsigned)coming);
+    alarm((unsigned)start_limit);
 }
 
 static void limit_coming(int seconds)
 {
     struct sigaction action = {.sa_handler = seconds ? on_continue : SIG_DFL,
                                .sa_flags = SA_RESTART};
-    coming = seconds;
+    start_limit = seconds;
     sigaction(SIGCONT, &action, NULL);
     alarm((unsigned)seconds);
 }

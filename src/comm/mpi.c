@@ -32,7 +32,7 @@ static void finalize(void)
 {
     int done = 0;
     MPI_Finalized(&done);
-    if (!done && !mpi_process.given_up) MPI_Finalize();
+    if (!done && !mpi_process.aborting) MPI_Finalize();
 }
 
 static weft_status start_process(void)
@@ -53,7 +53,7 @@ static weft_status start_process(void)
     MPI_TRY(MPI_Comm_size(node, &mpi_process.local));
     MPI_TRY(MPI_Comm_rank(node, &mpi_process.local_rank));
     MPI_TRY(MPI_Comm_free(&node));
-    WEFT_TRY(WEFT_NEW(&mpi_process.told, mpi_process.size));
+    WEFT_TRY(WEFT_NEW(&mpi_process.notice_requests, mpi_process.size));
     mpi_process.started = true;
     return WEFT_OK;
 }
@@ -83,7 +83,7 @@ static void mpi_destroy(weft_operation *o)
     mpi_pending *p = o->state;
     if (p->begun && !o->done) {
         for (double end = weft_seconds() + 0.2;
-             !mpi_process.given_up && !mpi_stop_rounds(o) && weft_seconds() < end;) {
+             !mpi_process.aborting && !mpi_stop_rounds(o) && weft_seconds() < end;) {
         }
         mpi_abort(o->comm);
     }
@@ -105,7 +105,7 @@ static weft_status mpi_start(weft_operation *o)
 {
     mpi_pending *p = o->state;
     p->begun = false;
-    if (mpi_process.given_up) return weft_operation_ended(o, "before", mpi_process.why);
+    if (mpi_process.aborting) return weft_operation_ended(o, "before", mpi_process.why);
     if (o->comm->member->check && weft_is_collective(o->t.kind)) WEFT_TRY(mpi_check_alike(o));
     p->begun = true;
     return mpi_start_rounds(o);
@@ -117,7 +117,7 @@ static weft_status mpi_start(weft_operation *o)
 static weft_status mpi_advance(weft_operation *o)
 {
     const mpi_pending *p = o->state;
-    if (mpi_process.given_up) return WEFT_OK;
+    if (mpi_process.aborting) return WEFT_OK;
     WEFT_TRY(mpi_advance_rounds(o));
     for (int look = 0; look < 2 && o->done && p->fetches; look++)
         if (mpi_aborted(o->comm)) return weft_operation_ended(o, "in", mpi_process.why);
@@ -127,7 +127,7 @@ static weft_status mpi_advance(weft_operation *o)
 static void mpi_close(weft_comm *comm)
 {
     mpi_comm *m = (mpi_comm *)comm;
-    if (!mpi_process.given_up) {
+    if (!mpi_process.aborting) {
         MPI_Comm_free(&m->collectives);
         MPI_Comm_free(&m->comm);
     }

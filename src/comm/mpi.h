@@ -10,12 +10,13 @@
 
 /* The state of MPI in this process; MPI can be initialized once. */
 typedef struct mpi_world {
-    bool started, given_up;            /* given_up: the job is aborted, and MPI is called no more */
+    bool started, aborting;            /* given_up: the job is aborted, and MPI is called no more */
     MPI_Comm control;                  /* for notices of failures (mpi_failure.c) */
     int rank, size, local, local_rank; /* in MPI_COMM_WORLD; local: ranks on this machine */
     int64_t piece;                     /* bytes of the largest message, since MPI counts in int */
     char why[768];                     /* message of the abort */
-    MPI_Request *told; /* [size], for notices; allocated early, since memory may run out */
+    MPI_Request
+        *notice_requests; /* [size], for notices; allocated early, since memory may run out */
 } mpi_world;
 extern mpi_world mpi_process;
 

@@ -89,7 +89,7 @@ weft_status mpi_check_alike(const weft_operation *o)
  * leave; on a busy machine a shorter time would lose them. */
 static void tell(int tag, const void *data, int bytes, double seconds)
 {
-    MPI_Request *all = mpi_process.told;
+    MPI_Request *all = mpi_process.notice_requests;
     int done = 0;
     for (int r = 0; r < mpi_process.size; r++) {
         all[r] = MPI_REQUEST_NULL;
@@ -107,7 +107,7 @@ const char *mpi_aborted(weft_comm *comm)
     (void)comm;
     int there = 0;
     MPI_Status status;
-    if (mpi_process.given_up) return mpi_process.why;
+    if (mpi_process.aborting) return mpi_process.why;
     if (MPI_Iprobe(MPI_ANY_SOURCE, TAG_GIVEN_UP, mpi_process.control, &there, &status) !=
             MPI_SUCCESS ||
         !there)
@@ -115,15 +115,15 @@ const char *mpi_aborted(weft_comm *comm)
     MPI_Recv(mpi_process.why, sizeof(mpi_process.why), MPI_BYTE, status.MPI_SOURCE, TAG_GIVEN_UP,
              mpi_process.control, &status);
     mpi_process.why[sizeof(mpi_process.why) - 1] = '\0';
-    mpi_process.given_up = true;
+    mpi_process.aborting = true;
     return mpi_process.why;
 }
 
 void mpi_abort(weft_comm *comm)
 {
     (void)comm;
-    if (mpi_process.given_up) return;
-    mpi_process.given_up = true;
+    if (mpi_process.aborting) return;
+    mpi_process.aborting = true;
     (void)snprintf(mpi_process.why, sizeof(mpi_process.why), "%s", weft_last_message());
     tell(TAG_GIVEN_UP, mpi_process.why, sizeof(mpi_process.why), 1);
 }

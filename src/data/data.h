@@ -84,7 +84,8 @@ weft_status weft_sources_register(weft_context *context) WEFT_NODISCARD;
 
 /* Protects data files from an output option. ARGUMENT: `path`, the value of that option (NULL:
  * unset), is a file that the specification names. */
-weft_status weft_spec_spares(const char *spec, const char *option, const char *path) WEFT_NODISCARD;
+weft_status weft_spec_refuse_overwrite(const char *spec, const char *option,
+                                       const char *path) WEFT_NODISCARD;
 
 /* Refuses numeric labels that look measured. ARGUMENT: there are more than ten different labels,
  * and some have fractions (not `whole`) or there is more than one label for five rows. */

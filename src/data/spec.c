@@ -5,7 +5,7 @@
 #include "data/data.h"
 #include "weft/output.h"
 
-weft_status weft_spec_spares(const char *spec, const char *option, const char *path)
+weft_status weft_spec_refuse_overwrite(const char *spec, const char *option, const char *path)
 {
     const char *rest = strchr(spec, ':');
     char *piece;

@@ -22,8 +22,8 @@ typedef struct average {
     /* State of the outer optimizer, laid out like the parameters: the parameters after its last
      * step, and the velocity; NULL: no outer optimizer. */
     void *before, *velocity;
-    size_t bytes; /* size of `before`, and of `velocity` */
-    int64_t met;  /* step of the last average */
+    size_t bytes;         /* size of `before`, and of `velocity` */
+    int64_t last_average; /* step of the last average */
     bool plain; /* learners have different memory layouts: tensors are averaged in the plain one */
 } average;
 
@@ -156,7 +156,7 @@ static weft_status remember(average *a)
 /* Whether tensor i of the store is averaged with the parameters. Statistics are, whatever the
  * option `state` is, since they belong to the averaged weights; optimizer state is with
  * state=average. Counters are equal in all learners, and sums begin anew, so they are not. */
-static bool meets(const average *a, int i)
+static bool is_averaged(const average *a, int i)
 {
     weft_role role = weft_store_role(a->head.site.store, i);
     bool own = role == WEFT_ROLE_OPTIMIZER && a->state == STATE_MEAN;
@@ -170,7 +170,7 @@ static bool resets(const average *a, int i)
 }
 
 /* Averages tensor i over the learners in its memory layout, or with `zero` sets it to zero. */
-static weft_status meet_as_it_lies(average *a, int i, bool zero)
+static weft_status average_tensor(average *a, int i, bool zero)
 {
     weft_store *store = a->head.site.store;
     weft_status status = WEFT_OK;
@@ -210,7 +210,7 @@ static weft_status meet_parameters(average *a)
 {
     weft_store *store = a->head.site.store;
     weft_status status = WEFT_OK;
-    if (!a->plain) return meet_as_it_lies(a, WEFT_ALL_PARAMETERS, false);
+    if (!a->plain) return average_tensor(a, WEFT_ALL_PARAMETERS, false);
     for (int i = 0; i < weft_store_count(store) && status == WEFT_OK; i++)
         if (weft_store_kind(store, i) == WEFT_VALUE_PARAM) status = meet_plain(a, i);
     return status;
@@ -221,13 +221,13 @@ static weft_status average_after(weft_exchange *exchange, weft_exchange_turn *tu
     average *a = (average *)exchange;
     weft_store *store = exchange->site.store;
     turn->met = turn->last || (a->every > 0 && turn->step % a->every == 0);
-    if (!turn->met || a->met == turn->step) return WEFT_OK;
-    a->met = turn->step;
+    if (!turn->met || a->last_average == turn->step) return WEFT_OK;
+    a->last_average = turn->step;
     WEFT_TRY(meet_parameters(a));
     if (a->outer) WEFT_TRY(outer_step(a));
     for (int i = 0; i < weft_store_count(store); i++) {
-        if (meets(a, i)) WEFT_TRY(a->plain ? meet_plain(a, i) : meet_as_it_lies(a, i, false));
-        if (resets(a, i)) WEFT_TRY(meet_as_it_lies(a, i, true));
+        if (is_averaged(a, i)) WEFT_TRY(a->plain ? meet_plain(a, i) : average_tensor(a, i, false));
+        if (resets(a, i)) WEFT_TRY(average_tensor(a, i, true));
     }
     return WEFT_OK;
 }
@@ -238,7 +238,7 @@ static weft_status check_plain(const average *a)
 {
     weft_store *store = a->head.site.store;
     for (int i = 0; i < weft_store_count(store); i++) {
-        if (weft_store_kind(store, i) != WEFT_VALUE_PARAM && !meets(a, i)) continue;
+        if (weft_store_kind(store, i) != WEFT_VALUE_PARAM && !is_averaged(a, i)) continue;
         weft_type type = weft_store_type(store, i);
         void *data;
         WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), &data));

@@ -16,18 +16,19 @@ enum { LAST = -1 };
 enum { HEAD = 64, TAG = 77 };
 
 /* The channel between the first learner and another one. */
-typedef struct lane {
+typedef struct channel {
     char *parcel; /* the buffer in transit */
     char *latest; /* on the first learner: copy of the buffer received last; NULL: none yet */
     weft_group_request *request;
     bool started, ended; /* the request was started; the final buffer was sent or received */
-} lane;
+} channel;
 
 struct weft_collect {
     weft_exchange *exchange;
     bool first;   /* this is the first learner */
     size_t bytes; /* size of a buffer */
-    lane *lanes;  /* [count]: on the first learner one per other learner; else one, to the first */
+    channel
+        *channels; /* [count]: on the first learner one per other learner; else one, to the first */
     int count;
 };
 
@@ -70,7 +71,7 @@ void *weft_collect_data(const weft_collect *o, int learner, int i)
 {
     weft_exchange_state s;
     if (!o || !o->first || learner < 1 || learner > o->count) return NULL;
-    char *at = o->lanes[learner - 1].latest;
+    char *at = o->channels[learner - 1].latest;
     if (!at) return NULL;
     at += HEAD;
     for (int k = 0; next_own(o->exchange, &k, &s) && k < i; k++)
@@ -82,7 +83,7 @@ void *weft_collect_data(const weft_collect *o, int learner, int i)
 
 static weft_status open_lane(const weft_collect *o, int k)
 {
-    lane *l = &o->lanes[k];
+    channel *l = &o->channels[k];
     WEFT_TRY(weft_new_aligned(o->bytes, &l->parcel));
     weft_transfer t = {.kind = o->first ? WEFT_RECEIVE : WEFT_SEND,
                        .dtype = WEFT_U8,
@@ -108,7 +109,7 @@ weft_status weft_collect_open(weft_exchange *e, weft_collect **out)
     WEFT_TRY(WEFT_NEW(&o, 1));
     *o = (weft_collect){.exchange = e, .first = e->site.endpoint->learner == 0, .bytes = bytes};
     o->count = o->first ? learners - 1 : 1;
-    weft_status status = WEFT_NEW(&o->lanes, o->count);
+    weft_status status = WEFT_NEW(&o->channels, o->count);
     for (int k = 0; k < o->count && status == WEFT_OK; k++) status = open_lane(o, k);
     if (status == WEFT_OK)
         *out = o;
@@ -121,19 +122,19 @@ void weft_collect_close(weft_collect **others)
 {
     if (!others || !*others) return;
     weft_collect *o = *others;
-    for (int k = 0; o->lanes && k < o->count; k++) {
-        weft_group_request_destroy(&o->lanes[k].request);
-        free(o->lanes[k].parcel);
-        free(o->lanes[k].latest);
+    for (int k = 0; o->channels && k < o->count; k++) {
+        weft_group_request_destroy(&o->channels[k].request);
+        free(o->channels[k].parcel);
+        free(o->channels[k].latest);
     }
-    free(o->lanes);
+    free(o->channels);
     free(o);
     *others = NULL;
 }
 
 /* --- transfers --- */
 
-static weft_status look(lane *l, bool *done)
+static weft_status look(channel *l, bool *done)
 {
     *done = true;
     return l->started ? weft_group_request_test(l->request, done) : WEFT_OK;
@@ -157,7 +158,7 @@ static weft_status agree(const weft_collect *o, bool *so)
 
 static weft_status send(const weft_collect *o, int64_t step)
 {
-    lane *l = &o->lanes[0];
+    channel *l = &o->channels[0];
     pack(o, step, l->parcel);
     l->started = true;
     return weft_group_request_start(l->request);
@@ -166,7 +167,7 @@ static weft_status send(const weft_collect *o, int64_t step)
 weft_status weft_collect_send(weft_collect *o, int64_t step)
 {
     bool free_again;
-    WEFT_TRY(look(&o->lanes[0], &free_again));
+    WEFT_TRY(look(&o->channels[0], &free_again));
     WEFT_TRY(agree(o, &free_again));
     if (!free_again) return WEFT_OK; /* in transit: the first learner is far behind */
     if (o->exchange->ops->store_state) WEFT_TRY(o->exchange->ops->store_state(o->exchange));
@@ -175,7 +176,7 @@ weft_status weft_collect_send(weft_collect *o, int64_t step)
 
 /* Keeps the received buffer as the latest, and begins to receive the next one; after the final
  * buffer ends the channel. */
-static weft_status take(const weft_collect *o, lane *l, int64_t *step)
+static weft_status take(const weft_collect *o, channel *l, int64_t *step)
 {
     memcpy(step, l->parcel, sizeof(*step));
     l->started = false;
@@ -189,7 +190,7 @@ static weft_status take(const weft_collect *o, lane *l, int64_t *step)
 
 /* Waits until the learner at the other end of the channel has sent its state after step `step`, or
  * has ended. */
-static weft_status await(const weft_collect *o, lane *l, int64_t step)
+static weft_status await(const weft_collect *o, channel *l, int64_t step)
 {
     weft_wait_clock wait_clock = {0};
     double limit = between(o)->timeout;
@@ -206,12 +207,12 @@ static weft_status await(const weft_collect *o, lane *l, int64_t step)
             return weft_fail(WEFT_ERR_PEER,
                              "learner %d has not sent for %g s its exchange state (residuals) "
                              "after step %lld, for a checkpoint",
-                             (int)(l - o->lanes) + 1, limit, (long long)step);
+                             (int)(l - o->channels) + 1, limit, (long long)step);
     }
     return WEFT_OK;
 }
 
-static weft_status take_what_is_there(const weft_collect *o, lane *l)
+static weft_status take_what_is_there(const weft_collect *o, channel *l)
 {
     bool done = true;
     while (done && !l->ended) {
@@ -227,7 +228,8 @@ weft_status weft_collect_receive(weft_collect *o, int64_t step)
 {
     bool together = weft_exchange_is_together(o->exchange);
     for (int k = 0; k < o->count; k++)
-        WEFT_TRY(together ? await(o, &o->lanes[k], step) : take_what_is_there(o, &o->lanes[k]));
+        WEFT_TRY(together ? await(o, &o->channels[k], step)
+                          : take_what_is_there(o, &o->channels[k]));
     return WEFT_OK;
 }
 
@@ -238,7 +240,7 @@ weft_status weft_collect_receive(weft_collect *o, int64_t step)
  * may still train; without `before` the learner waits until the final buffer has arrived. */
 static weft_status say_last(const weft_collect *o, bool before)
 {
-    lane *l = &o->lanes[0];
+    channel *l = &o->channels[0];
     bool done;
     double until = weft_seconds() + A_WHILE;
     if (!l->ended) {
@@ -258,6 +260,6 @@ static weft_status say_last(const weft_collect *o, bool before)
 weft_status weft_collect_end(weft_collect *o, bool before)
 {
     if (!o->first) return say_last(o, before);
-    for (int k = 0; k < o->count && !before; k++) WEFT_TRY(await(o, &o->lanes[k], INT64_MAX));
+    for (int k = 0; k < o->count && !before; k++) WEFT_TRY(await(o, &o->channels[k], INT64_MAX));
     return WEFT_OK;
 }

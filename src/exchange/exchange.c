@@ -128,7 +128,7 @@ weft_status weft_exchange_open(const char *spec, const weft_exchange_site *site,
                                                       .replicas = site->replicas,
                                                       .codec = site->codec,
                                                       .back = site->back,
-                                                      .again = site->again,
+                                                      .resumed_run = site->resumed_run,
                                                       .hosted = !site->cluster}));
     WEFT_TRY(open_at(site->context, spec, site, out));
     weft_status status = check_states(*out);

@@ -166,7 +166,8 @@ typedef struct weft_exchange_site {
     const char *codec;                       /* specification of the codec of pushed updates */
     const char *back; /* downlink codec, for parameters from servers; NULL or empty: as `codec` */
     const weft_learner_link *cluster; /* NULL: one job of threads or MPI; its learners are fixed */
-    bool again; /* the run is resumed, perhaps with fewer learners than its options were made for */
+    bool resumed_run; /* the run is resumed, perhaps with fewer learners than its options were made
+                         for */
 } weft_exchange_site;
 
 /* The plan of a run, to check it before any part of the run exists. Fields without a comment are as
@@ -174,7 +175,7 @@ typedef struct weft_exchange_site {
 typedef struct weft_exchange_plan {
     int learners, servers, replicas;
     const char *codec, *back;
-    bool again;
+    bool resumed_run;
     bool hosted; /* servers are threads of the learners' processes; membership is fixed */
     int here;    /* number of learners that are threads of one process; 0: not known yet */
 } weft_exchange_plan;
@@ -413,11 +414,12 @@ weft_status weft_flat_optimizer_step(weft_flat_optimizer *optimizer, void *param
                                      const void *gradient) WEFT_NODISCARD;
 /* Sets the step of the run, from 1, whose learning rate the next update uses. Without this call the
  * schedule counts the updates. */
-void weft_flat_optimizer_at(weft_flat_optimizer *optimizer, int64_t step);
+void weft_flat_optimizer_set_step(weft_flat_optimizer *optimizer, int64_t step);
 /* For updates without copies: `_rooms` gives the optimizer's own parameters and its own buffer for
  * a gradient, [count] each. `_run` updates these parameters with a gradient at any address that is
  * a multiple of the element size. */
-void weft_flat_optimizer_rooms(weft_flat_optimizer *optimizer, void **parameters, void **gradient);
+void weft_flat_optimizer_buffers(weft_flat_optimizer *optimizer, void **parameters,
+                                 void **gradient);
 weft_status weft_flat_optimizer_run(weft_flat_optimizer *optimizer,
                                     const void *gradient) WEFT_NODISCARD;
 /* State i of the optimizer: moments ("m", "v", "momentum") as [count]; the age of the moments and

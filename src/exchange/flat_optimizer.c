@@ -134,12 +134,12 @@ weft_status weft_flat_optimizer_step(weft_flat_optimizer *o, void *parameters, c
     return copy_parameters(o, parameters, false);
 }
 
-void weft_flat_optimizer_at(weft_flat_optimizer *o, int64_t step)
+void weft_flat_optimizer_set_step(weft_flat_optimizer *o, int64_t step)
 {
     *o->step = (int32_t)(step - 1);
 }
 
-void weft_flat_optimizer_rooms(weft_flat_optimizer *o, void **parameters, void **gradient)
+void weft_flat_optimizer_buffers(weft_flat_optimizer *o, void **parameters, void **gradient)
 {
     *parameters = weft_host(weft_store_address(o->store, o->parameter));
     *gradient = weft_instance_input(o->instance, o->gradient);

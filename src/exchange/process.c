@@ -84,7 +84,7 @@ weft_status weft_cluster_ask(const weft_waiting *w, weft_net_context *world, con
                                               .learner = what == WEFT_ASK_SLOT,
                                               .wished_slot = slot + 1,
                                               .other = other,
-                                              .again = 0.5};
+                                              .resend_timeout = 0.5};
     *out = (weft_invitation){0};
     WEFT_TRY(weft_membership_client_create(&options, &client));
     WEFT_TRY(weft_net_open(world, client, weft_draw_id(), NULL, &net));

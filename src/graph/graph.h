@@ -97,8 +97,8 @@ struct weft_node {
     int attr_count;
     size_t attr_capacity;
     weft_phase phase;
-    int origin; /* forward node of which this is the gradient or a recomputation; else -1 */
-    bool again; /* this node recomputes node `origin` */
+    int origin;      /* forward node of which this is the gradient or a recomputation; else -1 */
+    bool recomputed; /* this node recomputes node `origin` */
 };
 
 typedef struct weft_value_info {

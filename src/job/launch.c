@@ -41,13 +41,13 @@ static bool unfinished(const job *j)
 
 /* Starts the job once, and watches it until its end. If this process dies, its child gets SIGKILL
  * or, if it is mpirun, SIGTERM, after which mpirun ends the ranks on all machines. */
-static weft_status run_once(job *j, bool again, int *code)
+static weft_status run_once(job *j, bool resume, int *code)
 {
     weft_command w;
     weft_child c;
     int times, asked;
     bool killed = false;
-    weft_status status = weft_job_command(j, again, &w);
+    weft_status status = weft_job_command(j, resume, &w);
     weft_orphans_begin(&j->orphans, j->environment[0]);
     if (status == WEFT_OK)
         status = weft_child_start((char *const *)(uintptr_t)w.word, j->environment,
@@ -98,12 +98,12 @@ static void begin_anew(job *j)
 
 static weft_status run_all(job *j, int *code)
 {
-    bool again = j->options->resume;
+    bool resume = j->options->resume;
     if (j->options->workers) return weft_job_run_workers(j, code);
     for (j->restarts = weft_job_most_restarts(j->options);; j->restarts--) {
         begin_anew(j);
-        WEFT_TRY(j->options->members ? weft_job_run_members(j, again, code)
-                                     : run_once(j, again, code));
+        WEFT_TRY(j->options->members ? weft_job_run_members(j, resume, code)
+                                     : run_once(j, resume, code));
         int times, asked = weft_job_asked(&times);
         if (weft_job_stopped(j, *code, asked)) {
             if (j->stopped[0]) weft_job_say(j, "%s", j->stopped);
@@ -117,11 +117,11 @@ static weft_status run_all(job *j, int *code)
         weft_job_shrink(j);
         WEFT_TRY(weft_job_find_model(j));
         char size[48];
-        again = weft_job_has_checkpoint(j);
+        resume = weft_job_has_checkpoint(j);
         weft_job_say(j, "weft: %s with %s (%lld restart%s left)",
-                     again ? "starting again from the newest checkpoint"
-                           : "starting again from the first step, since no checkpoint was written "
-                             "yet,",
+                     resume ? "starting again from the newest checkpoint"
+                            : "starting again from the first step, since no checkpoint was written "
+                              "yet,",
                      weft_job_size(j, size, sizeof(size)), (long long)j->restarts - 1,
                      weft_plural(j->restarts - 1));
     }

@@ -66,7 +66,7 @@ weft_status weft_job_find_model(job *j)
     return WEFT_OK;
 }
 
-weft_status weft_job_command(const job *j, bool again, weft_command *w)
+weft_status weft_job_command(const job *j, bool resume, weft_command *w)
 {
     int given = 0;
     while (j->arguments[given]) given++;
@@ -91,7 +91,7 @@ weft_status weft_job_command(const job *j, bool again, weft_command *w)
         add(w, "--zero");
         add(w, "0");
     }
-    if (again) add(w, "--resume");
+    if (resume) add(w, "--resume");
     return WEFT_OK;
 }
 

@@ -27,7 +27,7 @@ static weft_status write_command(const process_set *t, const child_process *p, c
     const job *j = t->j;
     int count = 0, n = 0;
     weft_part_role role = p->part->role;
-    bool resumes = t->again || (p->before && role == WEFT_PART_LEARNER);
+    bool resumes = t->resumes || (p->before && role == WEFT_PART_LEARNER);
     while (p->part->words[count]) count++;
     WEFT_TRY(WEFT_NEW(out, count + OWN_WORDS + 1));
     const char **w = *out;
@@ -334,10 +334,10 @@ static weft_status run(process_set *t, int *code)
     return status;
 }
 
-weft_status weft_job_run_members(job *j, bool again, int *code)
+weft_status weft_job_run_members(job *j, bool resume, int *code)
 {
     const weft_job_options *o = j->options;
-    process_set t = {.j = j, .again = again, .count = o->part_count, .last = SIGKILL};
+    process_set t = {.j = j, .resumes = resume, .count = o->part_count, .last = SIGKILL};
     WEFT_TRY(WEFT_NEW(&t.all, t.count));
     for (int i = 0; i < t.count; i++) t.all[i] = (child_process){.part = &o->parts[i]};
     weft_orphans_begin(&j->orphans, j->environment[0]);

@@ -20,7 +20,7 @@ typedef struct child_process {
     bool has_served; /* it was ready before */
     /* Time since when it is ready; seconds of the last pause before a restart; time of the next
      * restart, 0: none is planned. */
-    double since, pause, again;
+    double since, pause, restart_at;
     int deaths;      /* deaths before it was ready for the first time */
     char what[16];   /* name of the status that it reported at its end */
     char said[1024]; /* error message that it reported at its end */
@@ -33,7 +33,7 @@ typedef struct process_set {
     job *j;
     child_process *all;
     int count;
-    bool again; /* the job resumes from a checkpoint */
+    bool resumes; /* the job resumes from a checkpoint */
     /* The job was told to stop; the job has failed; all processes are being ended. */
     bool stopping, failed, closing;
     double end_reported; /* time when learner 0 reported its end; 0: not yet */

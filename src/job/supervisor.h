@@ -66,7 +66,7 @@ typedef struct weft_command {
 /* mpirun.c */
 weft_status weft_job_find_mpirun(job *j) WEFT_NODISCARD;
 /* Builds the command line of the job; again: the job resumes from the newest checkpoint. */
-weft_status weft_job_command(const job *j, bool again, weft_command *w) WEFT_NODISCARD;
+weft_status weft_job_command(const job *j, bool resume, weft_command *w) WEFT_NODISCARD;
 /* Called before a restart: takes the model's YAML file from the checkpoint, since the user's file
  * may have changed. */
 weft_status weft_job_find_model(job *j) WEFT_NODISCARD;
@@ -103,7 +103,7 @@ void weft_job_tell_death(const job *j);
 
 /* process_set.c: runs a job of members, which are restarted one by one while restarts are left;
  * again: from the newest checkpoint. */
-weft_status weft_job_run_members(job *j, bool again, int *code) WEFT_NODISCARD;
+weft_status weft_job_run_members(job *j, bool resume, int *code) WEFT_NODISCARD;
 
 /* workers.c: runs a job of workers, each of which is restarted whenever it dies. */
 weft_status weft_job_run_workers(job *j, int *code) WEFT_NODISCARD;

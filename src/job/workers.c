@@ -28,7 +28,7 @@ static weft_status start(workers *w, child_process *p)
     void *before = weft_core_sets_enter(w->cores, p->part->slot);
     weft_status status = weft_child_process_start(&w->t, p);
     weft_core_sets_leave(w->cores, before);
-    p->again = 0;
+    p->restart_at = 0;
     return status;
 }
 
@@ -53,7 +53,7 @@ static void plan_restart(workers *w, child_process *p, int state)
 {
     double now = weft_job_seconds(w->t.j), served = p->ready ? now - p->since : 0;
     p->pause = fmin(fmax(2 * p->pause - served, SHORTEST), LONGEST);
-    p->again = now + p->pause;
+    p->restart_at = now + p->pause;
     if (state == 0) /* ended by a signal from outside, after answering its requests */
         (void)snprintf(p->why, sizeof(p->why), "process %d was stopped by a signal", p->part->slot);
     weft_job_say(w->t.j, "weft: %s; it is started again in %.3g s (%d of %d processes serve)",
@@ -141,7 +141,8 @@ static weft_status start_due(workers *w)
     for (int i = 0; i < t->count; i++) {
         child_process *p = &t->all[i];
         bool first = !p->before && (i == 0 || t->all[0].has_served);
-        if (!p->runs && (first || (p->again > 0 && now >= p->again))) WEFT_TRY(start(w, p));
+        if (!p->runs && (first || (p->restart_at > 0 && now >= p->restart_at)))
+            WEFT_TRY(start(w, p));
     }
     return WEFT_OK;
 }

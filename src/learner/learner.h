@@ -103,9 +103,9 @@ typedef struct weft_run_spec {
     weft_position begun;              /* start position of the elastic run */
     double timeout;                   /* of the elastic run: seconds a learner waits for others */
     const weft_checkpoint *resumed;   /* checkpoint to resume from; NULL: none */
-    bool drops; /* state that does not fit the run is dropped (--drop-state), not refused */
-    bool again; /* the run is resumed, perhaps with fewer learners than it was planned for */
-    bool saves; /* this process has a checkpoint folder */
+    bool drops;       /* state that does not fit the run is dropped (--drop-state), not refused */
+    bool resumed_run; /* the run is resumed, perhaps with fewer learners than it was planned for */
+    bool saves;       /* this process has a checkpoint folder */
 } weft_run_spec;
 
 /* One rank. The ranks of a mesh form a learner: with M ranks in a mesh, rank r of a job is rank r %

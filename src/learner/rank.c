@@ -270,7 +270,7 @@ static weft_status open_exchange(weft_rank *r)
                                .codec = r->run_spec->codec,
                                .back = r->run_spec->back,
                                .cluster = link,
-                               .again = r->run_spec->again,
+                               .resumed_run = r->run_spec->resumed_run,
                                .optimizer = &r->elsewhere};
     bool shared = false;
     if (link) WEFT_TRY(weft_unsharded_is_needed(r, &shared));

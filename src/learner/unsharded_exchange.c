@@ -25,10 +25,11 @@ typedef struct unsharded {
     weft_exchange head;
     weft_exchange_ops ops;
     weft_rank *rank;
-    weft_exchange *inner;       /* on rank 0 only, as are `store`, `turner` and `instance` */
-    weft_comm *self;            /* communicator of this rank alone */
-    weft_store *store, *turner; /* whole parameters; a clone, to lay gradients out like them */
-    weft_instance *instance;    /* on `store`; never run: its gradients come from the ranks */
+    weft_exchange *inner; /* on rank 0 only, as are `store`, `turner` and `instance` */
+    weft_comm *self;      /* communicator of this rank alone */
+    weft_store *store,
+        *gradient_store;     /* whole parameters; a clone, to lay gradients out like them */
+    weft_instance *instance; /* on `store`; never run: its gradients come from the ranks */
     tensor *tensors;
     int count;
     weft_dtype dtype;
@@ -106,8 +107,8 @@ static weft_status lay_gradients(const unsharded *w)
     void *all;
     const void *to;
     const weft_program *program = weft_instance_program(w->instance);
-    WEFT_TRY(put(w, w->turner));
-    WEFT_TRY(weft_store_map(w->turner, WEFT_ALL_PARAMETERS, &dtype, &all, &bytes));
+    WEFT_TRY(put(w, w->gradient_store));
+    WEFT_TRY(weft_store_map(w->gradient_store, WEFT_ALL_PARAMETERS, &dtype, &all, &bytes));
     weft_status status = WEFT_OK;
     for (int i = 0; status == WEFT_OK && weft_program_gradient(program, i, &g); i++) {
         status = weft_gradient_map(w->instance, g.index, &to);
@@ -115,7 +116,7 @@ static weft_status lay_gradients(const unsharded *w)
         memcpy((void *)(uintptr_t)to, (char *)all + (size_t)g.begin * size, (size_t)g.count * size);
         weft_gradient_unmap(w->instance, g.index, to);
     }
-    weft_store_unmap_read(w->turner, all);
+    weft_store_unmap_read(w->gradient_store, all);
     return status;
 }
 
@@ -220,7 +221,7 @@ static void unsharded_close(weft_exchange *exchange)
     unsharded *w = (unsharded *)exchange;
     weft_exchange_close(&w->inner);
     weft_instance_destroy(&w->instance);
-    weft_store_destroy(&w->turner);
+    weft_store_destroy(&w->gradient_store);
     weft_store_destroy(&w->store);
     weft_comm_close(&w->self);
     free(w->tensors);
@@ -301,7 +302,7 @@ static weft_status make_store(unsharded *w)
         return weft_fail(WEFT_ERR_UNSUPPORTED,
                          "this learner shards its parameters over its ranks, but the device of its "
                          "first rank has its own memory; give that rank --device cpu");
-    return weft_store_clone(w->store, &w->turner);
+    return weft_store_clone(w->store, &w->gradient_store);
 }
 
 static weft_status open_inner(unsharded *w, const weft_exchange_site *site)

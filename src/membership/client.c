@@ -4,7 +4,7 @@
 #include "membership.pb-c.h"
 #include "actor/rpc.h"
 
-enum { AGAIN = 0 };
+enum { RESEND_TIMER = 0 };
 
 typedef struct client {
     weft_actor head;
@@ -46,7 +46,7 @@ static weft_status say(client *g)
     ask.learner = g->options.learner;
     ask.place = (uint32_t)g->options.wished_slot;
     leave.other = g->options.other;
-    WEFT_TRY(weft_actor_set_timer(&g->head, AGAIN, g->options.again));
+    WEFT_TRY(weft_actor_set_timer(&g->head, RESEND_TIMER, g->options.resend_timeout));
     if (g->options.other != WEFT_NOBODY && !g->gone)
         WEFT_TRY(weft_rpc_send(&g->head, WEFT_COORDINATOR, WEFT_RPC_LEAVE, &leave, NULL));
     return weft_rpc_send(&g->head, WEFT_COORDINATOR, WEFT_RPC_QUERY, &ask, NULL);

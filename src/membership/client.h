@@ -12,8 +12,8 @@ typedef struct weft_membership_client_options {
     /* Requested slot + 1: the coordinator removes the slot's former member, as its process has
      * ended. 0: any slot. */
     int wished_slot;
-    weft_actor_id other; /* member that is to leave; WEFT_NOBODY: none */
-    double again;        /* retransmission timeout, in seconds */
+    weft_actor_id other;   /* member that is to leave; WEFT_NOBODY: none */
+    double resend_timeout; /* retransmission timeout, in seconds */
 } weft_membership_client_options;
 
 /* Creates a client, which sends its requests until they are answered; then the actor is done. PEER:

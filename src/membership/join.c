@@ -268,8 +268,8 @@ weft_status weft_coordinator_join(void *self, const weft_message *message, const
     weft__reject__init(&no);
     if (c->recovering) return WEFT_OK; /* the members are not known yet */
     const member_record *known = member ? &c->records[member - c->view.members] : NULL;
-    bool again = known && (!known->keyed || known->key == m->key);
-    if (!again) {
+    bool repeated = known && (!known->keyed || known->key == m->key);
+    if (!repeated) {
         look(c, message, m, text, &no.slot_taken);
         no.reason = text;
         if (*text) {
@@ -282,7 +282,7 @@ weft_status weft_coordinator_join(void *self, const weft_message *message, const
     c->records[member - c->view.members] = (member_record){true, m->key, weft_actor_now(&c->head)};
     describe_missing(c, text, sizeof(text));
     WEFT_TRY(welcome(c, member, text));
-    if (again)
+    if (repeated)
         return c->view.running ? weft_coordinator_send_view(c, message->from, &c->view) : WEFT_OK;
     return c->view.running ? weft_coordinator_changed(c) : *text ? WEFT_OK : begin_run(c);
 }

@@ -42,9 +42,10 @@ void weft_member_set_stats(weft_member *m, const weft_member_stats *figures)
 
 weft_coordinator_status weft_member_coordinator_status(const weft_member *m)
 {
-    weft_coordinator_status word = m->word;
-    word.silent = m->last_message < 0 ? -1 : weft_actor_now(m->actor) - m->last_message;
-    return word;
+    weft_coordinator_status coordinator_status = m->coordinator_status;
+    coordinator_status.silent =
+        m->last_message < 0 ? -1 : weft_actor_now(m->actor) - m->last_message;
+    return coordinator_status;
 }
 
 const char *weft_member_waits_for(const weft_member *m)
@@ -228,9 +229,9 @@ static weft_status take_alive(void *self, const weft_message *message, const voi
     weft_member *m = self;
     const Weft__HeartbeatAck *alive = content;
     (void)message;
-    m->word.slowest = alive->slowest;
-    m->word.slowest_clock = alive->slowest_clock;
-    m->word.slowest_silent = alive->slowest_silent;
+    m->coordinator_status.slowest = alive->slowest;
+    m->coordinator_status.slowest_clock = alive->slowest_clock;
+    m->coordinator_status.slowest_silent = alive->slowest_silent;
     return WEFT_OK;
 }
 

@@ -21,7 +21,7 @@ struct weft_member {
     int unanswered;          /* heartbeats sent since the last message of any sender */
     double last_message;     /* time of the coordinator's last message; below 0: none */
     double previous_message; /* time of the coordinator's message before that */
-    weft_coordinator_status word;
+    weft_coordinator_status coordinator_status;
     /* Ids of members of former views that are not in the present one. The array has room for all
      * members of the view, too. */
     weft_actor_id *tombstones;

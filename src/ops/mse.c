@@ -31,15 +31,16 @@ static weft_status mse_grad_shape(const weft_graph *g, weft_node *node, weft_typ
 static void mse_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
                          const bool *want, weft_value *dx)
 {
-    weft_value x = node->out + 1, t = node->in[1], w = node->in[2], loss = dy[0], said = dy[1];
+    weft_value x = node->out + 1, t = node->in[1], w = node->in[2], loss = dy[0],
+               dprediction = dy[1];
     if (loss != WEFT_NO_VALUE && want[0])
         dx[0] = weft_emit(g, node, "dx", "mse_grad", (weft_value[]){x, t, w, loss}, 4, NULL, 0);
     if (loss != WEFT_NO_VALUE && want[1])
         dx[1] = weft_emit(g, node, "dt", "mse_grad", (weft_value[]){t, x, w, loss}, 4, NULL, 0);
-    if (said == WEFT_NO_VALUE || !want[0]) return;
+    if (dprediction == WEFT_NO_VALUE || !want[0]) return;
     dx[0] = loss == WEFT_NO_VALUE
-                ? said
-                : weft_emit(g, node, "sum", "add", (weft_value[]){dx[0], said}, 2, NULL, 0);
+                ? dprediction
+                : weft_emit(g, node, "sum", "add", (weft_value[]){dx[0], dprediction}, 2, NULL, 0);
 }
 
 /* Appends the labels of the inputs. The loss of a sample is a mean over its numbers, so the

@@ -138,8 +138,9 @@ static double alone(const grouper *g, const weft_node *node)
 static bool may_join(const grouper *g, const weft_group *group, const weft_node *node)
 {
     const weft_node *first = group->node[0];
-    if (node->again != first->again) return false;
-    return !node->again || (g->of[node->origin] > 0 && g->of[node->origin] == g->of[first->origin]);
+    if (node->recomputed != first->recomputed) return false;
+    return !node->recomputed ||
+           (g->of[node->origin] > 0 && g->of[node->origin] == g->of[first->origin]);
 }
 
 /* Adds the first neighbour that fits to the group; false if none does. */

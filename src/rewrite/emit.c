@@ -38,8 +38,8 @@ static weft_status gather_inputs(rewriter *r, const weft_node *node, const decis
 static void note_origin(rewriter *r, const weft_node *node, int local)
 {
     r->emitted[r->from->values[node->out].node] = local;
-    if (!node->again) return;
-    r->to->nodes[local]->again = true;
+    if (!node->recomputed) return;
+    r->to->nodes[local]->recomputed = true;
     r->to->nodes[local]->origin = r->emitted[node->origin];
 }
 

@@ -249,7 +249,7 @@ weft_status weft_rewrite_decide(rewriter *r, const weft_node *node, decision *ou
          * in the FLAT operand. */
         if (flat >= 0)
             out->label[a] = label_of(r, node, out, flat, a);
-        else if (node->again)
+        else if (node->recomputed)
             out->label[a] = remembered(r, node, out, a);
         else
             choose(r, node, out, a);

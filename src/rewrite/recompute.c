@@ -9,11 +9,11 @@
 typedef struct copier {
     const weft_graph *from;
     weft_graph *to;
-    weft_value *map;   /* of each value: its forward value in the new graph */
-    weft_value *again; /* of each forward value: its recomputed value, or WEFT_NO_VALUE */
-    int *segment;      /* of each node */
-    int *node;         /* of each node: its index in the new graph */
-    bool *kept;        /* of each value: kept from forward to backward */
+    weft_value *map;        /* of each value: its forward value in the new graph */
+    weft_value *recomputed; /* of each forward value: its recomputed value, or WEFT_NO_VALUE */
+    int *segment;           /* of each node */
+    int *node;              /* of each node: its index in the new graph */
+    bool *kept;             /* of each value: kept from forward to backward */
 } copier;
 
 static bool is_forward(const copier *c, weft_value v)
@@ -88,17 +88,17 @@ static weft_status second(copier *c, weft_value v, weft_value *out)
         *out = c->map[v];
         return WEFT_OK;
     }
-    if (c->again[v] == WEFT_NO_VALUE) {
+    if (c->recomputed[v] == WEFT_NO_VALUE) {
         const weft_node *node = g->nodes[g->values[v].node];
         weft_value in[WEFT_MAX_LABELS], first;
         if (node->in_count > WEFT_MAX_LABELS)
             return weft_node_fail(node, "has more than %d inputs", WEFT_MAX_LABELS);
         for (int i = 0; i < node->in_count; i++) WEFT_TRY(second(c, node->in[i], &in[i]));
         WEFT_TRY(add(c, node, in, WEFT_PHASE_BACKWARD, c->node[g->values[v].node], &first));
-        c->to->nodes[c->to->values[first].node]->again = true;
-        for (int o = 0; o < node->out_count; o++) c->again[node->out + o] = first + o;
+        c->to->nodes[c->to->values[first].node]->recomputed = true;
+        for (int o = 0; o < node->out_count; o++) c->recomputed[node->out + o] = first + o;
     }
-    *out = c->again[v];
+    *out = c->recomputed[v];
     return WEFT_OK;
 }
 
@@ -156,11 +156,11 @@ static void copy_links(copier *c)
 static weft_status copy_all(copier *c)
 {
     const weft_graph *g = c->from;
-    WEFT_TRY(WEFT_NEW(&c->again, g->value_count));
+    WEFT_TRY(WEFT_NEW(&c->recomputed, g->value_count));
     WEFT_TRY(WEFT_NEW(&c->segment, g->node_count));
     WEFT_TRY(WEFT_NEW(&c->node, g->node_count));
     WEFT_TRY(WEFT_NEW(&c->kept, g->value_count));
-    for (size_t v = 0; v < g->value_count; v++) c->again[v] = WEFT_NO_VALUE;
+    for (size_t v = 0; v < g->value_count; v++) c->recomputed[v] = WEFT_NO_VALUE;
     cut_segments(c);
     WEFT_TRY(copy_leaves(c));
     for (size_t n = 0; n < g->node_count; n++) WEFT_TRY(copy_node(c, n));
@@ -174,7 +174,7 @@ weft_status weft_graph_recompute(const weft_graph *graph, weft_graph **out, weft
     WEFT_TRY(weft_graph_status(graph));
     WEFT_TRY(weft_graph_create(graph->context, graph->real, &c.to));
     weft_status status = copy_all(&c);
-    free(c.again);
+    free(c.recomputed);
     free(c.segment);
     free(c.node);
     free(c.kept);

@@ -10,7 +10,7 @@
 /* A version that a scan has found in the folder. */
 typedef struct found_version {
     int64_t version;
-    uint64_t mark; /* hash that changes with its files */
+    uint64_t files_hash; /* hash that changes with its files */
 } found_version;
 
 /* The reason of a scan. AT_START: versions that are not in service are loaded at once, except those
@@ -25,11 +25,11 @@ typedef enum poll_reason { AT_START, ON_CHANGE, ON_REQUEST } poll_reason;
 /* A hash of the names, inodes, sizes and times of the files in a folder. The hash changes when a
  * file is replaced or is still being copied, and does not depend on the order of the listing. The
  * file of batch times is left out, since the server writes it. */
-static uint64_t mark_of(const char *folder)
+static uint64_t hash_files(const char *folder)
 {
-    uint64_t mark = 1;
+    uint64_t files_hash = 1;
     DIR *dir = opendir(folder);
-    if (!dir) return mark;
+    if (!dir) return files_hash;
     for (const struct dirent *e; (e = readdir(dir));) {
         struct stat info;
         if (e->d_name[0] == '.' || strcmp(e->d_name, WEFT_BATCH_TIMES_FILE) == 0) continue;
@@ -38,10 +38,10 @@ static uint64_t mark_of(const char *folder)
         hash = weft_mix(hash, (uint64_t)info.st_ino);
         hash = weft_mix(hash, S_ISDIR(info.st_mode) ? 0 : (uint64_t)info.st_size);
         hash = weft_mix(hash, (uint64_t)info.st_mtim.tv_sec);
-        mark += weft_mix(hash, (uint64_t)info.st_mtim.tv_nsec);
+        files_hash += weft_mix(hash, (uint64_t)info.st_mtim.tv_nsec);
     }
     closedir(dir);
-    return mark;
+    return files_hash;
 }
 
 static bool is_folder(const DIR *dir, const char *name)
@@ -78,7 +78,7 @@ static weft_status list_versions(const char *folder, found_version **out, int *c
         if (!is_version(e->d_name, &version) || !is_folder(dir, e->d_name)) continue;
         status = weft_format(&path, "%s/%s", folder, e->d_name);
         if (status == WEFT_OK) status = WEFT_GROW(out, &capacity, *count);
-        if (status == WEFT_OK) (*out)[(*count)++] = (found_version){version, mark_of(path)};
+        if (status == WEFT_OK) (*out)[(*count)++] = (found_version){version, hash_files(path)};
         free(path);
     }
     closedir(dir);
@@ -100,8 +100,8 @@ static bool is_out(const weft_service *s, const char *name)
  * holds the service's lock. */
 static bool is_due(weft_model_entry *p, const found_version *f, poll_reason how)
 {
-    bool still = p->scanned_hash == f->mark, changed = p->loaded_hash != f->mark;
-    p->scanned_hash = f->mark;
+    bool still = p->scanned_hash == f->files_hash, changed = p->loaded_hash != f->files_hash;
+    p->scanned_hash = f->files_hash;
     if (how == ON_REQUEST) return changed || !p->servable || *p->reason; /* the last load failed */
     if (p->servable || !changed || p->unloaded) return false;
     if (how == AT_START || still) return true;
@@ -125,7 +125,7 @@ static weft_status consider(weft_service *s, const char *name, const found_versi
             (void)snprintf(p->reason, sizeof(p->reason), "the model was taken out of service");
         }
         *now = p->loading = is_due(p, f, how);
-        if (*now) p->loaded_hash = f->mark;
+        if (*now) p->loaded_hash = f->files_hash;
     }
     pthread_mutex_unlock(&s->lock);
     *out = p;
@@ -200,8 +200,8 @@ static bool is_older(const weft_model_entry *p, void *user)
 /* Loads the found versions that are due, newest first. Unless all versions are to be served, stops
  * at the first version that is in service or unloaded. *newest and *why: the result of loading the
  * newest version. */
-static weft_status come(weft_service *s, const char *name, poll_reason how, present *there,
-                        weft_status *newest, weft_error *why)
+static weft_status load_found(weft_service *s, const char *name, poll_reason how, present *there,
+                              weft_status *newest, weft_error *why)
 {
     for (int i = 0; i < there->count; i++) {
         weft_model_entry *p;
@@ -221,7 +221,7 @@ static weft_status come(weft_service *s, const char *name, poll_reason how, pres
     return WEFT_OK;
 }
 
-static void bring_back(weft_service *s, const char *name)
+static void clear_unloaded(weft_service *s, const char *name)
 {
     pthread_mutex_lock(&s->lock);
     for (int i = 0; i < s->count; i++)
@@ -238,9 +238,9 @@ static weft_status update_model(weft_service *s, const char *name, poll_reason h
     weft_error why = {0};
     WEFT_TRY(weft_format(&folder, "%s/%s", s->models, name));
     weft_status status = list_versions(folder, &all, &count);
-    if (how == ON_REQUEST) bring_back(s, name);
+    if (how == ON_REQUEST) clear_unloaded(s, name);
     present there = {.all = all, .count = count};
-    if (status == WEFT_OK) status = come(s, name, how, &there, &newest, &why);
+    if (status == WEFT_OK) status = load_found(s, name, how, &there, &newest, &why);
     if (status == WEFT_OK) {
         drop(s, name, is_gone, &there);
         if (!s->options.all_versions) drop(s, name, is_older, &there);

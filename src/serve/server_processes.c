@@ -165,7 +165,7 @@ weft_status weft_server_supervise(weft_context *context, const weft_server_optio
                                   void (*on_ready)(void *user, int port, const int *metrics),
                                   weft_job_fn on_line, void *user, int *code)
 {
-    enum { SILENCE = 10 };
+    enum { FAILURE_TIMEOUT = 10 };
     plan p = {.options = options,
               .table = weft_server_table(context),
               .port.socket = -1,
@@ -183,7 +183,7 @@ weft_status weft_server_supervise(weft_context *context, const weft_server_optio
     weft_job_options job = {.workers = true,
                             .parts = p.parts,
                             .part_count = p.count,
-                            .failure_timeout = SILENCE,
+                            .failure_timeout = FAILURE_TIMEOUT,
                             .drain = options->drain,
                             .ready = ready};
     if (status == WEFT_OK) status = weft_job_supervise(&job, program, none, tell, &p, code);

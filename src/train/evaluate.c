@@ -31,7 +31,7 @@ static weft_status session_open(weft_context *given, const weft_eval_options *o,
 {
     if (!o->checkpoint)
         return weft_fail(WEFT_ERR_ARGUMENT, "no checkpoint is given; add --checkpoint DIR/latest");
-    WEFT_TRY(weft_checkpoint_spares("output", o->output));
+    WEFT_TRY(weft_checkpoint_refuse_overwrite("output", o->output));
     WEFT_TRY(weft_context_with_threads(given, (int)o->threads, &s->context));
     weft_context *context = s->context;
     WEFT_TRY(weft_checkpoint_open(o->checkpoint, weft_train_table(s->context), &s->checkpoint));
@@ -43,7 +43,7 @@ static weft_status session_open(weft_context *given, const weft_eval_options *o,
                          s->checkpoint.path);
     s->split = strcmp(o->split, "train") == 0 ? WEFT_TRAIN : WEFT_TEST;
     const char *data = o->data ? o->data : t->task.data;
-    WEFT_TRY(weft_spec_spares(data, "output", o->output));
+    WEFT_TRY(weft_spec_refuse_overwrite(data, "output", o->output));
     WEFT_TRY(unlabelled
                  ? weft_dataset_open_unlabelled(context, data, &s->checkpoint.stats, &s->data)
                  : weft_dataset_open(context, data, NULL, &s->checkpoint.stats, &s->data));

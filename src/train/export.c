@@ -41,7 +41,7 @@ static weft_status export_with(weft_context *context, const char *path, const ch
 {
     weft_checkpoint c;
     weft_graph *model = NULL;
-    WEFT_TRY(weft_checkpoint_spares("output", file));
+    WEFT_TRY(weft_checkpoint_refuse_overwrite("output", file));
     WEFT_TRY(weft_checkpoint_open(path, weft_train_table(context), &c));
     weft_status status = build_plain(context, &c, &model);
     if (status == WEFT_OK) status = write(&c, model, file);

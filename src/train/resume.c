@@ -127,8 +127,8 @@ static weft_status check_outputs(const weft_output_choice *o, const weft_task_ch
                                  "--%s %s and --%s %s are the same file; each needs one of its own",
                                  all[k].name, all[k].path, all[i].name, all[i].path);
     for (size_t i = 0; i < 2; i++) {
-        WEFT_TRY(weft_spec_spares(task->data, all[i].name, all[i].path));
-        WEFT_TRY(weft_checkpoint_spares(all[i].name, all[i].path));
+        WEFT_TRY(weft_spec_refuse_overwrite(task->data, all[i].name, all[i].path));
+        WEFT_TRY(weft_checkpoint_refuse_overwrite(all[i].name, all[i].path));
     }
     return WEFT_OK;
 }

@@ -67,7 +67,7 @@ weft_status weft_trainer_write_run_spec(weft_trainer *t)
     k->learners = t->learners;
     k->resumed = t->resumed.path ? &t->resumed : NULL;
     k->drops = o->output.drop_state;
-    k->again = t->options.output.resume || t->begun.step > 0;
+    k->resumed_run = t->options.output.resume || t->begun.step > 0;
     k->cluster = t->linked ? &t->link : NULL;
     k->begun = t->begun;
     k->timeout = o->job.timeout;

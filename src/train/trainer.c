@@ -207,7 +207,7 @@ static weft_status take_joining(weft_trainer *t, const weft_joining *j)
                                   .job = j->job,
                                   .removal = &t->removal,
                                   .stop = &t->stop};
-    t->rejoins = j->again;
+    t->rejoins = j->rejoins;
     t->begun = j->begun;
     t->run_steps = j->steps;
     if (j->coordinator) WEFT_TRY(weft_strdup(j->coordinator, &t->link_texts[0]));

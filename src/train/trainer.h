@@ -79,7 +79,7 @@ typedef struct weft_joining {
     weft_position begun; /* start position of the run */
     int64_t steps;       /* steps of the run; 0: unknown */
     bool job;            /* see weft_learner_link */
-    bool again;          /* the learner was removed from the run, and joins it again */
+    bool rejoins;        /* the learner was removed from the run, and joins it again */
 } weft_joining;
 weft_status weft_trainer_create_joining(weft_context *context, const weft_train_options *options,
                                         const weft_joining *joining,

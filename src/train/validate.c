@@ -111,7 +111,7 @@ static weft_status check_plan(const weft_trainer *t)
                               .replicas = (int)o->replicas,
                               .codec = o->compress,
                               .back = o->compress_downlink,
-                              .again = t->options.output.resume || t->begun.step > 0,
+                              .resumed_run = t->options.output.resume || t->begun.step > 0,
                               .hosted = t->worlds[0] && !t->linked,
                               .here = t->linked ? 1 : WEFT_MAX(t->local / t->mesh, 1)});
 }

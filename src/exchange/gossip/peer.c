@@ -227,8 +227,8 @@ static weft_status peer_timer(weft_actor *actor, int timer)
     if (p->member) WEFT_TRY(weft_sync_resend(p, &syncing));
     if (p->member) WEFT_TRY(weft_final_average_resend(p, &averaging));
     if (p->donor != WEFT_NOBODY) WEFT_TRY(weft_state_request_resend(p));
-    bool again = resending || waiting || syncing || averaging || p->donor != WEFT_NOBODY;
-    return again ? weft_peer_arm_timer(p) : WEFT_OK;
+    bool busy = resending || waiting || syncing || averaging || p->donor != WEFT_NOBODY;
+    return busy ? weft_peer_arm_timer(p) : WEFT_OK;
 }
 
 /* --- creation --- */

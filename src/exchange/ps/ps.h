@@ -45,7 +45,7 @@ typedef struct weft_server_options {
  * The actor is done when it has left: after the run is over or has a fault, or the coordinator has
  * asked it to leave. */
 weft_status weft_server_create(const weft_server_options *options, weft_actor **out) WEFT_NODISCARD;
-enum { WEFT_SERVER_AGAIN = 0 }; /* retransmission timer */
+enum { WEFT_PS_RESEND_TIMER = 0 }; /* retransmission timer */
 
 /* The hosted range of that number, which stays the server's; NULL: the server does not host it.
  * primary: only if the server is its primary. */
@@ -144,7 +144,7 @@ weft_status weft_ps_client_create(const weft_ps_client_options *options,
 bool weft_ps_client_is_waiting(const weft_actor *actor);
 /* Whether the running computation must wait before it reads that range (WEFT_ANY_PART: all
  * ranges). */
-bool weft_ps_client_is_missing(const weft_actor *actor, int range);
+bool weft_ps_client_lacks_range(const weft_actor *actor, int range);
 /* Number of updates of a range that its server has acknowledged. */
 int64_t weft_ps_client_acknowledged(const weft_actor *actor, int range);
 /* Writes n elements of a range's gradient, from element `at` on, into the message of the next push,

@@ -17,7 +17,7 @@ weft_status weft_ps_exchange_fits(const weft_exchange *exchange, const weft_exch
 {
     const weft_policy *policy = &((const weft_ps_exchange *)exchange)->options.policy;
     const char *name = exchange->ops->name;
-    if (policy->count > plan->learners && !plan->again)
+    if (policy->count > plan->learners && !plan->resumed_run)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "exchange %s: a version of c=%d updates, but there %s %d learner%s; "
                          "give c=%d%s",
@@ -159,7 +159,7 @@ static bool lacks(const weft_ps_exchange *x, int range)
 {
     const weft_actor *learner = weft_net_actor(x->net);
     return range == WEFT_ANY_PART ? weft_ps_client_is_waiting(learner)
-                                  : weft_ps_client_is_missing(learner, range);
+                                  : weft_ps_client_lacks_range(learner, range);
 }
 
 weft_status weft_ps_exchange_wait_for(weft_ps_exchange *x, int range)

@@ -119,7 +119,7 @@ static weft_status take_gradient(weft_ps_exchange *x, int k, const weft_gradient
                                            common, &laid));
     if (!laid) memcpy((char *)x->gradients + (size_t)begin * size, data, (size_t)common * size);
     x->missing[k] -= common;
-    return x->missing[k] == 0 ? weft_net_part(x->net, x->turn, k) : WEFT_OK;
+    return x->missing[k] == 0 ? weft_net_computed_part(x->net, x->turn, k) : WEFT_OK;
 }
 
 static weft_status server_ready(weft_exchange *exchange, const weft_gradient *g)

@@ -163,7 +163,7 @@ static double slope(const weft_curve *c, const int *size, const double *time, in
     return WEFT_MAX((time[n - 1] - time[n - 2]) / (last - first), each / 10);
 }
 
-static void believe(weft_curve *c)
+static void update_times(weft_curve *c)
 {
     int size[WEFT_CURVE_SIZES];
     double time[WEFT_CURVE_SIZES];
@@ -219,5 +219,5 @@ void weft_curve_learn(weft_curve *c, int64_t limit, int64_t rows, int busy, doub
     double off = first ? 1 : seconds / expected;
     note(c->samples, above, first ? seconds : c->time[above] * off);
     if (below != above && !first) note(c->samples, below, c->time[below] * off);
-    believe(c);
+    update_times(c);
 }

@@ -102,7 +102,7 @@ static int64_t in_system(const weft_batch_queue *queue)
 /* Whether a batch is due without further waiting, because no more rows would come: the queue is
  * being removed, has just refused a request since it is full, or has as many requests queued or
  * running as closed-loop clients can have. */
-static bool hurries(const weft_batch_queue *queue)
+static bool must_not_wait(const weft_batch_queue *queue)
 {
     int64_t all = queue->policy->setting.max_in_system;
     return queue->ending || queue->refused_recently || (all > 0 && in_system(queue) >= all);
@@ -131,8 +131,8 @@ weft_status weft_dispatch_put(weft_batch_queue *queue, const weft_request *r, do
     WEFT_TRY(weft_request_queue_add(&queue->requests, r, now, ticket));
     weft_policy *p = queue->policy;
     if (p->ops->arrived) p->ops->arrived(p, now, r->rows, in_system(queue));
-    *look =
-        queue->requests.count == 1 || queue->requests.rows >= p->setting.min_rows || hurries(queue);
+    *look = queue->requests.count == 1 || queue->requests.rows >= p->setting.min_rows ||
+            must_not_wait(queue);
     return WEFT_OK;
 }
 
@@ -152,7 +152,7 @@ void weft_dispatch_timer_fired(weft_dispatch *d, double when, double now)
 static int due(weft_batch_queue *queue, double now, double *when)
 {
     const weft_batch_setting *b = &queue->policy->setting;
-    double wait = hurries(queue) ? 0 : b->max_delay;
+    double wait = must_not_wait(queue) ? 0 : b->max_delay;
     return weft_request_queue_due(&queue->requests, b->min_rows, wait, now, when);
 }
 
@@ -172,8 +172,8 @@ static void change_busy(weft_dispatch *d, int by, double now)
 static void fill(weft_batch_job *batch, weft_request_queue *q, const weft_batch_setting *b,
                  int64_t most, int kind)
 {
-    bool brims = b->surge_rows > 0 && q->kinds[kind].rows >= b->surge_rows;
-    int64_t limit = brims ? most : b->max_rows;
+    bool is_surge = b->surge_rows > 0 && q->kinds[kind].rows >= b->surge_rows;
+    int64_t limit = is_surge ? most : b->max_rows;
     batch->count = 0;
     batch->rows = 0;
     for (int slot = weft_request_queue_head(q, kind); slot >= 0;

@@ -139,8 +139,8 @@ void weft_tune(const weft_queue_sim *r, const weft_queue_sim *other, double rate
     *out = (weft_tuned){.best = greedy, .greedy = cost_of(other, &s, &greedy)};
     out->promise = out->greedy;
     if (s.best.max_delay <= 0) gain += s.unsure * s.unsure * TO_LEAVE_SOME;
-    double again = cost_of(other, &s, &s.best);
-    if (sqrt(s.least / first * again / out->greedy) >= 1 - gain) return;
+    double confirmed = cost_of(other, &s, &s.best);
+    if (sqrt(s.least / first * confirmed / out->greedy) >= 1 - gain) return;
     out->best = s.best;
-    out->promise = again;
+    out->promise = confirmed;
 }

@@ -59,12 +59,12 @@ static weft_status reserve_port(weft_process_plan *p)
 
 enum { OWN_WORDS = 8 };
 
-typedef struct sentence {
+typedef struct command_line {
     char **words;
     int count;
-} sentence;
+} command_line;
 
-static weft_status add(sentence *s, const char *name, const char *value)
+static weft_status add(command_line *s, const char *name, const char *value)
 {
     WEFT_TRY(weft_format(&s->words[s->count], "--%s=%s", name, value));
     s->count++;
@@ -109,7 +109,8 @@ static weft_cluster_kind kind_of(weft_part_role role)
                                          : WEFT_CLUSTER_LEARNER;
 }
 
-static weft_status add_options(const weft_process_plan *p, const weft_job_part *part, sentence *s)
+static weft_status add_options(const weft_process_plan *p, const weft_job_part *part,
+                               command_line *s)
 {
     for (const weft_option *o = weft_train_rows; o->name; o++) {
         char *value;
@@ -126,7 +127,7 @@ static weft_status add_options(const weft_process_plan *p, const weft_job_part *
 static weft_status write_part(const weft_process_plan *p, weft_job_part *part)
 {
     static const char *const commands[] = {"coordinator", "server", "join"};
-    sentence s = {0};
+    command_line s = {0};
     char timeout[32];
     int rows = 0;
     while (weft_train_rows[rows].name) rows++;
@@ -160,7 +161,7 @@ static const char *only_copy(const weft_train_options *o, int servers)
 
 /* Bounds of the failure timeout, in seconds. Heartbeats are sent once a second, so a timeout below
  * the lower bound would remove members that are only slow. */
-static const double LEAST_SILENCE = 3, MOST_SILENCE = 10;
+static const double LEAST_FAILURE_TIMEOUT = 3, MOST_FAILURE_TIMEOUT = 10;
 
 weft_status weft_process_plan_make(const weft_context *context, const weft_train_options *options,
                                    weft_process_plan *out)
@@ -172,7 +173,8 @@ weft_status weft_process_plan_make(const weft_context *context, const weft_train
     WEFT_TRY(weft_train_learners(options, options->job.ranks, &p->mesh, &learners));
     WEFT_TRY(weft_exchange_is_elastic(context, options->parallel.exchange, &ops));
     WEFT_TRY(check(options));
-    p->failure_timeout = WEFT_MIN(WEFT_MAX(options->job.timeout / 3, LEAST_SILENCE), MOST_SILENCE);
+    p->failure_timeout =
+        WEFT_MIN(WEFT_MAX(options->job.timeout / 3, LEAST_FAILURE_TIMEOUT), MOST_FAILURE_TIMEOUT);
     int servers = ops->serve ? (int)WEFT_MAX(options->parallel.servers, 1) : 0;
     WEFT_TRY(reserve_port(p));
     WEFT_TRY(WEFT_NEW(&p->parts, 1 + servers + learners));

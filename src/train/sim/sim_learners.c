@@ -92,7 +92,7 @@ static weft_status open_worker(weft_simulation *s, weft_sim_worker *h)
     return weft_batch_open(t->data, &options, &h->batch);
 }
 
-static weft_status open_player(weft_simulation *s, int i)
+static weft_status open_learner(weft_simulation *s, int i)
 {
     weft_sim_learner *p = &s->learner[i];
     size_t bytes = (size_t)s->count * weft_dtype_size(s->dtype);
@@ -131,7 +131,7 @@ weft_status weft_simulation_start_learners(weft_simulation *s)
     int threads = (int)s->job->options.where.threads;
     int workers = WEFT_MIN(WEFT_MAX(weft_cores() / threads, 1), s->learners);
     WEFT_TRY(make_room(s));
-    for (int i = 0; i < s->learners; i++) WEFT_TRY(open_player(s, i));
+    for (int i = 0; i < s->learners; i++) WEFT_TRY(open_learner(s, i));
     WEFT_TRY(WEFT_NEW(&s->workers, workers));
     while (s->worker_count < workers) WEFT_TRY(open_worker(s, &s->workers[s->worker_count++]));
     return weft_thread_pool_open(workers, s->learners, compute, s, &s->pool);

@@ -189,7 +189,7 @@ static weft_status build_lead(weft_simulation *s)
     return WEFT_OK;
 }
 
-static weft_status set_stage(weft_simulation *s)
+static weft_status build(weft_simulation *s)
 {
     WEFT_TRY(build_lead(s));
     WEFT_TRY(weft_simulation_start_learners(s));
@@ -199,7 +199,7 @@ static weft_status set_stage(weft_simulation *s)
 
 static weft_status play(weft_simulation *s)
 {
-    WEFT_TRY(set_stage(s));
+    WEFT_TRY(build(s));
     WEFT_TRY(weft_trainer_open_outputs(s->job, 0));
     WEFT_TRY(weft_simulation_report_start(s));
     return run(s);
@@ -224,7 +224,7 @@ static weft_status prepare(weft_simulation *s, weft_context *context,
     return status;
 }
 
-static void strike(weft_simulation *s)
+static void destroy(weft_simulation *s)
 {
     weft_thread_pool_close(&s->pool);
     weft_sim_destroy(&s->sim);
@@ -246,7 +246,7 @@ weft_status weft_simulate(weft_context *context, const weft_simulate_options *op
         s.job->user = user;
         status = play(&s);
     }
-    strike(&s);
+    destroy(&s);
     return status;
 }
 
@@ -254,7 +254,7 @@ weft_status weft_simulate_check(weft_context *context, const weft_simulate_optio
 {
     weft_simulation s = {.first_end = -1};
     weft_status status = prepare(&s, context, options);
-    if (status == WEFT_OK) status = set_stage(&s);
-    strike(&s);
+    if (status == WEFT_OK) status = build(&s);
+    destroy(&s);
     return status;
 }

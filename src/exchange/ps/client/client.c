@@ -4,56 +4,56 @@
 
 int64_t weft_ps_client_clock(const weft_actor *actor)
 {
-    return ((const learner *)actor)->clock;
+    return ((const ps_client *)actor)->clock;
 }
 
 bool weft_ps_client_halted(const weft_actor *actor)
 {
-    const learner *l = (const learner *)actor;
+    const ps_client *l = (const ps_client *)actor;
     return l->halted || (l->last > 0 && l->clock + 1 >= l->last);
 }
 
 void weft_ps_client_set_end_clock(weft_actor *actor, int64_t clock)
 {
-    ((learner *)actor)->end = clock;
+    ((ps_client *)actor)->end = clock;
 }
 
 bool weft_ps_client_dismissed(const weft_actor *actor)
 {
-    return weft_member_dismissed(((const learner *)actor)->member);
+    return weft_member_dismissed(((const ps_client *)actor)->member);
 }
 
 const weft_member *weft_ps_client_member(const weft_actor *actor)
 {
-    return ((const learner *)actor)->member;
+    return ((const ps_client *)actor)->member;
 }
 
 int64_t weft_ps_client_acknowledged(const weft_actor *actor, int range)
 {
-    const range_request *r = &((const learner *)actor)->requests[range];
+    const range_request *r = &((const ps_client *)actor)->requests[range];
     return r->sequence - (r->update != NULL);
 }
 
 weft_status weft_ps_client_write_gradient(weft_actor *actor, int range, const void *gradient,
                                           int64_t at, int64_t n, bool *laid)
 {
-    const learner *l = (const learner *)actor;
+    const ps_client *l = (const ps_client *)actor;
     return weft_range_request_write(l, &l->requests[range], gradient, at, n, laid);
 }
 
 const double *weft_ps_client_staleness(const weft_actor *actor)
 {
-    return ((const learner *)actor)->staleness;
+    return ((const ps_client *)actor)->staleness;
 }
 
 uint64_t weft_ps_client_replies(const weft_actor *actor)
 {
-    return ((const learner *)actor)->reply_count;
+    return ((const ps_client *)actor)->reply_count;
 }
 
 void weft_ps_client_set_stats(weft_actor *actor, double loss, double rate)
 {
-    learner *l = (learner *)actor;
+    ps_client *l = (ps_client *)actor;
     l->figures.loss = loss;
     l->figures.rate = rate;
     weft_member_set_stats(l->member, &l->figures);
@@ -61,7 +61,7 @@ void weft_ps_client_set_stats(weft_actor *actor, double loss, double rate)
 
 bool weft_ps_client_is_waiting(const weft_actor *actor)
 {
-    const learner *l = (const learner *)actor;
+    const ps_client *l = (const ps_client *)actor;
     /* The client waits for the acknowledgement of every push. With elastic averaging it does so
      * only before it leaves, or when it pulls the optimizer state. */
     bool all = !l->options.elastic.options || l->leaving || l->with_state;
@@ -75,13 +75,13 @@ bool weft_ps_client_is_waiting(const weft_actor *actor)
 
 /* --- from step to step --- */
 
-static void set_clock(learner *l, int64_t clock)
+static void set_clock(ps_client *l, int64_t clock)
 {
     l->clock = l->figures.clock = clock;
     weft_member_set_stats(l->member, &l->figures);
 }
 
-static bool all_answered(const learner *l)
+static bool all_answered(const ps_client *l)
 {
     for (int i = 0; i < l->options.range_count; i++)
         if (weft_range_request_is_waiting(&l->requests[i])) return false;
@@ -91,7 +91,7 @@ static bool all_answered(const learner *l)
 /* Ends the join of a learner. A new learner joins each range separately, so the ranges may offer
  * different start clocks. The learner begins with the latest, and pulls again if they differ, which
  * tells the other ranges its clock. */
-static weft_status arrive(learner *l, bool *again)
+static weft_status arrive(ps_client *l, bool *informs)
 {
     int64_t first = INT64_MAX, last = 0;
     for (int i = 0; i < l->options.range_count; i++) {
@@ -101,30 +101,30 @@ static weft_status arrive(learner *l, bool *again)
     for (int i = 0; i < l->options.range_count; i++) l->requests[i].clock = last;
     l->arriving = false;
     set_clock(l, last);
-    *again = first < last;
-    return *again ? weft_range_request_pull_all(l) : WEFT_OK;
+    *informs = first < last;
+    return *informs ? weft_range_request_pull_all(l) : WEFT_OK;
 }
 
-static weft_status take_leave(learner *l)
+static weft_status take_leave(ps_client *l)
 {
     l->gone = true;
     if (l->stays) return WEFT_OK;
     return weft_member_leave(l->member, !weft_member_dismissed(l->member));
 }
 
-static weft_status push_all(learner *l)
+static weft_status push_all(ps_client *l)
 {
     for (int i = 0; i < l->options.range_count; i++)
         WEFT_TRY(weft_range_request_push(l, &l->requests[i], l->clock));
     return WEFT_OK;
 }
 
-static bool is_done(const learner *l)
+static bool is_done(const ps_client *l)
 {
     return l->leaving || l->clock >= l->options.steps || weft_member_dismissed(l->member);
 }
 
-static weft_status respond(learner *l)
+static weft_status respond(ps_client *l)
 {
     const weft_ps_client_options *o = &l->options;
     const weft_server_range *last = &l->requests[o->range_count - 1].of;
@@ -138,21 +138,21 @@ static weft_status respond(learner *l)
     return push_all(l);
 }
 
-static weft_status compute(learner *l)
+static weft_status compute(ps_client *l)
 {
     for (int i = 0; i < l->options.range_count; i++) l->requests[i].pushed = false;
     l->computing = true;
     return weft_actor_compute(&l->head, l->clock + 1);
 }
 
-weft_status weft_range_request_advance(learner *l)
+weft_status weft_range_request_advance(ps_client *l)
 {
-    bool again = false;
+    bool informs = false;
     if (!l->in || l->gone || !all_answered(l)) return WEFT_OK;
     WEFT_TRY(weft_range_request_rest(l));
     l->with_state = false;
-    if (l->arriving) WEFT_TRY(arrive(l, &again));
-    if (again || l->computing) return WEFT_OK;
+    if (l->arriving) WEFT_TRY(arrive(l, &informs));
+    if (informs || l->computing) return WEFT_OK;
     if (l->responds) WEFT_TRY(respond(l));
     if (is_done(l)) return all_answered(l) ? take_leave(l) : WEFT_OK;
     return compute(l);
@@ -160,7 +160,7 @@ weft_status weft_range_request_advance(learner *l)
 
 weft_status weft_ps_client_pull_with_state(weft_actor *actor)
 {
-    learner *l = (learner *)actor;
+    ps_client *l = (ps_client *)actor;
     l->with_state = true;
     WEFT_TRY(weft_range_request_push_rest(l));
     return weft_range_request_pull_all(l);
@@ -168,7 +168,7 @@ weft_status weft_ps_client_pull_with_state(weft_actor *actor)
 
 weft_status weft_ps_client_leave(weft_actor *actor, bool halt, bool with_state)
 {
-    learner *l = (learner *)actor;
+    ps_client *l = (ps_client *)actor;
     if (l->gone) return WEFT_OK;
     l->with_state = with_state;
     l->leaving = true;
@@ -180,12 +180,12 @@ weft_status weft_ps_client_leave(weft_actor *actor, bool halt, bool with_state)
 
 void weft_ps_client_hold(weft_actor *actor)
 {
-    ((learner *)actor)->stays = true;
+    ((ps_client *)actor)->stays = true;
 }
 
 weft_status weft_ps_client_release(weft_actor *actor)
 {
-    learner *l = (learner *)actor;
+    ps_client *l = (ps_client *)actor;
     if (!l->gone || !l->stays) return WEFT_OK;
     l->stays = false;
     return take_leave(l);
@@ -193,16 +193,16 @@ weft_status weft_ps_client_release(weft_actor *actor)
 
 weft_status weft_ps_client_leave_now(weft_actor *actor)
 {
-    learner *l = (learner *)actor;
+    ps_client *l = (ps_client *)actor;
     if (l->gone) return WEFT_OK;
     l->gone = true;
     l->computing = false;
     return weft_member_leave(l->member, false);
 }
 
-bool weft_ps_client_is_missing(const weft_actor *actor, int range)
+bool weft_ps_client_lacks_range(const weft_actor *actor, int range)
 {
-    const learner *l = (const learner *)actor;
+    const ps_client *l = (const ps_client *)actor;
     if (l->options.elastic.options || l->gone)
         return false; /* elastic: the learner computes with its own parameters */
     return range == WEFT_ANY_PART ? !all_answered(l)
@@ -212,19 +212,19 @@ bool weft_ps_client_is_missing(const weft_actor *actor, int range)
 static bool learner_lacks(const weft_actor *actor, int64_t ticket, int part)
 {
     (void)ticket;
-    return weft_ps_client_is_missing(actor, part);
+    return weft_ps_client_lacks_range(actor, part);
 }
 
 static weft_status learner_part(weft_actor *actor, int64_t ticket, int part)
 {
-    learner *l = (learner *)actor;
+    ps_client *l = (ps_client *)actor;
     range_request *r = weft_range_request_find(l, (uint32_t)part);
     return r && !l->gone ? weft_range_request_push(l, r, ticket) : WEFT_OK;
 }
 
 static weft_status learner_computed(weft_actor *actor, int64_t ticket)
 {
-    learner *l = (learner *)actor;
+    ps_client *l = (ps_client *)actor;
     if (l->gone) return WEFT_OK;
     l->computing = false;
     set_clock(l, ticket);
@@ -247,7 +247,7 @@ static weft_status learner_computed(weft_actor *actor, int64_t ticket)
 
 /* Takes a new view: outstanding requests of a range are sent again to its new primary. The first
  * view begins the run. */
-static weft_status take_view(learner *l)
+static weft_status take_view(ps_client *l)
 {
     const weft_view *v = weft_member_view(l->member);
     if (l->gone) return WEFT_OK;
@@ -274,7 +274,7 @@ static weft_status take_view(learner *l)
 
 static weft_status learner_message(weft_actor *actor, const weft_message *message)
 {
-    learner *l = (learner *)actor;
+    ps_client *l = (ps_client *)actor;
     weft_member_news news;
     WEFT_TRY(weft_member_message(l->member, message, &news));
     if (news == WEFT_NEWS_VIEW) WEFT_TRY(take_view(l));
@@ -285,7 +285,7 @@ static weft_status learner_message(weft_actor *actor, const weft_message *messag
 
 static weft_status learner_timer(weft_actor *actor, int timer)
 {
-    learner *l = (learner *)actor;
+    ps_client *l = (ps_client *)actor;
     if (timer == WEFT_MEMBER_TIMER) {
         WEFT_TRY(weft_member_timer(l->member));
         actor->done = weft_member_has_left(l->member);
@@ -298,12 +298,12 @@ static weft_status learner_timer(weft_actor *actor, int timer)
 
 static weft_status learner_begin(weft_actor *actor)
 {
-    return weft_member_begin(((learner *)actor)->member, actor);
+    return weft_member_begin(((ps_client *)actor)->member, actor);
 }
 
 static void learner_destroy(weft_actor *actor)
 {
-    learner *l = (learner *)actor;
+    ps_client *l = (ps_client *)actor;
     for (int i = 0; l->requests && i < l->options.range_count; i++) {
         weft_buffer_unref(&l->requests[i].update);
         weft_buffer_unref(&l->requests[i].spare);
@@ -329,7 +329,7 @@ static const weft_actor_ops learner_ops = {
 
 weft_status weft_ps_client_create(const weft_ps_client_options *options, weft_actor **out)
 {
-    learner *l;
+    ps_client *l;
     WEFT_TRY(WEFT_NEW(&l, 1));
     l->head.ops = &learner_ops;
     l->options = *options;

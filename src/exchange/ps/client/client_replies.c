@@ -4,7 +4,7 @@
 
 /* The range request that a reply is for; NULL if the sender is not the range's primary in the
  * view. */
-static range_request *request_of(learner *l, uint32_t range, weft_actor_id from)
+static range_request *request_of(ps_client *l, uint32_t range, weft_actor_id from)
 {
     range_request *r = weft_range_request_find(l, range);
     if (!r || r->server != from) return NULL;
@@ -12,14 +12,14 @@ static range_request *request_of(learner *l, uint32_t range, weft_actor_id from)
     return r;
 }
 
-static const char *server_of(const learner *l, const range_request *r, char out[WEFT_MEMBER_NAME])
+static const char *server_of(const ps_client *l, const range_request *r, char out[WEFT_MEMBER_NAME])
 {
     return weft_view_name(weft_member_view(l->member), r->server, out);
 }
 
 static weft_status take_pushed(void *self, const weft_message *message, const void *content)
 {
-    learner *l = self;
+    ps_client *l = self;
     const Weft__PushAck *m = content;
     char name[WEFT_MEMBER_NAME];
     range_request *r = request_of(l, m->range, message->from);
@@ -40,7 +40,7 @@ static weft_status take_pushed(void *self, const weft_message *message, const vo
 
 static weft_status take_init_ack(void *self, const weft_message *message, const void *content)
 {
-    learner *l = self;
+    ps_client *l = self;
     const Weft__InitAck *m = content;
     range_request *r = request_of(l, m->range, message->from);
     if (!r || !r->initial) return WEFT_OK;
@@ -48,7 +48,7 @@ static weft_status take_init_ack(void *self, const weft_message *message, const 
     return weft_range_request_pull(l, r);
 }
 
-static weft_status check_size(const learner *l, const range_request *r, const Weft__PullReply *m,
+static weft_status check_size(const ps_client *l, const range_request *r, const Weft__PullReply *m,
                               size_t have)
 {
     size_t bytes = weft_range_request_bytes(l, r);
@@ -65,7 +65,7 @@ static weft_status check_size(const learner *l, const range_request *r, const We
 
 /* Counts the staleness of the updates that have gone into versions since the last reply. The reply
  * has only the sum of their staleness, so the two bins next to the mean share them. */
-static void note_staleness(learner *l, range_request *r, const Weft__PullReply *m)
+static void note_staleness(ps_client *l, range_request *r, const Weft__PullReply *m)
 {
     int64_t n = m->met - r->met, sum = m->stale - r->stale, last = WEFT_STALENESS - 1;
     if (n <= 0 || sum < 0 || m->met > r->sequence) return;
@@ -77,7 +77,7 @@ static void note_staleness(learner *l, range_request *r, const Weft__PullReply *
 
 static weft_status take_parameters(void *self, const weft_message *message, const void *content)
 {
-    learner *l = self;
+    ps_client *l = self;
     const Weft__PullReply *m = content;
     range_request *r = request_of(l, m->range, message->from);
     const weft_buffer *payload = message->payload;
@@ -110,9 +110,9 @@ static weft_status take_parameters(void *self, const weft_message *message, cons
     return weft_range_request_advance(l);
 }
 
-static weft_status take_again(void *self, const weft_message *message, const void *content)
+static weft_status take_resend(void *self, const weft_message *message, const void *content)
 {
-    learner *l = self;
+    ps_client *l = self;
     (void)content;
     for (int i = 0; i < l->options.range_count; i++)
         if (l->requests[i].server == message->from)
@@ -124,6 +124,6 @@ const weft_rpc_handler weft_range_request_handlers[] = {
     {WEFT_RPC_PUSH_ACK, &weft__push_ack__descriptor, take_pushed},
     {WEFT_RPC_PULL_REPLY, &weft__pull_reply__descriptor, take_parameters},
     {WEFT_RPC_INIT_ACK, &weft__init_ack__descriptor, take_init_ack},
-    {WEFT_RPC_RESEND, NULL, take_again},
+    {WEFT_RPC_RESEND, NULL, take_resend},
     {0},
 };

@@ -20,17 +20,17 @@ size_t weft_server_messages(int ranges)
     return 4 * (size_t)ranges;
 }
 
-range_request *weft_range_request_find(learner *l, uint32_t range)
+range_request *weft_range_request_find(ps_client *l, uint32_t range)
 {
     return range < (uint32_t)l->options.range_count ? &l->requests[range] : NULL;
 }
 
-size_t weft_range_request_offset(const learner *l, const range_request *r)
+size_t weft_range_request_offset(const ps_client *l, const range_request *r)
 {
     return (size_t)r->of.begin * weft_dtype_size(l->options.dtype);
 }
 
-size_t weft_range_request_bytes(const learner *l, const range_request *r)
+size_t weft_range_request_bytes(const ps_client *l, const range_request *r)
 {
     return (size_t)r->of.count * weft_dtype_size(l->options.dtype);
 }
@@ -40,23 +40,23 @@ bool weft_range_request_is_waiting(const range_request *r)
     return r->asked || r->update || r->initial;
 }
 
-static weft_status set_timer(learner *l)
+static weft_status set_timer(ps_client *l)
 {
     double least = l->options.first_timeout, timeout = weft_rto_timeout(&l->rto, least);
     l->sent_at = weft_actor_now(&l->head);
-    return weft_actor_set_timer(&l->head, WEFT_SERVER_AGAIN,
+    return weft_actor_set_timer(&l->head, WEFT_PS_RESEND_TIMER,
                                 WEFT_MIN(timeout, MOST_TIMEOUTS * least));
 }
 
-weft_status weft_range_request_arm(learner *l)
+weft_status weft_range_request_arm(ps_client *l)
 {
-    l->again = l->again && l->awaiting_reply;
+    l->retransmitted = l->retransmitted && l->awaiting_reply;
     l->awaiting_reply = true;
     l->began = weft_actor_now(&l->head);
     return set_timer(l);
 }
 
-weft_status weft_range_request_resend_overdue(learner *l)
+weft_status weft_range_request_resend_overdue(ps_client *l)
 {
     double now = weft_actor_now(&l->head);
     bool leaves = false, early = now - l->began < MOST_TIMEOUTS * l->options.first_timeout;
@@ -65,7 +65,7 @@ weft_status weft_range_request_resend_overdue(learner *l)
         if (early && (weft_buffer_is_shared(r->update) || weft_buffer_is_shared(r->initial))) {
             leaves = true;
         } else if (weft_range_request_is_waiting(r)) {
-            l->again = true;
+            l->retransmitted = true;
             WEFT_TRY(weft_range_request_resend(l, r));
         }
     }
@@ -73,17 +73,17 @@ weft_status weft_range_request_resend_overdue(learner *l)
     return set_timer(l);
 }
 
-weft_status weft_range_request_rest(learner *l)
+weft_status weft_range_request_rest(ps_client *l)
 {
-    if (l->awaiting_reply && !l->again)
+    if (l->awaiting_reply && !l->retransmitted)
         weft_rto_sample(&l->rto, weft_actor_now(&l->head) - l->sent_at);
-    l->awaiting_reply = l->again = false;
-    return weft_actor_set_timer(&l->head, WEFT_SERVER_AGAIN, -1);
+    l->awaiting_reply = l->retransmitted = false;
+    return weft_actor_set_timer(&l->head, WEFT_PS_RESEND_TIMER, -1);
 }
 
 /* --- messages --- */
 
-static weft_status send_push(learner *l, const range_request *r)
+static weft_status send_push(ps_client *l, const range_request *r)
 {
     Weft__Push m = WEFT__PUSH__INIT;
     m.range = (uint32_t)(r - l->requests);
@@ -97,7 +97,7 @@ static weft_status send_push(learner *l, const range_request *r)
     return weft_rpc_send(&l->head, r->server, WEFT_RPC_PUSH, &m, r->update);
 }
 
-static weft_status send_pull(learner *l, const range_request *r)
+static weft_status send_pull(ps_client *l, const range_request *r)
 {
     Weft__Pull m = WEFT__PULL__INIT;
     m.range = (uint32_t)(r - l->requests);
@@ -113,14 +113,14 @@ static weft_status send_pull(learner *l, const range_request *r)
     return weft_rpc_send(&l->head, r->server, WEFT_RPC_PULL, &m, NULL);
 }
 
-static weft_status send_init(learner *l, const range_request *r)
+static weft_status send_init(ps_client *l, const range_request *r)
 {
     Weft__Init m = WEFT__INIT__INIT;
     m.range = (uint32_t)(r - l->requests);
     return weft_rpc_send(&l->head, r->server, WEFT_RPC_INIT, &m, r->initial);
 }
 
-weft_status weft_range_request_resend(learner *l, const range_request *r)
+weft_status weft_range_request_resend(ps_client *l, const range_request *r)
 {
     if (r->server == WEFT_NOBODY) return WEFT_OK;
     if (r->initial) return send_init(l, r);
@@ -130,24 +130,24 @@ weft_status weft_range_request_resend(learner *l, const range_request *r)
 
 /* --- requests --- */
 
-int64_t weft_range_request_step(const learner *l, int64_t clock)
+int64_t weft_range_request_step(const ps_client *l, int64_t clock)
 {
     return l->options.step ? *l->options.step : clock;
 }
 
-static double weight_of(const learner *l)
+static double weight_of(const ps_client *l)
 {
     return l->options.weight ? *l->options.weight : 1;
 }
 
-static weft_status renew(const learner *l, range_request *r)
+static weft_status renew(const ps_client *l, range_request *r)
 {
     r->next = r->spare;
     r->spare = NULL;
     return weft_buffer_reuse(weft_encoded_bound(l->options.dtype, r->of.count), &r->next);
 }
 
-weft_status weft_range_request_write(const learner *l, range_request *r, const void *gradient,
+weft_status weft_range_request_write(const ps_client *l, range_request *r, const void *gradient,
                                      int64_t at, int64_t n, bool *laid)
 {
     *laid = l->options.push <= 1 && !l->options.elastic.options && r->of.codec->ops->plain;
@@ -158,7 +158,7 @@ weft_status weft_range_request_write(const learner *l, range_request *r, const v
 
 /* Encodes and pushes the gradient of step `clock`, or the accumulated gradients of the steps up to
  * `clock`. */
-static weft_status send_update(learner *l, range_request *r, int64_t clock)
+static weft_status send_update(ps_client *l, range_request *r, int64_t clock)
 {
     const void *gradient = (const char *)l->options.gradients + weft_range_request_offset(l, r);
     if (r->accrual.steps > 0) gradient = r->accrual.sum;
@@ -187,12 +187,12 @@ static weft_status send_update(learner *l, range_request *r, int64_t clock)
     return r->server == WEFT_NOBODY ? WEFT_OK : send_push(l, r);
 }
 
-bool weft_range_request_due(const learner *l, int64_t every, int64_t clock)
+bool weft_range_request_due(const ps_client *l, int64_t every, int64_t clock)
 {
     return every <= 1 || clock % every == 0 || clock == l->options.steps;
 }
 
-weft_status weft_range_request_push(learner *l, range_request *r, int64_t clock)
+weft_status weft_range_request_push(ps_client *l, range_request *r, int64_t clock)
 {
     const char *gradients = l->options.gradients;
     if (r->pushed) return WEFT_OK;
@@ -204,21 +204,21 @@ weft_status weft_range_request_push(learner *l, range_request *r, int64_t clock)
     return weft_range_request_due(l, l->options.push, clock) ? send_update(l, r, clock) : WEFT_OK;
 }
 
-weft_status weft_range_request_push_rest(learner *l)
+weft_status weft_range_request_push_rest(ps_client *l)
 {
     for (int i = 0; i < l->options.range_count; i++)
         if (l->requests[i].accrual.steps > 0) WEFT_TRY(send_update(l, &l->requests[i], l->clock));
     return WEFT_OK;
 }
 
-weft_status weft_range_request_pull(learner *l, range_request *r)
+weft_status weft_range_request_pull(ps_client *l, range_request *r)
 {
     r->request++;
     r->asked = true;
     return r->server == WEFT_NOBODY ? WEFT_OK : send_pull(l, r);
 }
 
-weft_status weft_range_request_pull_all(learner *l)
+weft_status weft_range_request_pull_all(ps_client *l)
 {
     /* The flat parameters are in the order in which backward makes their gradients, so a forward
      * pass reads the last ranges first; they are pulled first. */
@@ -227,7 +227,7 @@ weft_status weft_range_request_pull_all(learner *l)
     return weft_range_request_arm(l);
 }
 
-weft_status weft_range_request_send_initial(learner *l, range_request *r)
+weft_status weft_range_request_send_initial(ps_client *l, range_request *r)
 {
     const weft_ps_client_options *o = &l->options;
     int k = (int)(r - l->requests);
@@ -245,7 +245,7 @@ weft_status weft_range_request_send_initial(learner *l, range_request *r)
 
 weft_status weft_ps_client_timeout_error(const weft_actor *actor, double seconds)
 {
-    const learner *l = (const learner *)actor;
+    const ps_client *l = (const ps_client *)actor;
     const weft_view *v = weft_member_view(l->member);
     weft_coordinator_status word = weft_member_coordinator_status(l->member);
     char what[160] = "it has ended, or the network to it is down", name[WEFT_MEMBER_NAME];

@@ -63,6 +63,6 @@ void weft_local_sgd_close(weft_local_sgd **descent)
 weft_status weft_local_sgd_step(weft_local_sgd *d, int64_t step, void *parameters,
                                 const void *gradient)
 {
-    weft_flat_optimizer_at(d->optimizer, step);
+    weft_flat_optimizer_set_step(d->optimizer, step);
     return weft_flat_optimizer_step(d->optimizer, parameters, gradient);
 }

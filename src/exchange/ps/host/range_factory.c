@@ -54,7 +54,7 @@ static weft_status optimize(void *user, void *parameters, const void *mean)
 
 static void set_step(void *user, int64_t step)
 {
-    weft_flat_optimizer_at(((made_range *)user)->optimizer, step);
+    weft_flat_optimizer_set_step(((made_range *)user)->optimizer, step);
 }
 
 static weft_status add(void *user, void *parameters, const void *mean)
@@ -74,7 +74,7 @@ static weft_status open_update(const weft_range_factory_options *o, made_range *
     WEFT_TRY(weft_flat_optimizer_open(o->context, o->store, o->optimizer, r->dtype, r->count,
                                       &r->optimizer));
     range->at = set_step;
-    weft_flat_optimizer_rooms(r->optimizer, &range->parameters, &range->gradient);
+    weft_flat_optimizer_buffers(r->optimizer, &range->parameters, &range->gradient);
     return WEFT_OK;
 }
 

@@ -60,7 +60,7 @@ static weft_status send_change(server *s, const hosted_range *f, const change *c
 static weft_status arm_resend(server *s)
 {
     s->resend_timeout = s->options.first_timeout;
-    return weft_actor_set_timer(&s->head, WEFT_SERVER_AGAIN, s->resend_timeout);
+    return weft_actor_set_timer(&s->head, WEFT_PS_RESEND_TIMER, s->resend_timeout);
 }
 
 weft_status weft_hosted_range_append(server *s, hosted_range *f, const change *c)

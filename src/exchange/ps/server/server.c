@@ -68,11 +68,11 @@ static weft_status host_range(server *s, int number, const weft_view *v)
 
 /* Asks the learners whose requests came from a view that this server had not installed to
  * retransmit (Resend). */
-static weft_status call_again(server *s)
+static weft_status request_resends(server *s)
 {
-    const Weft__Resend again = WEFT__RESEND__INIT;
+    const Weft__Resend resend = WEFT__RESEND__INIT;
     for (size_t i = 0; i < s->early_count; i++)
-        WEFT_TRY(weft_rpc_send(&s->head, s->early[i], WEFT_RPC_RESEND, &again, NULL));
+        WEFT_TRY(weft_rpc_send(&s->head, s->early[i], WEFT_RPC_RESEND, &resend, NULL));
     s->early_count = 0;
     return WEFT_OK;
 }
@@ -100,7 +100,7 @@ static weft_status take_view(server *s)
 {
     const weft_view *v = weft_member_view(s->member);
     for (int k = 0; k < v->range_count && !v->fault; k++) WEFT_TRY(host_range(s, k, v));
-    WEFT_TRY(call_again(s));
+    WEFT_TRY(request_resends(s));
     WEFT_TRY(find_donor(s));
     if (!v->over && !v->fault && !weft_member_dismissed(s->member)) return WEFT_OK;
     if (s->leaving) return WEFT_OK;
@@ -302,7 +302,7 @@ static weft_status server_timer(weft_actor *actor, int timer)
     for (size_t i = 0; i < s->count; i++)
         WEFT_TRY(weft_hosted_range_resend(s, &s->hosted[i], &some));
     s->resend_timeout = WEFT_MIN(2 * s->resend_timeout, 32 * s->options.first_timeout);
-    return weft_actor_set_timer(actor, WEFT_SERVER_AGAIN, some ? s->resend_timeout : -1);
+    return weft_actor_set_timer(actor, WEFT_PS_RESEND_TIMER, some ? s->resend_timeout : -1);
 }
 
 static weft_status server_begin(weft_actor *actor)
