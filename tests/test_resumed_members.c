@@ -135,10 +135,92 @@ static void test_waits(void **state)
     weft_sim_destroy(&c.sim);
 }
 
+/* A coordinator that resumes from a checkpoint finds members of an earlier run at its address.
+ * Their state takes the place of the checkpoint only if it is not older. */
+static void test_left_over(void **state)
+{
+    (void)state;
+    static const char begun[] = "model\0lenet\0@begun.step\0"
+                                "50"; /* with the last zero byte */
+    for (int newer = 0; newer < 2; newer++) {
+        crowd c;
+        begin(&c, 2, 0, false, 1, false);
+        c.coordinator.configuration = begun;
+        c.coordinator.configuration_bytes = sizeof(begun);
+        until(&c, 20);
+        assert_true(view_of(&c, WEFT_COORDINATOR)->running);
+        const weft_member_stats stats = {.clock = newer ? 100 : 99};
+        weft_member_set_stats(person_of(&c, LEARNERS)->member, &stats);
+        until(&c, 25);
+        c.coordinator.run = 1;
+        c.coordinator.fingerprint.checkpoint = OURS;
+        c.coordinator.fingerprint.step = 150;
+        assert_int_equal(weft_sim_kill(c.sim, WEFT_COORDINATOR, 26), WEFT_OK);
+        assert_int_equal(weft_sim_restart(c.sim, WEFT_COORDINATOR, 27), WEFT_OK);
+        for (int i = 5; i < 7; i++) {
+            c.members[LEARNERS + i].fingerprint.checkpoint = OURS;
+            assert_int_equal(weft_sim_add(c.sim, LEARNERS + i, 28), WEFT_OK);
+        }
+        until(&c, 80);
+        const weft_view *v = view_of(&c, WEFT_COORDINATOR);
+        assert_true(v->running);
+        assert_int_equal(v->run, newer ? 78 : 1);
+        assert_int_equal(v->member_count, newer ? 4 : 2);
+        weft_sim_destroy(&c.sim);
+    }
+}
+
+/* All that have loaded the checkpoint are gone before the first step: a peer that has joined since
+ * must not begin the resumed run with parameters of its own. */
+static void test_checkpoint_lost(void **state)
+{
+    (void)state;
+    crowd c;
+    begin(&c, 1, 0, false, 1, false);
+    c.coordinator.fingerprint.checkpoint = c.members[LEARNERS].fingerprint.checkpoint = OURS;
+    c.coordinator.fingerprint.step = 150;
+    assert_int_equal(weft_sim_add(c.sim, LEARNERS + 5, 5), WEFT_OK);
+    until(&c, 10);
+    assert_int_equal(weft_sim_kill(c.sim, LEARNERS, 10), WEFT_OK);
+    until(&c, 40);
+    assert_int_equal(weft_member_report_state_lost(person_of(&c, LEARNERS + 5)->member, false),
+                     WEFT_OK);
+    until(&c, 45);
+    const weft_view *v = view_of(&c, WEFT_COORDINATOR);
+    assert_non_null(v->fault);
+    assert_non_null(strstr(v->fault, "all learners with the checkpoint of step 150"));
+    weft_sim_destroy(&c.sim);
+}
+
+/* Servers that are still uninitialized take no parameters of another checkpoint. */
+static void test_late_gift(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) { /* of a run that begins with fresh weights, or resumes */
+        crowd c;
+        begin(&c, 1, 1, false, 1, false);
+        c.coordinator.fingerprint.checkpoint = c.members[LEARNERS].fingerprint.checkpoint =
+            k ? OURS : 0;
+        const uint64_t theirs[] = {0, OURS, OTHER};
+        for (int i = 0; i < 3; i++) {
+            c.members[LEARNERS + 5 + i].fingerprint.checkpoint = theirs[i];
+            assert_int_equal(weft_sim_add(c.sim, (weft_actor_id)(LEARNERS + 5 + i), 5), WEFT_OK);
+        }
+        until(&c, 10);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(
+                weft_view_find(view_of(&c, WEFT_COORDINATOR), (weft_actor_id)(LEARNERS + 5 + i))
+                    ->lacks_state,
+                theirs[i] != c.coordinator.fingerprint.checkpoint);
+        weft_sim_destroy(&c.sim);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_any_order),
-                                       cmocka_unit_test(test_sentences),
-                                       cmocka_unit_test(test_waits)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_any_order),       cmocka_unit_test(test_sentences),
+        cmocka_unit_test(test_waits),           cmocka_unit_test(test_left_over),
+        cmocka_unit_test(test_checkpoint_lost), cmocka_unit_test(test_late_gift)};
     return cmocka_run_group_tests_name("resumed_members", tests, NULL, NULL);
 }

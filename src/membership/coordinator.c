@@ -107,6 +107,8 @@ static weft_status take_heartbeat(void *self, const weft_message *message, const
     const Weft__Heartbeat *m = content;
     weft_view_member *member = weft_view_find(&c->view, message->from);
     if (m->view <= 0) return WEFT_OK;
+    if (!c->view.running && m->run && m->run == c->refused_run)
+        return refuse_unknown(c, message->from, m->run);
     if (!c->view.running) return weft_coordinator_request_view(c, message->from, m);
     /* A removed member, which was unreachable for a while, may have taken steps, too. */
     if (m->run == c->view.run && m->figures && m->figures->clock > 0) c->stepped = true;
@@ -138,21 +140,22 @@ static weft_status take_state_lost(void *self, const weft_message *message, cons
     weft_view *v = &c->view;
     (void)message;
     if (m->view != v->number || v->over || v->fault) return WEFT_OK;
-    if (c->options.ranges == 0 && (c->some_done || (!c->stepped && !m->stepped))) {
-        /* No state is lost: all steps have been taken, so the run is over, or none, so any peer may
-         * begin. A peer may know of steps before a heartbeat has reported them to the
-         * coordinator. */
+    bool stepped = c->stepped || m->stepped, resumes = c->options.fingerprint.checkpoint != 0;
+    if (c->options.ranges == 0 && (c->some_done || (!stepped && !resumes))) {
+        /* No state is lost: all steps have been taken, so the run is over, or none of a run that
+         * begins with fresh weights, so any peer may begin. A peer may know of steps before a
+         * heartbeat has reported them to the coordinator. */
         v->over = c->some_done;
         for (size_t i = 0; i < v->member_count; i++) v->members[i].lacks_state = false;
         return weft_coordinator_changed(c);
     }
-    if (c->options.ranges > 0)
-        WEFT_TRY(
-            weft_format(&v->fault,
-                        "all learners with the checkpoint of step %" PRId64
-                        " have left or are lost, before the servers had its parameters; begin the "
-                        "run again, with a learner that has it (--checkpoint FOLDER --resume)",
-                        c->options.fingerprint.step));
+    if (c->options.ranges > 0 || !stepped)
+        WEFT_TRY(weft_format(
+            &v->fault,
+            "all learners with the checkpoint of step %" PRId64
+            " have left or are lost, before %s had its parameters; begin the run again, with a "
+            "learner that has it (--checkpoint FOLDER --resume)",
+            c->options.fingerprint.step, c->options.ranges > 0 ? "the servers" : "another peer"));
     else
         WEFT_TRY(weft_format(&v->fault, "no learner is left that has the state of the run; %s",
                              c->advice));

@@ -54,7 +54,9 @@ typedef struct coordinator_state {
     bool recovering; /* recovery is under way: the coordinator waits for views of members */
     bool called;     /* recovery: a member has sent a heartbeat */
     double recovering_until;
-    weft_view best;                     /* recovery: the newest view received */
+    weft_view best; /* recovery: the newest view received */
+    uint64_t
+        refused_run; /* recovery: a run that is behind this coordinator's checkpoint; 0: none */
     weft_buffer *members_configuration; /* recovery: a member's run configuration */
     recovery_report *reports; /* [report_count]: one for each member that has sent something */
     size_t report_count, report_capacity;

@@ -49,11 +49,14 @@ static bool lacks_state(const coordinator_state *c, const Weft__Join *m)
 
 /* Whether a new member must not give its parameters to others (lacks_state in the view). Servers
  * may be uninitialized while the run is under way, and must not get the parameters of a learner
- * without the checkpoint. A peer that joins a run under way takes the state from other peers. */
+ * without the checkpoint, nor those of another checkpoint in a run that began without one. A peer
+ * that joins a run under way takes the state from other peers. */
 static bool gives_nothing(const coordinator_state *c, const Weft__Join *m)
 {
-    return c->options.ranges > 0 ? lacks_checkpoint(c, m)
-                                 : c->view.running || lacks_checkpoint(c, m);
+    uint64_t theirs = m->fingerprint ? m->fingerprint->checkpoint : 0;
+    return c->options.ranges > 0
+               ? m->role == WEFT_MEMBER_LEARNER && theirs != c->options.fingerprint.checkpoint
+               : c->view.running || lacks_checkpoint(c, m);
 }
 
 /* Compares checkpoints. In a run with servers a learner may join without the checkpoint and take

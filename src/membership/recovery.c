@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "membership/coordinator_internal.h"
+#include "membership/run_config.h"
 
 /* Added to the number of the recovered view: the former coordinator may have made up to so many
  * newer views that reached no live member. */
@@ -122,12 +123,35 @@ static weft_status lose_run(coordinator_state *c)
     return weft_coordinator_changed(c);
 }
 
+/* Whether the members are left over from a run that had not reached the checkpoint from which this
+ * coordinator's run resumes. Their state must not take the place of the checkpoint. */
+static bool is_behind(const coordinator_state *c)
+{
+    int64_t clock = 0;
+    if (!c->options.fingerprint.checkpoint) return false;
+    for (size_t i = 0; i < c->best.member_count; i++) {
+        const weft_view_member *m = &c->best.members[i];
+        const recovery_report *e = report_of(c, m->id);
+        if (m->role != WEFT_MEMBER_LEARNER) continue;
+        clock =
+            WEFT_MAX(clock, e ? WEFT_MAX(e->figures.clock, m->figures.clock) : m->figures.clock);
+    }
+    return weft_run_config_first_step(c->members_configuration) + clock <
+           c->options.fingerprint.step;
+}
+
 /* Ends the recovery and installs the newest view of the members. A process that this coordinator
  * had admitted before is not in that view, and joins again. */
 weft_status weft_coordinator_adopt(coordinator_state *c)
 {
     double now = weft_actor_now(&c->head);
     c->recovering = c->called = false;
+    if (c->best.number > 0 && is_behind(c)) {
+        c->refused_run = c->best.run;
+        weft_view_free(&c->best);
+        c->best = (weft_view){.number = 0};
+        weft_buffer_unref(&c->members_configuration);
+    }
     if (c->best.number == 0) return c->options.done > 0 ? lose_run(c) : WEFT_OK;
     while (c->record_capacity < c->best.member_count)
         WEFT_TRY(WEFT_GROW(&c->records, &c->record_capacity, c->record_capacity));

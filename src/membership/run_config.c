@@ -80,3 +80,11 @@ void weft_run_config_compare(const weft_buffer *runs, const weft_buffer *coordin
     for (const char *at = coordinators->data; at < end_of(coordinators) && !*reason; at = next(at))
         if (counts(at) && !find(runs, at)) describe(at, NULL, text_of(at), reason, size);
 }
+
+int64_t weft_run_config_first_step(const weft_buffer *configuration)
+{
+    int64_t step = 0;
+    const char *text =
+        configuration && is_pairs(configuration) ? find(configuration, "@begun.step") : NULL;
+    return text && weft_parse_int(text, &step) ? step : 0;
+}

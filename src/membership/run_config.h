@@ -11,4 +11,7 @@
 void weft_run_config_compare(const weft_buffer *runs, const weft_buffer *coordinators, char *reason,
                              size_t size);
 
+/* The step after which the run began (@begun.step); 0: the configuration does not name one. */
+int64_t weft_run_config_first_step(const weft_buffer *configuration);
+
 #endif
