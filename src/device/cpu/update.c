@@ -34,20 +34,19 @@ WEFT_CLONES static void adam_span(const void *step, int64_t begin, int64_t end)
     }
 }
 
-/* Runs `span` over elements [begin, end). If `to` is other memory than `from`, the parameter is
- * copied first, in pieces of NEAR elements. */
+/* Runs `span` over elements [begin, end), with subnormal numbers as zero. If `to` is other memory
+ * than `from`, the parameter is copied first, in pieces of NEAR elements. */
 static void run_span(const float *from, float *to, int64_t begin, int64_t end,
                      void (*span)(const void *step, int64_t begin, int64_t end), const void *step)
 {
-    if (from == to) {
-        span(step, begin, end);
-        return;
-    }
-    for (int64_t i = begin; i < end; i += NEAR) {
-        int64_t stop = WEFT_MIN(i + NEAR, end);
-        memcpy(to + i, from + i, (size_t)(stop - i) * sizeof(float));
+    unsigned mode = weft_flush_subnormals();
+    int64_t piece = from == to ? end - begin : NEAR;
+    for (int64_t i = begin; i < end; i += piece) {
+        int64_t stop = WEFT_MIN(i + piece, end);
+        if (from != to) memcpy(to + i, from + i, (size_t)(stop - i) * sizeof(float));
         span(step, i, stop);
     }
+    weft_restore_subnormals(mode);
 }
 
 static void adam_part(void *user, int64_t begin, int64_t end)
