@@ -56,7 +56,7 @@ static void by_mpi(float *data, int64_t count, bool blocking)
 }
 #endif
 
-enum { OURS, REPRODUCIBLE, BLOCKING, TESTED, KINDS };
+enum { OURS, BLOCKING, TESTED, KINDS };
 
 enum { ROUNDS = 60 };
 
@@ -68,21 +68,17 @@ static double median_of(const double *times, const double *against)
     return all[ROUNDS / 2];
 }
 
-/* Fills times[kind][round] with the seconds of one all-reduce by each kind: this library's, its
- * reproducible one, and those of MPI; without MPI the last two are nearly 0. */
+/* Fills times[kind][round] with the seconds of one all-reduce by each kind: this library's and
+ * those of MPI, which are nearly 0 without MPI. */
 static void measure(const rank *r, int64_t count, double times[KINDS][ROUNDS])
 {
     float *data = aligned_alloc(64, (size_t)(count * 4 + 63) / 64 * 64);
-    weft_operation *o[2];
+    weft_operation *o;
     for (int64_t i = 0; i < count; i++) data[i] = 1;
-    for (int k = 0; k < 2; k++)
-        check(weft_comm_prepare(r->comm,
-                                &(weft_transfer){.kind = WEFT_ALL_REDUCE,
-                                                 .send = data,
-                                                 .receive = data,
-                                                 .count = count,
-                                                 .reproducible = k},
-                                &o[k]));
+    check(weft_comm_prepare(
+        r->comm,
+        &(weft_transfer){.kind = WEFT_ALL_REDUCE, .send = data, .receive = data, .count = count},
+        &o));
     int inner = count < 4096 ? 50 : 1;
     for (int i = 0; i < ROUNDS; i++)
         for (int turn = 0; turn < KINDS; turn++) {
@@ -91,17 +87,17 @@ static void measure(const rank *r, int64_t count, double times[KINDS][ROUNDS])
             check(weft_comm_barrier(r->comm));
             double start = now();
             for (int j = 0; j < inner; j++) {
-                if (k < BLOCKING) {
-                    check(weft_operation_start(o[k]));
-                    check(weft_operation_wait(o[k]));
+                if (k == OURS) {
+                    check(weft_operation_start(o));
+                    check(weft_operation_wait(o));
                 }
 #ifdef WEFT_MPI
-                if (k >= BLOCKING && r->mpi) by_mpi(data, count, k == BLOCKING);
+                if (k != OURS && r->mpi) by_mpi(data, count, k == BLOCKING);
 #endif
             }
             times[k][i] = (now() - start) / inner;
         }
-    for (int k = 0; k < 2; k++) weft_operation_destroy(&o[k]);
+    weft_operation_destroy(&o);
     free(data);
 }
 
@@ -112,8 +108,7 @@ static void *run(void *user)
         double t[KINDS][ROUNDS];
         measure(r, bytes / 4, t);
         if (weft_comm_rank(r->comm) != 0) continue;
-        printf("%9lld bytes  %10.1f us  reproducible %10.1f us", (long long)bytes,
-               median_of(t[OURS], NULL) * 1e6, median_of(t[REPRODUCIBLE], NULL) * 1e6);
+        printf("%9lld bytes  %10.1f us", (long long)bytes, median_of(t[OURS], NULL) * 1e6);
         if (r->mpi)
             printf("  MPI itself %10.1f us  ratio %.2f  tested %10.1f us  ratio %.2f",
                    median_of(t[BLOCKING], NULL) * 1e6, median_of(t[OURS], t[BLOCKING]),

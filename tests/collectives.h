@@ -51,18 +51,13 @@ static int64_t count_of(int rank, int64_t base)
 
 static const weft_dtype dtypes[] = {WEFT_F32, WEFT_F64, WEFT_I32, WEFT_U8};
 
-static void all_reduce(weft_comm *c, weft_dtype dtype, int64_t count, bool reproducible,
-                       bool inplace)
+static void all_reduce(weft_comm *c, weft_dtype dtype, int64_t count, bool inplace)
 {
     int me = weft_comm_rank(c), n = weft_comm_size(c);
     void *send = filled(dtype, me, count);
     void *receive = inplace ? send : calloc((size_t)count + 1, weft_dtype_size(dtype));
-    weft_transfer t = {.kind = WEFT_ALL_REDUCE,
-                       .dtype = dtype,
-                       .send = send,
-                       .receive = receive,
-                       .count = count,
-                       .reproducible = reproducible};
+    weft_transfer t = {
+        .kind = WEFT_ALL_REDUCE, .dtype = dtype, .send = send, .receive = receive, .count = count};
     rank_ok(weft_comm_run(c, &t));
     for (int64_t i = 0; i < count; i++) rank_check(holds(receive, dtype, i, total(n, i)));
     for (int64_t i = 0; i < count && !inplace; i++)
@@ -71,7 +66,7 @@ static void all_reduce(weft_comm *c, weft_dtype dtype, int64_t count, bool repro
     free(send);
 }
 
-static void reduce_scatter(weft_comm *c, weft_dtype dtype, int64_t base, bool reproducible)
+static void reduce_scatter(weft_comm *c, weft_dtype dtype, int64_t base)
 {
     int me = weft_comm_rank(c), n = weft_comm_size(c);
     int64_t counts[8], whole = 0, before = 0;
@@ -85,8 +80,7 @@ static void reduce_scatter(weft_comm *c, weft_dtype dtype, int64_t base, bool re
                        .dtype = dtype,
                        .send = send,
                        .receive = receive,
-                       .counts = counts,
-                       .reproducible = reproducible};
+                       .counts = counts};
     rank_ok(weft_comm_run(c, &t));
     for (int64_t i = 0; i < counts[me]; i++)
         rank_check(holds(receive, dtype, i, total(n, before + i)));

@@ -71,8 +71,7 @@ static weft_status sum_bind(sum *s, const weft_exchange_site *site)
                                                           .what = g.name,
                                                           .send = at,
                                                           .receive = at,
-                                                          .count = g.count,
-                                                          .reproducible = true},
+                                                          .count = g.count},
                                          &s->passages[s->count]));
     }
     return weft_flat_optimizer_open(site->context, site->store, site->optimizer, dtype,

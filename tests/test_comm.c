@@ -9,10 +9,9 @@ static void contract(weft_comm *c, void *user)
     (void)user;
     for (size_t d = 0; d < 4; d++)
         for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
-            for (int how = 0; how < 4 && dtypes[d] != WEFT_U8; how++)
-                all_reduce(c, dtypes[d], sizes[s], how & 1, how & 2);
-            for (int how = 0; how < 2 && dtypes[d] != WEFT_U8; how++)
-                reduce_scatter(c, dtypes[d], sizes[s], how);
+            for (int inplace = 0; inplace < 2 && dtypes[d] != WEFT_U8; inplace++)
+                all_reduce(c, dtypes[d], sizes[s], inplace);
+            if (dtypes[d] != WEFT_U8) reduce_scatter(c, dtypes[d], sizes[s]);
             all_gather(c, dtypes[d], sizes[s]);
             gather(c, dtypes[d], sizes[s]);
             all_to_all(c, dtypes[d], sizes[s]);
@@ -99,7 +98,7 @@ static void counted(weft_comm *c, void *user)
     (void)user;
     int n = weft_comm_size(c);
     int64_t before = weft_comm_get_stats(c).bytes;
-    all_reduce(c, WEFT_F32, 1003, false, true);
+    all_reduce(c, WEFT_F32, 1003, true);
     double mine = (double)(weft_comm_get_stats(c).bytes - before), sum = 0;
     rank_ok(weft_comm_run(c, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
                                               .dtype = WEFT_F64,

@@ -15,8 +15,8 @@ static void pieces(weft_comm *c, void *user)
             all_to_all(c, dtypes[d], counts[s]);
             broadcast(c, dtypes[d], counts[s]);
             ring(c, dtypes[d], counts[s]);
-            if (dtypes[d] != WEFT_U8) all_reduce(c, dtypes[d], 20 * counts[s], false, s % 2);
-            if (dtypes[d] != WEFT_U8) reduce_scatter(c, dtypes[d], 20 * counts[s], false);
+            if (dtypes[d] != WEFT_U8) all_reduce(c, dtypes[d], 20 * counts[s], s % 2);
+            if (dtypes[d] != WEFT_U8) reduce_scatter(c, dtypes[d], 20 * counts[s]);
         }
 }
 
@@ -70,8 +70,8 @@ static void large(weft_comm *c, void *user)
 {
     (void)user;
     const int64_t count = 16 << 20; /* 64 MiB of floats */
-    all_reduce(c, WEFT_F32, count, false, true);
-    all_reduce(c, WEFT_F32, count, true, false);
+    all_reduce(c, WEFT_F32, count, true);
+    all_reduce(c, WEFT_F32, count, false);
     ring(c, WEFT_F32, count);
 }
 

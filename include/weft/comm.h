@@ -60,13 +60,11 @@ typedef struct weft_transfer {
      * for each rank. receive_counts: for ALL_TO_ALL. Both are copied. */
     const int64_t *counts, *receive_counts;
     int peer, tag; /* the other rank, or the root; tag of a message, 0 to 30000 */
-    /* Sums: adds in a fixed binary tree over the ranks, so that the bits do not depend on the
-     * engine. */
-    bool reproducible;
-    /* Reproducible sums over V leaves (virtual workers), at least as many as ranks; 0: one leaf per
-     * rank. Rank r has leaves V r / N to V (r + 1) / N - 1. `send` has their sums over the largest
-     * subtrees that the rank has alone, one after the other: count elements for each of
-     * weft_tree_parts subtrees. */
+    /* Sums are added in a fixed binary tree over the ranks, so that their bits do not depend on the
+     * engine. leaves: number V of leaves of the tree (virtual workers), at least as many as ranks;
+     * 0: one leaf per rank. Rank r has leaves V r / N to V (r + 1) / N - 1. `send` has their sums
+     * over the largest subtrees that the rank has alone, one after the other: count elements for
+     * each of weft_tree_parts subtrees. */
     int leaves;
     int parts; /* number of subtrees in `send`, as weft_tree_parts gives it; 0 means 1 */
 } weft_transfer;

@@ -62,10 +62,11 @@ void weft_text_add_json(weft_text *text, const char *string)
 weft_status weft_text_take(weft_text *text, char **out)
 {
     if (!text_reserve(text, 0)) {
+        size_t refused = text->capacity;
         free(text->data);
         *out = NULL;
         *text = (weft_text){0};
-        return weft_fail_memory(text->capacity);
+        return weft_fail_memory(refused);
     }
     text->data[text->size] = '\0';
     *out = text->data;

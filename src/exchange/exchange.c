@@ -303,8 +303,7 @@ weft_status weft_exchange_sum(weft_exchange *e, const char *what, double *number
                                                                      .what = what,
                                                                      .send = number,
                                                                      .receive = number,
-                                                                     .count = 1,
-                                                                     .reproducible = true});
+                                                                     .count = 1});
 }
 
 weft_status weft_exchange_mean(weft_exchange *e, const char *what, weft_dtype dtype, void *data,
@@ -316,8 +315,7 @@ weft_status weft_exchange_mean(weft_exchange *e, const char *what, weft_dtype dt
                                                                        .what = what,
                                                                        .send = data,
                                                                        .receive = data,
-                                                                       .count = count,
-                                                                       .reproducible = true}));
+                                                                       .count = count}));
     for (int64_t i = 0; i < count; i++)
         weft_number_put(dtype, data, i, weft_number_get(dtype, data, i) / n);
     return WEFT_OK;

@@ -298,8 +298,7 @@ weft_status weft_shared_params_follow(weft_shared_params *c, const weft_program 
                                                             .what = "whether they differ",
                                                             .send = &differ,
                                                             .receive = &differ,
-                                                            .count = 1,
-                                                            .reproducible = true});
+                                                            .count = 1});
     *can = differ == 0;
     return status;
 }

@@ -142,7 +142,7 @@ static weft_figure figure(const char *name, const char *title, double value, boo
                           bool errors)
 {
     weft_figure f = {.name = name, .title = title, .value = value, .in_units = in_units};
-    if (isnan(value))
+    if (!isfinite(value))
         f.why = errors ? "undefined (the targets are all alike)"
                        : "not a number (the parameters have diverged)";
     return f;

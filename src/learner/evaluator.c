@@ -174,8 +174,7 @@ static weft_status add_ranks(const weft_evaluator *e, weft_metric_sums *t)
                                                     .what = "counts of the evaluation",
                                                     .send = t->cell,
                                                     .receive = t->cell,
-                                                    .count = t->cells,
-                                                    .reproducible = true});
+                                                    .count = t->cells});
 }
 
 /* Feeds each input of the program its column of the batch. The program computes a loss even if the

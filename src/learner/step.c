@@ -12,8 +12,7 @@ weft_status weft_sum_over(weft_comm *comm, const char *what, double *numbers, in
                                                 .what = what,
                                                 .send = numbers,
                                                 .receive = numbers,
-                                                .count = n,
-                                                .reproducible = true});
+                                                .count = n});
 }
 
 static double loss_share(weft_rank *r)

@@ -169,8 +169,7 @@ const weft_op weft_op_counter = {.name = "counter",
                                  .labels = weft_labels_elementwise,
                                  .in_place = {1}};
 const weft_op weft_op_accumulate = {.name = "accumulate",
-                                    .summary =
-                                        "keep times a sum plus an addend; keep 0 starts anew",
+                                    .summary = "a sum plus an addend; micro-batch 0 starts anew",
                                     .min_inputs = 3,
                                     .max_inputs = 3,
                                     .shape = accumulate_shape,

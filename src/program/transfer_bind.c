@@ -128,10 +128,8 @@ static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *ou
         together = together && (char *)in[k] == (char *)in[order[0]] + total && in[k] == out[k];
         total += rounded(t->of->head.in[parts == 1 ? k : i * parts]->bytes);
     }
-    weft_transfer what = {.kind = WEFT_ALL_REDUCE,
-                          .parts = parts,
-                          .leaves = (int)attr(t, "leaves"),
-                          .reproducible = attr(t, "leaves") > 0};
+    weft_transfer what = {
+        .kind = WEFT_ALL_REDUCE, .parts = parts, .leaves = (int)attr(t, "leaves")};
     if (n == 1) total = t->of->head.in[0]->bytes;
     what.count = (int64_t)(total / size);
     together = together || (n == 1 && parts == 1);
@@ -204,8 +202,7 @@ static weft_status bind_reduce_scatter(transfer *t, void *const *in, void *const
                                       .send = room,
                                       .receive = out[0],
                                       .counts = counts,
-                                      .leaves = (int)attr(t, "leaves"),
-                                      .reproducible = attr(t, "leaves") > 0});
+                                      .leaves = (int)attr(t, "leaves")});
 }
 
 static weft_status bind_all_gather(transfer *t, void *const *in, void *const *out)

@@ -75,7 +75,7 @@ weft_status weft_ps_exchange_take_state(void *ps, int range, const void *data, s
     const char *from = data;
     size_t want = weft_ps_exchange_state_bytes(ps, range);
     if (bytes != want)
-        return weft_fail(WEFT_ERR_FORMAT, "server %d sends %zu bytes of state, should be %zu",
+        return weft_fail(WEFT_ERR_FORMAT, "the state of range %d has %zu bytes, should have %zu",
                          range, bytes, want);
     for (int i = 0; i < x->state_count; i++) {
         struct iovec part = part_of(x, &x->states[i], range);
