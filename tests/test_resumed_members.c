@@ -192,6 +192,39 @@ static void test_checkpoint_lost(void **state)
     weft_sim_destroy(&c.sim);
 }
 
+/* A run under way takes checkpoints of its own, and the one that it resumes from, but none of
+ * another run, which its checkpoints would replace. */
+static void test_other_checkpoint(void **state)
+{
+    (void)state;
+    for (int servers = 0; servers < 2; servers++) {
+        static const struct {
+            uint64_t checkpoint, run;
+            bool fits;
+        } late[] = {{0, 0, true},      {OURS, 0, true},   {OURS, 5, true},
+                    {OTHER, 78, true}, {OTHER, 5, false}, {OTHER, 0, false}};
+        crowd c;
+        begin(&c, 1, servers, false, 1, false);
+        c.coordinator.fingerprint.checkpoint = c.members[LEARNERS].fingerprint.checkpoint = OURS;
+        until(&c, 5);
+        assert_true(view_of(&c, WEFT_COORDINATOR)->running);
+        for (int i = 0; i < 6; i++) {
+            int refused = c.refused, id = LEARNERS + 5 + i;
+            c.members[id].fingerprint.checkpoint = late[i].checkpoint;
+            c.members[id].fingerprint.run = late[i].run;
+            c.members[id].fingerprint.step = 90;
+            assert_int_equal(weft_sim_add(c.sim, (weft_actor_id)id, 10 * (i + 1)), WEFT_OK);
+            until(&c, 10 * (i + 1) + 5);
+            assert_int_equal(c.refused - refused, !late[i].fits);
+            if (!late[i].fits)
+                assert_non_null(strstr(
+                    c.refusal,
+                    "the checkpoint of step 90 that this process has loaded is of another run"));
+        }
+        weft_sim_destroy(&c.sim);
+    }
+}
+
 /* Servers that are still uninitialized take no parameters of another checkpoint. */
 static void test_late_gift(void **state)
 {
@@ -204,6 +237,7 @@ static void test_late_gift(void **state)
         const uint64_t theirs[] = {0, OURS, OTHER};
         for (int i = 0; i < 3; i++) {
             c.members[LEARNERS + 5 + i].fingerprint.checkpoint = theirs[i];
+            c.members[LEARNERS + 5 + i].fingerprint.run = 78; /* a later one of this run */
             assert_int_equal(weft_sim_add(c.sim, (weft_actor_id)(LEARNERS + 5 + i), 5), WEFT_OK);
         }
         until(&c, 10);
@@ -221,6 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_any_order),       cmocka_unit_test(test_sentences),
         cmocka_unit_test(test_waits),           cmocka_unit_test(test_left_over),
-        cmocka_unit_test(test_checkpoint_lost), cmocka_unit_test(test_late_gift)};
+        cmocka_unit_test(test_checkpoint_lost), cmocka_unit_test(test_late_gift),
+        cmocka_unit_test(test_other_checkpoint)};
     return cmocka_run_group_tests_name("resumed_members", tests, NULL, NULL);
 }

@@ -55,6 +55,7 @@ typedef struct weft_checkpoint {
     weft_state_words *words; /* descriptions of the exchange's states; older checkpoints: none */
     size_t word_count;
     uint64_t checksum; /* of the index, which lists the checksums of all files; exported: 0 */
+    uint64_t run;      /* id of the elastic run that wrote it; 0: not known */
     bool exported;     /* this is an exported model, which has no state and no position */
 } weft_checkpoint;
 
@@ -128,6 +129,7 @@ typedef struct weft_checkpoint_record {
     const weft_settings *settings;
     const weft_data_stats *stats;
     const weft_bytes *model; /* text of the YAML model, or empty */
+    uint64_t run;            /* id of the elastic run; 0: it is none */
 } weft_checkpoint_record;
 
 /* Writes DIR/step-N, points DIR/latest at it, and removes all but the newest `keep` checkpoints

@@ -134,6 +134,8 @@ static weft_status read_index(const char *file, const json_t *index, const weft_
     if (c->position.step < 0 || c->position.epoch < 0 || c->position.batch < 0 ||
         (samples && c->position.samples < 0))
         return weft_checkpoint_damaged(file, "its position is negative");
+    const char *run = json_string_value(json_object_get(index, "run"));
+    c->run = run ? strtoull(run, NULL, 16) : 0;
     WEFT_TRY(weft_settings_read(file, json_object_get(index, "options"), table, &c->settings));
     WEFT_TRY(weft_stats_read(file, json_object_get(index, "data"), &c->stats));
     return weft_state_words_read(file, json_object_get(index, "states"), c);

@@ -261,7 +261,11 @@ static weft_status write_folder(const char *folder, selection *s,
         (json_int_t)p.step, "epoch", (json_int_t)p.epoch, "batch", (json_int_t)p.batch, "samples",
         (json_int_t)p.samples, "options", weft_settings_json(what->settings), "data",
         weft_stats_json(what->stats), "files", files, "states", weft_state_words_json(s->source));
-    if (status == WEFT_OK && !index) status = weft_fail_memory(1);
+    bool made =
+        index && (!what->run ||
+                  json_object_set_new(index, "run",
+                                      json_sprintf("%016llx", (unsigned long long)what->run)) == 0);
+    if (status == WEFT_OK && !made) status = weft_fail_memory(1);
     if (status == WEFT_OK) status = write_index(folder, index);
     json_decref(index);
     return status == WEFT_OK ? weft_dir_sync(folder) : status;

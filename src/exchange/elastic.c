@@ -17,7 +17,8 @@ weft_member_options weft_elastic_member(const weft_exchange_site *site, double h
                                                  .data = link->data,
                                                  .parameters = weft_store_form(site->store),
                                                  .checkpoint = link->checkpoint,
-                                                 .step = link->step},
+                                                 .step = link->step,
+                                                 .run = link->checkpoint_run},
                                  .removal = link->removal,
                                  .heartbeat_interval = heartbeat_interval};
 }

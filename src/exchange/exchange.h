@@ -117,10 +117,12 @@ typedef struct weft_learner_link {
     /* The run had taken steps before this learner joined: if no member has the state of the run,
      * the run fails, and does not begin again with initial parameters. */
     bool late;
-    uint64_t checkpoint;    /* checksum of the checkpoint that this learner has loaded; 0: none */
-    int64_t step;           /* step of that checkpoint */
-    weft_removal *removal;  /* the exchange sets it when this learner was removed; may be NULL */
-    const atomic_int *stop; /* not 0: this learner is asked to stop; NULL: it cannot be asked */
+    uint64_t checkpoint;     /* checksum of the checkpoint that this learner has loaded; 0: none */
+    int64_t step;            /* step of that checkpoint */
+    uint64_t checkpoint_run; /* id of the run that wrote it; 0: not known */
+    uint64_t run;            /* id of this run, for the checkpoints that the learner writes */
+    weft_removal *removal;   /* the exchange sets it when this learner was removed; may be NULL */
+    const atomic_int *stop;  /* not 0: this learner is asked to stop; NULL: it cannot be asked */
 } weft_learner_link;
 
 /* The padding in a store's WEFT_ALL_PARAMETERS: elements between the parameters, and inside

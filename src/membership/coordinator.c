@@ -290,8 +290,9 @@ static weft_status fill(coordinator_state *c, const weft_coordinator_options *op
     const char *texts[] = {f->version, f->model, f->data};
     c->options = *options;
     for (int i = 0; i < 3; i++) WEFT_TRY(weft_strdup(texts[i] ? texts[i] : "", &c->texts[i]));
-    c->options.fingerprint = (weft_fingerprint){c->texts[0],   c->texts[1],   c->texts[2],
-                                                f->parameters, f->checkpoint, f->step};
+    c->options.fingerprint.version = c->texts[0];
+    c->options.fingerprint.model = c->texts[1];
+    c->options.fingerprint.data = c->texts[2];
     c->options.configuration = NULL;
     c->options.advice = NULL;
     c->options.exchange = NULL;

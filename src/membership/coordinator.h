@@ -21,6 +21,7 @@ typedef struct weft_fingerprint {
      * checkpoint from which the run continues. 0: none. */
     uint64_t checkpoint;
     int64_t step; /* step of that checkpoint */
+    uint64_t run; /* in a member: id of the run that wrote the checkpoint; 0: not known */
 } weft_fingerprint;
 
 typedef struct weft_coordinator_options {

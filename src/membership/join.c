@@ -78,6 +78,13 @@ static void compare_state(const coordinator_state *c, const Weft__Join *m, char 
             "; this process has loaded one of step %" PRId64
             "; give the same, or leave --resume out to get the state of the run from its members",
             ours->step, m->fingerprint->step);
+    else if (theirs && c->view.running && theirs != ours->checkpoint &&
+             m->fingerprint->run != c->view.run)
+        (void)snprintf(reason, REASON,
+                       "this run is under way, and the checkpoint of step %" PRId64
+                       " that this process has loaded is of another run; join without --resume, "
+                       "and with another --checkpoint folder",
+                       m->fingerprint->step);
     else if (lacks_state(c, m) && c->options.ranges == 0)
         (void)snprintf(reason, REASON,
                        "this run resumes from the checkpoint of step %" PRId64

@@ -106,6 +106,7 @@ static weft_status send_join(weft_member *m)
     print.parameters = m->options.fingerprint.parameters;
     print.checkpoint = m->options.fingerprint.checkpoint;
     print.step = m->options.fingerprint.step;
+    print.run = m->options.fingerprint.run;
     join.key = m->options.key;
     join.role = (uint32_t)m->options.role;
     join.address = (char *)(uintptr_t)weft_actor_address(m->actor);

@@ -69,7 +69,8 @@ static weft_status save(weft_run *run)
     weft_checkpoint_record record = {.position = r->position,
                                      .settings = &t->settings,
                                      .stats = weft_dataset_stats(t->data),
-                                     .model = &t->model};
+                                     .model = &t->model,
+                                     .run = t->link.run};
     WEFT_TRY(weft_checkpoint_save(&source, &record, t->options.output.checkpoint,
                                   t->options.output.keep, &path));
     weft_event e = {.kind = WEFT_EVENT_CHECKPOINT, .epoch = r->position.epoch, .path = path};

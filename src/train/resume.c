@@ -177,6 +177,7 @@ weft_status weft_trainer_find_resumed(weft_trainer *t)
                                   &t->resumed));
     t->link.checkpoint = t->resumed.checksum;
     t->link.step = t->resumed.position.step;
+    t->link.checkpoint_run = t->resumed.run;
     return check_options(t);
 }
 

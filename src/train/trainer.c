@@ -205,6 +205,7 @@ static weft_status take_joining(weft_trainer *t, const weft_joining *j)
     t->link = (weft_learner_link){.slot = j->slot,
                                   .learners = j->learners,
                                   .job = j->job,
+                                  .run = j->run,
                                   .removal = &t->removal,
                                   .stop = &t->stop};
     t->rejoins = j->rejoins;

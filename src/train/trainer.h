@@ -74,6 +74,7 @@ weft_status weft_trainer_everywhere(weft_trainer *t,
  * trainer does not train, and only describes the run for its coordinator. */
 typedef struct weft_joining {
     const char *coordinator;
+    uint64_t run; /* id of the run; 0: a coordinator looks at it before it begins */
     int slot, learners;
     const char *model;
     weft_position begun; /* start position of the run */

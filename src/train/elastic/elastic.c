@@ -281,6 +281,7 @@ static weft_status join(weft_context *context, const char *address, const weft_c
     WEFT_TRY(ask(context, address, WEFT_ASK_SLOT, o, stop, &invitation, &config));
     weft_joining joining = {.coordinator = address,
                             .slot = invitation.slot,
+                            .run = invitation.run,
                             .learners = config.learners,
                             .model = config.model,
                             .begun = config.begun,
