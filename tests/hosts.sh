@@ -19,7 +19,7 @@ if ! hosts_up alpha beta gamma 2>err; then
     cat err
     skip "network namespaces cannot be made here"
 fi
-endless="--data glyphs:size=16,train=400,test=50 --batch 40 --steps 100000 --epochs 100000 -t 1 --timeout 6 --checkpoint c --checkpoint-every 5"
+endless="--data glyphs:size=16,train=400,test=50 --batch 40 --steps 100000 --epochs 100000 -t 1 --timeout 20 --checkpoint c --checkpoint-every 5"
 
 # begin HOST ARGUMENTS...: a job whose supervisor runs on HOST; leaves $job, the supervisor.
 begin() {
@@ -74,7 +74,7 @@ for hosts in alpha:2,beta:2 beta:1,alpha:2 beta:1,gamma:1; do
     lost=$(ranks_on beta)
     cut_line beta
     goes_on "starting again"
-    said 1 "waited 6 s in"
+    said 1 "waited 20 s in"
     said 1 "weft: host beta is lost in step"
     said 0 "beta:"
     # shellcheck disable=SC2086

@@ -226,7 +226,7 @@ static void test_other_checkpoint(void **state)
 }
 
 /* Servers that are still uninitialized take no parameters of another checkpoint. */
-static void test_late_gift(void **state)
+static void test_late_parameters(void **state)
 {
     (void)state;
     for (int k = 0; k < 2; k++) { /* of a run that begins with fresh weights, or resumes */
@@ -255,7 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_any_order),       cmocka_unit_test(test_sentences),
         cmocka_unit_test(test_waits),           cmocka_unit_test(test_left_over),
-        cmocka_unit_test(test_checkpoint_lost), cmocka_unit_test(test_late_gift),
+        cmocka_unit_test(test_checkpoint_lost), cmocka_unit_test(test_late_parameters),
         cmocka_unit_test(test_other_checkpoint)};
     return cmocka_run_group_tests_name("resumed_members", tests, NULL, NULL);
 }

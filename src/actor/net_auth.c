@@ -1,5 +1,6 @@
 /* The authenticator is a thread that answers ZeroMQ's requests whether a peer may connect, by its
- * public key (ZAP, RFC 27). */
+ * public key (ZAP, RFC 27). Over TCP a listener with a key (net_sockets.c) rejects peers without
+ * one before they come here. */
 #include "actor/net_internal.h"
 
 /* Frames of a request: version, request id, domain, address, routing id, mechanism, key. */

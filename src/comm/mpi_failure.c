@@ -164,5 +164,5 @@ void mpi_describe(weft_operation *o, weft_text *text)
 }
 
 #else
-typedef int weft_no_mpi_trouble; /* a file must not be empty */
+typedef int weft_no_mpi_failures; /* a file must not be empty */
 #endif

@@ -1,6 +1,6 @@
-/* Reshards values for their readers: it adds all-reduces and reduce-scatters of partial values,
- * all-gathers, slices, all-to-alls, halos, and messages between pipeline stages. Each form of a
- * value is made once and reused. */
+/* Reshards values for their readers: it decides on all-reduces and reduce-scatters of partial
+ * values, all-gathers, slices, all-to-alls, halos, and messages between pipeline stages. Each form
+ * of a value is made once and reused. The nodes are added in collectives.c. */
 #include "rewrite/rewrite.h"
 
 /* --- forms --- */

@@ -1,5 +1,6 @@
 /* Common part of the exchanges with servers (`server`, `easgd`): opening and closing, waiting for
- * replies, pulling all parameters for a checkpoint, and the end of a run. */
+ * replies, pulling all parameters and collecting the codecs' residuals for a checkpoint, and the
+ * end of a run. */
 #include "exchange/ps/ps_exchange.h"
 #include "exchange/elastic.h"
 

@@ -70,7 +70,7 @@ void weft_simulation_stop_learners(weft_simulation *s);
 void weft_simulation_submit(weft_simulation *s, int index);
 weft_status weft_simulation_wait(weft_simulation *s, int index) WEFT_NODISCARD;
 
-/* sim_timing.c: sets `needs` and `makes`, the times within a step. */
+/* sim_overlap.c: sets `needs` and `makes`, the times within a step. */
 weft_status weft_simulation_measure(weft_simulation *s) WEFT_NODISCARD;
 
 /* sim_report.c: events, evaluation and results of the run. */

@@ -1,5 +1,6 @@
-/* Runs the servers and the coordinator of a job as threads of the learners' processes, sends all
- * learners the coordinator's address, and opens each learner's client. */
+/* Starts a learner of an exchange with servers: opens its client, with the actor id. In a job of
+ * threads or MPI it also runs the servers and the coordinator as threads of the learners'
+ * processes, and sends all learners the coordinator's address. */
 #include <stdio.h>
 
 #include "exchange/ps/ps_exchange.h"
