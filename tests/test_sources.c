@@ -108,8 +108,8 @@ static void test_layouts_refused(void **state)
         {"4, 16, 8, 2", "", "give layout=hwc or layout=chw"},
         {"4, 9, 11, 3", ",layout=whc",
          "layout is 'whc', must be one of w, hw, dhw, cw, wc, chw, hwc"},
-        {"4, 9, 11", ",layout=hwc", "have 2 dimensions; possible are hw, cw, wc"},
-        {"4, 9, 11, 3", ",layout=cw", "have 3 dimensions; possible are dhw, chw, hwc"},
+        {"4, 9, 11", ",layout=hwc", "have 2 dimensions; give one of hw, cw, wc"},
+        {"4, 9, 11, 3", ",layout=cw", "have 3 dimensions; give one of dhw, chw, hwc"},
     };
     char *folder = temporary_folder(), images[4200], labels[4200], spec[8500];
     put_npy(folder, "y.npy", "4,", 4, "|u1", labels, sizeof(labels));

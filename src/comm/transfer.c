@@ -26,12 +26,11 @@ static weft_status check_leaves(const weft_comm *c, const weft_transfer *t)
         want = weft_tree_parts(t->leaves, (int)weft_part_start(t->leaves, c->rank, c->size),
                                (int)weft_part_start(t->leaves, c->rank + 1, c->size));
     if (have == want) return WEFT_OK;
-    return weft_fail(
-        WEFT_ERR_ARGUMENT,
-        "%s of %s over %d leaves: rank %d of %d contributes %d subtrees of them, must contribute "
-        "%d",
-        weft_transfer_name(t->kind), t->what ? t->what : "a value", t->leaves, c->rank, c->size,
-        have, want);
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%s of %s in a tree of %d leaves: rank %d of %d sends the sums of %d subtrees "
+                     "(parts of weft_transfer), must send %d",
+                     weft_transfer_name(t->kind), t->what ? t->what : "a value", t->leaves, c->rank,
+                     c->size, have, want);
 }
 
 /* of_rank is the count of rank r, and of_all the sum of the counts of all ranks. */

@@ -49,7 +49,7 @@ static weft_status said_layout(const char *name, const weft_shape *file, const c
         return weft_fail(
             WEFT_ERR_ARGUMENT,
             "data 'npy': layout is '%s', but the samples of %s have %d dimension%s; %s%s", said,
-            name, dims, weft_plural(dims), some ? "possible are " : "leave it out", text);
+            name, dims, weft_plural(dims), some ? "give one of " : "leave the option out", text);
     }
     *out = layouts[i].channels;
     return WEFT_OK;

@@ -64,15 +64,21 @@ static weft_status check_type(const char *name, const weft_type *type)
 {
     int64_t count = 1;
     if (type->shape.rank < 0 || type->shape.rank > WEFT_MAX_RANK)
-        return weft_fail(WEFT_ERR_ARGUMENT, "%s: rank %d, at most %d dimensions are possible", name,
-                         type->shape.rank, WEFT_MAX_RANK);
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the tensor '%s' of the graph has %d dimensions, at most %d are possible",
+                         name, type->shape.rank, WEFT_MAX_RANK);
     for (int i = 0; i < type->shape.rank; i++) {
         int64_t dim = type->shape.dim[i];
         if (dim < 1)
-            return weft_fail(WEFT_ERR_ARGUMENT, "%s: dimension %d is %lld, must be at least 1",
-                             name, i, (long long)dim);
+            return weft_fail(
+                WEFT_ERR_ARGUMENT,
+                "in the tensor '%s' of the graph dimension %d is %lld, must be at least 1", name, i,
+                (long long)dim);
         if (dim > ((int64_t)1 << 40) / count)
-            return weft_fail(WEFT_ERR_ARGUMENT, "%s: more than 2^40 elements in one tensor", name);
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "the tensor '%s' of the graph has more than 2^40 elements, at most "
+                             "2^40 are possible",
+                             name);
         count *= dim;
     }
     return WEFT_OK;

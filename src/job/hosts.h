@@ -11,7 +11,7 @@ typedef struct weft_machine {
     char *name;
     int slots;   /* number of its ranks */
     pid_t agent; /* process (ssh) by which the launcher reaches the host; 0: not seen yet */
-    bool gone;   /* the agent has ended, or an error message names the host */
+    bool gone;   /* lost: its agent has ended, or an error message of the launcher names it */
 } weft_machine;
 
 typedef struct weft_hosts {

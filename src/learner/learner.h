@@ -93,7 +93,7 @@ typedef struct weft_run_spec {
     bool recompute;
     bool measured;                    /* pipeline stages are balanced by measured costs */
     double *profile;                  /* in a dry run, the costs measured for rank 0; else NULL */
-    bool traced;                      /* the first steps are traced */
+    bool traced;                      /* each rank records a trace of its first steps (--trace) */
     const char *exchange;             /* exchange between several learners */
     int servers;                      /* parameter servers; 0: as many as the exchange chooses */
     int replicas;                     /* replicas of each range */

@@ -231,9 +231,10 @@ static void drop_plan(weft_rank *r)
     weft_graph_destroy(&r->graph);
 }
 
-/* Builds the program. If layouts differ between ranks, all ranks plan again with plain layouts for
- * sums. Ranks on different devices may agree in the training program and differ in the evaluation
- * program, so the evaluator is built now, too, rather than during the run. */
+/* Builds the program. If ranks have chosen different layouts for values that are summed over ranks,
+ * all ranks plan again, with plain layouts for these values. Ranks on different devices may agree
+ * in the training program and differ in the evaluation program, so the evaluator is built now, too,
+ * rather than during the run. */
 static weft_status make_programs(weft_rank *r)
 {
     const weft_run_spec *k = r->run_spec;

@@ -32,10 +32,10 @@ weft_status weft_program_create_with(weft_store *store, const weft_graph *graph,
 {
     WEFT_TRY(weft_graph_status(graph));
     if (o->struct_size != sizeof(*o) || o->slots < 1)
-        return weft_fail(
-            WEFT_ERR_ARGUMENT,
-            "weft_program_options of %zu bytes (this library's have %zu) with %d slots",
-            o->struct_size, sizeof(*o), o->slots);
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "weft_program_options has %zu bytes, must have %zu, and has %d slots, "
+                         "must have at least 1",
+                         o->struct_size, sizeof(*o), o->slots);
     weft_program *p;
     WEFT_TRY(WEFT_NEW(&p, 1));
     *p = (weft_program){.schema = weft_schema_hold(store->schema),

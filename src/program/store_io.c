@@ -72,9 +72,10 @@ weft_status weft_store_turn(const weft_store *s, const weft_type *type, const we
 static weft_status check_filled(const weft_store *s, int i)
 {
     if (weft_store_address(s, i).memory) return WEFT_OK;
-    return weft_fail(WEFT_ERR_ARGUMENT,
-                     "'%s' has no value in this store yet: make an instance on it first",
-                     s->schema->entries[i].name);
+    return weft_fail(
+        WEFT_ERR_ARGUMENT,
+        "the tensor '%s' is not allocated in this store yet; create an instance on the store first",
+        s->schema->entries[i].name);
 }
 
 static weft_status plain_part(const weft_store *s, const store_entry *entry,

@@ -30,8 +30,8 @@ static weft_status prepare(gossip *x, const weft_exchange_site *site)
     return weft_codec_open(site->context, x->codec_name, x->dtype, x->count, &x->codec);
 }
 
-/* Lets the peer of slot 0 leave the job. A failure is ignored, since the result of the run is
- * saved. */
+/* In the process of slot 0 of a job: lets this process's peer leave the job. A failure is ignored,
+ * since the result of the run is saved. */
 static void release_hold(const gossip *x)
 {
     if (!x->holds_slot || !x->net) return;

@@ -53,7 +53,7 @@ typedef struct weft_broadcast {
 
 /* The record of another peer of the view, as its messages describe it. */
 typedef struct weft_peer_record {
-    double last_message; /* time when its last message arrived */
+    double last_message; /* time when this peer last received a message from the other */
     bool has_state;      /* by its last heartbeat: it has the state of the run */
     bool same_view;      /* by its last heartbeat: its view is this peer's */
     /* Hash of its version vector if it has every update up to all ends; else 0, and 0 if its view

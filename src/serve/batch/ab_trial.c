@@ -11,7 +11,7 @@ enum {
     GLANCE = 128,  /* answers between two looks for a gross miss (FAR_OFF) */
     WINDOW = 1024, /* answers of a full window, after which a smaller miss counts (OFF) */
     WARMUP = 32,   /* answers skipped at the start of a turn: their requests came before it */
-    TURN = 96,     /* answers that are measured in a turn */
+    TURN = 96,     /* answers after the warm-up, times times(goal), with which a turn ends */
     PAIRS = 3,     /* pairs of turns before a trial is decided, unless FAR_BETTER */
     MOST_PAIRS = 12,
     /* answers until a trial without a miss; doubled after each trial that the choice wins */

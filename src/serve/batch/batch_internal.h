@@ -273,9 +273,10 @@ weft_status weft_dispatch_put(weft_batch_queue *queue, const weft_request *reque
 void weft_dispatch_timer_fired(weft_dispatch *d, double when, double now);
 /* Whether a request waits in any queue. */
 bool weft_dispatch_has_requests(const weft_dispatch *d);
-/* Takes the batch that is due for a free executor, from the due queue with the least usage. NULL:
- * no batch is due, and *when is the next time at which one may be; infinite: not before a request
- * arrives. only_short: looks only at queues with run_in_caller whose next batch is short. */
+/* Takes the due batch of the queue that has used the least executor time relative to its share, for
+ * a free executor. NULL: no batch is due, and *when is the next time at which one may be; infinite:
+ * not before a request arrives. only_short: looks only at queues with run_in_caller whose next
+ * batch is estimated to take at most MOST_CALLER_SECONDS. */
 weft_batch_job *weft_dispatch_next(weft_dispatch *d, int executor, double now, bool only_short,
                                    double *when);
 /* Takes one request whose deadline has passed from its queue. false: there is none, and *when is

@@ -247,7 +247,8 @@ weft_status weft_range_advance(weft_range *r, weft_actor_id learner, int64_t clo
     member *m = find(r, learner);
     if (!m || !m->here || m->sequence > 0)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "the learner with number %u has not joined, or has pushed already",
+                         "the clock of the learner with number %u cannot be raised: it has not "
+                         "joined, has left, or has pushed before",
                          learner);
     m->clock = WEFT_MAX(m->clock, clock);
     return apply_complete(r);
