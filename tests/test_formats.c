@@ -218,6 +218,35 @@ static void test_csv_of_others(void **state)
     assert_refused(csv("\xEF\xBB\xBF", NULL, &c), WEFT_ERR_FORMAT, "empty");
 }
 
+/* What a server reads of a request: labels are skipped, and a table that is too long or too wide is
+ * not read to its end. */
+static void test_csv_of_requests(void **state)
+{
+    (void)state;
+    static char a[] = "a", b[] = "b", *const names[] = {a, b};
+    const weft_csv_known known = {.features = 2,
+                                  .names = names,
+                                  .label = "y",
+                                  .place = 2,
+                                  .weight_place = -1,
+                                  .unlabelled = true,
+                                  .label_ignored = true,
+                                  .most_rows = 3,
+                                  .most_columns = 5};
+    weft_csv c;
+    const char *text = "y,b,a\n,1,2\n\x80,3,4\nz,5,6\nz,seven,8\n\"";
+    assert_ok(weft_csv_parse("t", text, strlen(text), NULL, NULL, &known, &c));
+    assert_true(c.rows == 3 && c.label == 0 && !c.labels && c.classes == 0);
+    assert_true(c.values[0] == 2 && c.values[5] == 5);
+    weft_csv_free(&c);
+    text = "a,b,y,,,,,,\"";
+    assert_refused(weft_csv_parse("t", text, strlen(text), NULL, NULL, &known, &c), WEFT_ERR_FORMAT,
+                   "t:1: has more than 5 columns");
+    text = "a,b\n1,2\n1,2,3,4,5,6,\"";
+    assert_refused(weft_csv_parse("t", text, strlen(text), NULL, NULL, &known, &c), WEFT_ERR_FORMAT,
+                   "t:3: has more than 5 columns");
+}
+
 typedef struct two {
     weft_type type[2];
     const float *data[2];
@@ -311,10 +340,15 @@ static void test_safetensors_refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_yaml_is_text), cmocka_unit_test(test_idx),
-        cmocka_unit_test(test_npy),          cmocka_unit_test(test_gzip),
-        cmocka_unit_test(test_csv),          cmocka_unit_test(test_csv_of_others),
-        cmocka_unit_test(test_safetensors),  cmocka_unit_test(test_safetensors_refuses),
+        cmocka_unit_test(test_yaml_is_text),
+        cmocka_unit_test(test_idx),
+        cmocka_unit_test(test_npy),
+        cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_csv_of_others),
+        cmocka_unit_test(test_csv_of_requests),
+        cmocka_unit_test(test_safetensors),
+        cmocka_unit_test(test_safetensors_refuses),
     };
     return cmocka_run_group_tests_name("formats", tests, NULL, NULL);
 }

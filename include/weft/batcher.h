@@ -130,6 +130,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_batch_queue_submit(weft_batch_queue *qu
  * being computed or has been answered, so `done` is called or was. */
 WEFT_API bool weft_batch_queue_cancel(weft_batch_queue *queue, uint64_t ticket);
 
+/* Counts a request that ended before it was submitted, as refused, or as cancelled. */
+WEFT_API void weft_batch_queue_count(weft_batch_queue *queue, bool refused);
+
 /* For a thread with an event loop that has nothing else to do: takes the place of an idle executor
  * and computes due batches of queues with run_in_caller in the calling thread, until none is due or
  * `seconds` are over. Computes nothing if all executors are busy. Then wakes an executor if

@@ -15,10 +15,14 @@ typedef struct reader {
     int64_t next_line;
     char **fields;
     size_t count, capacity;
+    size_t most; /* fields of a row; 0: any number */
 } reader;
 
 static weft_status field(reader *r, bool *last)
 {
+    if (r->most > 0 && r->count == r->most)
+        return weft_fail(WEFT_ERR_FORMAT, "%s:%lld: has more than %zu columns", r->name,
+                         (long long)r->line, r->most);
     WEFT_TRY(WEFT_GROW(&r->fields, &r->capacity, r->count));
     char *to = r->next;
     r->fields[r->count++] = to;
@@ -80,6 +84,7 @@ typedef struct table {
     weft_csv *csv;
     size_t value_capacity, label_capacity, weight_capacity, class_capacity;
     bool measured; /* the label column holds a numeric target */
+    bool ignored;  /* labels are not read */
 } table;
 
 bool weft_csv_same_class(const char *a, const char *b)
@@ -178,7 +183,7 @@ static weft_status add_row(reader *r, table *t)
                          csv->header ? csv->header[i] : "", csv->header ? ")" : "", r->fields[i]);
     }
     if (csv->weight >= 0) WEFT_TRY(add_weight(r, t));
-    if (csv->label >= 0) WEFT_TRY(t->measured ? add_target(r, t) : add_label(r, t));
+    if (csv->label >= 0 && !t->ignored) WEFT_TRY(t->measured ? add_target(r, t) : add_label(r, t));
     csv->rows++;
     return WEFT_OK;
 }
@@ -231,8 +236,10 @@ static weft_status parse(reader *r, const char *label, const char *weight,
     for (size_t i = 0; i < r->count; i++) r->fields[i] = trimmed(r->fields[i]);
     WEFT_TRY(weft_csv_columns(r->name, r->fields, (int)r->count, label, weight, known, csv));
     if (csv->has_header) WEFT_TRY(take_header(r, csv));
-    table t = {.csv = csv, .measured = known && known->measured};
-    for (; r->count > 0;) {
+    table t = {
+        .csv = csv, .measured = known && known->measured, .ignored = known && known->label_ignored};
+    int64_t most = known && known->most_rows > 0 ? known->most_rows : INT64_MAX;
+    while (r->count > 0 && csv->rows < most) {
         WEFT_TRY(add_row(r, &t));
         WEFT_TRY(row(r));
     }
@@ -256,7 +263,12 @@ weft_status weft_csv_parse(const char *name, const void *data, size_t size, cons
     char *copy;
     WEFT_TRY(WEFT_NEW(&copy, size + 1));
     memcpy(copy, data, size);
-    reader r = {.name = name, .next = copy, .end = copy + size, .line = 1, .next_line = 1};
+    reader r = {.name = name,
+                .next = copy,
+                .end = copy + size,
+                .line = 1,
+                .next_line = 1,
+                .most = known ? known->most_columns : 0};
     weft_csv csv = {0};
     weft_status status = parse(&r, label, weight, known, &csv);
     free(r.fields);

@@ -5,12 +5,21 @@
 
 #include "formats/formats.h"
 
+/* A name and its place. Names are sorted, so that finding one of thousands takes a binary
+ * search. */
+typedef struct placed_name {
+    const char *name;
+    int place;
+} placed_name;
+
 /* The first row, the known columns, and the result so far. */
 typedef struct table {
     const char *file;
     char *const *fields;
+    placed_name *sorted; /* [count]: the fields in order of name, then of place */
     int count;
     const weft_csv_known *known;
+    const placed_name *sorted_known; /* [known->features]; NULL: no names are known */
     bool bare;      /* the label may be missing, and the columns are as many as the features */
     bool said;      /* label= gives an existing column, by name or number */
     const char *no; /* the name that label= gives if no column has it; else NULL */
@@ -23,11 +32,38 @@ static const char *role(const table *t)
     return t->known->measured ? "target" : "label";
 }
 
-static int find(char *const *names, int count, const char *name)
+static int compare_placed(const void *a, const void *b)
 {
-    for (int i = 0; i < count; i++)
-        if (strcmp(names[i], name) == 0) return i;
-    return -1;
+    const placed_name *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : (x->place > y->place) - (x->place < y->place);
+}
+
+static weft_status sort_names(char *const *names, int count, placed_name **out)
+{
+    WEFT_TRY(WEFT_NEW(out, count));
+    for (int i = 0; i < count; i++) (*out)[i] = (placed_name){names[i], i};
+    qsort(*out, (size_t)count, sizeof(**out), compare_placed);
+    return WEFT_OK;
+}
+
+/* The first place of a name; -1: there is none. */
+static int find(const placed_name *sorted, int count, const char *name)
+{
+    int low = 0;
+    for (int high = count; low < high;) {
+        int middle = low + (high - low) / 2;
+        if (strcmp(sorted[middle].name, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count && strcmp(sorted[low].name, name) == 0 ? sorted[low].place : -1;
+}
+
+static bool is_known(const table *t, const char *name)
+{
+    return find(t->sorted_known, t->known->features, name) >= 0;
 }
 
 /* Number of feature names of training among the fields. */
@@ -35,7 +71,7 @@ static int names_found(const table *t)
 {
     int found = 0;
     for (int i = 0; t->known->names && i < t->known->features; i++)
-        found += find(t->fields, t->count, t->known->names[i]) >= 0;
+        found += find(t->sorted, t->count, t->known->names[i]) >= 0;
     return found;
 }
 
@@ -73,7 +109,7 @@ static weft_status find_label(table *t, const char *label)
         return WEFT_OK;
     }
     if (!weft_parse_int(label, &index)) {
-        int at = find(t->fields, t->count, label);
+        int at = find(t->sorted, t->count, label);
         t->said = at >= 0;
         if (t->said) t->label = at;
         if (!t->said) t->no = label;
@@ -106,13 +142,13 @@ static bool is_header(const table *t, const char *label)
 static weft_status check_names(const table *t)
 {
     for (int i = 0; i < t->count; i++) {
-        int first = find(t->fields, i, t->fields[i]);
+        int first = find(t->sorted, t->count, t->fields[i]);
         if (!weft_is_printable(t->fields[i]))
             return weft_fail(WEFT_ERR_FORMAT,
                              "%s:1: the name of column %d, '%.60s', must be UTF-8 without control "
                              "characters",
                              t->file, i + 1, t->fields[i]);
-        if (first >= 0)
+        if (first < i)
             return weft_fail(WEFT_ERR_FORMAT,
                              "%s: columns %d and %d are both named '%s'; each needs a name of its "
                              "own",
@@ -149,8 +185,8 @@ static weft_status label_by_name(table *t)
 {
     const weft_csv_known *k = t->known;
     if (t->no && !(k->unlabelled && strcmp(t->no, k->label) == 0)) return no_column(t);
-    if (!t->said) t->label = find(t->fields, t->count, k->label);
-    bool feature = t->label >= 0 && find(k->names, k->features, t->fields[t->label]) >= 0;
+    if (!t->said) t->label = find(t->sorted, t->count, k->label);
+    bool feature = t->label >= 0 && is_known(t, t->fields[t->label]);
     if (feature)
         return weft_fail(
             WEFT_ERR_ARGUMENT,
@@ -171,12 +207,12 @@ static weft_status by_name(table *t, int *order)
     const char *missing = NULL, *unexpected = NULL;
     WEFT_TRY(label_by_name(t));
     for (int j = 0; j < k->features; j++) {
-        order[j] = find(t->fields, t->count, k->names[j]);
+        order[j] = find(t->sorted, t->count, k->names[j]);
         if (order[j] < 0 && !missing) missing = k->names[j];
     }
     for (int i = 0; i < t->count && !unexpected; i++) {
         bool weight = k->weight && strcmp(t->fields[i], k->weight) == 0;
-        if (i == t->label || find(k->names, k->features, t->fields[i]) >= 0) continue;
+        if (i == t->label || is_known(t, t->fields[i])) continue;
         if (weight && !missing)
             return weft_fail(WEFT_ERR_ARGUMENT,
                              "%s: column '%s' was the weight in training; give weight=%s, or leave "
@@ -225,7 +261,7 @@ static weft_status find_weight(const table *t, const char *weight, bool *named, 
     char near[1024];
     int64_t index;
     *named = !weft_parse_int(weight, &index);
-    *out = *named ? find(t->fields, t->count, weight) : (int)index;
+    *out = *named ? find(t->sorted, t->count, weight) : (int)index;
     if (*named && *out < 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "%s: no column is named '%s', for weights%s", t->file,
                          weight, weft_suggest(near, sizeof(near), weight, candidate, t));
@@ -244,7 +280,7 @@ static int known_weight(const table *t, const char *label)
     int at = -1, found = names_found(t);
     int64_t index;
     if (k->weight && found == k->features)
-        at = find(t->fields, t->count, k->weight);
+        at = find(t->sorted, t->count, k->weight);
     else if (k->features > 0 && found == 0 && t->count == k->features + 2)
         at = k->weight_place;
     bool learned = at >= 0 && label &&
@@ -286,12 +322,31 @@ static weft_status without_weight(const table *all, const char *label, int at, b
         if (i != at) left[j++] = all->fields[i];
     table t = *all;
     t.fields = left;
+    t.sorted = NULL;
     t.count--;
-    weft_status status = share_out(&t, label, named, csv);
+    weft_status status = sort_names(left, t.count, &t.sorted);
+    if (status == WEFT_OK) status = share_out(&t, label, named, csv);
+    free(t.sorted);
     free(left);
     if (status != WEFT_OK) return status;
     for (int i = 0; i < csv->features; i++) csv->order[i] += csv->order[i] >= at;
     if (csv->label >= at) csv->label++;
+    return WEFT_OK;
+}
+
+static weft_status assign(table *t, const char *label, const char *weight, weft_csv *csv)
+{
+    bool named = false;
+    int at;
+    if (weight) {
+        WEFT_TRY(find_weight(t, weight, &named, &at));
+    } else {
+        at = known_weight(t, label);
+        named = at >= 0 && names_found(t) > 0;
+    }
+    if (at < 0) return share_out(t, label, false, csv);
+    WEFT_TRY(without_weight(t, label, at, named, csv));
+    if (weight || !t->known->unlabelled) csv->weight = at;
     return WEFT_OK;
 }
 
@@ -300,18 +355,15 @@ weft_status weft_csv_columns(const char *file, char *const *fields, int count, c
 {
     static const weft_csv_known nothing = {.place = -1, .weight_place = -1};
     table t = {.file = file, .fields = fields, .count = count, .known = known ? known : &nothing};
+    placed_name *sorted_known = NULL;
     csv->columns = count;
     csv->weight = -1;
-    bool named = false;
-    int at;
-    if (weight) {
-        WEFT_TRY(find_weight(&t, weight, &named, &at));
-    } else {
-        at = known_weight(&t, label);
-        named = at >= 0 && names_found(&t) > 0;
-    }
-    if (at < 0) return share_out(&t, label, false, csv);
-    WEFT_TRY(without_weight(&t, label, at, named, csv));
-    if (weight || !t.known->unlabelled) csv->weight = at;
-    return WEFT_OK;
+    weft_status status = sort_names(fields, count, &t.sorted);
+    if (status == WEFT_OK && t.known->names)
+        status = sort_names(t.known->names, t.known->features, &sorted_known);
+    t.sorted_known = sorted_known;
+    if (status == WEFT_OK) status = assign(&t, label, weight, csv);
+    free(sorted_known);
+    free(t.sorted);
+    return status;
 }

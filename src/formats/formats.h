@@ -63,14 +63,17 @@ typedef struct weft_csv {
 /* The columns of the table of training, which a later table must have as well. They are matched by
  * name, in any order, if both tables have names; otherwise by position. */
 typedef struct weft_csv_known {
-    int features;       /* 0: nothing is known */
-    char *const *names; /* [features], or NULL */
-    const char *label;  /* its name; NULL if `names` is */
-    int place;          /* label column, not counting weights; -1: unknown */
-    const char *weight; /* name of the weights' column; NULL: none */
-    int weight_place;   /* that column, counting all; -1: none or unknown */
-    bool unlabelled;    /* the label may be missing; weights are used only if requested */
-    bool measured;      /* the label, called target, is numeric */
+    int features;        /* 0: nothing is known */
+    char *const *names;  /* [features], or NULL */
+    const char *label;   /* its name; NULL if `names` is */
+    int place;           /* label column, not counting weights; -1: unknown */
+    const char *weight;  /* name of the weights' column; NULL: none */
+    int weight_place;    /* that column, counting all; -1: none or unknown */
+    bool unlabelled;     /* the label may be missing; weights are used only if requested */
+    bool measured;       /* the label, called target, is numeric */
+    bool label_ignored;  /* the label's values are not read */
+    int64_t most_rows;   /* rows beyond so many are not read; 0: all are */
+    size_t most_columns; /* a row with more is refused; 0: any number */
 } weft_csv_known;
 
 /* csv_columns.c: decides from the first row which column is which, and sets columns, has_header,

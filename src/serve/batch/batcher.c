@@ -329,6 +329,14 @@ bool weft_batch_queue_cancel(weft_batch_queue *queue, uint64_t ticket)
     return slot >= 0;
 }
 
+void weft_batch_queue_count(weft_batch_queue *queue, bool refused)
+{
+    pthread_mutex_lock(&queue->batcher->lock);
+    queue->stats.refused += refused;
+    queue->stats.cancelled += !refused;
+    pthread_mutex_unlock(&queue->batcher->lock);
+}
+
 void weft_batch_queue_describe(weft_batch_queue *queue, weft_batch_queue_stats *out)
 {
     pthread_mutex_lock(&queue->batcher->lock);

@@ -71,6 +71,7 @@ static bool take_answered(weft_server *s)
     }
     for (weft_http_request *c = ordered, *next; c; c = next) {
         next = c->next;
+        if (c->reading && weft_http_request_was_read(c)) continue;
         s->suspended--;
         bool slept = c->state == WEFT_HTTP_SUSPENDED;
         c->state = WEFT_HTTP_ANSWERED;
@@ -97,8 +98,8 @@ static void work(weft_server *s)
 {
     bool more = true;
     for (int i = 0; more && i < ROUNDS; i++) {
-        while (take_answered(s)) continue;
         s->submitted = 0;
+        while (take_answered(s)) continue;
         (void)MHD_run(s->listeners[0].daemon);
         if (s->submitted > 0) (void)weft_service_run_due(s->service, COMPUTE_SECONDS);
         more = s->submitted > 0 || s->ready || has_more(&s->listeners[0]);
@@ -227,9 +228,8 @@ void weft_loop_end(weft_server *s)
         weft_loop_wake(s);
         pthread_join(s->thread, NULL);
     }
-    /* Waits until the last thread that woke the loop has released the lock. */
-    pthread_mutex_lock(&s->lock);
-    pthread_mutex_unlock(&s->lock);
+    /* This also waits until the last thread that woke the loop has released the lock. */
+    weft_body_readers_wait(s);
     if (s->wake_event >= 0) (void)close(s->wake_event);
     if (s->epoll >= 0) (void)close(s->epoll);
 }

@@ -49,7 +49,7 @@ typedef struct weft_plain_body {
  * data. ARGUMENT: the kind is unknown; FORMAT: the data are not of the declared type. */
 weft_status weft_predict_detect(const char *type, const char *data, size_t size,
                                 weft_plain_body *out) WEFT_NODISCARD;
-/* Whether the body is a picture so large that decoding it in the loop would delay other
+/* Whether the body is a picture of so many pixels that decoding it in the loop would delay other
  * requests. */
 bool weft_predict_is_long(const weft_plain_body *body);
 /* Decodes the body into the model's input. ARGUMENT, FORMAT: the body is wrong. */

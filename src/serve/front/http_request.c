@@ -59,13 +59,9 @@ static void free_request(weft_http_request *c)
         free_memory(c);
         return;
     }
+    weft_http_request_drop_large(c);
     char *data = c->data;
     size_t capacity = c->capacity;
-    if (capacity > KEPT) {
-        free(data);
-        data = NULL;
-        capacity = 0;
-    }
     /* `message` is not cleared, since it is long. */
     memset(c, 0, offsetof(weft_http_request, message));
     c->message[0] = '\0';
@@ -79,6 +75,14 @@ static void free_request(weft_http_request *c)
     c->next = s->spare;
     s->spare = c;
     s->spares++;
+}
+
+void weft_http_request_drop_large(weft_http_request *c)
+{
+    if (c->capacity <= KEPT) return;
+    free(c->data);
+    c->data = NULL;
+    c->capacity = 0;
 }
 
 void weft_http_request_free(weft_http_request *request)
@@ -97,6 +101,10 @@ void weft_http_requests_free(weft_server *s)
 
 bool weft_http_request_cancel(weft_http_request *c)
 {
+    if (c->reading) {
+        c->given_up = true;
+        return weft_http_request_leave_unread(c);
+    }
     if (!c->is_queued || c->state == WEFT_HTTP_ANSWERED) return false;
     c->cancelled = weft_servable_cancel(c->servable, c->ticket);
     return c->cancelled;

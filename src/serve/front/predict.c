@@ -4,8 +4,10 @@
 #include "formats/formats.h"
 #include "serve/front/http_internal.h"
 
-/* Largest number of pixels of a picture, and of a picture that the loop's thread decodes itself. */
-enum { MOST_PIXELS = 1 << 24, FEW_PIXELS = 1 << 18 };
+/* Largest number of pixels of a picture, and of a picture that the loop's thread decodes itself.
+ * SPARE_COLUMNS: columns that a table may have beyond twice its features before it is refused
+ * unread. */
+enum { MOST_PIXELS = 1 << 24, FEW_PIXELS = 1 << 18, SPARE_COLUMNS = 64 };
 
 /* --- content of the body --- */
 
@@ -16,8 +18,11 @@ static bool is_type(const char *type, const char *name)
     return strncasecmp(type, name, size) == 0 && strchr("; \t", type[size]);
 }
 
+/* Whether the beginning of the data is text. */
 static bool is_text(const char *data, size_t size)
 {
+    enum { MOST = 4096 };
+    size = WEFT_MIN(size, (size_t)MOST);
     for (size_t i = 0; i < size; i++)
         if ((unsigned char)data[i] < 0x20 && !strchr("\t\r\n", data[i])) return false;
     return size > 0 && memchr(data, 0, size) == NULL;
@@ -152,27 +157,31 @@ static weft_status take_rows(const weft_servable_info *about, const weft_csv *cs
                          csv->features, (long long)features);
     if (csv->rows > about->limit)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%lld rows, and %lld are the most of a request; send them in parts, as "
-                         "split -l %lld cuts them",
-                         (long long)csv->rows, (long long)about->limit, (long long)about->limit);
+                         "more than %lld rows, which are the most of a request; send them in "
+                         "parts, as split -l %lld cuts them",
+                         (long long)about->limit, (long long)about->limit);
     WEFT_TRY(make_room(about, csv->rows, out));
     for (int64_t i = 0; i < csv->rows * features; i++) out->x[i] = (float)csv->values[i];
     return WEFT_OK;
 }
 
 /* Reads rows of CSV in the way of the training data. The label column may be present, and is
- * ignored. */
+ * ignored. No more is read than what shows that there are too many rows or columns. */
 static weft_status read_csv(const weft_servable_info *about, const weft_plain_body *body,
                             weft_inference *out)
 {
-    weft_csv_known known = {.features = (int)weft_shape_elements(&about->sample),
+    int features = (int)weft_shape_elements(&about->sample);
+    weft_csv_known known = {.features = features,
                             .names = about->column_names,
                             .label = about->label_name,
                             .place = about->label_column - 1,
                             .weight = about->weight_name,
                             .weight_place = about->weight_column - 1,
                             .unlabelled = true,
-                            .measured = about->targets > 0};
+                            .measured = about->targets > 0,
+                            .label_ignored = true,
+                            .most_rows = about->limit + 1,
+                            .most_columns = 2 * (size_t)features + SPARE_COLUMNS};
     weft_csv csv;
     weft_status status =
         weft_csv_parse("the body", body->data, body->size, NULL, NULL, &known, &csv);

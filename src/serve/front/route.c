@@ -75,30 +75,9 @@ void weft_http_request_submit(weft_http_request *request)
     q->done = weft_http_request_answered;
     q->no_wake = true; /* the loop looks for batches after it has queued all requests */
     request->server->submitted++;
-    weft_http_request_suspend(request);
     weft_status status = weft_servable_submit(request->servable, q, &request->ticket);
     request->is_queued = status == WEFT_OK;
     if (status != WEFT_OK) weft_http_request_refused(request, status);
-}
-
-static void infer(weft_http_request *c)
-{
-    const char *json =
-        MHD_lookup_connection_value(c->mhd, MHD_HEADER_KIND, "Inference-Header-Content-Length");
-    int64_t bytes = -1;
-    if (json && (!weft_parse_int(json, &bytes) || bytes < 0)) {
-        weft_reply_error(
-            &c->reply, 400,
-            "Inference-Header-Content-Length must be the bytes of the JSON, a whole number");
-        return;
-    }
-    weft_status status = weft_infer_read(&c->about, c->data, c->size, bytes, &c->inference);
-    if (status != WEFT_OK) {
-        fail(c, status);
-        return;
-    }
-    c->kind = WEFT_HTTP_INFER;
-    weft_http_request_submit(c);
 }
 
 /* --- loading, in a separate thread --- */
@@ -116,10 +95,23 @@ static void *load(void *user)
     return NULL;
 }
 
+/* Whether the body is as small as those of requests to the model repository are, which the loop
+ * reads. */
+static bool is_small(weft_http_request *c)
+{
+    enum { MOST = 64 << 10 };
+    char text[128];
+    if (c->size <= MOST) return true;
+    (void)snprintf(text, sizeof(text), "the body has %zu bytes, and this path takes at most %d",
+                   c->size, MOST);
+    weft_reply_error(&c->reply, 413, text);
+    return false;
+}
+
 static void repository(weft_http_request *c, const char *name, const char *verb)
 {
     pthread_t thread;
-    if (!takes(c, "POST")) return;
+    if (!takes(c, "POST") || !is_small(c)) return;
     weft_status status = weft_repository_load_read(c->data, c->size);
     if (c->server->control && status != WEFT_OK) {
         fail(c, status);
@@ -231,7 +223,7 @@ static void model(weft_http_request *c, char **piece, int n)
     }
     weft_servable_describe(c->servable, &c->about);
     if (strcmp(what, "infer") == 0) {
-        if (takes(c, "POST")) infer(c);
+        if (takes(c, "POST")) weft_http_request_infer(c);
     } else if (strcmp(what, "predict") == 0) {
         if (takes(c, "POST")) weft_http_request_predict(c);
     } else if (strcmp(what, "") == 0) {
@@ -250,6 +242,7 @@ static void model(weft_http_request *c, char **piece, int n)
 static void list(weft_http_request *c)
 {
     bool only_ready;
+    if (!is_small(c)) return;
     weft_status status = weft_repository_index_read(c->data, c->size, &only_ready);
     if (status == WEFT_OK)
         status = weft_write_repository_index(c->server->service, only_ready, &c->reply);

@@ -71,6 +71,8 @@ weft_status weft_server_start(weft_service *service, const weft_server_options *
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->drained, &monotonic);
+    pthread_cond_init(&s->readers_ended, NULL);
+    s->unread_end = &s->unread;
     pthread_condattr_destroy(&monotonic);
     s->service = service;
     s->body = (size_t)o->body << 20;
@@ -129,6 +131,7 @@ void weft_server_stop(weft_server **server)
     weft_rate_limiter_destroy(&s->rate_limiter);
     weft_tokens_free(&s->tokens);
     weft_tls_files_free(&s->tls_files);
+    pthread_cond_destroy(&s->readers_ended);
     pthread_cond_destroy(&s->drained);
     pthread_mutex_destroy(&s->lock);
     weft_history_free(&s->history);

@@ -66,7 +66,6 @@ struct weft_server {
     double queue_timeout, timeout, receive;
     int64_t connections;
     bool control, tls;
-    int pictures;          /* atomic: large pictures that are being decoded */
     weft_history *history; /* of the status page */
     weft_tls_files tls_files;
     weft_tokens *tokens; /* tokens, rate_limiter and access_log may be NULL */
@@ -90,8 +89,13 @@ struct weft_server {
     pthread_cond_t drained; /* signalled when a draining server has no request */
     /* requests that other threads have answered, newest first; guarded by the lock */
     weft_http_request *answered;
-    bool is_drained;       /* a draining server has no request; guarded by the lock */
-    bool draining, ending; /* atomic */
+    /* requests whose large bodies wait for a reader thread, oldest first, the end of this list, and
+     * the number of reader threads; guarded by the lock */
+    weft_http_request *unread, **unread_end;
+    int readers;
+    pthread_cond_t readers_ended; /* signalled when there is no reader thread any more */
+    bool is_drained;              /* a draining server has no request; guarded by the lock */
+    bool draining, ending;        /* atomic */
 };
 
 /* A response object of the library that a request keeps. If the next reply has the same length,
@@ -129,9 +133,12 @@ struct weft_http_request {
         WEFT_HTTP_REPLIED
     } state;
     bool counted;
-    bool cancelled; /* while it waited in a batch queue, so there is no reply */
+    bool reading;   /* its body is large, and waits for a reader thread or is being read by one */
+    bool given_up;  /* its client left while the body was large and not yet read */
+    bool cancelled; /* before its batch began, so there is no reply */
     weft_servable *servable;
     weft_servable_info about;
+    int64_t json; /* bytes of JSON at the beginning of the body; below 0: all of it */
     weft_inference inference;
     uint64_t ticket;    /* of its inference request in the batch queue, for weft_servable_cancel */
     bool is_queued;     /* an inference request was queued for it */
@@ -152,14 +159,22 @@ void weft_http_request_split_path(weft_http_request *request);
 void weft_http_request_route(weft_http_request *request, bool only_metrics);
 /* Writes the reply after other threads have handed the request back. */
 void weft_http_request_finish(weft_http_request *request);
-/* Queues the parsed inference request. Call it in the loop. */
+/* Queues the parsed inference request of a suspended HTTP request. Call it in the loop. */
 void weft_http_request_submit(weft_http_request *request);
 /* Any thread calls this when an inference request has ended: stores the result and hands the HTTP
  * request back to the loop. Afterwards the HTTP request may have been freed. */
 void weft_http_request_answered(void *user, const weft_request_result *a);
 void weft_http_request_refused(weft_http_request *request, weft_status status);
-/* predict_request.c: starts answering a plain prediction request. */
+/* body_reader.c: starts answering an inference request, or a plain prediction request. */
+void weft_http_request_infer(weft_http_request *request);
 void weft_http_request_predict(weft_http_request *request);
+/* The loop calls this when a reader thread has handed the request back. true: its inference request
+ * is queued; false: the HTTP request has failed or was given up. */
+bool weft_http_request_was_read(weft_http_request *request);
+/* Takes the request out of the list for the reader threads; false: it is not in the list. */
+bool weft_http_request_leave_unread(weft_http_request *request);
+/* Waits until all reader threads have ended; no request may be in their list. */
+void weft_body_readers_wait(weft_server *server);
 /* Between suspend and resume another thread works on the request. Any thread may call resume, which
  * hands the request back to the loop; afterwards the request may have been freed. */
 void weft_http_request_suspend(weft_http_request *request);
@@ -174,9 +189,11 @@ enum MHD_Result weft_http_request_handle(void *user, struct MHD_Connection *conn
                                          const char *data, size_t *size, void **state);
 void weft_http_request_completed(void *user, struct MHD_Connection *connection, void **state,
                                  enum MHD_RequestTerminationCode code);
-/* Cancels the inference request if it still waits in the batch queue. true: there will be no
- * answer, so the caller must resume the HTTP request. */
+/* Cancels the request if its large body or its inference request still waits. true: there will be
+ * no answer, so the caller must resume the HTTP request. */
 bool weft_http_request_cancel(weft_http_request *request);
+/* Frees the body if it is large. */
+void weft_http_request_drop_large(weft_http_request *request);
 /* Frees a request whose connection was closed while it was suspended. */
 void weft_http_request_free(weft_http_request *request);
 void weft_http_requests_free(weft_server *server);

@@ -1,0 +1,159 @@
+/* Reads the bodies of inference and prediction requests, and queues the inference requests. The
+ * loop reads small bodies itself. Large bodies, whose reading would delay other requests, wait in a
+ * list for one of a few reader threads; the loop queues their inference requests afterwards. */
+#include <stdio.h>
+
+#include "serve/front/server_internal.h"
+
+/* LARGE_BODY: bytes from which on a body is read by a reader thread. MOST_READERS: threads at a
+ * time; a large picture may need 128 MiB while it is decoded. */
+enum { LARGE_BODY = 256 << 10, MOST_READERS = 4 };
+
+static weft_status read_body(weft_http_request *c)
+{
+    if (c->kind == WEFT_HTTP_INFER)
+        return weft_infer_read(&c->about, c->data, c->size, c->json, &c->inference);
+    return weft_predict_read(&c->about, &c->plain, &c->inference);
+}
+
+/* --- reader threads --- */
+
+/* Takes the oldest request of the list; NULL: the list is empty, and the thread ends. */
+static weft_http_request *next_unread(weft_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    weft_http_request *c = s->unread;
+    if (c) {
+        s->unread = c->next;
+        if (!s->unread) s->unread_end = &s->unread;
+    } else if (--s->readers == 0) {
+        pthread_cond_broadcast(&s->readers_ended);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return c;
+}
+
+static void *read_bodies(void *user)
+{
+    weft_server *s = user;
+    for (weft_http_request *c; (c = next_unread(s));) {
+        weft_error error = {0};
+        c->status = read_body(c);
+        weft_error_catch(&error, c->status);
+        (void)snprintf(c->message, sizeof(c->message), "%s", error.message);
+        weft_http_request_resume(c);
+    }
+    return NULL;
+}
+
+/* Appends the request to the list, and starts another reader thread unless there are enough. */
+static void read_large(weft_http_request *c)
+{
+    weft_server *s = c->server;
+    pthread_t thread;
+    c->reading = true;
+    c->next = NULL;
+    pthread_mutex_lock(&s->lock);
+    *s->unread_end = c;
+    s->unread_end = &c->next;
+    bool starts = s->readers < MOST_READERS;
+    s->readers += starts;
+    pthread_mutex_unlock(&s->lock);
+    if (!starts) return;
+    weft_status status = weft_thread_start(&thread, read_bodies, s);
+    if (status == WEFT_OK) {
+        pthread_detach(thread);
+        return;
+    }
+    pthread_mutex_lock(&s->lock);
+    bool others = --s->readers > 0;
+    pthread_mutex_unlock(&s->lock);
+    if (!others && weft_http_request_leave_unread(c)) weft_http_request_refused(c, status);
+}
+
+bool weft_http_request_leave_unread(weft_http_request *request)
+{
+    weft_server *s = request->server;
+    pthread_mutex_lock(&s->lock);
+    weft_http_request **at = &s->unread;
+    while (*at && *at != request) at = &(*at)->next;
+    bool there = *at != NULL;
+    if (there) *at = request->next;
+    if (there && !*at) s->unread_end = at;
+    pthread_mutex_unlock(&s->lock);
+    return there;
+}
+
+void weft_body_readers_wait(weft_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    while (server->readers > 0) pthread_cond_wait(&server->readers_ended, &server->lock);
+    pthread_mutex_unlock(&server->lock);
+}
+
+bool weft_http_request_was_read(weft_http_request *request)
+{
+    request->reading = false;
+    weft_http_request_drop_large(request);
+    if (!request->connection || request->given_up) {
+        request->cancelled = true;
+        weft_batch_queue_count(weft_servable_queue(request->servable), false);
+        return false;
+    }
+    if (request->status != WEFT_OK) return false;
+    weft_http_request_submit(request);
+    return true;
+}
+
+/* --- requests --- */
+
+static void fail(weft_http_request *c, weft_status status)
+{
+    weft_reply_error(&c->reply, weft_http_status_of(status), weft_last_message());
+}
+
+static void read_and_submit(weft_http_request *c)
+{
+    if (c->size > LARGE_BODY || (c->kind == WEFT_HTTP_PREDICT && weft_predict_is_long(&c->plain))) {
+        weft_http_request_suspend(c);
+        read_large(c);
+        return;
+    }
+    weft_status status = read_body(c);
+    if (status != WEFT_OK) {
+        fail(c, status);
+        return;
+    }
+    weft_http_request_drop_large(c);
+    weft_http_request_suspend(c);
+    weft_http_request_submit(c);
+}
+
+void weft_http_request_infer(weft_http_request *request)
+{
+    const char *json = MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND,
+                                                   "Inference-Header-Content-Length");
+    request->json = -1;
+    if (json && (!weft_parse_int(json, &request->json) || request->json < 0)) {
+        weft_reply_error(
+            &request->reply, 400,
+            "Inference-Header-Content-Length must be the bytes of the JSON, a whole number");
+        return;
+    }
+    request->kind = WEFT_HTTP_INFER;
+    read_and_submit(request);
+}
+
+void weft_http_request_predict(weft_http_request *request)
+{
+    const char *type = MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, "Content-Type"),
+               *accept = MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, "Accept");
+    weft_status status = weft_predict_detect(type, request->data, request->size, &request->plain);
+    if (status != WEFT_OK) {
+        fail(request, status);
+        return;
+    }
+    weft_predict_choose_format(accept, &request->inference);
+    request->kind = WEFT_HTTP_PREDICT;
+    read_and_submit(request);
+}
