@@ -99,6 +99,30 @@ def gone():
     rest.close()
 
 
+def unread():
+    """Who does not read replies keeps no model in service."""
+    with Server("--control") as s:
+        check("a question", s.code(INFER, BODY) == 200)
+        large = whole(body=BODY[:-1] + ', "id": "' + "x" * 16000 + '"}')
+        c, left, quiet = s.plain(), b"", 0
+        c.setblocking(False)
+        while quiet < 10:  # until the server has read nothing for a second, since its replies wait
+            left = left or large
+            try:
+                left = left[c.send(left):]
+                quiet = 0
+            except BlockingIOError:
+                quiet += 1
+                time.sleep(0.1)
+        try:
+            check("unload", s.code("/v2/repository/models/m/unload", "") == 200)
+            check("load", s.code("/v2/repository/models/m/load", "") == 200)
+            check("load anew", s.code("/v2/repository/models/m/load", "") == 200 and s.code(INFER, BODY) == 200)
+        except OSError as e:
+            check("unload and load", False, repr(e))
+        c.close()
+
+
 def log():
     with Server("--log", "log", "--body", "1") as s:
         s.ask(INFER, BODY)
@@ -152,4 +176,4 @@ def log():
     check("and has whole lines", all(json.loads(line)["status"] for line in s.lines.splitlines()[:-1]) and s.lines.count("\n") > 100, s.lines[-200:])
 
 
-sys.exit(main(slow, gone, log))
+sys.exit(main(slow, gone, unread, log))

@@ -89,7 +89,7 @@ def refusals(s, row):
         (inputs(shape=[1, 1, SIDE, SIDE], data=deep + deep), "level 1 of the data has more than 1 items"), (inputs(shape=[1, 1, SIDE, SIDE], data=[[deep[0][0][:10] + [3]]]), "what follows number 110 of the data must be an array"),
         (inputs(parameters=[]), "parameters must be an object"), (inputs(parameters={"binary_data_size": 484}), "it must have one of them"),
         (inputs("data", parameters={"binary_data_size": 484}), "0 bytes follow the JSON"), (inputs("data", parameters={"binary_data_size": 483}), "binary_data_size is 483, and its shape and datatype say 484"),
-        (inputs("data", parameters={"binary_data_size": "a"}), "binary_data_size must be a number"), (one(row, id=3), "id must be a string"),
+        (inputs("data", parameters={"binary_data_size": "a"}), "binary_data_size must be a number"), (one(row, id=3), "id must be a string"), (one(row, id="x" * 16385), "id has 16385 bytes, and 16384 are the most"),
         (one(row, parameters={"raw": 1}), "parameter raw must be true or false, not a number"), (one(row, parameters={"timeout": -1}), "microseconds"),
         (one(row, parameters={"priority": 1.5}), "parameter priority is 1.5"), (one(row, outputs=3), "outputs must be an array"), (one(row, outputs=[{}]), "no output is named ''"),
         (one(row, outputs=[{"name": "loss"}]), "no output is named 'loss'"), (one(row, outputs=[{"name": "prediction"}] * 2), "outputs has more than one"),

@@ -218,7 +218,7 @@ static void test_csv_of_others(void **state)
     assert_refused(csv("\xEF\xBB\xBF", NULL, &c), WEFT_ERR_FORMAT, "empty");
 }
 
-/* What a server reads of a request: labels are skipped, and a table that is too long or too wide is
+/* A server's way to read a table: labels are skipped, and a table that is too long or too wide is
  * not read to its end. */
 static void test_csv_of_requests(void **state)
 {

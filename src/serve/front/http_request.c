@@ -206,6 +206,10 @@ static enum MHD_Result send_reply(weft_http_request *c)
     const weft_reply *r = &c->reply;
     c->sent = r->text.size;
     c->state = WEFT_HTTP_REPLIED;
+    /* From here on a client that reads slowly keeps neither the model nor a large body. */
+    c->is_queued = false;
+    weft_servable_release(&c->servable);
+    weft_http_request_drop_large(c);
     weft_http_connection_set_state(c->server, c->connection, WEFT_CONNECTION_SENDING);
     if (c->kind == WEFT_HTTP_INFER && r->code == 200 && !r->type && r->text.size <= KEPT_TEXT &&
         !c->connection->surplus && !weft_server_is_draining(c->server)) {
@@ -318,7 +322,7 @@ static void log_request(const weft_http_request *c)
     const weft_access_entry line = {.client = c->connection->address,
                                     .method = c->method,
                                     .path = c->url,
-                                    .model = c->servable ? c->about.name : NULL,
+                                    .model = c->model,
                                     .code = replied ? c->reply.code : 499,
                                     .bytes = replied ? c->sent : 0,
                                     .seconds = weft_seconds() - c->began};

@@ -1,7 +1,8 @@
 /* Parses an inference request of the Open Inference Protocol: all members except the input. */
 #include "serve/front/infer_internal.h"
 
-enum { SHOWN = 128 };
+/* MOST_ID: bytes of an id, which the reply repeats. */
+enum { SHOWN = 128, MOST_ID = 16 << 10 };
 
 #define wrong(...) weft_fail(WEFT_ERR_ARGUMENT, __VA_ARGS__)
 
@@ -120,7 +121,9 @@ static weft_status read_member(weft_infer_reader *r, weft_json *j, int which)
     switch (which) {
     case 0:
         WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_STRING, "id"));
-        return weft_json_text(j, &r->out->id);
+        WEFT_TRY(weft_json_text(j, &r->out->id));
+        if (strlen(r->out->id) <= MOST_ID) return WEFT_OK;
+        return wrong("id has %zu bytes, and %d are the most", strlen(r->out->id), MOST_ID);
     case 1: return read_parameters(r, j);
     case 2: return weft_infer_inputs(r, j);
     case 3: return read_outputs(r, j);

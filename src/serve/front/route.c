@@ -221,6 +221,7 @@ static void model(weft_http_request *c, char **piece, int n)
             name);
         return;
     }
+    c->model = name;
     weft_servable_describe(c->servable, &c->about);
     if (strcmp(what, "infer") == 0) {
         if (takes(c, "POST")) weft_http_request_infer(c);

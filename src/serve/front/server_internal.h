@@ -136,7 +136,8 @@ struct weft_http_request {
     bool reading;   /* its body is large, and waits for a reader thread or is being read by one */
     bool given_up;  /* its client left while the body was large and not yet read */
     bool cancelled; /* before its batch began, so there is no reply */
-    weft_servable *servable;
+    const char *model;       /* the name of its model, a piece of the path; NULL: none */
+    weft_servable *servable; /* held until the reply is written; `about` describes it */
     weft_servable_info about;
     int64_t json; /* bytes of JSON at the beginning of the body; below 0: all of it */
     weft_inference inference;
