@@ -3,11 +3,12 @@
 import datetime
 import http.client
 import json
+import signal
 import socket
 import sys
 import time
 
-from serve_harness import BODY, INFER, Server, check, main, whole
+from serve_harness import BODY, INFER, Server, check, main, read_all, whole
 
 
 def slow():
@@ -123,6 +124,34 @@ def unread():
         c.close()
 
 
+def half_at_the_end():
+    """A request under way when the server is told to end is answered, one that begins later is refused, and told so."""
+    with Server() as s:
+        early, c = whole(), s.plain()
+        c.sendall(early[:-50])
+        check("its head has arrived", s.code() == 200)
+        s.process.send_signal(signal.SIGTERM)
+        rejected = 'failure{model="m",version="1",reason="REJECTED"'
+        try:
+            for _ in range(600):
+                if s.code("/v2/health/ready") == 503:
+                    break
+                time.sleep(0.05)
+            before = s.count(rejected)
+            code, headers, text = s.ask(INFER, BODY)
+            check("a later one is refused", code == 503 and headers["Retry-After"] and headers["Connection"] == "close" and b"about to end" in text, (code, text))
+            check("and counted", s.count(rejected) == before + 1, before)
+        except OSError as e:
+            check("the server waits for the request under way", False, repr(e))
+        try:
+            c.sendall(early[-50:])
+            got, _ = read_all(c)
+        except OSError as e:
+            got = repr(e).encode()
+        check("the early one is answered", got.startswith(b"HTTP/1.1 200") and b"prediction" in got and b"Connection: close" in got, got)
+        c.close()
+
+
 def log():
     with Server("--log", "log", "--body", "1") as s:
         s.ask(INFER, BODY)
@@ -176,4 +205,4 @@ def log():
     check("and has whole lines", all(json.loads(line)["status"] for line in s.lines.splitlines()[:-1]) and s.lines.count("\n") > 100, s.lines[-200:])
 
 
-sys.exit(main(slow, gone, unread, log))
+sys.exit(main(slow, gone, unread, half_at_the_end, log))

@@ -98,6 +98,49 @@ def killed_under_load(rows, right):
     print("under load:", dict(counts))
 
 
+def listeners(port):
+    """Sockets that listen on a port."""
+    with open("/proc/net/tcp") as f:
+        return sum(line.split()[1].endswith(f":{port:04X}") and line.split()[3] == "0A" for line in f.readlines()[1:])
+
+
+def renewed(rows, right):
+    """A process that is renewed answers its requests, and leaves new connections to the other one at once."""
+    server = Server(weft, "m=c", "--processes", "2", "-t", "1")
+    body = json.dumps(one(rows[0], [1, SIZE])).encode()
+    data = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    half = [socket.create_connection(("127.0.0.1", server.port), timeout=60) for _ in range(24)]
+    for s in half:  # both processes have requests under way, since the kernel shares out connections
+        s.sendall(data[:-20])
+    check("both listen", listeners(server.port) == 2)
+    time.sleep(1)
+    pid = server.children()[0]
+    os.kill(pid, signal.SIGTERM)
+    check("one leaves the port", wait_until(lambda: listeners(server.port) == 1) and is_there(pid), listeners(server.port))
+    for _ in range(100):
+        c = Client(server.port)
+        try:
+            code, text, _ = c.ask("/v2/models/m/infer", body)
+        except OSError as e:
+            code, text = 0, repr(e)
+        check("a new connection is served", code == 200 and is_right(text, right[:1]), (code, text))
+        c.close()
+    check("the other waits for its requests", is_there(pid))
+    closed = 0
+    for s in half:
+        try:
+            s.sendall(data[-20:])
+            got = s.recv(1 << 16)
+        except OSError as e:
+            got = repr(e).encode()
+        check("a request under way is answered", got.startswith(b"HTTP/1.1 200") and is_right(got.partition(b"\r\n\r\n")[2], right[:1]), got)
+        closed += b"Connection: close" in got
+        s.close()
+    check("those of one process were closed", 0 < closed < 24, closed)
+    check("it serves again", server.wait_for(server.errors, r"process 0 serves again \(2 of 2\)"), server.errors)
+    server.end()
+
+
 def checkpoint_goes(rows, right):
     """What cannot be started again is tried again; the others serve meanwhile."""
     server = Server(weft, "m=c", "--processes", "2", "-t", "1", ports=("--port", "0", "--metrics-port", "-1"))
@@ -155,6 +198,7 @@ def main():
     rows, right = train(weft)
     bad_starts()
     killed_under_load(rows, right)
+    renewed(rows, right)
     checkpoint_goes(rows, right)
     supervisor_is_killed()
     return end()

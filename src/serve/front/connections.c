@@ -139,7 +139,7 @@ void weft_http_connections_free(weft_server *s)
     }
 }
 
-void weft_http_connections_accept(weft_server *s, weft_http_listener *listener)
+bool weft_http_connections_accept(weft_server *s, weft_http_listener *listener)
 {
     for (int i = 0; i < MOST_AT_ONCE; i++) {
         struct sockaddr_storage address = {0};
@@ -158,8 +158,9 @@ void weft_http_connections_accept(weft_server *s, weft_http_listener *listener)
             (void)epoll_ctl(s->epoll, EPOLL_CTL_MOD, listener->socket, &nothing);
             listener->paused_until = s->now + ACCEPT_PAUSE;
         }
-        return;
+        return false;
     }
+    return true;
 }
 
 /* --- timeouts --- */

@@ -133,7 +133,7 @@ static void see(weft_server *s, const struct epoll_event *event)
     uint64_t times;
     for (int i = 0; i < 2; i++) {
         weft_http_listener *listener = &s->listeners[i];
-        if (what == listener) weft_http_connections_accept(s, listener);
+        if (what == listener) (void)weft_http_connections_accept(s, listener);
         listener->has_events |= what == listener || what == &listener->daemon;
         if (what == listener || what == &listener->daemon) return;
     }
@@ -151,6 +151,17 @@ static void signal_drained(weft_server *s)
     s->is_drained = s->requests == 0;
     if (s->is_drained) pthread_cond_broadcast(&s->drained);
     pthread_mutex_unlock(&s->lock);
+}
+
+/* A draining process leaves a port that it shares to the others: it takes the connections that the
+ * kernel has already given to it, and gets no more. */
+static void leave_shared_port(weft_server *s)
+{
+    weft_http_listener *listener = &s->listeners[0];
+    if (!s->shared || listener->socket < 0 || !weft_server_is_draining(s)) return;
+    while (weft_http_connections_accept(s, listener)) continue;
+    (void)close(listener->socket);
+    listener->socket = -1;
 }
 
 /* Begins the end of the server: stops accepting, and cancels the requests that wait in batch
@@ -182,6 +193,7 @@ static void *loop(void *user)
         s->now = weft_seconds();
         if (n == 0) s->listeners[1].has_events = true;
         for (int i = 0; i < n; i++) see(s, &events[i]);
+        leave_shared_port(s);
         if (__atomic_load_n(&s->ending, __ATOMIC_ACQUIRE)) begin_to_end(s);
         work(s);
         weft_http_connections_check(s);

@@ -249,18 +249,23 @@ static enum MHD_Result begin(weft_http_request *c, const char *version)
 {
     weft_server *s = c->server;
     int64_t size = 0;
+    c->counted = true;
+    s->requests++;
     c->modern = strcmp(version, "HTTP/1.1") == 0;
     c->connection->probed = false;
     weft_http_connection_set_state(s, c->connection, WEFT_CONNECTION_RECEIVING);
     if (c->connection->surplus)
-        weft_reply_error(&c->reply, 503,
-                         "the limit of open connections is reached (--connections)");
+        weft_http_request_reject(c, "the limit of open connections is reached (--connections)");
     else if (s->rate_limiter &&
              !weft_rate_limiter_take(s->rate_limiter, c->connection->bucket, s->now))
         weft_reply_error(&c->reply, 429,
                          "this address sends more requests per second than the server allows");
     else if (s->tokens)
         check_token(c);
+    /* Connections to a shared port get one more answer, which closes them. */
+    if (!c->reply.code && weft_server_is_draining(s) && !s->shared &&
+        strcmp(c->method, "POST") == 0)
+        weft_http_request_reject(c, "the server is about to end");
     const char *length = header(c, "Content-Length");
     if (length && weft_parse_int(length, &size) && !c->reply.code && size > (int64_t)s->body)
         weft_reply_error(&c->reply, 413, "the body is larger than the server takes (--body)");
@@ -271,8 +276,6 @@ static enum MHD_Result begin(weft_http_request *c, const char *version)
 /* Routes a request that has arrived completely, and sends the reply if there is one already. */
 static enum MHD_Result route(weft_http_request *c)
 {
-    c->counted = true;
-    c->server->requests++;
     if (!c->reply.code) weft_http_request_route(c, c->connection->only_metrics);
     /* Other threads work on the request. The library calls weft_http_request_handle again at once,
      * which suspends the connection. */

@@ -67,6 +67,22 @@ void weft_http_request_refused(weft_http_request *request, weft_status status)
                                &(weft_request_result){.status = status, .message = error.message});
 }
 
+void weft_http_request_reject(weft_http_request *request, const char *sentence)
+{
+    char **piece = request->piece;
+    int n = request->pieces;
+    int64_t version = 0;
+    weft_reply_error(&request->reply, 503, sentence);
+    bool numbered =
+        n == 6 && strcmp(piece[3], "versions") == 0 && weft_parse_int(piece[4], &version);
+    if ((n != 4 && !numbered) || strcmp(piece[0], "v2") != 0 || strcmp(piece[1], "models") != 0 ||
+        (strcmp(piece[n - 1], "infer") != 0 && strcmp(piece[n - 1], "predict") != 0))
+        return;
+    weft_servable *servable = weft_service_hold(request->server->service, piece[2], version);
+    if (servable) weft_batch_queue_count(weft_servable_queue(servable), true);
+    weft_servable_release(&servable);
+}
+
 void weft_http_request_submit(weft_http_request *request)
 {
     weft_inference_request *q = &request->inference.request;
@@ -287,18 +303,11 @@ void weft_http_request_route(weft_http_request *request, bool only_metrics)
 {
     char **piece = request->piece;
     int n = request->pieces;
-    bool posts = strcmp(request->method, "POST") == 0;
-    if (request->too_large || request->no_memory) {
-        weft_reply_error(&request->reply, request->too_large ? 413 : 503,
-                         request->too_large ? "the body is larger than the server takes (--body)"
-                                            : "there is no memory for the body");
-        return;
-    }
-    if (posts && weft_server_is_draining(request->server)) {
-        weft_reply_error(&request->reply, 503, "the server is about to end");
-        return;
-    }
-    if (n == 1 && strcmp(piece[0], "metrics") == 0) {
+    if (request->too_large)
+        weft_reply_error(&request->reply, 413, "the body is larger than the server takes (--body)");
+    else if (request->no_memory)
+        weft_http_request_reject(request, "there is no memory for the body");
+    else if (n == 1 && strcmp(piece[0], "metrics") == 0) {
         if (takes(request, "GET"))
             told(request, weft_write_metrics(request->server->service, connections(request),
                                              &request->reply));

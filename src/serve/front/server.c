@@ -81,6 +81,7 @@ weft_status weft_server_start(weft_service *service, const weft_server_options *
     s->receive = o->receive;
     s->connections = o->connections;
     s->control = o->control;
+    s->shared = o->processes > 1;
     s->epoll = s->wake_event = s->listeners[0].socket = s->listeners[1].socket = -1;
     s->listeners[1].port = -1;
     weft_status status = weft_history_create(&s->history);

@@ -65,8 +65,8 @@ struct weft_server {
      * request or reading of a reply */
     double queue_timeout, timeout, receive;
     int64_t connections;
-    bool control, tls;
-    weft_history *history; /* of the status page */
+    bool control, tls, shared; /* shared: other processes listen on the port, too */
+    weft_history *history;     /* of the status page */
     weft_tls_files tls_files;
     weft_tokens *tokens; /* tokens, rate_limiter and access_log may be NULL */
     weft_rate_limiter *rate_limiter;
@@ -81,7 +81,7 @@ struct weft_server {
     int submitted;            /* inference requests queued in this round */
     bool busy;                /* there is more to do, so the loop does not wait */
     int suspended;            /* requests that other threads work on */
-    int requests;             /* completely received requests that are not freed yet */
+    int requests;             /* requests whose headers have arrived and that are not freed yet */
     weft_http_request *ready; /* requests that the loop itself has answered, newest first */
     weft_http_request *spare; /* freed requests that are kept for reuse */
     int spares;
@@ -166,6 +166,8 @@ void weft_http_request_submit(weft_http_request *request);
  * request back to the loop. Afterwards the HTTP request may have been freed. */
 void weft_http_request_answered(void *user, const weft_request_result *a);
 void weft_http_request_refused(weft_http_request *request, weft_status status);
+/* Writes a reply with code 503, and counts an inference request as refused. */
+void weft_http_request_reject(weft_http_request *request, const char *sentence);
 /* body_reader.c: starts answering an inference request, or a plain prediction request. */
 void weft_http_request_infer(weft_http_request *request);
 void weft_http_request_predict(weft_http_request *request);
@@ -205,7 +207,8 @@ void weft_http_connection_notify(void *user, struct MHD_Connection *connection, 
 weft_http_connection *weft_http_connection_of(struct MHD_Connection *connection);
 void weft_http_connection_set_state(weft_server *server, weft_http_connection *connection,
                                     weft_http_connection_state state);
-void weft_http_connections_accept(weft_server *server, weft_http_listener *listener);
+/* Accepts waiting connections; returns whether more may be waiting. */
+bool weft_http_connections_accept(weft_server *server, weft_http_listener *listener);
 /* Frees the connections that the library has not reported. Call it after the library was
  * stopped. */
 void weft_http_connections_free(weft_server *server);
