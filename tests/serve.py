@@ -220,6 +220,49 @@ def under_load(rows, right):
         s.close()
 
 
+def masked(pid, number):
+    """Whether a process has blocked a signal, so that it waits for it."""
+    with open(f"/proc/{pid}/status") as f:
+        return any(line.startswith("SigBlk") and int(line.split()[1], 16) >> (number - 1) & 1 for line in f)
+
+
+def told_to_end():
+    """Each of the signals ends a server that loads and one that serves, and a request that waits is answered."""
+    body = json.dumps(one([1] * SIZE, [1, SIZE]))
+    os.mkdir("times")
+    os.mkfifo("times/m.json")  # nobody writes to it, so loading lasts
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        process = subprocess.Popen([weft, "serve", "m=c", "--port", "0", "--metrics-port", "0", "--times", "times"], stdout=subprocess.PIPE, text=True)
+        for _ in range(600):
+            if masked(process.pid, number):
+                break
+            time.sleep(0.1)
+        time.sleep(1)
+        process.send_signal(number)
+        try:
+            out, _ = process.communicate(timeout=120)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, _ = process.communicate()
+        check(f"signal {number} while it loads", process.returncode == 0 and "listening" not in out, (process.returncode, out))
+        server, found = Server(weft, "-t", "1", "m=c", "--policy", "fixed:wait=3000000,max=50"), []
+        client = threading.Thread(target=lambda: found.append(Client(server.port).ask("/v2/models/m/infer", body)[0]))
+        client.start()
+        c = Client(server.port)
+        for _ in range(600):
+            if "nv_inference_pending_request_count{model=\"m\",version=\"1\"} 1" in c.ask("/metrics")[1].decode():
+                break
+        server.end(number)
+        client.join(60)
+        check(f"signal {number} while a request waits", found == [200], found)
+    server = subprocess.Popen(["nohup", weft, "serve", "m=c", "--port", "0", "--metrics-port", "0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    line = next(line for line in server.stdout if "listening" in line)
+    server.send_signal(signal.SIGHUP)
+    check("nohup", Client(int(re.findall(r":(\d+)", line)[0])).ask("/v2")[0] == 200)
+    server.terminate()
+    check("and it ends", server.wait(60) == 0)
+
+
 def bad_starts():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
@@ -243,6 +286,7 @@ def main():
     refusals(server.port, rows)
     server.end(signal.SIGINT)
     under_load(rows, right)
+    told_to_end()
     bad_starts()
     return end()
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "weft/server.h"
@@ -104,11 +105,69 @@ void print_url(const char *before, const weft_server_options *o, int port)
            six ? "]" : "", port);
 }
 
+/* --- signals --- */
+
+/* The thread that waits for a signal to end. */
+typedef struct end_signal {
+    pthread_t thread;
+    sigset_t signals;
+    bool serving; /* atomic: the main thread waits for this one; before, models are being loaded */
+    bool joined;
+} end_signal;
+
+/* A signal while models are being loaded ends the process at once, since nobody can have sent it a
+ * request yet. */
+static void *wait_for_end(void *user)
+{
+    end_signal *e = user;
+    int number;
+    while (sigwait(&e->signals, &number) != 0) continue;
+    if (!__atomic_load_n(&e->serving, __ATOMIC_ACQUIRE)) {
+        (void)fflush(stdout);
+        _exit(0);
+    }
+    return NULL;
+}
+
+/* Blocks SIGTERM, SIGINT and SIGHUP, for all threads that are started later, and begins to wait for
+ * them. An ignored SIGHUP stays ignored (nohup). */
+static bool begin_wait(end_signal *e)
+{
+    struct sigaction before;
+    sigemptyset(&e->signals);
+    sigaddset(&e->signals, SIGTERM);
+    sigaddset(&e->signals, SIGINT);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaddset(&e->signals, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &e->signals, NULL);
+    if (pthread_create(&e->thread, NULL, wait_for_end, e) == 0) return true;
+    fprintf(stderr, "weft: no thread can be started that waits for signals\n");
+    return false;
+}
+
+static void join_wait(end_signal *e)
+{
+    pthread_join(e->thread, NULL);
+    e->joined = true;
+}
+
+/* Ends the thread if no signal has. */
+static void end_wait(end_signal *e)
+{
+    if (e->joined) return;
+    __atomic_store_n(&e->serving, true, __ATOMIC_RELEASE);
+    pthread_kill(e->thread, SIGTERM);
+    join_wait(e);
+}
+
+/* --- serving --- */
+
 /* Serves until a signal arrives, then completes the requests in progress. */
-static int answer(weft_service *service, const weft_server_options *o, const sigset_t *ends)
+static int answer(weft_service *service, const weft_server_options *o, end_signal *end)
 {
     weft_server *server;
-    int port, metrics, number, code = 0;
+    int port, metrics, code = 0;
+    __atomic_store_n(&end->serving, true, __ATOMIC_RELEASE);
     weft_status status = weft_server_start(service, o, &server);
     if (status != WEFT_OK) return report_failure(status);
     weft_server_ports(server, &port, &metrics);
@@ -120,7 +179,7 @@ static int answer(weft_service *service, const weft_server_options *o, const sig
         printf(metrics >= 0 ? "/metrics)\n" : "\n");
         flush_stdout();
     }
-    while (sigwait(ends, &number) != 0) continue;
+    join_wait(end);
     if (!weft_server_drain(server, o->drain)) {
         fprintf(stderr, "weft: some requests were not answered within %g s and are cut off\n",
                 o->drain);
@@ -141,26 +200,29 @@ static void allow_connections(const weft_server_options *o)
                 (long long)limit, (long long)o->connections);
 }
 
-static int serve(weft_context *context, const weft_server_options *o, const char *const *words,
-                 int count)
+static int load_and_answer(weft_context *context, const weft_server_options *o,
+                           const char *const *words, int count, end_signal *end)
 {
-    weft_service *service;
-    sigset_t ends;
-    /* The signals are blocked before any thread is started, since threads inherit the mask; only
-     * sigwait receives them. */
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGTERM);
-    sigaddset(&ends, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &ends, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    print_log(context, o->quiet);
-    allow_connections(o);
+    weft_service *service = NULL;
     weft_status status = make_service(context, o, &service);
     if (status != WEFT_OK) return report_failure(status);
     status = check_names(words, count);
     if (status == WEFT_OK) status = load(service, o, words, count);
-    int code = status == WEFT_OK ? answer(service, o, &ends) : status == WEFT_ERR_ARGUMENT ? 2 : 1;
+    int code = status == WEFT_OK ? answer(service, o, end) : status == WEFT_ERR_ARGUMENT ? 2 : 1;
     weft_service_destroy(&service);
+    return code;
+}
+
+static int serve(weft_context *context, const weft_server_options *o, const char *const *words,
+                 int count)
+{
+    end_signal end = {.serving = false};
+    signal(SIGPIPE, SIG_IGN);
+    if (!begin_wait(&end)) return 1;
+    print_log(context, o->quiet);
+    allow_connections(o);
+    int code = load_and_answer(context, o, words, count, &end);
+    end_wait(&end);
     return code;
 }
 
@@ -201,7 +263,7 @@ const command command_serve = {
         "probabilities of classes, or numbers in the units of the target. Requests are computed\n"
         "in batches. The default policy, adaptive, measures batch times and arrivals, and\n"
         "chooses batch size and wait so that the mean latency at the present load is least;\n"
-        "nothing is set by hand. After SIGTERM and Ctrl-C the server finishes outstanding\n"
+        "nothing is set by hand. After SIGTERM, SIGHUP and Ctrl-C the server finishes outstanding\n"
         "requests and ends. --models DIR serves a model repository, DIR/NAME/VERSION, of\n"
         "checkpoints or exported folders. With --processes a supervisor runs several processes\n"
         "on one port and restarts those that die. --simulate serves nothing and prints the\n"

@@ -77,12 +77,12 @@ static void free_request(weft_http_request *c)
     s->spares++;
 }
 
-void weft_http_request_drop_large(weft_http_request *c)
+void weft_http_request_drop_large(weft_http_request *request)
 {
-    if (c->capacity <= KEPT) return;
-    free(c->data);
-    c->data = NULL;
-    c->capacity = 0;
+    if (request->capacity <= KEPT) return;
+    free(request->data);
+    request->data = NULL;
+    request->capacity = 0;
 }
 
 void weft_http_request_free(weft_http_request *request)
