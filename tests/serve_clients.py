@@ -152,6 +152,50 @@ def half_at_the_end():
         c.close()
 
 
+def patience():
+    """A request may have less patience than the server, not more; both ports count clients alike."""
+    with Server("--policy", "fixed:wait=8000000,max=50", "--patience", "1") as s:
+        for more in ("", ', "parameters": {"timeout": 60000000}', ', "parameters": {"timeout": 1000}'):
+            code, headers, text = s.ask(INFER, BODY[:-1] + more + "}")
+            check(f"no more patience than the server{more}", code == 503 and headers["Retry-After"], (code, text))
+        idle = [s.plain() for _ in range(20)]
+        for port in (s.port, s.metrics):
+            for _ in range(100):  # connections are counted when they are accepted
+                open_now = int(s.ask("/metrics", port=port)[2].decode().split("\nweft_open_connections ")[1].split()[0])
+                if open_now >= 20:
+                    break
+            check("open connections", 20 <= open_now <= 21, open_now)
+        for c in idle:
+            c.close()
+
+
+def memory():
+    """Bodies that are sent and not ended take a bounded part of memory, and small requests are answered."""
+    def resident():
+        with open(f"/proc/{s.process.pid}/status") as f:
+            return next(int(line.split()[1]) / 1024 for line in f if line.startswith("VmRSS"))
+    with Server("--body", "4") as s:
+        large = whole(body=BODY + " " * ((4 << 20) - len(BODY)))
+        check("a large body", s.code(INFER, large.partition(b"\r\n\r\n")[2]) == 200)
+        before, many = resident(), [s.plain() for _ in range(60)]
+        for c in many:
+            c.sendall(large[:-1000])
+        for _ in range(100):
+            check("small requests beside them", s.code(INFER, BODY) == 200)
+        check("memory for 16 of them", resident() - before < 64 + 32, (resident(), before))
+        found = []
+        for c in many:
+            c.sendall(large[-1000:])
+            reply = http.client.HTTPResponse(c)
+            reply.begin()
+            found.append(reply.status)
+            text = reply.read()
+            check("a refusal", reply.status == 200 or (reply.getheader("Retry-After") and b"memory" in text), (reply.status, text[:200]))
+            c.close()
+        check("some are answered, others refused", set(found) == {200, 503} and found.count(200) >= 8, found)
+        check("and all afterwards", [s.code(INFER, large.partition(b"\r\n\r\n")[2]) for _ in range(30)] == [200] * 30)
+
+
 def log():
     with Server("--log", "log", "--body", "1") as s:
         s.ask(INFER, BODY)
@@ -205,4 +249,4 @@ def log():
     check("and has whole lines", all(json.loads(line)["status"] for line in s.lines.splitlines()[:-1]) and s.lines.count("\n") > 100, s.lines[-200:])
 
 
-sys.exit(main(slow, gone, unread, half_at_the_end, log))
+sys.exit(main(slow, gone, unread, half_at_the_end, patience, memory, log))

@@ -82,6 +82,38 @@ def crowd(s):
     check("large ones are answered", codes == [200] * 16, codes)
 
 
+def leavers(s):
+    """Large pictures whose clients leave are given up, unless they are being read by then."""
+    def counts():
+        text = s.ask("/metrics")[1].decode()
+        return [int(re.search(name + r"} (\d+)", text).group(1)) for name in ('request_success{model="m",version="1"', 'model="m",version="1",reason="CANCELED"')]
+    body, before = png(3000, 2000, bytes(6000000)), counts()
+    gone = [http.client.HTTPConnection("127.0.0.1", s.port, timeout=60) for _ in range(16)]
+    for c in gone:
+        c.request("POST", "/v2/models/m/predict", body)
+    for c in gone:
+        c.close()
+    for _ in range(600):
+        found = [a - b for a, b in zip(counts(), before)]
+        if sum(found) == 16:
+            break
+        time.sleep(0.1)
+    check("who leaves is given up", sum(found) == 16 and found[1] > 0, found)
+
+
+def not_utf8(s):
+    """What a refusal repeats of a request is UTF-8, whatever the request has."""
+    for body, kind in ((b"1,2", b"\xff\xfe"), (b"1,\xff", b"text/csv"), (b"1," + "\u20ac".encode() * 40, b"text/csv"), (b"a\xc3,b\n1,2", b"text/csv"), (b"x", b"image/\xe4")):
+        code, text, _ = s.ask("/v2/models/t/predict", body, headers={"Content-Type": kind})
+        try:
+            check("a refusal in UTF-8", code == 400 and len(json.loads(text.decode("utf-8"))["error"]) > 10, text)
+        except ValueError as e:
+            check("a refusal in UTF-8", False, (e, text))
+    for coding, right in (("gzip", 415), ("identity", 200)):
+        code, told = s.told("/v2/models/t/predict", b"1,2", headers={"Content-Encoding": coding})
+        check(f"Content-Encoding: {coding}", code == right and (right == 200 or "Content-Encoding" in told["error"]), told)
+
+
 def fractions(s):
     """Training saw numbers from 0 to 1, so that is what a picture becomes."""
     pixels = [(37 * i) % 256 for i in range(64)]
@@ -227,6 +259,8 @@ def main():
     s = Server("m=m", "t=t", "r=r", "f=f")
     pictures(s, row)
     crowd(s)
+    leavers(s)
+    not_utf8(s)
     tables(s, samples)
     endless_tables(s)
     large_questions(s, row)

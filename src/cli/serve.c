@@ -156,7 +156,7 @@ static void end_wait(end_signal *e)
 {
     if (e->joined) return;
     __atomic_store_n(&e->serving, true, __ATOMIC_RELEASE);
-    pthread_kill(e->thread, SIGTERM);
+    pthread_kill(e->thread, SIGINT);
     join_wait(e);
 }
 

@@ -87,7 +87,7 @@ double weft_history_lock(weft_history *history);
 void weft_history_unlock(weft_history *history);
 weft_status weft_write_page(weft_service *service, weft_history *history, bool draining,
                             weft_reply *reply) WEFT_NODISCARD;
-/* metrics.c: metrics for Prometheus. connections: open connections of the port. */
+/* metrics.c: metrics for Prometheus. connections: open connections of clients. */
 weft_status weft_write_metrics(weft_service *service, int64_t connections,
                                weft_reply *reply) WEFT_NODISCARD;
 

@@ -7,8 +7,15 @@
 /* MOST_SPARE: freed requests that are kept for reuse. KEPT: largest buffer of a body that such a
  * request keeps. KEPT_TEXT: largest reply whose response object is kept. FORGOTTEN: bytes of a
  * refused or too large body that are read and dropped, so that the client gets a reply and not a
- * broken connection. */
-enum { MOST_SPARE = 256, KEPT = 64 << 10, KEPT_TEXT = 4 << 10, FORGOTTEN = 16 << 20 };
+ * broken connection. MOST_BODIES: largest bodies for which there is memory at a time; a buffer of
+ * at most KEPT bytes does not count, since the number of connections limits those. */
+enum {
+    MOST_SPARE = 256,
+    KEPT = 64 << 10,
+    KEPT_TEXT = 4 << 10,
+    FORGOTTEN = 16 << 20,
+    MOST_BODIES = 16
+};
 
 /* --- requests --- */
 
@@ -55,11 +62,11 @@ static void free_request(weft_http_request *c)
     if (c->path != c->path_room) free(c->path);
     free(c->name);
     s->requests -= c->counted;
+    weft_http_request_drop_large(c);
     if (s->spares >= MOST_SPARE) {
         free_memory(c);
         return;
     }
-    weft_http_request_drop_large(c);
     char *data = c->data;
     size_t capacity = c->capacity;
     /* `message` is not cleared, since it is long. */
@@ -80,6 +87,7 @@ static void free_request(weft_http_request *c)
 void weft_http_request_drop_large(weft_http_request *request)
 {
     if (request->capacity <= KEPT) return;
+    request->server->body_bytes -= request->capacity;
     free(request->data);
     request->data = NULL;
     request->capacity = 0;
@@ -112,6 +120,21 @@ bool weft_http_request_cancel(weft_http_request *c)
 
 /* --- the body --- */
 
+/* Makes room for so many bytes of the body. false: there is no memory, or the bodies of all
+ * requests would have more than the server allows. */
+static bool make_room(weft_http_request *c, size_t room)
+{
+    weft_server *s = c->server;
+    size_t before = c->capacity > KEPT ? c->capacity : 0, after = room > KEPT ? room : 0;
+    char *more =
+        s->body_bytes - before + after <= MOST_BODIES * s->body ? realloc(c->data, room) : NULL;
+    if (!more) return false;
+    s->body_bytes += after - before;
+    c->data = more;
+    c->capacity = room;
+    return true;
+}
+
 /* Appends received bytes to the body, or drops them if a refusal is certain. The buffer grows with
  * the received bytes, whatever length the client has announced. false: so much was dropped that the
  * connection is closed. */
@@ -122,20 +145,13 @@ static bool take_data(weft_http_request *c, const char *data, size_t size)
         c->size += size;
         return c->size <= most + FORGOTTEN;
     }
-    if (size > most - c->size) {
-        c->too_large = true;
-        c->size += size;
-        return true;
-    }
-    if (c->size + size > c->capacity) {
-        size_t room = WEFT_MAX(c->size + size, WEFT_MIN(2 * c->capacity, most));
-        char *more = realloc(c->data, room);
-        c->no_memory = !more;
-        if (!more) return true;
-        c->data = more;
-        c->capacity = room;
-    }
-    memcpy(c->data + c->size, data, size);
+    c->too_large = size > most - c->size;
+    if (!c->too_large && c->size + size > c->capacity)
+        c->no_memory = !make_room(c, WEFT_MAX(c->size + size, WEFT_MIN(2 * c->capacity, most)));
+    if (c->too_large || c->no_memory)
+        weft_http_request_drop_large(c);
+    else
+        memcpy(c->data + c->size, data, size);
     c->size += size;
     return true;
 }
@@ -266,7 +282,10 @@ static enum MHD_Result begin(weft_http_request *c, const char *version)
     if (!c->reply.code && weft_server_is_draining(s) && !s->shared &&
         strcmp(c->method, "POST") == 0)
         weft_http_request_reject(c, "the server is about to end");
-    const char *length = header(c, "Content-Length");
+    const char *length = header(c, "Content-Length"), *coding = header(c, "Content-Encoding");
+    if (!c->reply.code && coding && strcasecmp(coding, "identity") != 0)
+        weft_reply_error(&c->reply, 415,
+                         "the body must be sent as it is, without Content-Encoding");
     if (length && weft_parse_int(length, &size) && !c->reply.code && size > (int64_t)s->body)
         weft_reply_error(&c->reply, 413, "the body is larger than the server takes (--body)");
     bool now = c->reply.code && (size > FORGOTTEN || header(c, "Expect"));

@@ -215,7 +215,8 @@ weft_status weft_write_metrics(weft_service *service, int64_t connections, weft_
     if (status == WEFT_OK) {
         add_lines(text, rows, count);
         add_states(text, service);
-        head(text, "weft_open_connections", "gauge", "Open client connections of this port");
+        head(text, "weft_open_connections", "gauge",
+             "Open connections of clients, without those for metrics alone");
         weft_text_add(text, "weft_open_connections %lld\n", (long long)connections);
         weft_metrics_process(text);
     }

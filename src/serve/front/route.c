@@ -86,7 +86,8 @@ void weft_http_request_reject(weft_http_request *request, const char *sentence)
 void weft_http_request_submit(weft_http_request *request)
 {
     weft_inference_request *q = &request->inference.request;
-    if (q->queue_timeout <= 0) q->queue_timeout = request->server->queue_timeout;
+    double most = request->server->queue_timeout;
+    if (most > 0 && (q->queue_timeout <= 0 || q->queue_timeout > most)) q->queue_timeout = most;
     q->user = request;
     q->done = weft_http_request_answered;
     q->no_wake = true; /* the loop looks for batches after it has queued all requests */
@@ -289,16 +290,6 @@ static void v2(weft_http_request *c, char **piece, int n)
     }
 }
 
-/* The number of open connections of the port that received this request. */
-static int64_t connections(const weft_http_request *c)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_DAEMON);
-    const union MHD_DaemonInfo *count =
-        info ? MHD_get_daemon_info(info->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS) : NULL;
-    return count ? (int64_t)count->num_connections : 0;
-}
-
 void weft_http_request_route(weft_http_request *request, bool only_metrics)
 {
     char **piece = request->piece;
@@ -306,11 +297,13 @@ void weft_http_request_route(weft_http_request *request, bool only_metrics)
     if (request->too_large)
         weft_reply_error(&request->reply, 413, "the body is larger than the server takes (--body)");
     else if (request->no_memory)
-        weft_http_request_reject(request, "there is no memory for the body");
+        weft_http_request_reject(request,
+                                 "the bodies of other requests take all memory that the server "
+                                 "has for them; send this one again later");
     else if (n == 1 && strcmp(piece[0], "metrics") == 0) {
         if (takes(request, "GET"))
-            told(request, weft_write_metrics(request->server->service, connections(request),
-                                             &request->reply));
+            told(request, weft_write_metrics(request->server->service,
+                                             request->server->connection_count, &request->reply));
     } else if ((n == 0 || (n == 1 && strcmp(piece[0], "status") == 0)) && !only_metrics) {
         if (takes(request, "GET"))
             told(request,

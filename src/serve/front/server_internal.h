@@ -60,7 +60,8 @@ typedef struct weft_http_listener {
 
 struct weft_server {
     weft_service *service;
-    size_t body;
+    size_t body;       /* largest body of a request, in bytes */
+    size_t body_bytes; /* of all large buffers of bodies */
     /* limits in seconds: waiting in a batch queue, no progress of a connection, and arrival of a
      * request or reading of a reply */
     double queue_timeout, timeout, receive;
