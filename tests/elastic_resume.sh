@@ -117,6 +117,88 @@ for exchange in "server:policy=async --servers 1" "easgd:every=2 --servers 1" "g
     ends 143 c
     [ -z "$servers" ] || { kill -KILL "$(self "$s1")"; wait "$s1" 2>/dev/null; }
 done
+
+# state QUESTION FOLDERS...: about the newest checkpoints' exchange.safetensors. `same A B`: both hold the same state of the
+# servers; `whole A`: the moments are not zero and have as many updates as the checkpoint has steps (of a lone learner).
+state() {
+    python3 - "$@" <<'PYTHON' && pass || { (cd "${2:?}" && ls -R) >out 2>&1; flunk "state: $*: $what"; }
+import json, os, struct, sys
+def read(folder):
+    data = open(folder + "/latest/exchange.safetensors", "rb").read()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    header.pop("__metadata__", None)
+    cut = lambda t: data[8 + size + t["data_offsets"][0]:8 + size + t["data_offsets"][1]]
+    return {name: cut(t) for name, t in header.items() if not name.startswith("onebit")}
+a = read(sys.argv[2])
+assert a, "no state"
+if sys.argv[1] == "same":
+    b = read(sys.argv[3])
+    assert a.keys() == b.keys(), (list(a), list(b))
+    assert a == b, [name for name in a if a[name] != b[name]]
+else:
+    step = int(os.readlink(sys.argv[2] + "/latest")[5:])
+    age = struct.unpack("<i", a["moments_age"])[0]
+    assert age == step, (age, step)
+    for moment in "m", "v":
+        assert any(any(a[name]) for name in a if name.split("/")[0] == moment), moment + " is zero"
+PYTHON
+}
+# resumes FOLDER OPTIONS...: a run goes on from there with a lone learner, and is as good as the checkpoint.
+resumes() {
+    local folder=$1
+    shift
+    "$weft" eval "$folder" --data ${data#--data } >out 2>err
+    good=$(accuracy out)
+    coordinator -n 1 "$@" --checkpoint "$folder" --resume
+    server s1
+    join l1 --checkpoint "$folder" --resume
+    for m in l1 s1 c; do ends 0 $m; done
+    as_good l1
+}
+
+for codec in none onebit; do
+    run="--exchange server:policy=async --servers 1 --compress $codec"
+    what="$codec: each learner that stays to the end has the state of the servers"
+    rm -rf ck1 ck2
+    # shellcheck disable=SC2086
+    coordinator -n 2 $run --epochs 2
+    join l1 --checkpoint ck1
+    until_there learner 1
+    join l2 --checkpoint ck2
+    server s1
+    for m in l1 l2 s1 c; do ends 0 $m; done
+    state same ck1 ck2
+    # shellcheck disable=SC2086
+    resumes ck2 $run --epochs 3
+
+    for how in leave INT; do
+        what="$codec: a learner that leaves the others ($how) has the state of the servers at its last step"
+        rm -rf ck1
+        # shellcheck disable=SC2086
+        coordinator -n 1 $run --epochs 100000
+        server s1
+        join l1 --checkpoint ck1
+        moves_on ck1 "" || flunk "no checkpoint: $what"
+        if [ $how = leave ]; then
+            accepts "leave" "$weft" leave "$at" 'learner 0'
+            ends 0 l1
+            state whole ck1
+        else
+            kill -INT "$(self "$l1")"
+            ends 130 l1
+            # A server that does not answer soon is not awaited, and then no checkpoint is written.
+            grep -q 'while it waited for' l1.err || state whole ck1
+        fi
+        kill -TERM "$(self "$c")" 2>/dev/null
+        wait "$c"
+        kill -KILL "$(self "$s1")" 2>/dev/null
+        wait "$s1" 2>/dev/null
+    done
+    steps=$(readlink ck1/latest)
+    # shellcheck disable=SC2086
+    resumes ck1 $run --epochs $((${steps#step-} / 50 + 2))
+done
 none_left
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

@@ -202,12 +202,14 @@ static weft_status take_joining(weft_trainer *t, const weft_joining *j)
 {
     if (!j) return WEFT_OK;
     t->linked = true;
-    t->link = (weft_learner_link){.slot = j->slot,
-                                  .learners = j->learners,
-                                  .job = j->job,
-                                  .run = j->run,
-                                  .removal = &t->removal,
-                                  .stop = &t->stop};
+    t->link =
+        (weft_learner_link){.slot = j->slot,
+                            .learners = j->learners,
+                            .job = j->job,
+                            .run = j->run,
+                            .saves = t->options.output.checkpoint && (!j->job || j->slot == 0),
+                            .removal = &t->removal,
+                            .stop = &t->stop};
     t->rejoins = j->rejoins;
     t->begun = j->begun;
     t->run_steps = j->steps;

@@ -172,7 +172,8 @@ weft_status weft_ps_client_timeout_error(const weft_actor *actor, double seconds
 /* Sets the loss and the rate (samples per second) that the client's next heartbeats carry besides
  * its clock. */
 void weft_ps_client_set_stats(weft_actor *actor, double loss, double rate);
-/* Whether the coordinator has asked the client to leave; it then begins no further step. */
+/* Whether the coordinator has asked the client to leave, for which its host calls
+ * weft_ps_client_leave_now. */
 bool weft_ps_client_dismissed(const weft_actor *actor);
 const weft_member *weft_ps_client_member(const weft_actor *actor);
 /* Sets the end clock of all learners, which this client's pushes carry to the servers from now on,

@@ -146,14 +146,17 @@ static weft_status check_servers(const weft_ps_exchange *x)
 }
 
 /* Makes a learner that is asked to stop leave the run, since the reply that it waits for does not
- * come. */
+ * come. It writes no checkpoint, which would lack the state of the servers. */
 static weft_status give_up(const weft_ps_exchange *x)
 {
     weft_actor *client = weft_net_actor(x->net);
     int64_t clock = weft_ps_client_clock(client);
     WEFT_TRY(weft_ps_client_leave_now(client));
     WEFT_TRY(await_leave(x));
-    return weft_member_stopped_error(weft_ps_client_member(client), clock, "a server");
+    return weft_member_stopped_error(weft_ps_client_member(client), clock,
+                                     x->head.site.cluster->saves
+                                         ? "a server, so no checkpoint of that step is written"
+                                         : "a server");
 }
 
 static bool lacks(const weft_ps_exchange *x, int range)
@@ -261,24 +264,43 @@ weft_status weft_ps_exchange_store_state(weft_exchange *exchange)
     return WEFT_OK;
 }
 
+/* Whether the other learners go on after this one has left. */
+static bool leaves_alone(const weft_ps_exchange *x)
+{
+    const weft_learner_link *link = x->head.site.cluster;
+    const weft_actor *client = weft_net_actor(x->net);
+    if (!link || weft_ps_client_halted(client)) return false;
+    return weft_ps_client_dismissed(client) || (!link->job && !x->head.finished);
+}
+
+/* The servers send no state after a learner has left them. */
+static weft_status leave_alone(weft_ps_exchange *x)
+{
+    weft_actor *client = weft_net_actor(x->net);
+    if (x->head.site.cluster->saves) {
+        WEFT_TRY(weft_ps_client_pull_with_state(client));
+        WEFT_TRY(weft_ps_exchange_wait(x));
+    }
+    return weft_ps_client_leave_now(client);
+}
+
 /* Leaves the servers and pulls the final parameters. The sum over the learners waits until all of
  * them have these; only then may the servers end. */
 weft_status weft_ps_exchange_end(weft_ps_exchange *x)
 {
     double all = 0;
-    x->ended = true;
     weft_ps_exchange_forgo(x);
+    if (x->leads && leaves_alone(x)) WEFT_TRY(leave_alone(x));
+    x->ended = true;
     if (x->leads) {
         bool halted = weft_ps_client_halted(weft_net_actor(x->net));
         const weft_learner_link *link = x->head.site.cluster;
-        bool alone = link && !link->job && !x->head.finished && !halted; /* others go on */
-        if (alone) WEFT_TRY(weft_ps_client_leave_now(weft_net_actor(x->net)));
         /* If the learner of slot 0 fails before it has saved the result, its replacement must still
          * find the result at the servers; so this learner stays a member. */
         x->stays = link && link->job && link->slot == 0;
         if (x->stays) weft_ps_client_hold(weft_net_actor(x->net));
         WEFT_TRY(weft_ps_client_leave(weft_net_actor(x->net), !x->head.finished || halted,
-                                      x->head.site.endpoint->learner == 0));
+                                      link ? link->saves : x->head.site.endpoint->learner == 0));
         WEFT_TRY(weft_ps_exchange_wait(x));
         if (link && !x->stays) WEFT_TRY(await_leave(x));
         WEFT_TRY(weft_exchange_sum(&x->head, "the learners' leave", &all));

@@ -121,7 +121,7 @@ static weft_status push_all(ps_client *l)
 
 static bool is_done(const ps_client *l)
 {
-    return l->leaving || l->clock >= l->options.steps || weft_member_dismissed(l->member);
+    return l->leaving || l->clock >= l->options.steps;
 }
 
 static weft_status respond(ps_client *l)
