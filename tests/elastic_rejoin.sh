@@ -11,7 +11,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 number() { "$weft" status "$at" --timeout 20 2>/dev/null | awk -v s="$1" '$1 == "learner" && $2 == s { print $3 }'; }
 # begins ARGUMENTS...: a coordinator, and nothing is left of what members of another run have said.
 begins() {
-    rm -rf k1 k2 l*.out l*.err l2.jsonl
+    rm -rf k1 k2 l*.out l*.err l*.jsonl
     coordinator "$@" --epochs 100000 --failure-timeout 4
 }
 # sleeps NAME: its process is stopped until the run has gone on without it.
@@ -65,6 +65,40 @@ PY
     kill -TERM "$(self "$c")"
     ends 143 c
     [ -z "$servers" ] || { kill -KILL "$(self "$s1")" 2>/dev/null; wait "$s1" 2>/dev/null; }
+done
+
+# The rate rises with every step, so that it tells which step the schedule of a learner is at.
+for exchange in "server:policy=async --servers 1" "easgd:every=2 --servers 1" gossip; do
+    what="$exchange, a learner that comes late has the learning rate of the run's step"
+    # shellcheck disable=SC2086
+    begins -n 1 --exchange $exchange --warmup 1000000
+    [ "${exchange##*--servers }" != 1 ] || server s1
+    join l1 --metrics l1.jsonl
+    within 'grep -qs "\"step\": *40," l1.jsonl' || flunk "it takes no steps: $what"
+    join l2 -c k2 --metrics l2.jsonl
+    moves_on k2 "" || flunk "no checkpoint: $what"
+    kill -INT "$(self "$l2")"
+    ends 130 l2
+    python3 - l1.jsonl l2.jsonl k2/latest <<'PY' && pass || flunk "it is at another step of its schedule: $what"
+import json, os, struct, sys
+def rates(path):
+    lines = filter(lambda line: line.endswith("\n"), open(path))
+    return {e["step"]: e["lr"] for e in map(json.loads, lines) if e["event"] == "step"}
+first, late = map(rates, sys.argv[1:3])
+assert late and min(late) > 1, list(late)[:3]
+each = first[max(first)] / max(first)
+for step, lr in late.items():
+    assert abs(lr / each - step) < 1e-3 * step + 0.5, (step, lr / each)
+data = open(sys.argv[3] + "/state.safetensors", "rb").read()
+size = struct.unpack("<Q", data[:8])[0]
+at = json.loads(data[8:8 + size])["step"]["data_offsets"][0]
+assert struct.unpack("<i", data[8 + size + at:][:4])[0] == int(os.readlink(sys.argv[3])[5:])
+PY
+    kill -INT "$(self "$l1")"
+    ends 130 l1
+    kill -TERM "$(self "$c")"
+    ends 143 c
+    [ "${exchange##*--servers }" != 1 ] || { kill -KILL "$(self "$s1")" 2>/dev/null; wait "$s1" 2>/dev/null; }
 done
 what="keys"
 for k in coordinator server learner; do "$weft" keygen $k.key >/dev/null; done

@@ -191,9 +191,9 @@ weft_status weft_rank_check_finite(weft_rank *rank) WEFT_NODISCARD;
  * and never stop in between. Learners that end together without lock step
  * (weft_exchange_ends_together) stop at the end step that the exchange gives. */
 weft_status weft_rank_exchange(weft_rank *rank, bool last, bool epoch, bool *stop) WEFT_NODISCARD;
-/* Begins the exchange. If an elastic run has taken steps before this learner joined, advances the
- * rank's position to that of the run. Collective over the learner. steps: steps of an epoch; all:
- * samples that all learners take in one step. */
+/* begin.c: begins the exchange. If an elastic run has taken steps before this learner joined,
+ * advances the rank's position and the schedule of its learning rate to the run's step. Collective
+ * over the learner. steps: steps of an epoch; all: samples that all learners take in one step. */
 weft_status weft_rank_begin(weft_rank *rank, int64_t steps, int64_t all) WEFT_NODISCARD;
 /* Ends the exchange. finished: the last step of the run is over. Collective over all learners. */
 weft_status weft_rank_end(weft_rank *rank, bool finished) WEFT_NODISCARD;

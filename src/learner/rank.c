@@ -315,48 +315,6 @@ weft_status weft_rank_build(weft_rank *r)
     return WEFT_OK;
 }
 
-/* Gives all ranks of the learner the step at which the learner began in the run. Only one rank
- * knows it, the one that talks to servers or peers; for the others `began` is below 0. */
-static weft_status share_clock(weft_rank *r, int64_t *clock)
-{
-    int64_t began = r->exchange->ops->began(r->exchange);
-    double sum = began >= 0 ? (double)began : 0;
-    WEFT_TRY(weft_sum_over(r->learner, "the step of the run", &sum, 1));
-    *clock = (int64_t)sum;
-    return WEFT_OK;
-}
-
-/* The position `clock` steps after `from`. An epoch has `samples` samples in `steps` steps, of
- * `all` samples each. The epoch of `from` may have been begun with another number of learners, so
- * its remaining steps follow from its remaining samples. */
-static weft_position advance(weft_position from, int64_t clock, int64_t steps, int64_t all,
-                             int64_t samples)
-{
-    int64_t rest = WEFT_MAX((samples - from.samples + all - 1) / all, (int64_t)0);
-    weft_position p = {.step = from.step + clock, .epoch = from.epoch};
-    if (clock < rest) {
-        p.batch = from.batch + clock;
-        p.samples = from.samples + clock * all;
-        return p;
-    }
-    p.epoch += 1 + (clock - rest) / steps;
-    p.batch = (clock - rest) % steps;
-    p.samples = p.batch * all;
-    return p;
-}
-
-weft_status weft_rank_begin(weft_rank *r, int64_t steps, int64_t all)
-{
-    int64_t clock;
-    if (!r->exchange) return WEFT_OK;
-    WEFT_TRY(weft_exchange_begin(r->exchange));
-    if (!r->run_spec->cluster || !r->exchange->ops->began) return WEFT_OK;
-    WEFT_TRY(share_clock(r, &clock));
-    r->position = advance(r->run_spec->begun, clock, steps, all,
-                          weft_dataset_count(r->run_spec->data, WEFT_TRAIN));
-    return WEFT_OK;
-}
-
 weft_status weft_rank_evaluate(weft_rank *r, weft_report *out)
 {
     const weft_run_spec *k = r->run_spec;

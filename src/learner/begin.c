@@ -1,0 +1,53 @@
+/* The step at which a rank begins: a learner that joins a run goes on at the step of the run, with
+ * its position in the data and its schedule of the learning rate. */
+#include "learner/learner_internal.h"
+
+/* Only one rank of the learner communicates with others; it passes the clock on. */
+static weft_status share_clock(weft_rank *r, int64_t *clock)
+{
+    int64_t began = r->exchange->ops->began(r->exchange);
+    double sum = began >= 0 ? (double)began : 0;
+    WEFT_TRY(weft_sum_over(r->learner, "the step of the run", &sum, 1));
+    *clock = (int64_t)sum;
+    return WEFT_OK;
+}
+
+/* The position after so many more steps, in epochs of `steps` with `all` samples a step; the first
+ * epoch may have been begun with other learners. */
+static weft_position advance(weft_position from, int64_t clock, int64_t steps, int64_t all,
+                             int64_t samples)
+{
+    int64_t rest = WEFT_MAX((samples - from.samples + all - 1) / all, (int64_t)0);
+    weft_position p = {.step = from.step + clock, .epoch = from.epoch};
+    if (clock < rest) {
+        p.batch = from.batch + clock;
+        p.samples = from.samples + clock * all;
+        return p;
+    }
+    p.epoch += 1 + (clock - rest) / steps;
+    p.batch = (clock - rest) % steps;
+    p.samples = p.batch * all;
+    return p;
+}
+
+/* The schedule of the learning rate continues at the step of the run, too. */
+static weft_status set_counters(const weft_rank *r)
+{
+    int32_t step = (int32_t)r->position.step;
+    for (int i = 0; i < weft_store_count(r->store); i++)
+        if (weft_store_role(r->store, i) == WEFT_ROLE_COUNTER)
+            WEFT_TRY(weft_store_write(r->store, i, &step));
+    return WEFT_OK;
+}
+
+weft_status weft_rank_begin(weft_rank *r, int64_t steps, int64_t all)
+{
+    int64_t clock;
+    if (!r->exchange) return WEFT_OK;
+    WEFT_TRY(weft_exchange_begin(r->exchange));
+    if (!r->run_spec->cluster || !r->exchange->ops->began) return WEFT_OK;
+    WEFT_TRY(share_clock(r, &clock));
+    r->position = advance(r->run_spec->begun, clock, steps, all,
+                          weft_dataset_count(r->run_spec->data, WEFT_TRAIN));
+    return set_counters(r);
+}
