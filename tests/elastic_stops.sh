@@ -77,6 +77,27 @@ gone "$s1"
 gone "$c"
 none_left
 
+what="a learner that has taken all its steps waits for one that takes longer than --timeout, but goes on"
+# slowest: the steps of the learner that is behind, as the coordinator knows them.
+slowest() { "$weft" status "$at" --timeout 20 2>/dev/null | awk '$1 == "learner" && (min == "" || $5 < min) { min = $5 } END { print min + 0 }'; }
+coordinator -n 2 --exchange server:policy=async --servers 1 --epochs 30 --failure-timeout 200
+join l1 --timeout 10 --metrics l1.jsonl
+until_there learner 1 # the first one brings the parameters
+join l2
+until_there learner 2
+still "$l2" # before the run begins, which it does with the server
+server s1
+within 'grep -qs "\"step\": *750," l1.jsonl' || flunk "it does not take its steps: $what"
+for _ in 1 2 3 4 5 6; do
+    sleep 2
+    before=$(slowest)
+    within 'kill -CONT "$(self "$l2")"; sleep 0.05; still "$l2"; [ "$(slowest)" -gt "$before" ]' || flunk "no steps: $what"
+done
+[ "$(slowest)" -lt 750 ] && lives "$l1" && pass || { cp l1.err err; flunk "it does not wait any more: $what"; }
+kill -CONT "$(self "$l2")"
+for m in l1 l2 s1 c; do ends 0 $m; done
+none_left
+
 what="a limit on threads" # which does not hold for root
 limited() { (cd / && setpriv --reuid 23456 --regid 23456 --clear-groups bash -c "ulimit -c 0; ulimit -u $1; exec \"\$@\"" "$@"); }
 if [ "$(id -u)" = 0 ] && limited 64 "$weft" --version >/dev/null 2>&1; then

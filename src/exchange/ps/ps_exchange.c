@@ -166,16 +166,27 @@ static bool lacks(const weft_ps_exchange *x, int range)
                                   : weft_ps_client_lacks_range(learner, range);
 }
 
+/* A number that changes while the run makes progress, as far as a waiting learner knows it: with
+ * each reply of a server. Only the last learner that ends gets a reply to its leave at once, so a
+ * learner that has ended follows the steps of the slowest one. */
+static uint64_t progress(const weft_ps_exchange *x)
+{
+    const weft_actor *client = weft_net_actor(x->net);
+    const weft_member *member = weft_ps_client_member(client);
+    uint64_t replies = weft_ps_client_replies(client);
+    return x->ended ? replies + (uint64_t)weft_member_coordinator_status(member).slowest_clock
+                    : replies;
+}
+
 weft_status weft_ps_exchange_wait_for(weft_ps_exchange *x, int range)
 {
     double limit = x->head.site.endpoint->timeout, began = weft_seconds();
     weft_wait_clock wait_clock = {0};
     while (lacks(x, range)) {
-        uint64_t replies = weft_ps_client_replies(weft_net_actor(x->net));
+        uint64_t before = progress(x);
         WEFT_TRY(weft_net_poll(x->net, NAP));
         WEFT_TRY(check_servers(x));
-        if (weft_ps_client_replies(weft_net_actor(x->net)) != replies)
-            wait_clock = (weft_wait_clock){0};
+        if (progress(x) != before) wait_clock = (weft_wait_clock){0};
         double waited = weft_wait_clock_read(&wait_clock, 1);
         if (waited > weft_elastic_limit(&x->head, limit) && weft_elastic_is_stopped(&x->head))
             return give_up(x);
