@@ -36,6 +36,8 @@ for exchange in "server:policy=async --servers 1" "server:policy=bsp --servers 1
     before=$(number 1) first=$(grep -m 1 '"step"' l2.jsonl)
     sleeps l2
     step=$(readlink k2/latest)
+    # shellcheck disable=SC2012
+    touch "k2/$(ls k2 | grep step- | sort -V | head -n 1)/notes" # a user's, of a step that the run is past
     kill -CONT "$(self "$l2")"
     until_there learner 2
     within 'grep -q "joining again as learner" l2.err' || { cp l2.err err; flunk "nothing is said: $what"; }

@@ -2,7 +2,8 @@
  * its position in the data and its schedule of the learning rate. */
 #include "learner/learner_internal.h"
 
-/* Only one rank of the learner communicates with others; it passes the clock on. */
+/* Gives all ranks of the learner the step at which the learner began in the run. Only one rank
+ * knows it, the one that talks to servers or peers; for the others `began` is below 0. */
 static weft_status share_clock(weft_rank *r, int64_t *clock)
 {
     int64_t began = r->exchange->ops->began(r->exchange);
@@ -12,8 +13,9 @@ static weft_status share_clock(weft_rank *r, int64_t *clock)
     return WEFT_OK;
 }
 
-/* The position after so many more steps, in epochs of `steps` with `all` samples a step; the first
- * epoch may have been begun with other learners. */
+/* The position `clock` steps after `from`. An epoch has `samples` samples in `steps` steps, of
+ * `all` samples each. The epoch of `from` may have been begun with another number of learners, so
+ * its remaining steps follow from its remaining samples. */
 static weft_position advance(weft_position from, int64_t clock, int64_t steps, int64_t all,
                              int64_t samples)
 {

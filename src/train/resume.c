@@ -183,7 +183,7 @@ weft_status weft_trainer_find_resumed(weft_trainer *t)
 
 /* Makes the checkpoint folder and locks it, and fails before the run begins if checkpoints cannot
  * be written there. */
-static weft_status check_folder(weft_trainer *t)
+static weft_status check_folder(weft_trainer *t, int64_t step)
 {
     const char *folder = t->options.output.checkpoint;
     int count = 0;
@@ -197,7 +197,7 @@ static weft_status check_folder(weft_trainer *t)
                          "%s: another run has written checkpoints there since this one began; "
                          "begin again",
                          folder);
-    WEFT_TRY(weft_folder_check(folder, t->resumed.position.step, t->total_steps));
+    WEFT_TRY(weft_folder_check(folder, step, t->total_steps));
     if (access(folder, W_OK) == 0) return WEFT_OK;
     return weft_fail(WEFT_ERR_IO, "%s: cannot be written: %s; choose another folder", folder,
                      strerror(errno));
@@ -206,7 +206,7 @@ static weft_status check_folder(weft_trainer *t)
 weft_status weft_trainer_open_outputs(weft_trainer *t, int64_t step)
 {
     const weft_train_options *o = &t->options;
-    if (o->output.checkpoint) WEFT_TRY(check_folder(t));
+    if (o->output.checkpoint) WEFT_TRY(check_folder(t, step));
     if (!o->output.metrics) return WEFT_OK;
     int64_t after = t->resumed.path ? t->resumed.position.step : -1;
     /* A learner that joins again continues at the step of the run. */
