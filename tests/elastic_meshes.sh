@@ -62,6 +62,24 @@ done
 run other "--exchange gossip:mode=average" -n 2 --mesh tensor=2 --checkpoint mine
 cmp -s other/latest/parameters.safetensors mine/latest/parameters.safetensors && pass || flunk "other parameters: $what"
 
+# With alpha=0 the centre stays where it was, while the learner goes on with weights of its own.
+what="a checkpoint in the middle of a run of easgd has the centre, and the learner goes on as if there were none"
+for options in "" "--checkpoint centre --checkpoint-every 20 --keep 9"; do
+    coordinator -n 1 --exchange easgd:every=2,alpha=0 --servers 1 --epochs 1 --seed 5
+    server s1
+    # shellcheck disable=SC2086
+    join l1 -n 2 --mesh tensor=2 --metrics "losses${options:+_of}" $options
+    for m in l1 s1 c; do ends 0 $m; done
+done
+for step in 20 40; do
+    cmp -s centre/step-$step/parameters.safetensors centre/step-50/parameters.safetensors && pass || flunk "another centre after step $step: $what"
+done
+python3 - losses losses_of <<'PYTHON' && pass || flunk "it learns otherwise: $what"
+import json, sys
+a, b = ([e["loss"] for e in map(json.loads, open(path)) if e["event"] == "step"] for path in sys.argv[1:3])
+assert len(a) == len(b) == 50 and max(abs(x - y) for x, y in zip(a, b)) < 1e-4, (a, b)
+PYTHON
+
 what="who is a mesh is killed"
 coordinator -n 2 $bsp --epochs 30 --failure-timeout 4
 server s1

@@ -32,6 +32,7 @@ typedef struct unsharded {
     weft_instance *instance; /* on `store`; never run: its gradients come from the ranks */
     tensor *tensors;
     int count;
+    bool saved; /* the ranks have what a checkpoint reads, perhaps not their own parameters */
     weft_dtype dtype;
     int64_t total; /* elements of all parameters */
     /* All parameters or gradients, in plain layout; a part of one; this rank's gradients. */
@@ -170,7 +171,9 @@ static weft_status unsharded_before(weft_exchange *exchange, int64_t step)
         w->inner->weight = exchange->weight;
         WEFT_TRY(from_inner(w, weft_exchange_before(w->inner, step)));
     }
-    return w->ops.owns_update ? unsharded_wait(exchange) : WEFT_OK;
+    bool other = w->ops.owns_update || w->saved;
+    w->saved = false;
+    return other ? unsharded_wait(exchange) : WEFT_OK;
 }
 
 static weft_status unsharded_poll(weft_exchange *exchange)
@@ -192,6 +195,14 @@ static weft_status unsharded_after(weft_exchange *exchange, weft_exchange_turn *
     if (!w->ops.owns_update) WEFT_TRY(take_parameters(w));
     if (w->inner) WEFT_TRY(from_inner(w, weft_exchange_after(w->inner, turn)));
     return w->ops.owns_update ? WEFT_OK : spread(w);
+}
+
+static weft_status unsharded_save(weft_exchange *exchange)
+{
+    unsharded *w = (unsharded *)exchange;
+    if (w->inner) WEFT_TRY(from_inner(w, weft_exchange_save(w->inner)));
+    w->saved = true;
+    return spread(w);
 }
 
 static weft_status unsharded_end(weft_exchange *exchange)
@@ -361,6 +372,7 @@ weft_status weft_unsharded_open(weft_rank *rank, const weft_exchange_site *site,
                                  .update = inner->owns_update ? unsharded_update : NULL,
                                  .wait = unsharded_wait,
                                  .after = unsharded_after,
+                                 .save = unsharded_save,
                                  .end = unsharded_end,
                                  .figure = unsharded_figure,
                                  .began = inner->began ? unsharded_began : NULL};
