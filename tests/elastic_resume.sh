@@ -80,6 +80,7 @@ for exchange in "server:policy=async --servers 1" "easgd:every=2 --servers 1" "g
     {
         refuses 1 "this run resumes from another checkpoint" timeout 300 "$weft" join "$at" $data -t 1 --checkpoint other --resume
         refuses 2 "nothing holds no checkpoint to go on from" timeout 300 "$weft" join "$at" $data -t 1 --checkpoint nothing --resume
+        refuses 2 "ck/latest is a checkpoint itself" timeout 300 "$weft" join "$at" $data -t 1 --checkpoint ck/latest --resume
     }
     kill -TERM "$(self "$c")"
     ends 143 c

@@ -97,6 +97,26 @@ rm -rf run
 refuses 2 "was made with --model mlp, this run has side.yaml" again --model side.yaml
 refuses 2 "was made with --model mlp, this run has vgg11" again --model vgg11
 
+# A checkpoint is not the folder of a run: nothing is written to it, and nothing begins with fresh weights beside it.
+rm -rf run renamed exported
+"$weft" train -q $small --model side.yaml --checkpoint run 2>err || flunk "a run whose checkpoint is given"
+cp -r run/step-3 renamed
+"$weft" export run --folder exported -q 2>err || flunk "an exported model"
+ls -A run/step-3 >before
+for given in run/latest run/step-3/ renamed exported; do
+    advice="$PWD/run"
+    case $given in renamed) advice="step-N" ;; exported) advice="exported model" ;; esac
+    for command in "train -q" "train -q --resume" "train -q -n 2 --exchange server --engine processes" \
+        "train -q -n 2 --exchange server --engine processes --resume" "train -q --max-restarts 1 --resume" "simulate -n 2 --exchange server" \
+        "coordinator --listen tcp://127.0.0.1:* --exchange server --resume"; do
+        # shellcheck disable=SC2086
+        refuses 2 "weft: ${given%/} is " timeout 300 "$weft" $command $small --model side.yaml --epochs 2 --checkpoint ${given%/}
+        grep -qF "$advice" err && pass || flunk "$given: what is right: $command"
+    done
+done
+ls -A run/step-3 | cmp - before >out 2>err && pass || flunk "a checkpoint that was given as the folder of a run"
+[ -z "$(find renamed exported -name '.lock' -o -name 'step-*')" ] && pass || flunk "a renamed checkpoint or an exported model"
+
 # A run that is at its end stays as it is: learners have met already, and do not meet again.
 rm -rf run
 outer="--model side.yaml -n 2 --exchange average:every=2,outer=nesterov,state=reset"

@@ -165,6 +165,10 @@ weft_status weft_folder_lock(const char *directory, const char *job, double time
                              int *lock) WEFT_NODISCARD;
 void weft_folder_unlock(int *lock);
 
+/* ARGUMENT: the folder is a checkpoint or an exported model itself, so no run may begin in it or
+ * resume there; the message names the folder that holds the checkpoint. */
+weft_status weft_folder_suits_run(const char *directory) WEFT_NODISCARD;
+
 /* Checks the names that a run from step `after` to `last` may give to checkpoints. ARGUMENT: a file
  * or folder that is no checkpoint has one of these names; a run never overwrites it. */
 weft_status weft_folder_check(const char *directory, int64_t after, int64_t last) WEFT_NODISCARD;

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -262,4 +264,26 @@ weft_status weft_checkpoint_found(const char *directory, bool *found)
     *found = count > 0 || weft_file_exists(latest);
     free(latest);
     return WEFT_OK;
+}
+
+weft_status weft_folder_suits_run(const char *directory)
+{
+    char real[PATH_MAX], *index;
+    if (weft_exported_is(directory))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s is an exported model, which no run resumes from; give another folder "
+                         "for the checkpoints of this run",
+                         directory);
+    WEFT_TRY(weft_format(&index, "%s/index.json", directory));
+    bool suits = !weft_file_exists(index);
+    free(index);
+    if (suits) return WEFT_OK;
+    char *name = realpath(directory, real) ? strrchr(real, '/') : NULL;
+    bool is_named =
+        name && name > real && (strncmp(name + 1, "step-", 5) == 0 || strcmp(name, "/latest") == 0);
+    if (is_named) *name = '\0';
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%s is a checkpoint itself, but a run needs the folder that holds its "
+                     "checkpoints; give %s",
+                     directory, is_named ? real : "a folder that has this one as step-N");
 }

@@ -166,6 +166,7 @@ weft_status weft_trainer_find_resumed(weft_trainer *t)
     int count;
     bool found;
     WEFT_TRY(check_outputs(&t->options.output, &t->options.task));
+    if (t->options.output.checkpoint) WEFT_TRY(weft_folder_suits_run(t->options.output.checkpoint));
     if (!t->options.output.checkpoint || !weft_file_exists(t->options.output.checkpoint))
         return find_nothing(t);
     WEFT_TRY(take_folder(t));

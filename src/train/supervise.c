@@ -58,6 +58,7 @@ weft_status weft_job_run(const weft_context *context, const weft_train_options *
 {
     WEFT_TRY(weft_train_options_check(options));
     weft_train_options own = *options;
+    if (own.output.checkpoint) WEFT_TRY(weft_folder_suits_run(own.output.checkpoint));
     WEFT_TRY(find_start(context, &own));
     weft_job_options o = job_options(&own);
     if (!o.members) return weft_job_supervise(&o, program, arguments, tell, user, code);
