@@ -120,6 +120,40 @@ mkdir moved/step-3 && cp moved/.step-9.old/* moved/step-3
 # shellcheck disable=SC2086
 "$weft" train $small --steps 10 --epochs 9 --keep 9 --checkpoint moved --resume >out 2>err && [ -f moved/step-9/index.json ] && [ -z "$(hidden moved)" ] &&
     pass || flunk "a checkpoint that had been moved aside: $(ls -A moved)"
+# A copy without links has a folder `latest`: a run goes on from it, and gives it the name of its step. Nothing is lost.
+"$weft" train $small --keep 9 --steps 12 --epochs 9 --checkpoint killed12 >out 2>err || flunk "a run to compare with"
+"$weft" train $small --keep 1 --steps 9 --epochs 9 --seed 2 --checkpoint sister >out 2>err || flunk "a run with another seed"
+for way in twice alone half behind; do
+    rm -rf copied && cp -rL killed copied # at step 9
+    case $way in
+    alone) rm -r copied/step-9 ;;
+    half) rm copied/step-9/index.json ;;
+    behind) cp -r killed12/step-12 copied/step-11 ;; # of another branch: `latest` is what a run goes on from
+    esac
+    # shellcheck disable=SC2086
+    [ ! -L copied/latest ] && "$weft" train $small --keep 9 --steps 12 --epochs 9 --checkpoint copied --resume >out 2>err && [ ! -s err ] &&
+        [ "$(readlink copied/latest)" = step-12 ] && [ -z "$(hidden copied)" ] && diff -r copied/step-9 killed/step-9 >out &&
+        cmp copied/latest/parameters.safetensors killed12/latest/parameters.safetensors && pass || flunk "a copy without links, $way: $(ls -A copied)"
+done
+for way in other notes in_step file empty; do
+    rm -rf copied && cp -rL killed copied
+    code=2
+    case $way in
+    other) rm -r copied/step-9 && cp -r sister/step-9 copied/step-9 && words="copied/latest and copied/step-9 are two different checkpoints of step 9" ;;
+    notes) echo mine >copied/latest/notes && words="copied/latest is no checkpoint of weft ('notes' is in it)" ;;
+    in_step) echo mine >copied/step-9/notes && words="copied/step-9 is no checkpoint of weft ('notes' is in it)" ;;
+    file) rm -r copied/latest && echo step-9 >copied/latest && code=1 words="/copied/step-9 (remove the damaged folder" ;;
+    empty) rm copied/latest/* && code=1 words="/copied/step-9 (remove the damaged folder" ;;
+    esac
+    rm -rf copy && cp -a copied copy
+    # shellcheck disable=SC2086
+    refuses $code "$words" "$weft" train $small --keep 9 --steps 12 --epochs 9 --checkpoint copied --resume
+    diff -r --no-dereference -x .lock copied copy >out && pass || flunk "a copy that is not gone on from, $way: $(ls -A copied)"
+done
+rm -rf copied && cp -rL killed copied && rm -r copied/step-9
+# shellcheck disable=SC2086
+refuses 2 "copied already holds 1 checkpoint; add --resume" "$weft" train $small --steps 12 --epochs 9 --checkpoint copied
+
 # A run that goes on from an older checkpoint keeps what it writes.
 # shellcheck disable=SC2086
 "$weft" train $small --steps 6 --epochs 9 --keep 9 --checkpoint older >out 2>err && ln -sfn step-2 older/latest &&
@@ -171,6 +205,16 @@ for old in "${ways[@]}"; do
     POWER_OLD=$old POWER_DIR=$PWD/cut POWER_LOG=$PWD/log LD_PRELOAD=$preload "$weft" train $small --keep 2 --steps 6 --epochs 9 --checkpoint "$PWD/cut" --resume >out 2>err ||
         flunk "a run that is watched"
     python3 "$here/power_loss.py" "$weft" "$PWD/cut" log before >out 2>err && pass || flunk "a power cut while a checkpoint is replaced"
+    for step in step-6 ""; do # beside a folder `latest`, or not
+        rm -rf copied before log*
+        cp -rL cut copied
+        [ -n "$step" ] || rm -r copied/step-6
+        cp -r copied before
+        # shellcheck disable=SC2086
+        POWER_OLD=$old POWER_DIR=$PWD/copied POWER_LOG=$PWD/log LD_PRELOAD=$preload "$weft" train $small --keep 2 --steps 7 --epochs 9 --checkpoint "$PWD/copied" --resume >out 2>err ||
+            flunk "a run that is watched"
+        python3 "$here/power_loss.py" "$weft" "$PWD/copied" log before >out 2>err && pass || flunk "a power cut while a folder latest gets its name"
+    done
 done
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

@@ -6,6 +6,7 @@ files keep what was synced last, nothing else; of the names that were made, move
 folder was synced, none, all, the first few or any may have come through. Of each state the command must load a
 checkpoint at least as new as the newest that the run had done with, or, as long as there was none, say in one
 sentence that there is none. What looks like a checkpoint, and DIR/latest, must be a whole one."""
+import json
 import os
 import random
 import shutil
@@ -111,7 +112,7 @@ def saved():
     """(call, step): from when on a checkpoint is promised: the run has gone on to the next one, or ended."""
     step, out = None, []
     if start:
-        out = [(-1, int(os.readlink(os.path.join(start, "latest")).split("-")[1]))]
+        out = [(-1, json.load(open(os.path.join(start, "latest", "index.json")))["step"])]
     for i, call in enumerate(calls):
         if call[0] == "add" and call[2] == ".latest.tmp":
             step = int(call[3][1].split("-")[1])

@@ -1,7 +1,10 @@
 /* Outputs, names of places that are not there yet, metrics of a run that goes on, and who may write
  * in a folder of checkpoints. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/file.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -155,6 +158,44 @@ static void test_one_writer_in_a_folder(void **state)
     remove_folder(in);
 }
 
+static void *name_soon(void *user)
+{
+    char text[400];
+    int size = snprintf(text, sizeof(text), "%d elsewhere two\n", (int)getpid());
+    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    if (pwrite(*(int *)user, text, (size_t)size, 0) != size) abort();
+    return NULL;
+}
+
+/* A holder writes its name after it has taken the lock: until then the file names the one before,
+ * whose process has ended, or nobody. Neither is the one that holds the lock. */
+static void test_a_holder_that_is_not_named_yet(void **state)
+{
+    (void)state;
+    char *in = temporary_folder(), path[4200], former[200], host[100] = "";
+    int second = -1;
+    pthread_t thread;
+    pid_t ended = fork();
+    if (ended == 0) _exit(0);
+    assert_int_equal(waitpid(ended, NULL, 0), ended);
+    (void)snprintf(path, sizeof(path), "%s/.lock", in);
+    (void)gethostname(host, sizeof(host) - 1);
+    int size = snprintf(former, sizeof(former), "%d %s one\n", (int)ended, host);
+    int first = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(flock(first, LOCK_EX | LOCK_NB), 0);
+        assert_int_equal(ftruncate(first, 0), 0);
+        if (i == 0) assert_int_equal(pwrite(first, former, (size_t)size, 0), size);
+        assert_int_equal(pthread_create(&thread, NULL, name_soon, &first), 0);
+        assert_refused(weft_folder_lock(in, i ? NULL : "one", 0, &second), WEFT_ERR_ARGUMENT,
+                       " on elsewhere)");
+        pthread_join(thread, NULL);
+        assert_int_equal(flock(first, LOCK_UN), 0);
+    }
+    close(first);
+    remove_folder(in);
+}
+
 /* A run that goes on writes its metrics on from the step that it goes on from; of a file that is
  * not all metrics nothing is taken away. */
 static void test_metrics_go_on(void **state)
@@ -201,6 +242,7 @@ int main(void)
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_metrics_go_on),
         cmocka_unit_test(test_one_writer_in_a_folder),
+        cmocka_unit_test(test_a_holder_that_is_not_named_yet),
     };
     return cmocka_run_group_tests_name("files", tests, NULL, NULL);
 }

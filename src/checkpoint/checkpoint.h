@@ -169,6 +169,12 @@ void weft_folder_unlock(int *lock);
  * resume there; the message names the folder that holds the checkpoint. */
 weft_status weft_folder_suits_run(const char *directory) WEFT_NODISCARD;
 
+/* If DIR/latest is a folder, as in a copy in which links were followed: renames the folder to
+ * step-N and points `latest` at it. newest: what was loaded from there. The caller holds the lock.
+ * ARGUMENT: another checkpoint has that name, or something else is in one of the two folders. */
+weft_status weft_folder_name_latest(const char *directory,
+                                    const weft_checkpoint *newest) WEFT_NODISCARD;
+
 /* Checks the names that a run from step `after` to `last` may give to checkpoints. ARGUMENT: a file
  * or folder that is no checkpoint has one of these names; a run never overwrites it. */
 weft_status weft_folder_check(const char *directory, int64_t after, int64_t last) WEFT_NODISCARD;

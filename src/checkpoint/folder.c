@@ -1,4 +1,4 @@
-/* Manages the checkpoint folder of a run: locks it for one writer, lists its checkpoints, renames a
+/* Manages the checkpoint folder of a run: lists its checkpoints, renames a
  * new checkpoint into place and removes old ones. Invariant: at any time, also after a crash, every
  * entry step-N that a run has made is a complete checkpoint. */
 #include "checkpoint/folder.h"
@@ -9,100 +9,14 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "checkpoint/checkpoint.h"
 
 #define WEFT_GONE ".gone"
+#define LATEST "latest"
 #define LINK_BEFORE ".latest.tmp" /* temporary link, renamed to `latest` */
-
-/* --- the lock --- */
-
-/* The holder of the lock, as written to the lock file; job "-": it has no supervisor. */
-typedef struct holder {
-    int pid;
-    char host[128], job[160];
-} holder;
-
-static holder this_process(const char *job)
-{
-    holder h = {.pid = (int)getpid(), .host = "unknown", .job = "-"};
-    (void)gethostname(h.host, sizeof(h.host) - 1);
-    if (job && *job) (void)snprintf(h.job, sizeof(h.job), "%s", job);
-    return h;
-}
-
-static holder read_holder(int file)
-{
-    holder h = {0};
-    char text[400] = "";
-    if (pread(file, text, sizeof(text) - 1, 0) < 0 ||
-        sscanf(text, "%d %127s %159s", &h.pid, h.host, h.job) != 3)
-        h = (holder){.host = "unknown", .job = ""};
-    return h;
-}
-
-static weft_status note_holder(int file, const char *path, const char *job)
-{
-    holder h = this_process(job);
-    char text[400];
-    int size = snprintf(text, sizeof(text), "%d %s %s\n", h.pid, h.host, h.job);
-    if (ftruncate(file, 0) != 0 || pwrite(file, text, (size_t)size, 0) != size)
-        return weft_fail(WEFT_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
-    return WEFT_OK;
-}
-
-/* Takes the lock. Waits only while a process of the same job holds it: after a restart, a rank that
- * has lost its connection may live and keep the lock for some time. */
-static weft_status wait_for(int file, const char *directory, const char *job, double timeout)
-{
-    holder mine = this_process(job);
-    double end = weft_seconds() + timeout;
-    while (flock(file, LOCK_EX | LOCK_NB) != 0) {
-        if (errno == EINTR) continue;
-        if (errno != EWOULDBLOCK) return WEFT_OK; /* a file system without locks */
-        holder other = read_holder(file);
-        if (strcmp(mine.job, "-") != 0 && strcmp(mine.job, other.job) == 0 &&
-            weft_seconds() < end) {
-            nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
-            continue;
-        }
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s: another run (process %d on %s) writes its checkpoints there; wait "
-                         "for its end, or give another folder",
-                         directory, other.pid, other.host);
-    }
-    return WEFT_OK;
-}
-
-weft_status weft_folder_lock(const char *directory, const char *job, double timeout, int *lock)
-{
-    char *path;
-    if (*lock >= 0) return WEFT_OK;
-    WEFT_TRY(weft_format(&path, "%s/.lock", directory));
-    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    weft_status status = WEFT_OK;
-    if (file < 0)
-        status = weft_fail(WEFT_ERR_IO, "%s: cannot be written: %s; choose another folder",
-                           directory, strerror(errno));
-    if (status == WEFT_OK) status = wait_for(file, directory, job, timeout);
-    if (status == WEFT_OK) status = note_holder(file, path, job);
-    if (status == WEFT_OK)
-        *lock = file;
-    else if (file >= 0)
-        close(file);
-    free(path);
-    return status;
-}
-
-void weft_folder_unlock(int *lock)
-{
-    if (*lock >= 0) close(*lock);
-    *lock = -1;
-}
 
 /* --- contents --- */
 
@@ -368,6 +282,64 @@ weft_status weft_folder_point(const char *directory, const char *name)
         status = weft_fail(WEFT_ERR_IO, "%s: cannot be pointed at %s: %s", temporary, name,
                            strerror(errno));
     free(temporary);
-    if (status == WEFT_OK) status = rename_in(directory, LINK_BEFORE, "latest");
+    if (status == WEFT_OK) status = rename_in(directory, LINK_BEFORE, LATEST);
     return status == WEFT_OK ? weft_dir_sync(directory) : status;
+}
+
+/* --- a copy without links --- */
+
+/* Whether the index has this checksum (see weft_checkpoint); its files then have, too. */
+static weft_status has_checksum(const char *directory, const char *name, uint64_t checksum,
+                                bool *out)
+{
+    char *index;
+    weft_bytes bytes = {0};
+    WEFT_TRY(weft_format(&index, "%s/%s/index.json", directory, name));
+    weft_status status = weft_file_map(index, &bytes);
+    *out = status == WEFT_OK && checksum == 1 + (uint64_t)weft_crc32(bytes.data, bytes.size);
+    weft_file_unmap(&bytes);
+    free(index);
+    return status;
+}
+
+/* Moves aside what has the name of the newest checkpoint, if it is an equal one. */
+static weft_status make_place(const char *directory, const char *name, const char *aside,
+                              const weft_checkpoint *newest, bool *moved)
+{
+    struct stat info;
+    char *path;
+    bool equal;
+    WEFT_TRY(weft_format(&path, "%s/%s", directory, name));
+    *moved = lstat(path, &info) == 0;
+    free(path);
+    if (!*moved) return WEFT_OK;
+    WEFT_TRY(foreign(WEFT_ERR_ARGUMENT, directory, name));
+    WEFT_TRY(has_checksum(directory, name, newest->checksum, &equal));
+    if (!equal)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s/latest and %s/%s are two different checkpoints of step %lld; move "
+                         "away the one that this run shall not resume from",
+                         directory, directory, name, (long long)newest->position.step);
+    return rename_in(directory, name, aside);
+}
+
+/* `latest` is whole, since it was read. At any moment the checkpoint has one of the two names. */
+weft_status weft_folder_name_latest(const char *directory, const weft_checkpoint *newest)
+{
+    char name[40], aside[48];
+    bool moved;
+    if (!is_folder(directory, LATEST)) return WEFT_OK;
+    WEFT_TRY(foreign(WEFT_ERR_ARGUMENT, directory, LATEST));
+    if (!newest->path)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s/latest is a folder, where this run would write a link; move it away",
+                         directory);
+    (void)snprintf(name, sizeof(name), "step-%lld", (long long)newest->position.step);
+    (void)snprintf(aside, sizeof(aside), ".%s" WEFT_GONE, name);
+    WEFT_TRY(weft_folder_tidy(directory));
+    WEFT_TRY(make_place(directory, name, aside, newest, &moved));
+    WEFT_TRY(rename_in(directory, LATEST, name));
+    WEFT_TRY(weft_dir_sync(directory));
+    WEFT_TRY(weft_folder_point(directory, name));
+    return moved ? remove_in(directory, aside) : WEFT_OK;
 }

@@ -25,7 +25,10 @@ static weft_status offer_previous(const char *folder, weft_status status)
     int count = 0;
     if (weft_strdup(folder, &directory) != WEFT_OK) return status;
     char *slash = strrchr(directory, '/');
-    if (slash && strncmp(slash + 1, "step-", 5) == 0 && weft_parse_int(slash + 6, &this_step)) {
+    bool latest = slash && strcmp(slash, "/latest") == 0; /* a folder, or a file */
+    if (latest) this_step = INT64_MAX;
+    if (latest ||
+        (slash && strncmp(slash + 1, "step-", 5) == 0 && weft_parse_int(slash + 6, &this_step))) {
         weft_error found = {0};
         *slash = '\0';
         weft_error_catch(&found, status);

@@ -95,20 +95,24 @@ static weft_status take_folder(weft_trainer *t)
     return weft_folder_lock(folder, weft_job_name(), 2 * t->options.job.timeout, &t->folder_lock);
 }
 
-/* Counts the checkpoints in the folder. ARGUMENT: there are some and the run does not resume; a new
- * run never writes into the folder of an old one. */
+/* A new run never writes into the folder of an old one. */
+static weft_status refuse_new_run(const weft_trainer *t, int count)
+{
+    if (count == 0 || t->options.output.resume) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT, "%s already holds %d checkpoint%s; %s",
+                     t->options.output.checkpoint, count, weft_plural(count),
+                     t->run_spec.simulated
+                         ? "give another folder, since a simulation always starts anew (weft train "
+                           "--resume continues from these)"
+                         : "add --resume to go on, or give another folder");
+}
+
 static weft_status count_checkpoints(const weft_trainer *t, int *count)
 {
     int64_t *steps;
     WEFT_TRY(weft_checkpoint_list(t->options.output.checkpoint, &steps, count));
     free(steps);
-    if (*count == 0 || t->options.output.resume) return WEFT_OK;
-    return weft_fail(WEFT_ERR_ARGUMENT, "%s already holds %d checkpoint%s; %s",
-                     t->options.output.checkpoint, *count, weft_plural(*count),
-                     t->run_spec.simulated
-                         ? "give another folder, since a simulation always starts anew (weft train "
-                           "--resume continues from these)"
-                         : "add --resume to go on, or give another folder");
+    return refuse_new_run(t, *count);
 }
 
 /* Checks that no output file is given twice, or is also an input. */
@@ -176,6 +180,7 @@ weft_status weft_trainer_find_resumed(weft_trainer *t)
     if (!found) return find_nothing(t);
     WEFT_TRY(weft_checkpoint_open(t->options.output.checkpoint, weft_train_table(t->context),
                                   &t->resumed));
+    WEFT_TRY(refuse_new_run(t, 1)); /* the only one is `latest` */
     t->link.checkpoint = t->resumed.checksum;
     t->link.step = t->resumed.position.step;
     t->link.checkpoint_run = t->resumed.run;
@@ -199,7 +204,7 @@ static weft_status check_folder(weft_trainer *t, int64_t step)
                          "begin again",
                          folder);
     WEFT_TRY(weft_folder_check(folder, step, t->total_steps));
-    if (access(folder, W_OK) == 0) return WEFT_OK;
+    if (access(folder, W_OK) == 0) return weft_folder_name_latest(folder, &t->resumed);
     return weft_fail(WEFT_ERR_IO, "%s: cannot be written: %s; choose another folder", folder,
                      strerror(errno));
 }
