@@ -288,6 +288,61 @@ EOF
     chmod +x each
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 300 mpirun -n 2 --oversubscribe --bind-to none ./each >out 2>err
     [ $? != 0 ] && [ "$(grep -c 'rank 1 has another program, model or data than rank 0' err)" = 1 ] && pass || flunk "other data"
+    # Nor do they resume from different checkpoints, or one of them from none, as on disks that machines do not share.
+    from="--data glyphs:size=16,train=60,test=20 --batch 20 --epochs 9"
+    for steps in 3 6; do
+        # shellcheck disable=SC2086
+        accepts "a checkpoint of step $steps" "$weft" train -q $from --steps $steps --checkpoint at$steps
+    done
+    cat >each <<EOF
+#!/bin/sh
+cd disk\$OMPI_COMM_WORLD_RANK && exec "$weft" train -q --engine mpi $from --steps 9 --checkpoint ck --resume \$MORE
+EOF
+    chmod +x each
+    while read -r first second more; do
+        rm -rf disk0 disk1 && mkdir disk0 disk1
+        [ $first = none ] || cp -a at$first disk0/ck
+        [ $second = none ] || cp -a at$second disk1/ck
+        cp -a disk1 before
+        MORE=$more OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 300 mpirun -n 2 --oversubscribe --bind-to none ./each >out 2>err </dev/null
+        code=$?
+        if [ $first = $second ]; then
+            [ $code = 0 ] && [ "$(readlink disk0/ck/latest)" = step-9 ] && pass || flunk "ranks with checkpoint '$first', exit $code"
+        else
+            words="^weft: ck: rank 0 on [^ ]* has .*checkpoint.*, but rank 1 on [^ ]* has .*checkpoint.*; all ranks must see the same folder"
+            [ $code = 2 ] && [ "$(grep -c "$words" err)" = 1 ] && [ "$(grep -c "^weft:" err)" = 1 ] && [ ! -e disk0/ck/step-9 ] && pass ||
+                flunk "ranks with checkpoints $first and $second, exit $code"
+            for has in $first $second; do
+                grep -q "has $([ $has = none ] && echo 'no checkpoint' || echo "the checkpoint of step $has (")" err && pass || flunk "checkpoint $has is not named"
+            done
+        fi
+        diff -r --no-dereference disk1 before >out && pass || flunk "the disk of rank 1"
+        rm -rf before
+    done <<'RANKS'
+3 none
+none 3
+3 6
+6 3
+3 6 --exchange average
+3 3
+none none
+RANKS
+    # A process of the same job that has lost its connection may write one more checkpoint: none of the ranks looks before.
+    rm -rf disk0 && cp -a at3 disk0 && cp -a at6/step-6 disk0
+    cat >each <<EOF
+#!/bin/sh
+exec "$weft" train -q --engine mpi $from --steps 9 --checkpoint disk0 --resume
+EOF
+    exec 9<>disk0/.lock
+    flock 9 && echo "$$ $(hostname) $PWD/job" >disk0/.lock
+    WEFT_STATUS_PAGE=$PWD/job OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 300 mpirun -n 2 --oversubscribe --bind-to none ./each >out 2>err </dev/null 9>&- &
+    job=$!
+    locking() { for p in $(below $job); do readlink "/proc/$p/fd/"*; done 2>/dev/null | grep -qF "$PWD/disk0/.lock"; }
+    within locking || flunk "rank 0 does not wait for the folder"
+    sleep 2 # in which a rank that does not wait would look
+    ln -sfn step-6 disk0/latest
+    exec 9>&-
+    wait $job && [ "$(readlink disk0/latest)" = step-9 ] && [ ! -s err ] && pass || flunk "ranks that resume while a former one writes"
     # Processors of different kinds lay weights differently; sums are of the same elements all the same.
     cat >each <<EOF
 #!/bin/sh

@@ -1,6 +1,7 @@
 /* Resumes from a checkpoint: locks the checkpoint folder, opens the newest checkpoint, checks that
  * the run has the data, model and optimizer of the run that wrote it, and opens the outputs. */
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "data/data.h"
@@ -165,22 +166,79 @@ static weft_status find_nothing(const weft_trainer *t)
                      o->checkpoint);
 }
 
-weft_status weft_trainer_find_resumed(weft_trainer *t)
+/* Opens the checkpoint, if there is one. */
+static weft_status open_resumed(weft_trainer *t)
 {
+    const char *folder = t->options.output.checkpoint;
     int count;
     bool found;
-    WEFT_TRY(check_outputs(&t->options.output, &t->options.task));
-    if (t->options.output.checkpoint) WEFT_TRY(weft_folder_suits_run(t->options.output.checkpoint));
-    if (!t->options.output.checkpoint || !weft_file_exists(t->options.output.checkpoint))
-        return find_nothing(t);
-    WEFT_TRY(take_folder(t));
-    if (t->rejoins) return WEFT_OK; /* it takes the state of the run, not an older checkpoint */
+    if (!weft_file_exists(folder)) return WEFT_OK;
     WEFT_TRY(count_checkpoints(t, &count));
-    WEFT_TRY(weft_checkpoint_found(t->options.output.checkpoint, &found));
-    if (!found) return find_nothing(t);
-    WEFT_TRY(weft_checkpoint_open(t->options.output.checkpoint, weft_train_table(t->context),
-                                  &t->resumed));
-    WEFT_TRY(refuse_new_run(t, 1)); /* the only one is `latest` */
+    WEFT_TRY(weft_checkpoint_found(folder, &found));
+    if (!found) return WEFT_OK;
+    WEFT_TRY(weft_checkpoint_open(folder, weft_train_table(t->context), &t->resumed));
+    return refuse_new_run(t, 1); /* the only one is `latest` */
+}
+
+/* The checkpoint that one process has loaded. */
+typedef struct loaded {
+    uint64_t checksum; /* 0: nothing */
+    int64_t step;
+    char host[64];
+} loaded;
+
+static const char *loaded_text(const loaded *l, int rank, char *out, size_t size)
+{
+    if (l->checksum)
+        (void)snprintf(out, size, "rank %d on %s has the checkpoint of step %lld (%08llx)", rank,
+                       l->host, (long long)l->step, (unsigned long long)(l->checksum - 1));
+    else
+        (void)snprintf(out, size, "rank %d on %s has no checkpoint", rank, l->host);
+    return out;
+}
+
+/* Ranks that are processes look each for itself, maybe on disks of their own or through caches of a
+ * network file system. Replicas with different weights would never be noticed later. */
+static weft_status compare_resumed(const weft_trainer *t)
+{
+    char a[200], b[200];
+    int other = 0, n = t->size;
+    loaded mine = {.checksum = t->resumed.checksum, .step = t->resumed.position.step}, *all;
+    (void)gethostname(mine.host, sizeof(mine.host) - 1);
+    WEFT_TRY(WEFT_NEW(&all, n));
+    weft_status status =
+        weft_comm_run(t->worlds[0], &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                     .dtype = WEFT_U8,
+                                                     .what = "the check of checkpoints",
+                                                     .send = &mine,
+                                                     .receive = all,
+                                                     .count = sizeof(mine)});
+    for (int i = n; i-- > 1;)
+        if (all[i].checksum != all[0].checksum) other = i;
+    if (status == WEFT_OK && other > 0)
+        status = weft_fail(WEFT_ERR_ARGUMENT,
+                           "%s: %s, but %s; all ranks must see the same folder, on a file system "
+                           "that their machines share",
+                           t->options.output.checkpoint, loaded_text(&all[0], 0, a, sizeof(a)),
+                           loaded_text(&all[other], other, b, sizeof(b)));
+    free(all);
+    return status;
+}
+
+weft_status weft_trainer_find_resumed(weft_trainer *t)
+{
+    const char *folder = t->options.output.checkpoint;
+    bool several = t->worlds[0] && t->local < t->size; /* ranks are processes */
+    WEFT_TRY(check_outputs(&t->options.output, &t->options.task));
+    if (!folder) return find_nothing(t);
+    WEFT_TRY(weft_folder_suits_run(folder));
+    if (weft_file_exists(folder)) WEFT_TRY(take_folder(t));
+    if (t->rejoins) return WEFT_OK; /* the run is ahead of its checkpoint */
+    /* A writer that still had the lock may have left another checkpoint meanwhile. */
+    if (several) WEFT_TRY(weft_comm_barrier(t->worlds[0]));
+    WEFT_TRY(open_resumed(t));
+    if (several) WEFT_TRY(compare_resumed(t));
+    if (!t->resumed.path) return find_nothing(t);
     t->link.checkpoint = t->resumed.checksum;
     t->link.step = t->resumed.position.step;
     t->link.checkpoint_run = t->resumed.run;
