@@ -109,7 +109,7 @@ static weft_status open_range(void *user, int number, weft_served *out)
         WEFT_TRY(weft_flat_optimizer_open(r->context, r->store, &sgd, WEFT_F32, options.count,
                                           &r->optimizers[number]));
         options.user = r->optimizers[number];
-        weft_flat_optimizer_rooms(r->optimizers[number], &options.parameters, &options.gradient);
+        weft_flat_optimizer_buffers(r->optimizers[number], &options.parameters, &options.gradient);
     }
     return weft_range_create(&options, &out->range);
 }

@@ -113,7 +113,7 @@ typedef struct weft_learner_link {
     const char *coordinator; /* address, as weft_net_add_peer takes it; NULL: not known yet */
     int slot, learners; /* slot of this learner; number of learners with which the run begins */
     const char *model, *data; /* must be equal in all learners of the run */
-    bool job; /* all learners are of one job: they stop together, and slot 0 saves the result */
+    bool job;   /* all learners are of one job: they stop together, and slot 0 saves the result */
     bool saves; /* this learner writes checkpoints, and so needs the state of servers at its end */
     /* The run had taken steps before this learner joined: if no member has the state of the run,
      * the run fails, and does not begin again with initial parameters. */

@@ -99,7 +99,7 @@ typedef struct weft_ps_client_options {
      * slowest learner. */
     int64_t steps;
     /* The flat parameters that a computation reads. The client writes a range between two
-     * computations, or while the running one waits for this range (weft_ps_client_is_missing). */
+     * computations, or while the running one waits for this range (weft_ps_client_lacks_range). */
     void *parameters;
     const void *gradients; /* the flat gradients that a computation writes */
     double first_timeout;  /* first retransmission timeout, in seconds */

@@ -146,7 +146,7 @@ static weft_status check_servers(const weft_ps_exchange *x)
 }
 
 /* Makes a learner that is asked to stop leave the run, since the reply that it waits for does not
- * come. It writes no checkpoint, which would lack the state of the servers. */
+ * come. The learner writes no checkpoint, which would lack the state of the servers. */
 static weft_status give_up(const weft_ps_exchange *x)
 {
     weft_actor *client = weft_net_actor(x->net);
