@@ -1,4 +1,5 @@
-/* How those in a run are made, and what they do. */
+/* Creates and runs the actors of the membership tests: a coordinator, and members without
+ * training. */
 #include "membership_fixture.h"
 
 static weft_status person_begin(weft_actor *a)
@@ -6,7 +7,7 @@ static weft_status person_begin(weft_actor *a)
     return weft_member_begin(((person *)a)->member, a);
 }
 
-static crowd *all; /* of the test that runs */
+static crowd *all; /* the crowd of the running test */
 
 static weft_status person_message(weft_actor *a, const weft_message *message)
 {

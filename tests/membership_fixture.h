@@ -1,5 +1,5 @@
-/* Those who take part in a run, in the simulator: a coordinator, and members that are nothing else.
- */
+/* A run in the simulator that has membership only: a coordinator, and members that join, send
+ * heartbeats and leave, but do not train. */
 #ifndef WEFT_TESTS_MEMBERSHIP_FIXTURE_H
 #define WEFT_TESTS_MEMBERSHIP_FIXTURE_H
 
@@ -13,7 +13,7 @@
 #include "membership/member.h"
 
 enum { MOST = 64 };
-/* Servers are 10, 11, ..., learners 30, 31, ... */
+/* The first actor ids of servers (10, 11, ...) and of learners (30, 31, ...). */
 enum { SERVERS = 10, LEARNERS = 30 };
 
 typedef struct person {
@@ -21,23 +21,25 @@ typedef struct person {
     weft_member *member;
 } person;
 
-/* How each actor is made, by number; what is said of it when it is gone. */
+/* A simulated run. `coordinator` and `members`, indexed by actor id, are the options with which the
+ * simulator creates each actor; the other fields record what members were told. */
 typedef struct crowd {
     weft_sim *sim;
     weft_coordinator_options coordinator;
     weft_member_options members[MOST];
-    char configuration[64]; /* as somebody was given it */
+    char configuration[64]; /* run configuration that the member admitted last was given */
+    /* The error of the last member that was refused or removed, and how many there were. */
     char refusal[400];
     int refused;
 } crowd;
 
-/* A simulation that has them all in it; of `bad` links anything may get lost. There is one at a
- * time. */
+/* Begins a simulation with a coordinator, `learners` learners and `servers` servers. With `bad`,
+ * links delay, lose, duplicate and reorder messages. Only one simulation may exist at a time. */
 void begin(crowd *c, int learners, int servers, bool replicas, uint64_t seed, bool bad);
 void until(crowd *c, double seconds);
 const weft_view *view_of(crowd *c, int id);
 person *person_of(crowd *c, int id);
-/* Whoever is there has the coordinator's view. */
+/* Fails unless there are `members` members and all have the coordinator's view. */
 void assert_agreed(crowd *c, int members);
 
 #endif

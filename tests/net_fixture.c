@@ -1,4 +1,4 @@
-/* How it is made. */
+/* Builds the network of net_fixture.h, feeds it with fixed samples, and runs training steps. */
 #include "net_fixture.h"
 
 void net_make(net *n, const char *model, const char *device, bool training, int64_t batch)

@@ -1,4 +1,4 @@
-/* A network of which steps can be taken, as a program of its own. */
+/* A built-in model compiled to a program with a store, of which a test can run training steps. */
 #ifndef WEFT_TESTS_NET_FIXTURE_H
 #define WEFT_TESTS_NET_FIXTURE_H
 

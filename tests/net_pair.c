@@ -1,4 +1,4 @@
-/* Sides and what they say to each other. */
+/* Opens and closes the two ends of net_pair.h, and exchanges numbered messages between them. */
 #include "net_pair.h"
 
 static weft_status echo_begin(weft_actor *actor)

@@ -1,4 +1,4 @@
-/* One context for all tests of a program. */
+/* One weft_context that all tests of a program share, with cmocka's group setup and teardown. */
 #ifndef WEFT_TESTS_ONE_CONTEXT_H
 #define WEFT_TESTS_ONE_CONTEXT_H
 

@@ -138,7 +138,7 @@ double distance(const double *a, const double *b)
     return most;
 }
 
-/* Weights before the first step: of a step that moves nothing. */
+/* Gets the weights before the first step from a run of one step whose learning rate is almost 0. */
 void initial_rows(const char *folder, const char *words, row rows[ROWS])
 {
     char path[4200], all[8000];
@@ -149,7 +149,7 @@ void initial_rows(const char *folder, const char *words, row rows[ROWS])
     read_rows(path, 1, 0, NULL, rows);
 }
 
-/* The samples that no run reads are the test part. */
+/* The samples that a run over one epoch does not read are the test part. */
 void find_test_rows(const char *folder, const char *words, const row start[ROWS], bool test[ROWS])
 {
     char path[4200], all[8000];

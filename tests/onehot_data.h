@@ -1,6 +1,7 @@
-/* A data set whose training can be computed by hand: sample i has feature i alone, and the model is
- * one dense layer without bias. Then row i of the weights changes exactly when sample i is read, by
- * a few lines of C, and whoever looks at the weights sees who has read what. */
+/* A data set whose training can be computed by hand: sample i has a 1 in feature i and 0 elsewhere,
+ * and the model is one dense layer without bias. So row i of the weights changes exactly when
+ * sample i is read, as a few lines of C compute, and the weights show which learner has read which
+ * sample. */
 #ifndef WEFT_TESTS_ONEHOT_DATA_H
 #define WEFT_TESTS_ONEHOT_DATA_H
 
@@ -8,13 +9,15 @@
 
 enum { ROWS = 31, TEST_ROWS = 6, TRAIN_ROWS = ROWS - TEST_ROWS, CLASSES = 5, MOST_LEARNERS = 4 };
 
-/* A row of the weights, or of what an optimiser keeps. */
+/* A row of the weights, or of an optimizer's moments. */
 typedef double numbers[CLASSES];
 
+/* Row i of the weights with the optimizer's first and second moment. */
 typedef struct row {
     numbers w, m, v;
 } row;
 
+/* An optimizer and its settings. */
 typedef struct rule {
     const char *name; /* sgd, nesterov, adam or adamw */
     double momentum, decay, beta1, beta2, epsilon;
@@ -22,33 +25,34 @@ typedef struct rule {
 
 int label_of(int i);
 
-/* Writes the model and the table with the samples of `rows` (NULL: all ROWS); gives the words
- * "model=... data=... normalize=none" for them. */
+/* Writes the model, and the table with the samples of `rows` (NULL: all ROWS). `words` receives the
+ * options "model=... data=... normalize=none" for them. */
 void write_rows(const char *folder, const int *rows, int count, double test, char *words,
                 size_t room);
 
-/* A tensor of a checkpoint, read from the bytes of its file; false if it is not there. Scalars of
- * f32 and f64. */
+/* Reads a tensor of f32 or f64 from the bytes of a checkpoint's safetensors file, without the
+ * library; false: the file or the tensor does not exist. */
 bool read_tensor(const char *folder, int step, const char *file, const char *tensor, double *out,
                  int count);
-/* Weights and first moment of every row as a learner of a checkpoint has them. */
+/* Reads the weights and, unless `moment` is NULL, the first moment of every row, as the given
+ * learner has them in a checkpoint. */
 void read_rows(const char *folder, int step, int learner, const char *moment, row rows[ROWS]);
 
 void softmax_of(const double *w, double *p);
 double loss_of(const double *w, int label);
 int best_of(const double *w);
 
-/* One update of a row: the gradient of `share` of its sample's loss (0: not read), times `scale`.
- */
+/* Updates a row as the optimizer should. Its gradient is that of `share` times the loss of its
+ * sample (0: the batch does not have the sample), times `scale`. */
 void update_row(const rule *how, row *r, int label, double share, double scale, double rate,
                 int step);
 
-/* Largest difference of two rows. */
+/* The largest absolute difference between two rows. */
 double distance(const double *a, const double *b);
 
-/* Rows of the weights before the first step of runs with these words. */
+/* Reads the initial weights of runs with these options. */
 void initial_rows(const char *folder, const char *words, row rows[ROWS]);
-/* The samples that no run reads are the test part. */
+/* Marks the samples of the test part: those that no training step reads. */
 void find_test_rows(const char *folder, const char *words, const row start[ROWS], bool test[ROWS]);
 
 #endif

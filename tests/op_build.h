@@ -1,4 +1,4 @@
-/* How cases of operators are written down. */
+/* Macros and helpers with which op_cases*.c build the graphs of the operator tests. */
 #ifndef WEFT_TESTS_OP_BUILD_H
 #define WEFT_TESTS_OP_BUILD_H
 
@@ -45,7 +45,7 @@ static inline void out(fixture *f, weft_value v)
         .name = attr, .count = 3, .ints = { a, b, c }                                              \
     }
 
-/* The cases of op_cases_windows.c. */
+/* The cases of op_cases_windows.c, for the table in op_cases.c. */
 #define WINDOW_CASES(X)                                                                            \
     X(conv_plain)                                                                                  \
     X(conv_blocks)                                                                                 \
@@ -81,7 +81,8 @@ static inline void out(fixture *f, weft_value v)
     X(global_line)                                                                                 \
     X(global_volume)                                                                               \
     X(global_blocks)
-/* The cases of op_cases_norms.c; some have settings of their own in the table. */
+/* The cases of op_cases_norms.c. The table in op_cases.c gives some of them settings of their
+ * own. */
 #define NORM_CASES(X)                                                                              \
     X(batch_norm)                                                                                  \
     X(batch_norm_flat)                                                                             \

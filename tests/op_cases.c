@@ -1,5 +1,5 @@
-/* The cases of test_ops.c: every operator, on odd sizes, and in the neighbourhoods that a device
- * may fuse or lay out in its own way. */
+/* The graphs of test_ops.c: every operator on odd sizes, and in combinations that a device may fuse
+ * or give a memory layout of its own. */
 #include "op_build.h"
 
 static void dense(fixture *f)
@@ -81,7 +81,8 @@ static void square(fixture *f)
     weft_value x = X(f, 3, 5);
     out(f, node(f, "mul", IN(x, x), NONE));
 }
-/* To another type and back, the wider one first so that slopes can be measured. */
+/* Casts to f64 and back to the type of the graph. The cast to f64 comes first and loses nothing, so
+ * finite differences can check the gradient. */
 static void cast(fixture *f)
 {
     weft_value wide = node(f, "cast", IN(X(f, 3, 5)), ATTRS(WEFT_ATTR_INT("dtype", WEFT_F64)));
@@ -140,7 +141,7 @@ static void split(fixture *f)
     weft_attr sizes = {.name = "sizes", .count = 3, .ints = {2, 1, 3}};
     weft_value y = node(f, "split", IN(X(f, 2, 6, 3)), ATTRS(WEFT_ATTR_INT("axis", 1), sizes));
     out(f, y);
-    out(f, y == WEFT_NO_VALUE ? y : y + 2); /* the middle part is not used */
+    out(f, y == WEFT_NO_VALUE ? y : y + 2); /* the middle of the three outputs is not read */
 }
 static void slice(fixture *f)
 {
@@ -159,7 +160,7 @@ static void reshape(fixture *f)
     weft_value x = node(f, "scale", IN(X(f, 2, 6)), ATTRS(WEFT_ATTR_REAL("factor", 2)));
     out(f, node(f, "reshape", IN(x), ATTRS({.name = "shape", .count = 3, .ints = {2, 2, 3}})));
 }
-/* A blocked value as a vector in its own order, and back. */
+/* Views a value in a blocked layout as a flat vector in memory order, and turns it back. */
 static void flat(fixture *f)
 {
     weft_value y = node(f, "conv", IN(X(f, 2, 16, 6, 5), X(f, 16, 16, 3, 3)),
@@ -204,7 +205,8 @@ static void mse(fixture *f)
     out(f, node(f, "mse", IN(X(f, 3, 4), X(f, 3, 4), POSITIVE(f, 3)), NONE));
 }
 
-/* The prediction that comes out again is read as well; a sample does not count. */
+/* The graph also reads the loss operator's second output, the prediction; one sample has weight
+ * 0. */
 static void mse_read(fixture *f)
 {
     weft_value x = X(f, 5, 2, 3), target = X(f, 5, 2, 3), weights = POSITIVE(f, 5);
@@ -243,7 +245,8 @@ static void accumulate_anew(fixture *f)
 {
     out(f, node(f, "accumulate", IN(X(f, 9), X(f, 9), SCALAR(f, 0)), NONE));
 }
-/* The fourth of six leaves, which begin at the third: it is added to its sibling. */
+/* Adds leaf 3 of a tree sum over 6 leaves, on a stack that begins with leaf 2; so leaf 3 is merged
+ * with its sibling, leaf 2. */
 static void accumulate_tree(fixture *f)
 {
     weft_value first = node(f, "accumulate_tree", IN(X(f, 9), X(f, 9), X(f, 9), SCALAR(f, 1)),

@@ -1,4 +1,4 @@
-/* Operators under test: small graphs with the numbers that are fed to them. */
+/* The graphs of the operator tests, with the numbers that are fed to them. */
 #ifndef WEFT_TESTS_OP_CASES_H
 #define WEFT_TESTS_OP_CASES_H
 
@@ -11,7 +11,7 @@ typedef struct fixture {
     weft_context *context;
     weft_graph *graph;
     weft_value inputs[MOST_INPUTS];
-    double *data[MOST_INPUTS]; /* real inputs */
+    double *data[MOST_INPUTS]; /* real inputs; NULL: an integer input */
     int32_t *ints[MOST_INPUTS];
     int64_t sizes[MOST_INPUTS];
     int input_count;
@@ -23,21 +23,24 @@ typedef struct fixture {
 typedef struct op_case {
     const char *name;
     void (*build)(fixture *f);
-    bool no_gradient; /* of the operator: not differentiable, or its inputs are derivatives */
-    double tolerance; /* cpu against reference, relative to the largest element; 0: 2e-5 */
+    bool no_gradient; /* the operator has no gradient, or its inputs are derivatives */
+    /* Largest difference of cpu to reference, relative to the largest element; 0: 2e-5. */
+    double tolerance;
 } op_case;
 
-/* Adds a real input of this shape with fixed numbers in [-scale, scale] + shift. */
+/* Adds a real input of this shape with fixed numbers in [-scale, scale] + shift. wanted: its
+ * gradient is computed. */
 weft_value fixture_input(fixture *f, int rank, const int64_t *dim, bool wanted, double scale,
                          double shift);
-/* An integer input with fixed numbers from 0 to limit - 1. */
+/* Adds an integer input with fixed numbers from 0 to limit - 1. */
 weft_value fixture_ints(fixture *f, int rank, const int64_t *dim, int32_t limit);
 
-/* The graph of a case with a loss that weighs every output, and its gradients. */
+/* Builds the graph of a case, a loss that weights every output element and, unless the case has no
+ * gradient, the gradients of that loss. */
 void fixture_start(fixture *f, const op_case *c, weft_dtype real);
 void fixture_end(fixture *f);
-/* All outputs and gradients of a case; returns how many. There is room for MOST_INPUTS +
- * MOST_OUTPUTS. */
+/* Lists all outputs and gradients of a case in `fetch`, which has room for MOST_INPUTS +
+ * MOST_OUTPUTS values; returns their number. */
 int fixture_fetch(const fixture *f, weft_value *fetch);
 
 extern const op_case op_cases[];

@@ -1,7 +1,9 @@
-/* Cases of normalisation: by the statistics of the batch, by given ones, and of each sample. */
+/* Graphs of the normalization operators: batch norm with the batch's statistics and with given
+ * (running) ones, and layer norm. */
 #include "op_build.h"
 
-/* By the statistics of the batch; what[0..3]: mean, variance, running mean, running variance. */
+/* Adds a batch norm with the statistics of the batch. what[0..3] receives the batch's mean and
+ * variance, and the new running mean and variance. */
 static weft_value by_batch(fixture *f, weft_value x, weft_value gamma, weft_value beta,
                            weft_value weights, weft_value what[4])
 {
@@ -24,7 +26,7 @@ static void batch_norm_on(fixture *f, weft_value x, int64_t batch, int64_t chann
     weft_value gamma = fixture_input(f, 1, &channels, true, 1, 0),
                beta = fixture_input(f, 1, &channels, true, 1, 0);
     weft_value weights = fixture_input(f, 1, &batch, false, 0.3, 0.6), unused[4];
-    f->data[f->input_count - 1][batch - 1] = 0; /* a padded sample */
+    f->data[f->input_count - 1][batch - 1] = 0; /* the weight of a padding sample */
     out(f, by_batch(f, x, gamma, beta, weights, unused));
 }
 
@@ -58,7 +60,7 @@ void batch_norm_infer(fixture *f)
     out(f, node(f, "batch_norm_infer", IN(x, g, b, m, POSITIVE(f, 5)), NONE));
 }
 
-/* Convolution and normalisation by given statistics: one kernel where a device can. */
+/* Convolution and batch norm with given statistics, which a device may fold into one kernel. */
 void batch_norm_folded(fixture *f)
 {
     weft_value x = X(f, 2, 3, 6, 6), w = X(f, 32, 3, 3, 3), b = X(f, 32), g = X(f, 32),

@@ -1,4 +1,4 @@
-/* Cases of convolutions and pools: over one, two and three dimensions of space. */
+/* Graphs of the convolution and pooling operators, over one, two and three dimensions of space. */
 #include "op_build.h"
 
 static void build_conv(fixture *f, int rank, const int64_t *x, const int64_t *w,
@@ -24,7 +24,7 @@ CONV(conv_groups, D4(2, 6, 5, 5), D4(9, 2, 3, 3), WEFT_ATTR_INT("groups", 3),
 CONV(conv_depthwise, D4(1, 5, 6, 7), D4(5, 1, 3, 3), WEFT_ATTR_INT("groups", 5))
 CONV(conv_point, D4(1, 7, 3, 5), D4(3, 7, 1, 1), WEFT_ATTR_PAIR("stride", 1, 1))
 
-/* The same over one dimension of space, and over three. */
+/* Convolutions over one and over three dimensions of space. */
 CONV(conv_line, D3(2, 3, 12), D3(5, 3, 4), WEFT_ATTR_INT("stride", 2), WEFT_ATTR_INT("padding", 1))
 CONV(conv_line_blocks, D3(3, 16, 9), D3(32, 16, 3), WEFT_ATTR_PAIR("padding", 2, 0))
 CONV(conv_line_groups, D3(2, 6, 13), D3(4, 3, 3), WEFT_ATTR_INT("groups", 2),
@@ -49,7 +49,7 @@ void conv_volume_chain(fixture *f)
     out(f, node(f, "tanh", IN(y), NONE));
 }
 
-/* Bias and activation behind it: what a device may fuse. */
+/* Convolution, bias and activation, which a device may fuse into one kernel. */
 void conv_chain(fixture *f)
 {
     weft_value x = X(f, 2, 3, 6, 6), w = X(f, 5, 3, 3, 3), b = X(f, 5);

@@ -1,9 +1,10 @@
-/* Graphs under test: what is fed to them, their loss, and what is fetched. */
+/* Makes the inputs of the operator tests' graphs and their loss, and lists the values to fetch. */
 #include <math.h>
 
 #include "op_cases.h"
 
-/* Numbers that look random, away from zero so that kinks are not met. */
+/* Pseudorandom numbers at least 0.05 away from zero, so that finite differences do not cross the
+ * kink of a relu. */
 static double number(int input, int64_t i)
 {
     double x = sin((double)(i * 37 + input * 101 + 11) * 12.9898) * 43758.5453;
@@ -43,7 +44,8 @@ weft_value fixture_ints(fixture *f, int rank, const int64_t *dim, int32_t limit)
     return f->inputs[n];
 }
 
-/* loss = sum of every output times fixed numbers, so that no gradient is the same twice. */
+/* Adds the loss: the sum of all output elements, each times a fixed number, so that all elements
+ * have different gradients. */
 static void add_loss(fixture *f)
 {
     for (int i = 0, outputs = f->output_count; i < outputs; i++) {

@@ -1,4 +1,5 @@
-/* Plug-ins that are refused, and one that is not; which is said by CASE. */
+/* Source of the plug-ins of test_plugin.c. The build compiles it once for each value of CASE: GOOD
+ * loads, and each of the others has one fault for which it is refused. */
 #include "weft/services.h"
 
 enum {

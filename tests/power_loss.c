@@ -1,7 +1,7 @@
-/* Preloaded into a run, notes what it does to the folder POWER_DIR, so that power_loss.py can tell
- * what a power cut would have left at any moment: a line in POWER_LOG for each call, in order, and
- * for each fsync of a file a copy of what it held (POWER_LOG.N). With POWER_KILL=N the process ends
- * with the N-th removal of a file.
+/* Preloaded into a run (LD_PRELOAD), records all changes of the folder POWER_DIR, so that
+ * power_loss.py can reconstruct what a power cut would have left at any moment. POWER_LOG gets a
+ * line for each call, in order; for each fsync of a file, POWER_LOG.N is a copy of its contents.
+ * With POWER_KILL=N the process is killed before its N-th removal of a file.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -160,7 +160,7 @@ int rename(const char *from, const char *to)
 int renameat2(int at, const char *from, int to_at, const char *to, unsigned flags)
 {
     REAL(renameat2);
-    if (getenv("POWER_OLD")) { /* a file system that cannot exchange */
+    if (getenv("POWER_OLD")) { /* as on a file system without RENAME_EXCHANGE */
         errno = EINVAL;
         return -1;
     }

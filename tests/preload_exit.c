@@ -1,6 +1,7 @@
-/* Preloaded into a job, makes one rank leave in the middle of a collective: rank LEAVE_RANK, at the
- * LEAVE_AT-th time that it looks whether a transfer is done, with exit code LEAVE_CODE. Where ranks
- * are threads, waiting is yielding, and the process leaves. */
+/* Preloaded into a job (LD_PRELOAD), makes one rank exit in the middle of a collective: rank
+ * LEAVE_RANK exits with code LEAVE_CODE at its LEAVE_AT-th test for the end of a transfer
+ * (MPI_Test, MPI_Testall). If ranks are threads, which call sched_yield while they wait, the
+ * LEAVE_AT-th such call ends the whole process. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>

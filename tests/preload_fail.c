@@ -1,11 +1,13 @@
-/* Preloaded into the command, lets one call of its own code fail, as the system might:
- *   FAIL_CALL   the call, or "memory" (any that allocates), "MPI" (any that sends or receives)
- *   FAIL_AT     which of them, from 1
- *   FAIL_PLACE  instead of FAIL_AT: the first one that was called from there
- *   FAIL_LIST   a file for the places of all of them, in the order in which they are met first
- * A place is a hash of the chain of callers, so a run need not be repeated for every turn of a
- * loop. Calls of other libraries are left alone: what they do without memory is not for this test
- * to say. */
+/* Preloaded into the command (LD_PRELOAD), makes one call of Weft's own code fail, as the system
+ * might (fault injection; tests/failures.py runs it):
+ *   FAIL_CALL   name of the call; "memory": any that allocates; "files": any on files; "MPI": any
+ *               of the MPI calls below
+ *   FAIL_AT     the number of the call that fails, from 1
+ *   FAIL_PLACE  instead of FAIL_AT: the first call that comes from this place fails
+ *   FAIL_LIST   file to which each place is appended when a call first comes from it
+ * A place is a hash of the chain of callers. Since a place is tried once, a run need not be
+ * repeated for every iteration of a loop. Calls by other libraries never fail: how those behave
+ * without memory is not tested here. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -45,7 +47,7 @@ static int find_program(struct dl_phdr_info *info, size_t size, void *user)
         if (!begin || from < begin) begin = from;
         if (from + p->p_memsz > end) end = from + p->p_memsz;
     }
-    return 1; /* the first one is the program */
+    return 1; /* dl_iterate_phdr names the program first */
 }
 
 static unsigned long number(const char *name, int base)
@@ -62,7 +64,7 @@ __attribute__((constructor)) static void start(void)
     at = number("FAIL_AT", 10);
     place = number("FAIL_PLACE", 16);
     (void)dl_iterate_phdr(find_program, NULL);
-    (void)backtrace(frames, DEPTH); /* allocates when it is called first */
+    (void)backtrace(frames, DEPTH); /* the first call allocates, so it is made here */
     if (path) list = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 }
 
@@ -93,7 +95,8 @@ static void note(unsigned long hash, const char *call)
     pthread_mutex_unlock(&lock);
 }
 
-/* Whether this call fails. */
+/* Counts the call, and tells whether it is the one that fails; at most one call of a process
+ * fails. */
 static int fails(const char *kind, const char *call, const void *caller)
 {
     uintptr_t from = (uintptr_t)caller;
@@ -292,9 +295,9 @@ int unlinkat(int folder, const char *path, int flags)
     return real(folder, path, flags);
 }
 
-/* --- messages: MPI's calls return a code, and take handles that are integers or pointers --- */
+/* --- messages: MPI calls return a code; handles are integers or pointers --- */
 
-enum { MPI_FAILED = 16 /* some error */ };
+enum { MPI_FAILED = 16 /* any error code */ };
 typedef void *word;
 
 #define MPI_CALL(name, parameters, types, arguments)                                               \

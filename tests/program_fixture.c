@@ -1,4 +1,4 @@
-/* How small networks are made, fed, trained and compared. */
+/* Builds, feeds, trains and compares the small programs of program_fixture.h. */
 #include "program_fixture.h"
 
 static void build_graph(lowered *l, weft_context *context, const char *model, kind what,
@@ -26,7 +26,7 @@ void lower(lowered *l, weft_context *context, weft_store *store, const char *mod
 {
     build_graph(l, context, model, what, batch);
     weft_value fetch[] = {PORT(l->values, LOGITS), PORT(l->values, LOSS), WEFT_NO_VALUE};
-    /* The gradient of the first weight needs those of all layers behind it. */
+    /* The gradient of the first weight depends on the gradients of all layers behind it. */
     weft_value first =
         weft_graph_find(l->graph, strcmp(model, "mlp") ? "conv1/weight" : "fc1/weight");
     fetch[2] = weft_graph_gradient(l->graph, first);

@@ -1,4 +1,4 @@
-/* Small networks in programs, on stores that may be shared. */
+/* Small built-in models as programs, with stores that several programs may share. */
 #ifndef WEFT_TESTS_PROGRAM_FIXTURE_H
 #define WEFT_TESTS_PROGRAM_FIXTURE_H
 
@@ -6,10 +6,10 @@
 
 enum { CLASSES = 7, SIDE = 17, SAMPLE = SIDE * SIDE };
 
-/* What a graph does beyond forward. */
+/* GRADIENTS: the graph ends with the gradients; TRAINING: it has an optimizer, too. */
 typedef enum kind { GRADIENTS, TRAINING } kind;
 
-/* A graph, and a program of it on somebody's store. */
+/* A graph and the program that was made of it for a store. */
 typedef struct lowered {
     weft_graph *graph;
     weft_model_values values;
@@ -19,13 +19,15 @@ typedef struct lowered {
 void lower(lowered *l, weft_context *context, weft_store *store, const char *model, kind what,
            int64_t batch);
 void drop(lowered *l);
-/* One thread for each instance: what is shared here are programs, not loops. */
+/* Opens a context that gives each instance one thread: the tests share programs between instances,
+ * and need no parallel loops. */
 void open_context(weft_context **out);
-/* Data that differs with `seed`. */
+/* Writes a batch of fixed samples, which differ with `seed`, into the inputs. */
 void feed(const lowered *l, weft_instance *x, int64_t batch, int seed);
 void train(const lowered *l, weft_instance *x, int64_t batch, int seed, int steps);
 void same_values(const weft_store *a, const weft_store *b);
-/* What a store of its own comes to after so many steps on this data. */
+/* Trains a store of its own for so many steps on the data of these seeds; *out is the reference
+ * with which tests compare stores that share a program. */
 void alone(weft_context *context, const char *device, const char *model, int64_t batch, int seed,
            int steps, weft_store **out);
 

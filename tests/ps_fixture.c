@@ -1,4 +1,4 @@
-/* How they are made and what they compute. */
+/* Creates the actors of ps_fixture.h, computes the learners' gradients, and runs the simulation. */
 #include "ps_fixture.h"
 
 #include <math.h>
@@ -89,7 +89,8 @@ weft_status make(void *user, weft_actor_id id, int life, weft_actor **out)
                                   : make_learner(user, (int)id - FIRST_LEARNER, out);
 }
 
-/* What a step reads is there. */
+/* Computes the gradients of a step, when all parameters that the step reads have arrived; records
+ * the largest lead of a learner over the slowest one. */
 static weft_status calculate(void *user, weft_actor *actor, int64_t ticket)
 {
     run *r = user;
@@ -113,7 +114,8 @@ weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_sim_work
     work->seconds = r->seconds[me];
     if (r->uneven > 0)
         work->seconds *= weft_random_between(&r->random, 1 - r->uneven, 1 + r->uneven);
-    work->parts = r->parts; /* the last one is there at the end */
+    /* The last range's gradients are ready when the step ends, so it has no entry. */
+    work->parts = r->parts;
     work->part_count = r->servers - 1;
     for (int k = 0; k < work->part_count; k++) r->parts[k] = (double)(k + 1) / r->servers;
     return r->early ? WEFT_OK : calculate(user, actor, ticket);

@@ -1,4 +1,5 @@
-/* Learners, servers and a coordinator in the simulator, of a small problem. */
+/* A coordinator, parameter servers and learners in the simulator, which train on a small problem of
+ * COUNT parameters. */
 #ifndef WEFT_TESTS_PS_FIXTURE_H
 #define WEFT_TESTS_PS_FIXTURE_H
 
@@ -20,31 +21,33 @@ enum {
     FIRST_LEARNER = 100
 };
 
-/* A small run: gradients are those of quadratics whose middles differ, and change with the step. */
+/* A simulated run. The loss of each learner is a quadratic with a minimum of its own; a small term
+ * of the gradient changes with the step. */
 typedef struct run {
     weft_policy policy;
     int learners, servers, steps;
     const char *codec;
     bool replicas;
     weft_sim_link link;
-    double seconds[MOST_LEARNERS]; /* of a step */
-    double uneven;                 /* and up to this share of them more or less */
-    double needs[MOST_SERVERS];    /* shares of a step before which it reads the ranges */
-    bool early;                    /* a step begins before they are there */
+    double seconds[MOST_LEARNERS]; /* duration of a step */
+    double uneven;                 /* the duration varies at random by up to this share */
+    double needs[MOST_SERVERS];    /* the share of a step after which it reads each range */
+    bool early;                    /* steps begin before their ranges have arrived */
     weft_random random;
     uint64_t seed;
     struct {
-        weft_actor_id who; /* whom the faults kill; 0: nobody */
+        weft_actor_id who; /* the actor that is killed; 0: none */
         double when;
     } death;
-    /* what is there while it goes on */
+    /* state of the running simulation */
     weft_sim *sim;
     double w[MOST_LEARNERS][COUNT], g[MOST_LEARNERS][COUNT];
     weft_server_range reach[MOST_LEARNERS][MOST_SERVERS];
     double parts[MOST_SERVERS];
     int64_t clock[MOST_LEARNERS];
-    int64_t spread; /* most between the first and the last, with the steps that go on */
-    double until[MOST_LEARNERS]; /* when each one ended */
+    /* Largest difference between the running step of a learner and the clock of another one. */
+    int64_t spread;
+    double until[MOST_LEARNERS]; /* when each learner's last step ended */
 } run;
 
 static const double LR = 0.125;
@@ -55,7 +58,7 @@ static const weft_sim_link BAD = {.latency = 0.02,
                                   .twice = 0.15,
                                   .reordered = 0.2};
 
-/* One context for all, before the first and after the last. */
+/* Group setup and teardown: create and destroy the context of all tests. */
 int runs_setup(void **state);
 int runs_teardown(void **state);
 

@@ -1,4 +1,4 @@
-/* Chance, and who is told of what it did. */
+/* Random choices, messages and the main loop of tests that simulate random runs from seeds. */
 #include "random_runs.h"
 
 #include <stdlib.h>
@@ -47,7 +47,7 @@ void play_all(uint64_t usual, fate_play play, const char *counted)
         fate f = {.seed = seed, .loud = one != 0};
         uint64_t digest = play(&f);
         count += f.count;
-        if (seed % 16 == 0 && !*f.why) { /* it is the same run again */
+        if (seed % 16 == 0 && !*f.why) { /* the same seed must give the same run */
             fate again = {.seed = seed};
             if (play(&again) != digest) wrong(&f, "another run than before");
         }

@@ -1,5 +1,6 @@
-/* Runs in the simulator that chance makes, each from a seed: what they tell, and what was wrong.
- * WEFT_CHAOS=N: so many runs. WEFT_CHAOS_SEED=S: that one alone, told in words. */
+/* Simulated runs with random faults, each drawn from a seed, and the record of their first
+ * violation. WEFT_CHAOS=N: play N runs. WEFT_CHAOS_SEED=S: play only the run of seed S and print
+ * its events. */
 #ifndef WEFT_TESTS_RANDOM_RUNS_H
 #define WEFT_TESTS_RANDOM_RUNS_H
 
@@ -11,24 +12,27 @@
 
 #include "actor/sim.h"
 
+/* The random source and the result of one run. */
 typedef struct fate {
     uint64_t seed;
     weft_random random;
     bool loud;
-    char why[300]; /* what is wrong; empty: nothing */
-    int count;     /* of what the test tells the number of, over all runs */
+    char why[300]; /* first violation; empty: none */
+    int count;     /* events that the test counts over all runs */
 } fate;
 
+/* Prints an event if the run is `loud`. */
 void tell(const fate *f, const char *format, ...) WEFT_PRINTF(2, 3);
-/* What is wrong first is kept. */
+/* Records a violation; only the first one of a run is kept. */
 void wrong(fate *f, const char *format, ...) WEFT_PRINTF(2, 3);
 void must(weft_status status);
-/* A number from 0 to n - 1. */
+/* A random number from 0 to n - 1. */
 int pick(fate *f, int n);
 
-/* A run from its seed: leaves what is wrong, and returns the digest of all that happened. */
+/* Plays the run of f->seed: records violations in *f, and returns the digest of all events. */
 typedef uint64_t (*fate_play)(fate *f);
-/* All runs; of some whether they are the same again. Says how many `counted` there were. */
+/* Plays all runs, and every 16th a second time, whose digest must be the same. Prints how many
+ * events the runs have counted, which `counted` names, and fails if any run had a violation. */
 void play_all(uint64_t usual, fate_play play, const char *counted);
 
 #endif

@@ -1,4 +1,4 @@
-/* How the host works, and how actors are made. */
+/* Builds the actors of fuzz_messages.c, and the runtime (host) that holds their messages back. */
 #include "messages.h"
 
 static weft_context *context;
@@ -13,7 +13,7 @@ static double host_now(weft_runtime *host)
 static weft_status host_send(weft_actor *from, weft_actor_id to, const weft_message *message)
 {
     cluster *c = (cluster *)from->host;
-    if (c->message_count == HELD) return WEFT_OK; /* lost */
+    if (c->message_count == HELD) return WEFT_OK; /* a full queue loses the message */
     held *h = &c->messages[c->message_count++];
     *h = (held){
         .from = from->id, .to = to, .type = message->type, .head_bytes = message->head_bytes};
@@ -56,7 +56,7 @@ static const char *host_address(weft_runtime *host)
 static const weft_runtime_ops host_ops = {host_now,     host_send, host_set_timer,
                                           host_compute, host_know, host_address};
 
-/* --- who is there --- */
+/* --- actors --- */
 
 static weft_status descend(void *user, void *parameters, const void *mean)
 {
@@ -158,7 +158,8 @@ static void create_peer(cluster *c, int id, weft_peer_options *o)
 static void make_peer(cluster *c, int id, weft_gossip_mode mode)
 {
     int first = mode == WEFT_GOSSIP_UPDATES ? PEER : NEIGHBOUR;
-    /* Of the three the third is never there. */
+    /* The topology has three peers, but only two of each mode are created, so the third one never
+     * takes part. */
     if (!c->topologies[mode].list)
         must(weft_topology_make("all", 3, mode == WEFT_GOSSIP_AVERAGE, 1, &c->topologies[mode]));
     weft_peer_options o = {.struct_size = sizeof(o),

@@ -1,4 +1,5 @@
-/* Actors of every kind, and a host that holds back what they send. */
+/* A cluster for fuzz_messages.c: actors of every kind, and a runtime (host) that queues their
+ * messages until the fuzzer's bytes say which one is delivered, changed or lost. */
 #ifndef WEFT_TESTS_FUZZ_MESSAGES_H
 #define WEFT_TESTS_FUZZ_MESSAGES_H
 
@@ -23,7 +24,7 @@ enum {
     ACTORS
 };
 
-/* A message that was sent and not given to anybody yet. */
+/* A message that an actor has sent and that has not been delivered or dropped yet. */
 typedef struct held {
     weft_actor_id from, to;
     uint32_t type;
@@ -34,16 +35,16 @@ typedef struct held {
 
 typedef struct cluster {
     weft_runtime host;
-    int kind;              /* of policies */
-    bool elastic;          /* all are peers that come and go by the coordinator */
-    weft_gossip_mode mode; /* theirs */
+    int kind;              /* 0 or 1: which policies the servers' ranges have */
+    bool elastic;          /* all actors but the coordinator are peers that join through it */
+    weft_gossip_mode mode; /* of elastic peers */
     double now;
-    weft_actor *actors[ACTORS]; /* NULL: it has ended */
+    weft_actor *actors[ACTORS]; /* NULL: the actor does not exist or has ended */
     bool computes[ACTORS];
     int64_t tickets[ACTORS];
     float parameters[ACTORS][COUNT], gradients[COUNT];
     weft_codec *codecs[ACTORS][RANGES];
-    weft_topology topologies[2]; /* of each mode */
+    weft_topology topologies[2]; /* indexed by weft_gossip_mode */
     weft_server_range reach[ACTORS][RANGES];
     held messages[HELD];
     int message_count;
@@ -56,11 +57,12 @@ static inline void must(weft_status status)
     if (status != WEFT_OK) abort();
 }
 
-/* All begin; bits of `kind`: which policies, and whether all are peers that come by the
- * coordinator, and of which mode. */
+/* Creates and begins all actors. Bits of `kind`: 1 selects the policies of the ranges; 4 makes a
+ * cluster of elastic peers that join through the coordinator, in place of servers, learners and
+ * peers with fixed ids; 8 gives these peers mode `average`. */
 void cluster_begin(cluster *c, int kind);
 void cluster_end(cluster *c);
-/* Message i is not held back any more. */
+/* Drops message i from the queue of undelivered messages. */
 void cluster_forget(cluster *c, int i);
 
 #endif

@@ -1,4 +1,5 @@
-/* The hunter itself: draws cases from a seed, each in a child process, and reports. */
+/* The hunter's main program, a random differential tester: draws cases from a seed, runs each in a
+ * child process with limits, shrinks and prints the failing ones. */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -17,10 +18,11 @@ enum { MEMORY_OF_A_CASE = 4 }; /* gigabytes */
 
 typedef struct hunt {
     int64_t seed, only, cases, failures;
-    int64_t seconds, shrinking; /* of all; for each failure */
+    /* `seconds` limits the whole hunt, `shrinking` the shrinking of each failing case. */
+    int64_t seconds, shrinking;
     bool verbose;
-    const char *keep;  /* where failures are kept; NULL: nowhere */
-    char folder[TEXT]; /* of the case that runs */
+    const char *keep;  /* folder for failing cases; NULL: they are not kept */
+    char folder[TEXT]; /* working folder of the running case */
 } hunt;
 
 static double now(void)
@@ -57,7 +59,7 @@ static void become_child(const hunt_case *c, const char *folder, verdict *v)
     if (chdir(folder) != 0 || !freopen("log", "w", stderr)) _exit(3);
     write_case(c);
     judge(c, v);
-    exit(0); /* so that a sanitizer may look for leaks */
+    exit(0); /* _exit would skip the leak check of the sanitizer */
 }
 
 static double cpu_seconds(pid_t child)
@@ -91,7 +93,8 @@ static bool wait_for(pid_t child, int *how)
     return false;
 }
 
-/* The last lines of what the child said, for a sanitizer's report. */
+/* Appends the beginning of the child's log (its stderr) to the verdict, for a sanitizer's
+ * report. */
 static void add_log(verdict *v, const char *folder)
 {
     char path[4096];
@@ -151,8 +154,9 @@ static void report(const hunt *h, int64_t number, const hunt_case *c, const verd
     fflush(stdout);
 }
 
-/* The files of a failure, and the file `case` that tests/found.py reads: moved to
- * tests/hunt/found/, it is listed as known, and run by every check once its status is `mended`. */
+/* Writes a failing case into the folder KEEP/SEED-NUMBER: its data, its model, and a file `case`
+ * for tests/found.py. If a developer moves that folder to tests/hunt/found/, the case is listed as
+ * a known failure; once its status is changed to `mended`, every check runs it. */
 static void keep(const hunt *h, int64_t number, const hunt_case *c, const verdict *v)
 {
     char folder[TEXT];

@@ -1,4 +1,4 @@
-/* Drawing of networks, and what their layers make. */
+/* Draws random networks layer by layer, and computes the output shape of each layer. */
 #include <stdio.h>
 #include <string.h>
 
@@ -72,8 +72,9 @@ int sample_size(const sample_shape *s)
     return size;
 }
 
-/* Whether some element of some window is not padding: else the result would be a constant, and the
- * rounding of a norm behind it would decide which way a relu goes. */
+/* Whether at least one window covers an element that is not padding. Otherwise the layer's output
+ * would be constant; a norm layer behind it would amplify its rounding error, and that error would
+ * decide which side of a relu is taken. */
 static bool touches(const layer *l, int i, int dilation, int side, int windows)
 {
     for (int w = 0; w < windows; w++)
@@ -84,7 +85,8 @@ static bool touches(const layer *l, int i, int dilation, int side, int windows)
     return false;
 }
 
-/* The window of a layer over each dimension of space. */
+/* Replaces the sides of `out` by those of the layer's output, one window per dimension of space;
+ * false: a window does not fit or would cover padding only, or there is no dimension of space. */
 static bool windowed(const layer *l, sample_shape *out)
 {
     for (int i = 0; i < out->dims; i++) {
@@ -105,7 +107,7 @@ static bool same_shape(const sample_shape *a, const sample_shape *b)
     return same;
 }
 
-/* The size along an axis of the batch: channels are 1. */
+/* The size along one axis of the batch, where axis 1 is the channels and axis 2 is side[0]. */
 static int *size_of(sample_shape *s, int axis)
 {
     return axis == 1 ? &s->channels : &s->side[axis - 2];
@@ -144,7 +146,8 @@ bool layer_shape(const hunt_case *c, int i, sample_shape *out)
     case FLATTEN: *out = (sample_shape){.channels = sample_size(out)}; return true;
     case CONCAT:
     case ADD: return joined_shape(c, l, out);
-    /* Of one number it would be a constant, whose rounding norms behind it make large. */
+    /* A layer norm over a single number has a constant output, and a norm layer behind it would
+     * amplify the rounding error of that constant. */
     case LAYER_NORM: return (space ? out->side[out->dims - 1] : out->channels) > 1;
     default: return true;
     }
@@ -169,7 +172,8 @@ static kind draw_kind(dice *d, bool space)
     return shares[i].kind == RELU ? activations[between(d, 0, 3)] : shares[i].kind;
 }
 
-/* The same for all dimensions, as in most networks, or for some of them only. */
+/* Draws the window of a layer. Most windows have the same numbers in all dimensions of space, as in
+ * most networks; the others differ in some dimensions. */
 static void draw_window(dice *d, layer *l)
 {
     bool alike = chance(d, 0.6), keeps = l->kind == CONV && chance(d, 0.3);
@@ -181,14 +185,15 @@ static void draw_window(dice *d, layer *l)
                          : l->kind == CONV && chance(d, 0.2) ? between(d, 2, 3)
                                                              : 1;
         l->padding[i] = as_before ? l->padding[i - 1] : chance(d, 0.5) ? 0 : between(d, 0, 3);
-        if (!keeps) continue; /* the size, so that it can be added */
+        if (!keeps) continue; /* output as large as the input, so an add layer can join both */
         l->kernel[i] = 3;
         l->padding[i] = l->dilation[i];
         l->stride[i] = 1;
     }
 }
 
-/* Other layers of the same shape (or the same but for one axis) to read as well. */
+/* Lets an add or concat layer read further layers: of the same shape for add, of shapes that differ
+ * only along the concatenated axis for concat. */
 static void draw_joined(dice *d, hunt_case *c, layer *l)
 {
     sample_shape shape;
@@ -199,7 +204,7 @@ static void draw_joined(dice *d, hunt_case *c, layer *l)
         l->from[l->inputs++] = i < 0 ? INPUT : c->layers[i].id;
         if (!layer_shape(c, c->layer_count - 1, &shape)) l->inputs--;
     }
-    if (chance(d, 0.5)) { /* the order of what is read */
+    if (chance(d, 0.5)) { /* swaps the first and the last input */
         int first = l->from[0];
         l->from[0] = l->from[l->inputs - 1];
         l->from[l->inputs - 1] = first;
@@ -223,7 +228,7 @@ static void draw_layer(dice *d, hunt_case *c, layer *l)
     if (l->kind == ADD || l->kind == CONCAT) draw_joined(d, c, l);
 }
 
-/* Whether the layer reads enough, and what it makes is not too large for a quick run. */
+/* Whether the last layer has enough inputs, and its output is small enough for a quick run. */
 static bool fits(const hunt_case *c)
 {
     sample_shape shape;
@@ -241,7 +246,7 @@ static bool is_read(const hunt_case *c, int i)
     return i == c->layer_count - 1;
 }
 
-/* Takes out what nobody reads. */
+/* Drops all layers whose output no other layer reads, except for the last layer. */
 static void prune(hunt_case *c)
 {
     for (int i = c->layer_count; i-- > 0;) {
@@ -257,7 +262,7 @@ void draw_network(dice *d, hunt_case *c)
     for (int tries = 0; tries < 60 && c->layer_count < wanted; tries++) {
         layer *l = &c->layers[c->layer_count++];
         *l = (layer){.id = c->layer_count, .inputs = 1, .from = {last}};
-        if (chance(d, 0.12)) /* a branch */
+        if (chance(d, 0.12)) /* begins a branch from an earlier layer */
             l->from[0] = between(d, 0, c->layer_count - 1)
                              ? c->layers[between(d, 0, c->layer_count - 1)].id
                              : INPUT;
@@ -265,7 +270,7 @@ void draw_network(dice *d, hunt_case *c)
         draw_layer(d, c, l);
         if (!fits(c))
             c->layer_count--;
-        else if (!chance(d, 0.03)) /* otherwise maybe nobody reads it */
+        else if (!chance(d, 0.03)) /* otherwise perhaps no layer reads this one */
             last = l->id;
     }
     layer *end = &c->layers[c->layer_count++];
@@ -281,7 +286,8 @@ bool rounding_decides(const hunt_case *c)
     for (int i = 0; i < c->layer_count; i++) {
         sample_shape s;
         kind k = c->layers[i].kind;
-        /* The mean of just what was normed is nothing but rounding. */
+        /* A layer norm makes the mean of its output zero, so a pool that averages the output
+         * returns only rounding errors. */
         normed = normed || k == LAYER_NORM || (k == BATCH_NORM && least_samples(c) == 1);
         pooled = pooled || k == AVGPOOL || k == GLOBAL_AVGPOOL;
         if (k != BATCH_NORM || !layer_shape(c, i, &s)) continue;

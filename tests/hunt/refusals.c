@@ -1,12 +1,13 @@
-/* Every sentence that a drawn case may be refused with, and no other. '*' stands for anything. A
- * sentence stands here when it says to a user what is wrong with what he asked for; one about the
- * inside of the library ("node 'x/slice': must be f32") never does. */
+/* The list of all error messages with which the library may refuse a drawn case; any other message
+ * is a failure of the hunt. '*' matches any text. The list has only messages that tell a user what
+ * is wrong with the options or data; a message about the library's internals, such as "node
+ * 'x/slice': must be f32", is never listed. */
 #include <fnmatch.h>
 
 #include "hunt.h"
 
 static const char *const listed[] = {
-    /* batches and data */
+    /* batch and data */
     "batch is *, the training part has only * samples; give --batch * or less",
     "data '*': the training part is empty",
     "batch * cannot be cut into * equal micro-batches*",
@@ -29,7 +30,8 @@ static const char *const listed[] = {
     "shard: '*' is split twice in a way that cannot be combined",
 };
 
-/* What is drawn may diverge; then one rank says so, and the others are not asked. */
+/* A drawn run may diverge. The rank that finds the loss or parameter that is not finite reports one
+ * of these messages. */
 bool is_divergence(const char *message)
 {
     return fnmatch("step *: the loss is *A smaller --lr, --clip-norm or --warmup may help", message,

@@ -1,4 +1,4 @@
-/* One training run in this process, by the words of the command line. */
+/* Runs one training in this process, from the words of the `weft train` command line. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +60,7 @@ void run_case(const hunt_case *c, const way *w, const char *folder, int stop, bo
     case_words(c, w, folder, &line);
     out->status = options_of(&line, &options);
     options.output.resume = resume;
-    options.job.timeout = 60; /* a rank that waits for ever is named before SECONDS_IDLE are over */
+    options.job.timeout = 60; /* a hanging rank is reported before SECONDS_IDLE are over */
     if (out->status == WEFT_OK) out->status = train(&options, &eye);
     (void)snprintf(out->message, sizeof(out->message), "%s",
                    out->status == WEFT_OK ? "" : weft_last_message());

@@ -1,12 +1,12 @@
-/* Making a failing case small: one thing after the other is left out or made less, and stays so as
- * long as the same kind of failure comes. */
+/* Shrinks a failing case: lowers one number or drops one feature at a time, and keeps the change if
+ * the case still fails in the same way (same_fault). */
 #include <ctype.h>
 #include <string.h>
 #include <time.h>
 
 #include "hunt.h"
 
-/* Something of a case that can be made less. */
+/* A number of the case that shrinking may lower to `least`: either `whole` or `real` is set. */
 typedef struct knob {
     int *whole;
     double *real;
@@ -89,7 +89,8 @@ static void find_knobs(hunt_case *c, knobs *k)
     for (int i = 0; i < c->layer_count; i++) add_layer(k, &c->layers[i]);
 }
 
-/* Three ways to turn a knob: all the way, half of it, by one. false: that is no change. */
+/* Changes a knob: how 0 sets it to its least value, 1 halves its distance to that, 2 subtracts 1.
+ * false: the value stays the same, or would no longer be a whole number of at least `least`. */
 static bool turn(knob *k, int how)
 {
     double now = k->whole ? *k->whole : *k->real, to = k->least;
@@ -103,7 +104,7 @@ static bool turn(knob *k, int how)
     return true;
 }
 
-/* --- changes that are no number --- */
+/* --- changes of something other than a number --- */
 
 static void drop_layer(hunt_case *c, int i)
 {
@@ -172,7 +173,8 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* The first words of a sentence, without its numbers and names. */
+/* Writes the first 40 characters of a message's first line without digits and quoted names, so that
+ * equal faults of different cases compare equal. */
 static void gist(const char *text, char *out, size_t room)
 {
     size_t used = 0;

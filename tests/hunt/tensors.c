@@ -1,4 +1,5 @@
-/* The tensors of a checkpoint, read with a reader of its own: a header of JSON, then the data. */
+/* Reads the tensors of a checkpoint with a safetensors parser of its own, independent of the
+ * library's: a JSON header, then the data. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +50,8 @@ static bool add_tensor(tensors *t, const char *prefix, const char *name, json_t 
     return true;
 }
 
-/* true also where there is no such file. */
+/* Adds the tensors of one safetensors file to `out`; a file that does not exist has none. false:
+ * the file is damaged, or there is no memory. */
 static bool read_file(const char *path, const char *prefix, tensors *out)
 {
     size_t size = 0;

@@ -1,4 +1,4 @@
-/* A case as the command line and the files that a user would write. */
+/* Writes a case as text: the model file (net.yaml) and the command line that a user would write. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,8 @@ static void print_from(FILE *to, const hunt_case *c, int i)
     fprintf(to, "\"");
 }
 
-/* One number where all dimensions have the same, or a list; nothing where all are as unsaid. */
+/* Prints one number if all dimensions have the same, otherwise a list; prints nothing if all
+ * numbers are the defaults `unsaid`. */
 static void print_sides(FILE *to, const char *key, int dims, const int *sides, const int *unsaid)
 {
     bool alike = true, needed = false;
@@ -57,7 +58,8 @@ static void print_layer(FILE *to, const hunt_case *c, int i)
     fprintf(to, "  - {type: %s, name: %s", kind_name(l->kind), name);
     print_from(to, c, i);
     if (l->kind == CONV) fprintf(to, ", filters: %d", l->filters);
-    bool classes = c->samples.targets == 0 && c->samples.seed % 2; /* which says the same of them */
+    /* `units: classes` and `units: outputs` mean the same number for a classifier. */
+    bool classes = c->samples.targets == 0 && c->samples.seed % 2;
     if (l->kind == DENSE && l->outputs) fprintf(to, ", units: %s", classes ? "classes" : "outputs");
     if (l->kind == DENSE && !l->outputs) fprintf(to, ", units: %d", l->filters);
     if (l->kind == CONV || l->kind == MAXPOOL || l->kind == AVGPOOL) print_window(to, c, i);
@@ -133,7 +135,7 @@ static const char *const option_names[OPTIONS] = {
     [CHECKPOINT_EVERY] = "checkpoint-every",
 };
 
-/* For its names alone. */
+/* A context that is used only to look up option names and choices. */
 static const weft_context *built_in(void)
 {
     static weft_context *context;
@@ -155,11 +157,12 @@ static const weft_option *row_of(const char *name)
 {
     const weft_option *o = train_table();
     while (o->name && strcmp(o->name, name) != 0) o++;
-    if (!o->name) abort(); /* the hunter names an option that is gone */
+    if (!o->name) abort(); /* the library no longer has this option */
     return o;
 }
 
-/* The text of a value: of choices "a,b,c" the one at that place. */
+/* Writes the value of an option as text. For an option with choices "a,b,c" the value is the index
+ * of the choice. */
 static void value_text(const weft_option *o, double value, char *out, size_t room)
 {
     char *choices;
@@ -179,12 +182,13 @@ static void value_text(const weft_option *o, double value, char *out, size_t roo
 static const char *device_of(const hunt_case *c, const way *p)
 {
     if (!p->elsewhere) return own_devices[(int)c->options[DEVICE]];
-    /* Several are for several ranks. */
+    /* A list of devices is used for several ranks; a single rank gets the last device. */
     const char *list = far_devices[p->elsewhere], *last = strrchr(list, ',');
     return last && way_ranks(p) * learners_of(c) == 1 ? last + 1 : list;
 }
 
-/* Whether what the case has chosen reads an option: what says nothing is refused. */
+/* Whether the case may give this option. An option that belongs to a choice, such as --momentum to
+ * --optimizer, may be given only if the chosen entry reads it; otherwise Weft refuses it. */
 static bool is_read(const hunt_case *c, const weft_option *o)
 {
     int i = 0;
@@ -219,7 +223,8 @@ static void add_options(const hunt_case *c, const way *p, words *w)
 static void add_data(const samples *s, words *w)
 {
     add(w, "--data");
-    /* What a share of rows picks is the data set's affair; write_case gives all that it needs. */
+    /* test= gives the test part's share of the rows, and the data set decides which rows those are.
+     * write_case writes as many rows as both parts have together. */
     double share = (double)s->test / (double)(s->train + s->test);
     if (s->format == IDX) add(w, "idx:data");
     static const char *const layouts[][2] = {{"", ""},
@@ -253,7 +258,8 @@ static void add_mesh(const hunt_case *c, const way *p, words *w)
     }
 }
 
-/* The last layers first: the pattern of dense1 also matches dense12. */
+/* Lists the last layers first: the first matching pattern counts, and dense1* also matches
+ * dense12. */
 static void add_places(const hunt_case *c, const way *p, words *w)
 {
     char list[512] = "", name[64];
@@ -300,7 +306,7 @@ static void add_way(const hunt_case *c, const way *p, words *w)
         add(w, "%d", p->zero);
     }
     if (p->recompute) add(w, "--recompute");
-    /* The last axis is that of pipelines. */
+    /* The last axis of the mesh is the pipeline axis. */
     if (p->gpipe && (p->places || p->mesh[AXES - 1] > 1)) {
         add(w, "--schedule");
         add(w, "gpipe");

@@ -1,4 +1,5 @@
-/* A stranger's program: builds a small graph and runs it. */
+/* A program outside the source tree that uses the installed library: builds a graph with one relu,
+ * runs it, and checks its output. */
 #include <stdio.h>
 #include <weft/weft.h>
 

@@ -1,4 +1,5 @@
-// The same library from C++.
+// A C++ program that uses the installed library: it checks that weft.h compiles as C++, and that a
+// misspelled data set name is refused with the right name.
 #include <cstdio>
 #include <cstring>
 #include <weft/weft.h>
