@@ -1,4 +1,4 @@
-/* What they do. */
+/* Makes ranges and learners for the tests of range.c, and pushes and fetches by direct calls. */
 #include "range_fixture.h"
 
 weft_policy policy_of(const char *name, double count, double bound, const char *scale)

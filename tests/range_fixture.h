@@ -1,4 +1,5 @@
-/* A range of a server that descends, and learners of quadratics, without anything in between. */
+/* One range of a server with plain gradient descent, and learners that minimize quadratics. Tests
+ * call the range directly: there are no actors, messages or simulator. */
 #ifndef WEFT_TESTS_RANGE_FIXTURE_H
 #define WEFT_TESTS_RANGE_FIXTURE_H
 
@@ -11,11 +12,11 @@
 #include "range_update.h"
 #include "exchange/ps/range/range.h"
 
-/* Gradients of its own quadratic: w - its target. */
+/* A learner. Element i of its gradient is w[i] - target * (i + 1). */
 typedef struct learner {
     weft_actor_id id;
     int64_t clock, sequence, version;
-    double *w; /* what it has fetched */
+    double *w; /* parameters of its last fetch */
     double target;
     weft_codec *codec;
 } learner;

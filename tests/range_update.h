@@ -1,4 +1,4 @@
-/* The update of a range whose next parameters anybody can work out. */
+/* A range update that tests can compute by hand: plain gradient descent. */
 #ifndef WEFT_TESTS_RANGE_UPDATE_H
 #define WEFT_TESTS_RANGE_UPDATE_H
 
@@ -6,7 +6,7 @@
 
 typedef struct descent {
     double lr;
-    int64_t count; /* of f64 */
+    int64_t count; /* elements, of f64 */
 } descent;
 
 /* w -= lr g */

@@ -1,6 +1,6 @@
-/* Runs a function on every rank of an engine: as threads of this process, or, when this process was
- * started by mpirun, as one of its ranks. cmocka's checks belong to one thread, so ranks count
- * their failures instead. */
+/* Runs a function on every rank of an engine. Ranks are threads of this process or, if mpirun has
+ * started it, this process is one rank. cmocka's asserts work in one thread only, so ranks count
+ * their failed checks (rank_check, rank_ok) instead. */
 #ifndef WEFT_TESTS_RANKS_H
 #define WEFT_TESTS_RANKS_H
 
@@ -11,7 +11,9 @@
 #include "support.h"
 
 static _Atomic int rank_failures;
-static _Thread_local bool rank_failed; /* this one: it then ends the job, so that no other waits */
+/* A check of this thread's rank has failed: the rank aborts its communicator, so that no other rank
+ * waits for it. */
+static _Thread_local bool rank_failed;
 
 #define rank_check(condition)                                                                      \
     do {                                                                                           \
@@ -48,7 +50,8 @@ static void *rank_thread(void *user)
     return NULL;
 }
 
-/* How many checks failed. 0 ranks: as many as the engine has. */
+/* Runs fn on all ranks, and returns the number of failed checks. ranks 0: as many as the engine
+ * has. */
 static inline int failures_on_ranks(const char *engine, int ranks, void (*fn)(weft_comm *, void *),
                                     void *user)
 {
@@ -79,9 +82,10 @@ static inline void on_ranks(const char *engine, int ranks, void (*fn)(weft_comm 
     if (failures) fail_msg("%d checks failed", failures);
 }
 
-/* Ends this process of a job that cannot go on. mpirun ends all as soon as one ends without
- * MPI_Finalize, so nobody does before all have spoken: each leaves a file in a folder of the job's
- * (tests/under-mpi). */
+/* Ends this process of an MPI job in which ranks have failed, with exit code 0. mpirun kills all
+ * ranks as soon as one ends without MPI_Finalize. So each rank creates a file in the job's folder
+ * (WEFT_MEET, see tests/under-mpi), and waits up to 10 seconds for the files of all others before
+ * it ends. */
 static inline void end_together(const weft_comm *c)
 {
     const char *folder = getenv("WEFT_MEET");

@@ -1,4 +1,5 @@
-/* How a script is played. */
+/* Runs the scripts of scripted_actor.h: makes actors that call a script's functions, and a
+ * simulation of them. */
 #include "scripted_actor.h"
 
 void note(player *p, int64_t what)

@@ -1,4 +1,4 @@
-/* An actor for tests of the simulator: what it does is in its part of a script. */
+/* An actor for tests of the simulator, whose reaction to each event is a function of its script. */
 #ifndef WEFT_TESTS_SCRIPTED_ACTOR_H
 #define WEFT_TESTS_SCRIPTED_ACTOR_H
 
@@ -16,14 +16,16 @@ typedef struct script {
     weft_status (*timer)(player *p, int timer);
     weft_status (*part)(player *p, int64_t ticket, int part);
     weft_status (*computed)(player *p, int64_t ticket);
-    double seconds; /* of a computation, in `parts` equal parts */
+    double seconds; /* duration of a computation, which has `parts` equal output parts */
     int parts;
     double shares[8];
+    /* how often the actor was created */
     int lives;
-    double noted[64]; /* when what the test looks at happened, and what it was */
+    /* When each event that the test records (`note`) happened, and a number that tells which. */
+    double noted[64];
     int64_t what[64];
     int notes;
-    int said; /* computations that the host has been told have come */
+    int said; /* computations whose results the simulator has asked its host for */
 } script;
 
 struct player {

@@ -126,7 +126,8 @@ weft_service *asked_serve_plainly(int instances, int64_t limit)
     return asked_serve(&o);
 }
 
-/* Runtimes of several threads are not made for the thread sanitizer. */
+/* The context has one thread, since the thread sanitizer does not know the synchronization of
+ * OpenMP runtimes. */
 void asked_begin(void)
 {
     if (weft_context_create(&asked_context) != WEFT_OK || !mkdtemp(asked_folder) ||

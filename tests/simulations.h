@@ -1,4 +1,4 @@
-/* Simulated runs by words, and what they tell. */
+/* Runs weft_simulate with options given as text, and records its events and metrics. */
 #ifndef WEFT_TESTS_SIMULATIONS_H
 #define WEFT_TESTS_SIMULATIONS_H
 
@@ -6,6 +6,7 @@
 
 #include "exchange_runs.h"
 
+/* Results of a simulated run: step events, the last evaluation, and the series of the summary. */
 typedef struct told {
     int steps, evaluations;
     double loss, accuracy, first, seconds, rate, utilisation, bytes, messages, lost, mean_staleness;
@@ -51,7 +52,7 @@ static void take_event(void *user, const weft_event *e)
     for (int i = 0; i < e->series_count; i++) take_series(t, &e->series[i]);
 }
 
-/* Options as "name=value" words. */
+/* Options as words "name=value"; folder: of the checkpoint, may be NULL. */
 static weft_status simulate(const char *words, const char *more, const char *folder, told *t)
 {
     weft_simulate_options o = {.cluster = NULL};

@@ -1,4 +1,5 @@
-/* Shared by the tests: cmocka, and a check that says why a call failed. */
+/* Shared by all tests: cmocka, checks that print the message of a failed call, and temporary
+ * files. */
 #ifndef WEFT_TESTS_SUPPORT_H
 #define WEFT_TESTS_SUPPORT_H
 
@@ -15,7 +16,7 @@
 
 #include "weft/weft.h"
 
-/* Whether a run takes all products of what it has tables of; with WEFT_FAST=1 it takes a part. */
+/* Whether tests go through all combinations of their tables; with WEFT_FAST=1 they take a part. */
 static inline bool in_full(void)
 {
     return getenv("WEFT_FAST") == NULL;
@@ -27,7 +28,7 @@ static inline bool in_full(void)
         if (check_status != WEFT_OK) fail_msg("%s: %s", #call, weft_last_message());               \
     } while (0)
 
-/* The call fails in this way, and the message holds these words. */
+/* Checks that the call fails with this status, and that the error message contains these words. */
 #define assert_refused(call, status, words)                                                        \
     do {                                                                                           \
         assert_int_equal(call, status);                                                            \
@@ -35,10 +36,11 @@ static inline bool in_full(void)
             fail_msg("message '%s' does not hold '%s'", weft_last_message(), words);               \
     } while (0)
 
-/* The input or output of a model that has a role: PORT(values, LOSS). */
+/* The value of a model's port by its role, such as PORT(values, LOSS). */
 #define PORT(values, role) weft_model_value(&(values), WEFT_PORT_##role)
 
-/* A context that knows what is built in, and name i of a kind there; NULL past the end. */
+/* A context with only the built-in names; built_in returns name i of a kind, or NULL past the
+ * last. */
 static inline const weft_context *fresh_context(void)
 {
     static weft_context *fresh;
@@ -51,7 +53,7 @@ static inline const char *built_in(weft_kind kind, int i)
     return weft_context_name(fresh_context(), kind, i);
 }
 
-/* A sample of data whose targets are classes. */
+/* Reads a sample and its label, from data whose targets are classes. */
 static inline void read_sample(const weft_dataset *d, weft_split split, int64_t i, float *x,
                                int32_t *label)
 {
@@ -59,7 +61,8 @@ static inline void read_sample(const weft_dataset *d, weft_split split, int64_t 
     weft_dataset_read(d, split, i, 1, label);
 }
 
-/* Real data stand beside the repository; tests that need them skip aloud elsewhere. */
+/* The path of a file in the folder of real data sets, which is not part of the repository. NULL:
+ * the file does not exist; the test must return, and a message says that it was skipped. */
 static inline const char *shared_data(const char *name)
 {
     static char path[4096];

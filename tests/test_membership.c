@@ -1,5 +1,5 @@
-/* Who takes part in a run, in the simulator: whoever comes, goes, is silent or sleeps, everybody
- * comes to the same view, whatever links lose. */
+/* Tests of the membership protocol in the simulator: when members join, leave, fail or are
+ * suspended, all remaining members end with the same view, even if links lose messages. */
 #include "actor/rpc.h"
 #include "membership/coordinator.h"
 #include "membership/status.h"
@@ -16,7 +16,7 @@ static void test_all_come(void **state)
         assert_agreed(&c, 7);
         const weft_view *v = view_of(&c, WEFT_COORDINATOR);
         assert_true(v->running && !v->over && !v->fault);
-        for (int i = 0; i < 4; i++) /* everybody has what he wished for */
+        for (int i = 0; i < 4; i++) /* each learner has the slot it requested */
             assert_int_equal(weft_view_find(v, (weft_actor_id)(LEARNERS + i))->slot, 3 - i);
         assert_string_equal(c.configuration, "model: lenet");
         for (int k = 0; k < 3; k++) {
@@ -29,7 +29,8 @@ static void test_all_come(void **state)
     }
 }
 
-/* Until everybody is there it does not begin, and says who is missing. */
+/* The run does not begin before all expected members have joined; until then a member can say how
+ * many are missing. */
 static void test_somebody_is_missing(void **state)
 {
     (void)state;
@@ -59,7 +60,8 @@ static void test_silent_are_dropped(void **state)
         until(&c, 80);
         assert_agreed(&c, 4);
         assert_null(weft_view_find(view_of(&c, LEARNERS), LEARNERS + 1));
-        /* Its slot is given to the next who comes; its number to nobody. */
+        /* The lost learner's slot goes to the next learner that joins, but its actor id is never
+         * given again. */
         assert_int_equal(weft_sim_add(c.sim, LEARNERS + 7, 80), WEFT_OK);
         assert_int_equal(weft_sim_restart(c.sim, LEARNERS + 1, 81), WEFT_OK);
         until(&c, 120);
@@ -76,7 +78,8 @@ static void test_silent_are_dropped(void **state)
     }
 }
 
-/* Who sleeps for long is not taken back; when it is the coordinator that slept nobody is blamed. */
+/* While the coordinator is suspended, no member is removed. A learner that is suspended for longer
+ * than the failure timeout is removed, and is refused when it continues. */
 static void test_sleepers(void **state)
 {
     (void)state;
@@ -106,7 +109,8 @@ static void test_leaving(void **state)
         assert_int_equal(weft_member_leave(person_of(&c, LEARNERS)->member, false), WEFT_OK);
         until(&c, 60);
         assert_agreed(&c, 3);
-        assert_false(view_of(&c, WEFT_COORDINATOR)->over); /* somebody may take its place */
+        /* Another learner may still join in place of the one that has left. */
+        assert_false(view_of(&c, WEFT_COORDINATOR)->over);
         assert_int_equal(weft_member_leave(person_of(&c, LEARNERS + 1)->member, true), WEFT_OK);
         until(&c, 120);
         assert_true(weft_sim_actor(c.sim, WEFT_COORDINATOR)->done);
@@ -115,15 +119,16 @@ static void test_leaving(void **state)
     }
 }
 
-/* The last one is lost when the other has done its steps: nothing is left to be done. But in a job
- * the first learner tells what the run came to, so whoever comes in its place finds the servers. */
+/* One learner is lost, and the other one then finishes its steps. That ends the run, since no steps
+ * are left. But with the option `first`, as in a job, the learner of slot 0 must save the result;
+ * if that one is lost, the run goes on, and the servers keep the parameters for its successor. */
 static void test_lost_at_the_end(void **state)
 {
     (void)state;
     for (int first = 0; first < 2; first++) {
         crowd c;
         begin(&c, 2, 2, false, 1, false);
-        c.coordinator.first = first != 0; /* which is made when the run begins */
+        c.coordinator.first = first != 0; /* read when the coordinator is created */
         until(&c, 40);
         int lost = LEARNERS;
         for (int i = 0; i < 2; i++)
@@ -140,13 +145,14 @@ static void test_lost_at_the_end(void **state)
     }
 }
 
-/* A rejection that was meant for a former coordinator at the same address arrives late. */
+/* A Reject for a former coordinator at the same address (1) arrives late, and the coordinator
+ * ignores it. A Reject for this coordinator (2), or without an id (0), ends the coordinator. */
 static void test_late_rejection(void **state)
 {
     (void)state;
     for (uint64_t of = 0; of <= 2; of++) {
         crowd c;
-        /* Reject with reason (field 1) and coordinator (field 4) */
+        /* the message Reject, with reason (field 1) and coordinator (field 4) */
         const uint8_t head[] = {0x0a, 1, 'x', 0x20, (uint8_t)of};
         begin(&c, 2, 0, false, 2, false);
         c.coordinator.run = 2;
@@ -160,7 +166,8 @@ static void test_late_rejection(void **state)
     }
 }
 
-/* The step of a run that is over is its last one, also when every learner has left. */
+/* The status of a run that is over reports the run's last step, even after every learner has
+ * left. */
 static void test_step_at_the_end(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* What strategies cost, against their formulas: memory, and tensors that are laid anew. */
+/* Compares the planned memory of parallel strategies (ZeRO, tensor, domain, recomputation) and the
+ * number of reorders with their formulas. */
 #include "graph_fixture.h"
 
 typedef struct memory_case {
@@ -21,9 +22,9 @@ static void measure(memory_case *c)
     on_ranks("threads", c->setting.mesh->ranks, describe_rank, c);
 }
 
-/* Adam in single precision has 16 bytes for each parameter: itself, its gradient and two moments.
- * Of n ranks, stage 1 splits the moments, stage 2 the gradient as well, stage 3 the parameter too;
- * the tensor axis splits all of it (Rajbhandari et al. 2020). */
+/* Adam in f32 has 16 bytes for each parameter: itself, its gradient and two moments. ZeRO on n
+ * ranks gives each rank 1/n of the moments in stage 1, of the gradient as well in stage 2, of the
+ * parameter as well in stage 3 (Rajbhandari et al. 2020). The tensor axis splits all four. */
 static void test_parameter_memory(void **state)
 {
     (void)state;
@@ -41,16 +42,16 @@ static void test_parameter_memory(void **state)
             for (int r = 0; r < n; r++) {
                 assert_int_equal(m.info[r].parameter_bytes, 4 * (zero >= 3 ? part : w));
                 assert_int_equal(m.info[r].gradient_bytes, 4 * (zero >= 2 ? part : w));
-                /* gradients are summed where they lie */
+                /* without ZeRO, gradients are summed in place */
                 if (zero == 0) assert_int_equal(m.info[r].transfer_bytes, 0);
-                /* the counts of steps, the run's and the moments', are states, too */
+                /* the state also holds two counts of steps: of the run and of Adam */
                 assert_in_range(m.info[r].state_bytes, 8 * (zero >= 1 ? part : w),
                                 8 * (zero >= 1 ? part : w) + 2 * 64);
             }
         }
 }
 
-/* A rank's program as it is planned; nothing of it is run. */
+/* Plans the program of one rank without allocating memory or running it. */
 static weft_program_info planned(const setting *s, int rank)
 {
     net n = {0};
@@ -81,9 +82,9 @@ static double activations(const weft_program_info *info)
     return (double)(info->arena_bytes + info->slot_bytes);
 }
 
-/* Ranges lie in the order in which the first kernel that reads a weight wants it, so gathering it
- * leaves nothing to turn, and neither does cutting its gradient: as many reorders as without. (A
- * layout with padding has no such order; here the channels fill their blocks.) */
+/* ZeRO shards a weight in the memory layout of the first kernel that reads it. So neither gathering
+ * the weight nor cutting its gradient needs a reorder, and each stage has as many reorders as no
+ * ZeRO. (A layout with padding cannot be sharded so; here the channels fill their blocks.) */
 static void test_reorders_of_ranges(void **state)
 {
     (void)state;
@@ -110,10 +111,11 @@ static void test_reorders_of_ranges(void **state)
     }
 }
 
-/* Of n ranks each has 1/n of the rows. Beside them stand, for a moment, the largest gradient of a
- * part with the rows of its neighbours and without (the second convolution's), and two rows of what
- * each convolution reads. Kernels of some processors want these also in another layout, and the
- * largest weight turned, which is not split; the reference device has one layout. */
+/* On n ranks of the domain axis, each rank has 1/n of the rows of all activations. In addition it
+ * has, for a moment, the largest gradient (that of the second convolution's input) twice, with the
+ * halo rows and without, and two halo rows of the input of each convolution. On some processors
+ * kernels also want these in another layout, and a reordered copy of the largest weight, which is
+ * not split; the reference device has one layout only. */
 static void domain_memory_on(const char *device, int copies, double turned)
 {
     enum { B = 4, SIDE = 224 };
@@ -152,8 +154,8 @@ static void test_domain_memory(void **state)
     domain_memory_on("cpu", 2, 4.0 * 25088 * 512);
 }
 
-/* Recomputation keeps what crosses the borders of about sqrt(n) segments, and one segment at a time
- * (Chen et al. 2016): of n equal layers about 2 sqrt(n) instead of n. */
+/* Recomputation keeps the values between about sqrt(n) segments, and those inside of one segment at
+ * a time (Chen et al. 2016): for n equal layers about 2 sqrt(n) values instead of n. */
 static void test_recompute_memory(void **state)
 {
     (void)state;
@@ -174,7 +176,7 @@ static void test_recompute_memory(void **state)
     double again = activations(&info) / layer;
     print_message("%d layers: %.1f of them kept, %.1f with recomputation\n", LAYERS, full, again);
     assert_true(full >= LAYERS);
-    /* the borders, a segment, and the two that backward works on */
+    /* 4 between segments, 4 inside of a segment, and 2 that backward works on */
     assert_true(again <= 4 + 4 + 2);
 }
 

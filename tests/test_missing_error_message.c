@@ -1,5 +1,5 @@
-/* Devices and exchanges all of whose functions fail without a message: each failure is told by the
- * name of who failed and of the function, never in the words of what failed before. */
+/* Plug-ins whose functions fail without an error message: the library then reports the names of the
+ * plug-in and of the function, never the message of an earlier failure. */
 #include "context.h"
 #include "device/device.h"
 #include "exchange/exchange.h"
@@ -113,7 +113,7 @@ static const weft_kernel_ops kernel_ops = {.bind = silent_bind};
 static const weft_bound_ops bound_ops = {
     .place = silent_place, .run = silent_run, .finish = silent_finish, .poll = silent_poll};
 
-/* An earlier failure, whose words must not be told. */
+/* Leaves the message of an earlier failure, which must not be reported. */
 static void forget(void)
 {
     assert_int_equal(weft_fail(WEFT_ERR_FORMAT, "something else"), WEFT_ERR_FORMAT);
@@ -133,7 +133,7 @@ static void test_devices(void **state)
     weft_bound bound = {.ops = &bound_ops, .kernel = &kernel}, *new;
     weft_memory memory = {.device = &device}, *allocated;
     weft_address at = {&memory, 0};
-    weft_queue *queue, *there = (weft_queue *)(void *)&memory; /* nobody looks into it */
+    weft_queue *queue, *there = (weft_queue *)(void *)&memory; /* never dereferenced */
     weft_queue_event *event, *one = (weft_queue_event *)(void *)&memory;
     const weft_type type = {WEFT_F32, {0}};
     const weft_layout *layout = NULL;
@@ -207,7 +207,8 @@ static void test_exchanges(void **state)
     assert_told(weft_exchange_end(&exchange), "exchange", "end");
 }
 
-/* What has been said is left as it is, also what was said in another thread. */
+/* If the failed function has set a message, it is kept, also if the message was caught in another
+ * thread and raised in this one. */
 static void test_what_has_been_said(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Every built-in model on every device, and models written as YAML. */
+/* Tests that every built-in model gives the same loss and gradients on every device, and that
+ * models in YAML are built or refused with the right message. */
 #include <math.h>
 
 #include "context.h"
@@ -15,7 +16,7 @@ static weft_model_options options(const char *model, int64_t side)
     return o;
 }
 
-/* Loss of the first step, and the sum of all its gradients' squares. */
+/* The loss of the first step, and the sum of the squares of all its gradients. */
 static void first_step(const char *model, const char *device, int64_t side, double *loss,
                        double *norm)
 {
@@ -62,7 +63,8 @@ static void test_devices_agree_on_models(void **state)
     for (int m = 0; built_in(WEFT_KIND_MODEL, m); m++) {
         double loss, norm, want_loss, want_norm;
         const char *model = built_in(WEFT_KIND_MODEL, m);
-        int64_t side = strcmp(model, "vgg11") == 0 ? 16 : 28; /* reference kernels are slow */
+        /* vgg11 gets small images, since the kernels of the reference device are slow. */
+        int64_t side = strcmp(model, "vgg11") == 0 ? 16 : 28;
         first_step(model, "reference", side, &want_loss, &want_norm);
         assert_true(isfinite(want_loss) && want_norm > 0);
         for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++) {
@@ -182,8 +184,8 @@ static void test_yaml_models(void **state)
         assert_refused(build(bad_models[i].yaml, 9), bad_models[i].status, bad_models[i].words);
 }
 
-/* Automatic names are type and number, whatever else the file names, unless that is a name which it
- * gives, before or after. */
+/* A layer without a name is named by its type and number. If the file gives that name to another
+ * layer, before or after, '_' is appended. */
 static void test_automatic_names_step_aside(void **state)
 {
     (void)state;
@@ -215,7 +217,8 @@ static void test_automatic_names_step_aside(void **state)
     }
 }
 
-/* Every layer takes the keys that it names, and refuses those of all others. */
+/* Every layer type accepts the keys that weft_layer_keys lists for it, and refuses all other
+ * keys. */
 static void test_keys_of_layers(void **state)
 {
     (void)state;
@@ -267,7 +270,8 @@ static void test_keys_of_layers(void **state)
     for (int k = 0; k < count; k++) assert_true(met[k]);
 }
 
-/* What nobody reads is warned of, once, and what somebody reads is not. */
+/* A layer whose output no layer reads is reported in one warning, which is not repeated when the
+ * model is built again. A layer that a concat reads is not reported. */
 static void test_layers_nobody_reads(void **state)
 {
     (void)state;
@@ -323,8 +327,8 @@ static void test_models_refuse(void **state)
     }
 }
 
-/* Images need not be square: what takes some width takes it as height as well, and the other way
- * round, with as many weights. */
+/* Built-in models take images that are not square. Exchanging height and width leaves the number of
+ * nodes in the graph the same. */
 static void test_models_take_long_images(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Learners and servers in threads that speak over ZeroMQ: the bits of the simulator's, which are
- * those of synchronous training, over every kind of connection; and what strangers send does
- * nothing. */
+/* Parameter servers and learners in threads, over ZeroMQ's inproc, ipc and tcp: the parameters have
+ * the bits of synchronous training, although server 0 is sent damaged messages and, in one test, a
+ * server dies. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,8 +31,8 @@ static const double LR = 0.125;
 typedef struct job {
     weft_context *context;
     weft_net_context *world;
-    const char *address; /* with a number for each server */
-    bool loses;          /* a server, in the middle of it */
+    const char *address; /* prefix of the addresses; each server appends its number */
+    bool loses;          /* one server dies in the middle of the run */
     atomic_int stop, failures;
     double began;
     double w[LEARNERS][COUNT];
@@ -80,7 +80,7 @@ static weft_status open_range(void *user, int number, weft_served *out)
     return weft_range_create(&options, &out->range);
 }
 
-/* The last of them is the coordinator. */
+/* Servers 0 to SERVERS - 1 are parameter servers; the last one is the coordinator. */
 static weft_status make_server(const member *m, weft_actor **out)
 {
     weft_coordinator_options coordinator = {.struct_size = sizeof(coordinator),
@@ -110,14 +110,15 @@ static weft_status open_server(const member *m, weft_net **out)
     return weft_net_begin(*out);
 }
 
-/* The first one is sent what it cannot read, also when all learners have ended. */
+/* Server 0 goes on until it has counted all damaged messages, even if the learners have ended; at
+ * most 20 seconds. */
 static bool has_heard_all(const member *m, const weft_net *net)
 {
     return m->number > 0 || weft_net_stats(net).damaged >= DAMAGED ||
            weft_seconds() > m->job->began + 20;
 }
 
-/* It ends without a word. */
+/* Whether this server is to die now: it then closes its sockets without leaving the run. */
 static bool dies(const member *m, const weft_net *net)
 {
     if (!m->job->loses || m->number != SERVERS - 1) return false;
@@ -204,7 +205,7 @@ static void *train(void *user)
     return NULL;
 }
 
-/* --- all of them --- */
+/* --- a job --- */
 
 static void synchronous(double *w)
 {
@@ -232,7 +233,7 @@ static void synchronous(double *w)
     free(room);
 }
 
-/* Bytes that are none of ours, and messages whose envelope lies. */
+/* Sends server 0 arbitrary bytes, and envelopes whose sender and checksum are wrong. */
 static void disturb(const job *j)
 {
     char address[128];
@@ -245,7 +246,7 @@ static void disturb(const job *j)
     assert_int_equal(zmq_connect(socket, address), 0);
     for (int i = 0; i < DAMAGED; i++) {
         for (size_t k = 0; k < sizeof(bytes); k++) bytes[k] = (uint8_t)(k * 31 + i);
-        if (i % 3) weft_envelope_write(&e, bytes); /* not who it says, and a wrong checksum */
+        if (i % 3) weft_envelope_write(&e, bytes); /* wrong sender and wrong checksum */
         int frames = i % 6;
         for (int f = 0; f <= frames; f++)
             zmq_send(socket, bytes, (size_t)(f ? i % 40 : 40), f < frames ? ZMQ_SNDMORE : 0);
@@ -264,9 +265,8 @@ static void run_job(const char *address, bool loses, double *expected)
     j->began = weft_seconds();
     assert_int_equal(weft_context_create(&j->context), WEFT_OK);
     assert_int_equal(weft_net_context_create(&j->world), WEFT_OK);
-    weft_net_context_set_max_message(j->world,
-                                     (size_t)1 << 20); /* so that all that is sent has room */
-    /* Learners first: who is not there yet is waited for. */
+    weft_net_context_set_max_message(j->world, (size_t)1 << 20); /* more than the largest message */
+    /* Learners start first; they must wait until the coordinator listens. */
     for (int i = 0; i < LEARNERS; i++) {
         learners[i] = (member){.job = j, .number = i};
         assert_int_equal(pthread_create(&learners[i].thread, NULL, train, &learners[i]), 0);
@@ -312,8 +312,8 @@ static void test_connections(void **state)
     free(w);
 }
 
-/* One of the servers is lost, and the other one has its replica: the bits of a run in which nothing
- * was. */
+/* A server dies, and the replica of its range on the other server becomes primary: the parameters
+ * have the bits of an undisturbed run. */
 static void test_lost_server(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Where an actor may be reached: addresses beyond this machine and wrong ones, a port that is
- * taken, and how many of them, and how large messages, there may be. */
+/* Tests of the addresses of actors: without keys, addresses beyond this machine are refused;
+ * malformed addresses and ports in use are refused with a message; a process may have many sockets,
+ * up to the limit of open files; and a message that is too large is not sent. */
 #include <sys/resource.h>
 
 #include "net_pair.h"
@@ -22,7 +23,8 @@ static void test_beyond_this_machine(void **state)
     assert_null(strchr(at, '#'));
     assert_null(strstr(at, "0.0.0.0"));
     side_close(&s);
-    /* With keys there is no need to open anything, and the address says which key it is. */
+    /* With keys, listening on all interfaces is allowed, and the address contains the public
+     * key. */
     side_open(&s, true, SERVER, true);
     assert_int_equal(weft_net_bind(s.net, "tcp://*:*", at, sizeof(at)), WEFT_OK);
     weft_key_text(&s.key, text);
@@ -58,7 +60,8 @@ static void test_no_address(void **state)
     side_close(&s);
 }
 
-/* As many in one process as the system gives files; and then the limit is named that is met. */
+/* A process may open as many sockets as its limit of open files allows; the error beyond that names
+ * the limit. */
 static void test_many(void **state)
 {
     (void)state;
@@ -90,7 +93,7 @@ static void test_many(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-/* Two at one port: the second is told so. */
+/* The second listener on one port gets an error that says so. */
 static void test_taken_port(void **state)
 {
     (void)state;

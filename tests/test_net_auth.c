@@ -1,5 +1,6 @@
-/* Who may come in where messages come by tcp: strangers of every kind do nothing but a line in the
- * log, while those whose keys are allowed go on. */
+/* Tests of authentication over TCP (ZeroMQ's CURVE): connections without an allowed key, random
+ * bytes and damaged messages reach no actor and leave a line in the log, while allowed clients go
+ * on. */
 #include <arpa/inet.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -33,8 +34,7 @@ static void throw_bytes(const char *at, weft_random *random, const void *first, 
     close(file);
 }
 
-/* The greeting of ZeroMQ's protocol: a signature, a version, how it will be secured, and as what.
- */
+/* Writes the greeting of ZeroMQ's protocol (ZMTP): signature, version and security mechanism. */
 static void greeting(uint8_t out[64], uint8_t major, const char *mechanism)
 {
     memset(out, 0, 64);
@@ -61,7 +61,7 @@ static void test_random_bytes(void **state)
         greeting(hello, (uint8_t)(i % 7), mechanisms[i % 5]);
         if (i % 3 == 1) bytes = 64;
         if (i % 3 == 2) bytes = weft_random_u32(&random) % 64;
-        /* A command that says it is longer than all memory. */
+        /* The header of a ZMTP command with a length of 2^63 - 1 bytes. */
         memcpy(hello + 64, (uint8_t[]){6, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, 8);
         throw_bytes(at, &random, hello, i % 4 == 3 && bytes == 64 ? 72 : bytes);
         if (i % 10 == 0) assert_int_equal(talk(&client, &server, SERVER, 1, 10), 1);
@@ -71,7 +71,7 @@ static void test_random_bytes(void **state)
     pair_close(&server, &client);
 }
 
-/* The same where there are no keys, inside of a machine. */
+/* Sends random bytes to a server without keys, which listens on this machine only. */
 static void test_random_bytes_plain(void **state)
 {
     (void)state;
@@ -93,7 +93,7 @@ static void test_random_bytes_plain(void **state)
     pair_close(&server, &client);
 }
 
-/* --- others who speak the protocol --- */
+/* --- ZeroMQ clients without the right keys --- */
 
 static void stays_out(bool armed, bool right_server_key)
 {
@@ -114,7 +114,7 @@ static void stays_out(bool armed, bool right_server_key)
     assert_non_null(weft_net_connect_error(stranger.net, SERVER, &listens));
     assert_true(listens);
     for (int i = 0; i < 5; i++) {
-        /* It says the same as long as it tries. */
+        /* The client tries again and again; its error message stays the same. */
         assert_string_equal(
             weft_net_connect_error(stranger.net, SERVER, &listens),
             armed && right_server_key ? "it does not admit the key of this process"
@@ -125,7 +125,7 @@ static void stays_out(bool armed, bool right_server_key)
         assert_int_equal(talk(&stranger, &server, SERVER, 1, 0.3), 0);
     }
     goes_on(&server, &client, true);
-    /* Once it is allowed it comes in, by itself. */
+    /* When its key is allowed, the client's next attempt succeeds. */
     if (armed && right_server_key) {
         assert_int_equal(weft_net_context_allow(server.world, &stranger.key), WEFT_OK);
         assert_int_equal(talk(&stranger, &server, SERVER, 1, 10), 1);
@@ -153,9 +153,9 @@ static void test_no_key(void **state)
     stays_out(false, false);
 }
 
-/* --- those who are allowed and do what they may not --- */
+/* --- clients with an allowed key that send wrong messages --- */
 
-/* A socket of ZeroMQ's own, with the keys of `own`, that calls itself as actor `id` does. */
+/* A plain ZeroMQ socket with the keys `own`, whose routing id is that of actor `id`. */
 static void *raw_socket(void *zmq, const char *at, const weft_key_pair *own, weft_actor_id id)
 {
     char where[256], name[13] = {'W'};
@@ -186,7 +186,8 @@ static void send_frames(void *socket, const void *head, size_t head_bytes, size_
     free(payload);
 }
 
-/* A message from `id` without head and payload, whole. */
+/* Sends a message of `id` without head and payload. change: index of an envelope byte that is
+ * damaged; below 0: none. inside: the envelope claims that the sender is in the same process. */
 static void send_whole(void *socket, weft_actor_id id, int change, bool inside)
 {
     uint8_t head[WEFT_ENVELOPE_BYTES];
@@ -209,25 +210,25 @@ static void test_allowed_but_wrong(void **state)
     assert_int_equal(weft_net_context_allow(server.world, &own.public_key), WEFT_OK);
     void *socket = raw_socket(zmq, at, &own, STRANGER);
     int heard = echo_of(server.net)->heard;
-    send_whole(socket, STRANGER, -1, false); /* as it must be */
+    send_whole(socket, STRANGER, -1, false); /* valid */
     pump_for(&server, 0.5);
     assert_int_equal(echo_of(server.net)->heard, heard + 1);
     assert_int_equal(weft_net_stats(server.net).damaged, 0);
-    send_whole(socket, STRANGER, 0, false);  /* another magic */
-    send_whole(socket, STRANGER, 4, false);  /* another version */
-    send_whole(socket, STRANGER, 35, false); /* another checksum */
-    send_whole(socket, CLIENT, -1, false);   /* in another one's name */
-    send_whole(socket, STRANGER, -1, true);  /* as if it were in this process */
+    send_whole(socket, STRANGER, 0, false);  /* wrong magic */
+    send_whole(socket, STRANGER, 4, false);  /* wrong version */
+    send_whole(socket, STRANGER, 35, false); /* wrong checksum */
+    send_whole(socket, CLIENT, -1, false);   /* id of another actor */
+    send_whole(socket, STRANGER, -1, true);  /* claims the same process */
     pump_for(&server, 0.5);
     assert_int_equal(weft_net_stats(server.net).damaged, 5);
     assert_int_equal(echo_of(server.net)->heard, heard + 1);
-    /* Of another connection that calls itself as the client does, with a key of its own. */
+    /* Another connection uses the client's routing id, but not its key. */
     void *second = raw_socket(zmq, at, &own, CLIENT);
     send_whole(second, CLIENT, -1, false);
     pump_for(&server, 0.5);
     assert_int_equal(weft_net_stats(server.net).damaged, 6);
     zmq_close(second);
-    /* More bytes than anybody expects, and then the server is still there. */
+    /* A payload that exceeds the message limit does not reach the actor, and the server goes on. */
     send_frames(socket, "", 0, (size_t)5 << 20);
     pump_for(&server, 0.5);
     assert_int_equal(echo_of(server.net)->heard, heard + 1);
@@ -237,7 +238,7 @@ static void test_allowed_but_wrong(void **state)
     pair_close(&server, &client);
 }
 
-/* --- one that sends without end --- */
+/* --- rate limit --- */
 
 static void test_rate(void **state)
 {
@@ -252,7 +253,7 @@ static void test_rate(void **state)
         assert_int_equal(weft_net_poll(server.net, 0), WEFT_OK);
         assert_int_equal(weft_net_poll(client.net, 0), WEFT_OK);
     }
-    /* As many as a second may have, in each that began. */
+    /* A sender may send 100000 messages a second, and the loop meets at most three such seconds. */
     assert_true(echo_of(server.net)->heard - heard <= 300000);
     goes_on(&server, &client, weft_net_stats(server.net).damaged > 0);
     pair_close(&server, &client);

@@ -1,4 +1,5 @@
-/* Files of keys: what is read from them, and what is refused with a sentence. */
+/* Tests of key files: which secret and public keys are read, and which files are refused with which
+ * message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +54,7 @@ static void test_round(void **state)
     assert_string_equal(text, again);
     assert_int_equal(weft_net_context_create(&world), WEFT_OK);
     assert_int_equal(weft_net_context_allow_file(world, path_of("a.pub")), WEFT_OK);
-    /* The one file taken for the other. */
+    /* The secret key's file is refused as a list of public keys, and the other way round. */
     assert_int_equal(weft_net_context_allow_file(world, path_of("a")), WEFT_ERR_FORMAT);
     assert_non_null(strstr(weft_last_message(), "this is a secret key"));
     assert_int_equal(chmod(path_of("a.pub"), 0600), 0);
@@ -84,7 +85,8 @@ static void test_secret(void **state)
     for (size_t i = 0; i < WEFT_COUNT(cases); i++) {
         assert_int_not_equal(weft_key_load(put("s", cases[i].mode, cases[i].text), &key), WEFT_OK);
         assert_non_null(strstr(weft_last_message(), cases[i].says));
-        assert_null(strstr(weft_last_message(), "0123456789abcdef")); /* a secret stays one */
+        /* An error message never shows a secret key. */
+        assert_null(strstr(weft_last_message(), "0123456789abcdef"));
     }
     assert_int_equal(weft_key_load(put("s", 0400, "weft-secret-key " DIGITS), &key), WEFT_OK);
     assert_int_equal(weft_key_load(path_of("none"), &key), WEFT_ERR_IO);
@@ -95,7 +97,7 @@ static void test_allowed(void **state)
 {
     (void)state;
     static const struct {
-        const char *text, *says; /* NULL: is right */
+        const char *text, *says; /* NULL: the file is read */
     } cases[] = {
         {"", NULL},
         {"# nobody\n", NULL},

@@ -1,6 +1,6 @@
-/* Every operator: finite differences on the float64 reference, the cpu device against the
- * reference, and its label signature against its shapes. Cases are a table; an operator without a
- * case fails the last test. */
+/* Tests every operator: its gradients by finite differences on the reference device in f64, every
+ * device against the reference in f32, and its label signature against its shapes. The cases are
+ * the table in op_cases.c; an operator without a case fails the last test. */
 #include <math.h>
 
 #include "op_cases.h"
@@ -89,11 +89,12 @@ static void test_gradients(void **state)
     }
 }
 
-/* A device that takes one of its candidates for nothing, wherever it has several. */
+/* Wraps a device's list of kernel candidates: wherever a group has several, candidate `way` gets
+ * cost 0, so that it is chosen. */
 static const weft_device_ops *its_ops;
 static weft_device_ops insisting;
-static int way;       /* which one; -1: as it says itself */
-static int most_ways; /* that it had for any group of a case */
+static int way;       /* -1: costs stay as they are */
+static int most_ways; /* most candidates for a group of the case */
 
 static int insist(weft_device *device, const weft_group *group, const weft_layout *const *in,
                   weft_candidate out[WEFT_CANDIDATES])
@@ -104,7 +105,7 @@ static int insist(weft_device *device, const weft_group *group, const weft_layou
     return count;
 }
 
-/* All outputs and gradients of a case on a device, one after the other. */
+/* Runs a case on a device, and returns all outputs and gradients in one array; sizes: of each. */
 static double *run_on(const op_case *c, const char *device, int64_t *sizes, int *count)
 {
     fixture f;
@@ -153,7 +154,7 @@ static void compare(const op_case *c, const char *device)
     free(have);
 }
 
-/* Each candidate of each device for itself. */
+/* Compares each device with the reference, once for each candidate that it has for a group. */
 static void test_devices(void **state)
 {
     (void)state;
@@ -167,14 +168,14 @@ static void test_devices(void **state)
             for (way = 0; most_ways > 1 && way < most_ways; way++)
                 compare(&op_cases[c], built_in(WEFT_KIND_DEVICE, d));
         }
-    assert_true(several > 0); /* where there is one candidate everywhere, none is insisted on */
+    assert_true(several > 0); /* otherwise no candidate was ever forced */
 }
 
 /* --- precision --- */
 
 enum { CHANNELS = 32, MOST_BATCH = 2 };
 
-/* A value that all samples of a channel lie close to, and how far they lie apart. */
+/* Samples of one channel differ by a small fraction of their value only. */
 static float sample_at(int64_t b, int64_t c)
 {
     return 1.1f + 0.37f * (float)c + (float)b * 1e-5f * (float)(1 + c % 7);
@@ -194,8 +195,8 @@ static void fill(const weft_instance *p, weft_value v, int64_t n, float value)
     for (int64_t i = 0; i < n; i++) to[i] = value;
 }
 
-/* (x - mean) times 1 / sqrt(variance + epsilon), with gamma 1 and beta 0, as one would write it
- * down: in float32 it is to be right to the last digits. */
+/* Compares batch norm of one or two samples with (x - mean) / sqrt(variance + epsilon), computed in
+ * f64: the f32 result must be right to the last digits. */
 static void check_few_samples(const char *device, int64_t batch)
 {
     weft_context *context;
@@ -253,7 +254,7 @@ static void test_few_samples(void **state)
 }
 
 /* Moments of a parameter without gradients decay until they are subnormal. The updates of the cpu
- * device take such numbers for zero, since a pass over them takes twice as long. */
+ * device treat subnormal numbers as zero, since they make a pass take twice as long. */
 static void test_updates_flush(void **state)
 {
     (void)state;
@@ -277,7 +278,7 @@ static void test_updates_flush(void **state)
     assert_ok(weft_instance_run(p, WEFT_PHASE_MICRO));
     for (int i = 0; i < N; i++) assert_true(((const float *)weft_instance_output(p, next))[i] == 0);
     volatile float small = 1e-39f;
-    assert_true(small * 2 > 0); /* only within the update */
+    assert_true(small * 2 > 0); /* outside of an update, subnormal numbers count */
     weft_instance_destroy(&p);
     weft_store_destroy(&store);
     weft_graph_destroy(&g);
@@ -311,7 +312,8 @@ static void test_labels(void **state)
     }
 }
 
-/* Node n of a case with one input more or fewer: whether that is refused for their number. */
+/* Adds node n of a case again with one input more or fewer; whether the graph refuses it because of
+ * the number of inputs. */
 static bool refuses_inputs(const op_case *c, int n, int change)
 {
     fixture f;
@@ -328,8 +330,9 @@ static bool refuses_inputs(const op_case *c, int n, int change)
     return refused;
 }
 
-/* No operator takes more inputs than it reads or fewer than it needs, but those that join many and
- * those whose last one is optional. */
+/* Each operator refuses one input more and one input fewer than it has in its case, except for
+ * those that take any number of inputs (concat, accumulate_tree) and sgd, whose momentum is
+ * optional. */
 static void test_number_of_inputs(void **state)
 {
     (void)state;
@@ -362,7 +365,7 @@ static void test_every_operator_has_a_case(void **state)
     (void)state;
     for (int o = 0; built_in(WEFT_KIND_OPERATOR, o); o++) {
         const char *op = built_in(WEFT_KIND_OPERATOR, o);
-        /* These need ranks: see test_rewrite.c. */
+        /* Transfers need several ranks; test_rewrite.c tests them. */
         bool found = weft_operator_is_transfer(fresh_context(), op);
         for (int c = 0; c < op_case_count && !found; c++) {
             fixture f;

@@ -1,16 +1,17 @@
-/* Learning rates, optimisers, clipping and the figures of an evaluation against the same computed
- * apart, in plain C. */
+/* Compares optimizers, learning-rate schedules, gradient clipping and evaluation metrics of runs
+ * with the same computed independently, in plain C. */
 #include <math.h>
 
 #include "onehot_data.h"
 #include "trainer_runs.h"
 
-/* --- optimisers, schedules and clipping on the whole batch --- */
+/* --- optimizers, schedules and clipping, with all training rows in one batch --- */
 
+/* A setting of optimizer, schedule and clipping: as options, and as numbers for the oracle. */
 typedef struct course {
     const char *words;
     rule how;
-    double rate, clip; /* clip 0: never */
+    double rate, clip; /* clip 0: no clipping */
     int kind, warmup, every;
     double gamma, floor;
 } course;
@@ -86,7 +87,7 @@ static const course courses[] = {
      .1},
 };
 
-/* Ways of computing the same. */
+/* Devices, meshes and ways to cut the batch, all of which must give the same weights. */
 static const char *const ways[] = {"device=reference",
                                    "device=cpu",
                                    "device=reference microbatches=5",
@@ -98,7 +99,8 @@ static const char *const ways[] = {"device=reference",
                                    "device=reference ranks=2 mesh=tensor=2",
                                    "device=cpu ranks=4 mesh=data=2,tensor=2 zero=1"};
 
-/* Warm-up grows in equal steps to the rate; then drops, or half a cosine over what is left. */
+/* The learning rate as it should be: linear warm-up to the rate; after it constant, dropped by
+ * gamma every so many steps, or half a cosine down to the floor over the remaining steps. */
 static double rate_of(const course *c, int step, int total)
 {
     int at = step - c->warmup;
@@ -109,7 +111,7 @@ static double rate_of(const course *c, int step, int total)
     return c->floor + (c->rate - c->floor) * (1 + cos(M_PI * at / (total - c->warmup))) / 2;
 }
 
-/* The norm of the gradient of the mean loss over the training rows. */
+/* The norm of the mean loss's gradient, over the training rows. */
 static double norm_of(const row rows[ROWS], const bool test[ROWS])
 {
     double sum = 0;
@@ -173,7 +175,7 @@ static void test_courses(void **state)
     remove_folder(folder);
 }
 
-/* --- figures --- */
+/* --- metrics of an evaluation --- */
 
 typedef struct figures {
     int samples, right;
@@ -240,7 +242,8 @@ static void on_prediction(void *user, const weft_prediction *said)
         assert_true(fabs((double)said->probabilities[c] - p[c]) < 1e-6);
 }
 
-/* `data` NULL: those of the run. `which`: the rows of that part, in the order of the file. */
+/* Evaluates and predicts one part of the data. data NULL: the data of the run. which: the rows of
+ * that part, in the order of the file. */
 static void check_part(const char *checkpoint, const char *data, const char *split,
                        const row rows[ROWS], const int *which, int count)
 {
@@ -287,8 +290,8 @@ static void test_figures(void **state)
         check_part(path, NULL, "test", rows, tested, counts[0]);
         check_part(path, NULL, "train", rows, trained, counts[1]);
     }
-    /* Rows of which no class is 4, neither by label nor by what is predicted, and more of the
-     * mistakes than of what is right, so that nothing is alike by chance. */
+    /* A data set in which class 4 is neither a label nor a prediction, and in which mistakes are
+     * more frequent than right predictions, so that no two metrics agree by chance. */
     for (int i = 0; i < ROWS; i++) {
         int label = label_of(i), best = best_of(rows[i].w);
         if (label == CLASSES - 1 || best == CLASSES - 1 || (label == best && i % 2)) continue;
@@ -303,7 +306,8 @@ static void test_figures(void **state)
     remove_folder(folder);
 }
 
-/* Rates, also where a run goes on past the end of its schedule. */
+/* Compares the learning rates of schedules on every device, also for steps past the schedule's
+ * end. */
 static void test_rates(void **state)
 {
     (void)state;

@@ -71,7 +71,7 @@ static const limits group_keys[] = {
     {"twice", 0, 0.999},
 };
 
-/* The next number that is not legal. */
+/* The nearest numbers outside of the bounds. whole: the option is an integer. */
 static double below(const limits *l, bool whole)
 {
     return whole ? l->low - 1 : nextafter(l->low, -INFINITY);
@@ -141,7 +141,7 @@ static void test_options(void **state)
     check_table(weft_server_table(context), server_options, WEFT_COUNT(server_options));
 }
 
-/* --- the file of a cluster --- */
+/* --- the cluster file of a simulation --- */
 
 static weft_status open_cluster(const char *before, const char *key, double value)
 {

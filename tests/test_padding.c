@@ -1,5 +1,5 @@
-/* Numbers of a range that stand for nothing, as layouts are padded with: a codec does with the
- * others what it would do if they were all. */
+/* Tests codecs on ranges with padding (elements of a padded layout that hold no parameter): a codec
+ * treats the real elements as if the padding were not there. */
 #include <stdio.h>
 
 #include "compress/compress.h"
@@ -9,7 +9,8 @@
 
 enum { REAL = 600, MOST = 4 * REAL, MESSAGES = 12 };
 
-/* Where the real numbers lie: behind a gap, with one behind every seventh, and one at the end. */
+/* Computes where the real elements lie: padding before every seventh of them, and at the end.
+ * Declares the padding to `codec`, unless that is NULL. */
 static int64_t spread(weft_codec *codec, int64_t place[REAL])
 {
     int64_t at = 0;
@@ -25,7 +26,8 @@ static int64_t spread(weft_codec *codec, int64_t place[REAL])
     return at + 9;
 }
 
-/* Numbers of few digits, so that sums are exact in any order; what stands for nothing is large. */
+/* Draws numbers with few digits, so that their sums are exact in any order. The padding holds large
+ * numbers, which the codec must ignore. */
 static void draw(weft_random *random, const int64_t *place, int64_t count, double *plain,
                  double *gapped)
 {

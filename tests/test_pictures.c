@@ -1,5 +1,5 @@
-/* Pictures: what decodes of each kind of PNG is known bit by bit, and JPEG comes back nearly as it
- * went. */
+/* Tests the decoding of images: PNG files of every pixel format give the known pixels exactly, JPEG
+ * gives nearly the pixels that were encoded, and images are scaled right. */
 #include <math.h>
 #include <turbojpeg.h>
 #include <zlib.h>
@@ -32,7 +32,7 @@ static void chunk(file *f, const char *name, const void *data, size_t size)
     put32(f, (uint32_t)crc32(0, f->bytes + from, (uInt)(size + 4)));
 }
 
-/* rows: each begins with its filter, 0. */
+/* Writes a PNG file. rows: each row begins with the number of its filter, 0 (none). */
 static void make_png(file *f, uint32_t width, uint32_t height, int bits, int colour,
                      const unsigned char *rows, size_t size)
 {
@@ -81,7 +81,8 @@ static void test_png_kinds(void **state)
     make_png(&f, 2, 2, 8, 2, colour, sizeof(colour));
     check_png(&f, 3, (const unsigned char[]){255, 0, 0, 0, 255, 0, 0, 0, 255, 10, 20, 30}, 12);
     check_png(&f, 1, (const unsigned char[]){76, 150, 29, 18}, 4);
-    /* What cannot be seen is white, and half of black before white is grey. */
+    /* Transparent pixels are drawn on white: a fully transparent one is white, half transparent
+     * black is grey. */
     static const unsigned char clear[] = {0, 9, 9, 9, 0, 0, 0, 0, 128, 40, 40, 40, 255};
     make_png(&f, 3, 1, 8, 6, clear, sizeof(clear));
     check_png(&f, 1, (const unsigned char[]){255, 127, 40}, 3);
@@ -118,7 +119,8 @@ static void test_png_wrong(void **state)
     }
     assert_refused(weft_picture_decode("p", f.bytes, f.size, 1, 5, &p), WEFT_ERR_ARGUMENT,
                    "3 x 2 pixels, and 5 are the most");
-    /* A few bytes that say they are a great many: nothing of them is decoded. */
+    /* A small file whose header claims 60000 x 60000 pixels is refused before anything is
+     * decoded. */
     make_png(&f, 60000, 60000, 8, 6, grey, sizeof(grey));
     assert_refused(weft_picture_decode("p", f.bytes, f.size, 1, MOST, &p), WEFT_ERR_ARGUMENT,
                    "60000 x 60000");
@@ -176,7 +178,8 @@ static void test_jpeg(void **state)
 
 /* --- sizes --- */
 
-/* The same sum, written as it is defined. */
+/* A pixel of the scaled image by definition: the mean of all pixels, weighted by a triangle
+ * filter. */
 static double place_of(const weft_picture *p, int width, int height, int x, int y, int c)
 {
     double across = (double)p->width / width, down = (double)p->height / height, sum = 0, all = 0;

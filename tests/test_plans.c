@@ -1,4 +1,5 @@
-/* What a plan says before anything runs, and whether the meshes of the suite ask all of it. */
+/* Tests of plans before anything runs: planned memory, the number of transfers, and whether the
+ * meshes of the tests use every transfer operator. */
 #include "graph_fixture.h"
 
 static bool same_bytes(const weft_program_info *a, const weft_program_info *b)
@@ -38,8 +39,8 @@ static void rank_memory(weft_comm *world, void *user)
     net_unprepare(&p);
 }
 
-/* What a plan says is needed is what a run has, also where parts are packed to be sent, for every
- * micro-batch under way. */
+/* A dry program has the same memory sizes as the program that runs, also with buffers in which
+ * transfers are packed and with a slot for every micro-batch under way. */
 static void test_planned_memory(void **state)
 {
     (void)state;
@@ -58,7 +59,7 @@ static void test_planned_memory(void **state)
     assert_true(atomic_load(&most_staged) > 0);
 }
 
-/* Every operator that moves values is met by some mesh of some model. */
+/* Some mesh of some model needs each transfer operator, so the tests cover all of them. */
 static void test_every_transfer_is_met(void **state)
 {
     (void)state;
@@ -95,7 +96,8 @@ static void test_every_transfer_is_met(void **state)
             fail_msg("no mesh of these tests needs %s", built_in(WEFT_KIND_OPERATOR, op));
 }
 
-/* Shares of workers that fall into more subtrees than a node has results. */
+/* The share of a rank in the virtual workers consists of more subtrees of the tree sum than a node
+ * can have outputs; the rewrite refuses that. */
 static void test_too_many_subtrees(void **state)
 {
     (void)state;
@@ -117,7 +119,7 @@ static void test_too_many_subtrees(void **state)
     net_drop(&n);
 }
 
-/* The nodes of one rank's graph with this operator, and this peer if it is not -1. */
+/* Counts the nodes of a rank's graph with this operator and this peer; peer -1: any. */
 static int count_nodes(const setting *s, int rank, const char *op, int peer)
 {
     net n = {0};
@@ -140,13 +142,14 @@ static int count_nodes(const setting *s, int rank, const char *op, int peer)
     return count;
 }
 
-/* Rows of neighbours come once for all windows that are alike, and again for others. */
+/* The halo rows of a value are exchanged once for all layers with equal windows, and once more for
+ * each different window. */
 static void test_rows_come_once(void **state)
 {
     (void)state;
     static const struct {
         const char *second;
-        int more; /* halos, in forward and backward */
+        int more; /* further halo nodes, forward and backward */
     } cases[] = {{"conv, filters: 4, kernel: 3, padding: 1", 0},
                  {"maxpool, kernel: 3, stride: 1, padding: 1", 0},
                  {"conv, filters: 4, kernel: 5, padding: 2", 2}};
@@ -176,8 +179,8 @@ static void test_rows_come_once(void **state)
         }
 }
 
-/* A pipeline is not cut between the statistics of a batch and what reads them: of a chain one
- * tensor goes on from stage to stage. */
+/* A pipeline is not cut between the statistics of a batch norm and the node that reads them. So in
+ * a chain of layers each stage sends one tensor to the next. */
 static void test_stages_hand_on_one_tensor(void **state)
 {
     (void)state;
@@ -221,7 +224,8 @@ static void try_gather(weft_comm *world, void *user)
     net_unprepare(&p);
 }
 
-/* Alone a rank reads what it has; what is spread over others as well is refused. */
+/* A rank may read a tensor that it has as a whole. Reading or gathering a tensor that ZeRO has
+ * sharded over ranks is refused if the call is made by one rank alone. */
 static void test_what_is_spread_is_not_read_alone(void **state)
 {
     (void)state;

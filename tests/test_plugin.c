@@ -1,4 +1,5 @@
-/* Plug-ins: what is loaded, what is refused, how long it stays. Where they lie is in PLUGINS. */
+/* Tests which plug-ins (shared libraries in the folder PLUGINS) are loaded, which are refused, and
+ * how long they stay in memory. */
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -25,7 +26,7 @@ static int devices(const weft_context *context)
     return count;
 }
 
-/* Each with the words of its refusal, and nothing is left of it. */
+/* Each faulty plug-in is refused with a message, registers nothing, and is unloaded. */
 static void test_refusals(void **state)
 {
     (void)state;
@@ -56,7 +57,7 @@ static void test_refusals(void **state)
     weft_context_destroy(&context);
 }
 
-/* What is no shared object, and a directory. */
+/* A file that is no shared library, and a folder, are refused. */
 static void test_other_files(void **state)
 {
     (void)state;
@@ -68,7 +69,8 @@ static void test_other_files(void **state)
     weft_context_destroy(&context);
 }
 
-/* A path in the place of a name, whose struct is of another version; and one without devices. */
+/* Paths of plug-ins in the place of a device name: one whose device struct has another size, and
+ * one without a device. */
 static void test_paths_as_names(void **state)
 {
     (void)state;
@@ -84,8 +86,8 @@ static void test_paths_as_names(void **state)
     weft_context_destroy(&context);
 }
 
-/* Two contexts: what one has loaded the other does not know, and it stays as long as one of them.
- */
+/* A plug-in that one context has loaded is unknown to another context, and it stays in memory until
+ * the last context that has loaded it is destroyed. */
 static void test_how_long_it_stays(void **state)
 {
     (void)state;
@@ -101,12 +103,12 @@ static void test_how_long_it_stays(void **state)
     assert_int_equal(devices(other), before);
     assert_refused(weft_store_create(other, "counting", 1, &store), WEFT_ERR_ARGUMENT,
                    "no device is named 'counting'");
-    assert_ok(weft_store_create(one, "counting", 1, &store)); /* by its name from now on */
+    assert_ok(weft_store_create(one, "counting", 1, &store)); /* now known by its name */
     weft_store_destroy(&store);
     char *folder = temporary_folder();
     (void)snprintf(link, sizeof(link), "%s/other.so", folder);
     assert_int_equal(symlink(at("counting"), link), 0);
-    assert_ok(weft_plugin_load(one, link)); /* the same file is loaded once */
+    assert_ok(weft_plugin_load(one, link)); /* a link to the same file is not loaded again */
     assert_int_equal(devices(one), before + 1);
     assert_ok(weft_plugin_load(other, link));
     weft_context_destroy(&one);
@@ -118,7 +120,7 @@ static void test_how_long_it_stays(void **state)
     remove_folder(folder);
 }
 
-/* Threads that load it at once, two to a context. */
+/* Four threads load the same plug-in at once, two of them in each of two contexts. */
 static char counting[4096];
 
 static void *use(void *context)

@@ -1,5 +1,5 @@
-/* Policies of batching in virtual time: against closed formulas, against every fixed setting,
- * against the optimum. */
+/* Tests the batching policies by simulation of the dispatch: against formulas of queueing theory,
+ * against the best fixed setting, and against the optimal policy. */
 #include <math.h>
 #include <stdio.h>
 
@@ -10,7 +10,7 @@
 static void test_closed_formulas(void **state)
 {
     (void)state;
-    /* One at a time: M/D/1 (Pollaczek and Khinchine). */
+    /* One request at a time is an M/D/1 queue (Pollaczek and Khinchine). */
     curve c = linear(1e-3, 0, 1);
     for (double rho = 0.2; rho < 0.85; rho += 0.3) {
         weft_forecast_options o = with(&c, 1, rho / 1e-3);
@@ -20,7 +20,8 @@ static void test_closed_formulas(void **state)
         double off = forecast(&o).mean / latency;
         if (fabs(off - 1) > 0.03) fail_msg("M/D/1 at %g: %g of the formula", rho, off);
     }
-    /* Greedy with batches of a + b n lies below Inoue's bound (arXiv 1912.06322, Theorem 2). */
+    /* Greedy with batch times a + b n has a mean latency below Inoue's bound (arXiv 1912.06322,
+     * Theorem 2). */
     for (double rho = 0.1; rho < 0.95; rho += 0.2) {
         double a = 1e-3, b = 1e-4, rate = rho / b, tau0 = a, alpha = b;
         c = linear(a, b, 1 << 15);
@@ -106,7 +107,7 @@ static void test_brute_force(void **state)
     assert_true(sum / loads < (loads < 200 ? 1 : 0.9));
 }
 
-/* Each goal on its own, and one below a bound on p99. */
+/* Tests the adaptive policy with each goal, and with a bound on p99 (slo). */
 static double p50_of(const weft_forecast *f)
 {
     return f->p50;
@@ -144,7 +145,8 @@ static void test_goals(void **state)
             if (ratio > 1.05) fail_msg("%s at %g: %.3f", all[g].policy, loads[l], ratio);
         }
         for (int g = 1; g < 4; g++) assert_true(of_itself[g] < 1.02 * other[g]);
-        /* Of all that keep the bound the least mean; a bound that is missed is missed by little. */
+        /* With a bound, the policy must have nearly the least mean latency of all fixed settings
+         * that keep the bound, and may exceed the bound by 5 % only. */
         char policy[64];
         bound = 1.05 * fixed[3];
         goal bounded = {policy, bounded_mean};
@@ -161,9 +163,10 @@ static void test_goals(void **state)
 
 /* --- against the optimum of the semi-Markov decision process --- */
 
-/* The least mean latency of one executor with Poisson arrivals: relative value iteration on the
- * number waiting, at the moments when it is free. Actions: to wait for one more, or to take as many
- * as there are, up to the limit. */
+/* The least possible mean latency of one executor with Poisson arrivals, by relative value
+ * iteration (Markov decision process). States are the numbers of waiting requests whenever the
+ * executor is free. Actions are to wait for one more request, or to compute a batch of all, up to
+ * the limit. */
 static double optimum(const curve *c, int64_t limit, double rate, double above)
 {
     enum { STATES = 250 };
@@ -179,8 +182,9 @@ static double optimum(const curve *c, int64_t limit, double rate, double above)
         double x = exp(-rate * time[n]);
         for (int k = 0; k < STATES; k++, x *= rate * time[n] / k) p[n - 1][k] = x;
     }
-    /* The mean number in the system is the least g for which the relative values stay bounded:
-     * bisection on g, with the value of returning to 0 as the sign. */
+    /* Bisection finds the mean number of requests in the system: the least g for which the relative
+     * values stay bounded. The sign of the value of a cycle from state 0 to state 0 tells the
+     * direction. */
     for (int step = 0; step < 22; step++) {
         double g = (low + high) / 2;
         memset(h, 0, sizeof(h));
@@ -202,7 +206,7 @@ static double optimum(const curve *c, int64_t limit, double rate, double above)
             }
             if (change < 1e-9) break;
         }
-        /* next[0]: the value of a cycle from 0 to 0 at this g. */
+        /* next[0] is the value of a cycle from state 0 to state 0 at this g */
         *(next[0] > 0 ? &low : &high) = g;
     }
     return high / rate;
@@ -255,8 +259,7 @@ static void test_step(void **state)
             o.step = BEFORE;
             o.step_rate = up ? fast : slow;
             weft_forecast f;
-            int64_t batches =
-                200 * (up ? 8 : 2); /* about so many requests are two hundred batches */
+            int64_t batches = 200 * (up ? 8 : 2); /* requests in 200 batches, about */
             part p = {.first = BEFORE + batches, .end = BEFORE + AFTER};
             assert_ok(weft_forecast_run(context, &o, add, &p, &f));
             sum[up][0] += p.sum;
@@ -280,7 +283,7 @@ static void test_step(void **state)
     }
 }
 
-/* One at a time with batch times that vary: Pollaczek and Khinchine again. */
+/* One request at a time with batch times that vary is an M/G/1 queue (Pollaczek and Khinchine). */
 static void test_variation(void **state)
 {
     (void)state;
@@ -299,10 +302,10 @@ static void test_variation(void **state)
     }
 }
 
-/* The mean latency of greedy with batches of a + b n and no limit, from the chain of batch sizes:
- * behind a batch of s seconds comes one of as many as arrived, Poisson with mean rate * s, or of
- * one if none has. Who arrives meanwhile waits s / 2 in the mean, since arrivals are uniform in s,
- * and all are then computed together. */
+/* The exact mean latency of greedy with batch times a + b n and no limit, from the Markov chain of
+ * batch sizes. After a batch of s seconds the next batch has all requests that arrived meanwhile,
+ * Poisson with mean rate * s, or the next request if there are none. Arrivals are uniform over the
+ * s seconds, so they wait s / 2 on average before they are computed together. */
 static double exact_greedy(double a, double b, double rate)
 {
     enum { SIZES = 400 };
@@ -344,7 +347,7 @@ static void test_exact_greedy(void **state)
     }
 }
 
-/* --- rehearsals are the dispatch without what does not matter --- */
+/* --- weft_queue_sim agrees with the simulated dispatch --- */
 
 enum { PLAYED = 4000, NOT_COUNTED = PLAYED / 10, AT_THE_END = 200 };
 typedef struct heard {
@@ -408,7 +411,7 @@ static void test_rehearsal(void **state)
     }
 }
 
-/* --- a bound --- */
+/* --- a bound on p99 --- */
 
 static void test_slo(void **state)
 {
@@ -424,7 +427,9 @@ static void test_slo(void **state)
     weft_forecast least = forecast(&o);
     o.policy = "adaptive:goal=p99";
     weft_forecast p99 = forecast(&o);
-    o.policy = policy; /* one that can be kept, one that costs nothing, and one that nobody keeps */
+    /* Three bounds: one that goal=p99 can keep, one so large that it changes nothing, and one that
+     * no setting can keep. */
+    o.policy = policy;
     (void)snprintf(policy, sizeof(policy), "adaptive:slo=%g", 1e3 * 1.1 * p99.p99);
     weft_forecast kept = forecast(&o);
     assert_true(kept.p99 < 1.05 * 1.1 * p99.p99);
@@ -449,7 +454,8 @@ static void test_bad_input(void **state)
     }
     weft_forecast_options o = with(&c, 8, 0);
     assert_int_equal(weft_forecast_run(context, &o, NULL, NULL, &f), WEFT_ERR_ARGUMENT);
-    o = with(&c, 8, 1e6); /* far beyond what can be done: refused, never without end */
+    /* Far beyond the capacity, requests are refused, so that the simulation ends. */
+    o = with(&c, 8, 1e6);
     o.waiting = 100;
     assert_true(forecast(&o).refused > 0);
 }

@@ -1,5 +1,5 @@
-/* Lowering: stores, fetches, fusion, sharing in place, phases, and the step path without
- * allocation. */
+/* Tests of programs and stores: a step allocates no memory, stores read back what was written, and
+ * lowering fuses kernels, folds batch norms and keeps the layouts of parameters. */
 #include <dlfcn.h>
 #include <malloc.h>
 #include <math.h>
@@ -8,8 +8,8 @@
 #include "net_fixture.h"
 
 #ifndef WEFT_SANITIZED
-/* Counts allocations that this program's own code asks for; those from inside other libraries
- * (oneDNN keeps its arguments in a map for every call) are told apart by the caller's address. */
+/* Counts allocations while `counting` is set. The caller's address tells those of this program, the
+ * library included, from those of other libraries (oneDNN allocates in each call). */
 static atomic_int own_allocations, all_allocations;
 static atomic_bool counting;
 extern char __executable_start, etext;
@@ -48,7 +48,7 @@ static void test_step_allocates_nothing(void **state)
     for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++) {
         net n;
         net_make(&n, "lenet", built_in(WEFT_KIND_DEVICE, d), true, 3);
-        for (int i = 0; i < 2; i++) net_step(&n); /* thread pools start with the first */
+        for (int i = 0; i < 2; i++) net_step(&n); /* the first steps start thread pools */
         atomic_store(&counting, true);
         for (int i = 0; i < 3; i++) net_step(&n);
         atomic_store(&counting, false);
@@ -110,7 +110,7 @@ static void test_fusion_is_visible(void **state)
     net_drop(&n);
 }
 
-/* Given statistics are folded into the convolution before them. */
+/* For inference, batch norm with its running statistics is fused into the convolution before it. */
 static void test_inference_folds_batch_norm(void **state)
 {
     (void)state;
@@ -141,8 +141,8 @@ static void test_inference_folds_batch_norm(void **state)
     weft_context_destroy(&context);
 }
 
-/* Parameters and moments stay where they lie: updates never reorder them. (Which layouts forward
- * and backward want, and so whether they turn a weight, depends on the processor.) */
+/* Updates never reorder parameters and moments, so each stays in one layout. (The layouts that
+ * forward and backward want, and so whether they reorder a weight, depend on the processor.) */
 static void test_layouts_are_kept(void **state)
 {
     (void)state;
@@ -152,14 +152,15 @@ static void test_layouts_are_kept(void **state)
     assert_ok(weft_program_text(weft_instance_program(n.program), &text));
     assert_int_equal(words_in(text, "update adam"), 8);
     for (const char *at = text; (at = strstr(at, "update reorder ")); at++)
-        assert_non_null(strstr(at, "/d")); /* a gradient, at the most */
+        assert_non_null(strstr(at, "/d")); /* only gradients may be reordered */
     assert_int_equal(words_in(text, "reorder fc1/weight/m"), 0);
     assert_int_equal(words_in(text, "reorder fc1/weight/v"), 0);
     weft_free(text);
     net_drop(&n);
 }
 
-/* Two programs on one store see the same parameters. */
+/* Two programs on one store see the same parameters, so an evaluation after a step uses the new
+ * ones. */
 static void test_programs_share_a_store(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The rates that people are shown, of steps that take unequally long, by a clock of this test. */
+/* Tests the rates and remaining times of the progress display, for steps of unequal length and with
+ * a clock that the test sets. */
 #include <math.h>
 #include <unistd.h>
 
@@ -14,7 +15,7 @@ double clock_seconds(void)
     return clock_now;
 }
 
-/* Lines of evaluations have figures, which are not of interest here. */
+/* Replaces the command's function that prints metrics, which these tests do not check. */
 const char *figure_text(const weft_figure *figure, char *out, size_t size)
 {
     (void)figure;
@@ -72,8 +73,9 @@ static weft_train_options options_of(char *kind)
 
 /* --- tests --- */
 
-/* A line has the samples since the last one over the seconds since then, in which evaluations are:
- * neither the last step's rate nor a mean of rates, which would be 5,000 or 1,000 here. */
+/* The rate of a line is the samples since the last line divided by the seconds since then,
+ * evaluations included. The last step's rate (5000) or the mean of the steps' rates (1000) would be
+ * wrong. */
 static void test_lines(void **state)
 {
     (void)state;
@@ -81,21 +83,22 @@ static void test_lines(void **state)
     weft_train_options o = options_of(kind);
     begin();
     progress *p = progress_new(&o, false);
-    step(p, 1, 100, 1, 0); /* from here on */
+    step(p, 1, 100, 1, 0); /* the measurement begins after this step */
     step(p, 2, 100, 8, 0);
     step(p, 3, 100, 0.02, 0);
     step(p, 4, 100, 0.02, 0);
-    step(p, 5, 50, 2, 0); /* after 10.04 seconds */
+    step(p, 5, 50, 2, 0); /* 10.04 seconds after step 1 */
     step(p, 6, 100, 1, 8.98);
-    step(p, 7, 100, 0.02, 0); /* after 10 seconds, of which 8.98 were no steps */
+    step(p, 7, 100, 0.02, 0); /* 10 seconds later, 8.98 of them between steps */
     progress_end(p);
     end();
     assert_string_equal(printed, "epoch 1, step 5 of 100: loss 1.0000, 35 samples/s\n"
                                  "epoch 1, step 7 of 100: loss 1.0000, 20 samples/s\n");
 }
 
-/* A bar has the same of the last steps, of which each weighs a twentieth less than the next,
- * without what lies between steps; what is left follows from it. */
+/* The rate of a bar is samples divided by seconds, both summed over the steps with weights that
+ * fall by a factor of 0.95 per step, and without the time between steps. The time left follows from
+ * it. */
 static void test_bar(void **state)
 {
     (void)state;
@@ -123,7 +126,7 @@ static void test_bar(void **state)
     assert_non_null(strstr(last, left));
 }
 
-/* Virtual seconds are not those that somebody waits. */
+/* In a simulated run, rate and time left are in real seconds, not in virtual ones. */
 static void test_simulated(void **state)
 {
     (void)state;
@@ -146,8 +149,8 @@ static void test_simulated(void **state)
     assert_non_null(strstr(strstr(printed, " 33%"), "  200 samples/s  2m00s left"));
 }
 
-/* What a run says of itself: the samples of a step are those of all learners, and a summary is of
- * the part of the run, and of the process, that it has figures of. */
+/* The lines of a run: the samples of a step are those of all learners; a resumed run's summary
+ * counts only its own steps; and the peak memory is that of one process, as the line says. */
 static void test_sentences(void **state)
 {
     (void)state;
@@ -218,8 +221,8 @@ static void on_event(void *user, const weft_event *e)
     seen *s = user;
     if (e->kind != WEFT_EVENT_STEP) return;
     double total = e->samples_per_second * e->step_seconds;
-    /* One learner: 63 samples are six batches of 10, and one of 3; two: three of 20, and one of 3.
-     */
+    /* With one learner 63 samples are six batches of 10 and one of 3; with two, three of 20 and one
+     * of 3. */
     double expected = ++s->steps % (s->learners == 1 ? 7 : 4) ? 10 * s->learners : 3;
     s->samples = 0.9 * s->samples + total;
     s->seconds = 0.9 * s->seconds + e->step_seconds;
@@ -228,8 +231,8 @@ static void on_event(void *user, const weft_event *e)
     s->wrong += fabs(s->trainer->runs[0].rank.rate - rate) > 1e-6 * rate;
 }
 
-/* The rate that a learner sends to its coordinator is that of its own samples in its last steps,
- * samples and seconds each summed apart, whatever each step took. */
+/* The rate in a learner's heartbeats counts its own samples. Samples and seconds of the last steps
+ * are summed separately and then divided, whatever each step took. */
 static void learner_rate(int learners)
 {
     weft_context *context;

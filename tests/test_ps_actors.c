@@ -1,10 +1,11 @@
-/* Learners and servers in the simulator: what comes out has the bits of the simpler way to train,
- * whatever links do, and nobody waits for whom the policy does not make him wait. */
+/* Tests parameter servers and their clients in the simulator: bsp gives the bits of synchronous
+ * training on links that lose messages and if a server dies, policies keep their bounds, and pulls
+ * overlap with the forward pass. */
 #include <math.h>
 
 #include "ps_fixture.h"
 
-/* All learners take the mean of their gradients, in one place. */
+/* Synchronous training, for comparison: each step takes the mean of all learners' gradients. */
 static void synchronous(const run *r, double *w)
 {
     double all[MOST_LEARNERS][COUNT], sum[COUNT];
@@ -26,7 +27,7 @@ static void synchronous(const run *r, double *w)
     free(room);
 }
 
-/* A share is cut again where it is large, all shares into as many. */
+/* A large share of a server is cut into several ranges, the same number on every server. */
 static void test_pieces(void **state)
 {
     (void)state;
@@ -60,7 +61,7 @@ static void test_bsp_is_synchronous(void **state)
             }
 }
 
-/* Alone, nobody is stale, whatever the policy. */
+/* A single learner's updates are never stale, so every policy gives the bits of serial training. */
 static void test_one_learner_is_serial(void **state)
 {
     (void)state;
@@ -88,12 +89,12 @@ static void test_bounds(void **state)
             if (seed % 2) r.link = BAD;
             simulate(&r);
             assert_true(r.spread <= bound + 1);
-            if (bound) assert_true(r.spread == bound + 1); /* and they do use it */
+            if (bound) assert_true(r.spread == bound + 1); /* the bound is reached */
             finish(&r);
         }
 }
 
-/* Seconds of a step, of a learner that is alone. */
+/* Seconds that one step of a single learner takes. */
 static double step_of(weft_sim_link link, bool early, const double needs[2])
 {
     double until[2];
@@ -112,8 +113,9 @@ static double step_of(weft_sim_link link, bool early, const double needs[2])
     return (until[1] - until[0]) / 40;
 }
 
-/* A step begins when the one before has ended. A range comes a round trip after that: whoever does
- * not need it before has not waited at all, and else for the rest of it only. */
+/* With pull overlap, a step begins as soon as the last one has ended, and waits for a range, which
+ * arrives a round trip later, only when it reads it. Without, the round trip is added to each
+ * step. */
 static void test_pulls_are_hidden(void **state)
 {
     (void)state;
@@ -129,8 +131,8 @@ static void test_pulls_are_hidden(void **state)
         }
 }
 
-/* On a line that carries one after the other the last range comes first, since a forward pass reads
- * it first: it does not wait for the other one. */
+/* If the link carries one range after the other, the range that a forward pass reads first arrives
+ * first, so that the pass need not wait for the other one. */
 static void test_what_is_read_first_comes_first(void **state)
 {
     (void)state;
@@ -141,13 +143,14 @@ static void test_what_is_read_first_comes_first(void **state)
     assert_true(good < bad - 0.1 && good < all - 0.1);
 }
 
-/* With one that is ten times as slow: under bsp all are, under async only that one. */
+/* One learner is ten times slower: under bsp it slows down all learners, under async and softsync
+ * only itself. */
 static void test_straggler(void **state)
 {
     (void)state;
     static const struct {
         const char *name;
-        double count, low, high; /* how long the others take, in steps of their own */
+        double count, low, high; /* bounds on the time per step of the other learners */
     } all[] = {{"bsp", -1, 9.6, 10.2}, {"async", -1, 1, 1.15}, {"softsync", 3, 1, 1.15}};
     for (size_t p = 0; p < WEFT_COUNT(all); p++) {
         run r = draw(all[p].name, all[p].count, -1, 4, 2, 3);
@@ -160,7 +163,7 @@ static void test_straggler(void **state)
     }
 }
 
-/* However often messages are lost or come twice, each update counts once. */
+/* Although messages are lost and duplicated, the servers count each update exactly once. */
 static void test_once(void **state)
 {
     (void)state;
@@ -172,7 +175,8 @@ static void test_once(void **state)
         simulate(&r);
         weft_sim_report report = weft_sim_stats(r.sim);
         assert_true(report.lost > 0 && report.waiting == 0);
-        /* The last to end has pulled after all were in. */
+        /* The learner that ends last has pulled after all updates had arrived, so the counts are
+         * complete. */
         for (int k = 0; k < 3; k++) {
             size_t size;
             int64_t updates = 0;
@@ -187,8 +191,8 @@ static void test_once(void **state)
     }
 }
 
-/* One server of several is lost in the middle, of whichever ranges it has replicas: in bsp all come
- * to the same bits as if nothing had happened. */
+/* One server dies in the middle of a bsp run; it was primary of some ranges and replica of others.
+ * All learners end with the bits of an undisturbed run. */
 static void test_lost_server(void **state)
 {
     (void)state;
@@ -209,7 +213,8 @@ static void test_lost_server(void **state)
             }
 }
 
-/* Where the last copy of a range goes the run ends, and says what is lost, and why. */
+/* If the last copy of a range is lost, the run ends with a message that names server, range and
+ * reason. */
 static void test_lost_range(void **state)
 {
     (void)state;
@@ -239,7 +244,7 @@ static void test_lost_range(void **state)
     }
 }
 
-/* --- how stale updates are --- */
+/* --- staleness --- */
 
 static double mean_staleness(const run *r, double *beyond, int64_t limit)
 {
@@ -259,8 +264,9 @@ static double mean_staleness(const run *r, double *beyond, int64_t limit)
     return sum / all;
 }
 
-/* Learners of equal speed in turn: L - 1 others have pushed since one has pulled, but in the first
- * round. (Of several ranges the first is pushed long before all are pulled, and is fresher.) */
+/* Learners of equal speed take turns: between the pull and the push of one learner the L - 1 others
+ * have pushed, so the staleness is L - 1, except in the first round. (There is one range; of
+ * several, the first would be pushed before the others are pulled, and be less stale.) */
 static void test_round_robin(void **state)
 {
     (void)state;
@@ -283,7 +289,7 @@ static void test_round_robin(void **state)
     }
 }
 
-/* Of n-softsync, whose versions are made of c = L/n updates, the mean staleness is about n. */
+/* n-softsync makes each version of c = L/n updates; the mean staleness is then about n. */
 static void test_softsync(void **state)
 {
     (void)state;

@@ -1,17 +1,17 @@
 /*
- * Learners, servers and a coordinator in the simulator, with random faults: whatever dies, sleeps
- * or is cut off, the run ends; each update that was acknowledged counts, once; nobody is further
- * ahead than the policy lets him; and the same seed is the same run.
- *
- * Every update has a mark of its own in each range, and the servers' update counts marks.
+ * Runs with parameter servers in the simulator, with random faults: actors die, are suspended or
+ * cut off. Every run must end; each acknowledged update must count exactly once; no learner may be
+ * further ahead than the policy allows; and the same seed must give the same run. To check this,
+ * each update has a mark of its own in each range, and the servers' update function counts marks.
  * WEFT_CHAOS and WEFT_CHAOS_SEED: see random_runs.h.
  */
 #include "chaos.h"
 #include "one_context.h"
 
-/* --- who is there --- */
+/* --- actors --- */
 
-/* A mark is 1 in one update and 0 in all others; of a mean it is some part of 1. */
+/* The update function of the servers. A mark is an element that is 1 in one update and 0 in all
+ * others; in the mean of several updates it is a fraction of 1, so every value but 0 counts. */
 static weft_status count_marks(void *user, void *parameters, const void *mean)
 {
     (void)user;
@@ -82,7 +82,7 @@ static weft_status make(void *user, weft_actor_id id, int again, weft_actor **ou
     return weft_server_create(&options, out);
 }
 
-/* The next update of each range has its own mark. */
+/* Computes a step: sets the next mark of the learner in the gradient of each range. */
 static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_sim_work *work)
 {
     chaos *c = user;
@@ -102,11 +102,11 @@ static bool may_end(chaos *c, weft_actor_id id)
 {
     bool excused = id >= FIRST_LEARNER ? c->lives[id - FIRST_LEARNER].excused
                                        : c->server_excused[id - FIRST_SERVER];
-    if (strstr(weft_last_message(), "this run is over")) return true;   /* it came too late */
-    if (strstr(weft_last_message(), "there is a learner")) return true; /* weft join joins again */
+    if (strstr(weft_last_message(), "this run is over")) return true;   /* joined too late */
+    if (strstr(weft_last_message(), "there is a learner")) return true; /* weft join would retry */
     const weft_actor *coordinator = weft_sim_actor(c->sim, WEFT_COORDINATOR);
     bool alone = strstr(weft_last_message(), "no message from the coordinator or another member");
-    if (alone && coordinator && coordinator->done) return true; /* too late as well */
+    if (alone && coordinator && coordinator->done) return true; /* also too late */
     if (!strstr(weft_last_message(), "is lost, and with it range")) return excused;
     c->stale = c->stale || excused;
     return c->lost || c->stale;
@@ -129,7 +129,7 @@ static weft_status failed(void *user, weft_actor_id id, weft_status status)
     (void)status;
     tell(&c->fate, "         %s\n", weft_last_message());
     if (id == WEFT_COORDINATOR || !may_end(c, id)) wrong(&c->fate, "%s", weft_last_message());
-    /* Somebody takes its place, as a supervisor sees to. */
+    /* A new learner replaces the one that failed, as a supervisor would start it. */
     bool over = strstr(weft_last_message(), "this run is over") ||
                 strstr(weft_last_message(), "no message from the coordinator or another member");
     return id >= FIRST_LEARNER && !c->lost && !c->stale && !over
@@ -137,7 +137,7 @@ static weft_status failed(void *user, weft_actor_id id, weft_status status)
                : WEFT_OK;
 }
 
-/* --- what is looked at, all the time --- */
+/* --- invariants, checked every quarter of a second --- */
 
 static void look_at_learners(chaos *c)
 {
@@ -209,7 +209,8 @@ static void draw(chaos *c)
     c->link.reordered = weft_random_between(r, 0, 0.3);
 }
 
-/* Whoever comes when there is no run waits for one, and its host gives up some time. */
+/* Whether the actor has no view: it wants to join, but no run exists. A real process would give up
+ * after a timeout. */
 static bool waits_outside(const weft_actor *a, weft_actor_id id)
 {
     const weft_member *m = id >= FIRST_LEARNER ? weft_ps_client_member(a) : weft_server_member(a);
@@ -229,9 +230,9 @@ static bool has_ended(const chaos *c)
     return true;
 }
 
-/* Whoever has the range at the end, be it as replica of one that is lost: the newest. All learners
- * have gone by then, also those that a server was lost before it could say so; what waited for them
- * counts. */
+/* The newest copy of range k that a server has at the end, be it a replica whose primary is lost.
+ * All learners have ended, but a lost server may not have told the range so. They leave the range
+ * here, so that the updates that waited for them count. */
 static weft_range *last_of(const chaos *c, int k)
 {
     weft_range *best = NULL;
@@ -281,7 +282,7 @@ static void judge(chaos *c)
         weft_range *r = last_of(c, k);
         for (int i = 0; !r && i < c->learner_lives; i++)
             if (c->lives[i].acknowledged[k] > 0) wrong(&c->fate, "nobody has range %d", k);
-        if (!r) continue; /* too few have come, and it never began */
+        if (!r) continue; /* too few members joined, and the run never began */
         const double *marks = weft_range_parameters(r);
         for (int i = 0; i < c->learner_lives; i++)
             for (int64_t s = 0; s < c->lives[i].acknowledged[k]; s++)

@@ -1,5 +1,6 @@
-/* What comes back from servers compressed: whoever follows has the bits that the server says it
- * has, from wherever it begins, and is never farther from the parameters than a codec leaves. */
+/* Tests the compressed downlink: a learner that applies a server's differences has exactly the bits
+ * of the server's reference, whenever it begins and however rarely it asks, and the reference stays
+ * close to the parameters. */
 #include <math.h>
 
 #include "base/registry.h"
@@ -8,6 +9,9 @@
 
 enum { MOST = 4000, FOLLOWERS = 4 };
 
+/* A server's range with its downlink, and the learners that follow it: the server's parameters
+ * (now), each learner's parameters (known) and version (at; -1: none), and the bytes sent so
+ * far. */
 typedef struct world {
     weft_dtype dtype;
     int64_t count, version;
@@ -80,7 +84,8 @@ static double distance(const world *w)
 
 static const int64_t counts[] = {1, 17, 1000, MOST - 1};
 
-/* Every codec; followers that ask always, now and then, or come late. */
+/* Checks every codec with learners that pull after each version, every seventh, at random, or
+ * late. */
 static void test_followers(void **state)
 {
     (void)state;
@@ -102,8 +107,8 @@ static void test_followers(void **state)
             }
 }
 
-/* What is left out does not gather: it is part of the next difference. When nothing changes any
- * more all arrives. */
+/* The errors of compression do not accumulate: what a message omits is part of the next difference.
+ * When the parameters no longer change, the reference reaches them. */
 static void test_drift(void **state)
 {
     (void)state;
@@ -138,8 +143,8 @@ static void test_drift(void **state)
     finish(w);
 }
 
-/* Where all is sent, or as much, learners have the parameters themselves, to the rounding of one
- * sum. */
+/* With codecs that send all or nearly all elements, learners have the parameters up to the rounding
+ * of one addition. */
 static void test_all_is_all(void **state)
 {
     (void)state;

@@ -1,9 +1,9 @@
-/* Training with servers, from the options to the checkpoint: the settings in which a policy is
- * nothing else than data parallelism come to the same bits. */
+/* Tests runs with parameter servers from options to checkpoint: settings that are equivalent to
+ * synchronous data parallelism must give its bits. */
 #include "exchange_runs.h"
 
-/* Policies that wait for everybody, however parameters are shared out: the batches of all learners
- * are one. */
+/* Policies that wait for all learners (bsp, ssp with bound 0) give the bits of data parallelism
+ * with the batches of all learners as one, for every number of servers. */
 static void test_synchronous(void **state)
 {
     (void)state;
@@ -31,7 +31,8 @@ static void test_synchronous(void **state)
     remove_folder(root);
 }
 
-/* Shares of servers that are cut again, since they are large. */
+/* Layers so large that a server's share is cut into several ranges: again the bits of data
+ * parallelism. */
 static void test_pieces(void **state)
 {
     (void)state;
@@ -57,7 +58,8 @@ static void test_pieces(void **state)
     remove_folder(root);
 }
 
-/* A table whose samples differ in weight, and of which no number of learners has the same. */
+/* Writes a table whose samples have weights, and whose number of samples no number of learners
+ * divides. */
 static const char *weighted_table(const char *root)
 {
     const char *path = made(root, "table.csv");
@@ -70,8 +72,9 @@ static const char *weighted_table(const char *root)
     return path;
 }
 
-/* Learners have different numbers of samples, and one of them none, at the end of an epoch, and
- * weights of their own all the time; the mean is that of the whole batch all the same. */
+/* At the end of an epoch, learners have different numbers of samples, one of them none; with
+ * weights, their sums differ in each step. The servers' mean must still be that of the whole
+ * batch. */
 static void test_uneven(void **state)
 {
     (void)state;
@@ -101,8 +104,9 @@ static void test_uneven(void **state)
     remove_folder(root);
 }
 
-/* Learners that are meshes: whatever ranks have in common they go on with alike, also where servers
- * of theirs take updates in different orders; and synchronous servers are data parallelism. */
+/* Learners that are meshes. With a synchronous policy they give the parameters of data parallelism.
+ * With an asynchronous one, ranks that hold the same parameters must keep them equal, although the
+ * servers may apply updates in different orders. */
 static void test_meshes(void **state)
 {
     (void)state;
@@ -126,7 +130,8 @@ static void test_meshes(void **state)
     remove_folder(root);
 }
 
-/* Stopped and gone on with another number of servers: not stopped at all. */
+/* A run that is stopped and resumed with another number of servers ends with the bits of a run that
+ * was not stopped. */
 static void test_stop_and_resume(void **state)
 {
     (void)state;
@@ -150,7 +155,8 @@ static void test_stop_and_resume(void **state)
     remove_folder(root);
 }
 
-/* Of a run that has lost learners those make the versions who are left. */
+/* A run that resumes with fewer learners than softsync's updates per version (c) lowers c; a new
+ * run with so few learners is refused. */
 static void test_fewer_than_a_version_asks_for(void **state)
 {
     (void)state;
@@ -168,7 +174,7 @@ static void test_fewer_than_a_version_asks_for(void **state)
     remove_folder(root);
 }
 
-/* Momentum that counts twice is told of, once. */
+/* A warning tells, once, that dgc's momentum comes on top of the optimizer's momentum. */
 static void test_momentum_twice(void **state)
 {
     (void)state;
@@ -184,7 +190,7 @@ static void test_momentum_twice(void **state)
     };
     for (size_t w = 0; w < WEFT_COUNT(ways); w++) {
         weft_context *shared = context;
-        assert_ok(weft_context_create(&context)); /* which gives each note once */
+        assert_ok(weft_context_create(&context)); /* logs each note once */
         assert_ok(exchanges_register(context));
         weft_context_set_log(context, take_log, NULL);
         last_note[0] = '\0';
@@ -196,7 +202,8 @@ static void test_momentum_twice(void **state)
     }
 }
 
-/* The same where codecs leave something out, of parameters whose layouts are padded. */
+/* Stopping and resuming gives the same bits also with codecs that keep residuals, and with
+ * parameters in padded layouts. */
 static void test_resume_what_was_left_out(void **state)
 {
     (void)state;
@@ -219,7 +226,7 @@ static void test_resume_what_was_left_out(void **state)
     remove_folder(root);
 }
 
-/* Nobody waits for anybody, and all come to their end with parameters that have learned. */
+/* Runs with asynchronous policies, which have no fixed result, end without an error. */
 static void test_asynchronous(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* CPU quotas, read from made-up trees of /proc/self and /sys/fs/cgroup. */
+/* Tests how CPU quotas of cgroups are read, with made-up files of /proc/self and /sys/fs/cgroup. */
 #include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -73,18 +73,19 @@ static void test_version2(void **state)
     put_file("/proc/self/cgroup", "0::/user/job\n");
     put_file("/sys/fs/cgroup/user/job/cpu.max", "200000 100000\n");
     expect(2);
-    put_file("/sys/fs/cgroup/user/cpu.max", "75000 50000\n"); /* a group above has less */
+    put_file("/sys/fs/cgroup/user/cpu.max", "75000 50000\n"); /* the parent's smaller quota holds */
     expect(1.5);
     put_file("/sys/fs/cgroup/user/cpu.max", "max 100000\n");
     put_file("/sys/fs/cgroup/user/job/cpu.max", "max 100000\n");
     expect(0);
-    put_file("/sys/fs/cgroup/userother/cpu.max", "1000 100000\n"); /* not above it */
+    put_file("/sys/fs/cgroup/userother/cpu.max", "1000 100000\n"); /* not an ancestor */
     expect(0);
     put_file("/sys/fs/cgroup/cpu.max", "50000 100000\n");
     expect(0.5);
 }
 
-/* A container without a namespace of its own for groups: its group is the top of the mount. */
+/* In a container without a cgroup namespace, the path of the process's group begins with the root
+ * of the mount, which must be cut off. */
 static void test_top_of_the_mount(void **state)
 {
     (void)state;

@@ -1,10 +1,11 @@
-/* Ranges of a server: who comes, who goes, what comes twice or damaged, and state that goes on. */
+/* Tests one range of a server by direct calls: learners that join and leave, pushes that are
+ * repeated, damaged or too early, saving and loading, and the options of policies. */
 #include <math.h>
 
 #include "one_context.h"
 #include "range_fixture.h"
 
-/* --- who comes, who goes, and what comes twice --- */
+/* --- joining, leaving and repeated pushes --- */
 
 static void test_members(void **state)
 {
@@ -17,7 +18,8 @@ static void test_members(void **state)
     push(&l[2], r, 2);
     assert_int_equal(weft_range_version(r), 0);
     assert_false(weft_range_may_begin(r, 1));
-    /* The one that is waited for goes: what the others have pushed is all there is. */
+    /* The learner that the others wait for leaves: the version is made of the updates that were
+     * pushed. */
     assert_int_equal(weft_range_leave(r, 2), WEFT_OK);
     assert_int_equal(weft_range_version(r), 1);
     assert_true(weft_range_may_begin(r, 1));
@@ -25,7 +27,7 @@ static void test_members(void **state)
     assert_true(w[0] == (0.25 + 0.75) / 2 && w[1] == 2 * w[0]);
     assert_int_equal(weft_range_leave(r, 2), WEFT_ERR_ARGUMENT);
     assert_int_equal(weft_range_join(r, 2, 2, 0), WEFT_ERR_ARGUMENT);
-    /* A new one begins where the others are, and is waited for. */
+    /* A new learner begins at the clock of the slowest one, and the others wait for it. */
     assert_int_equal(weft_range_join(r, 4, 1, 0), WEFT_OK);
     assert_int_equal(weft_range_slowest(r), 1);
     for (int i = 0; i < 4; i++) fetch(&l[i], r, 2);
@@ -40,7 +42,7 @@ static void test_members(void **state)
     assert_int_equal(fate, WEFT_PUSH_ACCEPTED);
     assert_int_equal(weft_range_version(r), 2);
     weft_buffer_unref(&blob);
-    /* One that has pushed and goes: its update counts. */
+    /* The update of a learner that has pushed and then leaves counts. */
     push(&l[0], r, 2);
     assert_int_equal(weft_range_leave(r, 1), WEFT_OK);
     assert_int_equal(push_as(&l[0], r, 2, 4), WEFT_PUSH_UNKNOWN_CLIENT);
@@ -71,7 +73,7 @@ static void test_exactly_once(void **state)
     weft_range_destroy(&r);
 }
 
-/* What is damaged changes nothing, and the same number can come again, whole. */
+/* A damaged push changes nothing, and the sequence number can be used again by an intact push. */
 static void test_damage(void **state)
 {
     (void)state;
@@ -97,7 +99,8 @@ static void test_damage(void **state)
     weft_range_destroy(&r);
 }
 
-/* Nobody pushes what it was not to begin, so what waits is bounded; and no number is too large. */
+/* A push for a step that the policy did not allow the learner to begin is refused, so the number of
+ * waiting updates is bounded; even the largest clocks cause no overflow. */
 static void test_ahead(void **state)
 {
     (void)state;
@@ -125,8 +128,8 @@ static void test_ahead(void **state)
     }
 }
 
-/* Where all are to leave, a version that the first to leave has no part in is not made, whether the
- * others have pushed theirs before or do so later. */
+/* After halt, a version is not made if the first learner that leaves has no update in it, whether
+ * the other learners pushed theirs before that or do so later. */
 static void test_halt(void **state)
 {
     (void)state;
@@ -149,8 +152,8 @@ static void test_halt(void **state)
     }
 }
 
-/* As bytes, and gone on with: the same bits, be it in the middle of a version. What is cut off is
- * none. */
+/* A range that is saved in the middle of a version and loaded again continues with the same bits;
+ * saved data that is cut off is refused. */
 static void test_state(void **state)
 {
     (void)state;

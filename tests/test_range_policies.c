@@ -1,5 +1,5 @@
-/* Ranges of a server against closed formulas: when training with stale gradients is stable, how
- * stale they are under each policy, and which policies come to the same bits. */
+/* Compares one range of a server with theory: for which step sizes delayed gradient descent is
+ * stable, how stale updates are under each policy, and which policies give the same bits. */
 #include <math.h>
 
 #include "one_context.h"
@@ -7,7 +7,8 @@
 
 /* --- the delayed quadratic --- */
 
-/* |x| after many steps of x -= k x(t - delay), weighed as the policy says. */
+/* Minimizes x^2 / 2 by x -= k x(t - delay), with the weights for stale updates that `scale` names.
+ * Returns the largest |x| of the last steps. */
 static double delayed(const char *scale, double k, int delay, int steps)
 {
     descent d = {.lr = k, .count = 1};
@@ -59,7 +60,8 @@ static double mean_staleness(const weft_range *r, int64_t *most)
     return sum / all;
 }
 
-/* L learners in turn: L - 1 others have pushed since one fetched. */
+/* L learners take turns: between the fetch and the push of one learner, the L - 1 others have
+ * pushed. */
 static void test_round_robin(void **state)
 {
     (void)state;
@@ -82,7 +84,7 @@ static void test_round_robin(void **state)
     weft_range_destroy(&r);
 }
 
-/* The learner whose step ends next, of steps that take 0.5 to 1.5. */
+/* The learner whose step ends next. */
 static int next_of(const double *ends, int n)
 {
     int first = 0;
@@ -91,8 +93,8 @@ static int next_of(const double *ends, int n)
     return first;
 }
 
-/* Of n-softsync, whose versions are made of c = L/n updates, the mean staleness is about n, and
- * more than 2n is rare. */
+/* n-softsync makes each version of c = L/n updates; the mean staleness is then about n, and a
+ * staleness above 2n is rare. */
 static void test_softsync_staleness(void **state)
 {
     (void)state;
@@ -132,8 +134,9 @@ static void test_softsync_staleness(void **state)
 
 /* --- clocks --- */
 
-/* Learners of random speeds, which begin when they may. Ends with the parameters; the spread of the
- * clocks, with the step that is going on, is never more than the bound and one. */
+/* Lets learners of random speed take steps whenever the policy allows it, and returns the
+ * parameters. The clocks of the learners, including running steps, never differ by more than the
+ * bound plus one. */
 static void race(weft_policy policy, uint64_t seed, double *w, int64_t count)
 {
     enum { LEARNERS = 5, STEPS = 40 };
@@ -146,7 +149,7 @@ static void race(weft_policy policy, uint64_t seed, double *w, int64_t count)
     for (int i = 0; i < LEARNERS; i++) all[i] = begin_learner(context, i + 1, count);
     for (int done = 0; done < LEARNERS * STEPS;) {
         int i = (int)(weft_random_u32(&random) % LEARNERS);
-        if (seed % 2 && i == 0 && weft_random_u32(&random) % 10) continue; /* a slow one */
+        if (seed % 2 && i == 0 && weft_random_u32(&random) % 10) continue; /* learner 0 is slow */
         if (all[i].clock == STEPS) continue;
         if (!going[i] && weft_range_may_begin(r, all[i].clock)) {
             fetch(&all[i], r, count);
@@ -177,14 +180,15 @@ static void test_clocks(void **state)
     for (uint64_t seed = 1; seed <= 20; seed++) {
         for (int bound = 1; bound < 5; bound++)
             race(policy_of("ssp", -1, bound, NULL), seed, a, COUNT);
-        /* Without a bound it is async, with 0 it is bsp, whose bits no order changes. */
+        /* ssp without a bound equals async. ssp with bound 0 equals bsp, whose bits do not depend
+         * on the order of the pushes. */
         race(policy_of("ssp", -1, INFINITY, NULL), seed, a, COUNT);
         race(policy_of("async", -1, -1, NULL), seed, b, COUNT);
         assert_memory_equal(a, b, sizeof(a));
         race(policy_of("ssp", -1, 0, NULL), seed, a, COUNT);
         race(policy_of("bsp", -1, -1, NULL), seed + 50, b, COUNT);
         assert_memory_equal(a, b, sizeof(a));
-        /* Nothing is stale, so no weight changes. */
+        /* No update is stale under bsp, so scaling by staleness changes nothing. */
         race(policy_of("bsp", -1, -1, "inverse"), seed, b, COUNT);
         assert_memory_equal(a, b, sizeof(a));
     }

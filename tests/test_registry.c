@@ -1,4 +1,5 @@
-/* What a context knows by name: each has its own registry. */
+/* Tests the registries of contexts: each context has names of its own for devices, exchanges and
+ * other plug-ins. */
 #include <pthread.h>
 
 #include "base/base.h"
@@ -6,7 +7,7 @@
 #include "exchange/exchange.h"
 #include "support.h"
 
-/* The reference device and an exchange under other names. */
+/* The built-in reference device and exchange `average` under another name. */
 static weft_device_ops own_device;
 static weft_exchange_ops own_exchange;
 
@@ -29,7 +30,7 @@ static bool knows(const weft_context *context, weft_kind kind, const char *name)
     return false;
 }
 
-/* Every kind has entries, whose names are all different and which say something of themselves. */
+/* Every kind has built-in entries, with different names and a table of functions. */
 static void test_what_is_built_in(void **state)
 {
     (void)state;
@@ -52,7 +53,7 @@ static void test_what_is_built_in(void **state)
     weft_context_destroy(&context);
 }
 
-/* What one context is told, the other one does not know. */
+/* A name that is registered in one context is unknown in another one. */
 static void test_two_contexts(void **state)
 {
     (void)state;
@@ -79,7 +80,7 @@ static void test_two_contexts(void **state)
     weft_context_destroy(&knowing);
 }
 
-/* All or none; and what is no name. */
+/* If one entry of a list is refused, none is registered; and some texts are no valid names. */
 static void test_refusals(void **state)
 {
     (void)state;
@@ -104,7 +105,7 @@ static void test_refusals(void **state)
     weft_context_destroy(&context);
 }
 
-/* What an option may be is what its context knows, and its help says so. */
+/* The choices of an option, and its help, are the names that its context knows. */
 static void test_options_ask(void **state)
 {
     (void)state;
@@ -136,7 +137,8 @@ static void test_options_ask(void **state)
     weft_context_destroy(&knowing);
 }
 
-/* Threads that add, look and list in one context at once; each name is won by one of them. */
+/* Threads register the same names in one context, look them up and list them at once; each name is
+ * accepted from exactly one thread. */
 enum { THREADS = 4, NAMES = 200 };
 
 typedef struct adder {

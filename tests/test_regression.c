@@ -1,5 +1,5 @@
-/* Targets that are numbers: a linear model comes to the solution of the normal equations, figures
- * and predictions are those computed apart, and every way to run learns the same. */
+/* Tests regression (targets that are numbers): a linear model reaches the solution of the normal
+ * equations, metrics and predictions equal those computed here, and every mesh learns the same. */
 #include <math.h>
 
 #include "base/base.h"
@@ -7,7 +7,8 @@
 
 enum { ROWS = 53, FEATURES = 3, UNKNOWNS = FEATURES + 1 };
 
-/* A table in units that are far from one, with an error that no line explains. */
+/* A table whose columns have very different units, and a target with noise that no linear model
+ * explains. */
 typedef struct table {
     double x[ROWS][FEATURES], y[ROWS];
 } table;
@@ -31,7 +32,8 @@ static void make_table(table *t)
     }
 }
 
-/* csv:FILE,target=price, with the target in the middle. */
+/* Writes the table as CSV with the target in the second column; spec receives
+ * csv:FILE,target=price. */
 static void write_table(const table *t, const char *folder, char *spec, size_t room)
 {
     weft_text text = {0};
@@ -45,7 +47,7 @@ static void write_table(const table *t, const char *folder, char *spec, size_t r
     (void)snprintf(spec, room, "csv:%s,target=price", path);
 }
 
-/* Which row of the table a sample is; targets are all different. */
+/* The row of the table with this target; all targets differ. */
 static int row_of(const table *t, double target)
 {
     for (int i = 0; i < ROWS; i++)
@@ -54,7 +56,7 @@ static int row_of(const table *t, double target)
     return -1;
 }
 
-/* The rows of a part, in its order. */
+/* Lists the rows of a part, in the part's order. */
 static int rows_of_part(const table *t, const char *spec, weft_split split, int *rows)
 {
     weft_dataset *d;
@@ -73,7 +75,7 @@ static int rows_of_part(const table *t, const char *spec, weft_split split, int 
 
 /* --- least squares --- */
 
-/* Solves a[n][n] w = b by elimination with pivots. */
+/* Solves a[n][n] w = b by Gauss-Jordan elimination with pivots. */
 static void solve(double a[UNKNOWNS][UNKNOWNS], double b[UNKNOWNS])
 {
     for (int k = 0; k < UNKNOWNS; k++) {
@@ -97,8 +99,8 @@ static void solve(double a[UNKNOWNS][UNKNOWNS], double b[UNKNOWNS])
     for (int k = 0; k < UNKNOWNS; k++) b[k] /= a[k][k];
 }
 
-/* What the best line through some rows says of each row. Columns are taken about the middle of
- * their ranges, or the equations would be badly conditioned. */
+/* Predicts all rows by the least-squares solution for the given rows. Columns are centred on their
+ * ranges, since the normal equations would be badly conditioned otherwise. */
 static void fit_line(const table *t, const int *rows, int count, double said[ROWS])
 {
     static const double middle[] = {5, 2025, 5e-4}, width[] = {5, 25, 5e-4};
@@ -119,7 +121,7 @@ static void fit_line(const table *t, const int *rows, int count, double said[ROW
     }
 }
 
-/* --- what is told --- */
+/* --- predictions and metrics --- */
 
 typedef struct heard {
     int count, targets;
@@ -154,8 +156,7 @@ static void ask(const char *folder, const char *split, heard *h, weft_report *r)
     weft_options_free(weft_eval_table(), &e);
 }
 
-/* R2, mean absolute error and root of the mean squared error of target j, as textbooks have them.
- */
+/* R2, mean absolute error and root mean squared error of target j, by their definitions. */
 static weft_fit figures(const heard *h, int j)
 {
     double mean = 0, left = 0, all = 0, off = 0, n = h->count;
@@ -198,8 +199,8 @@ static const char *const ways[] = {
     "ranks=1 device=cpu",
 };
 
-/* After fifty steps on all of the training part a linear model is the solution of the normal
- * equations, in the units of the table, wherever it was trained. */
+/* After fifty steps with the whole training part as batch, a linear model is the solution of the
+ * normal equations, in the units of the table, on every mesh and device. */
 static void test_least_squares(void **state)
 {
     (void)state;
@@ -247,12 +248,12 @@ static const char curve_model[] = "layers:\n  - {type: dense, units: 12}\n  - {t
                                   "  - {type: dense, units: outputs, bias: false}\n";
 static const struct {
     const char *words;
-    bool bits; /* as one rank with the same virtual workers */
+    bool bits; /* the bits of the mesh before, which has the same virtual workers */
 } meshes[] = {
     {"ranks=3", false},
     {"ranks=2 mesh=tensor=2", false},
     {"ranks=3 mesh=tensor=3", false},
-    {"ranks=2 mesh=tensor=2 shard=dense5/weight:in=tensor", false}, /* a sum in parts */
+    {"ranks=2 mesh=tensor=2 shard=dense5/weight:in=tensor", false}, /* sum split over ranks */
     {"ranks=2 mesh=pipeline=2 microbatches=5", false},
     {"ranks=4 mesh=data=2,tensor=2 zero=3", false},
     {"ranks=4 mesh=data=2,pipeline=2 microbatches=2 zero=1", false},
@@ -262,8 +263,8 @@ static const struct {
     {"ranks=5 virtual-workers=10 zero=2", true},
 };
 
-/* A net that bends, with batches that leave a remainder: every mesh predicts what one rank does, a
- * run in two parts to the last bit. */
+/* A nonlinear network, with batches that leave a remainder: every mesh gives the predictions of one
+ * rank up to rounding, and a run that is stopped and resumed gives them to the last bit. */
 static void test_ways_to_run(void **state)
 {
     (void)state;
@@ -288,7 +289,7 @@ static void test_ways_to_run(void **state)
         (void)snprintf(words, sizeof(words), "%s %s", run, meshes[m].words);
         assert_ok(train(words, path, 0, &l));
         ask(path, "test", &other, &r);
-        same_fit(&l.fit, &r.fit); /* which all ranks have counted together */
+        same_fit(&l.fit, &r.fit); /* the ranks have computed this together */
         weft_report_free(&r);
         for (int i = 0; i < one.count; i++)
             near(meshes[m].words, other.said[i][0], one.said[i][0], 1e-9);
@@ -319,8 +320,8 @@ static void put_array(const char *folder, const char *name, int columns, const d
     write_file(folder, name, file, 10 + (size_t)size + bytes, path, room);
 }
 
-/* Two targets of a sample, one of which never varies: it has no R2, and the mean is over the other.
- */
+/* Samples with two targets, one of which is constant: it has no R2, and the mean R2 is that of the
+ * other target. */
 static void test_several_targets(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Inside of batching, without threads and clock: who is next, what is learned of batches and of
- * arrivals, and how queues share executors. */
+/* Tests the parts of dynamic batching without threads and in made-up time: the request queue, the
+ * learned batch times and arrival rates, A/B trials, closed-loop clients, and fair sharing of
+ * executors. */
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
@@ -8,7 +9,7 @@
 #include "one_context.h"
 #include "support.h"
 
-/* --- the queue against a list that is looked through --- */
+/* --- weft_request_queue against a plain list --- */
 
 enum { MOST = 200, KINDS = 5 };
 typedef struct plain {
@@ -24,7 +25,9 @@ static bool has_turn(const plain *a, const plain *b)
                                                       : a->came < b->came;
 }
 
-/* What is due of a list: the first by turn among the kinds that are; -1. */
+/* Does by a search of the list what weft_request_queue_due does. A kind is due if it has `need`
+ * rows or its oldest request has waited for `wait`. Returns the first request by priority and time
+ * of the due kinds, or -1; *when: when the next kind becomes due by waiting. */
 static int plain_due(const plain *list, int64_t need, double wait, double now, double *when)
 {
     int due = -1;
@@ -62,7 +65,7 @@ static void test_queue(void **state)
         int i = (int)(weft_random_u32(&r) % MOST), slot = -1;
         double now = step, when, expected;
         plain *p = &list[i];
-        bool crowded = step / 2000 % 2; /* fills up, and empties again */
+        bool crowded = step / 2000 % 2; /* fills up and empties in turns */
         if (!p->there && (crowded || weft_random_u32(&r) % 4 == 0)) {
             weft_request_init(&p->request);
             p->request.rows = 1 + weft_random_u32(&r) % 4;
@@ -100,8 +103,8 @@ static void test_queue(void **state)
     weft_request_queue_free(&q);
 }
 
-/* A hundred thousand that wait, of ten thousand kinds: none of what is done looks at all of them.
- * (Where it does, this takes minutes.) */
+/* With 100000 waiting requests of 10000 kinds, no operation of the queue may look at all of them;
+ * otherwise this test would take minutes. */
 static void test_scale(void **state)
 {
     (void)state;
@@ -153,7 +156,7 @@ static void test_scale(void **state)
     weft_request_queue_free(&q);
 }
 
-/* --- what batches take --- */
+/* --- batch times --- */
 
 static void test_curve(void **state)
 {
@@ -163,7 +166,8 @@ static void test_curve(void **state)
     weft_random_start(&r, 9, 0);
     assert_ok(weft_curve_make(NULL, NULL, 0, NULL, 2, &c));
     assert_true(weft_curve_time(&c, 4) == 0);
-    /* The first one is cold, and of the others each twentieth is interrupted for long. */
+    /* The first time is that of a cold start, and every twentieth of the others is 50 times too
+     * long, as if interrupted. Both must hardly change the curve. */
     weft_curve_learn(&c, 64, 3, 1, 0.5);
     for (int i = 0; i < 3000; i++) {
         int64_t rows = 1 + weft_random_u32(&r) % 64;
@@ -178,17 +182,17 @@ static void test_curve(void **state)
         assert_true(time >= before);
         before = time;
     }
-    /* Two at a time take 1.7 times as long each. */
+    /* Two batches at a time take 1.7 times as long each. */
     for (int i = 0; i < 400; i++) weft_curve_learn(&c, 64, 16, 2, 1.7 * weft_curve_time(&c, 16));
     assert_true(fabs(c.slowdown[1] - 1.7) < 0.02);
-    /* The machine becomes slower. */
+    /* When the machine becomes slower, the curve follows. */
     for (int i = 0; i < 100; i++) weft_curve_learn(&c, 64, 16, 1, 8e-3);
     assert_true(fabs(weft_curve_time(&c, 16) / 8e-3 - 1) < 0.01);
     assert_true(weft_curve_time(&c, 64) >= weft_curve_time(&c, 16));
     weft_curve_free(&c);
 }
 
-/* Of sizes that were never computed something is believed, which grows. */
+/* For numbers of rows that were never measured, the curve gives times that grow with the rows. */
 static void test_few_sizes(void **state)
 {
     (void)state;
@@ -205,7 +209,7 @@ static void test_few_sizes(void **state)
     }
 }
 
-/* --- how requests come --- */
+/* --- arrivals --- */
 
 static void test_gaps(void **state)
 {
@@ -222,19 +226,20 @@ static void test_gaps(void **state)
     }
     assert_true(fabs(weft_interarrivals_rate(g) / 100 - 1) < 0.1);
     assert_true(fabs(weft_interarrivals_burstiness(g) - 1) < 0.15);
-    /* The sums are those of what is kept. */
+    /* The running sums equal those of the gaps that are kept. */
     double sum = 0;
     int kept = (int)WEFT_MIN(g->count, WEFT_INTERARRIVALS);
     for (int i = 0; i < kept; i++) sum += g->gap[i];
     assert_true(fabs(weft_interarrivals_rate(g) * sum / kept - 1) < 1e-9);
-    /* A night in which nobody asks is no load. */
+    /* A pause of hours does not change the measured rate. */
     now += 3e4;
     assert_false(weft_interarrivals_add(g, now, 1));
     assert_true(fabs(weft_interarrivals_rate(g) / 100 - 1) < 0.1);
     weft_free(g);
 }
 
-/* A change is found soon wherever in the ring it comes, and what is kept is of the new load. */
+/* A change of the arrival rate is found within 100 arrivals, wherever in the ring buffer it
+ * happens; then only arrivals since the change are kept. */
 static void test_changes(void **state)
 {
     (void)state;
@@ -257,10 +262,10 @@ static void test_changes(void **state)
     weft_free(g);
 }
 
-/* --- doubts --- */
+/* --- A/B trials of the adaptive policy's choice --- */
 
-/* Answers that take so long where the choice is followed, and where it is not; until the trial
- * under way has ended, or so many. */
+/* Reports `count` latencies: `followed` whenever the trial uses the policy's choice, `greedy`
+ * whenever it uses greedy. The predicted latency is 1 ms. */
 static void answer(weft_ab_trial *t, double followed, double greedy, int count)
 {
     const weft_goal mean = {0};
@@ -274,26 +279,32 @@ static void test_doubts(void **state)
     (void)state;
     weft_ab_trial *t;
     assert_ok(WEFT_NEW(&t, 1));
-    answer(t, 1.9e-3, 1e-4, 4096); /* not much worse than it promised: nobody looks yet */
+    /* A latency of less than twice the predicted one starts no trial. */
+    answer(t, 1.9e-3, 1e-4, 4096);
     assert_int_equal(t->phase, WEFT_TRIAL_ACCEPTED);
     answer(t, 2.1e-3, 1e-4, 4000);
     assert_int_equal(t->phase, WEFT_TRIAL_REJECTED);
-    *t = (weft_ab_trial){.turn = 0}; /* what is far off is seen soon */
+    /* A latency far above the prediction soon starts a trial, which rejects the choice. */
+    *t = (weft_ab_trial){.turn = 0};
     answer(t, 0.5, 1e-3, 256);
     assert_int_equal(t->phase, WEFT_TRIAL_RUNNING);
     answer(t, 0.5, 1e-3, 6 * 128);
     assert_int_equal(t->phase, WEFT_TRIAL_REJECTED);
-    *t = (weft_ab_trial){.turn = 0}; /* what is better than greedy stays, whatever it promised */
+    /* A choice that is better than greedy is kept, although it misses its prediction. */
+    *t = (weft_ab_trial){.turn = 0};
     answer(t, 2.1e-3, 2.3e-3, 4000);
     assert_int_equal(t->phase, WEFT_TRIAL_ACCEPTED);
-    *t = (weft_ab_trial){.turn = 0}; /* what keeps its promise is tried now and then */
+    /* While the choice keeps its prediction, greedy is still tried for a small share of the
+     * requests. */
+    *t = (weft_ab_trial){.turn = 0};
     int tried = 0;
     for (int i = 0; i < 200000; i++) {
         answer(t, 1e-3, 1.5e-3, 1);
         tried += !weft_ab_trial_uses_choice(t);
     }
     assert_true(tried > 0 && tried < 200000 / 50);
-    *t = (weft_ab_trial){.turn = 0}; /* and what is worse than greedy is hardly done */
+    /* A choice that keeps its prediction but is worse than greedy is rarely followed. */
+    *t = (weft_ab_trial){.turn = 0};
     int followed = 0;
     for (int i = 0; i < 200000; i++) {
         answer(t, 1e-3, 0.9e-3, 1);
@@ -303,7 +314,7 @@ static void test_doubts(void **state)
     weft_free(t);
 }
 
-/* --- how many there can be --- */
+/* --- closed-loop clients --- */
 
 static void test_crowd(void **state)
 {
@@ -322,13 +333,13 @@ static void test_crowd(void **state)
     double sum = 0;
     for (int i = 0; i < WEFT_MOST_CLOSED_CLIENTS; i++) sum += c->think_time[i];
     assert_true(fabs(sum / WEFT_MOST_CLOSED_CLIENTS / 1.35e-3 - 1) <
-                0.02); /* 1.1, 1.2, ... 1.6 ms */
+                0.02); /* the clients' pauses are 1.1, 1.2, ... 1.6 ms */
     weft_closed_loop_arrived(c, now, CLIENTS + 1);
-    assert_int_equal(weft_closed_loop_bound(c, 1000, 3), 0); /* one more than all */
+    assert_int_equal(weft_closed_loop_bound(c, 1000, 3), 0); /* more clients: no bound */
     weft_free(c);
 }
 
-/* Rounds of closed-loop clients: all send, all are answered, and all pause. */
+/* Rounds of closed-loop clients: all clients send, all are answered, and all pause. */
 static void rounds(weft_policy *p, double *now, int count, int clients, double seconds)
 {
     const weft_policy_ops *ops = p->ops;
@@ -340,8 +351,9 @@ static void rounds(weft_policy *p, double *now, int count, int clients, double s
     }
 }
 
-/* Clients become fewer and more again between two looks at their number: a search that begins right
- * then has the think times of none of them. */
+/* Clients leave and return between two of the policy's estimates of their number. A search that
+ * begins right then has no think times of the returned clients, and must not bound the requests by
+ * too few. */
 static void test_clients_return(void **state)
 {
     (void)state;
@@ -354,7 +366,7 @@ static void test_clients_return(void **state)
     assert_ok(weft_curve_make(rows, times, 2, NULL, 1, &c));
     const weft_policy_input input = {.limit = LIMIT, .curve = &c, .timer_slack = &slack};
     int bounded = 0;
-    for (int late = 0; late < 32; late++) { /* shifts the two counts of arrivals */
+    for (int late = 0; late < 32; late++) { /* pauses shift the policy's counts of arrivals */
         assert_ok(weft_policy_open(context, "adaptive", &input, &p));
         for (int i = 0; i < 76; i++) {
             now += i >= 10 && i < 10 + late ? 10 : 0;
@@ -376,7 +388,7 @@ static void test_clients_return(void **state)
     weft_curve_free(&c);
 }
 
-/* --- queues that share executors --- */
+/* --- queues that share executors (weighted fair queueing) --- */
 
 static weft_status nothing(void *user, int executor, void *const *requests, int n, int64_t rows)
 {
@@ -410,7 +422,8 @@ static void ask(weft_batch_queue *queue, double now)
         assert_ok(weft_dispatch_put(queue, &request, now, &look, NULL));
 }
 
-/* Executors' seconds of two queues that always have requests, until `end`. */
+/* Keeps the two queues filled until time `end`; a queue that is NULL gets no requests. used:
+ * seconds of the executors for each queue. */
 static void share_out(weft_dispatch *d, weft_batch_queue *lines[2], double *now, double end,
                       double used[2])
 {
@@ -436,7 +449,7 @@ static void share_out(weft_dispatch *d, weft_batch_queue *lines[2], double *now,
         weft_dispatch_end(d, job[first], *now);
         job[first] = NULL;
     }
-    for (int e = 0; e < d->executors; e++) /* what is under way ends */
+    for (int e = 0; e < d->executors; e++) /* ends the running batches */
         if (job[e]) weft_dispatch_end(d, job[e], *now);
 }
 
@@ -450,7 +463,7 @@ static void test_shares(void **state)
         double now = 0, used[2];
         share_out(&d, both, &now, 20, used);
         assert_true(fabs(used[0] / used[1] / 3 - 1) < 0.02);
-        /* Who has been away for long gets no more than its share when it comes back. */
+        /* A queue that was empty for long gets only its share when it has requests again. */
         while (both[1]->requests.count > 0)
             weft_request_queue_remove(&both[1]->requests,
                                       weft_request_queue_first(&both[1]->requests));
@@ -458,7 +471,7 @@ static void test_shares(void **state)
         assert_true(used[1] == 0);
         share_out(&d, both, &now, now + 2, used);
         assert_true(fabs(used[0] / used[1] / 3 - 1) < 0.1);
-        /* Nor does one that is new. */
+        /* A new queue gets only its share, too. */
         weft_dispatch_remove(&d, &both[1]);
         both[1] = line_of(&d, 1, 2, 5e-3);
         share_out(&d, both, &now, now + 2, used);
@@ -468,8 +481,8 @@ static void test_shares(void **state)
     }
 }
 
-/* Nine queues that are asked much more than can be done, and one that is asked now and then: it is
- * answered within a round, and the others have equal shares. */
+/* Nine queues always have more requests than can be served, and one gets a request now and then.
+ * That request is served within one round, and the other queues have equal shares. */
 static void test_none_starves(void **state)
 {
     (void)state;
@@ -502,7 +515,7 @@ static void test_none_starves(void **state)
     }
     for (int i = 1; i < RARE; i++) assert_true(fabs(used[i] / used[0] - 1) < 0.02);
     assert_true(asked < 0 || now - asked < 0.1);
-    assert_true(longest < 0.1); /* a batch of each other queue takes 72 ms */
+    assert_true(longest < 0.1); /* one batch of each other queue takes 72 ms in all */
     for (int i = 0; i < LINES; i++) weft_dispatch_remove(&d, &queue[i]);
     free(d.queues);
 }

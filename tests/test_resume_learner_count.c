@@ -1,19 +1,20 @@
-/* Runs that go on with another number of learners, and learners on devices that put parameters in
- * orders of their own: no sample and no number gets to where another belongs. */
+/* Tests runs that resume with another number of learners, and learners on devices with different
+ * memory layouts: each sample is read once in an epoch, and parameters are not permuted. */
 #include <math.h>
 
 #include "onehot_data.h"
 #include "trainer_runs.h"
 
-/* In the middle of an epoch: all samples count in it, and so many steps are taken as have batches
- * for those that were left, so none counts twice. */
+/* A run stops in the middle of an epoch and resumes with other learners. The rest of the epoch has
+ * as many steps as there are batches of unread samples, and by its end every training sample has
+ * been read. */
 static void test_middle_of_an_epoch(void **state)
 {
     (void)state;
     enum { BATCH = 4 };
     static const struct {
         const char *before, *after;
-        int done, left; /* steps of the one, and of the other */
+        int done, left; /* steps before and after resuming */
     } ways[] = {
         {"ranks=1", "ranks=2 exchange=average:every=1", 2, 3},
         {"ranks=2 exchange=average:every=1", "ranks=1", 1, 5},
@@ -50,8 +51,9 @@ static void test_middle_of_an_epoch(void **state)
     remove_folder(root);
 }
 
-/* Learners that change nothing have nothing else after they met, whatever computes them. The vector
- * of one output and the bias lie in other orders on other devices, though each lies alike. */
+/* Learners whose steps change nothing must have their initial parameters after an average, on every
+ * pair of devices. Some devices store the weight of a single output, or the bias, in another
+ * layout. */
 static void test_orders(void **state)
 {
     (void)state;

@@ -1,13 +1,15 @@
-/* Runs that go on from a checkpoint, in the simulator: members that have it, lack it or have
- * another one come in any order, over lines that lose messages. The run begins with its state or
- * not at all. */
+/* Runs that resume from a checkpoint, in the simulator: members that have loaded this checkpoint,
+ * none or another one join in any order, over links that lose messages. The run must begin with the
+ * checkpoint's state or not at all. */
 #include "membership_fixture.h"
 
 enum { OURS = 7, OTHER = 9, RUNS = 10000, FEW = 600 };
 
 typedef struct draw {
     int learners, servers, late,
-        with; /* expected from the beginning; that come later; with the checkpoint */
+        /* `learners` and `servers` are expected before the run begins, `late` learners join later,
+         * and `with` of all learners have the checkpoint. */
+        with;
     uint64_t state;
 } draw;
 
@@ -17,7 +19,8 @@ static int pick(draw *d, int n)
     return (int)((d->state >> 33) % (uint64_t)n);
 }
 
-/* Two of five have the checkpoint, two lack it, one has another. */
+/* Draws what a learner has loaded: the run's checkpoint (two of five), none (two of five), or
+ * another one. */
 static void give_origin(crowd *c, draw *d, int id)
 {
     int origin = pick(d, 5);
@@ -40,7 +43,8 @@ static void check_view(crowd *c, const draw *d, bool *ran)
         uint64_t loaded = c->members[m->id].fingerprint.checkpoint;
         some = some || has_state(m);
         if (m->role != WEFT_MEMBER_LEARNER) continue;
-        /* Before the run is under way nobody counts as having its state that has not loaded it. */
+        /* Before the run has begun, only members that have loaded its checkpoint count as having
+         * the state. */
         if (!v->running) {
             assert_int_equal(m->lacks_state, loaded != OURS);
             assert_true(loaded != OTHER);
@@ -115,7 +119,8 @@ static void test_sentences(void **state)
                  "this run starts at step 0, but this process has loaded a checkpoint of step 90");
 }
 
-/* Where nobody has the checkpoint, members are told what the run waits for. */
+/* If no learner has the checkpoint, the run does not begin, and members can say for what it
+ * waits. */
 static void test_waits(void **state)
 {
     (void)state;
@@ -135,13 +140,14 @@ static void test_waits(void **state)
     weft_sim_destroy(&c.sim);
 }
 
-/* A coordinator that resumes from a checkpoint finds members of an earlier run at its address.
- * Their state takes the place of the checkpoint only if it is not older. */
+/* A coordinator that resumes from a checkpoint finds members of an earlier run at its address. The
+ * coordinator takes over their run if that is at least as far as the checkpoint; otherwise it
+ * begins a run from the checkpoint. */
 static void test_left_over(void **state)
 {
     (void)state;
     static const char begun[] = "model\0lenet\0@begun.step\0"
-                                "50"; /* with the last zero byte */
+                                "50"; /* the array includes the final zero byte */
     for (int newer = 0; newer < 2; newer++) {
         crowd c;
         begin(&c, 2, 0, false, 1, false);
@@ -170,8 +176,8 @@ static void test_left_over(void **state)
     }
 }
 
-/* All that have loaded the checkpoint are gone before the first step: a peer that has joined since
- * must not begin the resumed run with parameters of its own. */
+/* All learners that have loaded the checkpoint are lost before the first step. The run then has a
+ * fault: a peer that joined later must not begin it with parameters of its own. */
 static void test_checkpoint_lost(void **state)
 {
     (void)state;
@@ -192,8 +198,8 @@ static void test_checkpoint_lost(void **state)
     weft_sim_destroy(&c.sim);
 }
 
-/* A run under way takes checkpoints of its own, and the one that it resumes from, but none of
- * another run, which its checkpoints would replace. */
+/* A running run admits learners with the checkpoint from which it resumed, with one that it wrote
+ * itself, or with none. A learner with a checkpoint of another run is refused. */
 static void test_other_checkpoint(void **state)
 {
     (void)state;
@@ -225,11 +231,12 @@ static void test_other_checkpoint(void **state)
     }
 }
 
-/* Servers that are still uninitialized take no parameters of another checkpoint. */
+/* As long as servers are not initialized, only learners with the checkpoint from which the run
+ * starts count as having its state. */
 static void test_late_parameters(void **state)
 {
     (void)state;
-    for (int k = 0; k < 2; k++) { /* of a run that begins with fresh weights, or resumes */
+    for (int k = 0; k < 2; k++) { /* the run begins with fresh weights, or resumes */
         crowd c;
         begin(&c, 1, 1, false, 1, false);
         c.coordinator.fingerprint.checkpoint = c.members[LEARNERS].fingerprint.checkpoint =
@@ -237,7 +244,7 @@ static void test_late_parameters(void **state)
         const uint64_t theirs[] = {0, OURS, OTHER};
         for (int i = 0; i < 3; i++) {
             c.members[LEARNERS + 5 + i].fingerprint.checkpoint = theirs[i];
-            c.members[LEARNERS + 5 + i].fingerprint.run = 78; /* a later one of this run */
+            c.members[LEARNERS + 5 + i].fingerprint.run = 78; /* written later by this run */
             assert_int_equal(weft_sim_add(c.sim, (weft_actor_id)(LEARNERS + 5 + i), 5), WEFT_OK);
         }
         until(&c, 10);

@@ -1,15 +1,16 @@
-/* Rewrites against the graph they came from: for every model and mesh of the tables, ten training
- * steps on rank threads give the losses and the parameters of one rank. */
+/* Compares the rewritten graphs of all ranks with the graph of one rank: for every model and mesh
+ * of the tables, ten training steps on rank threads must give the same losses and parameters up to
+ * rounding. */
 #include <math.h>
 
 #include "graph_fixture.h"
 
-/* As "test_rewrite mpi" under mpirun: the meshes of as many ranks, as processes. */
+/* "test_rewrite mpi" under mpirun runs the meshes with as many ranks as there are processes. */
 static const char *engine = "threads";
 static int processes;
-static int checked; /* meshes so far */
+static int checked; /* number of meshes that were run */
 
-/* --- one rank --- */
+/* --- the ranks of a mesh --- */
 
 typedef struct rank_case {
     const setting *setting;
@@ -50,11 +51,10 @@ static void compare_part(rank_case *c, weft_store *store, int i, weft_comm *data
     free(have);
     double limit = c->exact ? 0 : 1e-9;
     if (!c->exact && c->setting->real == WEFT_F32) {
-        /* In float32 two values that a maximum compares can change places by rounding, and with
-         * them the way of one gradient, which is large beside that element and small beside the
-         * tensor. So the norm of the difference is held against that of the tensor. Moments, and
-         * biases, which begin at zero, are sums of a few gradients; to a weight these add little.
-         */
+        /* In f32, rounding can change which of two values a maximum takes, and so which element a
+         * gradient goes to: a large error of that element, but small for the tensor. So the norm of
+         * the difference is compared with the norm of the tensor. Moments and biases begin at zero
+         * and are sums of a few gradients, so their limit is higher than that of weights. */
         double rms = sqrt(squares / (double)weft_shape_elements(&whole));
         off = isnan(difference)
                   ? 1e9
@@ -67,7 +67,7 @@ static void compare_part(rank_case *c, weft_store *store, int i, weft_comm *data
     rank_check(off <= limit);
     atomic_fetch_add(&c->seen[w], 1);
 }
-/* The losses of all ranks' parts, against those of one. */
+/* Compares the losses, added over all ranks, with those of one rank. */
 static void compare_losses(const rank_case *c, weft_comm *world, const double *losses)
 {
     double sums[STEPS], limit = c->setting->real == WEFT_F32 ? 2e-3 : 1e-9;
@@ -84,11 +84,12 @@ static void compare_losses(const rank_case *c, weft_comm *world, const double *l
         }
 }
 
-/* Under 1F1B stage s of K has K - s micro-batches under way, under GPipe all of them. */
+/* In 1F1B, stage s of K has at most K - s micro-batches under way; in GPipe a stage has all of
+ * them. */
 static void check_under_way(const setting *s, const prepared *p, int rank)
 {
     int stages = weft_plan_places(p->plan), stage = weft_plan_place(p->plan, rank);
-    if (s->mesh->place) stage = 0; /* no chain of stages */
+    if (s->mesh->place) stage = 0; /* --place makes no chain of stages */
     int want = strcmp(s->schedule, "gpipe") == 0 ? s->microbatches : stages - stage;
     if (want > s->microbatches) want = s->microbatches;
     if (stages > 1) rank_check(p->most_under_way == want);
@@ -131,8 +132,8 @@ static void check(const setting *s, const result *want)
         if (atomic_load(&c.seen[i]) == 0) fail_msg("no rank has '%s'", want->names[i]);
 }
 
-/* Rewrites are the same whatever carries them: of processes, a run that is to be short takes few
- * models. */
+/* Whether this run leaves the model out. Rewrites are the same for threads and processes, so a
+ * short run takes few models with processes. */
 static bool left_out(const model_case *m)
 {
     const char *only = getenv("WEFT_ONLY_MODEL");
@@ -156,10 +157,11 @@ static void all_meshes(const model_case *m, const char *device, weft_dtype real,
     result want;
     result_of_one(&s, &want);
     for (int i = 0; i < MESHES; i++) {
-#ifdef __SANITIZE_THREAD__ /* slow, and ranks do the same to each other whatever the model */
+#ifdef __SANITIZE_THREAD__ /* slow; ranks interact alike in all models */
         if (getenv("WEFT_FAST") && (i + (m - models)) % 4) continue;
 #endif
-        /* A short run takes every mesh with a third of the models, another third for each. */
+        /* A short run takes every mesh with a third of the models, and other models for each
+         * mesh. */
         if (!in_full() && processes == 0 && (i + (m - models)) % 3) continue;
         if (!net_fits(&s, &suite_meshes[i], processes)) continue;
         s.mesh = &suite_meshes[i];
@@ -178,7 +180,7 @@ static void test_models(void **state)
     }
 }
 
-/* Micro-batches, the other optimisers, and clipping, whose norm is one sum over everything. */
+/* Micro-batches, other optimizers, and clipping, whose norm is one sum over all gradients. */
 static void test_updates(void **state)
 {
     (void)state;
@@ -190,7 +192,7 @@ static void test_updates(void **state)
     }
 }
 
-/* Pipelines under both schedules, more micro-batches than stages and fewer. */
+/* Pipelines with both schedules, with more micro-batches than stages and with fewer. */
 static void test_schedules(void **state)
 {
     (void)state;
@@ -219,7 +221,8 @@ static void test_schedules(void **state)
         }
 }
 
-/* Results computed again are the same bits, alone and with every kind of mesh. */
+/* With recomputation, every kind of mesh gives the results of one rank without it, up to
+ * rounding. */
 static void test_recompute(void **state)
 {
     (void)state;
@@ -244,8 +247,8 @@ static void test_recompute(void **state)
     }
 }
 
-/* Ranks whose device has memory of its own, or only some of them, or one that leaves work to the
- * host: every model on a few of the meshes, other ones for each. */
+/* Devices with memory of their own on all ranks or on some, and devices that lack operators, which
+ * the host computes: every model on a few meshes, other meshes for each model. */
 static void test_other_memory(void **state)
 {
     (void)state;
@@ -273,7 +276,7 @@ static void test_other_memory(void **state)
     }
 }
 
-/* A suite that finds nothing to do must not pass. */
+/* Fails if no mesh was run at all. */
 static void test_meshes_were_checked(void **state)
 {
     (void)state;

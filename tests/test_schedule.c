@@ -1,6 +1,6 @@
-/* Schedules of a pipeline: what each stage does, and how long all of it takes, against the longest
- * way through the graph of who waits for whom, and against the formula for stages that are alike.
- */
+/* Tests pipeline schedules: the actions of each stage, and the predicted makespan and bubble, which
+ * must be those of the longest path through the dependencies of actions and, for equal stages, of
+ * the formula. */
 #include <math.h>
 
 #include "support.h"
@@ -11,7 +11,7 @@ enum { STAGES = 6, MICRO = 9 };
 static const char *const kinds[] = {"gpipe", "1f1b"};
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-/* Looks at each kind with each number of stages and micro-batches. */
+/* Calls `look` for each schedule with each number of stages and micro-batches. */
 static void each(void (*look)(const char *kind, int stages, int micro))
 {
     for (int k = 0; k < KINDS; k++)
@@ -33,9 +33,9 @@ static void check_actions(const char *kind, int stages, int micro)
             if (a->phase == WEFT_PHASE_FORWARD) {
                 forward[a->micro]++;
                 most = ++under_way > most ? under_way : most;
-                turned += under_way < i + 1; /* forward after some backward */
+                turned += under_way < i + 1; /* a forward after some backward */
             } else {
-                assert_int_equal(forward[a->micro], 1); /* before its backward */
+                assert_int_equal(forward[a->micro], 1); /* forward comes before backward */
                 backward[a->micro]++;
                 under_way--;
             }
@@ -53,8 +53,8 @@ static void check_actions(const char *kind, int stages, int micro)
     }
 }
 
-/* The end of the last action: each begins after the one before it at its stage and after what it
- * needs from another one. Ends are put off until nothing moves any more. */
+/* The end of the last action by fixed-point iteration. An action begins when the action before it
+ * in its stage has ended, and the one of the neighbouring stage whose result it needs. */
 static double longest_way(const weft_schedule *s, int stages, const double *forward,
                           const double *backward)
 {
@@ -101,7 +101,7 @@ static void check_times(const char *kind, int stages, int micro)
     for (int p = 0; p < stages; p++)
         assert_ok(weft_schedule_make(fresh_context(), kind, stages, p, micro, &s[p]));
     for (int way = 0; way < 4;
-         way++) { /* stages of any length, one without forward, one without backward */
+         way++) { /* different stages; way 1: one has no forward, way 2: one has no backward */
         for (int p = 0; p < stages; p++) {
             forward[p] = way == 1 && p == stages / 2 ? 0 : 1 + (p * 7 + way * 3) % 5;
             backward[p] = way == 2 && p == stages / 3 ? 0 : 1 + (p * 5 + way) % 4;

@@ -1,4 +1,5 @@
-/* Versions of models come and go while others ask. */
+/* Tests a service whose model versions are loaded and unloaded while other threads send
+ * requests. */
 #include <math.h>
 
 #include "service_fixture.h"
@@ -33,7 +34,8 @@ static void *ask_on(void *user)
     return NULL;
 }
 
-/* Versions come while others ask: nobody is refused, and every answer is right. */
+/* New versions are loaded while threads send requests: no request is refused, and every prediction
+ * is right. */
 static void test_versions(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* What models that are served say is what weft predict says: bit for bit of a row that is alone,
- * and to 1e-6 whatever the batch, the instance or the mesh. Every built-in model is among them. */
+/* Compares the predictions of served models with those of weft predict: the same bits for a single
+ * row, and up to 1e-6 for every batch size, number of instances and mesh. All built-in models are
+ * among the cases. */
 #include <math.h>
 
 #include "service_fixture.h"
@@ -82,7 +83,8 @@ static weft_servable *load(weft_service *service, const char *name)
     return served;
 }
 
-/* Columns of tables are asked for as the file has them, before any rounding. */
+/* Finds the row of sample i in the table, as f64 numbers of the file before rounding to f32, since
+ * requests send them so. */
 static void widen(const model_case *m, const told *t, int i, double *wide)
 {
     bool found = false;
@@ -94,13 +96,13 @@ static void widen(const model_case *m, const told *t, int i, double *wide)
     assert_true(found || m->images);
 }
 
-/* As weft predict has it: probabilities are single precision. */
+/* An output as weft predict prints it: probabilities are rounded to f32. */
 static double shown(const told *t, double said)
 {
     return t->numbers ? said : (double)(float)said;
 }
 
-/* Each sample by itself. */
+/* Sends each sample as a request of its own. */
 static void check_alone(const model_case *m, weft_servable *served, const told *t)
 {
     double said[16], wide[COLUMNS];
@@ -140,7 +142,8 @@ static void test_alone(void **state)
     }
 }
 
-/* Raw: x is normalised already, and numbers are as the network has them. */
+/* Raw requests send normalized features and receive the network's outputs, without the conversion
+ * of regression targets back to the units of the data. */
 static void test_raw(void **state)
 {
     (void)state;
@@ -172,7 +175,7 @@ static void test_raw(void **state)
     }
 }
 
-/* Names and shapes are those of the data. */
+/* The description of a servable has the class names and shapes of the data set. */
 static void test_about(void **state)
 {
     (void)state;
@@ -203,7 +206,7 @@ static double off(double said, double right)
     return fabs(said - right) / WEFT_MAX(1, fabs(right));
 }
 
-/* Of classes the logits say the same. */
+/* For classes, the softmax of the logits must be the probabilities; returns the largest error. */
 static double check_logits(const told *t, const double *logits, const double *said)
 {
     double sum = 0, most = logits[0], worst = 0;
@@ -214,7 +217,8 @@ static double check_logits(const told *t, const double *logits, const double *sa
     return worst;
 }
 
-/* Rows in questions of every size, against what is predicted. */
+/* Sends the samples in requests of every size, and returns the largest error against the
+ * predictions of weft predict. */
 static double compare(weft_servable *served, const told *t)
 {
     static float x[SAMPLES][SIZE];
@@ -259,7 +263,7 @@ static void test_batches(void **state)
         }
 }
 
-/* Meshes, also with two instances of them. */
+/* Instances that are meshes of several ranks, one or two instances of them. */
 static void test_meshes(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Handlers of signals that arrive at any moment of a step, on the stacks of the threads that
- * compute: the run keeps its bits. */
+/* Tests that signal handlers, which run on the stacks of computing threads at any moment of a step,
+ * do not change the bits of a run. */
 #include <signal.h>
 #include <sys/time.h>
 
@@ -7,7 +7,8 @@
 
 static volatile sig_atomic_t arrived;
 
-/* Writes more of the stack than the frame of the signal takes. */
+/* Overwrites 4 KiB of the interrupted thread's stack, more than the signal frame, to find code that
+ * keeps data beyond the end of its stack. */
 static void on_alarm(int number)
 {
     volatile char room[4096];

@@ -1,5 +1,6 @@
-/* Simulated runs: where nobody is ahead of anybody they have the bits of real ones, the same seed
- * says the same things, and a slow learner slows those that wait for it. */
+/* Tests weft simulate: with synchronous policies the results have the bits of a real run, the same
+ * seed gives the same run, checkpoints can be resumed by real runs, and unusable options are
+ * refused. */
 #include "simulations.h"
 
 static const char *const BAD_LINKS = "step: 0.01\nlatency: 0.02\nlatency-jitter: 0.1\nlost: 0.1\n"
@@ -7,7 +8,8 @@ static const char *const BAD_LINKS = "step: 0.01\nlatency: 0.02\nlatency-jitter:
                                      "learners:\n  - speed: 2\n  - count: 2\n    jitter: 0.5\n"
                                      "  - slow: 0.2\n    slowdown: 5\n    latency: 0.1\n";
 
-/* What is the same to the bit in a real run is so here, whatever links and learners do. */
+/* With policies for which real runs give the same bits, the simulated run has the bits of the real
+ * one, whatever the links lose and however fast learners are. */
 static void test_is_the_real_run(void **state)
 {
     (void)state;
@@ -46,7 +48,8 @@ static void test_is_the_real_run(void **state)
     remove_folder(root);
 }
 
-/* Alone nobody is stale: the same as without servers. */
+/* A single learner's updates are never stale, so every policy gives the bits of training without
+ * servers. */
 static void test_alone_is_serial(void **state)
 {
     (void)state;
@@ -66,8 +69,8 @@ static void test_alone_is_serial(void **state)
     remove_folder(root);
 }
 
-/* One learner and a centre that meet once, at the end: with alpha 1 the centre goes all the way to
- * where the learner alone has come to. */
+/* EASGD with one learner that exchanges only once, at the end: with alpha 1 the centre moves all
+ * the way to the learner's parameters. */
 static void test_centre(void **state)
 {
     (void)state;
@@ -88,8 +91,8 @@ static void test_centre(void **state)
     remove_folder(root);
 }
 
-/* A real run goes on from a simulated one with all of its state: nothing is refused, and nothing
- * begins anew. */
+/* A real run resumes from the checkpoint of a simulated run with all its state: no warning says
+ * that some state is missing or begins anew. */
 static void test_goes_on(void **state)
 {
     (void)state;
@@ -130,7 +133,7 @@ static char *contents(const char *path, size_t *size)
     return text;
 }
 
-/* All but what the machine says of itself. */
+/* Compares two metrics files up to the peak memory of the process, which is not reproducible. */
 static void assert_same_lines(const char *a, const char *b, bool same)
 {
     size_t size[2];
@@ -264,8 +267,9 @@ static weft_status simulate_stopped(const char *words, bool wanted)
     return status;
 }
 
-/* Links that lose most messages delay a run, and its members are not removed for that. On links
- * that deliver nothing for hours a run ends with the cause, and on request at once. */
+/* Links that lose most messages delay a run, but its members are not removed for that. On links
+ * that deliver nothing for hours, the run ends with an error that says so, or at once if a stop is
+ * requested. */
 static void test_poor_links(void **state)
 {
     (void)state;
@@ -286,7 +290,8 @@ static void test_poor_links(void **state)
     remove_folder(root);
 }
 
-/* The advice is one that can be followed. */
+/* The error for a folder that holds a checkpoint advises another folder, not --resume, which a
+ * simulation cannot do. */
 static void test_full_folder(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The simulator keeps its word: times add up, runs repeat, faults do what they are said to, and a
- * protocol that is right gets through all of them. */
+/* Tests the simulator: times of messages and computations, replay by seed, faults, and a
+ * retransmitting protocol that gets through all faults of a link. */
 #include <math.h>
 
 #include "scripted_actor.h"
@@ -12,8 +12,8 @@ static weft_status send_three(player *p)
     return WEFT_OK;
 }
 
-/* A thousand bytes at a thousand a second: a sender has its messages out after 1, 2 and 3 s, and
- * two senders share the receiver's machine. */
+/* Messages of 1000 bytes on links of 1000 bytes a second: each sender has sent its three messages
+ * after 1, 2 and 3 s, and the receiver takes one message a second from both senders. */
 static void test_times(void **state)
 {
     (void)state;
@@ -35,7 +35,7 @@ static void test_times(void **state)
     weft_sim_destroy(&sim);
 }
 
-/* The second sender's way is slower. */
+/* The latency in seconds is the id of the sender. */
 static weft_sim_link by_sender(void *user, weft_actor_id from, weft_actor_id to)
 {
     (void)user;
@@ -73,7 +73,7 @@ static weft_status start_ticking(player *p)
     return weft_actor_set_timer(&p->head, 3, 1);
 }
 
-/* Beginning anew it has forgotten how far it was, and its old timer does not run out any more. */
+/* A restarted actor begins without its old state, and its old timer does not run out. */
 static void test_kill(void **state)
 {
     (void)state;
@@ -81,7 +81,7 @@ static void test_kill(void **state)
     weft_sim *sim = simulate(all, 1, (weft_sim_link){0}, 1);
     assert_int_equal(weft_sim_kill(sim, 0, 3.5), WEFT_OK);
     assert_int_equal(weft_sim_restart(sim, 0, 3.75), WEFT_OK);
-    assert_int_equal(weft_sim_restart(sim, 0, 4), WEFT_OK); /* it lives: nothing */
+    assert_int_equal(weft_sim_restart(sim, 0, 4), WEFT_OK); /* no effect, since it lives */
     assert_int_equal(weft_sim_run(sim, 6), WEFT_OK);
     static const double when[] = {1, 2, 3, 4.75, 5.75};
     static const int64_t what[] = {0, 1, 2, 0, 1};
@@ -107,16 +107,17 @@ static weft_status start_sending(player *p)
     return send_on(p, 0);
 }
 
-/* One a second, a quarter under way. A pause brings them late, a cut and a death lose them. */
+/* The sender sends a message each second, which arrives a quarter of a second later. A pause of the
+ * receiver delays messages; a cut link or a dead receiver loses them. */
 static void test_pause_and_cut(void **state)
 {
     (void)state;
     script all[2] = {{.message = note_message}, {.begin = start_sending, .timer = send_on}};
     weft_sim *sim = simulate(all, 2, (weft_sim_link){.latency = 0.25}, 1);
-    assert_int_equal(weft_sim_pause(sim, 0, 0.5, 3), WEFT_OK);    /* 1 and 2 are late */
-    assert_int_equal(weft_sim_cut(sim, 1, 0, 4.1, 5.5), WEFT_OK); /* 4 is under way, 5 is sent */
+    assert_int_equal(weft_sim_pause(sim, 0, 0.5, 3), WEFT_OK);    /* delays 1 and 2 */
+    assert_int_equal(weft_sim_cut(sim, 1, 0, 4.1, 5.5), WEFT_OK); /* loses 4, in flight, and 5 */
     assert_int_equal(weft_sim_kill(sim, 0, 7.5), WEFT_OK);
-    assert_int_equal(weft_sim_restart(sim, 0, 8.1), WEFT_OK); /* 8 was sent to the dead one */
+    assert_int_equal(weft_sim_restart(sim, 0, 8.1), WEFT_OK); /* 8 was sent before */
     assert_int_equal(weft_sim_run(sim, INFINITY), WEFT_OK);
     static const double when[] = {0.25, 3, 3, 3.25, 6.25, 7.25, 9.25};
     static const int64_t what[] = {0, 1, 2, 3, 6, 7, 9};
@@ -137,7 +138,7 @@ static weft_status start_computing(player *p)
 }
 static weft_status note_part(player *p, int64_t ticket, int part)
 {
-    assert_int_equal(p->says->said, ticket + 1); /* what it is told of is there */
+    assert_int_equal(p->says->said, ticket + 1); /* the result exists before the actor is told */
     note(p, 10 * ticket + part);
     return WEFT_OK;
 }
@@ -181,7 +182,7 @@ static void test_compute(void **state)
     weft_sim_destroy(&sim);
 }
 
-/* --- a protocol that is right, over a bad link --- */
+/* --- a stop-and-wait protocol with retransmission, over a bad link --- */
 
 enum { NUMBERS = 200, ACKNOWLEDGED = 1, NUMBER = 2 };
 
@@ -261,7 +262,7 @@ static void test_bad_link(void **state)
     assert_true(lost > 50 * NUMBERS / 10);
 }
 
-/* --- many --- */
+/* --- many actors --- */
 
 enum { RING = 1000, ROUNDS = 100 };
 
@@ -286,7 +287,7 @@ static void test_ring(void **state)
     assert_int_equal(weft_sim_run(sim, INFINITY), WEFT_OK);
     weft_sim_report r = weft_sim_stats(sim);
     assert_int_equal(r.messages, RING * ROUNDS);
-    assert_int_equal(r.most_waiting, 2); /* the one that is read, and the one it leads to */
+    assert_int_equal(r.most_waiting, 2); /* the message that is handled, and the next one */
     assert_true(r.seconds == RING * ROUNDS);
     weft_sim_destroy(&sim);
     free(all);

@@ -1,8 +1,10 @@
-/* How files of samples and labels are understood. */
+/* Tests how data files are read: layouts of images, series and volumes in NPY files, and which
+ * labels are classes. */
 #include "base/base.h"
 #include "context.h"
 
-/* Images as numpy.save writes them: element j of the file is j % 251. */
+/* Writes an NPY file of bytes, as numpy.save does: element j is j % 251 or, in an array of one
+ * dimension (labels), j % 2. */
 static void put_npy(const char *folder, const char *name, const char *shape, int count,
                     const char *type, char *path, size_t room)
 {
@@ -22,7 +24,7 @@ typedef struct layout_case {
     const char *said;
 } layout_case;
 
-/* Whether x is sample n of the file, with channels first. */
+/* Whether x, with channels first, is sample n of the file. */
 static bool is_sample(const layout_case *k, int n, const float *x)
 {
     int size = k->h * k->w * k->c;
@@ -57,7 +59,7 @@ static void check_layout(const layout_case *k, const char *spec)
         int32_t label;
         bool found = false;
         read_sample(d, WEFT_TRAIN, i, x, &label);
-        for (int n = 0; n < 4 && !found; n++) /* one of the file's samples, label and all */
+        for (int n = 0; n < 4 && !found; n++) /* a sample of the file, with its label */
             found = label == n % 2 && is_sample(k, n, x);
         assert_true(found);
     }
@@ -65,7 +67,7 @@ static void check_layout(const layout_case *k, const char *spec)
     weft_context_set_log(context, NULL, NULL);
 }
 
-/* Channels come first in memory, wherever they are in the file. */
+/* A data set puts the channels of an image first, wherever they are in the file. */
 static void test_layouts_of_images(void **state)
 {
     (void)state;
@@ -125,14 +127,15 @@ static void test_layouts_refused(void **state)
     remove_folder(folder);
 }
 
-/* Series and volumes: the shape of a sample, and the order of its numbers, which count up. */
+/* Shapes of series and volumes, and the order of their elements, which the file numbers
+ * consecutively. */
 static void test_layouts_of_series_and_volumes(void **state)
 {
     (void)state;
     static const struct {
         const char *shape, *how;
         int rank;
-        int64_t dim[4], step[4]; /* of each dimension in the file */
+        int64_t dim[4], step[4]; /* step: distance of neighbours in the file */
     } cases[] = {
         {"2, 7", ",layout=w", 2, {1, 7}, {0, 1}},
         {"2, 7", "", 1, {7}, {1}},
@@ -173,7 +176,9 @@ static void test_layouts_of_series_and_volumes(void **state)
     remove_folder(folder);
 }
 
-/* What was measured is no class. value(i) makes the label of row i. */
+/* Opens a CSV file whose labels are `distinct` different multiples of `step`, printed by `format`.
+ * Many different labels that are not consecutive whole numbers look like measured values and are
+ * refused as classes. */
 static weft_status open_labels(const char *folder, int rows, const char *format, int distinct,
                                double step)
 {
@@ -209,14 +214,15 @@ static void test_measured_labels(void **state)
     assert_refused(open_labels(folder, 200, "%.0f", 150, 1250), WEFT_ERR_ARGUMENT,
                    "150 different numbers");
     assert_ok(open_labels(folder, 1000, "%.0f", 100, 1));
-    assert_ok(open_labels(folder, 1000, "%.1f", 40, 1)); /* 0.0, 1.0, 2.0, ... are whole */
+    assert_ok(open_labels(folder, 1000, "%.1f", 40, 1)); /* whole numbers: 0.0, 1.0, 2.0, ... */
     assert_ok(open_labels(folder, 100, "%.1f", 9, 0.5));
     assert_ok(open_labels(folder, 12, "%.0f", 6, 1));
-    assert_ok(open_labels(folder, 30, "city %.2f", 30, 0.37)); /* names */
+    assert_ok(open_labels(folder, 30, "city %.2f", 30, 0.37)); /* labels are names */
     remove_folder(folder);
 }
 
-/* An array of float64, or of its labels. */
+/* Writes an NPY file of f64, [rows, columns], or [rows] if columns is 0, with `distinct` different
+ * multiples of `step`. */
 static void put_doubles(const char *folder, const char *name, int rows, int columns, int distinct,
                         double step, char *path, size_t room)
 {
@@ -247,7 +253,8 @@ static weft_status open_arrays(const char *folder, int rows, int distinct, doubl
     return status;
 }
 
-/* The same rule for labels in an array; whole numbers are classes in whatever type they are. */
+/* Labels in an NPY array obey the same rule; whole numbers are classes, even if their type is
+ * f64. */
 static void test_measured_arrays(void **state)
 {
     (void)state;
@@ -263,7 +270,7 @@ static void test_measured_arrays(void **state)
     remove_folder(folder);
 }
 
-/* What is to be predicted needs no labels, of whatever kind it is. */
+/* Data to be predicted may come without labels, in every kind of file. */
 static void test_data_without_labels(void **state)
 {
     (void)state;
@@ -292,7 +299,7 @@ static void test_data_without_labels(void **state)
         assert_false(weft_dataset_column(bare, 1, &column));
         weft_dataset_close(&bare);
     }
-    (void)snprintf(spec, sizeof(spec), "npy:%s,%s,test=1", x, y); /* which may be there */
+    (void)snprintf(spec, sizeof(spec), "npy:%s,%s,test=1", x, y); /* labels may be there, too */
     assert_ok(weft_dataset_open_unlabelled(context, spec, stats, &bare));
     assert_ok(weft_dataset_prepare(bare, WEFT_TEST));
     assert_true(weft_dataset_labelled(bare));

@@ -1,5 +1,5 @@
-/* What a supervisor makes of what it hears: whose step and transfer it tells, what it says once,
- * which host it takes for lost, and what it starts again. */
+/* Tests how a supervisor interprets exit codes, the status page and the launcher's output: which
+ * rank or host failed and where, which message is printed, and how many ranks are started again. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "job/supervisor.h"
 #include "support.h"
 
-enum { FAILED = 1 << 8 }; /* as waitpid says */
+enum { FAILED = 1 << 8 }; /* wait status of exit code 1 */
 
 static char told[16384];
 static weft_status_page page;
@@ -96,7 +96,8 @@ static void waiting_ranks_are_heard_once(void **state)
     weft_hosts_free(&j.hosts);
 }
 
-/* Launchers may fill hosts in another order than they are given in. */
+/* A launcher may fill hosts in another order than that of --hosts, so ranks report on which host
+ * they run. */
 static void ranks_say_where_they_are(void **state)
 {
     (void)state;
@@ -107,7 +108,7 @@ static void ranks_say_where_they_are(void **state)
     weft_job_ended(&j, FAILED);
     assert_int_equal(j.lost_at, 0);
     weft_hosts_free(&j.hosts);
-    /* One of two ranks of a host that stands still is no lost host. */
+    /* If only one of a host's two ranks hangs, the host is not lost. */
     j = begin(4, "alpha:2,beta:2");
     hear(&j, "weft: [rank 0 on alpha: built] \nweft: [rank 0 on alpha: peer] rank 0 waited 3 s in "
              "x; missing: 3\n");
@@ -122,13 +123,12 @@ static void own_failures_name_their_rank(void **state)
     job j = begin(4, "alpha:2,beta:2");
     hear(&j, "weft: [rank 3 on beta: io] the disk is full\nweft: [rank 0 on alpha: peer] waited\n");
     assert_string_equal(told, "weft: the disk is full (rank 3 on beta)\n");
-    assert_false(weft_job_stopped(&j, 143, 0)); /* others were ended for it */
+    assert_false(weft_job_stopped(&j, 143, 0)); /* 143: the launcher ended the others */
     weft_hosts_free(&j.hosts);
 }
 
-/* Warnings and greetings of the start explain no end that comes later, and no host is lost for
- * them.
- */
+/* Warnings and other output of the start do not explain a later failure, and no host is lost
+ * because of them. */
 static void what_was_said_before_explains_nothing(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void what_was_said_before_explains_nothing(void **state)
     job j = begin(3, NULL);
     j.mpi = false;
     hear(&j, start);
-    weft_job_ended(&j, 9); /* SIGKILL, as waitpid says */
+    weft_job_ended(&j, 9); /* wait status of SIGKILL */
     weft_job_tell_death(&j);
     assert_non_null(strstr(told, "the process of 3 ranks on "));
     j = begin(3, "alpha:1,beta:2");
@@ -151,7 +151,7 @@ static void what_was_said_before_explains_nothing(void **state)
     assert_non_null(strstr(told, "weft: rank 1 left the job in step 101"));
     assert_int_equal(weft_hosts_gone(&j.hosts), -1);
     weft_hosts_free(&j.hosts);
-    /* What it says when it cannot begin does explain it. */
+    /* The launcher's message when it cannot start explains the failure. */
     j = begin(3, NULL);
     hear(&j, "mpirun: no such program\n");
     weft_job_ended(&j, FAILED);
@@ -159,7 +159,8 @@ static void what_was_said_before_explains_nothing(void **state)
     assert_string_equal(told, "mpirun: no such program\n");
 }
 
-/* A rank that died may live when it is started again; what it says of itself would come again. */
+/* A job is restarted after the death of a rank, but not after an error that a rank itself has
+ * reported, since the error would come again. */
 static void only_deaths_begin_again(void **state)
 {
     (void)state;
@@ -170,7 +171,7 @@ static void only_deaths_begin_again(void **state)
         (void)snprintf(words, sizeof(words), "weft: [rank 2 on alpha: %s] x\n",
                        weft_status_name((weft_status)s));
         hear(&j, words);
-        hear(&j, words); /* from another one */
+        hear(&j, words); /* another rank says the same */
         assert_string_equal(told, "weft: x\n");
         assert_int_equal(j.own, s == WEFT_ERR_PEER ? 0 : s == WEFT_ERR_ARGUMENT ? 2 : 1);
         assert_int_equal(weft_job_can_restart(&j, 1), s == WEFT_ERR_PEER);
@@ -188,19 +189,19 @@ static void a_stop_is_no_death(void **state)
         assert_true(weft_job_stopped(&j, 137, SIGINT));
         assert_false(weft_job_stopped(&j, 137, 0));
         assert_false(weft_job_stopped(&j, 1, 0));
-        assert_false(weft_job_stopped(&j, 0, SIGINT)); /* it had come to its end */
+        assert_false(weft_job_stopped(&j, 0, SIGINT)); /* the job has ended normally */
         assert_string_equal(told, "");
         assert_string_equal(j.stopped, "weft: stopped after step 7");
     }
 }
 
-/* What a launcher dies of takes no rank away; and what it says of ranks that the job does not have
- * is about something else. */
+/* The death of the launcher removes no rank from the job, and a message about a rank number that
+ * the job does not have is ignored. */
 static void a_launcher_is_no_rank(void **state)
 {
     (void)state;
     job j = begin(3, NULL);
-    weft_job_ended(&j, 9); /* SIGKILL, as waitpid says */
+    weft_job_ended(&j, 9); /* wait status of SIGKILL */
     weft_job_tell_death(&j);
     assert_non_null(strstr(told, "weft: mpirun (3 ranks) on "));
     assert_non_null(strstr(told, " died of signal 9 (Killed) in step 100; rank 0 in all-reduce"));
@@ -213,7 +214,7 @@ static void a_launcher_is_no_rank(void **state)
     hear(&j, words);
     weft_job_end_output(&j);
     assert_int_equal(j.dead, -1);
-    /* A process of several ranks. */
+    /* Without mpirun, one process has all ranks. */
     j = begin(3, NULL);
     j.mpi = false;
     weft_job_ended(&j, 9);
@@ -221,19 +222,19 @@ static void a_launcher_is_no_rank(void **state)
     assert_non_null(strstr(told, "weft: the process of 3 ranks on "));
 }
 
-/* What goes on after deaths, counted by hand: as many learners as are whole, but never fewer than
- * two, which an exchange needs; of a mesh the data axis gets shorter, where it divides the virtual
- * workers. */
+/* The ranks with which a job restarts after some deaths, counted by hand. With an exchange, as many
+ * learners restart as are complete, but at least two. In one learner the data axis of the mesh gets
+ * shorter; its length must divide the virtual workers. */
 static const struct {
     int ranks, workers, deaths, left;
-    const char *mesh, *exchange, *place, *then; /* then: the mesh, "" where it is the user's */
+    const char *mesh, *exchange, *place, *then; /* then: new mesh; "": the user's */
     bool alone;
 } deaths[] = {
     {4, 0, 0, 4, NULL, NULL, NULL, "", false},
     {4, 0, 1, 3, NULL, NULL, NULL, "data=3", false},
     {2, 0, 1, 1, NULL, NULL, NULL, "data=1", true},
     {1, 0, 1, 1, NULL, NULL, NULL, "data=1", true},
-    {4, 8, 1, 2, NULL, NULL, NULL, "data=2", false}, /* 3 does not divide 8 workers */
+    {4, 8, 1, 2, NULL, NULL, NULL, "data=2", false}, /* 3 does not divide 8 */
     {4, 4, 1, 2, NULL, NULL, NULL, "data=2", false},
     {8, 12, 1, 6, NULL, NULL, NULL, "data=6", false},
     {6, 6, 1, 3, NULL, NULL, NULL, "data=3", false},
@@ -245,12 +246,12 @@ static const struct {
     {8, 0, 1, 4, "pipeline=2,data=2,domain=2", NULL, NULL, "domain=2,tensor=1,pipeline=2,data=1",
      true},
     {3, 0, 1, 3, "tensor=3", NULL, NULL, "domain=1,tensor=3,pipeline=1,data=1",
-     true}, /* not without all of it */
+     true}, /* every rank is needed */
     {4, 0, 1, 4, NULL, NULL, "*=cpu:0", "", false},
     {2, 0, 1, 2, NULL, NULL, "a*=rank:0,*=rank:1", "", false},
     {4, 0, 1, 3, NULL, "average:every=2", NULL, "", false},
     {4, 0, 2, 2, NULL, "average:every=2", NULL, "", false},
-    {2, 0, 1, 2, NULL, "average:every=2", NULL, "", false}, /* one learner is none */
+    {2, 0, 1, 2, NULL, "average:every=2", NULL, "", false}, /* two learners at least */
     {6, 0, 1, 4, "tensor=2", "average:every=2", NULL, "", false},
     {6, 0, 2, 4, "tensor=2", "average:every=2", NULL, "", false},
     {4, 0, 1, 4, "tensor=2", "average:every=2", NULL, "", false},
@@ -270,7 +271,7 @@ static void what_is_left_is_started_again(void **state)
                               .place = deaths[i].place};
         job j = begin(deaths[i].ranks, NULL);
         j.options = &o;
-        weft_job_shrink(&j); /* nobody has died yet */
+        weft_job_shrink(&j); /* no rank has died yet */
         for (int death = 0; death < deaths[i].deaths; death++) {
             j.dead = 1;
             weft_job_shrink(&j);
@@ -280,13 +281,13 @@ static void what_is_left_is_started_again(void **state)
             fail_msg("case %zu: %lld ranks, mesh '%s', alone %d", i, (long long)j.ranks, j.mesh,
                      j.alone);
     }
-    /* Ranks that are threads all go on. */
+    /* Ranks that are threads of one process all restart. */
     job j = begin(4, NULL);
     j.mpi = false;
     j.dead = 1;
     weft_job_shrink(&j);
     assert_int_equal(j.ranks, 4);
-    /* Hosts take their ranks with them. */
+    /* A lost host takes its ranks with it. */
     j = begin(5, "alpha:2,beta:3");
     j.lost_at = 1;
     weft_job_shrink(&j);

@@ -1,7 +1,8 @@
-/* Targets, losses and layers that do not fit together, and targets that are not there. */
+/* Tests that targets, losses and layers that do not fit together are refused, and missing target
+ * values. */
 #include "trainer_runs.h"
 
-/* What does not fit together is refused before anything is trained. `table` stands for the file. */
+/* Combinations that are refused before training begins. `data` are options behind csv:FILE. */
 static const struct {
     const char *data, *model, *words;
 } refused[] = {
@@ -29,7 +30,7 @@ static void test_refusals(void **state)
     log_of_run l;
     char *folder = temporary_folder(), path[4200], net[4200], words[14000], text[4000];
     for (size_t k = 0; k < sizeof(refused) / sizeof(refused[0]); k++) {
-        bool names = strstr(refused[k].data, "kind") != NULL; /* such a column is no feature */
+        bool names = strstr(refused[k].data, "kind") != NULL; /* names cannot be features */
         (void)snprintf(text, sizeof(text), "rooms,year,price,%s\n", names ? "kind" : "dust");
         for (int i = 0; i < 30; i++)
             (void)snprintf(text + strlen(text), 64, "%d,%d,%d.%d,%s\n", i % 5, i * i % 7, i, i,

@@ -1,5 +1,6 @@
-/* Training as a whole: the same bits twice, across an interruption and however a batch is cut;
- * checkpoints that are damaged or of another model; a loss that is no number. */
+/* Tests whole training runs: the same bits twice, after an interruption and with micro-batches;
+ * refusal of checkpoints that are damaged or of another model; and errors for losses that are not
+ * finite. */
 #include <math.h>
 #include <sys/stat.h>
 
@@ -28,7 +29,8 @@ static void assert_same_weights(const char *a, const char *b)
     free(y);
 }
 
-/* Dropout, batch statistics, moments, a schedule and a padded last batch: all that has state. */
+/* A model with everything that has state: dropout, batch statistics and, by the options below,
+ * moments, a schedule and a padded last batch. */
 static const char *const net =
     "layers:\n  - {type: conv, filters: 8, kernel: 3}\n  - {type: batch_norm}\n"
     "  - {type: relu}\n  - {type: maxpool}\n  - {type: dropout, rate: 0.3}\n"
@@ -55,7 +57,7 @@ static void test_same_bits_twice_and_resumed(void **state)
     assert_int_equal(first.evaluations, 3);
     assert_memory_equal(first.loss, second.loss, 12 * sizeof(double));
     assert_same_weights(a, b);
-    /* Stopped in the middle of an epoch, twice. */
+    /* Stops the run twice in the middle of an epoch, and resumes it. */
     (void)snprintf(resumed, sizeof(resumed), "%s resume=true", words);
     assert_refused(train(words, c, 3, &part), WEFT_ERR_INTERRUPTED, "stopped after step 3");
     assert_refused(train(words, c, 0, &part), WEFT_ERR_ARGUMENT, "add --resume");
@@ -67,7 +69,8 @@ static void test_same_bits_twice_and_resumed(void **state)
     remove_folder(root);
 }
 
-/* Batch 20 cut into 4 is batch 20, dropout included, up to the order of sums. */
+/* A batch of 20 in 4 micro-batches equals the batch of 20, dropout included, up to the order of
+ * sums. */
 static void test_accumulation_is_the_batch(void **state)
 {
     (void)state;
@@ -84,7 +87,7 @@ static void test_accumulation_is_the_batch(void **state)
     assert_refused(train(cut, NULL, 0, &parts), WEFT_ERR_ARGUMENT, "cannot be cut into 3");
 }
 
-/* The mean over a part does not depend on the batch it is read with. */
+/* The mean loss over the test part does not depend on the batch size of the evaluation. */
 static void test_every_sample_counts_once(void **state)
 {
     (void)state;
@@ -154,7 +157,7 @@ static void test_damaged_checkpoints(void **state)
                    "index.json: damaged checkpoint: it is empty");
     (void)snprintf(path, sizeof(path), "rm -rf %s/step-4", folder);
     assert_int_equal(system(path), 0);
-    assert_ok(train(resumed, folder, 0, &l)); /* from step 2, the link being broken */
+    assert_ok(train(resumed, folder, 0, &l)); /* from step 2, since `latest` is dangling */
     assert_int_equal(l.steps, 2);
     remove_folder(folder);
 }
@@ -219,8 +222,8 @@ static void test_loss_that_is_no_number(void **state)
     }
 }
 
-/* Of weights that are no numbers a relu may make zeros, and of the last update no loss tells:
- * nothing is kept of either. */
+/* A relu may turn NaN weights into zeros, so that the loss stays finite, and no loss follows the
+ * last update. In both cases the run must fail without an evaluation or a checkpoint. */
 static void test_weights_that_are_no_numbers(void **state)
 {
     (void)state;
@@ -245,8 +248,8 @@ static void test_weights_that_are_no_numbers(void **state)
     remove_folder(root);
 }
 
-/* A number that is too large for the first layer: that layer is named, on the rank that runs it,
- * however the others are run and whichever micro-batch it comes in. */
+/* A feature is so large that the first layer overflows. The error must name that layer and its
+ * rank, in every way to run and for every micro-batch. */
 static void test_who_made_it(void **state)
 {
     (void)state;
@@ -293,7 +296,7 @@ static void test_learns_on_every_device_and_precision(void **state)
     }
 }
 
-/* Options that another library filled in, or nobody. */
+/* Options with a struct_size of another library version, or with 0, are refused. */
 static void test_sizes_of_options(void **state)
 {
     (void)state;
@@ -317,7 +320,7 @@ static void test_sizes_of_options(void **state)
     weft_options_free(weft_train_table(context), &o);
 }
 
-/* What a run is told about threads is its own: the context is for all who have it. */
+/* The option --threads is valid for its run only; the number of threads of the context stays. */
 static void test_the_context_stays(void **state)
 {
     (void)state;

@@ -1,6 +1,5 @@
-/* Every step of a run, and of learners that exchange, against the same computed apart in plain C:
- * which samples are read and by whom, each row's update, and what is left of it when learners meet.
- */
+/* Compares every step of runs, also with several learners, with the same computed in plain C: which
+ * samples each learner reads, each row's update, and the average of the learners. */
 #include <math.h>
 
 #include "onehot_data.h"
@@ -8,9 +7,10 @@
 
 typedef enum keep { KEEP, AVERAGE, RESET } keep;
 
+/* A run: its options, and the same as numbers for the oracle. */
 typedef struct scene {
-    const char *words;                  /* beyond those of the data */
-    int learners, batch, epochs, every; /* every 0: they meet at the end alone */
+    const char *words;                  /* options besides those of the data */
+    int learners, batch, epochs, every; /* every 0: average at the end only */
     rule how;
     double rate;
     keep state;
@@ -19,13 +19,14 @@ typedef struct scene {
     double tolerance;
 } scene;
 
+/* The state that the oracle predicts: rows of each learner. */
 typedef struct world {
     row rows[MOST_LEARNERS][ROWS];
-    numbers before[ROWS], velocity[ROWS]; /* of the outer optimiser */
+    numbers before[ROWS], velocity[ROWS]; /* of the outer optimizer */
 } world;
 
-/* What learners make of a row when they meet: their mean, or a step of Nesterov's method from where
- * they met last against their mean distance from there. */
+/* Averages row i over the learners, with the outer optimizer if the scene has one: a Nesterov step
+ * from the weights of the last average, whose gradient is the difference to the mean. */
 static void meet(const scene *s, world *w, int i)
 {
     numbers mean = {0}, moment = {0}, second = {0};
@@ -52,8 +53,8 @@ static void meet(const scene *s, world *w, int i)
     }
 }
 
-/* Row i after a step in which `reader` (-1: nobody) had its sample. An optimiser whose state began
- * anew counts its steps anew too: it is as if it had just been made. */
+/* Computes row i after a step in which learner `reader` (-1: none) had its sample. If averages
+ * reset the optimizers' state, Adam's step count begins anew, too. */
 static void advance(const scene *s, world *w, int i, int reader, const int *valid, bool met,
                     int step)
 {
@@ -64,7 +65,7 @@ static void advance(const scene *s, world *w, int i, int reader, const int *vali
     if (met) meet(s, w, i);
 }
 
-/* What is read of the state of the optimiser, or NULL. */
+/* The name of the first moment in checkpoints; NULL: the optimizer has none. */
 static const char *moment_of(const scene *s)
 {
     if (s->how.name[0] == 'a') return "m";
@@ -80,7 +81,8 @@ static bool fits(const scene *s, const world *w, row now[MOST_LEARNERS][ROWS], i
     return true;
 }
 
-/* Finds out who has read each row in a step; nobody's reading that explains it is a failure. */
+/* Finds the learner that has read each row in a step: the one for which the computed update equals
+ * the checkpoint. Fails if there is none. */
 static void explain(const scene *s, world *w, row now[MOST_LEARNERS][ROWS], const int *valid,
                     bool met, int step, int reader[ROWS])
 {
@@ -98,7 +100,7 @@ static void explain(const scene *s, world *w, row now[MOST_LEARNERS][ROWS], cons
     }
 }
 
-/* How many of `left` samples learner k takes when they are shared out evenly. */
+/* The number of samples that learner k gets if `left` samples are shared out evenly. */
 static int share_of(const scene *s, int left, int k)
 {
     int all = left < s->batch * s->learners ? left : s->batch * s->learners;
@@ -138,9 +140,10 @@ static void check_steps(const scene *s, const char *folder, const row start[ROWS
             if (reader[i] == 0) loss += loss_of(before.rows[0][i].w, label_of(i)) / valid[0];
         }
         assert_int_equal(read, left < each ? left : each);
-        /* Where learners meet, rows that are alike in all of them do not tell who has read. */
+        /* After an average, rows are equal in all learners and do not show which learner has read
+         * them. */
         for (int k = 0; k < s->learners && !met; k++) assert_int_equal(got[k], valid[k]);
-        /* A learner without a sample has no loss to tell. */
+        /* A learner without a sample reports NaN as loss. */
         if (valid[0] == 0)
             assert_true(isnan(l->loss[step - 1]));
         else if (!met || s->learners == 1)
@@ -226,7 +229,7 @@ static void test_steps_of_learners(void **state)
     remove_folder(folder);
 }
 
-/* What a tensor of width WIDTH is in a learner, from a checkpoint. */
+/* Reads a tensor of a learner from a checkpoint. */
 static void tensor_of(const char *folder, int step, int learner, bool state, const char *tensor,
                       double *out, int count)
 {
@@ -238,8 +241,9 @@ static void tensor_of(const char *folder, int step, int learner, bool state, con
         fail_msg("no tensor %s in learner %d", tensor, learner);
 }
 
-/* When learners meet, their optimisers' state does as it was told, and running statistics become
- * their mean like the weights. What each brings to the meeting is what it has without one. */
+/* When learners average, running statistics become their mean like weights, and optimizer state is
+ * kept, averaged or reset as the option `state` says. The values before the average come from a run
+ * without one. */
 static void test_state_of_learners(void **state)
 {
     (void)state;
@@ -290,9 +294,9 @@ static void test_state_of_learners(void **state)
     remove_folder(root);
 }
 
-/* Running statistics after one step over all training rows, of which each has its feature once:
- * mean 1/25, and variance 1/25 whether of the whole batch or as the mean over five workers of five.
- */
+/* Running statistics after one step over all 25 training rows, each of which has its feature once:
+ * the batch has mean 1/25 and variance 1/25, whether that of the whole batch or the mean over five
+ * workers of five samples. The running mean and variance then have a tenth of it. */
 static void test_statistics(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Types of numbers: each value has one of its own, and the short ones are rounded to the nearest.
- */
+/* Tests number types: each value has a type of its own, and bf16 is rounded to the nearest
+ * number. */
 #include <math.h>
 #include <unistd.h>
 
@@ -9,7 +9,8 @@
 #include "support.h"
 #include "weft/device.h"
 
-/* Of two neighbours with these bits the one that `x` must become. */
+/* Rounds x to bf16: to `below` or the next number, the nearer one or, in the middle, the even
+ * one. */
 static uint16_t nearest(uint16_t below, double x)
 {
     double low = (double)weft_bf16_float(below),
@@ -18,8 +19,8 @@ static uint16_t nearest(uint16_t below, double x)
     return x - low < high - x ? below : (uint16_t)(below + 1);
 }
 
-/* Every positive number of 16 bits, what lies between it and the next, and their negatives. The
- * largest ones become infinite, as they do in every type. */
+/* Tests every positive number of 16 bits, numbers between it and the next, and their negatives. The
+ * largest f32 numbers become infinite. */
 static void test_rounding(void **state)
 {
     (void)state;
@@ -38,7 +39,7 @@ static void test_rounding(void **state)
     }
     assert_int_equal(weft_bf16_of(3.4e38f), 0x7f80);
     assert_int_equal(weft_bf16_of(INFINITY), 0x7f80);
-    uint32_t hidden = 0x7f800001; /* a number that is none only by its last digit */
+    uint32_t hidden = 0x7f800001; /* a NaN whose upper 16 bits are those of infinity */
     float none;
     memcpy(&none, &hidden, sizeof(none));
     assert_true(isnan(weft_bf16_float(weft_bf16_of(none))));
@@ -70,7 +71,7 @@ typedef struct short_weights {
     weft_value x, w, y;
 } short_weights;
 
-/* y = tanh(x + cast(w)), where w is kept in 16 bits. */
+/* Builds the sum of tanh(x + cast(w)), where w is stored as bf16, and its gradient. */
 static void build(short_weights *n, weft_context *context)
 {
     weft_shape shape = weft_shape_of(2, (int64_t[]){ROWS, COLUMNS});
@@ -112,7 +113,7 @@ static void check_device(weft_context *context, const char *device)
         double y = tanh((double)in[i] + weft_number_get(WEFT_BF16, w, i));
         uint16_t want;
         weft_number_put(WEFT_BF16, &want, 0, 1 - y * y);
-        assert_true(abs(slope[i] - want) <= 1); /* of what was single precision before */
+        assert_true(abs(slope[i] - want) <= 1); /* f32 before the rounding */
         assert_true(fabs(weft_number_get(WEFT_BF16, w, i) - (0.1 * i - 0.7)) < 0.004);
         sum += y;
     }
@@ -132,7 +133,8 @@ static void test_short_weights_on_every_device(void **state)
     weft_context_destroy(&context);
 }
 
-/* An input takes rows of another type, wider or narrower, and nothing beyond its end is touched. */
+/* An input accepts rows of another type, wider or narrower, and the input next to it is not
+ * touched. */
 static void test_rows_of_another_type(void **state)
 {
     (void)state;
@@ -167,7 +169,7 @@ static void test_rows_of_another_type(void **state)
     weft_context_destroy(&context);
 }
 
-/* What would have to compute in 16 bits is refused where the program is made, by name. */
+/* Arithmetic in bf16 is refused when the program is created, with the name of the operator. */
 static void test_nobody_computes_in_short(void **state)
 {
     (void)state;

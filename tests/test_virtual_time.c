@@ -1,8 +1,9 @@
-/* How long things take in virtual time, and what that makes of learners: closed formulas. */
+/* Compares simulated runs with formulas: staleness, speed with stragglers, utilization, and the
+ * times of steps. */
 #include "simulations.h"
 
-/* Rates are scheduled by the steps of learners, however many updates these are: after the first
- * five, the rate is as good as nothing, and so is whatever follows. */
+/* Learning-rate schedules count the learners' steps, not the updates of the servers. The rate falls
+ * to almost zero after five steps, so 25 steps must give the parameters of 5. */
 static void test_schedule(void **state)
 {
     (void)state;
@@ -26,7 +27,8 @@ static void test_schedule(void **state)
     remove_folder(root);
 }
 
-/* Equal learners take turns: each meets the updates of all others, once all have begun. */
+/* Learners of equal speed take turns: each update meets those of all other learners, except in the
+ * first round. */
 static void test_round_robin(void **state)
 {
     (void)state;
@@ -41,7 +43,7 @@ static void test_round_robin(void **state)
     }
 }
 
-/* n-softsync: a version of c = L / n updates, and staleness about n. */
+/* n-softsync makes each version of c = L / n updates; the mean staleness is about n. */
 static void test_softsync(void **state)
 {
     (void)state;
@@ -66,8 +68,8 @@ static void test_softsync(void **state)
     remove_folder(root);
 }
 
-/* With one of four ten times as slow, those who wait for all fall to its speed, the others keep
- * most of theirs: (3 + 0.1) / 4 would be all of it. */
+/* One of four learners is ten times slower. Policies that wait for all learners fall to its speed;
+ * the others keep almost (3 + 0.1) / 4 of the full speed. */
 static void test_straggler(void **state)
 {
     (void)state;
@@ -101,8 +103,9 @@ static void test_straggler(void **state)
     remove_folder(root);
 }
 
-/* Where all wait for the slowest, what each has computed when the first is through is known: its
- * own steps, and of the others' all but what they still had to do of the last. */
+/* Under bsp all learners wait for the slowest, so the computed share of each is known when the
+ * first learner ends: all its own steps, and of each other learner all steps but the rest of the
+ * last one. */
 static void test_busy(void **state)
 {
     (void)state;
@@ -125,8 +128,8 @@ static void test_busy(void **state)
     remove_folder(root);
 }
 
-/* A gradient that is clipped leaves when it has been: at the end of the step, whatever the update
- * costs, so those who wait for all go by the slowest one's steps. */
+/* A clipped gradient is pushed at the end of the step, when its norm is known. So under bsp the run
+ * takes exactly the steps of the slowest learner, whatever the update costs. */
 static void test_clipped(void **state)
 {
     (void)state;
@@ -149,8 +152,9 @@ static void test_clipped(void **state)
     remove_folder(root);
 }
 
-/* One of three is stopped most of the time: until the others end they take their steps as if it
- * were not there, and what waits for it is added up, or they would stop, or all of it be sent. */
+/* One of three peers is suspended most of the time. The other two take their steps as if it were
+ * not there: updates that wait for it are summed, so they neither stop the peers nor have to be
+ * sent one by one. */
 static void test_stopped(void **state)
 {
     (void)state;
@@ -165,7 +169,7 @@ static void test_stopped(void **state)
         told t;
         (void)snprintf(words, sizeof(words), SMALL "batch=2 steps=400 cluster=%s", file);
         assert_ok(simulate(words, ways[w], NULL, &t));
-        /* Its first step is over when it wakes, if it does at all. */
+        /* The suspended peer adds almost no samples: its first step ends when it wakes, if ever. */
         print_message("%s: %.3f samples/s\n", ways[w], t.rate);
         assert_true(t.rate > 4 * 0.999 && t.rate < 4 * 1.01);
     }

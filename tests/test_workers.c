@@ -1,5 +1,5 @@
-/* What a supervisor does with processes that all do the same: these are shells that say and do what
- * a test wants. */
+/* Tests the supervision of equal worker processes (weft serve --processes), which are shell scripts
+ * here. */
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ static void tell(void *user, const char *line)
     (void)snprintf(told + used, sizeof(told) - used, "%s\n", line);
 }
 
-/* Once all are ready there is nothing more to see. */
+/* Called when all workers are ready: ends the job. */
 static void ready(void *user)
 {
     (void)user;
@@ -25,7 +25,7 @@ static void ready(void *user)
     raise(SIGTERM);
 }
 
-/* Two shells; what the exit code is. */
+/* Supervises two shells that run these commands; returns the exit code of the job. */
 static int run(char *first, char *second)
 {
     char dash[] = "-c", *words[2][3] = {{dash, first}, {dash, second}}, *none[] = {NULL};
@@ -65,7 +65,8 @@ static void what_cannot_begin_ends_all(void **state)
     assert_int_equal(readied, 0);
 }
 
-/* The pauses are 0.25, 0.5, 1 and 2 s. */
+/* A worker that dies 5 times before it is ready ends the job. The pauses before it is started again
+ * are 0.25, 0.5, 1 and 2 s. */
 static void what_never_lives_is_given_up(void **state)
 {
     (void)state;
@@ -81,7 +82,7 @@ static void what_never_lives_is_given_up(void **state)
     assert_null(strstr(told, "process 1"));
 }
 
-/* It leaves a file the first time, so that it lives the second time. */
+/* The worker leaves a folder when it dies the first time, so that it lives the second time. */
 static void what_dies_is_started_again(void **state)
 {
     (void)state;
@@ -98,7 +99,7 @@ static void what_dies_is_started_again(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-/* One that does not end in its time is killed, and that is a failure. */
+/* A worker that does not end in time is killed, which makes the job fail. */
 static void what_does_not_end_is_killed(void **state)
 {
     (void)state;

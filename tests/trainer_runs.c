@@ -32,7 +32,7 @@ static void stop(log_of_run *l)
         return;
     }
     weft_trainer_stop(l->trainer);
-    /* Who need not wait is ahead then. */
+    /* Gives learners that need not wait for others the time to get ahead. */
     nanosleep(&(struct timespec){.tv_nsec = 30000000}, NULL);
 }
 

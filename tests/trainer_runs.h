@@ -1,4 +1,4 @@
-/* Runs of the trainer for tests: options as words, and a log of what it reported. */
+/* Runs the trainer with options given as text, and records its events. */
 #ifndef WEFT_TESTS_TRAINER_RUNS_H
 #define WEFT_TESTS_TRAINER_RUNS_H
 
@@ -6,7 +6,7 @@
 
 #include "support.h"
 
-/* Of the group of tests: made by setup, given back by teardown. */
+/* The context of all tests: created by setup, destroyed by teardown. */
 extern weft_context *context;
 int setup(void **state);
 int teardown(void **state);
@@ -21,8 +21,9 @@ typedef struct log {
     bool stops;
 } log_of_run;
 
-/* Options as "name=value" words. stop_after: asks for the end after so many steps; 0: never. */
-extern double stop_delay; /* seconds between those steps and that, in which the run goes on */
+/* Trains with options as words "name=value". stop_after: requests a stop after so many steps; 0:
+ * never. */
+extern double stop_delay; /* seconds from that step to the request; the run goes on meanwhile */
 weft_status train(const char *words, const char *folder, int stop_after, log_of_run *l);
 
 #endif
