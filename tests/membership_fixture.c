@@ -1,5 +1,4 @@
-/* Creates and runs the actors of the membership tests: a coordinator, and members without
- * training. */
+/* Creates and runs the actors of membership tests: a coordinator, and members that do not train. */
 #include "membership_fixture.h"
 
 static weft_status person_begin(weft_actor *a)

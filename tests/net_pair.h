@@ -13,8 +13,7 @@
 
 enum { SERVER = 7, CLIENT = 8, STRANGER = 9 };
 
-/* An actor that counts the messages it receives and, if `answers`, sends each back to its
- * sender. */
+/* An actor that counts messages and, if `answers`, sends each message back to its sender. */
 typedef struct echo {
     weft_actor head;
     bool answers;

@@ -81,8 +81,7 @@ static inline void out(fixture *f, weft_value v)
     X(global_line)                                                                                 \
     X(global_volume)                                                                               \
     X(global_blocks)
-/* The cases of op_cases_norms.c. The table in op_cases.c gives some of them settings of their
- * own. */
+/* The cases of op_cases_norms.c, some of which have settings of their own in op_cases.c. */
 #define NORM_CASES(X)                                                                              \
     X(batch_norm)                                                                                  \
     X(batch_norm_flat)                                                                             \

@@ -205,7 +205,7 @@ static void mse(fixture *f)
     out(f, node(f, "mse", IN(X(f, 3, 4), X(f, 3, 4), POSITIVE(f, 3)), NONE));
 }
 
-/* The graph also reads the loss operator's second output, the prediction; one sample has weight
+/* The graph also reads the loss operator's second output, the prediction. One sample has weight
  * 0. */
 static void mse_read(fixture *f)
 {

@@ -28,8 +28,7 @@ typedef struct op_case {
     double tolerance;
 } op_case;
 
-/* Adds a real input of this shape with fixed numbers in [-scale, scale] + shift. wanted: its
- * gradient is computed. */
+/* Adds a real input with fixed numbers in [-scale, scale] + shift. wanted: it gets a gradient. */
 weft_value fixture_input(fixture *f, int rank, const int64_t *dim, bool wanted, double scale,
                          double shift);
 /* Adds an integer input with fixed numbers from 0 to limit - 1. */

@@ -3,8 +3,7 @@
 
 #include "op_cases.h"
 
-/* Pseudorandom numbers at least 0.05 away from zero, so that finite differences do not cross the
- * kink of a relu. */
+/* Pseudorandom numbers far enough from zero that finite differences cross no kink of a relu. */
 static double number(int input, int64_t i)
 {
     double x = sin((double)(i * 37 + input * 101 + 11) * 12.9898) * 43758.5453;

@@ -1,5 +1,4 @@
-/* A coordinator, parameter servers and learners in the simulator, which train on a small problem of
- * COUNT parameters. */
+/* A coordinator, servers and learners in the simulator, which train on COUNT parameters. */
 #ifndef WEFT_TESTS_PS_FIXTURE_H
 #define WEFT_TESTS_PS_FIXTURE_H
 

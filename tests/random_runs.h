@@ -1,6 +1,5 @@
-/* Simulated runs with random faults, each drawn from a seed, and the record of their first
- * violation. WEFT_CHAOS=N: play N runs. WEFT_CHAOS_SEED=S: play only the run of seed S and print
- * its events. */
+/* Simulated runs with random faults, each drawn from a seed, and the first violation of each run.
+ * WEFT_CHAOS=N: play N runs. WEFT_CHAOS_SEED=S: play only that of seed S, and print its events. */
 #ifndef WEFT_TESTS_RANDOM_RUNS_H
 #define WEFT_TESTS_RANDOM_RUNS_H
 

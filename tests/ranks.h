@@ -11,8 +11,8 @@
 #include "support.h"
 
 static _Atomic int rank_failures;
-/* A check of this thread's rank has failed: the rank aborts its communicator, so that no other rank
- * waits for it. */
+/* A check of this thread's rank has failed; it then aborts the communicator, so that no rank
+ * waits. */
 static _Thread_local bool rank_failed;
 
 #define rank_check(condition)                                                                      \
@@ -50,8 +50,7 @@ static void *rank_thread(void *user)
     return NULL;
 }
 
-/* Runs fn on all ranks, and returns the number of failed checks. ranks 0: as many as the engine
- * has. */
+/* Runs fn on all ranks; returns the number of failed checks. ranks 0: as many as the engine has. */
 static inline int failures_on_ranks(const char *engine, int ranks, void (*fn)(weft_comm *, void *),
                                     void *user)
 {
@@ -84,8 +83,8 @@ static inline void on_ranks(const char *engine, int ranks, void (*fn)(weft_comm 
 
 /* Ends this process of an MPI job in which ranks have failed, with exit code 0. mpirun kills all
  * ranks as soon as one ends without MPI_Finalize. So each rank creates a file in the job's folder
- * (WEFT_MEET, see tests/under-mpi), and waits up to 10 seconds for the files of all others before
- * it ends. */
+ * (WEFT_MEET, see tests/under-mpi), and waits up to 10 seconds for the others' files before it
+ * ends. */
 static inline void end_together(const weft_comm *c)
 {
     const char *folder = getenv("WEFT_MEET");

@@ -1,5 +1,4 @@
-/* Runs the scripts of scripted_actor.h: makes actors that call a script's functions, and a
- * simulation of them. */
+/* Runs scripts of scripted_actor.h: makes the actors, and a simulation that has them. */
 #include "scripted_actor.h"
 
 void note(player *p, int64_t what)

@@ -126,8 +126,7 @@ weft_service *asked_serve_plainly(int instances, int64_t limit)
     return asked_serve(&o);
 }
 
-/* The context has one thread, since the thread sanitizer does not know the synchronization of
- * OpenMP runtimes. */
+/* The context has one thread: the thread sanitizer cannot see how OpenMP runtimes synchronize. */
 void asked_begin(void)
 {
     if (weft_context_create(&asked_context) != WEFT_OK || !mkdtemp(asked_folder) ||

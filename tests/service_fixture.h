@@ -52,8 +52,8 @@ enum { TABLE = 60 + SAMPLES, COLUMNS = 3 };
 void asked_row(int i, double *x);
 /* Writes the rows as CSV, with a class or, as target, a large number. */
 void asked_write_table(const char *name, bool classes, char *path, size_t size);
-/* Writes the rows as NPY, [TABLE, columns]: the features if there are COLUMNS columns, otherwise
- * two targets. */
+/* Writes the rows as NPY, [TABLE, columns]: the features if columns is COLUMNS, else two
+ * targets. */
 void asked_write_array(const char *name, int columns, char *path, size_t size);
 
 #endif

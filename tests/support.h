@@ -1,5 +1,4 @@
-/* Shared by all tests: cmocka, checks that print the message of a failed call, and temporary
- * files. */
+/* Shared by all tests: cmocka, checks that print a failed call's message, and temporary files. */
 #ifndef WEFT_TESTS_SUPPORT_H
 #define WEFT_TESTS_SUPPORT_H
 
@@ -39,8 +38,7 @@ static inline bool in_full(void)
 /* The value of a model's port by its role, such as PORT(values, LOSS). */
 #define PORT(values, role) weft_model_value(&(values), WEFT_PORT_##role)
 
-/* A context with only the built-in names; built_in returns name i of a kind, or NULL past the
- * last. */
+/* A context with only the built-in names; built_in returns name i of a kind, NULL past the last. */
 static inline const weft_context *fresh_context(void)
 {
     static weft_context *fresh;

@@ -29,8 +29,8 @@ static void test_all_come(void **state)
     }
 }
 
-/* The run does not begin before all expected members have joined; until then a member can say how
- * many are missing. */
+/* The run begins when all expected members have joined; before, members can say how many are
+ * missing. */
 static void test_somebody_is_missing(void **state)
 {
     (void)state;
@@ -60,8 +60,8 @@ static void test_silent_are_dropped(void **state)
         until(&c, 80);
         assert_agreed(&c, 4);
         assert_null(weft_view_find(view_of(&c, LEARNERS), LEARNERS + 1));
-        /* The lost learner's slot goes to the next learner that joins, but its actor id is never
-         * given again. */
+        /* The lost learner's slot goes to the next one that joins; its actor id is never given
+         * again. */
         assert_int_equal(weft_sim_add(c.sim, LEARNERS + 7, 80), WEFT_OK);
         assert_int_equal(weft_sim_restart(c.sim, LEARNERS + 1, 81), WEFT_OK);
         until(&c, 120);
@@ -166,8 +166,7 @@ static void test_late_rejection(void **state)
     }
 }
 
-/* The status of a run that is over reports the run's last step, even after every learner has
- * left. */
+/* The status of a run that is over reports its last step, even if every learner has left. */
 static void test_step_at_the_end(void **state)
 {
     (void)state;

@@ -217,8 +217,7 @@ static void test_automatic_names_step_aside(void **state)
     }
 }
 
-/* Every layer type accepts the keys that weft_layer_keys lists for it, and refuses all other
- * keys. */
+/* Every layer type accepts the keys that weft_layer_keys lists for it, and refuses all others. */
 static void test_keys_of_layers(void **state)
 {
     (void)state;

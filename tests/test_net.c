@@ -110,8 +110,7 @@ static weft_status open_server(const member *m, weft_net **out)
     return weft_net_begin(*out);
 }
 
-/* Server 0 goes on until it has counted all damaged messages, even if the learners have ended; at
- * most 20 seconds. */
+/* Server 0 goes on until it has counted all damaged messages, or for 20 seconds. */
 static bool has_heard_all(const member *m, const weft_net *net)
 {
     return m->number > 0 || weft_net_stats(net).damaged >= DAMAGED ||

@@ -1,5 +1,4 @@
-/* Tests of key files: which secret and public keys are read, and which files are refused with which
- * message. */
+/* Tests of key files: secret and public keys are read, faulty files are refused with a message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -312,8 +312,8 @@ static void test_labels(void **state)
     }
 }
 
-/* Adds node n of a case again with one input more or fewer; whether the graph refuses it because of
- * the number of inputs. */
+/* Adds node n of a case again with one input more or fewer; whether that is refused by its
+ * number. */
 static bool refuses_inputs(const op_case *c, int n, int change)
 {
     fixture f;
@@ -330,9 +330,8 @@ static bool refuses_inputs(const op_case *c, int n, int change)
     return refused;
 }
 
-/* Each operator refuses one input more and one input fewer than it has in its case, except for
- * those that take any number of inputs (concat, accumulate_tree) and sgd, whose momentum is
- * optional. */
+/* Each operator refuses one input more and one fewer than in its case, except for those that take
+ * any number of inputs (concat, accumulate_tree) and sgd, whose momentum is optional. */
 static void test_number_of_inputs(void **state)
 {
     (void)state;

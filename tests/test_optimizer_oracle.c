@@ -306,8 +306,7 @@ static void test_figures(void **state)
     remove_folder(folder);
 }
 
-/* Compares the learning rates of schedules on every device, also for steps past the schedule's
- * end. */
+/* Compares the learning rates of schedules on every device, also for steps past the end. */
 static void test_rates(void **state)
 {
     (void)state;

@@ -81,8 +81,8 @@ static void test_png_kinds(void **state)
     make_png(&f, 2, 2, 8, 2, colour, sizeof(colour));
     check_png(&f, 3, (const unsigned char[]){255, 0, 0, 0, 255, 0, 0, 0, 255, 10, 20, 30}, 12);
     check_png(&f, 1, (const unsigned char[]){76, 150, 29, 18}, 4);
-    /* Transparent pixels are drawn on white: a fully transparent one is white, half transparent
-     * black is grey. */
+    /* Pixels are drawn on white: a fully transparent one is white, half transparent black is
+     * grey. */
     static const unsigned char clear[] = {0, 9, 9, 9, 0, 0, 0, 0, 128, 40, 40, 40, 255};
     make_png(&f, 3, 1, 8, 6, clear, sizeof(clear));
     check_png(&f, 1, (const unsigned char[]){255, 127, 40}, 3);
@@ -119,8 +119,7 @@ static void test_png_wrong(void **state)
     }
     assert_refused(weft_picture_decode("p", f.bytes, f.size, 1, 5, &p), WEFT_ERR_ARGUMENT,
                    "3 x 2 pixels, and 5 are the most");
-    /* A small file whose header claims 60000 x 60000 pixels is refused before anything is
-     * decoded. */
+    /* A small file whose header claims 60000 x 60000 pixels is refused before decoding. */
     make_png(&f, 60000, 60000, 8, 6, grey, sizeof(grey));
     assert_refused(weft_picture_decode("p", f.bytes, f.size, 1, MOST, &p), WEFT_ERR_ARGUMENT,
                    "60000 x 60000");
@@ -178,7 +177,7 @@ static void test_jpeg(void **state)
 
 /* --- sizes --- */
 
-/* A pixel of the scaled image by definition: the mean of all pixels, weighted by a triangle
+/* A pixel of the scaled image by definition: a mean of all pixels, weighted by a triangle
  * filter. */
 static double place_of(const weft_picture *p, int width, int height, int x, int y, int c)
 {

@@ -69,8 +69,7 @@ static void test_other_files(void **state)
     weft_context_destroy(&context);
 }
 
-/* Paths of plug-ins in the place of a device name: one whose device struct has another size, and
- * one without a device. */
+/* Plug-in paths as device names: one's device struct has another size, one has no device. */
 static void test_paths_as_names(void **state)
 {
     (void)state;

@@ -159,8 +159,8 @@ static void test_layouts_are_kept(void **state)
     net_drop(&n);
 }
 
-/* Two programs on one store see the same parameters, so an evaluation after a step uses the new
- * ones. */
+/* Two programs on one store see the same parameters, so an evaluation uses those of the last
+ * step. */
 static void test_programs_share_a_store(void **state)
 {
     (void)state;

@@ -74,8 +74,8 @@ static weft_train_options options_of(char *kind)
 /* --- tests --- */
 
 /* The rate of a line is the samples since the last line divided by the seconds since then,
- * evaluations included. The last step's rate (5000) or the mean of the steps' rates (1000) would be
- * wrong. */
+ * evaluations included; neither the last step's rate (5000) nor the mean of the steps' rates
+ * (1000). */
 static void test_lines(void **state)
 {
     (void)state;
@@ -97,8 +97,7 @@ static void test_lines(void **state)
 }
 
 /* The rate of a bar is samples divided by seconds, both summed over the steps with weights that
- * fall by a factor of 0.95 per step, and without the time between steps. The time left follows from
- * it. */
+ * fall by a factor of 0.95 per step, and without the time between steps. The time left follows. */
 static void test_bar(void **state)
 {
     (void)state;
@@ -221,8 +220,8 @@ static void on_event(void *user, const weft_event *e)
     seen *s = user;
     if (e->kind != WEFT_EVENT_STEP) return;
     double total = e->samples_per_second * e->step_seconds;
-    /* With one learner 63 samples are six batches of 10 and one of 3; with two, three of 20 and one
-     * of 3. */
+    /* With one learner 63 samples are 6 batches of 10 and one of 3; with two, 3 of 20 and one of
+     * 3. */
     double expected = ++s->steps % (s->learners == 1 ? 7 : 4) ? 10 * s->learners : 3;
     s->samples = 0.9 * s->samples + total;
     s->seconds = 0.9 * s->seconds + e->step_seconds;

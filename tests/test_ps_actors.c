@@ -114,8 +114,7 @@ static double step_of(weft_sim_link link, bool early, const double needs[2])
 }
 
 /* With pull overlap, a step begins as soon as the last one has ended, and waits for a range, which
- * arrives a round trip later, only when it reads it. Without, the round trip is added to each
- * step. */
+ * arrives a round trip later, only to read it. Otherwise each step takes a round trip longer. */
 static void test_pulls_are_hidden(void **state)
 {
     (void)state;
@@ -175,7 +174,7 @@ static void test_once(void **state)
         simulate(&r);
         weft_sim_report report = weft_sim_stats(r.sim);
         assert_true(report.lost > 0 && report.waiting == 0);
-        /* The learner that ends last has pulled after all updates had arrived, so the counts are
+        /* The learner that ends last has pulled after all updates had arrived, so counts are
          * complete. */
         for (int k = 0; k < 3; k++) {
             size_t size;
@@ -213,8 +212,7 @@ static void test_lost_server(void **state)
             }
 }
 
-/* If the last copy of a range is lost, the run ends with a message that names server, range and
- * reason. */
+/* If the last copy of a range is lost, the run ends with a message that names server and range. */
 static void test_lost_range(void **state)
 {
     (void)state;

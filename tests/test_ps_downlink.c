@@ -10,8 +10,7 @@
 enum { MOST = 4000, FOLLOWERS = 4 };
 
 /* A server's range with its downlink, and the learners that follow it: the server's parameters
- * (now), each learner's parameters (known) and version (at; -1: none), and the bytes sent so
- * far. */
+ * (now), each learner's parameters (known) and version (at; -1: none), and the bytes sent. */
 typedef struct world {
     weft_dtype dtype;
     int64_t count, version;
@@ -84,8 +83,7 @@ static double distance(const world *w)
 
 static const int64_t counts[] = {1, 17, 1000, MOST - 1};
 
-/* Checks every codec with learners that pull after each version, every seventh, at random, or
- * late. */
+/* Checks every codec with learners that pull each version, every seventh, at random, or late. */
 static void test_followers(void **state)
 {
     (void)state;
@@ -143,8 +141,7 @@ static void test_drift(void **state)
     finish(w);
 }
 
-/* With codecs that send all or nearly all elements, learners have the parameters up to the rounding
- * of one addition. */
+/* With codecs that send nearly all elements, learners have the parameters up to one rounding. */
 static void test_all_is_all(void **state)
 {
     (void)state;

@@ -31,8 +31,7 @@ static void test_synchronous(void **state)
     remove_folder(root);
 }
 
-/* Layers so large that a server's share is cut into several ranges: again the bits of data
- * parallelism. */
+/* A large share of a server is cut into several ranges: again the bits of data parallelism. */
 static void test_pieces(void **state)
 {
     (void)state;
@@ -58,8 +57,7 @@ static void test_pieces(void **state)
     remove_folder(root);
 }
 
-/* Writes a table whose samples have weights, and whose number of samples no number of learners
- * divides. */
+/* Writes a table of 53 samples with different weights, so that learners' batches differ, too. */
 static const char *weighted_table(const char *root)
 {
     const char *path = made(root, "table.csv");
@@ -130,8 +128,7 @@ static void test_meshes(void **state)
     remove_folder(root);
 }
 
-/* A run that is stopped and resumed with another number of servers ends with the bits of a run that
- * was not stopped. */
+/* A run that is resumed with another number of servers ends with the bits of an undisturbed run. */
 static void test_stop_and_resume(void **state)
 {
     (void)state;

@@ -18,8 +18,7 @@ static void test_members(void **state)
     push(&l[2], r, 2);
     assert_int_equal(weft_range_version(r), 0);
     assert_false(weft_range_may_begin(r, 1));
-    /* The learner that the others wait for leaves: the version is made of the updates that were
-     * pushed. */
+    /* The learner that the others wait for leaves: the version is made of the pushed updates. */
     assert_int_equal(weft_range_leave(r, 2), WEFT_OK);
     assert_int_equal(weft_range_version(r), 1);
     assert_true(weft_range_may_begin(r, 1));

@@ -60,8 +60,7 @@ static double mean_staleness(const weft_range *r, int64_t *most)
     return sum / all;
 }
 
-/* L learners take turns: between the fetch and the push of one learner, the L - 1 others have
- * pushed. */
+/* L learners take turns: between fetch and push of one learner, L - 1 others have pushed. */
 static void test_round_robin(void **state)
 {
     (void)state;

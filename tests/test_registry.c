@@ -1,5 +1,4 @@
-/* Tests the registries of contexts: each context has names of its own for devices, exchanges and
- * other plug-ins. */
+/* Tests registries: each context has names of its own for devices, exchanges and other plug-ins. */
 #include <pthread.h>
 
 #include "base/base.h"

@@ -7,8 +7,7 @@
 
 enum { ROWS = 53, FEATURES = 3, UNKNOWNS = FEATURES + 1 };
 
-/* A table whose columns have very different units, and a target with noise that no linear model
- * explains. */
+/* A table whose columns have very different units, and a target with noise. */
 typedef struct table {
     double x[ROWS][FEATURES], y[ROWS];
 } table;
@@ -32,8 +31,8 @@ static void make_table(table *t)
     }
 }
 
-/* Writes the table as CSV with the target in the second column; spec receives
- * csv:FILE,target=price. */
+/* Writes the table as CSV; `spec` receives csv:FILE,target=price. The second column is the
+ * target. */
 static void write_table(const table *t, const char *folder, char *spec, size_t room)
 {
     weft_text text = {0};
@@ -320,8 +319,7 @@ static void put_array(const char *folder, const char *name, int columns, const d
     write_file(folder, name, file, 10 + (size_t)size + bytes, path, room);
 }
 
-/* Samples with two targets, one of which is constant: it has no R2, and the mean R2 is that of the
- * other target. */
+/* Samples with two targets, one of them constant: it has no R2; the mean R2 is the other one's. */
 static void test_several_targets(void **state)
 {
     (void)state;

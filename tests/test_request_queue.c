@@ -294,7 +294,7 @@ static void test_doubts(void **state)
     *t = (weft_ab_trial){.turn = 0};
     answer(t, 2.1e-3, 2.3e-3, 4000);
     assert_int_equal(t->phase, WEFT_TRIAL_ACCEPTED);
-    /* While the choice keeps its prediction, greedy is still tried for a small share of the
+    /* While the choice keeps its prediction, greedy is still tried for a small share of
      * requests. */
     *t = (weft_ab_trial){.turn = 0};
     int tried = 0;

@@ -119,8 +119,7 @@ static void test_sentences(void **state)
                  "this run starts at step 0, but this process has loaded a checkpoint of step 90");
 }
 
-/* If no learner has the checkpoint, the run does not begin, and members can say for what it
- * waits. */
+/* If no learner has the checkpoint, the run does not begin, and members can say what is missing. */
 static void test_waits(void **state)
 {
     (void)state;

@@ -84,8 +84,7 @@ static void compare_losses(const rank_case *c, weft_comm *world, const double *l
         }
 }
 
-/* In 1F1B, stage s of K has at most K - s micro-batches under way; in GPipe a stage has all of
- * them. */
+/* In 1F1B, stage s of K has at most K - s micro-batches under way; in GPipe it has all of them. */
 static void check_under_way(const setting *s, const prepared *p, int rank)
 {
     int stages = weft_plan_places(p->plan), stage = weft_plan_place(p->plan, rank);
@@ -160,8 +159,7 @@ static void all_meshes(const model_case *m, const char *device, weft_dtype real,
 #ifdef __SANITIZE_THREAD__ /* slow; ranks interact alike in all models */
         if (getenv("WEFT_FAST") && (i + (m - models)) % 4) continue;
 #endif
-        /* A short run takes every mesh with a third of the models, and other models for each
-         * mesh. */
+        /* A short run takes every mesh with a third of the models, each mesh with other ones. */
         if (!in_full() && processes == 0 && (i + (m - models)) % 3) continue;
         if (!net_fits(&s, &suite_meshes[i], processes)) continue;
         s.mesh = &suite_meshes[i];
@@ -221,8 +219,7 @@ static void test_schedules(void **state)
         }
 }
 
-/* With recomputation, every kind of mesh gives the results of one rank without it, up to
- * rounding. */
+/* With recomputation, every mesh gives the results of one rank without it, up to rounding. */
 static void test_recompute(void **state)
 {
     (void)state;

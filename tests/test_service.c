@@ -1,5 +1,4 @@
-/* Tests a service whose model versions are loaded and unloaded while other threads send
- * requests. */
+/* Tests a service whose model versions come and go while other threads send requests. */
 #include <math.h>
 
 #include "service_fixture.h"
@@ -34,8 +33,8 @@ static void *ask_on(void *user)
     return NULL;
 }
 
-/* New versions are loaded while threads send requests: no request is refused, and every prediction
- * is right. */
+/* New versions are loaded while threads send requests: none is refused, all predictions are
+ * right. */
 static void test_versions(void **state)
 {
     (void)state;

@@ -83,8 +83,7 @@ static weft_servable *load(weft_service *service, const char *name)
     return served;
 }
 
-/* Finds the row of sample i in the table, as f64 numbers of the file before rounding to f32, since
- * requests send them so. */
+/* Finds the row of sample i in the table as f64, before rounding to f32, for the request. */
 static void widen(const model_case *m, const told *t, int i, double *wide)
 {
     bool found = false;

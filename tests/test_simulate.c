@@ -48,8 +48,7 @@ static void test_is_the_real_run(void **state)
     remove_folder(root);
 }
 
-/* A single learner's updates are never stale, so every policy gives the bits of training without
- * servers. */
+/* A single learner's updates are never stale: every policy gives the bits of serial training. */
 static void test_alone_is_serial(void **state)
 {
     (void)state;
@@ -290,8 +289,7 @@ static void test_poor_links(void **state)
     remove_folder(root);
 }
 
-/* The error for a folder that holds a checkpoint advises another folder, not --resume, which a
- * simulation cannot do. */
+/* If the folder holds a checkpoint, the error advises another folder: --resume cannot be used. */
 static void test_full_folder(void **state)
 {
     (void)state;

@@ -127,8 +127,7 @@ static void test_layouts_refused(void **state)
     remove_folder(folder);
 }
 
-/* Shapes of series and volumes, and the order of their elements, which the file numbers
- * consecutively. */
+/* Shapes of series and volumes, and the order of their elements, which are numbered in the file. */
 static void test_layouts_of_series_and_volumes(void **state)
 {
     (void)state;
@@ -253,8 +252,7 @@ static weft_status open_arrays(const char *folder, int rows, int distinct, doubl
     return status;
 }
 
-/* Labels in an NPY array obey the same rule; whole numbers are classes, even if their type is
- * f64. */
+/* Labels in an NPY array obey the same rule; whole numbers are classes, even as f64. */
 static void test_measured_arrays(void **state)
 {
     (void)state;

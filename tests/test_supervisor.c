@@ -96,8 +96,7 @@ static void waiting_ranks_are_heard_once(void **state)
     weft_hosts_free(&j.hosts);
 }
 
-/* A launcher may fill hosts in another order than that of --hosts, so ranks report on which host
- * they run. */
+/* A launcher may fill hosts in another order than that of --hosts, so ranks report their host. */
 static void ranks_say_where_they_are(void **state)
 {
     (void)state;
@@ -127,8 +126,7 @@ static void own_failures_name_their_rank(void **state)
     weft_hosts_free(&j.hosts);
 }
 
-/* Warnings and other output of the start do not explain a later failure, and no host is lost
- * because of them. */
+/* Warnings and other output of the start explain no later failure, and no host is lost for them. */
 static void what_was_said_before_explains_nothing(void **state)
 {
     (void)state;

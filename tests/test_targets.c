@@ -1,5 +1,5 @@
-/* Tests that targets, losses and layers that do not fit together are refused, and missing target
- * values. */
+/* Tests that targets, losses and layers that do not fit together, or missing targets, are
+ * refused. */
 #include "trainer_runs.h"
 
 /* Combinations that are refused before training begins. `data` are options behind csv:FILE. */

@@ -69,8 +69,7 @@ static void test_same_bits_twice_and_resumed(void **state)
     remove_folder(root);
 }
 
-/* A batch of 20 in 4 micro-batches equals the batch of 20, dropout included, up to the order of
- * sums. */
+/* A batch in 4 micro-batches equals the batch, dropout included, up to the order of sums. */
 static void test_accumulation_is_the_batch(void **state)
 {
     (void)state;

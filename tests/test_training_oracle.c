@@ -140,7 +140,7 @@ static void check_steps(const scene *s, const char *folder, const row start[ROWS
             if (reader[i] == 0) loss += loss_of(before.rows[0][i].w, label_of(i)) / valid[0];
         }
         assert_int_equal(read, left < each ? left : each);
-        /* After an average, rows are equal in all learners and do not show which learner has read
+        /* After an average, rows are equal in all learners and do not show which one has read
          * them. */
         for (int k = 0; k < s->learners && !met; k++) assert_int_equal(got[k], valid[k]);
         /* A learner without a sample reports NaN as loss. */

@@ -1,5 +1,4 @@
-/* Tests number types: each value has a type of its own, and bf16 is rounded to the nearest
- * number. */
+/* Tests number types: each value has a type of its own, and bf16 rounds to the nearest number. */
 #include <math.h>
 #include <unistd.h>
 
@@ -9,8 +8,7 @@
 #include "support.h"
 #include "weft/device.h"
 
-/* Rounds x to bf16: to `below` or the next number, the nearer one or, in the middle, the even
- * one. */
+/* Rounds x to bf16: to `below` or the next number, the nearer one; in the middle, the even one. */
 static uint16_t nearest(uint16_t below, double x)
 {
     double low = (double)weft_bf16_float(below),
@@ -133,8 +131,7 @@ static void test_short_weights_on_every_device(void **state)
     weft_context_destroy(&context);
 }
 
-/* An input accepts rows of another type, wider or narrower, and the input next to it is not
- * touched. */
+/* An input accepts rows of another type, wider or narrower; the input next to it is not touched. */
 static void test_rows_of_another_type(void **state)
 {
     (void)state;

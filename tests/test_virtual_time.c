@@ -1,5 +1,4 @@
-/* Compares simulated runs with formulas: staleness, speed with stragglers, utilization, and the
- * times of steps. */
+/* Compares simulated runs with formulas: staleness, speed, utilization, and times of steps. */
 #include "simulations.h"
 
 /* Learning-rate schedules count the learners' steps, not the updates of the servers. The rate falls
@@ -27,8 +26,8 @@ static void test_schedule(void **state)
     remove_folder(root);
 }
 
-/* Learners of equal speed take turns: each update meets those of all other learners, except in the
- * first round. */
+/* Learners of equal speed take turns: after the first round, each update meets those of all
+ * others. */
 static void test_round_robin(void **state)
 {
     (void)state;

@@ -1,5 +1,4 @@
-/* Tests the supervision of equal worker processes (weft serve --processes), which are shell scripts
- * here. */
+/* Tests the supervision of worker processes (weft serve --processes), here shell scripts. */
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -65,8 +64,8 @@ static void what_cannot_begin_ends_all(void **state)
     assert_int_equal(readied, 0);
 }
 
-/* A worker that dies 5 times before it is ready ends the job. The pauses before it is started again
- * are 0.25, 0.5, 1 and 2 s. */
+/* A worker that dies 5 times before it is ready ends the job. Pauses in between: 0.25, 0.5, 1, 2
+ * s. */
 static void what_never_lives_is_given_up(void **state)
 {
     (void)state;

@@ -21,8 +21,8 @@ typedef struct log {
     bool stops;
 } log_of_run;
 
-/* Trains with options as words "name=value". stop_after: requests a stop after so many steps; 0:
- * never. */
+/* Trains with options as words "name=value". stop_after: requests a stop after this step; 0:
+ * none. */
 extern double stop_delay; /* seconds from that step to the request; the run goes on meanwhile */
 weft_status train(const char *words, const char *folder, int stop_after, log_of_run *l);
 

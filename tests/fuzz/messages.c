@@ -158,8 +158,8 @@ static void create_peer(cluster *c, int id, weft_peer_options *o)
 static void make_peer(cluster *c, int id, weft_gossip_mode mode)
 {
     int first = mode == WEFT_GOSSIP_UPDATES ? PEER : NEIGHBOUR;
-    /* The topology has three peers, but only two of each mode are created, so the third one never
-     * takes part. */
+    /* The topology has three peers, but only two of each mode are created; the third one is
+     * absent. */
     if (!c->topologies[mode].list)
         must(weft_topology_make("all", 3, mode == WEFT_GOSSIP_AVERAGE, 1, &c->topologies[mode]));
     weft_peer_options o = {.struct_size = sizeof(o),

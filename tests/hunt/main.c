@@ -93,8 +93,8 @@ static bool wait_for(pid_t child, int *how)
     return false;
 }
 
-/* Appends the beginning of the child's log (its stderr) to the verdict, for a sanitizer's
- * report. */
+/* Appends the beginning of the child's log (its stderr), for a sanitizer's report, to the
+ * verdict. */
 static void add_log(verdict *v, const char *folder)
 {
     char path[4096];

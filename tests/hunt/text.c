@@ -161,8 +161,8 @@ static const weft_option *row_of(const char *name)
     return o;
 }
 
-/* Writes the value of an option as text. For an option with choices "a,b,c" the value is the index
- * of the choice. */
+/* Writes the value of an option as text. The value is an index if the option has choices
+ * "a,b,c". */
 static void value_text(const weft_option *o, double value, char *out, size_t room)
 {
     char *choices;
@@ -258,8 +258,7 @@ static void add_mesh(const hunt_case *c, const way *p, words *w)
     }
 }
 
-/* Lists the last layers first: the first matching pattern counts, and dense1* also matches
- * dense12. */
+/* Lists the last layers first: the first matching pattern counts, and dense1* matches dense12. */
 static void add_places(const hunt_case *c, const way *p, words *w)
 {
     char list[512] = "", name[64];
