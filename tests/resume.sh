@@ -169,6 +169,17 @@ for epochs in 2:"-n 2 --exchange average:every=2" 3: 5:"-n 3 --exchange average:
     endings="$endings $(readlink other/latest)"
 done
 [ "$endings" = " step-4 step-7 step-9" ] && pass || flunk "steps of epochs by 2, 1 and 3 learners:$endings"
+# A learner that is a process saves its own residual alone. It counts as it did when the run resumes with as many learners.
+alone="--model mlp --optimizer sgd --lr 1e-30 -n 2 --exchange server:policy=bsp --compress threshold:tau=1000000 --engine processes -t 1 --epochs 9"
+while read -r folder options; do
+    # shellcheck disable=SC2086
+    accepts "$folder $options" "$weft" train -q $small $alone --checkpoint $folder $options
+done <<'RUNS'
+parts --steps 6
+parts --steps 7 --resume
+once --steps 7
+RUNS
+cmp parts/step-7/exchange.safetensors once/step-7/exchange.safetensors >out 2>err && pass || flunk "the residual of a learner that resumed"
 # A run that was finished has nothing to add to its metrics.
 done="--model mlp -q --data glyphs:size=8,train=60,test=20 --batch 20 --epochs 2 -t 1 --checkpoint done --metrics done.jsonl"
 # shellcheck disable=SC2086

@@ -45,6 +45,8 @@ typedef struct weft_state_words {
 typedef struct weft_checkpoint {
     char *path; /* of its folder, with symbolic links resolved */
     weft_position position;
+    int learners; /* of the exchange of that run; 0: unknown, in older checkpoints, or no exchange
+                   */
     weft_settings settings; /* of the run that wrote it */
     weft_data_stats stats;
     weft_bytes model; /* text of the YAML model, or empty */

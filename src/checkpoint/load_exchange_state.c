@@ -122,7 +122,8 @@ static weft_status add_other(const weft_checkpoint *c, weft_exchange *e,
 static weft_status share_again(const weft_checkpoint *c, weft_exchange *e,
                                const weft_exchange_state *s, int learner)
 {
-    int learners = e->site.endpoint->learners, before = most_learner(c) + 1;
+    int learners = e->site.endpoint->learners;
+    int before = c->learners > 0 ? c->learners : most_learner(c) + 1;
     double factor = (double)learners / before;
     weft_dtype dtype;
     size_t bytes;

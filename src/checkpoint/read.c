@@ -136,6 +136,10 @@ static weft_status read_index(const char *file, const json_t *index, const weft_
     c->position.batch = json_integer_value(json_object_get(index, "batch"));
     const json_t *samples = json_object_get(index, "samples");
     c->position.samples = samples ? json_integer_value(samples) : -1;
+    json_int_t learners = json_integer_value(json_object_get(index, "learners"));
+    if (learners < 0 || learners > WEFT_MAX_RANKS)
+        return weft_checkpoint_damaged(file, "its number of learners is out of range");
+    c->learners = (int)learners;
     if (c->position.step < 0 || c->position.epoch < 0 || c->position.batch < 0 ||
         (samples && c->position.samples < 0))
         return weft_checkpoint_damaged(file, "its position is negative");

@@ -245,6 +245,16 @@ static weft_status write_index(const char *folder, json_t *index)
     return status;
 }
 
+/* Adds the entries that not every checkpoint has; false: no memory, or there is no index. */
+static bool add_optional(json_t *index, const weft_checkpoint_source *source, uint64_t run)
+{
+    int learners = exchanging_learners(source);
+    return index &&
+           (learners == 0 || json_object_set_new(index, "learners", json_integer(learners)) == 0) &&
+           (run == 0 || json_object_set_new(index, "run",
+                                            json_sprintf("%016llx", (unsigned long long)run)) == 0);
+}
+
 static weft_status write_folder(const char *folder, selection *s,
                                 const weft_checkpoint_record *what)
 {
@@ -261,11 +271,8 @@ static weft_status write_folder(const char *folder, selection *s,
         (json_int_t)p.step, "epoch", (json_int_t)p.epoch, "batch", (json_int_t)p.batch, "samples",
         (json_int_t)p.samples, "options", weft_settings_json(what->settings), "data",
         weft_stats_json(what->stats), "files", files, "states", weft_state_words_json(s->source));
-    bool made =
-        index && (!what->run ||
-                  json_object_set_new(index, "run",
-                                      json_sprintf("%016llx", (unsigned long long)what->run)) == 0);
-    if (status == WEFT_OK && !made) status = weft_fail_memory(1);
+    if (status == WEFT_OK && !add_optional(index, s->source, what->run))
+        status = weft_fail_memory(1);
     if (status == WEFT_OK) status = write_index(folder, index);
     json_decref(index);
     return status == WEFT_OK ? weft_dir_sync(folder) : status;
