@@ -1,10 +1,10 @@
-/* Models that nobody has to train, for what reads requests. */
+/* Descriptions of models for fuzz targets that parse requests; no model is trained. */
 #ifndef WEFT_TESTS_FUZZ_ABOUT_H
 #define WEFT_TESTS_FUZZ_ABOUT_H
 
 #include "serve/front/http_internal.h"
 
-/* One of a few, by a byte. */
+/* Returns one of four model descriptions. */
 static inline weft_servable_info fuzz_about(uint8_t choice)
 {
     static char a[] = "a", b[] = "b", no[] = "no", yes[] = "yes", *columns[] = {a, b},

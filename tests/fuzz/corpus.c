@@ -49,7 +49,7 @@ int main(int argc, char **argv)
         char path[4096];
         if (entry->d_name[0] == '.') continue;
         (void)snprintf(path, sizeof(path), "%s/%s", argv[2], entry->d_name);
-        printf("%s\n", path); /* the last line names the file that ended this */
+        printf("%s\n", path); /* the last line names the file that ended the program */
         fflush(stdout);
         if (run_file(targets[at].run, path) != 0) {
             perror(path);

@@ -1,4 +1,4 @@
-/* What libFuzzer calls. */
+/* Declares the entry point that libFuzzer calls for each input. */
 #ifndef WEFT_TESTS_FUZZ_H
 #define WEFT_TESTS_FUZZ_H
 

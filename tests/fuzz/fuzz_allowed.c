@@ -1,10 +1,11 @@
-/* Lists of who is let in: lines, each a public key. Nobody is let in by less. */
+/* Fuzzes the list of allowed public keys, one on each line. A key may be admitted only if all its
+ * digits stand in the file. */
 #include "fuzz.h"
 
 #include "actor/net_internal.h"
 #include "fuzz_file.h"
 
-/* Whether the digits of a key stand in the file. */
+/* Whether the file contains the digits of the key. */
 static bool stands(const uint8_t *data, size_t size, const weft_key *key)
 {
     char text[WEFT_KEY_TEXT];

@@ -1,4 +1,5 @@
-/* weft simulate --cluster FILE: clusters that are read make sense, whatever the file says. */
+/* Fuzzes the cluster file of weft simulate --cluster FILE. A cluster that is accepted gives finite
+ * step times and link properties, whatever the file says. */
 #include "fuzz.h"
 
 #include <math.h>

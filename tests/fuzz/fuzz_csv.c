@@ -2,8 +2,8 @@
 
 #include "formats/formats.h"
 
-/* The first byte chooses how the label is named, what is known of the columns, and which of them
- * has weights. */
+/* Fuzzes the CSV parser. The first byte chooses how the label column is named, which columns are
+ * already known, and which column has the sample weights. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const labels[] = {NULL, "0", "y", "17"};

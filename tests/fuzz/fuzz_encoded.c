@@ -2,8 +2,9 @@
 
 #include "compress/compress.h"
 
-/* The first byte chooses how many numbers a receiver expects, and of which type. What is read in
- * pieces is what is read at once. */
+/* Fuzzes the decoder of encoded updates. The first byte chooses the number and the type of the
+ * elements that the receiver expects. Decoding in pieces must give the numbers of decoding at once,
+ * and none is NaN. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static uint64_t room[1 << 12]; /* messages begin at multiples of 8 */

@@ -2,8 +2,9 @@
 
 #include "actor/envelope.h"
 
-/* The first byte says where what follows the envelope is cut in head and payload. What is read as
- * an envelope is written as it was, and a message fits only the envelope that was made for it. */
+/* Fuzzes the envelope. The first byte says where the bytes behind the envelope are cut into head
+ * and payload. An envelope that is read must be written with the same bytes, and must fit only the
+ * message for which it was made. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     weft_envelope e;
@@ -19,7 +20,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t bytes = size - 1 - WEFT_ENVELOPE_BYTES, head = data[0] < bytes ? data[0] : bytes;
     bool fits = weft_envelope_verify_checksum(&e, rest, head, rest + head, bytes - head);
     if (fits && weft_envelope_total(&e) != WEFT_ENVELOPE_BYTES + bytes) abort();
-    /* With the right checksum it is one. */
+    /* An envelope that is made for this message fits; if the one that was read fits too, both are
+     * equal. */
     weft_buffer payload = {.bytes = bytes - head, .data = (void *)(uintptr_t)(rest + head)};
     weft_message message = {.type = e.type, .head = rest, .head_bytes = head, .payload = &payload};
     weft_envelope own = weft_envelope_of(e.from, e.to, &message, e.inside);

@@ -1,4 +1,5 @@
-/* What is read from a file only: one in memory, which nobody else may read. */
+/* Fuzz input as a file, for functions that read only files. The file is in memory and only its
+ * owner may read it, as secret keys require. */
 #ifndef WEFT_TESTS_FUZZ_FILE_H
 #define WEFT_TESTS_FUZZ_FILE_H
 
@@ -8,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Its path; it holds these bytes until the next call. */
+/* Returns the path of the file, which holds these bytes until the next call. */
 static inline const char *fuzz_file(const uint8_t *data, size_t size)
 {
     static int file = -1;

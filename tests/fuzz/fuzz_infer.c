@@ -1,5 +1,6 @@
-/* Requests for inference. The first byte chooses the model, the second how much of the body is said
- * to be JSON. What is read has as many numbers as rows, and can be answered. */
+/* Fuzzes inference requests. The first byte chooses the model, the second says how many bytes of
+ * binary data follow the JSON (255: the client gives no length of the JSON). A request that is
+ * accepted has 1 to `limit` rows, and its reply can be written. */
 #include "fuzz.h"
 
 #include <jansson.h>

@@ -1,5 +1,5 @@
-/* JSON: what is read is read by the other library too, numbers come to what the C library says, and
- * whatever comes is either JSON as a whole or refused with a sentence. */
+/* Fuzzes the JSON reader against Jansson: both accept the same texts, numbers have the bits of
+ * strtod and strtof, and each text is either JSON as a whole or refused with a message. */
 #include "fuzz.h"
 
 #include <jansson.h>
@@ -12,7 +12,7 @@ static void must(bool right)
     if (!right) abort();
 }
 
-/* The first number of a text, in memory that ends with it. */
+/* Compares the number at the beginning of the data, which end at its last byte. */
 static void look_at_number(const uint8_t *data, size_t size)
 {
     weft_decimal d;
@@ -40,8 +40,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     json_error_t error;
     json_t *tree = json_loadb((const char *)data, size,
                               JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &error);
-    /* The other one refuses what is too large for it, goes deeper, and ends where a zero byte
-     * stands behind a value. */
+    /* Jansson refuses numbers that are too large, accepts deeper nesting, and stops at a zero byte
+     * behind a value. */
     bool large = !tree && strstr(error.text, "overflow"), zero = memchr(data, 0, size) != NULL;
     must(zero || (status == WEFT_OK ? tree || large
                                     : !tree || strstr(weft_last_message(), "in each other")));

@@ -1,4 +1,5 @@
-/* Files with a secret key: what is read is what the one line says, and is no other line's. */
+/* Fuzzes files with a secret key. A key that is accepted is written and read again as the same
+ * key. */
 #include "fuzz.h"
 
 #include "actor/net.h"
@@ -14,6 +15,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     weft_key_text(&key, text);
     if (!weft_key_read(text, &again) || memcmp(&key, &again, sizeof(key)) != 0) abort();
-    if (size < 64) abort(); /* that many digits it must have */
+    if (size < 64) abort(); /* a key has at least so many hexadecimal digits */
     return 0;
 }

@@ -1,9 +1,10 @@
 /*
- * Messages that come to actors: of those who belong to them, in order, late, changed or made up,
- * and of strangers. A coordinator, servers with replicas, learners and peers of both modes live
- * here on a host that holds their messages back; the bytes say what comes next. Whatever that is:
- * no actor ends by it but by the word of the coordinator or of a server whom it has to believe, and
- * none keeps more than it has been given.
+ * Fuzzes the messages that actors receive: messages of the run's actors in order, late, repeated or
+ * changed, made-up messages, and messages of unknown senders. A coordinator, servers with replicas,
+ * learners and peers of both gossip modes run on a host that holds their messages back; the input
+ * chooses the next event. An actor may end only by a message of the coordinator, a server or a peer
+ * that it has to believe (a peer of an elastic run also by a timeout), and no actor may keep more
+ * memory than the messages that it has received.
  */
 #include <malloc.h>
 
@@ -17,7 +18,7 @@ static size_t allocated_bytes(void)
                                                    : mallinfo2().uordblks;
 }
 
-/* --- what comes --- */
+/* --- events that the input chooses --- */
 
 static uint8_t next(cluster *c)
 {
@@ -26,7 +27,7 @@ static uint8_t next(cluster *c)
     return *c->data++;
 }
 
-/* Of whom an actor must believe what he says, so that it may end by it. */
+/* Whether actor `id` has to believe messages of `from`, so that one may end it. */
 static bool is_believed(const cluster *c, int id, weft_actor_id from)
 {
     if (c->elastic) return id >= PEER && (from == COORDINATOR || from >= PEER);
@@ -49,7 +50,8 @@ static void deliver(cluster *c, int to, const weft_message *message)
           is_believed(c, to, message->from));
 }
 
-/* One that was sent, as it is or with a byte changed. */
+/* Delivers message i that the host holds back, unchanged or (bent) with a changed byte or a shorter
+ * payload. */
 static void deliver_held(cluster *c, int i, bool bent)
 {
     if (i >= c->message_count) return;
@@ -97,7 +99,7 @@ static void compute(cluster *c, int id)
 {
     weft_actor *a = c->actors[id];
     if (!c->computes[id] || !a) return;
-    /* Gradients are made when all that a step reads is there. */
+    /* Gradients are computed only when all parameters that the step reads have arrived. */
     if (a->ops->lacks && a->ops->lacks(a, c->tickets[id], WEFT_ANY_PART)) return;
     c->computes[id] = false;
     for (int i = 0; i < COUNT && id >= PEER; i++) c->parameters[id][i] += c->gradients[i];
@@ -113,13 +115,13 @@ static void go_on(cluster *c)
     c->now += 0.01;
     switch (what & 7) {
     case 0:
-    case 1: /* the oldest, which is then gone, or any, which comes again */
+    case 1: /* even: the oldest message, once; odd: any message, which may come again */
         deliver_held(c, what & 1 ? i % HELD : 0, false);
         if (!(what & 1) && c->message_count) cluster_forget(c, 0);
         break;
     case 2: deliver_held(c, i % HELD, true); break;
     case 3: deliver_made_up(c, id); break;
-    case 4: /* a member has another timer, too */
+    case 4: /* actors that are members also have the membership timer */
         if (a && (id <= OTHER_LEARNER || c->elastic) && i & 1 && id != COORDINATOR)
             judge(c, id, a->ops->timer(a, WEFT_MEMBER_TIMER), c->elastic);
         else if (a)
@@ -147,7 +149,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     cluster_begin(c, data[0]);
-    while (c->message_count > 0 && c->message_count < HELD && data[0] & 2) { /* all have come */
+    /* All messages that were sent arrive first. */
+    while (c->message_count > 0 && c->message_count < HELD && data[0] & 2) {
         deliver_held(c, 0, false);
         cluster_forget(c, 0);
     }
@@ -158,8 +161,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size_t left = c->size;
         go_on(c);
         size_t now = allocated_bytes();
-        /* A message of a few hundred bytes, at most, for each two that have been read, and how
-         * often each staleness was met, for the ranges of both servers. */
+        /* Allowed are about a thousand bytes for each event, which has at least two bytes of input,
+         * and the histograms of staleness of all ranges on both servers. */
         size_t counts = (size_t)2 * RANGES * 2 * WEFT_MOST_STALE * sizeof(int64_t);
         if (now > at_first + counts + (1 << 16) + 512 * (size - left)) abort();
     }

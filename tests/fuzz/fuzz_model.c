@@ -2,7 +2,8 @@
 
 #include "weft/model.h"
 
-/* Builds and differentiates whatever the text describes; nothing is lowered. */
+/* Fuzzes models from YAML: the graph of each model that is accepted is built and differentiated,
+ * which must not fail, but not lowered. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static weft_context *context;

@@ -1,5 +1,5 @@
-/* Plain bodies: pictures and tables. The first byte chooses the model, what the client says that it
- * is, and in which form it wants the answer. */
+/* Fuzzes plain request bodies: pictures and tables. The first byte chooses the model, the content
+ * type that the client declares, and the format in which it wants the reply. */
 #include "fuzz.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must(weft_last_message()[0]);
         return 0;
     }
-    /* What takes long is tried elsewhere: here time is for many. */
+    /* Large pictures are skipped here, since decoding one takes the time of many inputs. */
     if (weft_predict_is_long(&body)) return 0;
     if (weft_predict_read(&about, &body, &i) != WEFT_OK) {
         must(weft_last_message()[0] && !i.x);

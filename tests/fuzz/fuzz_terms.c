@@ -1,4 +1,5 @@
-/* weft join: what the coordinator says of its run. What is understood has its bounds. */
+/* Fuzzes the run configuration that `weft join` receives from the coordinator. A configuration that
+ * is accepted has all numbers within their bounds. */
 #include "fuzz.h"
 
 #include "train/elastic/elastic.h"
