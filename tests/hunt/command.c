@@ -1,5 +1,5 @@
-/* A run through the command itself, as processes of MPI: what it wrote is looked at, and what it
- * said. */
+/* Runs a case by the command `weft train` with MPI processes, and reads its checkpoint, metrics and
+ * messages. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -37,7 +37,8 @@ static void start(const words *w, const char *folder)
     _exit(3);
 }
 
-/* What the command said behind "weft: ", or all of it. */
+/* Reads the error message from the command's log: the text behind "weft: ", or the whole log if no
+ * line begins so. */
 static void read_message(char *out, size_t room)
 {
     char line[1024];

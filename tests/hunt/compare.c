@@ -1,4 +1,4 @@
-/* Comparing two runs, number by number. */
+/* Compares two runs of a case, tensor by tensor and number by number. */
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -29,9 +29,10 @@ bool is_f64(const hunt_case *c)
     return c->options[DTYPE] == F64;
 }
 
-/* How far rounding may go in a network: what is zero but for it, such as the gradient of a shift
- * that a norm behind it takes off again, is divided by up to the root of a norm's epsilon where
- * what the norm is given does not vary; and it goes on to what lies before. */
+/* The largest absolute difference that rounding may make in a network: 1e-10, times 316 for each
+ * norm beyond the second. Some values are zero but for rounding, such as the gradient of a bias
+ * that a norm behind it subtracts again. A norm whose input does not vary divides them by the root
+ * of its epsilon, that is, multiplies them by up to 316, and earlier layers receive the result. */
 static double rounding(const hunt_case *c)
 {
     double noise = 1e-10;
@@ -42,9 +43,9 @@ static double rounding(const hunt_case *c)
     return noise;
 }
 
-/* Some cases turn the smallest difference into a large one, such as a norm over two samples that
- * are nearly alike: how far they do is seen in what becomes of one. Only where a difference has
- * been found, for it takes another run. */
+/* Some cases amplify the smallest difference, such as a norm over two samples that are nearly
+ * equal. A second run with a learning rate that is off by the factor 1 + OFF measures by how much.
+ * The second run is made only after a difference has been found, since it costs a run. */
 static const double OFF = 1e-10;
 
 static bool sway(trial *t)
@@ -113,7 +114,7 @@ bool same_tensor(trial *t, const tensor *a, const tensor *b, closeness how)
 
 void compare_numbers(trial *t, const char *what, double a, double b, closeness how)
 {
-    if (isnan(a) && isnan(b)) return; /* it has diverged in its last step, here as there */
+    if (isnan(a) && isnan(b)) return; /* both runs have diverged in their last step */
     double allowed = limits[how] * fmax(1, fabs(a));
     if (how != EXACT) allowed = fmax(allowed, rounding(t->c));
     if (fabs(a - b) <= allowed) return;

@@ -1,5 +1,5 @@
-/* Drawing of data, options and ways to run. Small sizes come more often than large ones, and
- * everything that can be left out often is. */
+/* Draws the data, options, and ways to run of a case. Small sizes come more often than large ones,
+ * and each optional part is often left out. */
 #include <stdio.h>
 #include <string.h>
 
@@ -39,7 +39,8 @@ static void draw_samples(dice *d, samples *s)
     bool table = s->format == CSV || (s->format == NPY && chance(d, 0.2));
     s->shape.channels = between(d, 1, table ? 9 : 4);
     s->shape.dims = table ? 0 : chance(d, 0.6) ? 2 : between(d, 1, MOST_DIMS);
-    if (s->format == IDX && s->shape.dims == 1) s->shape.dims = 2; /* which it takes it for */
+    /* The IDX reader takes a file with one spatial dimension for images with two. */
+    if (s->format == IDX && s->shape.dims == 1) s->shape.dims = 2;
     int most = s->shape.dims == 1 ? 40 : s->shape.dims == 2 ? 9 : 6;
     for (int i = 0; i < s->shape.dims; i++)
         s->shape.side[i] = between(d, chance(d, 0.2) ? 1 : 3, most);
@@ -67,8 +68,8 @@ static void draw_schedule(dice *d, double *o)
     if (o[LR_SCHEDULE] == 2 && chance(d, 0.5)) o[LR_FLOOR] = o[LR] / between(d, 2, 9);
 }
 
-/* Adam divides by the size of a gradient: where that is rounding alone, what it makes is noise.
- * An epsilon well above rounding keeps that out. */
+/* Adam divides a gradient by its size, so a gradient that is rounding error alone makes an update
+ * of noise. An epsilon well above rounding prevents that. */
 static void draw_optimizer(dice *d, double *o)
 {
     o[OPTIMIZER] = between(d, SGD, ADAMW);
@@ -105,7 +106,7 @@ static void draw_mesh(dice *d, int most, int *mesh)
     }
 }
 
-/* Layers on ranks by name, each rank having at least one where there are enough. */
+/* Places layers on 2 to 4 ranks by name; each rank has a layer, if there are enough layers. */
 static void draw_places(dice *d, const hunt_case *c, int most, way *w)
 {
     for (int i = 0; i < AXES; i++) w->mesh[i] = 1;
@@ -122,7 +123,8 @@ static void draw_pins(dice *d, const hunt_case *c, way *w)
     for (int k = 0; k < MOST_PINS; k++) {
         const layer *l = &c->layers[between(d, 0, c->layer_count - 1)];
         int axis = between(d, 0, 9) < 8 ? 2 : between(d, 0, 1);
-        if (axis == 0 && c->options[VIRTUAL_WORKERS] > 0) continue; /* which is refused */
+        /* A pin to the data axis is refused together with virtual workers. */
+        if (axis == 0 && c->options[VIRTUAL_WORKERS] > 0) continue;
         if (!has_leaf[l->kind] || w->mesh[axis] == 1) continue;
         bool weight = l->kind == CONV || l->kind == DENSE;
         w->pins[k] = (pin){l->id, weight ? between(d, 0, PIN_DIMS - 1) : 0, axis};
@@ -131,22 +133,22 @@ static void draw_pins(dice *d, const hunt_case *c, way *w)
 
 static void draw_way(dice *d, const hunt_case *c, int most, way *w)
 {
-    memset(w, 0, sizeof(*w)); /* ways are compared as memory */
+    memset(w, 0, sizeof(*w)); /* ways are compared by memcmp */
     if (c->exchange.kind != NO_MEETING && c->exchange.learners == 1) most = 1;
     w->recompute = chance(d, 0.25);
     w->gpipe = chance(d, 0.4);
     draw_mesh(d, most, w->mesh);
     int rows = (int)(c->options[BATCH] / c->options[MICROBATCHES]);
     if (w->mesh[0] > rows && chance(d, 0.9)) w->mesh[0] = rows < 1 ? 1 : rows;
-    if (c->options[VIRTUAL_WORKERS] > 0) { /* only the data axis shares them out */
+    if (c->options[VIRTUAL_WORKERS] > 0) { /* only the data axis shares out virtual workers */
         w->mesh[0] = divisor(d, (int)c->options[VIRTUAL_WORKERS], most);
         for (int i = 1; i < AXES; i++)
             if (chance(d, 0.8) || way_ranks(w) > most) w->mesh[i] = 1;
     } else if (c->exchange.kind == NO_MEETING &&
-               chance(d, 0.12)) { /* a mesh, or places, of a learner */
+               chance(d, 0.12)) { /* places of layers, instead of a mesh */
         draw_places(d, c, most, w);
     }
-    bool own = c->exchange.kind != SERVER; /* the update is a rank's own */
+    bool own = c->exchange.kind != SERVER; /* each rank makes its own update, as ZeRO needs */
     if (w->mesh[0] > 1 && own && chance(d, 0.5)) w->zero = between(d, 1, 3);
     if (chance(d, 0.2)) draw_pins(d, c, w);
     if (c->options[DEVICE] == REFERENCE && chance(d, 0.35))
@@ -170,13 +172,14 @@ static void draw_batch(dice *d, hunt_case *c)
         o[VIRTUAL_WORKERS] = between(d, 1, batch < 12 ? batch : 12);
 }
 
-/* A squared error has no bound: where a step is too long for it, what is zero but for rounding
- * grows with every step, and no two orders of adding agree there. */
+/* Limits the steps of a regression. A squared error has no bound: with too long a step, a value
+ * that is zero but for rounding grows with every step, and no two orders of addition agree on
+ * it. */
 static void tame(hunt_case *c)
 {
     double *o = c->options;
     if (c->samples.bytes) o[NORMALIZE] = AUTO;
-    if (o[NORMALIZE] == NONE) c->samples.scale = 1; /* nothing makes them small again */
+    if (o[NORMALIZE] == NONE) c->samples.scale = 1; /* nothing makes them small */
     if (o[OPTIMIZER] == SGD && o[LR] > 0.003) o[LR] = 0.003;
     if (o[LR_FLOOR] > o[LR]) o[LR_FLOOR] = 0;
 }
@@ -195,8 +198,9 @@ void draw_case(dice *d, hunt_case *c)
     c->loss = chance(d, 0.4);
     c->options[NO_BIND] = chance(d, 0.1);
     c->options[CHECK_COLLECTIVES] = chance(d, 0.1);
-    /* What users run: kernels that are fused and laid out as they like. Their threads are not made
-     * for the sanitizer of threads. */
+    /* The configuration that users run: the device cpu, which fuses kernels and chooses layouts.
+     * The thread sanitizer does not understand the threads of this device, so its builds leave the
+     * device out. */
     if (chance(d, 0.3) && !THREADS_WATCHED) {
         c->options[DEVICE] = CPU;
         c->options[DTYPE] = F32;
@@ -204,7 +208,7 @@ void draw_case(dice *d, hunt_case *c)
     }
     draw_network(d, c);
     smooth_over(c);
-    /* The batch of a norm has as many samples as have weights. */
+    /* A batch norm counts only samples with a weight, so cases with one have no zero weights. */
     for (int i = 0; i < c->layer_count && c->samples.weights > 1; i++)
         if (c->layers[i].kind == BATCH_NORM) c->samples.weights = 1;
     int most = 8 / learners_of(c);

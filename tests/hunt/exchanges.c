@@ -1,6 +1,6 @@
-/* Exchanges: drawing them, writing them down, and what servers and gossip must come to where that
- * is known: data parallelism where servers wait for all, one rank where there is one learner, and
- * the beginning where steps change nothing. */
+/* Draws exchanges, writes them as options, and checks runs with servers or gossip whose result is
+ * known. Servers that wait for all learners equal data parallelism, one learner equals a run
+ * without an exchange, and steps that change nothing leave the parameters at their start. */
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ const char *const hunt_codecs[CODECS] = {
     "topk:ratio=0.3,values=bf16,warmup=2",
     "dgc:ratio=0.25,clip=1",
 };
-enum { LOSSLESS = 2 }; /* the first ones */
+enum { LOSSLESS = 2 }; /* the codecs with smaller indices lose nothing */
 
 /* --- drawing --- */
 
@@ -94,7 +94,7 @@ void exchange_words(const exchange *e, char *out, size_t room)
     if (e->fetch) (void)snprintf(out + size, room - (size_t)size, ",fetch=%d", e->fetch);
 }
 
-/* --- what must hold --- */
+/* --- which runs must agree --- */
 
 bool is_synchronous(const exchange *e)
 {
@@ -123,7 +123,8 @@ bool is_comparable(const hunt_case *c)
     return is_repeatable(c) && is_lossless(&c->exchange);
 }
 
-/* What comes back begins its warm-up, and its threshold, anew. */
+/* Whether a run that is stopped and resumed must equal one that is not. A resumed downlink codec
+ * begins its warm-up and its adaptive threshold again. */
 bool goes_on_alike(const hunt_case *c)
 {
     const exchange *e = &c->exchange;
@@ -144,7 +145,7 @@ void check_finite(trial *t, const result *r)
     }
 }
 
-/* Tensors that both have, and each that `a` has which is no exchange's. */
+/* Compares the tensors that both runs have; the exchange's own tensors are only in one of them. */
 static void compare_models(trial *t, const char *stage, const tensors *a, const result *b,
                            closeness how)
 {
@@ -156,8 +157,9 @@ static void compare_models(trial *t, const char *stage, const tensors *a, const 
     }
 }
 
-/* Servers that wait for all make of the learners' batches one; alone, a learner trains as without.
- * Where learners are a power of two nothing is rounded on the way. */
+/* Compares a run with data parallelism or one rank. Servers that wait for all learners combine the
+ * learners' batches into one; a single learner trains as without an exchange. Where the number of
+ * learners is a power of two, no rounding is added, and the bits are equal. */
 static void check_simpler(trial *t)
 {
     hunt_case c = *t->c;
@@ -185,7 +187,8 @@ static bool is_parameter(const char *name)
     return false;
 }
 
-/* Whoever sends what to whom: where steps change nothing, nothing changes. */
+/* A run whose steps change nothing, at a learning rate of 1e-30, must end with its initial
+ * parameters, whatever the learners exchange. */
 static void check_still(trial *t)
 {
     hunt_case c = *t->c;

@@ -1,5 +1,5 @@
-/* The files of a case, written with nothing of the library: they are what its parsers are to
- * read. */
+/* Writes the model and the data files of a case without code of the library, whose parsers read
+ * these files. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -32,7 +32,8 @@ static float draw_number(dice *d, bool bytes)
     return (float)between(d, -1000000, 1000000) * 1e-6F;
 }
 
-/* The largest label comes first, so that there are as many classes as the case says. */
+/* Draws the label of sample i. Sample 0 has the largest label, so the data have as many classes as
+ * the case says. */
 static int draw_label(dice *d, const samples *s, int i)
 {
     int label = s->classes - 1;
@@ -42,7 +43,7 @@ static int draw_label(dice *d, const samples *s, int i)
     return label;
 }
 
-/* Far from zero where they are large. */
+/* Draws a number to predict; with a large scale, all such numbers are far from zero. */
 static double draw_target(dice *d, const samples *s)
 {
     return s->scale * (double)draw_number(d, false) + (s->scale - 1);

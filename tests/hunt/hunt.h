@@ -1,10 +1,10 @@
 /*
- * A hunter: draws a network, data, options and a way to run, trains, and holds what comes out
- * against one rank on the float64 reference.
+ * The hunt for bugs by random cases: it draws a network, data, options and a way to run, trains,
+ * and compares the result with a run of one rank on the reference device in double precision.
  *
- * A case is plain data. The model file, the files of data and the words of the command line are
- * written from it, so what is printed for a failure is what was run. Each case runs in a child
- * process with limits; the parent never calls the library.
+ * A case is plain data. The model file, the data files and the words of the command line are
+ * written from it, so the command that is printed for a failure is the one that was run. Each case
+ * runs in a child process with limits; the parent never calls the library.
  */
 #ifndef WEFT_TESTS_HUNT_H
 #define WEFT_TESTS_HUNT_H
@@ -50,21 +50,22 @@ typedef enum kind {
     KINDS
 } kind;
 
-enum { MOST_DIMS = 3 }; /* of space */
+enum { MOST_DIMS = 3 }; /* spatial dimensions */
 
-/* Which layer a layer reads is said by ids, so that others can be dropped; INPUT is x. */
+/* A layer names the layers that it reads by their ids, so that other layers can be dropped; INPUT
+ * is the model's input x. */
 enum { INPUT = -1 };
 typedef struct layer {
     kind kind;
     int id;
     int inputs, from[MOST_JOINED];
-    int filters, groups, axis; /* filters also: units */
+    int filters, groups, axis; /* filters: also the units of dense */
     int kernel[MOST_DIMS], stride[MOST_DIMS], padding[MOST_DIMS], dilation[MOST_DIMS];
-    bool bias, he, outputs; /* outputs: as many units as the data have classes, or targets */
+    bool bias, he, outputs; /* outputs: the layer has one unit for each class or target */
     double rate;
 } layer;
 
-/* [channels, side, ...] with so many dimensions of space as `dims`, or [channels]. */
+/* [channels, side, ...] with `dims` sides, or [channels]. */
 typedef struct sample_shape {
     int channels, dims, side[MOST_DIMS];
 } sample_shape;
@@ -73,37 +74,39 @@ int sample_size(const sample_shape *s);
 typedef enum format { IDX, NPY, CSV, FORMATS } format;
 typedef struct samples {
     format format;
-    bool bytes; /* whole numbers of a byte, otherwise real ones */
-    bool last;  /* npy: channels are the last dimension */
+    bool bytes; /* features are whole numbers of one byte, otherwise real numbers */
+    bool last;  /* NPY: channels are the last dimension */
     sample_shape shape;
     int train, test, classes;
     unsigned absent; /* bit c: no sample has label c */
     int targets;     /* > 0: a sample has so many numbers to predict, and no label */
-    double scale;    /* of these */
-    int weights;     /* 0: none; 1: of all samples; 2: of some they are zero */
+    double scale;    /* factor of the targets */
+    int weights;     /* 0: no sample weights; 1: all are above 0; 2: some are 0 */
     uint64_t seed;
 } samples;
 
-/* A leaf of a layer that is split by hand along a dimension: 0, 1, out, in. */
+/* A parameter of layer `id` whose dimension 0, 1, out or in (`dim` is the index) is pinned to an
+ * axis of the mesh. */
 enum { MOST_PINS = 2, PIN_DIMS = 4 };
 typedef struct pin {
-    int id, dim, axis; /* id 0: none */
+    int id, dim, axis; /* id 0: no pin */
 } pin;
 
-/* How a graph is spread; sizes of data, domain, tensor, pipeline. Or layers are placed by name on
- * `places` ranks: place[id] is one more than the rank; 0: wherever its input is. */
+/* How a graph is distributed. mesh: sizes of the axes data, domain, tensor, pipeline. places > 0:
+ * layers are placed by name on so many ranks; place[id] is the rank plus 1; 0: the layer runs where
+ * its input is. */
 typedef struct way {
     int mesh[AXES];
     int zero;
     bool recompute, gpipe;
     int places, place[MOST_LAYERS + 1];
     pin pins[MOST_PINS];
-    int elsewhere; /* of far_devices; 0: the case's own */
-    int servers;   /* 0: as many as there are unsaid */
+    int elsewhere; /* index in far_devices; 0: the device of the case */
+    int servers;   /* 0: the option is not given */
     int replicas;
 } way;
 
-/* Devices that compute as the reference does, in other memory. */
+/* Lists of devices in other memory that compute as the reference device does. */
 enum { FAR_DEVICES = 7 };
 extern const char *const far_devices[FAR_DEVICES];
 
@@ -115,17 +118,17 @@ typedef struct exchange {
     int learners, every, state; /* state: index of keep, average, reset */
     bool outer;
     double lr, momentum;
-    int policy, count, bound, scale; /* of servers; scale: index of none, inverse, exp */
-    int push, fetch, back;           /* of servers; 0: unsaid; back: of hunt_codecs */
-    double alpha;                    /* of easgd; 0: unsaid */
-    int topology, mode;              /* of gossip: index of all, ring, torus, random */
+    int policy, count, bound, scale; /* of servers; scale: index in none, inverse, exp */
+    int push, fetch, back;           /* of servers; 0: not given; back: index in hunt_codecs */
+    double alpha;                    /* of easgd; 0: not given */
+    int topology, mode;              /* of gossip; topology: index in all, ring, torus, random */
     int sample;                      /* of hogwild */
-    int codec;                       /* of hunt_codecs; 0: none is asked for */
+    int codec;                       /* index in hunt_codecs; 0: not given */
 } exchange;
 enum { CODECS = 10 };
 extern const char *const hunt_codecs[CODECS];
 
-/* Options of the command that are a number, a choice or a flag; see option_rows. */
+/* Options of weft train that are a number, a choice or a flag; see option_rows. */
 typedef enum option_id {
     OPTIMIZER,
     LR,
@@ -164,14 +167,16 @@ typedef struct hunt_case {
     int layer_count;
     layer layers[MOST_LAYERS];
     samples samples;
-    double options[OPTIONS]; /* of choices the index */
+    double options[OPTIONS]; /* numbers; for a choice, its index */
     exchange exchange;
     way way;
-    int stop; /* > 0: the run is stopped after this step and goes on as `later` */
+    int stop; /* > 0: the run is stopped after this step and resumed in the way `later` */
     way later;
-    /* The way is run twice; weft plan describes it; its checkpoint is evaluated; as processes. */
+    /* twice: a second run of the same way must have the same bits; plan: weft plan describes the
+     * way; evaluate: the checkpoint is evaluated; processes: the case also runs as MPI
+     * processes. */
     bool twice, plan, evaluate, processes;
-    bool loss; /* the model says it */
+    bool loss; /* the model file names the loss */
 } hunt_case;
 
 /* --- drawing: draw.c, network.c --- */
@@ -180,10 +185,10 @@ typedef struct dice {
     uint64_t state;
 } dice;
 uint64_t roll(dice *d);
-int between(dice *d, int low, int high); /* both may come */
+int between(dice *d, int low, int high); /* low to high, both included */
 bool chance(dice *d, double p);
 
-/* What an option is when nothing is asked for; shrinking goes there. */
+/* The value of each option that a case does not choose; shrinking moves options to these values. */
 extern const double neutral_options[OPTIONS];
 void draw_case(dice *d, hunt_case *c);
 void draw_network(dice *d, hunt_case *c);
@@ -192,37 +197,38 @@ double one_of(dice *d, const double *list, int n);
     one_of(d, (const double[]){__VA_ARGS__},                                                       \
            (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)))
 void draw_exchange(dice *d, hunt_case *c);
-/* Whether two runs of the same way come to the same bits, and whether runs of different ways come
- * to the same values: what is sent in full, in an order that is fixed. */
+/* is_repeatable: two runs of the same way have the same bits, since the order of updates is fixed.
+ * is_comparable: runs of different ways have the same values too, since updates are also sent in
+ * full. goes_on_alike: a resumed run has the bits of a run without a stop. */
 bool is_repeatable(const hunt_case *c);
 bool is_comparable(const hunt_case *c);
 bool goes_on_alike(const hunt_case *c);
 bool has_servers(const exchange *e);
-/* Servers that wait for all learners. */
+/* Whether servers wait for all learners, or there is only one. */
 bool is_synchronous(const exchange *e);
 
 int way_ranks(const way *w);
 int learners_of(const hunt_case *c);
-/* The least samples that a (micro-)batch or worker of the case has, if it has any. */
+/* The smallest number of samples, above 0, in a micro-batch or virtual worker of the case. */
 int least_samples(const hunt_case *c);
 
-/* What layer i makes; false: it cannot read what it is to read. */
+/* Gives the shape of the output of layer i; false: the layer cannot read its inputs. */
 bool layer_shape(const hunt_case *c, int i, sample_shape *out);
 int outputs_of(const samples *s);
 const char *kind_name(kind k);
-/* A layer type of models that is never drawn, or NULL. */
+/* A layer type of the library that draw_network never draws; NULL: there is none. */
 const char *undrawn_layer(void);
-/* The options of weft train. */
+/* The option table of weft train. */
 const weft_option *train_table(void);
 weft_status train_options_init(weft_train_options *options);
 void layer_name(const layer *l, char *out, size_t room);
-/* Where rounding decides between two slopes (a norm of one number, or the
- * mean of what was normed, then relu), takes smooth
- * operators: no two orders of adding agree there. */
+/* Whether rounding decides which slope an activation takes: relu behind a norm of one number, or
+ * behind the mean of values that were normed. No two orders of addition agree there, so smooth_over
+ * replaces relu and max-pools by smooth operators. */
 bool rounding_decides(const hunt_case *c);
 void smooth_over(hunt_case *c);
 
-/* --- writing it down: text.c, files.c --- */
+/* --- writing a case: text.c, files.c --- */
 
 typedef struct words {
     int count;
@@ -231,11 +237,11 @@ typedef struct words {
     size_t used;
 } words;
 void exchange_words(const exchange *e, char *out, size_t room);
-/* The words behind `weft train`. folder: of checkpoints; NULL: none. */
+/* The words behind `weft train`. folder: for checkpoints; NULL: none is written. */
 void case_words(const hunt_case *c, const way *w, const char *folder, words *out);
 void print_words(FILE *to, const char *before, const words *w);
 void print_model(FILE *to, const hunt_case *c);
-/* net.yaml and the data, into the present folder. */
+/* Writes net.yaml and the data files into the current folder. */
 void write_case(const hunt_case *c);
 
 /* --- a run: run.c, tensors.c --- */
@@ -255,24 +261,26 @@ typedef struct result {
     char message[2048];
     int steps;
     double losses[MOST_STEPS];
-    double test_loss, figure; /* accuracy; of numbers R2 */
+    double test_loss, figure; /* accuracy, or R2 of a regression */
     tensors tensors;
     char command[4096];
 } result;
-/* Trains in this process, from the words of the command. Stops after step `stop` if that is > 0. */
+/* Trains in this process by the words of the command. stop > 0: stops after that step. resume:
+ * continues from the newest checkpoint in the folder. */
 void run_case(const hunt_case *c, const way *w, const char *folder, int stop, bool resume,
               result *out);
 void result_free(result *r);
 /* weft plan: that way as text, without running it. */
 weft_status plan_case(const hunt_case *c, const way *w, char *message, size_t room);
 
-/* Measures the test part with a checkpoint: test_loss and figure. */
+/* Evaluates the newest checkpoint on the test part: gives test_loss and figure. */
 void evaluate_case(const hunt_case *c, const char *folder, result *out);
-/* command.c: the same through the command, as processes of MPI. Losses have nine digits there. */
+/* command.c: runs a case by the command, as MPI processes. Its metrics give losses with nine
+ * digits. */
 extern const char *const hunt_command; /* "": this build has no MPI */
 void run_command(const hunt_case *c, const way *w, const char *folder, result *out);
 
-/* Reads every safetensors file of a checkpoint. false: there is none or it is damaged. */
+/* Reads every safetensors file of a checkpoint; false: there is none, or one is damaged. */
 bool tensors_read(const char *folder, tensors *out);
 void tensors_free(tensors *t);
 const tensor *tensors_find(const tensors *t, const char *name);
@@ -285,24 +293,24 @@ extern const char *const fault_names[FAULTS];
 
 typedef struct verdict {
     fault fault;
-    char stage[TEXT]; /* which run or comparison it was */
+    char stage[TEXT]; /* the run or comparison that was under way */
     char text[2048];
     char command[4096];
     int runs;
 } verdict;
-/* Runs a case in the present folder and says what was wrong. stage is kept up to date, so that a
- * parent knows where a child died. */
+/* Runs a case in the current folder and finds its first fault. out->stage is kept up to date, so
+ * that a parent process knows where a child died. */
 void judge(const hunt_case *c, verdict *out);
-/* A pattern of the sentences that may be said, or NULL. */
+/* The pattern of the list of allowed refusals that fits a message; NULL: none fits. */
 const char *listed_refusal(const char *message);
 bool is_divergence(const char *message);
 
 /* --- main.c, shrink.c --- */
 
-/* In a child, with limits. keep: the folder stays. */
+/* Judges a case in a child process with limits of memory and time; its files are in the folder. */
 verdict try_case(const hunt_case *c, const char *folder);
 bool same_fault(const verdict *a, const verdict *b);
-/* Makes a failing case as small as it gets. seconds: at most. */
+/* Makes a failing case as small as possible while its fault stays, for at most so many seconds. */
 void shrink(hunt_case *c, verdict *v, const char *folder, double seconds);
 
 #endif

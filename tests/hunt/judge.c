@@ -1,4 +1,5 @@
-/* What must hold of a case: which runs are compared with which, and how closely. */
+/* Judges a case of the hunt: chooses which of its runs are compared with each other, and how
+ * closely they must agree. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,8 @@ const char *const fault_names[FAULTS] = {
 
 /* --- runs --- */
 
-/* Notes the command before it is run, in case the process does not survive it. */
+/* Writes the command and the stage of a run into the verdict before the run, so that the parent
+ * process has them if the run crashes. */
 static void note(trial *t, const char *stage, const hunt_case *c, const way *w, const char *folder,
                  const char *before, const char *after)
 {
@@ -32,7 +34,8 @@ static void note(trial *t, const char *stage, const hunt_case *c, const way *w, 
     set_text(t->v->stage, sizeof(t->v->stage), stage);
 }
 
-/* Where each run goes its own way, any may diverge. */
+/* Whether a run may fail with this message: a listed refusal, or a divergence. The first run may
+ * diverge, and any run of a case whose runs need not agree with each other. */
 static bool is_expected(const trial *t, const char *message)
 {
     bool may_diverge = t->v->runs == 1 || !is_comparable(t->c);
@@ -54,7 +57,7 @@ bool train(trial *t, const char *stage, const hunt_case *c, const way *w, result
     return false;
 }
 
-/* The same, stopped on the way and taken up again. */
+/* Trains like train(), but stops the run after step c->stop and resumes it in the way `later`. */
 static bool train_in_two(trial *t, const char *stage, const hunt_case *c, result *out)
 {
     char folder[32], before[4096], after[TEXT];
@@ -80,7 +83,7 @@ static bool train_in_two(trial *t, const char *stage, const hunt_case *c, result
     return false;
 }
 
-/* --- what the documents promise --- */
+/* --- guarantees of the documents --- */
 
 static bool only_data(const way *w)
 {
@@ -97,8 +100,9 @@ way plain_way(void)
     return (way){.mesh = {1, 1, 1, 1}};
 }
 
-/* How closely a run on another mesh comes to one rank: with virtual workers to the last bit, but
- * for kernels that are fused where nobody else reads what is computed again. */
+/* How closely a run on another mesh must agree with one rank. Virtual workers on a data-parallel
+ * mesh give the same bits, except on the device cpu with recomputation, where other kernels are
+ * fused when no other node reads a value that is computed again. */
 static closeness across(const hunt_case *c, const way *w)
 {
     bool fuses = w->recompute && c->options[DEVICE] != REFERENCE;
@@ -106,7 +110,8 @@ static closeness across(const hunt_case *c, const way *w)
     return is_f64(c) ? CLOSE : ROUGH;
 }
 
-/* With one thing left out of the way, the bits are those of this run. */
+/* Trains in another way, which lacks one feature of the case's way; the result must have the bits
+ * of run r. */
 static void without(trial *t, const result *r, const way *other, const char *stage)
 {
     result plain;
@@ -116,7 +121,9 @@ static void without(trial *t, const result *r, const way *other, const char *sta
     result_free(&plain);
 }
 
-/* Stages 2 and 3 add each micro-batch over the ranks before micro-batches are added. */
+/* Whether a run with ZeRO has the bits of one without. Stages 2 and 3 add each micro-batch over the
+ * ranks before they add the micro-batches, so with several micro-batches the order of the sum
+ * differs. */
 static bool zero_keeps_bits(const hunt_case *c)
 {
     return only_data(&c->way) && (c->way.zero < 2 || c->options[MICROBATCHES] == 1);
@@ -141,7 +148,8 @@ static void check_promises(trial *t, const result *r)
     result_free(&again);
 }
 
-/* Where servers keep what learners come to, other learners may be others after a while. */
+/* Removes the tensors of all learners but the first. With servers, gossip or hogwild, the own state
+ * of the other learners may differ between two ways to run. */
 static void forget_others(const hunt_case *c, tensors *all)
 {
     int kept = 0;
@@ -170,7 +178,7 @@ static void check_resumed(trial *t, result *r)
     result_free(&again);
 }
 
-/* A plan describes what can be run, and refuses what cannot. */
+/* A case that could be run must have a plan: weft plan describes its way without an error. */
 static void check_plan(trial *t, const result *r)
 {
     char text[2048];
@@ -179,7 +187,8 @@ static void check_plan(trial *t, const result *r)
         found(t, SENTENCE, "%s", text);
 }
 
-/* A checkpoint gives the figures that were told when it was written. */
+/* weft eval of a checkpoint must give the loss and accuracy that the run reported when it wrote the
+ * checkpoint. */
 static void check_evaluation(trial *t, const result *r)
 {
     result e;
@@ -196,7 +205,7 @@ static void check_evaluation(trial *t, const result *r)
         compare_numbers(t, "accuracy or R2 of the test part", r->figure, e.figure, how);
 }
 
-/* The same ranks as processes. */
+/* Runs the ranks of the case as MPI processes by the command, and compares with run r. */
 static void check_processes(trial *t, const result *r)
 {
     const hunt_case *c = t->c;
@@ -224,7 +233,8 @@ static void check_processes(trial *t, const result *r)
     result_free(&p);
 }
 
-/* One rank of a single-precision run is held against double precision. */
+/* Compares one rank of a single-precision run with one rank in double precision on the reference
+ * device. */
 static void check_precision(trial *t)
 {
     way one = plain_way();

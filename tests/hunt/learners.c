@@ -1,5 +1,6 @@
-/* Learners that meet, against what that must come to: the mean of runs in which they did not meet,
- * worked out here, and, where a meeting after each step is nothing else, data parallelism. */
+/* Checks the exchanges average and oneshot. Their first average must be the mean of learners that
+ * have not averaged yet, as computed here. An average after each step must equal data parallelism
+ * where that is the same computation. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +35,8 @@ static const tensor *of_learner(const tensors *all, int k, const char *name)
 
 typedef struct meeting_of {
     const exchange *e;
-    const tensors *apart; /* just before they meet */
-    const tensors *start; /* where all began */
+    const tensors *apart; /* tensors of all learners just before the average */
+    const tensors *start; /* initial parameters */
 } meeting_of;
 
 static double mean_of(const meeting_of *m, const char *name, int64_t i)
@@ -45,7 +46,7 @@ static double mean_of(const meeting_of *m, const char *name, int64_t i)
     return sum / m->e->learners;
 }
 
-/* What element i of a tensor of learner k must be after the first meeting. */
+/* The value that element i of a tensor of learner k must have after the first average. */
 static double after_meeting(const meeting_of *m, int k, const char *name, int64_t i)
 {
     const exchange *e = m->e;
@@ -95,8 +96,9 @@ bool find_start(trial *t, const hunt_case *c, result *out)
     return train(t, "where weights begin", &still, &one, out);
 }
 
-/* The first meeting, after step `last`: of runs of so many steps, and of one more that does not
- * meet before its end. */
+/* Checks the first average, which follows step `last`. One run ends with it. Another run takes one
+ * more step, averages only at its end, and its checkpoint after step `last` has the tensors before
+ * the average. */
 static void check_first_meeting(trial *t)
 {
     hunt_case c = *t->c, alone;
@@ -137,9 +139,9 @@ bool is_one_batch(const hunt_case *c)
     return c->samples.train % all % learners == 0 && all <= c->samples.train;
 }
 
-/* Meeting after each step, with steps that are linear in gradients and equal shares, is one step of
- * data parallelism with the batches of all. Where samples weigh differently, so do batches, and the
- * mean of their means is not that of all. */
+/* Whether an average after each step equals data parallelism with the batches of all learners. The
+ * steps must be linear in the gradients, and all batches of equal weight: otherwise the mean of the
+ * learners' means is not the mean over all samples. */
 static bool is_data_parallel(const hunt_case *c)
 {
     const double *o = c->options;
