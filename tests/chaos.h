@@ -1,5 +1,5 @@
-/* A run of learners, servers and a coordinator that chance makes: who is there, and what hits them.
- */
+/* A random run of learners, servers and a coordinator in the simulator (test_ps_chaos.c), and the
+ * random faults that hit its actors. */
 #ifndef WEFT_TESTS_CHAOS_H
 #define WEFT_TESTS_CHAOS_H
 
@@ -9,25 +9,27 @@
 enum {
     MOST_SERVERS = 4,
     MOST_LEARNERS = 5,
-    LIVES = 24, /* learners that there may be in a run, one after the other */
+    LIVES = 24, /* learners that one run may have, one after the other */
     MOST_STEPS = 24,
-    COUNT = LIVES * MOST_STEPS, /* numbers of a range */
+    COUNT = LIVES * MOST_STEPS, /* elements of a range: one mark for each step of each learner */
     FIRST_SERVER = 10,
     SERVER_LIVES = 24,
     FIRST_LEARNER = 50,
     FAULTS = 8
 };
-/* Of so many beats one gets through, also where every fifth is lost. */
+/* Heartbeat interval, failure timeout and time limit of a run, in virtual seconds. The failure
+ * timeout is 15 heartbeats long: at least one arrives, even on a link that loses every fifth
+ * message. */
 static const double BEAT = 1, LIMIT = 15, END = 4000;
 
 typedef struct life {
     double w[MOST_SERVERS * COUNT], g[MOST_SERVERS * COUNT];
     weft_server_range reach[MOST_SERVERS];
-    int64_t sequence[MOST_SERVERS]; /* of its updates */
+    int64_t sequence[MOST_SERVERS]; /* number of its last update, by range */
     int64_t acknowledged[MOST_SERVERS];
-    double seconds; /* of a step */
+    double seconds; /* mean duration of a step */
     int slot_wish;
-    bool excused; /* something has happened to it that may end it */
+    bool excused; /* a fault has hit this learner, so it may end with an error */
 } life;
 
 typedef struct chaos {
@@ -35,11 +37,13 @@ typedef struct chaos {
     weft_policy policy;
     const char *policy_name;
     int learners, servers, steps;
-    bool replicas, lost; /* lost: a server was, with ranges that nobody else has */
-    double quiet;        /* when the last fault is over, and known to all */
-    bool stale;          /* somebody who had slept brought the coordinator an old view */
+    bool replicas, lost; /* lost: a server without replicas died, and its ranges with it */
+    double quiet;        /* virtual second by which all members know that the last fault is over */
+    bool stale;          /* a restarted coordinator took an old view from an actor that had slept */
     weft_sim_link link;
-    double needs[MOST_SERVERS], parts[MOST_SERVERS]; /* shares of a step */
+    /* needs: the share of a step after which it reads range k; parts: the share after which the
+     * gradient of range k is ready. */
+    double needs[MOST_SERVERS], parts[MOST_SERVERS];
     weft_sim *sim;
     life *lives;
     int learner_lives, server_lives;
@@ -48,9 +52,10 @@ typedef struct chaos {
 } chaos;
 
 weft_actor *learner_at(const chaos *c, int i);
-/* Another one begins at that time, if there may be more. */
+/* Adds a learner that begins at second `at`, unless the run has had LIVES learners already. */
 weft_status add_learner(chaos *c, double at);
-/* Something happens to somebody; after `calm` a server may be next. */
+/* Draws one fault that begins at second `at`. With replicas, a server is hit only after second
+ * *calm, which each hit on a server moves on. */
 void hit(chaos *c, double at, double *calm);
 
 #endif

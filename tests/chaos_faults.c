@@ -1,4 +1,5 @@
-/* What may happen to learners, servers, their coordinator and the lines between them. */
+/* Random faults of a simulated run: learners, servers and the coordinator die, sleep or are cut
+ * off. */
 #include "chaos.h"
 
 weft_actor *learner_at(const chaos *c, int i)
@@ -6,7 +7,8 @@ weft_actor *learner_at(const chaos *c, int i)
     return weft_sim_actor(c->sim, (weft_actor_id)(FIRST_LEARNER + i));
 }
 
-/* Somebody that lives and has something to do, of `count` from `first` on; 0: nobody. */
+/* Draws an actor that is alive and has not finished, among the ids first to first + count - 1; 0:
+ * there is none. */
 static weft_actor_id pick_alive(chaos *c, int first, int count)
 {
     int from = pick(&c->fate, count);
@@ -18,7 +20,8 @@ static weft_actor_id pick_alive(chaos *c, int first, int count)
     return 0;
 }
 
-/* What a server's loss does to the run: nothing, if all that it has is whole elsewhere. */
+/* Whether the run survives the loss of any one server: each range is in sync, and its primary and
+ * its replica are both there. */
 static bool is_safe(const chaos *c)
 {
     const weft_actor *a = weft_sim_actor(c->sim, WEFT_COORDINATOR);
@@ -58,7 +61,8 @@ static void hit_server(chaos *c, double at, double *calm)
     tell(&c->fate, "%8.2f server %u %s until %g\n", at, id, sleeps ? "sleeps" : "dies", until);
     c->server_excused[id - FIRST_SERVER] = true;
     c->lost = !c->replicas;
-    *calm = until + 2 * LIMIT; /* one at a time: until it counts as gone or is awake */
+    /* Until then this server is removed from the view or awake; only one is hit at a time. */
+    *calm = until + 2 * LIMIT;
     must(sleeps ? weft_sim_pause(c->sim, id, at, until) : weft_sim_kill(c->sim, id, at));
     if (c->lost || c->server_lives == SERVER_LIVES || pick(&c->fate, 3) == 0) return;
     must(weft_sim_add(c->sim, (weft_actor_id)(FIRST_SERVER + c->server_lives++), until));
@@ -77,14 +81,16 @@ static void hit_coordinator(chaos *c, double at)
     if (!sleeps) must(weft_sim_restart(c->sim, WEFT_COORDINATOR, until));
 }
 
-/* A line between two; who is cut off from the coordinator for too long counts as gone. */
+/* Cuts the link between two actors. A learner that is cut off from the coordinator for longer than
+ * the failure timeout is removed from the view, so a cut excuses the learner. */
 static void cut_line(chaos *c, double at)
 {
     weft_actor_id a = pick_alive(c, FIRST_LEARNER, c->learner_lives);
     weft_actor_id b =
         pick(&c->fate, 2) ? WEFT_COORDINATOR : pick_alive(c, FIRST_SERVER, c->server_lives);
     double until = at + weft_random_between(&c->fate.random, 0.5, 2 * LIMIT);
-    if (pick(&c->fate, 3) == 0) { /* between servers, or one and the coordinator: not for long */
+    /* A server has no excuse, so its cut is shorter than the failure timeout. */
+    if (pick(&c->fate, 3) == 0) {
         a = pick_alive(c, FIRST_SERVER, c->server_lives);
         until = WEFT_MIN(until, at + LIMIT / 3);
     } else if (a) {

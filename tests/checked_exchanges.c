@@ -17,7 +17,7 @@ static const weft_exchange_ops *original(const weft_exchange *exchange)
     return originals[exchange->ops - watched];
 }
 
-/* --- alike --- */
+/* --- watched_X: ranks of a learner that hold the same shard have equal parameters --- */
 
 typedef struct part {
     uint64_t which, value;
@@ -113,10 +113,10 @@ weft_status watched_register(weft_context *context)
     return WEFT_OK;
 }
 
-/* --- balanced --- */
+/* --- balanced: records what gossip does to the parameters --- */
 
 balance balanced;
-static double *began[BALANCED]; /* of each learner: before its step */
+static double *began[BALANCED]; /* by learner: its parameters before the running step */
 static weft_exchange_ops balanced_ops;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -145,7 +145,8 @@ static double rounded(double x)
     return ldexp(rint(ldexp(x, 20)), -20);
 }
 
-/* Rounds what has changed since `began`, or all there is, and counts it. */
+/* Rounds the changes of this learner's parameters since `began` to multiples of 2^-20 and adds them
+ * to balanced.changed. With `first`, rounds the parameters themselves, before the first step. */
 static weft_status count_change(const weft_exchange *e, bool first)
 {
     int me = e->site.endpoint->learner;

@@ -1,4 +1,4 @@
-/* What goes over a line, and what was to go. */
+/* Sends updates through a codec, and adds up the updates and the decoded messages. */
 #include "codec_pair.h"
 
 void draw(weft_random *random, weft_dtype dtype, void *to, int64_t n)

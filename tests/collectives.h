@@ -1,13 +1,15 @@
-/* Every collective once, with numbers that say whose they are, held against what each rank must
- * have then: what the tests of communicators have in common. */
+/* Runs every collective of a communicator and compares each rank's result with the expected
+ * numbers, for the tests of communicators. The numbers depend on the rank that contributes them. */
 #ifndef WEFT_TESTS_COLLECTIVES_H
 #define WEFT_TESTS_COLLECTIVES_H
 
 #include "ranks.h"
 
-static const char *engine_only; /* as "test_NAME mpi" under mpirun */
+/* The engine of the command line, as in "test_NAME mpi" under mpirun; NULL: self and threads. */
+static const char *engine_only;
 
-/* Small integers: sums are exact in every type, so every order of addition must give them. */
+/* Element i of a rank's contribution: a small integer, so sums are exact in every type, and every
+ * order of addition must give the same sum. */
 static double element(int rank, int64_t i)
 {
     return (double)((rank * 31 + i * 7) % 97 - 40);
@@ -43,7 +45,7 @@ static double total(int ranks, int64_t i)
     return sum;
 }
 
-/* Uneven counts with a zero among them. */
+/* Number of elements that a rank contributes: ranks differ, and rank 1 has none. */
 static int64_t count_of(int rank, int64_t base)
 {
     return base == 0 ? 0 : rank == 1 ? 0 : base + rank * 3;
@@ -84,7 +86,7 @@ static void reduce_scatter(weft_comm *c, weft_dtype dtype, int64_t base)
     rank_ok(weft_comm_run(c, &t));
     for (int64_t i = 0; i < counts[me]; i++)
         rank_check(holds(receive, dtype, i, total(n, before + i)));
-    /* The same over this rank's part of what it gives. */
+    /* Reduce-scatter in place: this rank receives over its own part of its contribution. */
     t.receive = (char *)send + (size_t)before * weft_dtype_size(dtype);
     rank_ok(weft_comm_run(c, &t));
     for (int64_t i = 0; i < counts[me]; i++)
@@ -108,7 +110,7 @@ static void all_gather(weft_comm *c, weft_dtype dtype, int64_t base)
     for (int r = 0; r < n; r++)
         for (int64_t i = 0; i < counts[r]; i++, at++)
             rank_check(holds(receive, dtype, at, element(r, i)));
-    /* The same from where it lies in the result. */
+    /* All-gather in place: this rank sends from its own part of the result. */
     size_t before = 0, size = weft_dtype_size(dtype);
     for (int r = 0; r < me; r++) before += (size_t)counts[r] * size;
     memset(receive, 0, (size_t)whole * size);
@@ -123,7 +125,8 @@ static void all_gather(weft_comm *c, weft_dtype dtype, int64_t base)
     free(receive);
 }
 
-/* To every rank in turn: it gets all, and nobody else anything, nor needs room for it. */
+/* Gathers to every rank in turn, also in place. Only the root receives; the other ranks have no
+ * receive buffer, and each sends its own contribution once. */
 static void gather(weft_comm *c, weft_dtype dtype, int64_t base)
 {
     int me = weft_comm_rank(c), n = weft_comm_size(c);
@@ -195,8 +198,8 @@ static void broadcast(weft_comm *c, weft_dtype dtype, int64_t count)
     }
 }
 
-/* Everybody sends two messages to its right neighbour, and receives them by tag, the later first.
- */
+/* Every rank sends two messages to its right neighbour. The receive of the later message starts
+ * first, so messages are matched by tag. */
 static void ring(weft_comm *c, weft_dtype dtype, int64_t count)
 {
     int me = weft_comm_rank(c), n = weft_comm_size(c), left = (me + n - 1) % n;

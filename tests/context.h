@@ -1,11 +1,11 @@
-/* One context for all tests of a program, and what it said. */
+/* One context for all tests of a program, and a log that records what the context reports. */
 #ifndef WEFT_TESTS_CONTEXT_H
 #define WEFT_TESTS_CONTEXT_H
 
 #include "one_context.h"
 #include "support.h"
 
-/* What a context said, but for its explanations. */
+/* The log lines of a context that are not WEFT_LOG_INFO: their number, and the last one. */
 typedef struct said {
     int lines;
     char last[512];

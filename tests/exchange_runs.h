@@ -1,4 +1,4 @@
-/* Runs with exchanges, and what their checkpoints hold. */
+/* Training runs with exchanges, and comparisons of their checkpoints. */
 #ifndef WEFT_TESTS_EXCHANGE_RUNS_H
 #define WEFT_TESTS_EXCHANGE_RUNS_H
 
@@ -9,23 +9,26 @@
 #define SMALL "model=mlp data=glyphs:size=9,train=96,test=8 seed=4 threads=1 "
 #define EXACT SMALL "dtype=f64 device=reference "
 
-/* Setup of the group of tests: the context knows the exchanges of fake_exchanges.h. */
-extern char last_note[512]; /* what it has said last */
+/* Setup and teardown of a test group: `begin` registers the exchanges of fake_exchanges.h with the
+ * context and makes take_log its log. */
+extern char last_note[512]; /* the last line of level WEFT_LOG_NOTE */
 void take_log(void *user, weft_log_level level, const char *text);
 int begin(void **state);
 int end(void **state);
 
-/* A file of the newest checkpoint; false: there is none. */
+/* The tensors of FILE.safetensors in the newest checkpoint of a folder. open_tensors returns false
+ * if the checkpoint lacks the file. */
 typedef struct tensors {
     weft_bytes bytes;
     weft_safetensors all;
 } tensors;
 bool open_tensors(const char *folder, const char *file, tensors *out);
 void close_tensors(tensors *t);
-/* The same tensors with the same numbers, up to `close` (0: the same bits). */
+/* Asserts that a file of the newest checkpoints of the folders a and b has the same tensors, whose
+ * numbers differ by at most `close` (0: the same bits), or that both lack the file. */
 void assert_same(const char *a, const char *b, const char *file, double close, const char *why);
 
-/* "root/name", one of the last eight. */
+/* Returns "ROOT/NAME" in one of eight buffers that are used in turn. */
 const char *made(const char *root, const char *name);
 void run(const char *words, const char *more, const char *folder, int stop_after);
 

@@ -21,7 +21,7 @@ weft_status take_nothing(const char *name, const char *arguments)
     return weft_fail(WEFT_ERR_ARGUMENT, "exchange %s takes no options, not '%s'", name, arguments);
 }
 
-/* How many elements the parameters have. */
+/* Gives the type and the bytes of all parameters of the store. */
 weft_status count_parameters(weft_store *store, weft_dtype *dtype, size_t *bytes)
 {
     void *data;
@@ -34,10 +34,10 @@ weft_status count_parameters(weft_store *store, weft_dtype *dtype, size_t *bytes
 
 typedef struct sum {
     weft_exchange head;
-    char *gradient; /* like the parameters */
+    char *gradient; /* layout of WEFT_ALL_PARAMETERS */
     size_t bytes;
     int count, begun;
-    weft_group_request **passages; /* of each range */
+    weft_group_request **passages; /* the all-reduce of each gradient */
     weft_flat_optimizer *optimizer;
 } sum;
 
@@ -107,7 +107,8 @@ static weft_status sum_ready(weft_exchange *exchange, const weft_gradient *g)
     return weft_group_request_start(s->passages[g->index]);
 }
 
-/* Only called while something follows in the pass. */
+/* Counts calls at which some gradients are ready and others are not. `poll` is called only while
+ * instructions of the pass follow. */
 static weft_status sum_poll(weft_exchange *exchange)
 {
     sum *s = (sum *)exchange;
@@ -252,7 +253,8 @@ static weft_status pull_after(weft_exchange *exchange, weft_exchange_turn *turn)
     return weft_group_request_start(p->passage);
 }
 
-/* Of several ranks of a learner, which have the same, one after the other. */
+/* Records the parameters of this learner in seen.last. The ranks of a learner have equal parameters
+ * and write one after the other. */
 static weft_status show(weft_exchange *exchange)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -286,7 +288,7 @@ static const weft_exchange_ops pull_ops = {
     .end = pull_end,
 };
 
-/* Learner 1 has enough after two steps. */
+/* Learner 1 leaves: asked for after step 2, the leave takes effect after one more step. */
 static weft_status leave_after(weft_exchange *exchange, weft_exchange_turn *turn)
 {
     turn->leave = exchange->site.endpoint->learner == 1 && turn->step == 2;

@@ -1,4 +1,4 @@
-/* Exchanges for tests, each of which proves a moment or a promise. */
+/* Exchanges for tests, each of which checks when a hook is called or what a checkpoint keeps. */
 #ifndef WEFT_TESTS_FAKE_EXCHANGES_H
 #define WEFT_TESTS_FAKE_EXCHANGES_H
 
@@ -6,37 +6,41 @@
 
 #include "exchange/exchange.h"
 
-/* sum: owns the update. Each range of gradients is added up over the learners as soon as it is
- * ready, and the run's optimiser takes a step along their mean: synchronous data parallelism.
+/* sum: owns the update. Each gradient is added up over the learners as soon as it is ready, and the
+ * run's optimizer takes a step along the mean gradient: synchronous data parallelism.
  *
- * apart: learners train alone, and not in lock step.
+ * apart: each learner trains alone, and not in lock step.
  *
- * leave: the same, and learner 1 leaves after its third step.
+ * leave: as apart, and learner 1 leaves after its third step.
  *
- * pull: not in lock step. After each step learner 0's parameters set out to the others, and before
- * the next one they take the place of theirs.
+ * pull: not in lock step. After each step learner 0 begins to broadcast its parameters, and before
+ * the next step every other learner replaces its own parameters by them.
  *
- * keep: has state of every sort, which `after` changes in a way that `begin` can check.
+ * keep: has exchange state of every kind, which `after` sets so that `begin` can check it in a
+ * resumed run.
  *
- * fail:at=STEP,moment=NAME: learner 1 fails there. */
+ * fail:at=STEP,moment=NAME: learner 1 fails in the hook NAME of step STEP. */
 weft_status exchanges_register(weft_context *context);
-/* odd:what=PROBLEM: has states that no checkpoint could hold; with one, half or wide some that it
- * could, but one lacks or widens what another has. */
+/* odd:what=PROBLEM: has states that weft_exchange_open must refuse. With PROBLEM one, half or wide
+ * the states are valid but differ: half has a second state, and the state of wide has more
+ * elements, so the checkpoint of one does not fit another. */
 weft_status exchanges_register_odd(weft_context *context);
 
 extern const weft_exchange_ops exchange_keep, exchange_fail;
-/* What many need: arguments are refused; type and bytes of all parameters. */
+/* For exchanges without options: take_nothing fails with ARGUMENT if there are arguments, and
+ * count_parameters gives the type and bytes of all parameters. */
 weft_status take_nothing(const char *name, const char *arguments);
 weft_status count_parameters(weft_store *store, weft_dtype *dtype, size_t *bytes);
 
-/* What they have seen since the last call of exchanges_forget. */
+/* Counts and parameters that the exchanges have recorded since the last call of
+ * exchanges_forget. */
 typedef struct exchanges_seen {
-    _Atomic int restored; /* times keep's state was found as it must be */
-    _Atomic int wrong;    /* or was not */
-    _Atomic int fresh;    /* or, of a learner that the checkpoint did not know, as at first */
-    _Atomic int early;    /* gradients of sum that were ready before backward had ended */
-    _Atomic int ready;    /* all of them */
-    void *last[4];        /* of pull and apart: the parameters of each learner at the end */
+    _Atomic int restored; /* times that keep's `begin` found the state of the checkpoint */
+    _Atomic int wrong;    /* times that it found another state */
+    _Atomic int fresh;    /* times that the checkpoint did not know the learner */
+    _Atomic int early;    /* polls of sum at which some gradients were ready and others were not */
+    _Atomic int ready;    /* calls of sum's hook `ready` */
+    void *last[4];        /* of pull, apart and leave: parameters of each learner at the end */
     size_t bytes;
 } exchanges_seen;
 extern exchanges_seen seen;

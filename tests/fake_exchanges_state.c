@@ -1,16 +1,17 @@
-/* Exchanges with state of every sort and such as must be refused, and one that fails. */
+/* Exchanges with state of every kind that a checkpoint stores, with states that must be refused,
+ * and one whose hooks fail. */
 #include "base/spec.h"
 #include "fake_exchanges.h"
 #include "program/program.h"
 
-/* --- keep --- */
+/* --- keep: state of every kind --- */
 
 typedef struct keep {
     weft_exchange head;
-    int32_t clock;    /* own: steps of the learner, times its number + 1 */
-    double common[3]; /* alike: the step, and so on */
-    char *mine;       /* own, like the parameters: the learner's number + step, everywhere */
-    char *ours;       /* alike: the step */
+    int32_t clock;    /* own state: step of the learner, times (learner + 1) */
+    double common[3]; /* alike in all learners: the step, 0, and minus the step */
+    char *mine;       /* own state, like the parameters: learner + step in each element */
+    char *ours;       /* alike, like the parameters: the step in each element */
     size_t bytes;
     weft_dtype dtype;
 } keep;
@@ -61,12 +62,13 @@ static bool keep_state(weft_exchange *exchange, int i, weft_exchange_state *out)
     return true;
 }
 
-/* Whether all that belongs to parameters is this number. */
+/* Whether all elements of `data` that belong to parameters, and not to padding, are `number`. */
 static bool is_all(keep *k, const char *data, double number)
 {
     weft_store *store = k->head.site.store;
     bool same = true;
-    if (!weft_device_shares(store->schema->device)) return true; /* copies tell no places */
+    /* Mapped copies do not tell where a parameter lies, so nothing is checked. */
+    if (!weft_device_shares(store->schema->device)) return true;
     for (int i = 0; i < weft_store_count(store); i++) {
         size_t at, bytes;
         weft_dtype dtype;
@@ -91,7 +93,7 @@ static weft_status keep_begin(weft_exchange *exchange)
     int learner = exchange->site.endpoint->learner;
     if (!exchange->restored) return WEFT_OK;
     double step = k->common[0];
-    bool fresh = k->clock == 0; /* a learner that the checkpoint does not know */
+    bool fresh = k->clock == 0; /* the checkpoint does not know this learner */
     bool own =
         fresh ? is_all(k, k->mine, 0)
               : k->clock == (int32_t)step * (learner + 1) && is_all(k, k->mine, learner + step);
@@ -130,7 +132,7 @@ const weft_exchange_ops exchange_keep = {
     .after = keep_after,
 };
 
-/* --- odd: states that are not as they must be --- */
+/* --- odd: states that are not valid, or differ from another run's --- */
 
 typedef struct odd {
     weft_exchange head;
@@ -204,7 +206,7 @@ static const weft_exchange_ops odd_ops = {
     .after = odd_after,
 };
 
-/* --- fail --- */
+/* --- fail: learner 1 fails in one hook --- */
 
 typedef struct failing {
     weft_exchange head;

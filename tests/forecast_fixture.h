@@ -1,4 +1,4 @@
-/* For tests of policies in virtual time: curves, forecasts, and the best fixed setting. */
+/* Batch curves, forecasts and the best fixed setting, for tests of batching policies. */
 #ifndef WEFT_TESTS_FORECAST_FIXTURE_H
 #define WEFT_TESTS_FORECAST_FIXTURE_H
 
@@ -9,7 +9,8 @@
 #include "support.h"
 #include "weft/forecast.h"
 
-/* A curve a + b n at the sizes that a model would be measured at. */
+/* The batch curve a + b n at 1, 2, 4, ... rows and at `limit`, the sizes at which a model is
+ * measured. */
 typedef struct curve {
     int sizes;
     int64_t rows[16];

@@ -1,4 +1,5 @@
-/* Runs of small training graphs, with inputs that are the same however they are split. */
+/* Runs small training graphs on one rank of a plan, with inputs that do not depend on how the graph
+ * is split. */
 #include <math.h>
 
 #include "graph_fixture.h"
@@ -23,7 +24,8 @@ static double number(int64_t i)
     return 2 * (x - floor(x)) - 1;
 }
 
-/* Writes the part of an input whose whole has these numbers. */
+/* Writes this rank's part of the input v for a step and micro-batch m; element i of the whole input
+ * is at(s, i, step, m). */
 static void feed(const weft_graph *g, const weft_instance *p, weft_value v,
                  double (*at)(const setting *, int64_t, int, int), const setting *s, int step,
                  int m)
@@ -87,8 +89,8 @@ static double fetched(const weft_instance *p, weft_value v, weft_dtype real)
     return real == WEFT_F32 ? (double)*(const float *)data : *(const double *)data;
 }
 
-/* Ten steps. map gives the values of the program's graph; losses[step] gets this rank's share. */
-/* The graph that runs, and its form of a value: the original where nothing was rewritten. */
+/* The graph that runs, and the value of that graph that stands for a value of the model's graph:
+ * both are the original where no rewrite was made (`mine` is NULL). */
 static const weft_graph *graph_of(const prepared *p)
 {
     return p->mine ? weft_rewritten_graph(p->mine) : p->n.graph;
@@ -119,7 +121,7 @@ static double loss_share(const setting *s, const prepared *p)
     return fetched(p->program, mapped(p, PORT(p->n.values, LOSS)), s->real);
 }
 
-/* The passes of a step in the order of the schedule. */
+/* Runs the forward and backward passes of one step in the order of the pipeline schedule. */
 static weft_status passes(const setting *s, prepared *p, int step, double *loss)
 {
     int under_way = 0, last = p->schedule.count - 1;
@@ -184,7 +186,8 @@ weft_plan_options net_plan_options(const setting *s)
     return o;
 }
 
-/* UNSUPPORTED: the ranks lay a sum differently. */
+/* Builds plan, store and program of this rank. With `plain`, all-reduces use the row-major layout.
+ * UNSUPPORTED: the ranks of an all-reduce have different layouts. */
 static weft_status lower(prepared *p, const setting *s, weft_comm *world, bool plain)
 {
     weft_program_options po;
@@ -219,8 +222,8 @@ static void unlower(prepared *p)
     weft_plan_destroy(&p->plan);
 }
 
-/* Where any rank finds that sums lie differently, all take the plain layout, as the trainer does.
- */
+/* If any rank finds that the layouts of an all-reduce differ, all ranks build again with plain
+ * layouts, as the trainer does. */
 weft_status net_prepare(prepared *p, const setting *s, weft_comm *world)
 {
     memset(p, 0, sizeof(*p));
@@ -246,7 +249,7 @@ void net_unprepare(prepared *p)
     net_drop(&p->n);
 }
 
-/* --- the oracle --- */
+/* --- the oracle: one rank, without a rewrite --- */
 
 void result_of_one(const setting *s, result *out)
 {

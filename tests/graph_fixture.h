@@ -1,5 +1,4 @@
-/* Small training graphs of every kind of model, and runs of them on any mesh: what the tests of
- * rewrites have in common. */
+/* Small training graphs of every kind of model, run on any mesh, for the tests of rewrites. */
 #ifndef WEFT_TESTS_GRAPH_FIXTURE_H
 #define WEFT_TESTS_GRAPH_FIXTURE_H
 
@@ -7,18 +6,19 @@
 
 enum { STEPS = 10, MOST_TENSORS = 256 };
 
-/* A model by name, as YAML, or as a function that adds nodes up to the logits. */
+/* A model: a built-in one by name, a YAML text, or a function that adds the nodes from the input x
+ * to the logits. */
 typedef struct model_case {
     const char *model, *yaml;
     weft_value (*build)(weft_graph *graph, weft_value x);
     int64_t sample[4];
     int64_t batch;
-    int rank; /* of a sample */
-    bool f32; /* too slow in double precision */
+    int rank; /* number of dimensions of a sample */
+    bool f32; /* trained in single precision only, since double precision is too slow */
     double lr;
-    int classes; /* 0: 5 */
-    bool tokens; /* a sample is a sequence of these: no dimension of space */
-    int targets; /* > 0: so many numbers are to be predicted, no class */
+    int classes; /* number of classes; 0: 5 */
+    bool tokens; /* a sample is a sequence of tokens, without spatial dimensions */
+    int targets; /* > 0: the model predicts so many numbers, and no class */
 } model_case;
 
 typedef struct mesh_case {
@@ -44,22 +44,21 @@ typedef struct setting {
     const char *device;
     weft_dtype real;
     int microbatches;
-    const char *schedule; /* NULL: one micro-batch after the other */
+    const char *schedule; /* pipeline schedule; NULL: one micro-batch after the other */
     const char *optimizer;
     double clip;
     bool recompute;
-    size_t bucket_bytes; /* 0: the plan's own */
-    weft_update
-        update;  /* gradients are handed over: without momentum, so that they tell the step */
-    int workers; /* virtual ones: micro-batches times the ranks of the data axis; 0: none */
+    size_t bucket_bytes; /* 0: the plan's default */
+    weft_update update;  /* not HERE: gradients are exported, and momentum is 0 */
+    int workers; /* virtual workers: micro-batches times the ranks of the data axis; 0: none */
 } setting;
 
-/* Three dense layers of 16 x 32, 32 x 16 and 16 x 5, or x 8, for which formulas are exact:
- * gradients fill whole cache lines. */
+/* Three dense layers of 16 x 32, 32 x 16 and 16 x 5 (dense8_case: 16 x 8) without bias. The
+ * formulas for bytes are exact for them, since their gradients fill whole cache lines. */
 enum { W1 = 16 * 32, W2 = 32 * 16, BATCH = 8 };
 extern const model_case dense_case, dense8_case;
 
-/* One micro-batch of sgd in single precision on the reference device. */
+/* A setting with one micro-batch, sgd and single precision, on the reference device. */
 setting net_setting(const model_case *m, const mesh_case *mesh);
 
 typedef struct net {
@@ -69,14 +68,15 @@ typedef struct net {
     weft_optimizer_values optimizer;
 } net;
 
-/* Whether a mesh makes sense for a model; refusals have tests of their own. processes: of MPI,
- * which meet the meshes of as many ranks; 0: threads. */
+/* Whether the suite runs a model on this mesh: false if the mesh makes no sense for the model
+ * (tests of their own check the refusals) or the build is too slow. processes: number of MPI
+ * processes, which run only meshes of so many ranks; 0: ranks are threads. */
 bool net_fits(const setting *s, const mesh_case *mesh, int processes);
 
 weft_status net_build(net *n, const setting *s);
 void net_drop(net *n);
 
-/* One rank of a plan, ready to run. */
+/* One rank of a plan: its graph, store and instance, ready to run. */
 typedef struct prepared {
     net n;
     weft_plan *plan;
@@ -85,8 +85,9 @@ typedef struct prepared {
     weft_store *store;
     weft_instance *program;
     weft_schedule schedule;
-    int most_under_way; /* micro-batches between forward and backward, after net_train */
-    void (*around)(void *user, bool after); /* each step; set after net_prepare; NULL: nobody */
+    int most_under_way; /* most micro-batches between forward and backward, with a schedule */
+    /* Called before and after each step; set after net_prepare; NULL: not called. */
+    void (*around)(void *user, bool after);
     void *user;
 } prepared;
 
@@ -94,13 +95,14 @@ weft_plan_options net_plan_options(const setting *s);
 weft_status net_prepare(prepared *p, const setting *s, weft_comm *world);
 void net_unprepare(prepared *p);
 
-/* Tensor i in whole on every rank of the data axis (NULL: there is one): each in turn gets it. */
+/* Gathers tensor i on every rank of the data axis, which receive it one after the other (NULL:
+ * there is one rank). */
 weft_status net_gather(const weft_store *store, int i, weft_comm *data_axis, void *data);
 
-/* Ten steps; losses[step] gets this rank's share. */
+/* Runs STEPS steps; losses[step] gets this rank's share of the loss. */
 weft_status net_train(const setting *s, prepared *p, double losses[STEPS]);
 
-/* What one rank without a rewrite comes to. */
+/* Losses and tensors after STEPS steps of one rank without a rewrite. */
 typedef struct result {
     double losses[STEPS];
     int count;
@@ -112,7 +114,7 @@ typedef struct result {
 void result_of_one(const setting *s, result *out);
 void result_free(result *r);
 
-/* The number at place i of tensor `data`. */
+/* Element i of `data`. */
 double value_at(const void *data, weft_dtype dtype, int64_t i);
 
 #endif

@@ -1,4 +1,4 @@
-/* The meshes of the equivalence suite, and which of them a model meets. */
+/* The meshes of the equivalence suite, and which of them each model is run on. */
 #include "graph_fixture.h"
 
 const mesh_case suite_meshes[MESHES] = {
@@ -47,23 +47,24 @@ bool net_fits(const setting *s, const mesh_case *mesh, int processes)
     const char *only = getenv("WEFT_ONLY_MESH");
     bool space = s->model->rank >= 2 && !s->model->tokens;
     if (processes > 0 && (mesh->ranks != processes || s->model->f32)) return false;
-    /* Pins name parameters of mlp and state of sgd. */
+    /* The pinned shardings name parameters of mlp and the momentum of sgd. */
     if (mesh->shard && (strcmp(s->model->model, "mlp") != 0 || strcmp(s->optimizer, "sgd") != 0))
         return false;
     if (mesh->shard && s->update != WEFT_UPDATE_HERE && strstr(mesh->shard, "momentum"))
         return false;
     if (only && (!mesh->mesh || strcmp(only, mesh->mesh) != 0)) return false;
     if (data && atoi(data + 5) > s->model->batch / s->microbatches) return false;
-    /* A slow build meets every mesh and every model, but each large one with one of the others. */
+    /* With WEFT_FAST, for slow builds, each large mesh is combined with about one model, and each
+     * large model with one mesh; every mesh and every model still runs. */
     bool slow = (mesh->ranks > 3 && processes == 0) || s->model->f32 ||
                 strcmp(s->model->model, "lenet") == 0;
     int turn = s->model->f32 ? MESHES : MODELS;
     if (getenv("WEFT_FAST") && slow && ((mesh - suite_meshes) + (s->model - models)) % turn)
         return false;
-#ifdef WEFT_SANITIZED /* each mechanism once for the large models */
+#ifdef WEFT_SANITIZED /* large models run only with 2 ranks, and vgg11 not at all */
     if (s->model->f32 && (mesh->ranks != 2 || strcmp(s->model->model, "vgg11") == 0)) return false;
 #endif
-#ifdef __SANITIZE_THREAD__ /* slower still; the command runs four ranks under it as well */
+#ifdef __SANITIZE_THREAD__ /* slower still: no large mesh or model */
     if (getenv("WEFT_FAST") && slow) return false;
 #endif
     return space || (mesh->mesh && !strstr(mesh->mesh, "domain"));

@@ -1,6 +1,6 @@
-/* Networks that no layer makes: they mix the samples of a batch, so the batch is whole in the
- * middle and split around it, and along the tensor axis what is split differs from weight to
- * weight. */
+/* Models that no layer type makes. They mix the samples of a batch, so the rewrite gathers the
+ * batch in the middle of the model and splits it before and after. Along the tensor axis their
+ * weights are split by different dimensions. */
 #include "graph_fixture.h"
 
 static weft_value node(weft_graph *g, const char *op, const char *name, const weft_value *in,
@@ -30,7 +30,7 @@ static weft_value shifted(weft_graph *g, const char *name, weft_value x, int64_t
     return node(g, "bias", name, (weft_value[]){x, b}, 2, &axis, 1);
 }
 
-/* Softmax over the batch. */
+/* Softmax over the batch dimension, which is transposed to the end and back. */
 static weft_value mix(weft_graph *g, weft_value x, int rank)
 {
     weft_attr forth = {.name = "perm", .count = rank}, back = forth;
@@ -43,7 +43,8 @@ static weft_value mix(weft_graph *g, weft_value x, int rank)
     return node(g, "transpose", "back", &y, 1, &back, 1);
 }
 
-/* Two layers added, one with its columns split and one with its rows. */
+/* Adds the outputs of two dense layers. Tensor parallelism splits one by columns and the other by
+ * rows. */
 weft_value mixed_rows(weft_graph *g, weft_value x)
 {
     enum { UNITS = 6 };
@@ -54,7 +55,7 @@ weft_value mixed_rows(weft_graph *g, weft_value x)
     return dense(g, "out1", mix(g, y, 2), UNITS, 5);
 }
 
-/* A pool of what is whole, whose gradient comes split: its index cannot be moved. */
+/* A max-pool whose gradient arrives split; its index of maxima cannot be resharded. */
 weft_value mixed_pool(weft_graph *g, weft_value x)
 {
     const weft_shape s = weft_graph_value_type(g, x).shape;
@@ -67,8 +68,8 @@ weft_value mixed_pool(weft_graph *g, weft_value x)
     return dense(g, "out", y, n, 5);
 }
 
-/* Pooled to one pixel, of which three channels are shared out as one and two, while what comes
- * before lies whole along that axis. */
+/* Pools to one pixel of three channels, which two ranks of the tensor axis share as one and two,
+ * while the value before the pool is whole along that axis. */
 weft_value mixed_units(weft_graph *g, weft_value x)
 {
     const weft_shape s = weft_graph_value_type(g, x).shape;

@@ -1,4 +1,4 @@
-/* The models of the tests, and their training graphs. */
+/* The models of the equivalence suite, and the training graph of a setting. */
 #include <math.h>
 
 #include "graph_fixture.h"
@@ -30,9 +30,10 @@ static const char norms[] = "layers:\n"
                             "  - {type: dropout, rate: 0.5}\n"
                             "  - {type: dense, units: classes}\n";
 
-/* Batch norms whose batch stays split: before a pool, whose index cannot move, of rows, and on the
- * input itself, with a few channels that do not divide. A bias right before one would have a
- * gradient of rounding errors. */
+/* Models with batch norms while the batch stays split: `pooled` has one before a max-pool, whose
+ * index of maxima cannot be resharded; `rows` normalizes vectors; `channels` normalizes the input,
+ * whose three channels do not divide. No layer directly before a batch norm has a bias, since the
+ * bias would have a gradient of rounding errors alone. */
 static const char pooled[] = "layers:\n"
                              "  - {type: conv, filters: 16, kernel: 3, padding: 1, bias: false}\n"
                              "  - {type: batch_norm}\n"
@@ -54,7 +55,7 @@ static const char channels[] = "layers:\n"
                                "  - {type: add, from: 'pool, conv1'}\n"
                                "  - {type: dense, units: classes}\n";
 
-/* Numbers to predict, two of a sample, of rows and of images. */
+/* Regression models: two targets from vectors, and three from images. */
 static const char fitted[] = "layers:\n"
                              "  - {type: dense, units: 9}\n"
                              "  - {type: tanh}\n"
@@ -68,7 +69,8 @@ static const char fitted_images[] = "loss: mse\n"
                                     "  - {type: dropout, rate: 0.25}\n"
                                     "  - {type: dense, units: outputs}\n";
 
-/* Windows over one dimension of space, and over three: odd sides, a stride that leaves a rest. */
+/* Convolutions and pools over one spatial dimension (`lines`) and over three (`volumes`), with odd
+ * sides and strides that leave a remainder. */
 static const char lines[] = "layers:\n"
                             "  - {type: conv, filters: 6, kernel: 4, padding: 2, bias: false}\n"
                             "  - {type: batch_norm}\n"
@@ -110,8 +112,7 @@ const model_case models[MODELS] = {
     {"vgg11", .sample = {3, 32, 32}, .batch = 8, .rank = 3, .f32 = true, .lr = 0.001},
 };
 
-/* --- a transformer block (Vaswani et al. 2017), normalised first, and a mean over its tokens ---
- */
+/* --- a transformer block (Vaswani et al. 2017) with pre-norm, and a mean over its tokens --- */
 
 static weft_value node(weft_graph *g, const char *op, const char *name, const weft_value *in,
                        int count, const weft_attr *attrs, int attr_count)
@@ -152,7 +153,8 @@ static weft_value normed(weft_graph *g, const char *layer, weft_value x)
     return node(g, "layer_norm", layer, (weft_value[]){x, gamma, beta}, 3, NULL, 0);
 }
 
-/* [batch, tokens, width] to [batch, heads, tokens, width of a head] and back. */
+/* Splits [batch, tokens, width] into heads, [batch, heads, tokens, width / heads]; from_heads joins
+ * them again. */
 static weft_value to_heads(weft_graph *g, weft_value x, int64_t batch)
 {
     weft_attr shape = {
@@ -198,7 +200,7 @@ weft_value transformer(weft_graph *g, weft_value x)
     return linear(g, "classify", x, WIDTH, 5);
 }
 
-/* --- one training graph --- */
+/* --- the training graph of a setting --- */
 
 static weft_status build_by_hand(weft_graph *g, const weft_model_options *o, const model_case *m,
                                  weft_model_values *out)

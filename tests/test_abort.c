@@ -1,8 +1,10 @@
-/* Ranks that give up at random: whatever the others are doing, what a rank frees after a failure is
- * not touched any more, everybody ends, and what had ended before is right. Made for the address
- * and thread sanitizers. Under mpirun, "test_abort mpi SEED" does that once, since the job is over
- * then, and every rank that saw what it should says "as expected"; with "killed" behind it the rank
- * does not give up but is gone (tests/abort-mpi). */
+/* Ranks that fail at random in the middle of transfers, whatever the other ranks are doing then. No
+ * rank touches memory that another one has freed after a failure, every rank ends, and transfers
+ * that had ended have the right result. The test is made for the address and thread sanitizers.
+ *
+ * Under mpirun, "test_abort mpi SEED" does that once, since the job ends with it, and every rank
+ * that saw the expected failure prints "as expected". With "killed" as third argument the rank is
+ * killed and does not report a failure (tests/abort-mpi). */
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,7 +14,7 @@
 
 enum { MOST = 12 };
 
-/* Numbers of one seed, the same on every rank. */
+/* A random generator; ranks with the same seed draw the same numbers. */
 typedef struct draw {
     uint64_t state;
 } draw;
@@ -23,7 +25,7 @@ static uint32_t next(draw *d, uint32_t below)
     return (uint32_t)(d->state >> 33) % below;
 }
 
-/* One operation of a round, with memory of exactly its size. */
+/* One transfer of a round, with buffers of exactly its size. */
 typedef struct work {
     weft_transfer t;
     weft_operation *operation;
@@ -71,7 +73,8 @@ static void fill(work *w, const weft_comm *c, int kind, int64_t count, int tag)
     w->t.receive = w->receive;
 }
 
-/* A sum of ones is the number of ranks, everything else stays one. */
+/* Whether the result of a transfer is right: all inputs are 1, so a sum is the number of ranks, and
+ * every other result is 1. */
 static bool right(const work *w, const weft_comm *c)
 {
     bool sum = w->t.kind == WEFT_ALL_REDUCE || w->t.kind == WEFT_REDUCE_SCATTER;
@@ -82,11 +85,11 @@ static bool right(const work *w, const weft_comm *c)
     return true;
 }
 
-static _Thread_local int me_in_all; /* also where this is a part of the ranks */
+static _Thread_local int me_in_all; /* this rank in the common communicator */
 
-/* What a rank is told of another one that gave up: which it was, and in which transfer it was
- * waited for. Or its last message met another one than it was meant for: it uses the common
- * communicator in rounds where others use parts of it. */
+/* Whether an error message names the rank that gave up, and the transfer in which it was waited
+ * for. The rank may also have begun another transfer than a peer expected, since it uses the common
+ * communicator in rounds in which the others use parts of it. */
 static bool tells(const char *message, int who)
 {
     char words[40];
@@ -94,8 +97,8 @@ static bool tells(const char *message, int who)
     return strstr(message, words) && strstr(message, " of ");
 }
 
-/* Starts a few operations, waits for them, frees them. `fail` of them are begun before this rank
- * gives up; -1: it does not. */
+/* Starts 2 to 12 transfers, waits for them and frees them. fail >= 0: the rank starts only so many
+ * and then gives up; -1: it does not give up. */
 static weft_status round_of(weft_comm *c, draw *d, int fail, bool *wrong)
 {
     work all[MOST] = {0};
@@ -104,7 +107,7 @@ static weft_status round_of(weft_comm *c, draw *d, int fail, bool *wrong)
     for (int k = 0; k < n; k++) {
         int64_t count = next(d, 3) ? next(d, 4000) : next(d, 60);
         int kind =
-            (int)next(d, WEFT_BARRIER + 1); /* a send or a receive are both, so that they match */
+            (int)next(d, WEFT_BARRIER + 1); /* a send or a receive makes both, so they match */
         bool pair = kind == WEFT_SEND || kind == WEFT_RECEIVE;
         if (pair && size == 1) continue;
         fill(&all[made++], c, pair ? WEFT_SEND : kind, count, k);
@@ -121,7 +124,7 @@ static weft_status round_of(weft_comm *c, draw *d, int fail, bool *wrong)
         if (status == WEFT_OK && !right(&all[k], c)) *wrong = true;
     }
     if (fail >= 0) status = weft_fail(WEFT_ERR_INTERRUPTED, "rank %d gives up", me_in_all);
-    /* One rank ends the job before it frees, another one after. */
+    /* With an even `fail` the rank aborts the job before it frees its buffers, else later. */
     if (status != WEFT_OK && fail % 2 == 0) weft_comm_abort(c);
     for (int k = 0; k < made; k++) {
         weft_operation_destroy(&all[k].operation);
@@ -136,8 +139,10 @@ static weft_status round_of(weft_comm *c, draw *d, int fail, bool *wrong)
 typedef struct plan {
     uint64_t seed;
     int rounds;
-    bool killed; /* instead of giving up */
-    bool alike;  /* begins what the others do: only threads always notice when it does not */
+    bool killed; /* the rank is killed and does not give up by itself */
+    /* The rank that gives up begins the transfers that the others begin. Only threads always notice
+     * a rank that begins others. */
+    bool alike;
 } plan;
 
 static void give_up_sometimes(weft_comm *c, void *user)
@@ -151,7 +156,7 @@ static void give_up_sometimes(weft_comm *c, void *user)
     me_in_all = weft_comm_rank(c);
     for (int round = 0; round < p->rounds && status == WEFT_OK; round++) {
         bool now = round == when && weft_comm_rank(c) == who;
-        bool other = now && !p->alike; /* a collective that nobody else is in */
+        bool other = now && !p->alike; /* begins a collective in which no other rank takes part */
         if (now && p->killed) raise(SIGKILL);
         for (uint32_t spin = next(&own, 3000); spin > 0; spin--) atomic_load(&rank_failures);
         if (round % 4 == 3 && !now) {
@@ -159,8 +164,9 @@ static void give_up_sometimes(weft_comm *c, void *user)
             status = weft_comm_split(c, weft_comm_rank(c) % 2, 0, &part);
             if (status != WEFT_OK) weft_comm_abort(c);
         }
-        /* Over MPI a split begins with a barrier of ours and goes on inside of MPI. Who gives up in
-         * its place begins nothing, or its own barrier would be taken for that one. */
+        /* Over MPI, a split begins with a barrier of Weft and continues inside MPI. A rank that
+         * gives up in place of a split begins no transfer, since its barrier would be taken for the
+         * split's. */
         int begun = round % 4 == 3 ? 0 : (int)next(&own, MOST);
         if (status == WEFT_OK)
             status =
@@ -189,11 +195,11 @@ static void test_random(void **state)
 static void fail_one(weft_comm *comm, void *user)
 {
     (void)user;
-    rank_check(weft_comm_rank(comm) != 1); /* prints a line */
+    rank_check(weft_comm_rank(comm) != 1); /* a failed check prints a line */
     rank_ok(weft_comm_barrier(comm));
 }
 
-/* What the checks of ranks rest on: when one fails, the others do not wait for it. */
+/* A rank whose check fails ends its job: the other ranks fail as well, and do not wait for it. */
 static void test_peers_of_a_failed_rank_end(void **state)
 {
     (void)state;
@@ -215,7 +221,7 @@ int main(int argc, char **argv)
     if (argc > 2) {
         plan p = {strtoull(argv[2], NULL, 10), 14, argc > 3, true};
         on_ranks(argv[1], 0, end_one_job, &p);
-        return 1; /* it did not get as far as saying so */
+        return 1; /* the rank did not get as far as "as expected" */
     }
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_peers_of_a_failed_rank_end),
                                        cmocka_unit_test(test_random)};

@@ -1,4 +1,4 @@
-/* The promises of the README: accuracy on real and on drawn digits. */
+/* The accuracy that the README promises, on MNIST digits and on the built-in data set glyphs. */
 #include "support.h"
 
 typedef struct result {

@@ -1,19 +1,19 @@
-/* Ranks whose programs have transfers that do not fit together are told so when the programs are
- * made, with the first difference, instead of waiting for each other for ever. Graphs are drawn:
- * collectives and messages between two or three ranks, in which one thing is changed on one rank.
- */
+/* Ranks whose programs have transfers that do not fit together fail when the programs are created,
+ * and the error names the first difference; otherwise they would wait for each other for ever. The
+ * test draws graphs with collectives and messages between two or three ranks, and changes one
+ * transfer on one rank. */
 #include "ranks.h"
 
 #include "weft/program.h"
 
 enum { MOST = 12, SEEDS = 60 };
 
-/* A transfer of a drawn graph. */
+/* A transfer of a random graph. */
 typedef struct drawn {
     bool message;
-    int from, to, tag; /* of a message */
+    int from, to, tag; /* sender, receiver and tag of a message */
     int elements;
-    bool plain; /* not compared for its layout: as where one rank alone has planned plain sums */
+    bool plain; /* layout not compared, as if this rank alone had planned plain sums */
 } drawn;
 
 typedef enum change {
@@ -68,7 +68,7 @@ static weft_value add_transfer(weft_graph *g, const drawn *d, int at, int ranks,
     return weft_graph_node(g, "all_reduce", name, &x, 1, attrs, 5);
 }
 
-/* The list as this rank has it. */
+/* Gives this rank's list of transfers, with the change if the rank is `who`. */
 static void changed(const scene *s, int rank, drawn *list, int *count)
 {
     *count = s->count;
@@ -129,15 +129,15 @@ static void build(weft_comm *world, void *user)
     weft_context_destroy(&context);
 }
 
-/* Whether the change is one that matters there. */
+/* Whether the change affects transfer `where` on rank `who`. */
 static bool applies(const scene *s)
 {
     const drawn *d = &s->list[s->where];
     if (!takes_part(d, s->who)) return false;
     if (s->what == ANOTHER_TAG) return d->message;
     if (s->what == PLAIN) return !d->message;
-    /* Two collectives in the other order; their values have the names of their places, so sizes
-     * tell them apart. */
+    /* Two collectives in the other order. Values are named by their index in the list, so only
+     * different sizes tell the collectives apart. */
     return s->what != SWAPPED || (s->where + 1 < s->count && !d->message && !d[1].message &&
                                   d->elements != d[1].elements);
 }

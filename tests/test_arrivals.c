@@ -1,5 +1,5 @@
-/* When requests come: the mean rate and the burstiness of each way against what they are on paper,
- * and what is said of traces that cannot be. */
+/* The arrival processes of a load test: mean rate and burstiness of each process against theory,
+ * and the errors for traces and specifications that are not valid. */
 #include <math.h>
 #include <zlib.h>
 
@@ -37,7 +37,8 @@ static moments measure(const char *spec, double rate, int count)
     return (moments){mean, squares / count / (mean * mean) - 1};
 }
 
-/* Bursts of n, independent of each other: E g = 1/r and E g^2 = (1/n) 2 (n/r)^2, so 2n - 1. */
+/* Bursts of n requests are independent of each other: the gap g has E g = 1/r and E g^2 = (1/n) 2
+ * (n/r)^2, so its squared coefficient of variation is 2n - 1. */
 static void test_moments(void **state)
 {
     (void)state;
@@ -57,7 +58,8 @@ static void test_moments(void **state)
         }
 }
 
-/* The distribution itself: the share of gaps above t is exp(-rt), also far out. */
+/* The gaps of a Poisson process are exponential: the share of gaps above t is exp(-rt), also for
+ * long gaps. */
 static void test_exponential(void **state)
 {
     (void)state;
@@ -135,7 +137,7 @@ static void check_gaps(const char *of, double rate, const double *expected, int 
     weft_arrivals_close(&arrivals);
 }
 
-/* Gaps of 1, 0, 3, 2: a mean of 1.5, which is also the one where it begins again. */
+/* Traces with the gaps 1, 0, 3, 2. Their mean, 1.5, is also the gap before a trace begins again. */
 static const char *const texts[] = {
     "10\n11\n11\n14\n16\n",
     "  10\r\n11 \r\n\r\n# a comment\r\n11\r\n14\r\n16",

@@ -1,5 +1,5 @@
-/* What is assigned to tensors of a store: it must be able to go there, in the layout that the store
- * has, and no further than the tensor does. */
+/* Assignments to tensors of a store: an assigned value must fit the tensor, arrive in the layout
+ * that the store has, and not be written beyond the tensor's end. */
 #include "support.h"
 
 static void test_assignment_needs_the_place(void **state)
@@ -23,7 +23,7 @@ static void test_assignment_needs_the_place(void **state)
     weft_context_destroy(&context);
 }
 
-/* What a parameter is assigned reaches it in whatever layout another reader has made it lie. */
+/* An assigned value reaches a parameter in the layout that a convolution has chosen for it. */
 static void test_assignment_is_laid_as_the_store(void **state)
 {
     (void)state;
@@ -63,7 +63,7 @@ static void test_assignment_is_laid_as_the_store(void **state)
     }
 }
 
-/* A sum for each tensor, from the first to the last or the other way round. */
+/* A program that adds an input to each of the tensors a, b, c, or (turned) c, b, a. */
 enum { SUMS = 3 };
 typedef struct sums {
     weft_graph *graph;
@@ -95,8 +95,8 @@ static float added(int i, int64_t e)
     return (float)(e % 97 + 100 * i + 1);
 }
 
-/* What is written ends with the tensor: sums that fill whole cache lines lie side by side, and each
- * holds what was added to it, in whatever order that came. */
+/* Writes end with the tensor: tensors that fill whole cache lines lie side by side, and each holds
+ * the sum of what was added to it, in either order. */
 static void test_sums_stay_in_their_place(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static void test_sums_stay_in_their_place(void **state)
             assert_ok(weft_store_create(context, built_in(WEFT_KIND_DEVICE, d), 1, &store));
             for (int turned = 0; turned < 2; turned++)
                 make_sums(&s[turned], context, store, sizes[k], turned);
-            for (int run = 0; run < 4; run++) { /* anew, anew, added, added */
+            for (int run = 0; run < 4; run++) { /* runs 2 and 3 add to the sums of run 1 */
                 const sums *now = &s[run % 2];
                 for (int i = 0; i < SUMS; i++)
                     for (int64_t e = 0; e < sizes[k]; e++)

@@ -1,14 +1,14 @@
-/* Learners that do not go in lock step, from the options to the checkpoint: nothing of an update is
- * lost on the way, ranks of a learner have the same, all come to an end together, and what codecs
- * keep goes with a run. */
+/* Training runs of learners without lock step, from the options to the checkpoint. No part of an
+ * update is lost, ranks of a learner have equal parameters, all learners end together, and
+ * checkpoints keep the codecs' state. */
 #include <math.h>
 
 #include "exchange_runs.h"
 #include "checked_exchanges.h"
 #include "weft/registry.h"
 
-/* What all learners have changed is what all have in the end, but for what their codecs keep: to
- * the bit, in whichever order updates came. */
+/* Asserts that each learner ends with the initial parameters plus the changes of all learners, less
+ * the residuals of their codecs: to the bit, in whatever order updates arrived. */
 static void assert_balanced(const char *why)
 {
     for (int64_t i = 0; i < balanced.count; i++) {
@@ -50,7 +50,8 @@ static void test_updates(void **state)
     balance_forget();
 }
 
-/* Where neighbours meet nothing is compressed, and halves are rounded. */
+/* In the mode average nothing is compressed, and halves are rounded: each learner ends with the
+ * initial parameters plus the mean change, up to 1e-12. */
 static void test_average(void **state)
 {
     (void)state;
@@ -71,8 +72,8 @@ static void test_average(void **state)
     balance_forget();
 }
 
-/* Residuals go with the run: over a stop and a resume, with another number of learners in between,
- * still nothing is lost that a checkpoint can hold. */
+/* Checkpoints keep the residuals: over a stop after step 5 and a resumed run to step 11, no part of
+ * an update is lost. */
 static void test_residuals_go_on(void **state)
 {
     (void)state;
@@ -95,7 +96,8 @@ static void test_residuals_go_on(void **state)
     remove_folder(root);
 }
 
-/* Asked to stop, all do, somewhere, and go on from there. */
+/* Learners that are asked to stop after step 6 all stop before the end, and the resumed run loses
+ * no update. */
 static void test_stop(void **state)
 {
     (void)state;
@@ -117,8 +119,9 @@ static void test_stop(void **state)
     remove_folder(root);
 }
 
-/* Synchronous servers have a fixed order: what is sent compressed, there and back, goes on after a
- * stop as if there had been none, to the bit, and a checkpoint on the way changes nothing. */
+/* Synchronous servers apply updates in a fixed order. With each codec in both directions, a run
+ * that is stopped and resumed has the bits of one without a stop, and checkpoints on the way change
+ * nothing. */
 static void test_resumed_codecs(void **state)
 {
     (void)state;
@@ -149,8 +152,8 @@ static void test_resumed_codecs(void **state)
     remove_folder(root);
 }
 
-/* Whatever ranks of a learner have in common stays the same, bit for bit, however late or early
- * anything comes. */
+/* The ranks of a learner that hold the same shard keep equal parameters, bit for bit, whenever
+ * messages arrive. */
 static void test_ranks_are_alike(void **state)
 {
     (void)state;

@@ -1,10 +1,10 @@
-/* Random numbers, permutations, option tables, exact sums. */
+/* Random numbers, permutations, error messages, option tables, printable text, exact sums. */
 #include <math.h>
 
 #include "base/base.h"
 #include "support.h"
 
-/* The first of Random123's known answers for philox4x32-10. */
+/* Known answers of Random123 for philox4x32-10. */
 static void test_philox(void **state)
 {
     (void)state;
@@ -50,7 +50,7 @@ static void *fail_elsewhere(void *user)
     return NULL;
 }
 
-/* A failure goes from thread to thread, and what failed first stays first. */
+/* A weft_error carries a failure from one thread to another, and keeps the first failure. */
 static void test_errors_are_kept(void **state)
 {
     (void)state;
@@ -73,7 +73,7 @@ static void test_nearest(void **state)
     assert_string_equal(weft_nearest("lenot", word, NULL), "lenet");
     assert_string_equal(weft_nearest("vgg-11", word, NULL), "vgg11");
     assert_null(weft_nearest("transformer", word, NULL));
-    assert_null(weft_nearest("lantern", word, NULL)); /* a third may differ, and one more */
+    assert_null(weft_nearest("lantern", word, NULL)); /* a third may differ, and one letter more */
 }
 
 static void test_options(void **state)
@@ -153,7 +153,7 @@ static void test_former_names(void **state)
     assert_true(former >= 2);
 }
 
-/* Numbers of options are shown as somebody would write them, and read back as the same. */
+/* Option values are shown with the fewest digits that read back as the same number. */
 static void test_shortest_numbers(void **state)
 {
     (void)state;
@@ -189,7 +189,7 @@ static void test_shortest_numbers(void **state)
                    "from 1 to 1000000000");
 }
 
-/* Nothing that comes from outside steers a terminal. */
+/* Text from outside is printed without control characters, so it cannot steer a terminal. */
 static void test_printable(void **state)
 {
     (void)state;
@@ -204,8 +204,8 @@ static void test_printable(void **state)
                  {"a\xc3", "a\\xc3"},
                  {"\xc2\x9b"
                   "1m",
-                  "\\xc2\\x9b1m"},           /* a control character of its own */
-                 {"\xc0\xaf", "\\xc0\\xaf"}, /* too long */
+                  "\\xc2\\x9b1m"},           /* a C1 control character */
+                 {"\xc0\xaf", "\\xc0\\xaf"}, /* an overlong encoding */
                  {"\xed\xa0\x80", "\\xed\\xa0\\x80"},
                  {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"},
                  {"a\xe2\x80\xae"
@@ -222,7 +222,7 @@ static void test_printable(void **state)
         assert_string_equal(weft_last_message(), want);
         weft_text text = {0};
         weft_text_add_printable(&text, cases[i].text);
-        weft_text_add(&text, "."); /* so that there is a text */
+        weft_text_add(&text, "."); /* so that text.data is not NULL */
         assert_int_equal(text.size, strlen(want) + 1);
         assert_memory_equal(text.data, want, strlen(want));
         free(text.data);
@@ -279,7 +279,8 @@ static void test_parallel_covers_once(void **state)
     }
 }
 
-/* The root of the squares of all numbers, added up in pieces of `each`, from the back if asked. */
+/* The root of the sum of squares of x, added in pieces of `each` elements; back: from the last
+ * piece to the first. */
 static double root_of(weft_dtype dtype, const void *x, int64_t count, int64_t each, bool back)
 {
     double digits[WEFT_EXACT_DIGITS] = {0}, piece[WEFT_EXACT_DIGITS];
@@ -296,7 +297,7 @@ static double root_of(weft_dtype dtype, const void *x, int64_t count, int64_t ea
         weft_exact_squares(&sums[0], dtype, x, begin, begin + (end - begin) / 3);
         weft_exact_squares(&sums[1], dtype, x, begin + (end - begin) / 3, end);
         weft_exact_digits(sums, 2, piece);
-        if (p % 2) /* as a sum over ranks adds them, in f32 */
+        if (p % 2) /* adds the digits in f32, as a sum over ranks does */
             for (int d = 0; d < WEFT_EXACT_DIGITS; d++)
                 digits[d] = (double)((float)digits[d] + (float)piece[d]);
         else
@@ -306,7 +307,8 @@ static double root_of(weft_dtype dtype, const void *x, int64_t count, int64_t ea
     return weft_exact_root(digits);
 }
 
-/* No order and no cut changes a bit, for numbers of any size; and what has a root has that root. */
+/* The order of addition and the cut into pieces change no bit, for numbers of any size. A sum of
+ * squares that has an exact root gives that root. */
 static void test_exact_sums(void **state)
 {
     (void)state;
@@ -342,9 +344,9 @@ static void test_exact_sums(void **state)
     double exact = sqrt(4096.0 * 4096.0 + (COUNT - 1) / (4096.0 * 4096.0));
     assert_true(root_of(WEFT_F32, odd, COUNT, 10, false) == exact);
     assert_true(root_of(WEFT_F64, (double[]){0, 0}, 2, 1, false) == 0);
-    /* Every digit alone has its root, also those that squares of doubles alone do not reach. */
+    /* Each digit alone gives its root, also digits that no sum of squares of doubles reaches. */
     for (int d = 0; d < WEFT_EXACT_DIGITS; d++) {
-        double digits[WEFT_EXACT_DIGITS] = {0}; /* of 14 bits; the last one begins at 2^-1074 */
+        double digits[WEFT_EXACT_DIGITS] = {0}; /* digit d counts multiples of 2^(14 d - 1074) */
         digits[d] = 9;
         assert_true(weft_exact_root(digits) == ldexp(3, (14 * d - 1074) / 2));
     }

@@ -1,5 +1,5 @@
-/* What batching makes of measurements, against the same computed from a sorted list: the value of a
- * goal, the histogram of latencies, and the middle of the times that batches took. */
+/* Estimates that batching makes from measurements, against the same values computed from a sorted
+ * list: the value of a goal, the latency histogram, and the trimmed mean of batch times. */
 #include <math.h>
 
 #include "serve/batch/adaptive_internal.h"
@@ -26,7 +26,7 @@ static bool near(double a, double b)
     return fabs(a - b) <= 1e-9 * fabs(b);
 }
 
-/* Latencies of which a few are much longer than the others, and some are equal. */
+/* Draws latencies, of which a tenth may be much longer than the others, and some are equal. */
 static void draw(weft_random *r, double *latency, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -48,8 +48,9 @@ static double truth(int goal, const double *sorted, int n)
     return q < 0 ? mean_of(sorted, n) : sorted[(int)(q * (n - 1))];
 }
 
-/* Of any number of latencies in any order. A bound that is kept changes nothing; where it is
- * broken, the value is above all values of those that keep it, and stands for p99. */
+/* The value of a goal for 1 to 300 latencies in any order. A bound on p99 that holds does not
+ * change the value. A bound that is exceeded makes the value larger than any value within the
+ * bound, and weft_goal_seconds then gives p99. */
 static void test_goals(void **state)
 {
     (void)state;
@@ -82,9 +83,9 @@ static void test_unknown_goal(void **state)
     assert_refused(weft_goal_parse("p90", 0, &goal), WEFT_ERR_ARGUMENT, "mean, p50, p95 or p99");
 }
 
-/* --- the same, counted one by one --- */
+/* --- the latency histogram --- */
 
-/* A histogram knows a quantile to a cell, which is a fourth of an octave, and the mean exactly. */
+/* The histogram gives a quantile up to a cell, a fourth of an octave, and the exact mean. */
 static void test_measured(void **state)
 {
     (void)state;
@@ -106,7 +107,7 @@ static void test_measured(void **state)
                 assert_true(near(value, mean_of(latency, n)));
                 continue;
             }
-            /* So many of them are not longer. */
+            /* The latency that a share q of all latencies does not exceed. */
             double exact = latency[(int)WEFT_MAX(ceil(q * n), 1) - 1];
             if (value < exact / CELL || value > exact * CELL)
                 fail_msg("%s of %d: %g, not %g", goals[g].name, n, value, exact);
@@ -122,7 +123,7 @@ static void test_measured(void **state)
     assert_true(weft_goal_measured(&goal, &m) == 0);
 }
 
-/* Whatever a latency is, it has a cell, which does not begin above it nor end below it. */
+/* Each latency is counted in one cell, whose bounds contain it. */
 static void test_cells(void **state)
 {
     (void)state;
@@ -133,7 +134,7 @@ static void test_cells(void **state)
         int64_t all = 0;
         for (int i = 0; i < WEFT_LATENCY_CELLS; i++) all += cells[i];
         assert_int_equal(all, 1);
-        if (cells[WEFT_LATENCY_CELLS - 1]) break; /* of all that are so long */
+        if (cells[WEFT_LATENCY_CELLS - 1]) break; /* the last cell has all longer latencies */
         double low = weft_latency_quantile(cells, 1e-12), high = weft_latency_quantile(cells, 1);
         assert_true(low <= seconds * (1 + 1e-9) && high >= seconds * (1 - 1e-9));
         assert_true(seconds <= 1e-6 || near(high / low, exp2(0.25)));
@@ -141,10 +142,11 @@ static void test_cells(void **state)
     }
 }
 
-/* --- what batches took --- */
+/* --- the times of batches --- */
 
-/* Of the last 31 batches of a size, three fifths in the middle have a say; each new one counts
- * until there are so many, and then every fourth has all since the last one counted. */
+/* The time of a batch size is the mean of the middle three fifths of its last 31 batches. Each of
+ * the first 31 batches changes the estimate; afterwards every fourth batch updates it for the last
+ * four. */
 static void test_middle(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* What batches take, kept from one start to the next; and the sizes that come of it. */
+/* The batch times of a model that a service keeps in a file from one start to the next, and the
+ * batch sizes that it plans by them. */
 #include <jansson.h>
 #include <math.h>
 
@@ -15,7 +16,7 @@ static void listen_in(void *user, weft_log_level level, const char *text)
     (void)snprintf(heard + size, sizeof(heard) - size, "%s\n", text);
 }
 
-/* A service that keeps its times in the folder, and what it serves. */
+/* A service that keeps its batch times in a folder, and the model that it serves. */
 typedef struct start {
     weft_service *service;
     weft_servable *served;
@@ -52,7 +53,7 @@ static const char *file_of(const char *name)
     return path;
 }
 
-/* Seconds for each of these rows in place of what the file says. */
+/* Replaces the rows and the seconds in a file of batch times. */
 static void pretend(const char *file, const int *rows, double (*seconds)(int rows), int count)
 {
     json_t *root = json_load_file(file, 0, NULL), *r = json_array(), *s = json_array();
@@ -79,7 +80,7 @@ static double by_row(int rows)
 
 static const int ladder[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 
-/* Nobody computes that long: what a queue believes is what the file said. */
+/* The queue has the stored times, which are far longer than any measured time. */
 static void test_kept(void **state)
 {
     (void)state;
@@ -94,7 +95,7 @@ static void test_kept(void **state)
         assert_true(weft_batch_queue_batch_time(weft_servable_queue(s.served), ladder[i], 1) ==
                     by_row(ladder[i]));
     }
-    /* A new version believes it, too, as one of a run that has gone on would. */
+    /* A new version of the model begins with these times too. */
     weft_servable_release(&s.served);
     assert_ok(weft_service_load(s.service, "it", NULL));
     s.served = weft_service_hold(s.service, "it", 2);
@@ -103,7 +104,7 @@ static void test_kept(void **state)
     end(&s);
 }
 
-/* What times depend on stands beside them, such as the name of the processor, where it has one. */
+/* The file also has the key on which the times depend, such as the name of the processor. */
 static void test_key(void **state)
 {
     (void)state;
@@ -125,7 +126,8 @@ static void test_key(void **state)
     json_decref(root);
 }
 
-/* Where more rows cost nothing, hardly any sizes are planned; where they cost something, all. */
+/* If more rows cost no time, only the smallest and the largest size are planned; if each row costs
+ * time, all sizes. */
 static void test_sizes(void **state)
 {
     (void)state;
@@ -148,7 +150,8 @@ static void test_sizes(void **state)
     end(&s);
 }
 
-/* What is of another machine, or no such file, is measured anew, and the log says why. */
+/* Times of another machine, or from a damaged file, are not used but measured again, and the log
+ * gives the reason. */
 static void test_stale(void **state)
 {
     (void)state;
@@ -180,7 +183,9 @@ static void test_stale(void **state)
     assert_non_null(strstr(heard, "it.json is not used: it has no batch times"));
 }
 
-/* Beside the checkpoint of a run: in the run's folder, which stays. Elsewhere, or nowhere. */
+/* The times lie in the folder that the option names, by default in the run's folder beside its
+ * checkpoints, or in the folder of an exported checkpoint; "none", or a folder that cannot be
+ * written, means no file. */
 static void test_places(void **state)
 {
     (void)state;
@@ -208,7 +213,7 @@ static void test_places(void **state)
     assert_true(weft_file_exists(path));
 }
 
-/* Options that do not fit are refused, and threads beyond the cores told of. */
+/* Options that are not valid are refused, and the log reports more threads than cores. */
 static void test_options(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The batcher in real time: each request is answered once, or cancelled, whatever else goes on. */
+/* The batcher in real time: with many clients, executors and policies, each request is answered,
+ * refused or cancelled exactly once. */
 #include <pthread.h>
 #include <time.h>
 
@@ -12,19 +13,19 @@ typedef struct client {
     weft_batcher *batcher;
     uint64_t seed;
     int lends;
-    struct sent *sent; /* [EACH] */
+    struct sent *sent; /* [EACH] requests */
 } client;
 
 typedef struct sent {
     int64_t rows, computed_rows;
     uint64_t like;
-    int computed, answered, refused, cancelled; /* atomic, since many threads count */
+    int computed, answered, refused, cancelled; /* counts, by atomic operations */
     weft_status status;
-    bool bad; /* fails when it is computed */
+    bool bad; /* its batch fails */
 } sent;
 
 typedef struct model {
-    int at_once[4]; /* batches of each executor */
+    int at_once[4]; /* batches that each executor computes now; at most 1 is right */
     int wrong;
     bool fails;
 } model;
@@ -159,7 +160,7 @@ static void test_crowd(void **state)
     crowd(policy, 2, true);
 }
 
-/* What has been counted is what happened. */
+/* Counts an answer; the test compares the statistics of a queue with these counts. */
 static void count(void *user, const weft_request_result *a)
 {
     (void)a;
@@ -222,17 +223,17 @@ static void test_counts(void **state)
     weft_batch_queue *none;
     assert_refused(weft_batch_queue_add(batcher, &lo, &none), WEFT_ERR_ARGUMENT,
                    "did you mean 'greedy'");
-    weft_batcher_destroy(&batcher); /* with a queue that is left */
+    weft_batcher_destroy(&batcher); /* while a queue is left */
 }
 
-/* --- one queue whose batches wait until they may go on --- */
+/* --- one queue whose batches wait at a gate until the test lets them go on --- */
 
 typedef struct gate {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    int begun, let; /* batches */
+    int begun, let; /* batches that have begun; batches that may end */
     int64_t rows[64];
-    int first[64]; /* of each batch: its first request's number */
+    int first[64]; /* number of the first request of each batch */
 } gate;
 
 typedef struct asked {
@@ -385,7 +386,8 @@ static void test_caller_leaves_others(void **state)
     close_gate(&g, &batcher);
 }
 
-/* Late ones hear of it at once, though every executor computes, and are never computed. */
+/* A request whose queue timeout passes is answered with LATE at once, although every executor is
+ * busy, and is never computed. */
 static void test_late(void **state)
 {
     (void)state;
@@ -399,7 +401,7 @@ static void test_late(void **state)
     until_begun(&g, 1);
     submit(queue, &r[1], 0, 0, 3600);
     submit(queue, &r[2], 0, 0, 1e-3);
-    until_answered(&r[2]); /* while the first one is under way: nobody has let it go on */
+    until_answered(&r[2]); /* while the first batch is still at the gate */
     assert_int_equal(r[2].status, WEFT_ERR_LATE);
     assert_int_equal(r[0].answered + r[1].answered, 0);
     let(&g, 64);
@@ -412,8 +414,9 @@ static void test_late(void **state)
     close_gate(&g, &batcher);
 }
 
-/* Priorities first, then who came first; only those that are alike; those of a batch that fails
- * each by themselves, and counted as what they are. */
+/* Requests are taken by priority, then in order of arrival, and only requests with equal batch keys
+ * share a batch. The requests of a batch that fails are computed again one by one, and each is
+ * counted by its own result. */
 static void test_order(void **state)
 {
     (void)state;
@@ -427,13 +430,14 @@ static void test_order(void **state)
     open_gate(&g, "greedy", 4, &batcher, &queue);
     submit(queue, &r[0], 0, 0, 0);
     until_begun(&g, 1);
-    for (int i = 1; i < 6; i++) submit(queue, &r[i], 0, (uint64_t)i % 2, 0); /* kind 1: 1, 3, 5 */
+    for (int i = 1; i < 6; i++) submit(queue, &r[i], 0, (uint64_t)i % 2, 0); /* key 1: 1, 3, 5 */
     for (int i = 6; i < 10; i++) submit(queue, &r[i], 5, 2, 0);
     let(&g, 64);
     for (int i = 0; i < 10; i++) until_answered(&r[i]);
     do weft_batch_queue_describe(queue, &s);
     while (s.requests + s.failed < 10);
-    /* Alone; the four that are urgent, which fail and are tried again; then kinds 1 and 0. */
+    /* Request 0 alone; the four with priority 5, which fail together and are computed again one by
+     * one; then keys 1 and 0. */
     static const int first[] = {0, 6, 6, 7, 8, 9, 1, 2};
     static const int64_t rows[] = {1, 4, 1, 1, 1, 1, 3, 2};
     assert_int_equal(g.begun, 8);
@@ -448,7 +452,7 @@ static void test_order(void **state)
     close_gate(&g, &batcher);
 }
 
-/* An executor is busy until the callbacks of its batch have been made. */
+/* The time of a batch includes its callbacks: the executor is busy until they have returned. */
 static void test_occupied(void **state)
 {
     (void)state;
@@ -470,7 +474,7 @@ static void test_occupied(void **state)
     close_gate(&g, &batcher);
 }
 
-/* A queue that is full does not wait for what it has no room for. */
+/* A full queue dispatches its batch, although its policy would wait for more rows. */
 static void test_full(void **state)
 {
     (void)state;
@@ -496,7 +500,7 @@ static void test_full(void **state)
     for (int i = 0; i < ROOM; i++) until_answered(&r[i]);
     assert_int_equal(g.begun, 1);
     assert_int_equal(g.rows[0], ROOM);
-    /* One that is removed neither. */
+    /* A queue that is being removed does not wait for more rows either. */
     submit(other, &r[ROOM], 0, 0, 0);
     weft_batch_queue_remove(&other, true);
     assert_int_equal(r[ROOM].status, WEFT_OK);
@@ -504,7 +508,7 @@ static void test_full(void **state)
     close_gate(&g, &batcher);
 }
 
-/* Who lends computes what is due, in its own thread. */
+/* A thread that calls weft_batcher_run_due computes the due batches itself. */
 static void test_lend(void **state)
 {
     (void)state;
@@ -523,8 +527,7 @@ static void test_lend(void **state)
             request.done = told;
             assert_ok(weft_batch_queue_submit(queue, &request, NULL));
         }
-        (void)weft_batcher_run_due(batcher,
-                                   round % 2 ? 10 : 0); /* by itself, or an executor does */
+        (void)weft_batcher_run_due(batcher, round % 2 ? 10 : 0); /* 0: an executor computes */
         for (int i = 0; i < 3; i++) until_answered(&r[i]);
         for (int i = 0; i < 3; i++) {
             assert_int_equal(r[i].status, WEFT_OK);
@@ -539,7 +542,7 @@ static void test_lend(void **state)
     close_gate(&g, &batcher);
 }
 
-/* Lines come and go while their policies think. */
+/* Queues are removed while their policy computes a setting; each request is answered once. */
 static void test_come_and_go(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
-/* Programs of several batch sizes on one store: weights are brought into a layout once. */
+/* Programs of several batch sizes on one store: a weight is reordered once for all of them. */
 #include "program_fixture.h"
 
-/* Reorders that ran since the trace began. */
+/* Counts the reorders of weights since the trace began, and begins a new trace. */
 static int reorders(weft_instance *x)
 {
     char *text;
@@ -25,7 +25,7 @@ static void copy_values(const weft_store *from, weft_store *to)
     }
 }
 
-/* A store that no other program knows gives one sample the same bits. */
+/* A store that no other program uses gives the same bits for one sample. */
 static void check_fresh(weft_context *context, const char *device, const weft_store *values,
                         const void *logits)
 {
@@ -48,8 +48,8 @@ static void check_fresh(weft_context *context, const char *device, const weft_st
 enum { SIZES = 3 };
 static const int64_t batches[SIZES] = {1, 8, 64};
 
-/* Each size more than once: after the first time, no weight is turned. Backward reads weights
- * another way than forward, at least on the cpu device. */
+/* Runs each batch size more than once: after its first run no weight is reordered. Backward reads
+ * weights in another layout than forward, at least on the device cpu. */
 static void run_sizes(const char *device, const lowered *l, weft_instance **x)
 {
     int turned = 0;
@@ -64,17 +64,17 @@ static void run_sizes(const char *device, const lowered *l, weft_instance **x)
         assert_int_equal(reorders(x[b]), 0);
     }
     if (strcmp(device, "cpu") == 0) assert_true(turned > 0);
-    for (int b = 0; b < SIZES; b++) { /* what one size had turned is there for all, and stays */
+    for (int b = 0; b < SIZES; b++) { /* a weight that one size has reordered serves all */
         assert_ok(weft_instance_run(x[b], WEFT_PHASE_MICRO));
         assert_int_equal(reorders(x[b]), 0);
     }
-    /* One sample gives the same in any batch, to rounding. */
+    /* A sample has the same logits in any batch, up to rounding. */
     const float *one = weft_instance_output(x[0], PORT(l[0].values, LOGITS));
     const float *many = weft_instance_output(x[2], PORT(l[2].values, LOGITS));
     for (int c = 0; c < CLASSES; c++) assert_float_equal(one[c], many[c], 1e-4);
 }
 
-/* Weights are brought into a program's own layout when they have changed, not in every run. */
+/* Weights are reordered into a program's layout after they have changed, not in every run. */
 static void test_batches_share_weights(void **state)
 {
     (void)state;
@@ -96,12 +96,12 @@ static void test_batches_share_weights(void **state)
         run_sizes(device, l, x);
         check_fresh(context, device, store, weft_instance_output(x[0], PORT(l[0].values, LOGITS)));
         alone(context, device, "lenet", 5, 3, 2, &trained);
-        copy_values(trained, store); /* written by hand */
+        copy_values(trained, store); /* parameters written by hand */
         run_sizes(device, l, x);
         check_fresh(context, device, trained,
                     weft_instance_output(x[0], PORT(l[0].values, LOGITS)));
         assert_ok(weft_instance_create(training.program, store, NULL, &trains));
-        train(&training, trains, 64, 2, 1); /* written by an update */
+        train(&training, trains, 64, 2, 1); /* parameters written by an update */
         weft_instance_destroy(&trains);
         run_sizes(device, l, x);
         check_fresh(context, device, store, weft_instance_output(x[0], PORT(l[0].values, LOGITS)));

@@ -1,12 +1,12 @@
-/* Ways to run that must leave the same parameters, bit for bit. */
+/* ZeRO stages and sizes of gradient buckets must leave the same parameters, bit for bit. */
 #include "graph_fixture.h"
 
 typedef struct equal_case {
     setting setting;
-    result kept; /* of rank 0, gathered whole */
+    result kept; /* all parameters, gathered on rank 0 */
 } equal_case;
 
-/* Puts the parts of parameters that ranks hold together, in the order of the graph. */
+/* Gathers whole parameters on rank 0 from the parts of all ranks, in the order of the graph. */
 static void collect(weft_comm *world, weft_store *store, weft_comm *data_axis, const net *n,
                     result *out)
 {
@@ -33,7 +33,8 @@ static void collect(weft_comm *world, weft_store *store, weft_comm *data_axis, c
             }
             free(mine);
         }
-        /* Copies are equal, so their sum over their number is one of them: both powers of two. */
+        /* Several ranks may hold copies of an element, which are equal. Their number is a power of
+         * two, so dividing the sum by it is exact. */
         rank_ok(weft_comm_run(
             world, &(weft_transfer){
                        .kind = WEFT_ALL_REDUCE, .send = whole, .receive = sums, .count = count}));
@@ -88,7 +89,8 @@ static void same_bits(const setting *common, mesh_case a, mesh_case b, size_t bu
     for (int t = 0; t < 2; t++) result_free(&twins[t].kept);
 }
 
-/* Sharded optimiser state changes no bit, and neither do weights split by columns. */
+/* The ZeRO stages 1 to 3 leave the bits of plain data parallelism, on both devices, with and
+ * without clipping. */
 static void test_same_bits(void **state)
 {
     (void)state;
@@ -106,8 +108,8 @@ static void test_same_bits(void **state)
             }
 }
 
-/* As many convolutions as the tensors of a message and more, then a layer without bias: messages of
- * any size end between any two of them. */
+/* Seven convolutions with biases and a dense layer without one: 15 parameters, so that gradient
+ * buckets end between any two of them. */
 static weft_value many_layers(weft_graph *g, weft_value x)
 {
     enum { LAYERS = 7, WIDTH_OF_ALL = 11 };
@@ -136,7 +138,7 @@ static weft_value many_layers(weft_graph *g, weft_value x)
     return weft_graph_node(g, "dense", "fc", in, 2, NULL, 0);
 }
 
-/* Where a message ends changes nothing of what is computed. */
+/* The size of gradient buckets changes no bit of the parameters. */
 static void test_messages_of_any_size(void **state)
 {
     (void)state;

@@ -1,13 +1,13 @@
-/* Ways to run that must give the same bits, and numbers of a step that follow from its options
- * alone: through the trainer, for networks whose last layers, widths and numbers of tensors make
- * what is sent together end in every place. */
+/* Runs through the trainer that must give the same bits, or a step whose norm follows from the
+ * options alone. Their models differ in the last layer, the widths and the number of parameters, so
+ * that gradient buckets end at every place. */
 #include <math.h>
 
 #include "context.h"
 
 enum { MOST_BYTES = 1 << 22, MOST_TENSORS = 64 };
 
-/* Options as "name=value" words. */
+/* Trains with options that are given as "name=value" words. */
 static weft_status train(const char *words, const char *folder)
 {
     weft_train_options o = {0};
@@ -30,7 +30,7 @@ static weft_status train(const char *words, const char *folder)
     return status;
 }
 
-/* A safetensors file as it is, and where its numbers begin. */
+/* The bytes of a safetensors file, and the offset at which its numbers begin. */
 typedef struct weights {
     char *file;
     size_t size, data;
@@ -50,7 +50,7 @@ static weights read_weights(const char *path)
     return w;
 }
 
-/* What a run leaves at a step: "parameters" or "state" of its checkpoint. */
+/* Reads the file "parameters" or "state" of the checkpoint of a step. */
 static weights at_step(const char *folder, int step, const char *part)
 {
     char path[4300];
@@ -58,7 +58,7 @@ static weights at_step(const char *folder, int step, const char *part)
     return read_weights(path);
 }
 
-/* Runs with options in common and one way each leave the same files. */
+/* Runs with the common options and one way each must all leave the same checkpoint files. */
 static void same_files(const char *common, int steps, const char *const *ways)
 {
     char *root = temporary_folder(), words[6000], folder[4200];
@@ -87,7 +87,8 @@ static void same_files(const char *common, int steps, const char *const *ways)
 
 #define WAYS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* Virtual workers whose subtrees differ in number from rank to rank, as 5 and 5 of 10 do. */
+/* Numbers of virtual workers for which the ranks hold different numbers of subtrees of the tree
+ * sum, such as 10 workers on two ranks. */
 static void test_uneven_subtrees(void **state)
 {
     (void)state;
@@ -103,7 +104,7 @@ static char *net_file(const char *root, const char *text, char *path, size_t siz
     return path;
 }
 
-/* Plain descent with rate 1 moves the weights by the clipped gradient: its norm is the limit. */
+/* SGD with rate 1 moves parameters by the clipped gradient: a step has the clip norm. */
 static void test_clipped_step(void **state)
 {
     (void)state;
@@ -136,8 +137,8 @@ static void test_clipped_step(void **state)
     remove_folder(root);
 }
 
-/* Seven to ten convolutions make 15 to 21 tensors, so that every place between two of them is the
- * end of a message of sixteen. */
+/* Seven to ten convolutions and a dense layer have 15 to 21 parameters, so a bucket of sixteen
+ * gradients ends between any two of them. */
 static void test_any_number_of_layers(void **state)
 {
     (void)state;
@@ -158,7 +159,7 @@ static void test_any_number_of_layers(void **state)
     remove_folder(root);
 }
 
-/* The norm of all gradients is one number, however they are cut and ordered. */
+/* The bits of the gradient norm do not depend on how gradients are split and ordered. */
 static void test_clipped_alike(void **state)
 {
     (void)state;

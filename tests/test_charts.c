@@ -1,6 +1,6 @@
-/* Charts of random curves, odd and extreme ones: the SVG is well-formed, everything lies where it
- * belongs, texts are inside the picture and tick labels apart, by a width that is estimated here.
- */
+/* Charts of weft compare for random, odd and extreme loss curves. The SVG is well-formed, curves
+ * lie in their frames, texts lie inside the picture, and tick labels do not overlap; text widths
+ * are estimated here. */
 #include <math.h>
 #include <unistd.h>
 
@@ -18,10 +18,10 @@ typedef struct box {
 typedef struct drawing {
     const char *text;
     double width, height;
-    box reach; /* of the curves in the last frame */
+    box reach; /* extent of the curves in the last frame */
     box frames[2], ticks[MOST_BOXES], texts[MOST_BOXES];
     int frame_count, tick_count, text_count;
-    int curves, legends; /* strokes of each kind */
+    int curves, legends; /* numbers of curves and of legend entries */
     char strokes[2 * MOST_RUNS + 2][64], legend_strokes[MOST_RUNS][64];
 } drawing;
 
@@ -59,7 +59,7 @@ static bool has(const char *tag, const char *name, const char *value)
     return attribute(tag, name, text, sizeof(text)) && strcmp(text, value) == 0;
 }
 
-/* Tags nest, attributes are quoted, and nothing stands raw that XML has another word for. */
+/* Checks that tags nest, attributes are quoted, and special characters are entities. */
 static void check_well_formed(const char *text)
 {
     static const char *const entities[] = {"&lt;", "&gt;", "&amp;", "&#39;"};
@@ -96,7 +96,8 @@ static void check_well_formed(const char *text)
     assert_int_equal(depth, 0);
 }
 
-/* An estimate: points and the like have 0.35 of the size of the font, others 0.6. */
+/* The box of a text, by an estimate of its width: narrow characters take 0.35 of the font size,
+ * others 0.6. */
 static box text_box(const char *tag)
 {
     char anchor[16] = "start";
@@ -110,14 +111,14 @@ static box text_box(const char *tag)
     (void)attribute(tag, "text-anchor", anchor, sizeof(anchor));
     double width = size * count, x = number(tag, "x"), y = number(tag, "y");
     double left = anchor[0] == 's' ? x : anchor[0] == 'm' ? x - width / 2 : x - width;
-    if (strstr(tag, "rotate(-90") && strstr(tag, "rotate(-90") < from) /* around (x, y) */
+    if (strstr(tag, "rotate(-90") && strstr(tag, "rotate(-90") < from) /* rotated around (x, y) */
         return (box){x - 0.8 * size, y - width / 2, x + 0.2 * size, y + width / 2};
     return (box){left, y - 0.8 * size, left + width, y + 0.2 * size};
 }
 
 static bool within(const box *inner, const box *outer)
 {
-    const double SLACK = 0.3; /* numbers are written with one digit */
+    const double SLACK = 0.3; /* coordinates are written with one decimal */
     return inner->left >= outer->left - SLACK && inner->right <= outer->right + SLACK &&
            inner->top >= outer->top - SLACK && inner->bottom <= outer->bottom + SLACK;
 }
@@ -131,7 +132,8 @@ static void style_text(const char *tag, char *out)
     (void)snprintf(out, 64, "%s %s %s", colour, dash, width);
 }
 
-/* All of a curve lies inside the frame that was drawn last. */
+/* Checks that all points of a curve lie in the frame that was drawn last, and extends d->reach by
+ * them. */
 static void check_path(drawing *d, const char *tag)
 {
     static char path[MOST_ATTRIBUTE];
@@ -189,7 +191,8 @@ static drawing *read_drawing(const char *text)
 
 /* --- the contract --- */
 
-/* A tick's label stands below or left of a frame, and not over it nor beside its length. */
+/* Checks that each tick label stands below or left of a frame, within the frame's length, and that
+ * no two labels overlap. */
 static void check_ticks(const drawing *d)
 {
     for (int i = 0; i < d->tick_count; i++) {
@@ -211,7 +214,7 @@ static void check_ticks(const drawing *d)
             if (!apart) fail_msg("ticks %d and %d lie over each other", j, i);
         }
     }
-    assert_true(d->tick_count >= 4 * d->frame_count); /* two of each axis */
+    assert_true(d->tick_count >= 4 * d->frame_count); /* at least two on each axis */
 }
 
 static void check_drawing(const drawing *d, int runs, int with_points)
@@ -265,7 +268,8 @@ static double between(weft_random *r, double low, double high)
     return low + (high - low) * weft_random_unit(r);
 }
 
-/* A course of one kind: ordinary, of any size, negative, constant, diverging, all zero. */
+/* Makes a loss curve of a kind: 0 ordinary, 1 of any scale, 2 partly negative, 3 constant, 4
+ * diverging, 5 zero. */
 static void make_course(weft_random *r, int kind, compared_run *c, point *points)
 {
     double seconds = 0, samples = 0, scale = kind == 1 ? pow(10, between(r, -30, 30)) : 1;
@@ -302,7 +306,7 @@ static void test_random(void **state)
         compared_run all[MOST_RUNS] = {{.words = NULL}};
         int count = round % 10 == 0 ? MOST_RUNS : 2 + (int)(weft_random_u32(&r) % 9), drawn = 0;
         int mixed = (int)(weft_random_u32(&r) % 7);
-        bool equal = round % 4 == 1; /* all curves are the same one */
+        bool equal = round % 4 == 1; /* all runs have the same curve */
         for (int i = 0; i < count; i++) {
             compared_run *c = &all[i];
             c->label = names[weft_random_u32(&r) % (mixed == 6 ? 5 : 3)];
@@ -312,7 +316,7 @@ static void test_random(void **state)
             make_course(&r, mixed == 6 ? (int)(weft_random_u32(&r) % 6) : mixed, c, points[i]);
             if (equal && i > 0) memcpy(points[i], points[0], sizeof(points[i]));
             if (equal) c->count = all[0].count;
-            if (c->failed && !equal && i % 2) c->count = 0; /* in its first step */
+            if (c->failed && !equal && i % 2) c->count = 0; /* it failed in its first step */
             drawn += c->count > 0;
         }
         char *text = draw(all, count, round % 2);
@@ -323,8 +327,8 @@ static void test_random(void **state)
     }
 }
 
-/* Of nine curves, dashes alone differ; of more, dashes and markers. Those that coincide all show,
- * since the ones that cover more are drawn first. */
+/* Up to nine curves differ in their dashes; more differ in dashes and markers. Curves that coincide
+ * are all visible, since those with denser dashes are drawn first. */
 static void test_styles(void **state)
 {
     (void)state;
@@ -387,7 +391,7 @@ static void test_range(void **state)
     free(text);
 }
 
-/* Model and data are the title where all runs have the same, whichever run has others. */
+/* The title names model and data if all runs have the same ones, whichever run differs. */
 static void test_title(void **state)
 {
     (void)state;

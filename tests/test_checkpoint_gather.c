@@ -1,14 +1,15 @@
-/* What a checkpoint gathers, on every mesh: the first rank gets each tensor as one rank alone has
- * it, and the others neither receive it nor make room for more than the part that they give.
+/* The gathering of tensors for a checkpoint, on every mesh. The first rank receives each tensor as
+ * a run of one rank has it. The other ranks receive nothing, and allocate no more than the part
+ * that they send needs.
  *
- * What is counted is the memory that a rank's thread asks for while it gathers, and the bytes that
- * its communicators say it has sent; every byte that is received has been sent by somebody. */
+ * The test counts the memory that a rank's thread requests while it gathers, and the bytes that its
+ * communicators report as sent; every byte that one rank receives, another rank has sent. */
 #include <string.h>
 
 #include "checkpoint/folder.h"
 #include "graph_fixture.h"
 
-/* Linked in place of the system's, in the library, too. */
+/* The linker puts this function in the place of posix_memalign, in the library too. */
 int __real_posix_memalign(void **out, size_t alignment, size_t bytes);
 int __wrap_posix_memalign(void **out, size_t alignment, size_t bytes);
 
@@ -20,24 +21,24 @@ int __wrap_posix_memalign(void **out, size_t alignment, size_t bytes)
     return __real_posix_memalign(out, alignment, bytes);
 }
 
-/* Of one rank and tensor. */
+/* Counts of one rank for one tensor. */
 typedef struct figures {
-    int64_t sent;  /* beyond the table of who has what */
-    size_t asked;  /* bytes of memory */
-    int64_t range; /* bytes that the rank holds; 0: nothing */
+    int64_t sent;  /* bytes, without the table of which rank has which part */
+    size_t asked;  /* bytes of memory requested */
+    int64_t range; /* bytes of the tensor that the rank holds; 0: none */
     bool spread;
 } figures;
 
 typedef struct gather_case {
     setting setting;
-    bool image; /* from memory like that of the parameters, in which every number is another */
+    bool image; /* gathers an image of the parameters, in which every number is doubled */
     int count;
     weft_type types[MOST_TENSORS];
-    void *tensors[MOST_TENSORS]; /* as the first rank got them */
+    void *tensors[MOST_TENSORS]; /* as the first rank received them */
     figures (*seen)[MOST_TENSORS];
 } gather_case;
 
-/* Bytes of the vectors that hold the parameters of a rank, every number of which is doubled. */
+/* Copies the memory of all parameters of this rank, with every number doubled. */
 static weft_status doubled(const weft_store *store, void **image)
 {
     weft_dtype dtype;
@@ -116,27 +117,29 @@ static void gather_case_free(gather_case *c)
     free(c->seen);
 }
 
-/* A line of memory is lost to alignment at most. */
+/* Alignment costs at most one cache line. */
 enum { LINE = 64 };
 
 static void check_costs(const gather_case *c, int t)
 {
     const mesh_case *mesh = c->setting.mesh;
     int64_t whole = (int64_t)weft_type_bytes(&c->types[t]), others = 0;
-    int64_t first = c->seen[0][t].range; /* what leaves its first place, or need not */
+    int64_t first = c->seen[0][t].range; /* bytes of the first rank, and own bytes that others
+                                          * send */
     bool data_only = strncmp(mesh->mesh, "data=", 5) == 0 && !strchr(mesh->mesh, ',');
     for (int r = 0; r < mesh->ranks; r++) {
         const figures *f = &c->seen[r][t];
         first += WEFT_MIN(f->sent, f->range);
         if (r > 0) others += (int64_t)f->asked;
-        /* With ranges of the data axis alone, each goes straight to where it is written. */
+        /* On a mesh of the data axis alone, each rank sends its ZeRO range straight to the first
+         * rank. */
         if (r > 0 && data_only) assert_int_equal(f->sent, f->spread ? f->range : 0);
         if (r > 0 && data_only) assert_int_equal(f->asked, 0);
         if (f->sent == 0 && r > 0) assert_int_equal(f->asked, 0);
     }
     assert_int_equal(c->seen[0][t].sent, 0);
-    assert_int_equal(first, whole); /* every element once, whoever else may have it */
-    /* A part is gathered, perhaps turned, and given. */
+    assert_int_equal(first, whole); /* each element comes from one rank, also if several hold it */
+    /* A rank may gather a part, reorder it and then send it, which takes twice the memory. */
     assert_true(others <= 2 * (whole + mesh->ranks * LINE));
     assert_true((int64_t)c->seen[0][t].asked <= 2 * (whole + LINE));
 }

@@ -1,12 +1,13 @@
-/* Checkpoints in the middle of a run whose codecs leave something out: they have what every learner
- * still owes. */
+/* Checkpoints in the middle of a run whose codecs omit a part of the updates: they have the
+ * residuals of every learner. */
 #include <math.h>
 #include <stdio.h>
 
 #include "exchange_runs.h"
 #include "weft/registry.h"
 
-/* As if the run had died after that step: what came later is not there. */
+/* Makes the folder look as if the run had died after that step: removes later checkpoints, and
+ * points `latest` to the step. */
 static void go_back_to(const char *folder, int step, int last)
 {
     char path[4300], name[40];
@@ -20,8 +21,8 @@ static void go_back_to(const char *folder, int step, int last)
     assert_int_equal(symlink(name, path), 0);
 }
 
-/* Where the order is fixed a run that goes on from the middle is the undisturbed one, to the bit.
- */
+/* Servers that wait for all learners apply updates in a fixed order: a run that is resumed from a
+ * checkpoint in the middle ends with the bits of an undisturbed run. */
 static void test_fixed_order(void **state)
 {
     (void)state;
@@ -57,7 +58,8 @@ static void test_fixed_order(void **state)
     remove_folder(root);
 }
 
-/* The sum over all learners of what they keep of one tensor; *learners: how many have it. */
+/* The weighted sum of the residuals of all learners for one tensor; *learners: how many learners
+ * have one. */
 static double owed(const char *folder, const char *state, const char *tensor, int *learners)
 {
     tensors t;
@@ -69,7 +71,7 @@ static double owed(const char *folder, const char *state, const char *tensor, in
         (void)snprintf(name, sizeof(name), k ? "%d/%s/%s" : "%.0d%s/%s", k, state, tensor);
         const weft_tensor *p = weft_safetensors_find(&t.all, name);
         for (int64_t i = 0; p && i < weft_shape_elements(&p->shape); i++) {
-            double number; /* which lies at any byte of the file */
+            double number; /* values lie at any byte of the file */
             memcpy(&number, (const char *)p->data + (size_t)i * sizeof(number), sizeof(number));
             sum += number * (double)(i % 7 + 1);
         }
@@ -79,9 +81,10 @@ static double owed(const char *folder, const char *state, const char *tensor, in
     return sum;
 }
 
-/* Nothing is ever sent, so what is owed is the sum of all gradients; and those of a step are as
- * good as nothing when the run goes on. What it will do to the weights stays the same: where a
- * version is the mean of all learners, the mean of what they owe. */
+/* A run that is resumed with another number of learners keeps the effect of the residuals: their
+ * sum, or their mean where a version is the mean over all learners. No update is ever sent, since
+ * tau is 1e6, so the residuals are the sum of all gradients; the clip norm of the resumed run makes
+ * new gradients vanish. */
 static void check_other_numbers(const char *root, const char *policy, bool mean, int after)
 {
     char words[500];
@@ -93,8 +96,8 @@ static void check_other_numbers(const char *root, const char *policy, bool mean,
                    EXACT "batch=4 optimizer=sgd lr=0.1 servers=2 compress=threshold:tau=1e6 "
                          "exchange=server:policy=%s",
                    policy);
-    /* In the middle all hand over what they have where they go together, at the end they always do.
-     */
+    /* Learners always send their residuals at the end of a run; for a checkpoint in the middle only
+     * policies that keep learners together make all of them send. */
     run(run_words, mean ? "ranks=5 steps=6 checkpoint-every=3 keep=9" : "ranks=5 steps=3", folder,
         0);
     if (mean) go_back_to(folder, 3, 6);
@@ -123,7 +126,8 @@ static void test_other_numbers(void **state)
     remove_folder(root);
 }
 
-/* Where nobody waits for others, the checkpoint does not either, and has what has come. */
+/* Where learners do not wait for each other, a checkpoint does not wait either, and has the
+ * residuals that have arrived. */
 static void test_no_order(void **state)
 {
     (void)state;

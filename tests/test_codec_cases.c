@@ -1,9 +1,9 @@
-/* What some codecs promise, each by itself: settings in which one is a simpler one, bounds, how
- * much of an update goes, and how short a message is. */
+/* Properties of single codecs: settings in which a codec equals a simpler one, bounds on the
+ * residual, the share of an update that is sent, and the length of messages. */
 #include "one_context.h"
 #include "codec_pair.h"
 
-/* --- degenerate settings --- */
+/* --- settings in which the whole update, or its momentum alone, is sent --- */
 
 static void test_all_is_sent(void **state)
 {
@@ -23,7 +23,7 @@ static void test_all_is_sent(void **state)
         }
 }
 
-/* With a ratio of 1 it is momentum and nothing else; with a bound the update is made shorter. */
+/* With ratio 1, dgc sends the whole momentum; `clip` shortens an update to that norm. */
 static void test_dgc_is_momentum(void **state)
 {
     (void)state;
@@ -31,7 +31,7 @@ static void test_dgc_is_momentum(void **state)
         line l = line_open(context, "dgc:ratio=1,momentum=0.5,clip=2", dtypes[d], 64, 7);
         double momentum[64] = {0};
         for (int round = 0; round < 6; round++) {
-            /* Norm 8 or 1: a quarter of the one remains, and all of the other. */
+            /* The update has norm 8, of which clip=2 leaves a quarter, or norm 1, which stays. */
             double x = round % 2 ? 0.125 : 1, scale = round % 2 ? 1 : 0.25;
             for (int64_t i = 0; i < 64; i++) weft_number_put(l.dtype, l.update, i, i % 3 ? x : -x);
             line_send(&l);
@@ -44,13 +44,15 @@ static void test_dgc_is_momentum(void **state)
     }
 }
 
-/* What was sent has no momentum any more, what was not has it still: by hand, of two numbers. */
+/* Momentum factor masking: an element that is sent loses its momentum, and the other one keeps it.
+ * The expected numbers are computed by hand for two elements. */
 static void test_dgc_masks(void **state)
 {
     (void)state;
     line l = line_open(context, "dgc:ratio=0.5,momentum=0.5", WEFT_F64, 2, 8);
     static const double updates[3][2] = {{4, 1}, {0, 1}, {0, 0}};
-    /* u = (4,1), v = (4,1): 4 goes. u = (0,1.5), v = (0,2.5): that goes. Then nothing is left. */
+    /* u is the momentum, v the sum to send. u = (4,1), v = (4,1): 4 is sent. u = (0,1.5), v =
+     * (0,2.5): 2.5 is sent. Then nothing is left. */
     static const double gone[3][2] = {{4, 0}, {0, 2.5}, {0, 0}};
     for (int round = 0; round < 3; round++) {
         memcpy(l.update, updates[round], sizeof(updates[round]));
@@ -60,7 +62,7 @@ static void test_dgc_masks(void **state)
     line_close(&l);
 }
 
-/* --- what some promise --- */
+/* --- bounds, shares and lengths --- */
 
 static void test_threshold_bound(void **state)
 {
@@ -80,7 +82,8 @@ static void test_threshold_bound(void **state)
     }
 }
 
-/* The step comes to where between a ten-thousandth and a hundredth of the numbers go. */
+/* An adaptive step approaches a value at which between a ten-thousandth and a hundredth of the
+ * elements are sent. */
 static void test_adaptive(void **state)
 {
     (void)state;
@@ -102,7 +105,8 @@ static void test_adaptive(void **state)
     }
 }
 
-/* Gaps cost little more than what they tell; each hit has a sign and is told to go once. */
+/* A message is at most 5 % longer than the entropy of the gaps between its nonzeros, plus two bits
+ * for each nonzero: its sign, and that it is one step. */
 static void test_entropy(void **state)
 {
     (void)state;
@@ -124,7 +128,8 @@ static void test_entropy(void **state)
     }
 }
 
-/* The largest are sent, of equal ones the first; the reference sorts. */
+/* topk sends the largest elements, and of equal ones the first; the reference sorts all elements by
+ * size. */
 static int by_size(const void *a, const void *b)
 {
     double x = fabs(*(const double *)a), y = fabs(*(const double *)b);

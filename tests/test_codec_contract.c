@@ -1,11 +1,12 @@
-/* What every codec promises, whichever it is: nothing is lost, a message stands for what it says,
- * state goes on, and what is damaged is refused. */
+/* The contract of every codec. Messages and the residual add up to the updates, a message can be
+ * decoded in pieces, a codec can be saved and restored, and damaged messages are refused. */
 #include <math.h>
 
 #include "one_context.h"
 #include "codec_pair.h"
 
-/* Each codec as it is by default and in other ways; what is momentum's comes later. */
+/* Each codec with its defaults and with other settings; dgc without momentum, which
+ * test_codec_cases.c covers. */
 static const char *const specs[] = {
     "none",
     "bf16",
@@ -36,7 +37,7 @@ static void all(check_fn check)
             for (size_t c = 0; c < WEFT_COUNT(counts); c++) check(specs[s], dtypes[d], counts[c]);
 }
 
-/* --- what all promise --- */
+/* --- properties of all codecs --- */
 
 static void conserves(const char *spec, weft_dtype dtype, int64_t count)
 {
@@ -59,7 +60,7 @@ static void test_conservation(void **state)
     all(conserves);
 }
 
-/* In pieces of any size, and scaled, it is the same. */
+/* A message that is decoded in pieces, times a scale, gives the scaled numbers of the whole. */
 static void reads_in_pieces(const char *spec, weft_dtype dtype, int64_t count)
 {
     static const int64_t pieces[] = {1, 7, 64, 1001};
@@ -86,7 +87,8 @@ static void test_pieces(void **state)
     all(reads_in_pieces);
 }
 
-/* Laid in pieces, in whatever order, it is the message of the whole. */
+/* With a plain codec, weft_codec_lay writes an update into a message in pieces, in any order; the
+ * message equals one that is encoded at once. */
 static void is_laid_in_pieces(const char *spec, weft_dtype dtype, int64_t count)
 {
     line l = line_open(context, spec, dtype, count, 4);
@@ -116,7 +118,7 @@ static void test_laid(void **state)
     all(is_laid_in_pieces);
 }
 
-/* Another codec with this one's state sends the same messages from there on. */
+/* A second codec that gets the state of the first one sends the same messages from then on. */
 static void goes_on(const char *spec, weft_dtype dtype, int64_t count)
 {
     line a = line_open(context, spec, dtype, count, 3),
@@ -152,8 +154,9 @@ static void test_state(void **state)
     all(goes_on);
 }
 
-/* Cut anywhere, and longer, it is refused; with any byte changed it is refused or stands for finite
- * numbers, and nothing beyond them is touched (the sanitizers look). */
+/* A message that is cut anywhere, or is longer, is refused. With one bit of any byte changed, it is
+ * refused or decodes to finite numbers; sanitizer builds check that nothing beyond them is
+ * touched. */
 static void refuses_damage(const char *spec, weft_dtype dtype, int64_t count)
 {
     if (count > 300) return;
@@ -247,7 +250,7 @@ static void test_arguments(void **state)
     }
     for (size_t i = 0; i < WEFT_COUNT(specs); i++)
         assert_int_equal(weft_codec_check(context, specs[i]), WEFT_OK);
-    /* Every codec is among those that are looked at here, and opens by its name alone. */
+    /* Each codec of the library is in the list of this test, and opens by its name alone. */
     for (int i = 0; (entry = weft_context_entry(context, WEFT_KIND_CODEC, i)); i++) {
         bool there = false;
         assert_int_equal(weft_codec_check(context, entry->name), WEFT_OK);

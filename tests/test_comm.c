@@ -1,5 +1,5 @@
-/* The contract of communicators, over every engine: with no argument self and threads with 1 to 8
- * ranks, as "test_comm mpi" under mpirun the engine mpi. */
+/* The contract of communicators, over every engine. Without an argument the engines are self, and
+ * threads with 1 to 8 ranks; "test_comm mpi" under mpirun tests the engine mpi. */
 #include "collectives.h"
 
 static const int64_t sizes[] = {0, 1, 7, 63, 64, 65, 1000, 40000};
@@ -21,8 +21,8 @@ static void contract(weft_comm *c, void *user)
         }
 }
 
-/* Many operations under way at once, ended in another order than begun, more than the ring holds.
- */
+/* More operations are under way at once than the ring of the engine threads has rows, and they are
+ * waited for in another order than they were started. */
 static void overlapping(weft_comm *c, void *user)
 {
     enum { MANY = 100 };
@@ -53,7 +53,7 @@ static void overlapping(weft_comm *c, void *user)
     }
 }
 
-/* Odd and even ranks, in reversed order. */
+/* Splits the communicator into even and odd ranks, with reversed order. */
 static void splitting(weft_comm *c, void *user)
 {
     (void)user;
@@ -76,7 +76,7 @@ static void splitting(weft_comm *c, void *user)
     weft_comm_close(&part);
 }
 
-/* Numbers of 16 bits, small whole ones, whose sums are exact. */
+/* An all-reduce in bf16 of small whole numbers, whose sums are exact. */
 static void in_short(weft_comm *c, void *user)
 {
     (void)user;
@@ -108,7 +108,7 @@ static void counted(weft_comm *c, void *user)
     rank_check(sum == 2.0 * (n - 1) * 1003 * 4);
 }
 
-/* A send whose end is seen while others are under way is sent again at once. */
+/* A send that has ended is started again at once, while other operations are under way. */
 static void again(weft_comm *c, void *user)
 {
     (void)user;
@@ -163,7 +163,7 @@ static void refused(weft_comm *c, void *user)
 }
 TEST(refused)
 
-/* One count for all ranks, in place of an array that says it for each. */
+/* One count for all ranks, in place of an array with a count for each rank. */
 static void even_counts(weft_comm *c, void *user)
 {
     (void)user;
@@ -173,7 +173,7 @@ static void even_counts(weft_comm *c, void *user)
     static const weft_transfer_kind kinds[] = {WEFT_ALL_GATHER, WEFT_GATHER, WEFT_REDUCE_SCATTER,
                                                WEFT_ALL_TO_ALL};
     for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
-        bool apart = k > 1; /* something else for each rank */
+        bool apart = k > 1; /* each rank receives other numbers */
         for (int i = 0; i < n * EACH; i++) send[i] = me * 1000 + (apart ? i : i % EACH);
         memset(got, 0, (size_t)n * EACH * 4);
         weft_transfer t = {.kind = kinds[k],
@@ -197,7 +197,7 @@ static void even_counts(weft_comm *c, void *user)
 }
 TEST(even_counts)
 
-/* Leaves that the buffer does not hold, and buffers that are not there. */
+/* Numbers of leaves and parts that do not fit the buffer, and missing buffers, are refused. */
 static void refused_buffers(weft_comm *c, void *user)
 {
     (void)user;
@@ -243,7 +243,7 @@ static void refused_buffers(weft_comm *c, void *user)
 }
 TEST(refused_buffers)
 
-/* A note tells what was last under way, and whether it has ended. */
+/* The note names the transfer that was last under way, and whether it has ended. */
 static void notes(weft_comm *c, void *user)
 {
     (void)user;

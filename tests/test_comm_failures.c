@@ -1,6 +1,7 @@
-/* Ranks that do not do the same, or give up: everybody else says so, soon, and nobody hangs. Over
- * self and threads; under mpirun "test_trouble mpi NAME" does one of them, since the job is over
- * after that, and every rank that saw what it should says "as expected". */
+/* Ranks that make transfers which do not match, or that fail: all other ranks fail soon with an
+ * error that says why, and none hangs. The engines are self and threads. Under mpirun,
+ * "test_comm_failures mpi NAME" runs one case, since the job ends with it, and each rank that saw
+ * the expected error prints "as expected". */
 #include <time.h>
 
 #include "ranks.h"
@@ -38,7 +39,7 @@ static weft_status sum(weft_comm *c, const char *what, weft_dtype dtype, int64_t
                                              .count = count});
 }
 
-/* One rank stays away: the others say who. */
+/* Rank 2 does not take part in a sum: the other ranks time out and name it. */
 static void missing(weft_comm *c)
 {
     weft_comm_set_timeout(c, 0.3);
@@ -47,14 +48,15 @@ static void missing(weft_comm *c)
         return;
     }
     rank_check(sum(c, "fc1/weight", WEFT_F32, 300) == WEFT_ERR_PEER);
-    /* Whoever was ended by another one says what that one has said. */
+    /* A rank whose job was ended by another rank repeats that rank's message. */
     rank_check(says("fc1/weight") && says("missing: 2"));
     rank_check(says(strstr(weft_last_message(), "collective")
                         ? "(collective 0): ranks that are in it: "
                         : "; ranks that wait: "));
 }
 
-/* With checks on, what differs is found before anything is sent, and both sides are named. */
+/* With checks on, a difference between the transfers of two ranks is found before any data are
+ * sent, and the error names both. */
 static void differs(weft_comm *c, weft_status status)
 {
     if (status != WEFT_OK) weft_comm_abort(c);
@@ -81,7 +83,7 @@ static void other_kind(weft_comm *c)
     differs(c, weft_comm_rank(c) == 1 ? weft_comm_barrier(c) : sum(c, "a", WEFT_F32, 0));
 }
 
-/* Sums over another number of leaves; here both sides are told in full. */
+/* Sums over different numbers of leaves; the error describes both transfers in full. */
 static void other_leaves(weft_comm *c)
 {
     float x[4] = {0};
@@ -170,7 +172,8 @@ static void longer(weft_comm *c)
     lengths(c, 7, 5);
 }
 
-/* A reason that one rank gives is what the others say, at once, wherever they wait. */
+/* One rank ends the job with a reason. The other ranks fail at once with that reason, wherever they
+ * wait. */
 static void abort_is_seen(weft_comm *c)
 {
     weft_comm *part;
@@ -180,7 +183,7 @@ static void abort_is_seen(weft_comm *c)
     rank_ok(weft_comm_split(c, me > 0, 0, &part));
     if (me == 0) {
         sleep_for(0.2);
-        /* Any failure of this rank will do as a reason. */
+        /* Any failure of this rank sets the reason. */
         rank_check(weft_comm_prepare(c, &(weft_transfer){.kind = WEFT_SEND, .count = -77}, &o) ==
                    WEFT_ERR_ARGUMENT);
         weft_comm_abort(c);
@@ -199,12 +202,12 @@ static void abort_is_seen(weft_comm *c)
     rank_check(status == WEFT_ERR_PEER);
     rank_check(says("the job was ended") && says("-77 elements"));
     rank_check(now() - began < 1.2);
-    /* And what begins later fails as well. */
+    /* Transfers that begin later fail as well. */
     rank_check(weft_comm_barrier(part) == WEFT_ERR_PEER && says("-77 elements"));
     weft_comm_close(&part);
 }
 
-/* Giving an operation up is an end for all, too: they could only wait for it. */
+/* A rank that destroys a started operation ends the job: the others could only wait for it. */
 static void left_behind(weft_comm *c)
 {
     float x[300] = {0};
@@ -216,7 +219,8 @@ static void left_behind(weft_comm *c)
             &(weft_transfer){
                 .kind = WEFT_ALL_REDUCE, .what = "fc2", .send = x, .receive = x, .count = 300},
             &o));
-        /* A barrier that has come already is no part of a sum, and that may be noticed first. */
+        /* The sum does not match a barrier that another rank has begun, and this rank may notice
+         * that first. */
         weft_status status = weft_operation_start(o);
         rank_check(status == WEFT_OK || status == WEFT_ERR_PEER);
         weft_operation_destroy(&o);
@@ -230,7 +234,7 @@ static void left_behind(weft_comm *c)
 static const struct trouble {
     const char *name;
     void (*fn)(weft_comm *c);
-    bool alone; /* one rank is enough */
+    bool alone; /* also runs with the single rank of self */
 } troubles[] = {
     {"missing", missing, false},   {"count", other_count, false},
     {"dtype", other_dtype, false}, {"kind", other_kind, false},
@@ -270,7 +274,7 @@ int main(int argc, char **argv)
         struct trouble t = troubles[i];
         if (strcmp(t.name, argv[2]) == 0) on_ranks(engine_only, 0, run, &t);
     }
-    if (engine_only) return 1; /* it did not get as far as saying so */
+    if (engine_only) return 1; /* the rank did not get as far as "as expected" */
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_troubles)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
-/* Messages of any length, over every engine: as test_comm. */
+/* Messages of any length, over every engine as in test_comm.c. */
 #include "comm/comm.h"
 #include "collectives.h"
 
-/* Everything in pieces of a few bytes, which stand for those of 2^30 that MPI can count: also
- * lengths that are a whole number of pieces. */
+/* The engine mpi cuts transfers into pieces of 32 or 256 bytes here, in place of the 2^30 bytes
+ * that MPI can count; some lengths are a whole number of pieces. */
 static void pieces(weft_comm *c, void *user)
 {
     (void)user;
@@ -30,7 +30,7 @@ static void test_pieces(void **state)
     weft_mpi_set_piece(1 << 30);
 }
 
-/* More than MPI counts, in earnest; takes 5 GB. */
+/* A message of more bytes than MPI counts; takes 5 GB. */
 static void huge(weft_comm *c, void *user)
 {
     (void)user;
@@ -44,7 +44,7 @@ static void huge(weft_comm *c, void *user)
                        .receive = data,
                        .count = count,
                        .peer = me == 0 ? last : 0};
-    for (int round = 0; round < 2; round++) { /* a message, then a broadcast back */
+    for (int round = 0; round < 2; round++) { /* 0: a message; 1: a broadcast back */
         int from = round ? last : 0;
         for (int64_t i = 0; i < count; i++)
             data[i] = me == from ? (uint8_t)((uint64_t)i * 2654435761u >> 13) : 0;

@@ -1,6 +1,6 @@
-/* Sums in the fixed tree over V leaves, whose numbers are such that another order gives other bits:
- * every engine, number of ranks, way to add them up and way to spread leaves over ranks must give
- * the bits of the tree. As "test_sums mpi" under mpirun for the engine mpi. */
+/* Tree sums over V leaves, whose numbers give other bits in any other order. Each engine, number of
+ * ranks, algorithm, and distribution of leaves over ranks must give the bits of the fixed tree.
+ * "test_comm_tree_sums mpi" under mpirun tests the engine mpi. */
 #include "comm/comm.h"
 #include "ranks.h"
 
@@ -18,7 +18,8 @@ static float leaf(int v, int64_t i)
     return ((float)x / 4e9f - 0.5f) * scale[v % 3];
 }
 
-/* Leaves [first, first + 2^level) as far as they are below `leaves`, as the tree adds them. */
+/* The sum, in the order of the tree, of the leaves from `first` to first + 2^level - 1 that are
+ * below `leaves`. */
 static float subtree(int leaves, int first, int level, int64_t i)
 {
     if (level == 0) return leaf(first, i);
@@ -28,12 +29,13 @@ static float subtree(int leaves, int first, int level, int64_t i)
 }
 
 typedef struct sum_case {
-    int leaves; /* 0: one a rank */
+    int leaves; /* 0: one for each rank */
     int64_t count;
     bool scatter, inplace;
 } sum_case;
 
-/* What this rank brings: its leaves, added up to the largest subtrees it holds alone. */
+/* The contribution of a rank with the leaves first to last - 1: the sums of the largest subtrees
+ * that the rank holds completely. */
 static float *brought(int leaves, int first, int last, int64_t count, int *parts)
 {
     *parts = weft_tree_parts(leaves, first, last);
@@ -41,7 +43,7 @@ static float *brought(int leaves, int first, int last, int64_t count, int *parts
     int at = first;
     for (int p = 0; p < *parts; p++) {
         int level = 0, end = at + 1;
-        while (end < last && at % (2 << level) == 0) { /* while one level more fits */
+        while (end < last && at % (2 << level) == 0) { /* while a larger subtree fits */
             int next = at + (2 << level) < leaves ? at + (2 << level) : leaves;
             if (next > last) break;
             level++;
@@ -53,7 +55,7 @@ static float *brought(int leaves, int first, int last, int64_t count, int *parts
     return at == last ? send : NULL;
 }
 
-/* Uneven parts, with one of nothing. */
+/* Gives uneven counts for the ranks; rank 1 gets none. */
 static void share(int64_t count, int n, int64_t *counts)
 {
     int64_t left = count;
@@ -98,7 +100,7 @@ static void sums(weft_comm *c, void *user)
 
 static void over_leaves(int n, const char *engine)
 {
-    /* Few bytes, many, and parts of more than 64 KiB for each of some ranks. */
+    /* Few elements; many; and so many that some ranks have more than 64 KiB each. */
     static const int64_t few[] = {1, 5, 333, 512, 513, 3000}, many[] = {70000, 150000};
     for (int which = 0; which < 4; which++) {
         bool scatter = which & 1, inplace = which & 2;
@@ -137,8 +139,9 @@ static void test_sums(void **state)
     for (int n = 1; n <= 8; n += n > 3 && getenv("WEFT_FAST") ? 3 : 1) over_leaves(n, "threads");
 }
 
-/* More messages than are under way at a time, and of some ranks two kinds in one round to the same
- * other one: with 5 ranks, where rank 1 stands in for a sixth and rank 3 for an eighth. */
+/* More messages than the engine has under way at a time. With 5 ranks, rank 1 stands in for a sixth
+ * rank and rank 3 for an eighth, so some ranks send two kinds of messages to the same rank in one
+ * round. */
 static void test_many_messages(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Convolutions and pools over 1, 2 and 3 dimensions of space: against values that
- * tests/golden/make.py took from PyTorch, on every device; and a network over one dimension against
- * the same with others of size one beside it. */
+/* Convolutions and pools over 1, 2 and 3 spatial dimensions. On every device, results and gradients
+ * must equal values that tests/golden/make.py took from PyTorch. A network over one dimension must
+ * equal the same network with further dimensions of size one. */
 #include <math.h>
 
 #include "graph_fixture.h"
@@ -25,7 +25,7 @@ static double number(uint32_t stream, int64_t i)
         }                                                                                          \
     }
 
-/* The cases of make.py: pools have no weight. */
+/* The cases of make.py; pools have no weight w. */
 static const struct golden {
     const char *name;
     weft_shape x, w;
@@ -90,7 +90,8 @@ static void feed(const fixture *f, weft_value v, uint32_t stream)
             ((double *)to)[i] = number(stream, i);
 }
 
-/* A line of windows.txt: the norm, and elements at every 7919th place. */
+/* Compares a tensor with a line of windows.txt: its norm, and eight elements at multiples of the
+ * index 7919. */
 static void check_line(const fixture *f, weft_value v, const char *line)
 {
     weft_type type = weft_graph_value_type(f->graph, v);
@@ -111,7 +112,7 @@ static void check_line(const fixture *f, weft_value v, const char *line)
     }
 }
 
-/* Looks up "case operand" in windows.txt. */
+/* Finds the line of a case and operand in windows.txt. */
 static void golden_line(const char *name, const char *operand, char *line, size_t room)
 {
     char path[4096], wanted[64];
@@ -189,7 +190,8 @@ static void test_golden(void **state)
 
 /* --- dimensions of size one --- */
 
-/* Four ways to write one network: S stands for a list of ones and the side, Z for zeros and it. */
+/* One network for one, two or three spatial dimensions. S stands for a list of ones that ends with
+ * the number, Z for a list of zeros that ends with it. */
 static const char pattern[] = "layers:\n"
                               "  - {type: conv, filters: 16, kernel: S4, padding: Z2}\n"
                               "  - {type: batch_norm}\n"
@@ -226,7 +228,7 @@ static void write_net(const char *last, int ones, char *out, size_t room)
     out[used] = '\0';
 }
 
-/* The same numbers to `limit` of the largest; 0: the same bits. */
+/* Compares two results: tensors differ by at most `limit` of their largest element; 0: no bit. */
 static void same(const result *a, const result *b, weft_dtype real, double limit, const char *what)
 {
     assert_int_equal(a->count, b->count);
@@ -277,7 +279,7 @@ static void test_ones_change_nothing(void **state)
 
 static const struct refusal {
     const char *layer, *words;
-    int rank; /* of a sample of 8s */
+    int rank; /* dimensions of a sample, each of size 8 */
     weft_status status;
 } refusals[] = {
     {"type: conv, filters: 2, kernel: [3, 3]",
@@ -337,7 +339,8 @@ static void test_refusals(void **state)
                     3));
 }
 
-/* Operators go on under the names they had when there were only images. */
+/* Operators can still be added by the names that they had when there were only images, such as
+ * conv2d. */
 static void test_former_names(void **state)
 {
     (void)state;

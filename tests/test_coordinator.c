@@ -1,8 +1,9 @@
-/* What a coordinator sees to, in the simulator: who may not take part, who keeps the ranges of a
- * server that dies, and that the next coordinator knows what this one knew, of the same run. */
+/* The coordinator in the simulator: the joins that it rejects, the failover of a lost server's
+ * ranges, and the recovery of a restarted coordinator, which continues the same run with the
+ * members' view. */
 #include "membership_fixture.h"
 
-/* --- who is not taken --- */
+/* --- joins that are rejected --- */
 
 static void test_refusals(void **state)
 {
@@ -45,7 +46,8 @@ static void test_refusals(void **state)
     weft_sim_destroy(&c.sim);
 }
 
-/* A second one of a number that is there (its first life is not known to be over). */
+/* A process joins with the actor id of a member in the view, whose death the coordinator has not
+ * noticed yet: the join is rejected. */
 static void test_twice(void **state)
 {
     (void)state;
@@ -61,7 +63,8 @@ static void test_twice(void **state)
 
 /* --- servers --- */
 
-/* The replica of who dies takes its place, if it is whole; and gets another one. */
+/* If a server dies, the in-sync replica of each of its ranges becomes primary, and the range gets a
+ * new replica. */
 static void test_range_owners(void **state)
 {
     (void)state;
@@ -72,7 +75,7 @@ static void test_range_owners(void **state)
         const weft_range_owner before[] = {view_of(&c, LEARNERS)->ranges[0],
                                            view_of(&c, LEARNERS)->ranges[1],
                                            view_of(&c, LEARNERS)->ranges[2]};
-        for (int t = 0; t < 20; t++) { /* which is not sent again by the member itself */
+        for (int t = 0; t < 20; t++) { /* reports may be lost, and are not resent */
             for (int k = 0; k < 3; k++)
                 assert_int_equal(
                     weft_member_report_in_sync(person_of(&c, (int)before[k].primary)->member, k,
@@ -95,7 +98,8 @@ static void test_range_owners(void **state)
                         r->replica != r->primary);
             if (before[k].primary == dies || before[k].replica == dies) assert_false(r->in_sync);
         }
-        /* Another one before that is whole: its range is lost. */
+        /* The next primary dies before its new replica is in sync: the range is lost, and the run
+         * has a fault. */
         weft_actor_id owner = v->ranges[0].primary;
         assert_int_equal(weft_sim_kill(c.sim, owner, 121), WEFT_OK);
         until(&c, 170);
@@ -105,7 +109,7 @@ static void test_range_owners(void **state)
     }
 }
 
-/* --- the coordinator --- */
+/* --- recovery --- */
 
 static void test_coordinator_comes_again(void **state)
 {
@@ -116,14 +120,14 @@ static void test_coordinator_comes_again(void **state)
         until(&c, 40);
         uint64_t run = view_of(&c, WEFT_COORDINATOR)->run;
         int64_t number = view_of(&c, WEFT_COORDINATOR)->number;
-        c.coordinator.run = 1;                 /* the next one draws another */
-        c.coordinator.done = seed % 2 ? 7 : 0; /* whether it knows that the run has done steps */
+        c.coordinator.run = 1;                 /* a restarted coordinator draws another run id */
+        c.coordinator.done = seed % 2 ? 7 : 0; /* whether it knows that the run has taken steps */
         assert_int_equal(weft_sim_kill(c.sim, WEFT_COORDINATOR, 41), WEFT_OK);
         assert_int_equal(weft_sim_kill(c.sim, LEARNERS, 50), WEFT_OK);
         until(&c, 60);
-        assert_int_equal(view_of(&c, LEARNERS + 1)->member_count, 6); /* nobody is told */
+        assert_int_equal(view_of(&c, LEARNERS + 1)->member_count, 6); /* the loss goes unnoticed */
         assert_int_equal(weft_sim_restart(c.sim, WEFT_COORDINATOR, 60), WEFT_OK);
-        /* One who comes before it knows waits. */
+        /* A learner that joins before the coordinator has recovered the view waits. */
         assert_int_equal(weft_sim_add(c.sim, LEARNERS + 9, 60), WEFT_OK);
         until(&c, 120);
         assert_agreed(&c, 6);
@@ -138,7 +142,8 @@ static void test_coordinator_comes_again(void **state)
     }
 }
 
-/* With all members the run is gone, unless it had done no step: then it begins with others. */
+/* If all members are lost together with the coordinator, the run is lost, unless it had taken no
+ * step: then it begins with new members. */
 static void test_nobody_is_left(void **state)
 {
     (void)state;
@@ -165,7 +170,8 @@ static void test_nobody_is_left(void **state)
     }
 }
 
-/* Views have what members had done when they were made, which may be long ago. */
+/* A recovered view has the steps of the members when the view was made, perhaps long ago; a
+ * restarted coordinator shows their present steps. */
 static void test_figures_are_new(void **state)
 {
     (void)state;
@@ -188,7 +194,8 @@ static void test_figures_are_new(void **state)
 
 #define TERMS(text_) .given = (text_), .bytes = sizeof(text_)
 
-/* What a run began with, and what one says who comes in its coordinator's place. */
+/* The run configuration with which a run began, and those of coordinators that take the first one's
+ * place. */
 static const char terms_begun[] = "batch\0"
                                   "10\0"
                                   "@begun.step\0"
@@ -228,7 +235,8 @@ static const struct {
     {TERMS("batch"), "its run configuration has another format"},
 };
 
-/* Who began with other options does not go on by those of the next coordinator. */
+/* A coordinator with other options does not continue a run: it fails, and the members go on without
+ * it. */
 static void test_other_options(void **state)
 {
     (void)state;
@@ -256,8 +264,8 @@ static void test_other_options(void **state)
     }
 }
 
-/* Those that come later are given the options with which the run began, not those of a coordinator
- * that has found a newer checkpoint. */
+/* Later joiners receive the run configuration with which the run began, and not that of a restarted
+ * coordinator that has found a newer checkpoint. */
 static void test_where_it_began(void **state)
 {
     (void)state;
@@ -281,8 +289,8 @@ static void test_where_it_began(void **state)
     weft_sim_destroy(&c.sim);
 }
 
-/* Learners that have done all steps and leave while a coordinator that has come anew does not know
- * the run yet are not missed for ever: the run is over. */
+/* Learners finish all steps and leave while a restarted coordinator has not recovered the view yet.
+ * The coordinator does not wait for them: the run is over, and both have finished. */
 static void test_leave_during_recovery(void **state)
 {
     (void)state;
@@ -308,8 +316,8 @@ static void test_leave_during_recovery(void **state)
     }
 }
 
-/* Newcomers reach a coordinator that has come anew before the members of the run do: they begin a
- * run of their own, and the one that is under way goes on. */
+/* New learners reach a restarted coordinator before the members of the run do. They begin a run of
+ * their own, and the members of the first run go on without a coordinator. */
 static void test_other_run(void **state)
 {
     (void)state;
@@ -338,8 +346,9 @@ static void test_other_run(void **state)
     weft_sim_destroy(&c.sim);
 }
 
-/* Peers without the state of a run begin it where no heartbeat has told of a step, but not where
- * one of them knows of steps: then the state is lost. */
+/* A peer reports that no peer has the state of the run. If no steps are known, the peers begin the
+ * run with initial parameters; if the peer knows of steps, the state is lost and the run has a
+ * fault. */
 static void test_lost_before_heartbeats(void **state)
 {
     (void)state;
@@ -359,7 +368,7 @@ static void test_lost_before_heartbeats(void **state)
     }
 }
 
-/* A slot is given to one member at a time. */
+/* A slot is given to one member at a time: a join that requests a taken slot is rejected. */
 static void test_slot_taken(void **state)
 {
     (void)state;

@@ -1,7 +1,8 @@
-/* What strategies cost, against their formulas: bytes on the wire, messages. */
+/* Communication costs of parallel strategies against formulas of papers: bytes on the wire, and
+ * all-reduces. */
 #include "graph_fixture.h"
 
-/* --- bytes of all ranks in a step --- */
+/* --- bytes that all ranks send in a step --- */
 
 typedef struct bytes_case {
     setting setting;
@@ -35,9 +36,10 @@ static void expect_bytes(const model_case *m, const mesh_case *mesh, double want
     on_ranks("threads", mesh->ranks, count_bytes, &b);
 }
 
-/* Data parallelism moves 2 (N - 1) W in all. Sharded optimiser state moves as much, as a
- * reduce-scatter and an all-gather; with sharded parameters one gather more, 3 (N - 1) W, but
- * backward does not need the first layer's weight (Rajbhandari et al. 2020). */
+/* Data parallelism with N ranks and weights of W bytes sends 2 (N - 1) W bytes in all. The ZeRO
+ * stages 1 and 2 send as much, as a reduce-scatter and an all-gather. Stage 3 has one gather more,
+ * 3 (N - 1) W bytes, but backward does not need the first layer's weight (Rajbhandari et al.
+ * 2020). */
 static void test_data_bytes(void **state)
 {
     (void)state;
@@ -53,15 +55,15 @@ static void test_data_bytes(void **state)
 }
 
 /* Integrated model and batch parallelism (Gholami et al. 2018) over P_r x P_c ranks. Each of the
- * P_c columns sends what its tensor axis needs for its share of the batch, and weights, of which a
- * rank has 1 / P_r, are summed over the P_c ranks that hold the same part.
+ * P_c columns sends what its tensor axis needs for its share of the batch. A rank has 1 / P_r of
+ * the weights, whose gradients are summed over the P_c ranks that hold the same part.
  *
- * As the rewrite splits layers by itself: columns, rows, columns. A sum of [b, 16] forward, the
- * joined logits, and a sum of [b, 16] backward.
+ * The rewrite by itself splits the layers by columns, rows, columns. That needs a sum of [b, 16]
+ * forward, the gathered logits, and a sum of [b, 16] backward.
  *
- * With every layer pinned to columns, as in the paper: every layer but the first gathers what it
- * reads, and the gradient of that is scattered where it is summed, since its reader wants a part;
- * the paper's all-reduce would send twice as much. */
+ * With every layer pinned to columns, as in the paper, every layer but the first gathers its input.
+ * The gradient of that input is reduce-scattered, since its reader wants a part; the paper's
+ * all-reduce would send twice as much. */
 static void test_integrated_bytes(void **state)
 {
     (void)state;
@@ -82,10 +84,11 @@ static void test_integrated_bytes(void **state)
         }
 }
 
-/* Domain parallelism: at each border of two ranks a convolution of kernel k over c channels and w
- * columns exchanges (k - 1) c w numbers of every sample, for its result, again for its weight's
- * gradient, and for its input's gradient, which the first layer has not. The first dense layer
- * needs all rows, and weights of convolutions are summed: the costs of Gholami et al. (2018). */
+/* Domain parallelism (Gholami et al. 2018): at each border between two ranks a convolution of
+ * kernel k over c channels and w columns exchanges (k - 1) c w numbers of every sample. The
+ * exchange is made for its result, for its weight's gradient, and for its input's gradient, which
+ * the first layer does not have. The first dense layer gathers all rows, and the weight gradients
+ * of convolutions are summed. */
 static void test_halo_bytes(void **state)
 {
     (void)state;
@@ -108,11 +111,11 @@ static void test_halo_bytes(void **state)
     }
 }
 
-/* Batch norm adds up c numbers for the mean, c for the variance about it, and c each for the
- * gradients of gamma and beta, which then are the parameters' gradients as well: 4 c a layer and
- * pass. Three more numbers a pass, for all layers, count the samples over the data axis. Nothing
- * else moves, so what comes behind stays split, and it is the same over the domain axis and both.
- * With sharded optimiser state ranks gather their parts of gamma and beta once a step. */
+/* A batch norm over c channels sums c numbers for the mean, c for the variance, and c each for the
+ * gradients of gamma and beta, which are the parameters' gradients as well: 4 c for each layer and
+ * pass. Three more numbers for each pass, for all layers together, count the samples over the data
+ * axis. Nothing else is sent, so later layers stay split, over the domain axis as over the data
+ * axis. With ZeRO, ranks also gather their parts of gamma and beta once a step. */
 static void expect_norm_bytes(const mesh_case *mesh, int norms, int passes)
 {
     enum { C = 16, H = 8, W = 6, POOLED = C * H / 2 * W / 2 };
@@ -124,11 +127,11 @@ static void expect_norm_bytes(const mesh_case *mesh, int norms, int passes)
                           .batch = BATCH, .rank = 3, .lr = 0.01};
     const char *data = strstr(mesh->mesh, "data="), *domain = strstr(mesh->mesh, "domain=");
     double n = mesh->ranks, d = data ? atoi(data + 5) : 1, r = domain ? atoi(domain + 7) : 1;
-    /* The dense layer needs all rows of the pool. Its gradient is summed over the data axis by
-     * ranks that hold it alike; from stage 2 on each pass scatters it. */
+    /* The dense layer gathers all rows of the pool. Its weight's gradient is summed over the ranks
+     * of the data axis; from stage 2 on each pass reduce-scatters it. */
     double sums = mesh->zero >= 2 ? passes + 1 : 2;
     double head = r * sums * (d - 1) * POOLED * 5 + (r - 1) * BATCH * POOLED;
-    head += sums * (n - 1) * C * C; /* the convolution's */
+    head += sums * (n - 1) * C * C; /* the convolution's weight gradient */
     double counts = norms ? r * 2 * (d - 1) * 3 : 0;
     double norm = passes * (2 * (n - 1) * 4 * C * norms + counts);
     if (mesh->zero) norm += (n - 1) * 2 * C * norms;
@@ -151,7 +154,7 @@ static void test_batch_norm_bytes(void **state)
                 expect_norm_bytes(&meshes[i], norms, passes);
 }
 
-/* A pipeline sends each border's activation and its gradient once. */
+/* A pipeline sends the activation and its gradient once across each border of stages. */
 static void test_pipeline_bytes(void **state)
 {
     (void)state;
@@ -162,7 +165,8 @@ static void test_pipeline_bytes(void **state)
 
 /* --- Megatron (Shoeybi et al. 2019) --- */
 
-/* Transfers of a trace, which has one event a line: an operator's, in a phase, of so many bytes. */
+/* Counts the transfers of operator `op` with so many bytes in a phase of a trace, which has one
+ * event a line. */
 static int transfers(const char *trace, const char *op, const char *phase, int bytes)
 {
     int count = 0;
@@ -189,16 +193,15 @@ static void count_sums(weft_comm *world, void *user)
     rank_ok(weft_instance_run(p.program, WEFT_PHASE_MICRO));
     rank_ok(weft_instance_run(p.program, WEFT_PHASE_UPDATE));
     rank_ok(weft_instance_trace_events(p.program, weft_comm_rank(world), -1, &trace));
-    const int bytes = 2 * 4 * 8 * SEQUENCE * WIDTH; /* reads and writes [batch, tokens, width] */
+    const int bytes = 2 * 4 * 8 * SEQUENCE * WIDTH; /* one all-reduce reads and writes */
     rank_check(transfers(trace, "all_reduce", "forward", bytes) == 2);
     rank_check(transfers(trace, "all_reduce", "backward", bytes) == 2);
     weft_free(trace);
     net_unprepare(&p);
 }
 
-/* A transformer block split over heads and hidden units adds up activations twice forward and twice
- * backward,
- * as read from the trace. */
+/* A transformer block that is split over heads and hidden units has two all-reduces of activations
+ * forward and two backward, as its trace shows. */
 static void test_transformer_block(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Data sets and the loader. */
+/* The data sets glyphs, CSV, NPY and IDX, their normalization, and the loader. */
 #include <math.h>
 
 #include "data/data.h"
@@ -8,7 +8,7 @@
 
 #define GLYPHS_CRC 0x37125a2fu
 
-/* The same drawings on every platform: their checksum is written down. */
+/* The data set glyphs is drawn alike on every platform: its pixels have the checksum GLYPHS_CRC. */
 static void test_glyphs_are_the_same_everywhere(void **state)
 {
     (void)state;
@@ -54,7 +54,7 @@ static const void *column_of(const weft_batch *b, weft_port_role role)
     return b->data[weft_batch_find(b, role, "")];
 }
 
-/* Every sample exactly once an epoch; the last batch is padded with weight zero. */
+/* Each sample comes once in an epoch; the last batch is padded with samples of weight zero. */
 static void test_loader_covers_each_epoch(void **state)
 {
     (void)state;
@@ -92,7 +92,7 @@ static void test_loader_covers_each_epoch(void **state)
     assert_true(moved > 150);
     for (int i = 0; i < 103; i++) assert_true(seen[0][i] == 1 && seen[1][i] == 1);
     weft_loader_stop(&l);
-    /* Started in the middle, it goes on as the first would have. */
+    /* A loader that is started in the middle gives the remaining batches of the first one. */
     weft_loader *whole, *rest;
     assert_ok(weft_loader_start(d, &o, &whole));
     o.epoch = 1;
@@ -113,8 +113,8 @@ static void test_loader_covers_each_epoch(void **state)
     remove_folder(folder);
 }
 
-/* A column of times in milliseconds, close to each other, as a table of text and as an array: what
- * float32 cannot tell apart at 1.7e12 is told apart about its mean. */
+/* A column of times in milliseconds that are close to each other, as CSV and as NPY. float32 cannot
+ * tell them apart at 1.7e12, but can after the mean has been subtracted in double precision. */
 static void check_far_column(const char *folder)
 {
     static const double off[] = {-3, -1, 1, 3};
@@ -155,8 +155,8 @@ static void check_far_column(const char *folder)
     }
 }
 
-/* Columns of the training part have mean 0 and deviation 1, a constant column is 0, and the
- * statistics of one data set serve another. */
+/* With normalization auto, columns of the training part have mean 0 and deviation 1, and a constant
+ * column is 0. The statistics of one data set can be applied to another. */
 static void test_csv_is_standardised(void **state)
 {
     (void)state;
@@ -200,7 +200,7 @@ static void test_csv_is_standardised(void **state)
     remove_folder(folder);
 }
 
-/* An input gets the column of its role; where there are several, the one of its name. */
+/* An input gets the column of its role; if several columns have the role, the one of its name. */
 static void test_columns_go_to_inputs(void **state)
 {
     (void)state;
@@ -278,7 +278,7 @@ static void test_idx_folders(void **state)
     remove_folder(folder);
 }
 
-/* Labels of four bytes, of which not every one can be a class. */
+/* IDX labels of four bytes: only 0 to 65535 can be classes. */
 static void test_idx_labels(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* What a program says of itself: which instruction made a number that is none, what is left to the
- * reference kernels, and how long each node takes. */
+/* The diagnosis of a program: the instruction that made a number that is not finite, the nodes that
+ * run on the reference device, and the time of each node. */
 #include <math.h>
 
 #include "net_fixture.h"
@@ -29,7 +29,7 @@ static void test_diagnose_names_the_instruction(void **state)
     net_drop(&n);
 }
 
-/* The slot that is asked for is the one that is looked at. */
+/* The diagnosis looks at the slot that is set, and at no other. */
 static void test_diagnose_looks_at_its_slot(void **state)
 {
     (void)state;
@@ -67,7 +67,7 @@ static void count_line(void *user, weft_log_level level, const char *text)
     if (strstr(text, "'s' (softmax) runs on the reference device")) ++*(int *)user;
 }
 
-/* What a device leaves to the reference kernels is told, and flagged in the description. */
+/* Operators that run on the reference device are logged, and counted in the description. */
 static void test_fallbacks_are_told(void **state)
 {
     (void)state;
@@ -93,7 +93,7 @@ static void test_fallbacks_are_told(void **state)
     weft_context_destroy(&context);
 }
 
-/* Each node that a step computes is given the time it took; updates are not measured. */
+/* The profile gives the time of each node in forward and backward; updates are not measured. */
 static void test_profile(void **state)
 {
     (void)state;

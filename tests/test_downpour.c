@@ -1,5 +1,6 @@
-/* Learners that push and pull every so many steps, simulated with the actors of a real run: one
- * alone is serial descent, staleness is what the counting says, and no gradient is lost. */
+/* Learners that push and pull every so many steps (Downpour, Dean et al. 2012), simulated with the
+ * actors of a real run. A single learner is serial SGD, staleness is what a count by hand gives,
+ * and no gradient is lost. */
 #include <math.h>
 #include <stdio.h>
 
@@ -15,13 +16,13 @@ static const double LR = 0.125;
 typedef struct run {
     const char *spec;
     int learners, servers, steps;
-    bool exact; /* gradients are few digits that do not depend on the parameters */
+    bool exact; /* gradients have few digits and do not depend on the parameters */
     weft_sim_link link;
     uint64_t seed;
     weft_sim_exchange *exchange;
     double parts[MOST];
     double w[MOST][COUNT], g[MOST][COUNT];
-    double result[COUNT], sum[COUNT]; /* in the end; of all gradients */
+    double result[COUNT], sum[COUNT]; /* parameters at the end; sum of all gradients */
     double updates, stale[MOST_STALE];
     uint64_t digest;
 } run;
@@ -62,7 +63,7 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_s
     return WEFT_OK;
 }
 
-/* A store with one parameter, and a program so that it has a place. */
+/* A store with one parameter, and a program that gives the parameter memory. */
 static void make_store(weft_graph **g, weft_store **store, weft_instance **x)
 {
     weft_shape shape = weft_shape_of(1, (int64_t[]){COUNT});
@@ -160,7 +161,7 @@ static void test_every_step_is_asynchronous(void **state)
     }
 }
 
-/* Pushes and pulls of one learner, counted by hand. */
+/* Counts the staleness and the number of updates of a single learner by hand. */
 static void count_staleness(int push, int fetch, int steps, double *stale, double *updates)
 {
     int version = 0, pulled = 0, began = 0, gathered = 0;
@@ -177,15 +178,16 @@ static void count_staleness(int push, int fetch, int steps, double *stale, doubl
     }
 }
 
-/* Its own steps and those of its servers are the same ones, so it is serial descent: to the bit
- * where gradients are not added up first. */
+/* A single learner takes the same steps as its servers, so the run is serial SGD: to the bit where
+ * a push has one gradient. */
 static void test_one_learner_is_serial(void **state)
 {
     (void)state;
     char spec[80];
     for (int push = 1; push <= 5; push++)
         for (int fetch = 1; fetch <= 5; fetch++) {
-            /* With longer pushes than pulls it goes back to what it has not pushed yet. */
+            /* If a learner pulls more often than it pushes, a pull undoes steps that it has not
+             * pushed yet, so the parameters are compared only where each pull follows a push. */
             double w[COUNT] = {0}, stale[MOST_STALE], updates;
             (void)snprintf(spec, sizeof(spec), "server:policy=async,push=%d,fetch=%d", push, fetch);
             run r = played(spec, 1, 2, false, push % 2 ? GOOD : BAD, 7);
@@ -204,7 +206,7 @@ static void test_one_learner_is_serial(void **state)
         }
 }
 
-/* All that was computed counts, once, whatever links do. */
+/* Each gradient counts once in the result, whatever messages links lose or repeat. */
 static void test_nothing_is_lost(void **state)
 {
     (void)state;
@@ -221,7 +223,7 @@ static void test_nothing_is_lost(void **state)
         }
 }
 
-/* Where nobody is late, what would count late ones less has no effect. */
+/* Where no update is stale, the scaling of stale updates has no effect. */
 static void test_fresh_is_unscaled(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
-/* Who may go on from whose checkpoint, over all pairs of exchanges, codecs and numbers of learners:
- * the table in docs/guide/training.md. Without --drop-state a run goes on fully or is refused with
- * that option in the message; with it every run goes on, and begins with what the checkpoint
- * evaluates to. */
+/* Which run may resume whose checkpoint, for all pairs of exchanges, codecs and numbers of
+ * learners: the table in docs/guide/training.md. Without --drop-state a run resumes with the
+ * complete state, or is refused with a message that names the option. With the option every run
+ * resumes, and begins with the loss to which the checkpoint evaluates. */
 #include <math.h>
 
 #include "base/registry.h"
@@ -9,20 +9,20 @@
 
 #define NET                                                                                        \
     "layers:\n  - {type: dense, units: 7}\n  - {type: relu}\n  - {type: dense, units: classes}\n"
-/* Hyperparameters make another exchange of these, as far as checkpoints go. */
+/* Variants of exchanges whose options change the state that a checkpoint stores. */
 static const char *const variants[] = {"average:every=2,outer=nesterov"};
 enum { STEPS = 2, MOST_WAYS = 100 };
 
 typedef struct way {
     char words[200];
-    const weft_exchange_ops *ops; /* NULL: one learner, who has nobody to exchange with */
+    const weft_exchange_ops *ops; /* NULL: a single learner, without an exchange */
     char codec[32];
-    bool outer, residual; /* it keeps state of an outer optimiser, of a codec */
+    bool outer, residual; /* has state of an outer optimizer; of a codec */
 } way;
 static way ways[MOST_WAYS];
 static int way_count;
-static char dropped[512]; /* the last note of what is dropped */
-static char absent[512];  /* the last note of what alone is absent */
+static char dropped[512]; /* the last log line about dropped state */
+static char absent[512];  /* the last log line about missing state alone */
 
 static void listen_in(void *user, weft_log_level level, const char *text)
 {
@@ -32,7 +32,7 @@ static void listen_in(void *user, weft_log_level level, const char *text)
     if (to) (void)snprintf(to, sizeof(dropped), "%s", text);
 }
 
-/* A context says the same sentence once, so each run that is to speak has one of its own. */
+/* A context logs a sentence only once, so each run whose log is read has a context of its own. */
 static void listen_anew(void)
 {
     dropped[0] = absent[0] = '\0';
@@ -86,7 +86,8 @@ static void list_ways(void)
     for (size_t i = 0; i < WEFT_COUNT(variants); i++) add_exchange(variants[i]);
 }
 
-/* The table of the guide. */
+/* Whether `to` can resume a checkpoint of `from` with its complete state, by the table of the
+ * guide. */
 static bool goes_on_fully(const way *from, const way *to)
 {
     bool at_servers = from->ops && from->ops->owns_update;
@@ -94,7 +95,7 @@ static bool goes_on_fully(const way *from, const way *to)
     if (from->outer && !to->outer) return false;
     if (from->residual && (from->ops != to->ops || strcmp(from->codec, to->codec) != 0))
         return false;
-    /* Servers know what of the parameters they have sent. */
+    /* With a codec, servers also store the parameters that they have sent to learners. */
     return !at_servers || strcmp(from->codec, "none") == 0 || strcmp(to->codec, "none") != 0;
 }
 
@@ -115,7 +116,8 @@ static double evaluate(const char *folder)
     return loss;
 }
 
-/* A run that has no step left to take changes neither the weights nor the checkpoint. */
+/* Resumes the checkpoint of `from` with `to`. No step is left to take, so the run changes neither
+ * the parameters nor the checkpoint. */
 static void check_pair(const char *words, const way *from, const way *to, const char *folder,
                        double loss)
 {
@@ -166,8 +168,9 @@ static void test_pairs(void **state)
     remove_folder(root);
 }
 
-/* The sentence names each part, of how many learners it is, and where it comes from. The run then
- * takes its steps, and what it saves goes on without the option. */
+/* The log line names each part of the state that is dropped or missing, the number of learners that
+ * have it, and the option to which it belongs. The run then takes its steps, and its checkpoint can
+ * be resumed without the option. */
 static void test_going_on(void **state)
 {
     (void)state;
@@ -214,8 +217,8 @@ static void test_going_on(void **state)
     remove_folder(root);
 }
 
-/* An optimizer whose moments are dropped begins as at step 1, and not with moments of zero that
- * count as old. */
+/* An optimizer whose moments are dropped also counts its updates from 1 again, so its first step
+ * has the full learning rate; moments of zero that count as old would make the step shorter. */
 static void test_moments_are_new(void **state)
 {
     (void)state;

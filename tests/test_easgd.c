@@ -1,5 +1,6 @@
-/* Elastic averaging, learners by hand: what draws a learner draws the centre the other way, to the
- * bit; without it learners are alone; and all come to rest where forces balance. */
+/* Elastic averaging (EASGD) with learners that the test runs by hand. The centre moves by exactly
+ * the opposite of the learners' elastic moves; with alpha 0 each learner trains alone; and all come
+ * to rest where forces balance. */
 #include <math.h>
 
 #include "exchange_runs.h"
@@ -11,11 +12,11 @@ enum { COUNT = 37, MOST = 4 };
 typedef struct scene {
     const char *spec;
     int servers, steps;
-    bool exact; /* steps add whole numbers; otherwise they go down quadratics */
+    bool exact; /* steps add whole numbers; otherwise they descend on quadratics */
     double middle[MOST], rate;
-    double start[COUNT], end[COUNT]; /* of the centre */
-    double given[MOST][COUNT];       /* by each learner, all in all */
-    double last[MOST][COUNT];        /* where it was after its last step */
+    double start[COUNT], end[COUNT]; /* the centre before and after the run */
+    double given[MOST][COUNT];       /* by learner: sum of what elastic moves took from it */
+    double last[MOST][COUNT];        /* by learner: its parameters after its last step */
 } scene;
 
 static weft_status make_store(weft_graph **g, weft_store **store, weft_instance **x)
@@ -86,7 +87,8 @@ static void learn(weft_comm *comm, void *user)
     weft_graph_destroy(&g);
 }
 
-/* Halves of whole numbers are exact as long as there are few of them. */
+/* The centre ends at its start plus all that elastic moves took from the learners, to the bit: a
+ * few sums of halves of whole numbers are exact. */
 static void test_forces_are_conserved(void **state)
 {
     (void)state;
@@ -110,7 +112,7 @@ static void test_forces_are_conserved(void **state)
         }
 }
 
-/* Nobody is drawn anywhere. */
+/* With alpha 0 no elastic move is made: each learner ends where its own steps lead. */
 static void test_alone(void **state)
 {
     (void)state;
@@ -130,8 +132,9 @@ static void test_alone(void **state)
         }
 }
 
-/* At rest the centre is in the middle of all, and each learner where its slope balances the force.
- * Learners take turns in drawing at the centre, so that is true up to about alpha. */
+/* At rest the centre is the mean of the learners' minima, and each learner is where its gradient
+ * balances the elastic force. Learners move the centre one after the other, so this holds up to
+ * about alpha. */
 static void test_rest(void **state)
 {
     (void)state;
@@ -145,7 +148,7 @@ static void test_rest(void **state)
     for (int i = 0; i < COUNT; i++) {
         assert_true(fabs(s.end[i] - middle * (1 + i)) < 0.1 * (1 + i));
         for (int l = 0; l < MOST; l++) {
-            double slope = (1 - alpha) * s.rate; /* the force is of where the step has led to */
+            double slope = (1 - alpha) * s.rate; /* the force acts after the step */
             double rest = (slope * s.middle[l] * (1 + i) + alpha * s.end[i]) / (slope + alpha);
             assert_true(fabs(s.last[l][i] - rest) < 0.02 * (1 + i));
         }
@@ -155,7 +158,8 @@ static void test_rest(void **state)
     for (int i = 0; i < COUNT; i++) assert_true(fabs(s.end[i] - 1.25 * (1 + i)) < 1e-3 * (1 + i));
 }
 
-/* Stopped, and gone on with others. */
+/* Runs are stopped and resumed with other numbers of learners and servers and another mesh. Options
+ * that contradict each other are refused, and a longer run reaches its accuracy. */
 static void test_runs(void **state)
 {
     (void)state;

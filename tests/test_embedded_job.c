@@ -1,5 +1,6 @@
-/* A program that runs a job and has children of its own: what the job leaves behind is ended, the
- * program's own are left alone, those it starts meanwhile too. */
+/* A program that runs a job and has child processes of its own. The supervisor ends all processes
+ * that the job leaves behind, and leaves the program's own children alone, also those that start
+ * while the job runs. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@ static bool alive(pid_t pid)
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
 }
 
-/* Children of the program that come while the job runs. */
+/* Starts two children of the program while the job runs. */
 static void *start_more(void *user)
 {
     pid_t *own = user;
@@ -79,7 +80,7 @@ static void only_what_it_started_is_ended(void **state)
         kill(own[i], SIGKILL);
         assert_int_equal(waitpid(own[i], &status, 0), own[i]);
     }
-    assert_int_equal(waitpid(own[2], &status, 0), own[2]); /* nobody has taken what it said */
+    assert_int_equal(waitpid(own[2], &status, 0), own[2]); /* the supervisor has not reaped it */
     assert_int_equal(WEXITSTATUS(status), 7);
     assert_int_equal(prctl(PR_GET_CHILD_SUBREAPER, &was), 0);
     assert_int_equal(was, 0);

@@ -1,10 +1,11 @@
-/* The contract of exchanges, held by all that a context knows. */
+/* The contract of exchanges, checked for every exchange of the context: those of the library and
+ * those of fake_exchanges.h. */
 #include "exchange_runs.h"
 #include "weft/registry.h"
 
-/* --- what holds for all --- */
+/* --- properties of all exchanges --- */
 
-/* How each is tried; others by their name alone. */
+/* The specification with which an exchange is tested: its name, unless it needs options. */
 static const char *spec_of(const char *name)
 {
     if (strcmp(name, "average") == 0) return "average:every=2,outer=nesterov,state=average";
@@ -22,8 +23,8 @@ static bool lockstep(const weft_entry *e)
     return ((const weft_exchange_ops *)e->ops)->lockstep;
 }
 
-/* Stopped where learners meet and gone on from there, or not stopped at all: the same bits, of
- * everything. */
+/* In lock step, a run that is stopped where the learners synchronize and then resumed leaves the
+ * same bits in all files as a run without a stop. */
 static void test_stop_and_resume(void **state)
 {
     (void)state;
@@ -36,7 +37,7 @@ static void test_stop_and_resume(void **state)
     const weft_entry *e;
     for (int i = 0; (e = exchange_at(i)); i++)
         for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]) && lockstep(e); w++) {
-            if (strcmp(e->name, "oneshot") == 0) continue; /* stops at the end alone */
+            if (strcmp(e->name, "oneshot") == 0) continue; /* synchronizes only at the end */
             (void)snprintf(words, sizeof(words), SMALL "batch=5 steps=7 optimizer=adam exchange=%s",
                            spec_of(e->name));
             (void)snprintf(name, sizeof(name), "%s-%zu-a", e->name, w);
@@ -53,9 +54,9 @@ static void test_stop_and_resume(void **state)
     remove_folder(root);
 }
 
-/* Servers that hold nobody up for what the next step reads: when one learner is stopped, another
- * one has begun the step that follows. It goes on where the first one is, with the masks of that
- * step. */
+/* The model begins with dropout, which reads no parameters, so servers do not hold back its forward
+ * pass: when one learner is stopped, another one has already begun the next step. The resumed run
+ * goes on at the step of the first one, with the dropout masks of that step. */
 static void test_stop_ahead(void **state)
 {
     (void)state;
@@ -84,16 +85,16 @@ static void test_stop_ahead(void **state)
     remove_folder(root);
 }
 
-/* How each codec is tried, where its name alone says too little. */
+/* The specification with which a codec is tested: its name, unless its defaults send too little. */
 static const char *codec_of(const char *name)
 {
     if (strcmp(name, "topk") == 0) return "topk:ratio=0.1";
     return name;
 }
 
-/* Stopped at any moment, in which learners are at different steps: all end with the same one, so
- * that what is theirs alone (masks, running statistics, what codecs keep) goes on with the same
- * bits, too. */
+/* A run is stopped at any moment, while its learners are at different steps. All learners end with
+ * the same step, so state of a single learner (masks, running statistics, residuals) is resumed
+ * with the same bits too. */
 static void test_stop_any_time(void **state)
 {
     (void)state;
@@ -128,7 +129,7 @@ static void test_stop_any_time(void **state)
     remove_folder(root);
 }
 
-/* A learner alone has nobody to exchange with. */
+/* With a single learner, each exchange leaves the bits of a run without an exchange. */
 static void test_one_learner(void **state)
 {
     (void)state;
@@ -161,7 +162,7 @@ static void test_wrong_arguments(void **state)
     assert_refused(weft_exchange_check(context, "som"), WEFT_ERR_ARGUMENT, "did you mean 'sum'");
 }
 
-/* Whoever updates elsewhere cannot have the update shared out. */
+/* ZeRO shards the learner's own update, so an exchange that owns the update refuses it. */
 static void test_zero_and_owners(void **state)
 {
     (void)state;
@@ -171,7 +172,8 @@ static void test_zero_and_owners(void **state)
         WEFT_ERR_ARGUMENT, "give --zero 0");
 }
 
-/* A learner that fails in a moment ends the others, who do not hang, and it is what is told. */
+/* A learner that fails in a hook ends the other learners, which do not hang, and the run reports
+ * that failure. */
 static void test_failures(void **state)
 {
     (void)state;
@@ -217,7 +219,8 @@ static void test_state(void **state)
     remove_folder(root);
 }
 
-/* What a checkpoint has not, or has of another exchange, is said in a sentence. */
+/* If the checkpoint lacks the exchange's state, a note says so. If it has state that the run would
+ * lose, or state of another form, the run is refused with a message. */
 static void test_state_of_others(void **state)
 {
     (void)state;
@@ -249,7 +252,7 @@ static void test_state_of_others(void **state)
     remove_folder(root);
 }
 
-/* What could not be written or found again is refused when the exchange is opened. */
+/* An exchange with states that a checkpoint could not store or find cannot be opened. */
 static void test_bad_states(void **state)
 {
     (void)state;

@@ -1,16 +1,16 @@
-/* The moments of a step, proved by exchanges of the tests' own. */
+/* The hooks of an exchange in a step, checked by the exchanges of fake_exchanges.h. */
 #include "exchange_runs.h"
 
-/* --- the moments --- */
+/* --- hooks of a step --- */
 
-/* Sums of gradients over learners, taken range by range while backward goes on, and the run's
- * optimiser in place of the update, are synchronous data parallelism. */
+/* The exchange sum, which adds gradients over learners one by one during backward and takes the
+ * place of the update with the run's optimizer, is synchronous data parallelism. */
 static void test_sums_of_gradients(void **state)
 {
     (void)state;
     static const struct {
         const char *together, *learners;
-        double close; /* 0: the same order of sums, so the same bits */
+        double close; /* 0: sums in the same order, so the same bits */
     } ways[] = {
         {"ranks=2", "ranks=2", 0},
         {"ranks=3 batch=6", "ranks=3 batch=2", 1e-12},
@@ -47,7 +47,7 @@ static void test_sums_of_gradients(void **state)
     remove_folder(root);
 }
 
-/* Gradients of a loss that is no number have set out, but nothing is updated with them. */
+/* If the loss is not finite, the gradients have been sent already, but no update uses them. */
 static void test_no_number(void **state)
 {
     (void)state;
@@ -63,7 +63,7 @@ static void test_no_number(void **state)
     }
 }
 
-/* The same on devices that lay tensors in their own way, or in memory of their own. */
+/* The exchange sum is data parallelism also on devices with their own layouts or memory. */
 static void test_sums_on_devices(void **state)
 {
     (void)state;
@@ -84,8 +84,9 @@ static void test_sums_on_devices(void **state)
     remove_folder(root);
 }
 
-/* What set out after a step takes the place of the parameters before the next one: learner 0 goes
- * its way as if alone, and all end where it does. */
+/* With the exchange pull, the parameters that learner 0 broadcasts after a step replace the other
+ * learners' parameters before the next step. Learner 0 trains as if alone, and all end with its
+ * parameters. */
 static void test_parameters_from_elsewhere(void **state)
 {
     (void)state;
@@ -108,9 +109,10 @@ static void test_parameters_from_elsewhere(void **state)
     remove_folder(root);
 }
 
-/* --- learners that do not go in lock step --- */
+/* --- learners without lock step --- */
 
-/* Nobody waits for a learner that has left, and its run is none the worse for it. */
+/* No learner waits for one that has left, and the learner that leaves keeps the parameters of its
+ * last step. */
 static void test_leaving(void **state)
 {
     (void)state;
@@ -130,8 +132,9 @@ static void test_leaving(void **state)
     remove_folder(root);
 }
 
-/* While a run goes on, saving is nobody's business but the first learner's own; its last checkpoint
- * has all, and goes on to the same bits. */
+/* During a run without lock step the first learner saves checkpoints without the others. The last
+ * checkpoint has the state of all learners, and the resumed run has the bits of one without a
+ * stop. */
 static void test_stopping_apart(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The distant device itself: its memory is nobody else's, and what it does is not done before
- * somebody has waited. */
+/* The device distant (fake_remote): the host cannot touch its memory, and its commands have no
+ * effect before the host waits for them. */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,7 +47,7 @@ static void write_there(far *f)
     _exit(0);
 }
 
-/* Whoever takes an address for a pointer dies. */
+/* A process that uses an address of this device as a pointer dies by SIGSEGV. */
 static void test_the_host_cannot_touch_it(void **state)
 {
     (void)state;
@@ -67,7 +67,8 @@ static void test_the_host_cannot_touch_it(void **state)
     }
 }
 
-/* Nothing has come back before the event has been waited for, and only up to there. */
+/* A copy to the host has no effect before the host waits for an event behind it, and the wait runs
+ * only the commands before the event. */
 static void test_nothing_happens_by_itself(void **state)
 {
     (void)state;
@@ -75,7 +76,7 @@ static void test_nothing_happens_by_itself(void **state)
     char in[COUNT], first[COUNT] = {0}, second[COUNT] = {0}, none[COUNT] = {0};
     memset(in, 5, sizeof(in));
     far_open(&f);
-    assert_ok(weft_event_wait(f.device, f.event)); /* was never recorded */
+    assert_ok(weft_event_wait(f.device, f.event)); /* the event was never recorded */
     assert_ok(weft_copy_in(f.queue, (weft_address){f.memory, 0}, in, COUNT));
     assert_ok(weft_copy(f.queue, (weft_address){f.memory, 11}, (weft_address){f.memory, 0}, 100));
     assert_ok(weft_copy_out(f.queue, first, (weft_address){f.memory, 0}, COUNT));
@@ -87,7 +88,7 @@ static void test_nothing_happens_by_itself(void **state)
     assert_memory_equal(first, in, COUNT);
     usleep(20000);
     assert_memory_equal(second, none, COUNT);
-    far_close(&f); /* what is in the list still is done before its memory goes */
+    far_close(&f); /* commands that are left in the queue run before the memory is freed */
     assert_memory_equal(second, in, COUNT);
 }
 
@@ -98,7 +99,7 @@ static weft_status fail_to_run(weft_bound *bound, weft_queue *queue)
     return weft_fail(WEFT_ERR_NUMERIC, "no such number");
 }
 
-/* What fails there is told to who waits, once, and what is behind it is not done. */
+/* A failed command is reported once, to the next wait, and the commands behind it are skipped. */
 static void test_failures_are_told(void **state)
 {
     (void)state;
@@ -121,7 +122,7 @@ static void test_failures_are_told(void **state)
     far_close(&f);
 }
 
-/* More than the list has room for, from two queues in turn. */
+/* More commands than the list of a queue has room for, from two queues in turn. */
 static void test_long_queues(void **state)
 {
     (void)state;

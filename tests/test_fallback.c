@@ -1,8 +1,8 @@
-/* Which operators a device leaves to the reference device. The results would be the same, only
- * later. */
+/* Which operators the device cpu leaves to the reference device. A fallback changes no result and
+ * only takes longer, so no other test notices it. */
 #include "op_cases.h"
 
-static bool fell_back[256]; /* by position in the registry: in the case at hand */
+static bool fell_back[256]; /* by index in the registry: the operator fell back in this case */
 
 static int registered(const char *op)
 {
@@ -20,8 +20,9 @@ static void on_log(void *user, weft_log_level level, const char *text)
         fell_back[registered(op)] = true;
 }
 
-/* What the cpu device leaves to the reference device in every case: work that is done once a step,
- * or on a few numbers a sample. All else is its own, though not in every case. */
+/* The operators that the device cpu leaves to the reference device in every case: work that is done
+ * once a step, or on a few numbers of each sample. The device has a kernel of its own for each
+ * other operator, at least in one case. */
 static void test_what_falls_back(void **state)
 {
     (void)state;
@@ -48,7 +49,7 @@ static void test_what_falls_back(void **state)
         "counter",
         "add_exact",
         "clip_factor",
-        "adam" /* its state must be assigned, which it is in no case */};
+        "adam" /* its state would have to be assigned, which no case does */};
     bool runs[256] = {false}, there[256] = {false};
     for (int c = 0; c < op_case_count; c++) {
         fixture f;

@@ -1,5 +1,5 @@
-/* Outputs, names of places that are not there yet, metrics of a run that goes on, and who may write
- * in a folder of checkpoints. */
+/* Files that Weft writes: outputs that replace, append or stream, names of the same file, the
+ * metrics of a resumed run, and the lock of a checkpoint folder. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -22,7 +22,8 @@ static void assert_holds(const char *path, const char *text)
     weft_file_unmap(&bytes);
 }
 
-/* What is given up leaves the old file as it was; what goes as it goes stays. */
+/* An output that replaces a file and is closed without success leaves the old file as it was. An
+ * output that appends or streams writes at once, and its text stays. */
 static void test_outputs(void **state)
 {
     (void)state;
@@ -40,17 +41,18 @@ static void test_outputs(void **state)
     assert_ok(weft_output_print(o, "+%d", 7));
     assert_ok(weft_output_flush(o));
     assert_holds(path, "old+7");
-    assert_ok(weft_output_print(o, "\nwhole lines\nand more")); /* whoever follows it sees lines */
+    assert_ok(weft_output_print(o, "\nwhole lines\nand more")); /* readers see whole lines */
     assert_holds(path, "old+7\nwhole lines\n");
     assert_ok(weft_output_close(&o, true));
     assert_ok(weft_output_open(path, WEFT_OUTPUT_STREAM, &o));
     assert_ok(weft_output_close(&o, true));
     assert_ok(weft_output_open("/dev/full", WEFT_OUTPUT_STREAM, &o));
-    assert_ok(weft_output_write(o, "x", 1)); /* into the buffer */
+    assert_ok(weft_output_write(o, "x", 1)); /* only into the buffer */
     assert_refused(weft_output_flush(o), WEFT_ERR_IO, "/dev/full: cannot write");
     assert_refused(weft_output_write(o, "x", 1), WEFT_ERR_IO, "/dev/full: cannot write");
     assert_refused(weft_output_close(&o, true), WEFT_ERR_IO, "/dev/full: cannot write");
-    /* A failure between two lines that come through: stdio tells of it by its flag alone. */
+    /* If a write fails between others, only the error flag of stdio tells of it, and closing must
+     * report it. */
     int ends[2];
     char pipe_path[32];
     assert_int_equal(pipe(ends), 0);
@@ -72,7 +74,7 @@ static void test_outputs(void **state)
     remove_folder(folder);
 }
 
-/* Two names of one place, whether something is there or not yet. */
+/* Whether two names stand for the same file, if the file exists or not. */
 static void test_places(void **state)
 {
     (void)state;
@@ -114,7 +116,7 @@ static void test_places(void **state)
             if (weft_output_same(path[k], path[1 - k]) != cases[i].same)
                 fail_msg("%s and %s", path[k], path[1 - k]);
     }
-    /* What is not there needs no removing; what is no folder is not removed. */
+    /* Removing a folder that does not exist succeeds; a path that is no folder is not removed. */
     assert_ok(weft_dir_remove(there));
     assert_ok(weft_dir_remove(there));
     assert_refused(weft_dir_remove("/dev/null"), WEFT_ERR_IO, "/dev/null: cannot open");
@@ -129,7 +131,8 @@ static void *unlock_soon(void *user)
     return NULL;
 }
 
-/* A folder has one writer: other ranks of its job wait for it, other runs do not. */
+/* A checkpoint folder has one writer. A process of the same job waits for its lock, other runs fail
+ * at once. */
 static void test_one_writer_in_a_folder(void **state)
 {
     (void)state;
@@ -152,7 +155,7 @@ static void test_one_writer_in_a_folder(void **state)
         assert_true(weft_seconds() - since < 600);
     }
     weft_folder_unlock(&second);
-    assert_ok(weft_folder_lock(in, NULL, 0, &first)); /* which is not waited for either */
+    assert_ok(weft_folder_lock(in, NULL, 0, &first)); /* nothing waits for this run either */
     assert_refused(weft_folder_lock(in, NULL, 3600, &second), WEFT_ERR_ARGUMENT, "another run");
     weft_folder_unlock(&first);
     remove_folder(in);
@@ -196,8 +199,8 @@ static void test_a_holder_that_is_not_named_yet(void **state)
     remove_folder(in);
 }
 
-/* A run that goes on writes its metrics on from the step that it goes on from; of a file that is
- * not all metrics nothing is taken away. */
+/* A resumed run continues its metrics after the step from which it resumes, and removes later
+ * lines. If the file has other lines, the run is refused and the file stays as it is. */
 static void test_metrics_go_on(void **state)
 {
     (void)state;
@@ -205,7 +208,7 @@ static void test_metrics_go_on(void **state)
 #define EVAL(n) "{\"event\":\"eval\",\"step\":" #n ",\"loss\":1}\n"
 #define SUMMARY(n) "{\"event\":\"summary\",\"steps\":" #n ",\"seconds\":1}\n"
     static const struct {
-        const char *text, *left; /* NULL: it is refused */
+        const char *text, *left; /* NULL: the file is refused */
     } cases[] = {
         {"", ""},
         {STEP(1) STEP(2), STEP(1) STEP(2)},

@@ -1,9 +1,10 @@
-/* Policies where the world is not what they take it for: clients that wait for their answers, cores
- * that others use as well, timers that are late, and days. */
+/* Batching policies in simulated worlds that differ from what the policies assume: clients that
+ * wait for their answers, cores that other processes use, timers that are late, and a load that
+ * changes over a day. */
 #include "base/base.h"
 #include "forecast_fixture.h"
 
-/* As models take on a machine of two cores: a small one, and one that computes long. */
+/* Batch curves measured on two cores: of a small model, and of one that computes long. */
 static curve small(void)
 {
     return (curve){.sizes = 7,
@@ -21,8 +22,8 @@ static curve large(void)
 typedef struct world {
     const char *name, *arrivals;
     int clients;
-    double load; /* of clients: what they would ask if answers took no time; 0: those of the list */
-    bool others; /* use the cores as well, and batches of a size differ more */
+    double load; /* of clients, if answers took no time; 0: each of the loads */
+    bool others; /* other processes use the cores, and batch times vary more */
 } world;
 
 static const world worlds[] = {
@@ -38,7 +39,7 @@ static const world worlds[] = {
     {"16 clients, others", "poisson", 16, 0, true},
 };
 
-/* The mean latency under a policy, over some runs. */
+/* The mean latency under a policy, over several runs. */
 static double mean_under(weft_forecast_options *o, const char *policy, int runs)
 {
     double sum = 0;
@@ -69,7 +70,7 @@ static double best_under(weft_forecast_options *o, double single, int runs, char
     return best;
 }
 
-/* The ratio to the best fixed setting. */
+/* The mean latency under the adaptive policy, relative to the best fixed setting. */
 static double try_world(const world *w, const curve *c, int executors, double load)
 {
     static const double slower[] = {1, 2};
@@ -87,7 +88,7 @@ static double try_world(const world *w, const curve *c, int executors, double lo
         o.interference_share = 0.3;
         o.interference_slowdown = 2;
         o.interference_seconds = 20 * c->time[0];
-        o.rate /= 1.3; /* which is what they take */
+        o.rate /= 1.3; /* the others take that much */
     }
     double best = best_under(&o, c->time[0], runs, which, sizeof(which));
     double ratio = mean_under(&o, "adaptive", runs) / best;
@@ -103,7 +104,8 @@ static void test_worlds(void **state)
     static const double loads[] = {0.2, 0.5, 0.8, 0.95};
     const curve curves[] = {small(), large(), linear(4e-3, 5e-5, 64)};
     bool fast = getenv("WEFT_FAST") != NULL;
-    /* Of worlds that the policy can know, and of those whose batch times change as they please. */
+    /* [0]: worlds without other processes; [1]: worlds with others, which change batch times at
+     * random. */
     double worst[2] = {0}, sum[2] = {0};
     int tried[2] = {0};
     for (size_t c = 0; c < WEFT_COUNT(curves); c++)
@@ -124,12 +126,12 @@ static void test_worlds(void **state)
             tried[i], i ? " with others" : "", sum[i] / tried[i], worst[i]);
     assert_true(worst[0] < 1.1);
     assert_true(sum[0] / tried[0] < 1.02);
-    /* Others come as they please, so a single world is much a matter of luck. */
+    /* Other processes come at random, so the result of a single world depends much on chance. */
     assert_true(worst[1] < (fast ? 2 : 1.5));
     assert_true(sum[1] / tried[1] < (fast ? 1.2 : 1.12));
 }
 
-/* --- a day --- */
+/* --- a load that changes over a day --- */
 
 static void test_day(void **state)
 {
@@ -148,7 +150,7 @@ static void test_day(void **state)
     double best = best_under(&o, c.time[0], 1, which, sizeof(which));
     double ratio = mean_under(&o, "adaptive", 1) / best;
     print_message("a day: %.3f of the best single setting, %s\n", ratio, which);
-    assert_true(ratio < (getenv("WEFT_FAST") ? 1.03 : 1)); /* in a short one little is learned */
+    assert_true(ratio < (getenv("WEFT_FAST") ? 1.03 : 1)); /* a short day teaches little */
 }
 
 int main(void)

@@ -1,4 +1,5 @@
-/* Parsers on good input, and on input cut off at every byte or changed. */
+/* The parsers of IDX, NPY, gzip, CSV, YAML and safetensors on valid input, and on input that is cut
+ * at every byte or changed. */
 #include "formats/formats.h"
 #include "formats/safetensors.h"
 #include "formats/yaml.h"
@@ -50,7 +51,7 @@ static void test_idx(void **state)
     assert_ok(weft_idx_parse("f", deep, sizeof(deep), &idx));
     assert_int_equal(idx.shape.rank, WEFT_MAX_RANK);
     assert_true(weft_idx_get(&idx, 0) == 77);
-    /* Sizes have four bytes, the largest first. */
+    /* Sizes in IDX have four bytes, big-endian. */
     static const int64_t long_ones[] = {1, 255, 256, 513, 65536 + 3, 16777216 + 1};
     for (size_t i = 0; i < sizeof(long_ones) / sizeof(long_ones[0]); i++) {
         int64_t n = long_ones[i];
@@ -117,7 +118,7 @@ static void test_npy(void **state)
         size = npy_file(file, bad[i], data, sizeof(data));
         assert_refused(weft_npy_parse("n", file, size, &npy), WEFT_ERR_FORMAT, "n: ");
     }
-    /* A header that ends anywhere: the sentence names what is missing there. */
+    /* NPY headers that end anywhere: the error names what is missing there. */
     static const struct {
         const char *dict, *words;
     } ends[] = {
@@ -178,7 +179,7 @@ static void test_csv(void **state)
     weft_csv_free(&c);
     assert_ok(csv("2,0.5\n10,1.5\n2,2.5", "0", &c));
     assert_true(!c.has_header && c.rows == 3 && c.classes == 2 && c.labels[1] == 1);
-    assert_string_equal(c.class_names[0], "2"); /* numbers by value, not by letters */
+    assert_string_equal(c.class_names[0], "2"); /* numbers are sorted by value, not as text */
     weft_csv_free(&c);
     assert_refused(csv("a,b,y\n1,2,0\n1,oops,1\n", NULL, &c), WEFT_ERR_FORMAT,
                    "t.csv:3: column 2 (b) holds 'oops'");
@@ -194,8 +195,8 @@ static void test_csv(void **state)
     assert_refused(csv("1\n2\n", NULL, &c), WEFT_ERR_FORMAT, "at least one feature");
 }
 
-/* What other programs write: a mark before the text, columns whose names are numbers, and classes
- * as whole numbers here and with a fraction there. */
+/* CSV files of other programs: with a byte order mark, with numbers as names of columns, and with
+ * classes that are written both as whole numbers and with a fraction. */
 static void test_csv_of_others(void **state)
 {
     (void)state;
@@ -332,7 +333,7 @@ static void test_safetensors_refuses(void **state)
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_refused(header(bad[i].json, bad[i].data), WEFT_ERR_FORMAT, "s: ");
-    /* What is no JSON is said with the place, whether data follow or not. */
+    /* If the header is no JSON, the error gives the position, whether data follow or not. */
     for (size_t data = 0; data < 2; data++)
         assert_refused(header("{\"a\" 3}", data), WEFT_ERR_FORMAT, "s: header, position ");
 }

@@ -1,5 +1,5 @@
-/* lenet and the optimisers against values that tests/golden/make.py took from PyTorch, on every
- * device and in both precisions. */
+/* lenet and the optimizers must give the values that tests/golden/make.py took from PyTorch, on
+ * every device and in both precisions. */
 #include <math.h>
 
 #include "support.h"
@@ -183,7 +183,7 @@ static void test_lenet_devices_f32(void **state)
         lenet_on(built_in(WEFT_KIND_DEVICE, d), WEFT_F32, 2e-3);
 }
 
-/* w has the gradient that is fed: loss = sum(w * g). */
+/* The parameter w gets the gradient that is fed as g, since loss = sum(w * g). */
 static void optimizer_on(const char *device, weft_dtype real, const char *name,
                          const weft_optimizer_options *o, const char *numbers, double tolerance)
 {

@@ -1,5 +1,6 @@
-/* Peers without a server, in the simulator: replicas become alike to the bit, what all have
- * together is conserved, differences shrink as fast as theory says, and nobody waits. */
+/* Gossip peers of one job in the simulator. In the mode updates all replicas become equal to the
+ * bit. In the mode average the sum of all parameters is conserved, and differences shrink at least
+ * as fast as theory says. No peer waits for a slow one. */
 #include <math.h>
 
 #include "actor/sim.h"
@@ -14,13 +15,13 @@ typedef struct run {
     const char *codec;
     int peers, steps;
     double seconds[MOST];
-    double size; /* of what a computation changes, in multiples of 1/1024; 0: nothing */
+    double size; /* largest change of a computation, in multiples of 1/1024; 0: none */
     uint64_t seed;
     weft_sim_link link;
     weft_sim *sim;
     double w[MOST][COUNT];
     weft_codec *codecs[MOST];
-    double changed[COUNT]; /* by all computations, added up */
+    double changed[COUNT]; /* sum of the changes of all computations */
     double until[MOST];
     int computations;
 } run;
@@ -113,9 +114,9 @@ static const weft_sim_link BAD = {.latency = 0.02,
                                   .reordered = 0.2};
 static const char *const topologies[] = {"all", "ring", "torus", "random"};
 
-/* --- updates --- */
+/* --- mode updates --- */
 
-/* All have what all computations have changed, but for what the senders keep. */
+/* At the end all peers have the sum of all changes, less the residuals of the senders. */
 static void test_updates_are_alike(void **state)
 {
     (void)state;
@@ -141,7 +142,7 @@ static void test_updates_are_alike(void **state)
         }
 }
 
-/* A cut for a while changes nothing in the end, and nobody waits for it to be over. */
+/* While the link of two peers is cut, both take all steps; later both have all changes. */
 static void test_updates_over_a_cut(void **state)
 {
     (void)state;
@@ -169,7 +170,7 @@ static void test_updates_over_a_cut(void **state)
     finish(&r);
 }
 
-/* --- average --- */
+/* --- mode average --- */
 
 static double sum_of(const run *r, int i)
 {
@@ -201,8 +202,9 @@ static double spread(const run *r)
     return all;
 }
 
-/* The second largest eigenvalue of the mean of W'W over the meetings of a round, where each asking
- * peer in turn meets one of its neighbours: by squaring what one meeting does in the mean. */
+/* The factor by which one average of two neighbours reduces the variance in the mean: the second
+ * largest eigenvalue of E[W'W], by power iteration. Each active peer in turn averages with a random
+ * neighbour, which multiplies the parameters by W. */
 static double contraction(const weft_topology *t)
 {
     double x[MOST], y[MOST], rate = 0;
@@ -214,7 +216,8 @@ static double contraction(const weft_topology *t)
         for (int i = 0; i < n; i++) mean += x[i] / n;
         for (int i = 0; i < n; i++) size += pow(x[i] - mean, 2);
         for (int i = 0; i < n; i++) y[i] = x[i] = (x[i] - mean) / sqrt(size);
-        /* W is its own square: E[W] = I - (1/askers) sum over edges (e_i - e_j)(e_i - e_j)'/2d */
+        /* W is a projection, so W'W = W: E[W] = I - (1/askers) sum over edges (e_i - e_j)(e_i -
+         * e_j)'/2d */
         for (int a = 0; a < n; a++)
             for (int e = t->first[a]; t->active[a] && e < t->first[a + 1]; e++) {
                 int b = t->list[e], degree = t->first[a + 1] - t->first[a];
@@ -272,7 +275,7 @@ static void test_no_deadlock(void **state)
     finish(&r);
 }
 
-/* One that is ten times as slow takes nothing from the others. */
+/* A peer that is ten times as slow as the others delays none of them. */
 static void test_slow_peer(void **state)
 {
     (void)state;
@@ -285,8 +288,8 @@ static void test_slow_peer(void **state)
     }
 }
 
-/* One that leaves before its last step may end all: word of it comes everywhere, over any links,
- * and nobody says so where it is not so. */
+/* A peer that leaves before its last step may halt all peers. The halt reaches every peer over any
+ * links, and without it no peer reports a halt. */
 static void test_all_are_told(void **state)
 {
     (void)state;
@@ -324,9 +327,9 @@ static weft_sim_report tell_of(run r, double bandwidth)
     return report;
 }
 
-/* Over links on which a message takes longer than anybody is patient hardly anything is sent more
- * than once: a tenth more bytes at the most than over those that take no time, a fifth where it
- * takes thirty times as long. */
+/* Over links on which a message takes longer than the first RTO, few messages are resent. At most a
+ * tenth more bytes are sent than over links without delay, and at most a fifth more at 20 bytes a
+ * second. */
 static void test_slow_links(void **state)
 {
     (void)state;
@@ -344,7 +347,8 @@ static void test_slow_links(void **state)
     }
 }
 
-/* A meeting takes 40 seconds over such a link, so five are over or begun when the last step is. */
+/* An average takes 40 seconds over such a link, so five averages have ended or begun when the last
+ * step ends. At most twice their bytes are sent. */
 static void test_slow_meetings(void **state)
 {
     (void)state;

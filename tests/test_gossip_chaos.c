@@ -1,11 +1,11 @@
 /*
- * Peers that come, go, die, sleep and are cut off at random, with a coordinator that may die for
- * good, in the simulator: whatever happens, each run ends; every update is in a replica once or not
- * at all; and those who end together have the same ones, those of the dead among them, and the same
- * mean, to the bit.
+ * Elastic gossip peers in the simulator that join, leave, die, sleep and are cut off at random,
+ * with a coordinator that may die for good. Whatever happens, each run ends, and a replica has each
+ * update once or not at all. Peers that end together have the same updates, also those of dead
+ * peers, and the same mean, to the bit.
  *
- * Every update has a mark of its own, which is added to one number of the parameters.
- * WEFT_CHAOS and WEFT_CHAOS_SEED: see random_runs.h.
+ * Every update has a mark of its own, which is added to one number of the parameters. WEFT_CHAOS
+ * and WEFT_CHAOS_SEED: see random_runs.h.
  */
 #include "exchange/gossip/gossip.h"
 #include "random_runs.h"
@@ -24,12 +24,12 @@ static const double BEAT = 1, LIMIT = 10, END = 6000;
 typedef struct life {
     double w[COUNT];
     weft_codec *codec;
-    double seconds, begins, gone; /* of a step; when; 0: it has not */
-    int made;                     /* updates */
+    double seconds, begins, gone; /* of a step; when it begins; when it ended, 0: not yet */
+    int made;                     /* number of its updates */
     bool excused, quits;
-    bool near[LIVES]; /* who was there, before it went */
-    int64_t found;    /* the least clock of those that were there when it came */
-    uint64_t run;     /* that they took part in */
+    bool near[LIVES]; /* peers in its view, before it ended */
+    int64_t found;    /* the least clock of the peers that were there when it began */
+    uint64_t run;     /* id of the run of those peers */
 } life;
 
 typedef struct chaos {
@@ -37,8 +37,8 @@ typedef struct chaos {
     weft_gossip_mode mode;
     const char *topology_name;
     int peers, steps, lives;
-    size_t backlog; /* of a link, in bytes; 0: the usual */
-    double quiet;   /* when the last fault is over, and known to all */
+    size_t backlog; /* limit of a link, in bytes; 0: the default */
+    double quiet;   /* virtual second by which all peers know that the last fault is over */
     bool orphaned;  /* the coordinator is gone for good */
     weft_sim_link link;
     weft_sim *sim;
@@ -46,7 +46,7 @@ typedef struct chaos {
     weft_sim_report report;
 } chaos;
 
-/* --- who is there --- */
+/* --- actors --- */
 
 static weft_status make(void *user, weft_actor_id id, int again, weft_actor **out)
 {
@@ -94,7 +94,7 @@ static weft_actor *peer_at(const chaos *c, int i)
     return weft_sim_actor(c->sim, (weft_actor_id)(FIRST + i));
 }
 
-/* Of the peers that are alive, and their run; 0: there is none. */
+/* Gives the least clock of the peers that are alive, and the id of their run; 0: none is. */
 static int64_t least_clock(const chaos *c, uint64_t *run)
 {
     int64_t least = INT64_MAX;
@@ -119,7 +119,8 @@ static weft_status add_peer(chaos *c, double at)
     return weft_sim_add(c->sim, (weft_actor_id)(FIRST + c->lives++), at);
 }
 
-/* Whether nobody that this peer knows of has the state of a run that had begun before it came. */
+/* Whether the run had begun before this peer, and no peer that it knows of and that no fault has
+ * hit has the state of the run. */
 static bool state_is_lost(const chaos *c, weft_actor_id id)
 {
     for (int i = 0; i < c->lives; i++) {
@@ -140,7 +141,8 @@ static weft_status failed(void *user, weft_actor_id id, weft_status status)
                 (strstr(why, "no message from the coordinator or another member") &&
                  (!coordinator || coordinator->done));
     (void)status;
-    /* A coordinator that comes again takes the first it hears of for a run of its own. */
+    /* A restarted coordinator takes the first peers that it hears of for a run of its own, and
+     * rejects others. */
     late = late || strstr(why, "it is not a member of this coordinator's run");
     late = late || (strstr(why, "learner is left that has the state of the run") &&
                     id != WEFT_COORDINATOR && state_is_lost(c, id));
@@ -150,7 +152,7 @@ static weft_status failed(void *user, weft_actor_id id, weft_status status)
     return late ? WEFT_OK : add_peer(c, weft_sim_stats(c->sim).now + 1);
 }
 
-/* --- what is looked at, all the time --- */
+/* --- checks during a run --- */
 
 static bool has(const chaos *c, int peer, int of, int update)
 {
@@ -175,7 +177,7 @@ static void look_at(chaos *c, int i)
         return;
     }
     int64_t reached = weft_peer_clock(a);
-    /* The coordinator hears of steps with heartbeats, so the first of them may be lost. */
+    /* The coordinator learns of steps by heartbeats, so the first steps of a run may be lost. */
     if (l->begins > 1 && l->found > 6 && reached > 0 && reached <= l->made &&
         weft_member_view(weft_peer_member(a))->run == l->run)
         wrong(&c->fate, "peer %d begins at step 0 of a run that had come to step %lld", i,
@@ -196,7 +198,7 @@ static void run_until(chaos *c, double at)
 
 /* --- faults --- */
 
-/* Somebody who lives and has something to do; -1: nobody. */
+/* Draws a peer that is alive and has not ended; -1: there is none. */
 static int pick_alive(chaos *c)
 {
     int from = pick(&c->fate, c->lives);
@@ -297,7 +299,7 @@ static void draw(chaos *c)
     c->link.reordered = weft_random_between(r, 0, 0.1);
 }
 
-/* Who comes where there is no coordinator, or no run, waits, and its host gives up some time. */
+/* A peer that begins when there is no coordinator, or no run, waits, until its host gives up. */
 static bool waits_outside(const chaos *c, int i)
 {
     const weft_actor *coordinator = weft_sim_actor(c->sim, WEFT_COORDINATOR);
@@ -314,8 +316,7 @@ static bool has_ended(const chaos *c)
     return true;
 }
 
-/* Who has ended with the run, and nothing has happened to it that may have kept it from the others.
- */
+/* Whether the peer has ended with the run, and no fault may have separated it from the others. */
 static bool counts(const chaos *c, int i)
 {
     return peer_at(c, i) && c->life[i].gone > 0 && !c->life[i].quits && !c->life[i].excused;
@@ -337,7 +338,7 @@ static void compare(chaos *c, int a, int b)
     }
 }
 
-/* They have come to the same mean. */
+/* Two peers that had each other in their views must end with the same mean. */
 static void compare_ends(chaos *c, int a, int b)
 {
     const weft_actor *x = peer_at(c, a), *y = peer_at(c, b);

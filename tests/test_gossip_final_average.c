@@ -1,7 +1,6 @@
-/* What peers that come and go end with, in the simulator: the mean of what all have learned, the
- * same to the bit, whatever the links lose and whoever dies when the others have ended, or while
- * nobody takes it out.
- */
+/* The final average of elastic peers, in the simulator. All end with the mean of what all have
+ * learned, equal to the bit, whatever messages links lose, and also if a peer dies while the others
+ * end, or while no coordinator removes it. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,10 +22,10 @@ typedef struct run {
     int peers, more; /* steps that they take beyond STEPS */
     uint64_t seed;
     weft_sim *sim;
-    double w[MOST][COUNT], changed[COUNT]; /* changed: by all computations, added up */
+    double w[MOST][COUNT], changed[COUNT]; /* changed: sum of the changes of all computations */
     weft_codec *codecs[MOST];
     bool ended[MOST];
-    int stuck; /* the first of those whose computations do not end; 0: all of them do */
+    int stuck; /* peers from this one on never end a computation; 0: all end */
 } run;
 
 static weft_status make(void *user, weft_actor_id id, int again, weft_actor **out)
@@ -66,7 +65,7 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_s
     if (r->stuck > 0 && p >= r->stuck) return WEFT_OK;
     weft_random_start(&random, r->seed * 1000 + actor->id, (uint64_t)ticket);
     for (int i = 0; i < COUNT; i++) {
-        double change = weft_random_between(&random, -1, 1) / 3; /* its sums are rounded */
+        double change = weft_random_between(&random, -1, 1) / 3; /* rounded, and so are sums */
         r->w[p][i] += change;
         r->changed[i] += change;
     }
@@ -80,7 +79,7 @@ static const weft_actor *peer(const run *r, int p)
     return weft_sim_actor(r->sim, (weft_actor_id)(FIRST + p));
 }
 
-/* Peer p begins with p + 1, of which only what the first has counts. */
+/* Peer p begins with parameters of p + 1; all take over those of the first peer. */
 static void begin_run(run *r, const weft_sim_link *link)
 {
     weft_sim_options options = {.struct_size = sizeof(options),
@@ -116,8 +115,9 @@ static const weft_sim_link GOOD = {.latency = 0.02}, BAD = {.latency = 0.02,
                                                             .reordered = 0.2};
 static const char *const shapes[] = {"all", "ring", "torus", "random"};
 
-/* The mean of what peers had before one of them had it, by the tree that learners of one job have,
- * too: nobody can have it sooner than a message takes, so that nothing had changed since. */
+/* Runs until peer 0 has the final average, and gives the mean of the parameters just before that,
+ * by the tree sum that learners of one job use. No peer has the average sooner than a message
+ * takes, so no parameters had changed since. */
 static void look(run *r, double out[COUNT])
 {
     double had[MOST][COUNT];
@@ -166,7 +166,8 @@ static void test_the_mean_of_all(void **state)
     }
 }
 
-/* One that dies then is no part of the mean, or it is; the others have the same. */
+/* A peer that dies during the final average is a part of the mean or not; the others all have the
+ * same mean. */
 static void test_who_dies_at_the_end(void **state)
 {
     (void)state;
@@ -199,9 +200,9 @@ static void test_who_dies_at_the_end(void **state)
     }
 }
 
-/* One dies while the coordinator sleeps, so that the others count on without it; the next, just
- * before it wakes, of whom they have not heard yet: the view that it makes then is another one than
- * theirs, and may have the same number. */
+/* One peer dies while the coordinator sleeps, and the others go on without it. A second one dies
+ * just before the coordinator wakes, which the others have not noticed: the coordinator's next view
+ * differs from theirs, and may have the same number. */
 static void test_who_dies_while_the_coordinator_sleeps(void **state)
 {
     (void)state;
@@ -226,9 +227,9 @@ static void test_who_dies_while_the_coordinator_sleeps(void **state)
     }
 }
 
-/* One comes when no line leads from the coordinator to one of the others, and the coordinator dies
- * before there is one again: who was there knows nothing of who has come, and both would believe
- * that the other has gone on without it. */
+/* A peer joins while the link from the coordinator to another peer is cut, and the coordinator dies
+ * before the link is back. The other peer does not know of the joiner, and each might believe that
+ * the other one has gone on without it. */
 static void test_who_comes_unheard(void **state)
 {
     (void)state;

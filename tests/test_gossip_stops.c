@@ -1,7 +1,7 @@
 /*
- * One or two peers of gossip stand still for any time, in the simulator: the others go on at their
- * own pace, what waits for the one that is stopped stays within its bound, and when it is back
- * every update is in every replica once, but for what the codecs keep.
+ * One or two gossip peers are paused for any time, in the simulator. The other peers go on at their
+ * own pace, the updates that wait for a paused peer stay within the limit of the link, and
+ * afterwards every replica has every update once, less the residuals of the codecs.
  *
  * Changes are multiples of a power of two, so sums are the same in any order, to the bit.
  * WEFT_CHAOS and WEFT_CHAOS_SEED: see random_runs.h.
@@ -18,7 +18,7 @@ static const double BEAT = 1, LIMIT = 30, END = 1e6;
 typedef struct stops {
     fate fate;
     const char *topology_name, *codec;
-    bool comes_and_goes; /* with a coordinator; one more comes while somebody stands still */
+    bool comes_and_goes; /* with a coordinator; another peer joins during a pause */
     int peers, steps;
     size_t backlog;
     weft_topology topology;
@@ -92,14 +92,14 @@ static void draw(stops *s)
     s->backlog = (size_t)pick(&s->fate, 3) * COUNT * sizeof(double);
     for (int i = 0; i < MOST + LATE; i++) s->seconds[i] = weft_random_between(r, 0.5, 2);
     for (int k = 0; k < 2; k++) {
-        double most = s->comes_and_goes ? 0.7 * LIMIT : 5000; /* else it is taken out of the run */
+        double most = s->comes_and_goes ? 0.7 * LIMIT : 5000; /* longer: it is removed */
         double span = s->comes_and_goes ? 0.2 * s->steps : s->steps;
         s->stopped[k] = k && pick(&s->fate, 2) ? s->stopped[0] : pick(&s->fate, s->peers);
         s->at[k] = weft_random_between(r, 0, span);
         s->until[k] = s->at[k] + exp(weft_random_between(r, log(1e-3), log(most)));
     }
     if (!s->comes_and_goes) return;
-    /* Two times with nothing between them are one. */
+    /* The pauses are a failure timeout apart, so that they do not act as one long pause. */
     s->until[1] += s->until[0] + LIMIT - s->at[1];
     s->at[1] = s->until[0] + LIMIT;
 }
@@ -113,7 +113,8 @@ static weft_actor *peer_at(const stops *s, int i)
     return weft_sim_actor(s->sim, (weft_actor_id)(FIRST + i));
 }
 
-/* Everything of a link: messages of one step more than the bound, and a sum for each origin. */
+/* Checks the memory of a peer's links: updates in flight and updates that wait stay within the byte
+ * limit and one message more each, plus a sum for each origin. */
 static void look_at(stops *s, int i)
 {
     const weft_peer *p = (const weft_peer *)peer_at(s, i);
@@ -172,7 +173,8 @@ static uint64_t play(fate *f)
                                 .compute = compute,
                                 .user = s};
     int all = s->peers + s->comes_and_goes;
-    /* Updates are kept for twelve times the limit, and a line that loses more takes longer. */
+    /* The update log keeps updates for twelve failure timeouts; a link that loses more messages
+     * would need longer. */
     if (s->comes_and_goes && !good) options.link.lost = 0.01;
     must(weft_topology_make(s->topology_name, s->peers, false, 1, &s->topology));
     must(weft_sim_create(&options, &s->sim));

@@ -1,4 +1,5 @@
-/* Who is whose neighbour, and on which ways what somebody says comes to everybody. */
+/* The topologies of gossip peers: which peers are neighbours, and over which tree an update reaches
+ * all peers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +9,7 @@
 
 static const char *const topologies[] = {"all", "ring", "torus", "random"};
 
-/* What o says comes to everybody once, over edges that are there. */
+/* Asserts that an update of origin o reaches every peer once, over edges of the topology. */
 static void assert_spans(const weft_topology *t, int o)
 {
     const int *from = t->parent + (ptrdiff_t)o * t->peers;

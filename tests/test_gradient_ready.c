@@ -1,6 +1,6 @@
-/* Gradients that a program hands over: each once a step, as the update reads it, as soon as it is
- * there, and not written afterwards; in every way to run. And parameters that are there only when
- * the program says that it needs them. */
+/* Gradients that a program exports, in every way to run: each is reported once a step, as soon as
+ * it is final, with the value that the update reads, and is not written afterwards. Parameters that
+ * arrive late: a program reads a parameter only after it has called the hook `needed` for it. */
 #include <math.h>
 
 #include "graph_fixture.h"
@@ -9,16 +9,16 @@ typedef struct heard {
     const setting *setting;
     weft_store *store;
     weft_instance *instance;
-    int64_t polls;             /* instructions that have run in this step */
-    int64_t at[MOST_TENSORS];  /* of each gradient: how many by then; -1: not yet */
-    void *copy[MOST_TENSORS];  /* what it was then */
-    void *first[MOST_TENSORS]; /* what it was in the first step */
-    size_t size[MOST_TENSORS]; /* its bytes */
+    int64_t polls;             /* calls of the hook poll in this step */
+    int64_t at[MOST_TENSORS];  /* by gradient: polls before it was ready; -1: not ready */
+    void *copy[MOST_TENSORS];  /* by gradient: its value when it was ready */
+    void *first[MOST_TENSORS]; /* by gradient: its value in the first step */
+    size_t size[MOST_TENSORS]; /* by gradient: its bytes */
     int count;
     void *before; /* the parameters before the step */
     size_t bytes;
-    int brought;  /* of them, in this step */
-    double flops; /* before the last one */
+    int brought;  /* parameters supplied in this step */
+    double flops; /* flops before the first use of the last one */
 } heard;
 
 static size_t size_of(weft_dtype dtype)
@@ -47,7 +47,7 @@ static bool is_late(const heard *h)
     return h->setting->update == WEFT_UPDATE_ELSEWHERE;
 }
 
-/* Numbers into the store, or what is none. */
+/* Writes numbers into the store; NULL: NaN. */
 static void put(const heard *h, int entry, const void *numbers)
 {
     void *data;
@@ -70,11 +70,11 @@ static void bring_one(heard *h, const weft_reading *r)
     put(h, r->entry, (const char *)h->before + (size_t)r->begin * size_of(r->dtype));
 }
 
-/* A parameter comes at the last moment. */
+/* The hook `needed`: supplies a parameter at its first use. */
 static weft_status bring(void *user, const weft_reading *r)
 {
     heard *h = user;
-    if (r->index >= h->brought) bring_one(h, r); /* the first micro-batch */
+    if (r->index >= h->brought) bring_one(h, r); /* in the first micro-batch */
     return WEFT_OK;
 }
 
@@ -84,7 +84,8 @@ static weft_status count_poll(void *user)
     return WEFT_OK;
 }
 
-/* The parameters went by the learning rate along the gradient, and nothing else did. */
+/* Checks that each parameter moved by the learning rate along its gradient, or not at all if the
+ * update is made elsewhere. */
 static void check_update(heard *h, const weft_gradient *g, const void *now)
 {
     double rate = h->setting->model->lr;
@@ -131,7 +132,7 @@ static void around(void *user, bool after)
         rank_check(!is_late(h) ||
                    !weft_program_reading(weft_instance_program(h->instance), h->brought, &r));
         weft_instance_await(h->instance, false);
-        if (is_late(h)) put(h, WEFT_ALL_PARAMETERS, h->before); /* also those that nobody reads */
+        if (is_late(h)) put(h, WEFT_ALL_PARAMETERS, h->before); /* also those never read */
         check_step(h);
         return;
     }
@@ -146,7 +147,7 @@ static void around(void *user, bool after)
     weft_instance_await(h->instance, is_late(h));
 }
 
-/* Where nothing is summed over ranks and nothing clipped, gradients come while backward goes on. */
+/* Whether gradients are ready during backward: none is summed over ranks, or clipped. */
 static bool comes_early(const setting *s)
 {
     const char *mesh = s->mesh->mesh;
@@ -188,7 +189,7 @@ static void rank_hears(weft_comm *world, void *user)
             rank_check(h[elsewhere].at[0] < h[elsewhere].at[h[elsewhere].count - 1]);
         net_unprepare(&p);
     }
-    /* Whoever updates, the first gradients are the same. */
+    /* The first gradients are the same, whether the program makes the update or not. */
     for (int i = 0; i < h[0].count && !s.mesh->zero; i++) {
         rank_check(h[0].count == h[1].count);
         rank_check(memcmp(h[0].first[i], h[1].first[i], h[0].size[i]) == 0);
@@ -232,7 +233,7 @@ static void test_every_mesh(void **state)
         }
 }
 
-/* In several micro-batches, one after the other or in a pipeline. */
+/* With several micro-batches, one after the other or in a pipeline. */
 static void test_micro_batches(void **state)
 {
     (void)state;
@@ -257,7 +258,7 @@ static void test_micro_batches(void **state)
         }
 }
 
-/* On devices that lay tensors in layouts of their own, in memory of their own, and both. */
+/* On devices with layouts of their own, with memory of their own, and with both. */
 static void test_devices(void **state)
 {
     (void)state;
@@ -281,7 +282,7 @@ static void test_devices(void **state)
             }
 }
 
-/* What cannot be the gradient of a parameter is refused. */
+/* An exported gradient that cannot be the gradient of a parameter is refused. */
 static void test_refusals(void **state)
 {
     (void)state;
@@ -296,8 +297,8 @@ static void test_refusals(void **state)
         weft_value v = weft_graph_leaf(g, WEFT_VALUE_PARAM, "v", WEFT_F32, &three, zero);
         weft_value y = weft_graph_node(g, "relu", "y", &w, 1, NULL, 0);
         if (i == 0) weft_graph_export_gradient(g, v, y); /* another shape */
-        if (i == 1) weft_graph_export_gradient(g, y, y); /* of no parameter */
-        if (i == 2) weft_graph_export_gradient(g, w, v); /* no node makes it */
+        if (i == 1) weft_graph_export_gradient(g, y, y); /* of a value that is no parameter */
+        if (i == 2) weft_graph_export_gradient(g, w, v); /* a leaf, which no node makes */
         if (i == 3) weft_graph_export_gradient(g, w, y);
         assert_int_equal(weft_graph_status(g), i == 3 ? WEFT_OK : WEFT_ERR_ARGUMENT);
         if (i == 3) weft_graph_export_gradient(g, w, y); /* twice */

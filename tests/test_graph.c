@@ -1,4 +1,4 @@
-/* Building, refusing, differentiating and printing graphs; label signatures. */
+/* Graphs: building, errors, differentiation and printing; label signatures. */
 #include "support.h"
 
 static weft_context *context;
@@ -77,7 +77,7 @@ static void test_window_larger_than_image(void **state)
     assert_refused(weft_graph_status(graph), WEFT_ERR_ARGUMENT, "window of 5 is larger");
 }
 
-/* Where no stride is given, windows of pools lie side by side. */
+/* Without a stride the windows of a pool lie side by side: the stride is the size of the window. */
 static void test_windows_side_by_side(void **state)
 {
     (void)state;
@@ -178,7 +178,8 @@ static void test_labels(void **state)
         assert_refused(weft_labels_check(bad[i], shapes, 1, 1), WEFT_ERR_FORMAT, "column");
 }
 
-/* Which dimensions go on as they are, in proportion, or only whole. */
+/* The label signature of a reshape: d a dimension that stays as it is, *d one that may be split in
+ * proportion, !d one that must be whole. */
 static void test_labels_of_reshapes(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* What grows grows: names, attributes, keys, layers that read layers, pins, ranks. */
+/* Graphs, files and plans without small fixed limits: long names, and many attributes, keys, inputs
+ * of layers, pins and ranks. */
 #include <math.h>
 
 #include "formats/yaml.h"
@@ -9,7 +10,7 @@
 
 enum { LONG_NAME = 700, DENSE = 3 };
 
-/* Names that differ in their last byte alone. */
+/* Dense layers with names of LONG_NAME bytes that differ only in the last byte. */
 static weft_value long_names(weft_graph *g, weft_value x)
 {
     char name[LONG_NAME + 1], full[LONG_NAME + 16];
@@ -40,7 +41,7 @@ static void try_long_names(weft_comm *world, void *user)
         const char *name = weft_store_name(p.store, i);
         whole += strlen(name) > LONG_NAME;
         moments += strlen(name) > 2 && strcmp(name + strlen(name) - 2, "/m") == 0;
-        rank_check(weft_store_find(p.store, name) == i); /* no other has it */
+        rank_check(weft_store_find(p.store, name) == i); /* no other entry has this name */
     }
     rank_check(moments == DENSE && whole >= 3 * DENSE);
     net_unprepare(&p);
@@ -61,7 +62,7 @@ static void test_long_names(void **state)
     for (size_t i = 0; i < sizeof(meshes) / sizeof(*meshes); i++) {
         setting s = net_setting(&m, &meshes[i]);
         s.optimizer = "adam";
-        s.microbatches = 2; /* sums of gradients have names, too */
+        s.microbatches = 2; /* sums of gradients have names then, too */
         on_ranks("threads", meshes[i].ranks, try_long_names, &s);
     }
 }
@@ -78,7 +79,7 @@ static void test_many_attributes(void **state)
     for (int i = 0; i < MANY; i++) known[i] = names[i];
     const weft_op op = {.name = "many", .attrs = known};
     weft_node node = {.op = &op};
-    for (int round = 0; round < 2; round++) /* the second gives others */
+    for (int round = 0; round < 2; round++) /* the second round gives other values */
         for (int i = 0; i < MANY; i++) {
             weft_attr a = WEFT_ATTR_INT(names[i], 100 * round + i);
             assert_ok(weft_node_set(&node, &a));
@@ -88,7 +89,7 @@ static void test_many_attributes(void **state)
     free(node.attrs);
 }
 
-/* A node that is refused for its inputs says how many it can have. */
+/* The error for a node with too many inputs says how many inputs it can have. */
 static void test_too_many_inputs(void **state)
 {
     (void)state;
@@ -122,7 +123,7 @@ static double applied(int f, double x)
     return f == 2 ? fmax(x, 0) : x / 2 * (1 + erf(x / sqrt(2)));
 }
 
-/* N functions of the input side by side are the logits. */
+/* n functions of the input, concatenated, are the logits. */
 static void joined(int n, const char *device)
 {
     weft_text yaml = {0};
@@ -201,7 +202,7 @@ static void test_many_options(void **state)
     free(text.data);
 }
 
-/* A key may stand in every mapping, once. */
+/* A key may stand in each mapping of a YAML file, but only once. */
 static void test_keys_of_mappings(void **state)
 {
     (void)state;
@@ -216,7 +217,7 @@ static void test_keys_of_mappings(void **state)
 
 /* --- plans --- */
 
-/* LAYERS products, each with a pin of its own. */
+/* A graph of LAYERS dense layers, each of which gets a pin. */
 enum { LAYERS = 2000 };
 
 static void deep(weft_graph **g, weft_context *context)

@@ -1,5 +1,6 @@
-/* Learners that update the same parameters without locks: where they touch different numbers they
- * are one learner to the bit, in whatever order; where they do not, what is lost is counted. */
+/* Hogwild learners, which update the same parameters without locks. Learners that change different
+ * elements give the bits of one learner, in whatever order. Where they change the same elements,
+ * lost updates are counted. */
 #include <math.h>
 #include <sched.h>
 
@@ -10,17 +11,17 @@
 
 enum { COUNT = 203, STEPS = 400 };
 
-/* --- by hand --- */
+/* --- learners with steps by hand --- */
 
-/* Learners whose steps are a few lines of C, over common parameters. */
+/* Learners whose steps are a few lines of C, on common parameters. */
 typedef struct scene {
     weft_context *context;
     weft_dtype dtype;
     const char *spec;
-    bool apart;            /* each has numbers of its own; otherwise all add one to all */
-    double w[COUNT];       /* in the end */
+    bool apart;            /* each changes its own elements; otherwise all add 1 to all */
+    double w[COUNT];       /* parameters at the end */
     double figures[4];     /* written, mixed, checked, lost */
-    double stale, updates; /* the sum of staleness, and how many there were */
+    double stale, updates; /* sum of the staleness of all updates; number of updates */
 } scene;
 
 /* One store with one parameter of odd size. */
@@ -40,7 +41,7 @@ static double start_of(int i)
     return i / 7.0 - 3;
 }
 
-/* What a step makes of number i, rounded as it is kept. */
+/* The value of element i after a step, rounded as its type stores it. */
 static double stepped(weft_dtype dtype, double w, int i, int step)
 {
     double next = w - 0.37 * (w - sin(i + 0.1 * step));
@@ -128,8 +129,8 @@ static void learn(weft_comm *comm, void *user)
     weft_graph_destroy(&g);
 }
 
-/* Steps that touch different numbers, which lie beside each other: one learner that takes all of
- * them, to the bit. One learner alone does so trivially, whatever it touches. */
+/* Learners change different elements, which lie beside each other: the result has the bits of one
+ * learner that changes all of them. A single learner gives these bits trivially. */
 static void test_disjoint_supports(void **state)
 {
     (void)state;
@@ -155,9 +156,10 @@ static void test_disjoint_supports(void **state)
         }
 }
 
-/* All add one to all, and everything is looked at: something is missing in the end exactly where
- * something was seen to be written over. Not as much: what two lose at once counts once, and who
- * writes over such a loss brings back what he had read before it. */
+/* All learners add 1 to all elements, and every write is checked: updates are missing at the end
+ * exactly if some were seen to be lost. The numbers may differ: two updates that are lost at once
+ * count once, and a learner that overwrites such a loss brings back the value that it had read
+ * before. */
 static void test_lost_updates(void **state)
 {
     (void)state;
@@ -176,14 +178,15 @@ static void test_lost_updates(void **state)
                          learners, all - sum, all, s.figures[3]);
             s.spec = "hogwild:sample=4";
             on_ranks("threads", learners, learn, &s);
-            /* Of four blocks, the last of them shorter, each in its turn. */
+            /* With sample=4 each step checks one of four blocks in turn. */
             assert_true(s.figures[2] == all / 4);
         }
 }
 
 /* --- runs --- */
 
-/* In a table whose rows touch different weights it makes no difference who reads which. */
+/* In a table whose rows touch different weights, the result does not depend on which learner reads
+ * which row. */
 static void test_rows(void **state)
 {
     (void)state;
@@ -210,7 +213,7 @@ static void test_rows(void **state)
     remove_folder(root);
 }
 
-/* A model all of whose weights everybody changes learns, with every optimiser and mesh. */
+/* A model whose weights are all changed by all learners learns, with every optimizer and mesh. */
 static void test_dense(void **state)
 {
     (void)state;
@@ -232,7 +235,8 @@ static void test_dense(void **state)
     }
 }
 
-/* Stopped, and gone on with more learners or fewer. */
+/* A run is stopped and resumed with more or fewer learners; options that hogwild cannot have are
+ * refused. */
 static void test_stop_and_resume(void **state)
 {
     (void)state;

@@ -1,10 +1,10 @@
-/* Programs that are shared: many stores, several threads. */
+/* One program that many stores and several threads share. */
 #include <pthread.h>
 
 #include "program_fixture.h"
 
-/* Clones on one program go the ways that stores of their own go, by instances of their own as well
- * as by one that goes from store to store. */
+/* Clones of a store that share a program train as separate stores do, with an instance each, or
+ * with one instance that moves from store to store. */
 static void test_clones_share_a_program(void **state)
 {
     (void)state;
@@ -58,7 +58,7 @@ static void *work(void *user)
     assert_ok(weft_instance_create(w->l->program, w->store, NULL, &x));
     train(w->l, x, THREAD_BATCH, w->seed, THREAD_STEPS);
     weft_instance_destroy(&x);
-    same_values(w->store, w->store); /* reading takes layouts, which all stores share */
+    same_values(w->store, w->store); /* reads use layouts, which all stores share */
     return NULL;
 }
 
@@ -107,7 +107,7 @@ static size_t resident(void)
 }
 #endif
 
-/* What many stores take is what their values take. */
+/* A thousand stores take the memory of their values, and at most 5 % more. */
 static void test_a_thousand_stores(void **state)
 {
     (void)state;
@@ -160,7 +160,7 @@ static void test_foreign_stores_are_refused(void **state)
     lower(&l, context, store, "mlp", TRAINING, 2);
     assert_refused(weft_store_read(early, 0, &value), WEFT_ERR_ARGUMENT, "no value in this store");
     assert_ok(weft_instance_create(l.program, early, NULL, &x));
-    same_values(early, store); /* as the seed says */
+    same_values(early, store); /* initial values of the seed */
     weft_instance_destroy(&x);
     weft_store_destroy(&early);
     assert_refused(weft_instance_create(l.program, other, NULL, &x), WEFT_ERR_ARGUMENT,
@@ -168,7 +168,7 @@ static void test_foreign_stores_are_refused(void **state)
     assert_ok(weft_instance_create(l.program, store, NULL, &x));
     assert_refused(weft_instance_use(x, other), WEFT_ERR_ARGUMENT, "of another model");
     weft_store_destroy(&other);
-    drop(&l); /* the instance holds its program */
+    drop(&l); /* the instance keeps its program */
     feed(&l, x, 2, 1);
     weft_instance_destroy(&x);
     weft_store_destroy(&store);

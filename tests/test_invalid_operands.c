@@ -1,19 +1,19 @@
-/* Operands and attributes that do not fit an operator: every node of every case of op_cases.c is
- * made again with one thing wrong. An operator refuses it, or it can read it as well, and then all
- * shapes obey its own signature. */
+/* Operands and attributes that do not fit an operator: each node of each case of op_cases.c is
+ * built again with one thing wrong. The operator refuses the node, or it accepts the node and all
+ * shapes then fit its label signature. */
 #include <math.h>
 
 #include "graph/graph.h"
 #include "op_cases.h"
 
-enum { FEW = 6 }; /* operands of which every subset is tried */
+enum { FEW = 6 }; /* up to so many operands, every subset is tried */
 
-/* What is wrong: the type of some operands, its dimensions, the length of an axis, or an
- * attribute that is left out. */
+/* The change that may make a node invalid: the type of some operands, their number of dimensions,
+ * the length of an axis, or a missing attribute. */
 typedef struct misfit {
-    unsigned operands; /* bit i: operand i */
+    unsigned operands; /* bit i: operand i is changed */
     bool type;
-    int more, longer, without; /* dimensions; axis and attribute, counted from 1; 0: none */
+    int more, longer, without; /* change of dimensions; axis and attribute, from 1; 0: none */
 } misfit;
 
 static weft_value misfitting(fixture *f, int i, weft_value v, const misfit *m)
@@ -30,8 +30,7 @@ static weft_value misfitting(fixture *f, int i, weft_value v, const misfit *m)
                            (weft_init){WEFT_INIT_CONSTANT, 0});
 }
 
-/* Those that copy numbers without looking at them take any type, and so does what turns one into
- * another. */
+/* Operators that copy numbers without reading them, and cast, accept any type. */
 static bool takes_any_type(const char *op)
 {
     static const char *const any[] = {"cast", "slice", "flat", "unflat", "reshape", "transpose"};
@@ -40,7 +39,8 @@ static bool takes_any_type(const char *op)
     return false;
 }
 
-/* Nodes `was` and `n` are of one operator; n has the misfit, and is taken. */
+/* Checks node n, which was changed and accepted, against node `was` of the same operator: the
+ * shapes of n must fit its label signature. */
 static void obeys_its_signature(const weft_graph *g, int was, int n, const misfit *m,
                                 const char *what)
 {
@@ -61,8 +61,8 @@ static void obeys_its_signature(const weft_graph *g, int was, int n, const misfi
     assert_ok(weft_graph_node_labels(g, n, &labels));
     if (weft_labels_check(labels, shapes, node->in_count, node->out_count) != WEFT_OK)
         fail_msg("%s is taken and does not fit: %s", what, weft_last_message());
-    /* Windows over a result: its size is an attribute, and only one size of the operand belongs to
-     * it. */
+    /* Windows over a result: the size of the result is an attribute to which only one size of the
+     * operand belongs, so another size must be refused. */
     if (m->longer && alike && strchr(strstr(labels, "->"), '~'))
         fail_msg("%s is taken for a result of the same size: %s", what, labels);
     weft_free(labels);
@@ -142,8 +142,8 @@ static void attributes_are_there_or_missed(void **state)
     each_node(misfit_attributes);
 }
 
-/* A dimension that an operand must have whole is whole in the result, too: nobody could have made a
- * part of it. */
+/* A dimension that must be whole in an operand is whole in the result too, since no rank could
+ * compute a part of it. */
 static void whole_on_both_sides(const op_case *c, const weft_graph *g, int n)
 {
     weft_signature s;
@@ -166,8 +166,7 @@ static void what_is_whole_stays_whole(void **state)
     each_node(whole_on_both_sides);
 }
 
-/* What ranks send each other are real numbers: every operator that sends says so of anything else.
- */
+/* Transfers take real numbers only: each operator that sends refuses other types. */
 static void transfers_take_real_numbers(void **state)
 {
     (void)state;
@@ -210,12 +209,12 @@ static void transfers_take_real_numbers(void **state)
     assert_true(seen >= 7);
 }
 
-/* Attributes just inside and just outside of what is possible; tensors are [2, 3, 4, 5]. */
+/* Attributes just inside and just outside their limits; the operands are [2, 3, 4, 5]. */
 static const struct limit {
     const char *op;
     int operands;
     weft_attr attrs[3];
-    const char *words; /* NULL: it is taken */
+    const char *words; /* NULL: the node is accepted */
 } limits[] = {
     {"dropout", 3, {WEFT_ATTR_REAL("rate", 0)}, NULL},
     {"dropout", 3, {WEFT_ATTR_REAL("rate", 0.999)}, NULL},
@@ -295,7 +294,7 @@ static const struct limit {
      "at most 65536"},
 };
 
-/* What is wrong with the answer to a node, into buffer; "": nothing. */
+/* Writes into the buffer what is wrong with the graph's answer to a node; "": nothing. */
 static void judge_limit(const struct limit *l, char *buffer, size_t size)
 {
     weft_context *context;
@@ -303,7 +302,7 @@ static void judge_limit(const struct limit *l, char *buffer, size_t size)
     weft_value in[3];
     int count = 0;
     weft_shape shape = weft_shape_of(4, (int64_t[]){2, 3, 4, 5}), scalar = weft_shape_of(0, NULL);
-    bool drops = strcmp(l->op, "dropout") == 0; /* it has the step and the first sample, too */
+    bool drops = strcmp(l->op, "dropout") == 0; /* it also reads the step and the first sample */
     assert_ok(weft_context_create(&context));
     assert_ok(weft_graph_create(context, WEFT_F32, &g));
     for (int i = 0; i < l->operands; i++) {

@@ -1,5 +1,4 @@
-/* JSON as the server reads it: decimals against the C library, texts against what RFC 8259 has and
- * has not. */
+/* The server's JSON reader: decimals against the C library, texts against RFC 8259. */
 #include <float.h>
 #include <math.h>
 
@@ -35,7 +34,8 @@ static void check_written(double value, bool single)
     double back = single ? (double)strtof(text, NULL) : strtod(text, NULL);
     if (memcmp(&back, &value, sizeof(back)) != 0)
         fail_msg("%a is written as '%s', which is %a", value, text, back);
-    /* What the library needs, it may not need more than. */
+    /* Counts the digits that the C library needs for a text that reads back as the same number.
+     * weft_decimal_write may not need more. */
     int need = 1, digits = 0;
     for (;; need++) {
         (void)snprintf(other, sizeof(other), "%.*e", need - 1, value);
@@ -120,7 +120,7 @@ static void test_decimals_known(void **state)
     }
 }
 
-/* Zeros before and behind, more digits than anybody needs. */
+/* Decimals with many zeros, and with more digits than a double needs. */
 static void test_decimals_long(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void test_decimals_long(void **state)
         memset(text, '9', (size_t)zeros + 1);
         (void)snprintf(text + zeros + 1, 32, "e-%d", zeros);
         check_read(text);
-        /* Half way between two doubles, and a little more at the end of a thousand digits. */
+        /* Half way between two doubles, in odd rounds with a 1 after a thousand further zeros. */
         used = (size_t)snprintf(text, sizeof(text),
                                 "1.00000000000000011102230246251565404236316680908203125");
         memset(text + used, '0', 1000);
@@ -207,7 +207,7 @@ static void test_decimals_written(void **state)
         memcpy(&f, &u, sizeof(f));
         if (isfinite(x)) check_written(x, false);
         if (isfinite(f)) check_written((double)f, true);
-        /* Probabilities. */
+        /* Numbers such as probabilities, from 0 to 1. */
         check_written(weft_random_unit(&r), false);
         check_written((double)(float)weft_random_unit(&r), true);
     }
@@ -253,7 +253,7 @@ static void test_decimals_whole(void **state)
 static weft_status skip_all(const char *text, size_t size)
 {
     weft_json j;
-    /* In memory of its own, so that a byte too far is noticed. */
+    /* The text lies in memory of exactly its size, so that a sanitizer notices a read beyond it. */
     char *own = malloc(size ? size : 1);
     assert_non_null(own);
     memcpy(own, text, size);
@@ -375,7 +375,7 @@ static void test_json_wrong(void **state)
                    "ends after 2 bytes, where a comma or ] must follow");
 }
 
-/* Every beginning of a text is refused, and none is read beyond its end. */
+/* Each beginning of a JSON text is refused, and none is read beyond its end. */
 static void test_json_cut(void **state)
 {
     (void)state;

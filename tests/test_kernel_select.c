@@ -1,24 +1,24 @@
-/* Which of a device's candidates runs: the cheapest, with what its operands take to be where it
- * wants them; and what the dump says of the others. The devices are those of the house, with other
- * candidates, or the same at other prices. */
+/* Which of a device's candidates for an operator is chosen: the cheapest, including the time to
+ * reorder or copy operands; and what the dump of a program reports of the other candidates. The
+ * test gives devices of the library other candidates or other estimated costs. */
 #include "program/program.h"
 #include "support.h"
 
-/* What a device offers for one operator; all else is as it was. */
+/* A candidate that the device offers for offered_op; other operators have its own candidates. */
 typedef struct offer {
     const char *name;
     double seconds;
-    bool refuses; /* when the kernel is made */
+    bool refuses; /* its kernel cannot be made */
     bool odd;     /* wants its operand in a layout of its own */
 } offer;
 
-static const weft_device_ops *true_ops; /* of the device with the offers */
+static const weft_device_ops *true_ops; /* of the device, without the offers */
 static weft_device_ops ops;
 static const char *offered_op;
 static const offer *offers;
 static int offer_count;
-static double price; /* of groups of several nodes, times what the device says; below 0: they are
-                      * refused when the kernel is made */
+static double price; /* factor of the estimated time of groups of several nodes; below 0: their
+                      * kernels cannot be made */
 static weft_layout odd;
 
 static int offered(weft_device *device, const weft_group *group, const weft_layout *const *in,
@@ -95,7 +95,7 @@ static void close_bed(bed *b)
     weft_context_destroy(&b->context);
 }
 
-/* 64 numbers, 256 bytes; a parameter lies where somebody first wants it. */
+/* A leaf of 64 numbers, 256 bytes. A parameter has the layout that its first reader wants. */
 static weft_value leaf(bed *b, weft_value_kind kind, const char *name)
 {
     weft_shape shape = weft_shape_of(2, (int64_t[]){8, 8});
@@ -108,7 +108,7 @@ static weft_value relu(bed *b, weft_value x)
     return weft_graph_node(b->graph, "relu", "relu", &x, 1, NULL, 0);
 }
 
-/* The program that brings y, and y itself, whose operands are all -2 and 3. */
+/* Creates the program that computes y, and its dump. */
 static void plan(bed *b, weft_value y)
 {
     assert_ok(weft_program_create(b->store, b->graph, &y, 1, &b->program));
@@ -125,7 +125,8 @@ static void assert_silent(const bed *b, const char *words)
     if (strstr(b->text, words)) fail_msg("the dump says '%s':\n%s", words, b->text);
 }
 
-/* What the dump says where these are offered for the relu of an input, which lies plain. */
+/* Asserts what the dump says if these candidates are offered for the relu of an input, which is in
+ * plain layout. */
 static void assert_chosen(const offer *list, int count, const char *words)
 {
     bed b = {0};
@@ -145,14 +146,15 @@ static void test_the_cheapest_wins(void **state)
     CHOSEN("[a] a 2 us of: b 3 us\n", {"a", 2e-6, false, false}, {"b", 3e-6, false, false});
     CHOSEN("[c] c 1 us of: a 2 us, b 3 us\n", {"a", 2e-6, false, false}, {"b", 3e-6, false, false},
            {"c", 1e-6, false, false});
-    CHOSEN("[a]\n", {"a", 2e-6, false, false}); /* no choice, no words */
+    CHOSEN("[a]\n", {"a", 2e-6, false, false}); /* no choice to report */
 }
 
 static void test_ties_go_to_the_first(void **state)
 {
     (void)state;
     CHOSEN("[a] a 3 us of: b 3 us\n", {"a", 3e-6, false, false}, {"b", 3e-6, false, false});
-    /* Also if it only comes to the same: 256 bytes there and back, at 20 GB a second, and 50 ns. */
+    /* Also if the costs are equal only with a reorder: 256 bytes are read and written at 20 GB a
+     * second, after 50 ns. */
     double turn = 50e-9 + 512 / 20e9;
     CHOSEN("[a] a 3 us + 0.0756 us to move of: b", {"a", 3e-6, false, true},
            {"b", 3e-6 + turn, false, false});
@@ -169,7 +171,8 @@ static void test_who_cannot_is_passed_over(void **state)
     CHOSEN("[reference] reference 0.13 us of: a unsupported\n", {"a", 1e-6, true, false});
 }
 
-/* An input lies plain already, a parameter where its first reader wants it. */
+/* The time of a reorder counts for an input, which is in plain layout, but not for a parameter,
+ * which has the layout that its first reader wants. */
 static void test_reorders_count(void **state)
 {
     (void)state;
@@ -185,7 +188,7 @@ static void test_reorders_count(void **state)
     close_bed(&b);
 }
 
-/* Another layout of a parameter is made once, so it costs nothing in a run. */
+/* A second layout of a parameter is made once, and not in each run, so it costs nothing. */
 static void test_what_is_made_once_is_free(void **state)
 {
     (void)state;
@@ -202,8 +205,8 @@ static void test_what_is_made_once_is_free(void **state)
     close_bed(&b);
 }
 
-/* Where one's own device is very slow, it is the reference device that runs it; but not where the
- * copies there and back would take longer. */
+/* If the device is very slow, the reference device runs the operator, unless the copies there and
+ * back take longer. */
 static void test_the_reference_device_is_a_candidate(void **state)
 {
     (void)state;
@@ -216,11 +219,12 @@ static void test_the_reference_device_is_a_candidate(void **state)
          "[reference] reference 0.13 us + 10 us to move of: slow 1e+07"},
         {10, 1e-5, WEFT_VALUE_PARAM,
          "[reference] reference 0.13 us + 20.1 us to move of: slow 1e+07"},
-        /* The input would be copied to the device, or the result: the same. */
+        /* An input is copied either to the device or, as the result, from the reference device: the
+         * time is the same. */
         {10, 20, WEFT_VALUE_INPUT,
          "[reference] reference 0.13 us + 2e+07 us to move of: slow 1e+07"},
         {10, 20, WEFT_VALUE_PARAM, "[slow]\n"},
-        {0.9e-3, 1e-5, WEFT_VALUE_PARAM, "[slow]\n"}, /* for less nobody leaves the device */
+        {0.9e-3, 1e-5, WEFT_VALUE_PARAM, "[slow]\n"}, /* a gain below 1 ms */
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         bed b = {0};
@@ -233,7 +237,8 @@ static void test_the_reference_device_is_a_candidate(void **state)
     }
 }
 
-/* Only the device that made it can read the index of a maxpool, so there is nobody else. */
+/* Only the device that made the index of a maxpool can read it, so no other device is a candidate
+ * for its gradient. */
 static void test_what_nobody_else_can_read(void **state)
 {
     (void)state;
@@ -254,7 +259,7 @@ static void test_what_nobody_else_can_read(void **state)
     close_bed(&b);
 }
 
-/* Nodes run together where that costs no more than apart, and can be done. */
+/* Nodes are fused if the fused kernel costs no more than separate ones, and can be made. */
 static void test_fusion_has_a_price(void **state)
 {
     (void)state;
@@ -271,7 +276,8 @@ static void test_fusion_has_a_price(void **state)
     }
 }
 
-/* The candidates of the house: what is joined, in plain memory or in blocks. */
+/* The device's own candidates for a concat: loops over rows win in plain layout, oneDNN wins in
+ * blocked layouts. */
 static void test_of_the_cpu_device(void **state)
 {
     (void)state;

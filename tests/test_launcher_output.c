@@ -1,5 +1,6 @@
-/* What launchers say of an end, as it was recorded from four of them (tests/words/record), and what
- * the supervisor makes of it; and what it says of a job's size and restarts. */
+/* The supervisor reads from the output of launchers how a job ended: recordings of four launchers
+ * (tests/words/record) must give the rank that died or the host that was lost. The test also covers
+ * how it reports the size of a job and counts restarts. */
 #include <dirent.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -20,11 +21,11 @@ static void tell(void *user, const char *line)
     t->lines++;
 }
 
-/* Feeds a recording to a supervisor, line by line. */
+/* Feeds a recording to a supervisor in pieces, and collects the lines that it passes on. */
 static void hear(const char *launcher, const char *file, job *j, told *t)
 {
     static const weft_job_options options;
-    char path[512], piece[37]; /* pieces end anywhere */
+    char path[512], piece[37]; /* pieces end in the middle of lines */
     memset(t, 0, sizeof(*t));
     *j = (job){.options = &options, .mpi = true, .ranks = 3, .dead = -1, .tell = tell, .user = t};
     (void)snprintf(path, sizeof(path), "%s/words/%s/%s", WEFT_TESTS_DIR, launcher, file);
@@ -59,7 +60,8 @@ static void deaths_name_their_rank(void **state)
             if (j.dead != 1 || strcmp(j.where, cases[c].where) != 0 || j.left != cases[c].left)
                 fail_msg("%s, %s: rank %d, '%s'", open_mpis[m], cases[c].file, j.dead, j.where);
             assert_false(j.no_host);
-            /* A crash leaves a backtrace, which is passed on; of the others all has been said. */
+            /* A crash leaves a backtrace, which is passed on. The launcher's block says everything
+             * about other deaths. */
             if (strcmp(cases[c].file, "crashed") != 0 && t.lines)
                 fail_msg("%s, %s: passed on: %s", open_mpis[m], cases[c].file, t.text);
             assert_null(strstr(t.text, "reachable pairing"));
@@ -84,11 +86,11 @@ static void lost_hosts_are_named(void **state)
             fail_msg("%s, %s: host '%s' and not '%s'", cases[c].launcher, cases[c].file,
                      j.lost_host, cases[c].host);
         assert_int_equal(j.dead, -1);
-        assert_null(strstr(t.text, "daemon")); /* ssh's own words are passed on */
+        assert_null(strstr(t.text, "daemon")); /* messages of ssh are passed on */
     }
 }
 
-/* What is no death is passed on as it was said, and nobody is taken for dead. */
+/* Output about anything but a death is passed on as it is, and no rank counts as dead. */
 static void the_rest_is_passed_on(void **state)
 {
     static const struct {
@@ -126,7 +128,7 @@ static void an_end_that_was_asked_for_is_silent(void **state)
     }
 }
 
-/* The step and the transfer are those of the rank that died; where all died together, of each. */
+/* The report has step and transfer of the rank that died, or of each if all died together. */
 static void a_death_has_its_own_note(void **state)
 {
     (void)state;
@@ -153,7 +155,7 @@ static void a_death_has_its_own_note(void **state)
     assert_string_equal(t.text, "weft: it died before its first step, in barrier of c\n");
 }
 
-/* A folder or a case that nobody looks at would be a test that cannot fail. */
+/* Each folder of recordings is read by some test; otherwise a recording could never fail. */
 static void every_recording_is_heard(void **state)
 {
     (void)state;
@@ -174,7 +176,7 @@ static void every_recording_is_heard(void **state)
     assert_int_equal(folders, 4);
 }
 
-/* Ranks may say anything; only the launcher is believed. */
+/* A line of a rank that looks like the launcher's does not count as a death. */
 static void ranks_are_no_launchers(void **state)
 {
     (void)state;
@@ -189,7 +191,7 @@ static void ranks_are_no_launchers(void **state)
     assert_int_equal(t.lines, 2);
 }
 
-/* Open MPI 5 leaves a byte of zero behind some blocks, and the next begins in the same line. */
+/* Open MPI 5 writes a zero byte behind some blocks, and the next block begins in the same line. */
 static void a_zero_ends_nothing(void **state)
 {
 #define RULE "--------------------------------------------------------------------------\n"
@@ -207,7 +209,8 @@ static void a_zero_ends_nothing(void **state)
     assert_string_equal(t.text, "It looks like MPI_INIT failed for some reason\n");
 }
 
-/* Members are started again often unless somebody says how often, ranks only if somebody does. */
+/* The default number of restarts is 100 for jobs whose coordinator, servers and learners are
+ * processes, and 0 for jobs of ranks; an option overrides both. */
 static void restarts_are_counted(void **state)
 {
     (void)state;

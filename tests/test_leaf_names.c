@@ -1,5 +1,5 @@
-/* Names mean nothing: a network whose leaves are named like what training keeps for itself (its
- * step, its moments, its sums) comes to the same bits as one whose leaves have other names. */
+/* Names of leaves have no meaning. A model whose leaves are named like state that training adds
+ * (its step, moments, sums) gives the same bits as a model with other names. */
 #include "graph_fixture.h"
 
 enum { LEAVES = 7, INSIDE = 11 };
@@ -11,7 +11,7 @@ static const char *const taken[][LEAVES] = {
      "step"},
     {"keep/workers0", "keep/workers1", "step/next", "gradient_sum", "m", "velocity", "keep"},
 };
-static const char *const *names; /* of the network that is built */
+static const char *const *names; /* names of the leaves of the model that is built */
 
 static weft_value leaf(weft_graph *g, int i, weft_value_kind kind, int rank, int64_t a, int64_t b)
 {
@@ -25,7 +25,7 @@ static weft_value two(weft_graph *g, const char *op, weft_value a, weft_value b)
     return weft_graph_node(g, op, op, (weft_value[]){a, b}, 2, NULL, 0);
 }
 
-/* Two layers and a half; the last leaf is a running sum of what comes in. */
+/* Three dense layers with biases; the last leaf is a running sum of the inputs. */
 static weft_value build(weft_graph *g, weft_value x)
 {
     int64_t in = weft_graph_value_type(g, x).shape.dim[1];
@@ -48,7 +48,7 @@ static weft_value build(weft_graph *g, weft_value x)
 static const model_case model = {
     .model = "names", .build = build, .sample = {6}, .batch = 12, .rank = 1, .lr = 0.05};
 
-/* What rank 0 has in the end, tensor by tensor in the order of the graph. */
+/* The leaves of rank 0 at the end, in the order of the graph. */
 typedef struct kept {
     setting setting;
     void *data[LEAVES];
@@ -126,7 +126,7 @@ static void test_names_mean_nothing(void **state)
         }
 }
 
-/* What a state is kept for is told by the graph, however it is named. */
+/* The graph tells by roles what a state belongs to, whatever its name. */
 static void test_states_have_owners(void **state)
 {
     (void)state;

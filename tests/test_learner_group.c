@@ -1,13 +1,13 @@
-/* What exchanges are made of: endpoints of any kind, and the optimiser of a flat range. */
+/* Learner groups of any kind, and the flat optimizer of exchanges. */
 #include <math.h>
 
 #include "exchange/exchange.h"
 #include "graph/graph.h"
 #include "ranks.h"
 
-/* --- endpoints --- */
+/* --- learner groups --- */
 
-/* A kind of the test's own, which carries on what it is given and counts it. */
+/* A kind of learner group for this test: passes its transfers to another group, and counts them. */
 typedef struct post {
     weft_learner_group head;
     weft_learner_group *by;
@@ -68,7 +68,7 @@ static const weft_learner_group_kind by_post = {
     .destroy = post_destroy,
 };
 
-/* One parameter of odd size, and a program that leaves it alone. */
+/* A store with one parameter of odd size, and a program that does not change it. */
 static weft_status make_store(weft_context *c, weft_graph **g, weft_store **store,
                               weft_instance **x)
 {
@@ -118,7 +118,7 @@ static void meet_by_post(weft_comm *comm, void *user)
     weft_graph_destroy(&g);
 }
 
-/* Exchanges do not ask what carries their transfers. */
+/* An exchange works with any kind of learner group. */
 static void test_another_kind_of_endpoint(void **state)
 {
     (void)state;
@@ -128,10 +128,10 @@ static void test_another_kind_of_endpoint(void **state)
     weft_context_destroy(&c);
 }
 
-/* --- learners that come and go --- */
+/* --- elastic learners --- */
 
-/* One that meets nobody: a sum is its own part, of what it gathers its own place is filled, and
- * the rest stays as it is, to the byte. */
+/* The group of an elastic learner, without other learners: a sum is its own contribution, a gather
+ * fills its own place, and all other bytes stay as they are. */
 static void test_endpoint_of_one(void **state)
 {
     (void)state;
@@ -171,7 +171,7 @@ static void test_endpoint_of_one(void **state)
                 }
 }
 
-/* --- the optimiser of a flat range --- */
+/* --- the flat optimizer --- */
 
 static void test_flat_optimizer(void **state)
 {
@@ -191,7 +191,7 @@ static void test_flat_optimizer(void **state)
     o.lr = 0.5;
     o.momentum = 0.5;
     assert_ok(weft_flat_optimizer_open(c, store, &o, WEFT_F64, 5, &flat));
-    /* It reads a gradient where it is, which may be somewhere else each time. */
+    /* The optimizer reads the gradient where it lies, which may be another place each time. */
     memcpy(before, gradient, sizeof(before));
     assert_ok(weft_flat_optimizer_step(flat, w, before));
     for (int i = 0; i < 5; i++) before[i] = NAN;

@@ -1,5 +1,5 @@
-/* A small job whose rank 1 comes to an end: die HOW, where HOW is a signal's number, "exit N" or
- * "abort N". The others wait for it. */
+/* A small MPI job whose rank 1 ends while the other ranks wait for it: die HOW, where HOW is a
+ * signal's number, "exit N", "abort N", or "wait", with which all ranks wait to be stopped. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 1) {
-        sleep(1); /* so that all are waiting */
+        sleep(1); /* until all ranks wait */
         if (strcmp(how, "exit") == 0) _exit(number);
         if (strcmp(how, "abort") == 0) MPI_Abort(MPI_COMM_WORLD, number);
         if (strcmp(how, "wait") != 0) kill(getpid(), atoi(how));
