@@ -160,10 +160,11 @@ def patience():
             check(f"no more patience than the server{more}", code == 503 and headers["Retry-After"], (code, text))
         idle = [s.plain() for _ in range(20)]
         for port in (s.port, s.metrics):
-            for _ in range(100):  # connections are counted when they are accepted
+            for _ in range(600):  # connections are counted from their acceptance until the server has seen their end
                 open_now = int(s.ask("/metrics", port=port)[2].decode().split("\nweft_open_connections ")[1].split()[0])
-                if open_now >= 20:
+                if 20 <= open_now <= 21:
                     break
+                time.sleep(0.05)
             check("open connections", 20 <= open_now <= 21, open_now)
         for c in idle:
             c.close()

