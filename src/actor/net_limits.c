@@ -1,5 +1,5 @@
-/* Limits inbound peers: admits a message only if its sender's id belongs to the key of the
- * connection, limits the rate of each sender, and logs rejected connections and messages. */
+/* Limits inbound peers: admits a message only if its sender's id came with the same key
+ * before, limits the rate of each sender, and logs rejected connections and messages. */
 #include "actor/net_internal.h"
 
 enum { MEMBERS = 4096, MESSAGES_A_SECOND = 100000, FORGOTTEN_SECONDS = 60 };

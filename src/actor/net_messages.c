@@ -1,4 +1,6 @@
-/* Sends and receives messages as ZeroMQ frames: envelope, head, and payload if there is one. */
+/* Sends and receives messages as ZeroMQ frames: envelope, head, and payload if there is one. A
+ * received message is dropped if its envelope, sender or checksum is wrong, or if net_limits.c does
+ * not admit it. ZeroMQ has decrypted it before. */
 #include "actor/net_internal.h"
 
 /* --- sending --- */

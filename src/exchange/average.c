@@ -1,7 +1,7 @@
 /* Parameter averaging. The exchange `average` replaces the learners' parameters after every H steps
  * by their mean (local SGD, Stich 2018), or moves them towards the mean by an outer optimizer
- * (DiLoCo, Douillard et al. 2023). The exchange `oneshot` averages them once, at the end (Zinkevich
- * et al. 2010).
+ * (Nesterov momentum; DiLoCo, Douillard et al. 2023). The exchange `oneshot` averages them once, at
+ * the end (Zinkevich et al. 2010).
  *
  * With D = w_prev - mean and a velocity u = momentum u + D, an outer step is w = w_prev - lr (D +
  * momentum u). The code computes mean - (lr - 1) D - lr momentum u, so that lr 1 without momentum

@@ -1,5 +1,5 @@
-/* The supervisor of a job: starts its processes, reports which rank failed in which step, and
- * restarts the job on the remaining ranks. */
+/* The supervisor of a job: starts its processes, has them watched (monitor.c) and a failure
+ * diagnosed (failure.c), and starts the job again on the remaining ranks. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>

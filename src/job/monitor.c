@@ -1,4 +1,5 @@
-/* Watches a running job: forwards output and signals, and kills a job that hangs. */
+/* Watches a running job: forwards output and signals, notices ranks on this machine that have died
+ * and ends the others, and kills a job that hangs. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
-/* Runs one batch of requests: normalizes the inputs as training did, runs the batch program of the
- * smallest size that holds the rows, and converts predicted numbers back to the units of the
- * targets. */
+/* Runs one batch of requests, whose numbers the front has converted to floats or doubles:
+ * normalizes them with the statistics of training, runs the batch program of the smallest size that
+ * holds the rows, and converts predicted numbers back to the units of the targets. */
 #include "serve/servable.h"
 
 /* --- inputs --- */

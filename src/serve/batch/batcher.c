@@ -1,4 +1,5 @@
-/* The batcher: runs the dispatch in real time. Each executor thread takes the next due batch and
+/* The batcher: runs the dispatch in real time. Callers add queues, and submit and cancel requests.
+ * Each executor thread takes the next due batch and
  * computes it. A caller thread may compute batches in the place of an idle executor
  * (weft_batcher_run_due). One lock guards the dispatch; no batch is computed and no request is
  * answered under it. */

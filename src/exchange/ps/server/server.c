@@ -1,5 +1,5 @@
 /* The server actor: hosts the ranges that the view assigns to it, applies pushes, and answers
- * pulls. */
+ * pulls. A view may make it the primary of a range of which it was the replica (failover). */
 #include "exchange/ps/server/server_internal.h"
 
 weft_range *weft_server_range_of(const weft_actor *actor, int number, bool primary)
