@@ -134,6 +134,15 @@ same -n 2 --model lenet --exchange server:policy=bsp --servers 2 --compress none
 same -n 2 --model lenet --exchange server:policy=bsp --servers 2 --compress none --compress-downlink topk:ratio=0.02 --steps 9
 fi
 
+what="between two pulls a learner steps by itself, and a single one takes the steps of a run without servers"
+alone="-n 1 --model mlp --dtype f64 --device reference --optimizer sgd --lr 0.1 --steps 9"
+losses() { sed -n 's/.*"event":"step".*"loss":\([^,}]*\).*/\1/p' "$1"; }
+# shellcheck disable=SC2086
+accepts "without servers" "$weft" train $data $alone --metrics plain.jsonl
+# shellcheck disable=SC2086
+accepts "with servers" "$weft" train $data $alone --exchange server:policy=async,fetch=4 --engine processes --metrics own.jsonl
+[ "$(losses plain.jsonl | wc -l)" = 9 ] && cmp -s <(losses plain.jsonl) <(losses own.jsonl) && pass || flunk "other losses: $what"
+
 what="a learner is told to end when the first one has taken all steps"
 for saves in "" "-c late"; do
     # shellcheck disable=SC2086

@@ -150,7 +150,8 @@ int64_t weft_ps_client_acknowledged(const weft_actor *actor, int range);
 /* Writes n elements of a range's gradient, from element `at` on, into the message of the next push,
  * before the range is reported as ready. Elements that are not written keep their value, at first
  * zero. *laid is false if nothing was written, since the push cannot be written in parts (codec,
- * accumulation); the caller then writes the elements into `gradients`. */
+ * accumulation) or local SGD reads the gradients; the caller then writes the elements into
+ * `gradients`. */
 weft_status weft_ps_client_write_gradient(weft_actor *actor, int range, const void *gradient,
                                           int64_t at, int64_t n, bool *laid) WEFT_NODISCARD;
 /* Number of replies that have arrived from servers. */

@@ -150,7 +150,9 @@ static weft_status renew(const ps_client *l, range_request *r)
 weft_status weft_range_request_write(const ps_client *l, range_request *r, const void *gradient,
                                      int64_t at, int64_t n, bool *laid)
 {
-    *laid = l->options.push <= 1 && !l->options.elastic.options && r->of.codec->ops->plain;
+    /* Sums of gradients, local SGD and the elastic difference read `gradients`. */
+    *laid = l->options.push <= 1 && !l->options.descent && !l->options.elastic.options &&
+            r->of.codec->ops->plain;
     if (!*laid) return WEFT_OK;
     if (!r->next) WEFT_TRY(renew(l, r));
     return weft_codec_lay(r->of.codec, gradient, at, n, r->next->data);
