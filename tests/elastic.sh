@@ -192,6 +192,21 @@ ends 0 s1
 ends 0 c
 learned l1
 
+what="a learner that saves no checkpoint pushes the rest of its gradients before it leaves"
+# steps ROLE SLOT: the steps of that learner, or the updates of that server.
+steps() { "$weft" status "$at" --timeout 20 2>/dev/null | awk -v r="$1" -v s="$2" '$1 == r && $2 == s { n = $5 } END { print n + 0 }'; }
+coordinator -n 2 --exchange server:policy=async,push=1000000 --servers 1 --epochs 10000
+server s1
+join l1
+until_there learner 1
+join l2
+within '[ "$(steps learner 1)" -gt 0 ]' || flunk "no steps: $what"
+kill -INT "$(self "$l2")"
+ends 130 l2
+within '[ "$(steps server 0)" = 1 ]' || flunk "the server has $(steps server 0) updates: $what"
+for m in "$l1" "$s1" "$c"; do kill -KILL "$(self "$m")"; done
+wait "$l1" "$s1" "$c" 2>/dev/null
+
 what="who does not fit"
 coordinator -n 2 --exchange server:policy=async --servers 1
 refuses 1 "this run's data are 2000 samples" "$weft" join "$at" --data glyphs:size=16,train=1999,test=200 -q

@@ -58,15 +58,16 @@ static void test_fixed_order(void **state)
     remove_folder(root);
 }
 
-/* The weighted sum of the residuals of all learners for one tensor; *learners: how many learners
- * have one. */
-static double owed(const char *folder, const char *state, const char *tensor, int *learners)
+/* The weighted sum of the residuals of learners `first` to `last` for one tensor; *learners: how
+ * many of them have one. */
+static double owed_by(const char *folder, int first, int last, const char *state,
+                      const char *tensor, int *learners)
 {
     tensors t;
     double sum = 0;
     *learners = 0;
     assert_true(open_tensors(folder, "exchange", &t));
-    for (int k = 0; k < 16; k++) {
+    for (int k = first; k <= last; k++) {
         char name[100];
         (void)snprintf(name, sizeof(name), k ? "%d/%s/%s" : "%.0d%s/%s", k, state, tensor);
         const weft_tensor *p = weft_safetensors_find(&t.all, name);
@@ -79,6 +80,11 @@ static double owed(const char *folder, const char *state, const char *tensor, in
     }
     close_tensors(&t);
     return sum;
+}
+
+static double owed(const char *folder, const char *state, const char *tensor, int *learners)
+{
+    return owed_by(folder, 0, 15, state, tensor, learners);
 }
 
 /* A run that is resumed with another number of learners keeps the effect of the residuals: their
@@ -151,10 +157,45 @@ static void test_no_order(void **state)
     remove_folder(root);
 }
 
+/* Learners push the gradients that they add up (push=N) before a checkpoint, which has the
+ * residuals that these pushes leave. No number is ever sent, since tau is 1e6, so residuals are the
+ * sums of the gradients so far: those of a run that pushes in every step. The other learner may be
+ * at any step. */
+static void test_rest_is_pushed(void **state)
+{
+    (void)state;
+    enum { STEPS = 12 };
+    static const char words[] = EXACT "batch=4 optimizer=sgd lr=0.1 ranks=2 steps=12 keep=99 "
+                                      "checkpoint-every=1 compress=threshold:tau=1e6";
+    double want[2][STEPS + 1];
+    char *root = temporary_folder();
+    const char *a = made(root, "each"), *b = made(root, "rest");
+    int there;
+    run(words, "exchange=server:policy=bsp", a, 0);
+    run(words, "exchange=server:policy=async,push=1000", b, 0);
+    for (int s = STEPS; s > 0; s--) {
+        go_back_to(a, s, s + 1);
+        for (int k = 0; k < 2; k++)
+            want[k][s] = owed_by(a, k, k, "threshold_residual", "fc1/weight", &there);
+    }
+    for (int s = STEPS - 1; s > 0; s--) {
+        go_back_to(b, s, s + 1);
+        double have = owed_by(b, 0, 0, "threshold_residual", "fc1/weight", &there);
+        if (fabs(have - want[0][s]) > 1e-9 * fabs(have))
+            fail_msg("step %d: the first learner owes %.17g, should %.17g", s, have, want[0][s]);
+        have = owed_by(b, 1, 1, "threshold_residual", "fc1/weight", &there);
+        bool known = !there;
+        for (int t = 1; t <= STEPS; t++)
+            known = known || fabs(have - want[1][t]) <= 1e-9 * fabs(have);
+        if (!known) fail_msg("step %d: the second learner owes %.17g, at no step", s, have);
+    }
+    remove_folder(root);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_fixed_order),
-                                       cmocka_unit_test(test_other_numbers),
-                                       cmocka_unit_test(test_no_order)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fixed_order), cmocka_unit_test(test_other_numbers),
+        cmocka_unit_test(test_no_order), cmocka_unit_test(test_rest_is_pushed)};
     return cmocka_run_group_tests_name("middle", tests, begin, end);
 }

@@ -156,7 +156,9 @@ weft_status weft_ps_client_write_gradient(weft_actor *actor, int range, const vo
                                           int64_t at, int64_t n, bool *laid) WEFT_NODISCARD;
 /* Number of replies that have arrived from servers. */
 uint64_t weft_ps_client_replies(const weft_actor *actor);
-/* Pulls all ranges with their optimizer state, between two computations. */
+/* Pushes the gradients that are added up since the last push, between two computations. */
+weft_status weft_ps_client_push_rest(weft_actor *actor) WEFT_NODISCARD;
+/* Pushes these gradients, and pulls all ranges with their optimizer state. */
 weft_status weft_ps_client_pull_with_state(weft_actor *actor) WEFT_NODISCARD;
 /* The client begins no further step, and pulls the final parameters, which a server sends after all
  * learners have left it; then it leaves the run and is done. halt: all learners are to leave now.

@@ -263,15 +263,26 @@ weft_status weft_ps_exchange_save(weft_ps_exchange *x)
 {
     weft_ps_exchange_forgo(x);
     if (!x->leads) return WEFT_OK;
-    store_codec_states(x);
     WEFT_TRY(weft_ps_client_pull_with_state(weft_net_actor(x->net)));
+    WEFT_TRY(weft_ps_exchange_wait(x));
+    store_codec_states(x);
+    return WEFT_OK;
+}
+
+/* Pushes the gradients that are added up (push=N), and waits until the servers have them. */
+static weft_status push_rest(weft_ps_exchange *x)
+{
+    if (x->options.push <= 1) return WEFT_OK;
+    WEFT_TRY(weft_ps_client_push_rest(weft_net_actor(x->net)));
     return weft_ps_exchange_wait(x);
 }
 
 weft_status weft_ps_exchange_store_state(weft_exchange *exchange)
 {
-    const weft_ps_exchange *x = (const weft_ps_exchange *)exchange;
-    if (x->leads) store_codec_states(x);
+    weft_ps_exchange *x = (weft_ps_exchange *)exchange;
+    if (!x->leads) return WEFT_OK;
+    WEFT_TRY(push_rest(x));
+    store_codec_states(x);
     return WEFT_OK;
 }
 
@@ -291,6 +302,8 @@ static weft_status leave_alone(weft_ps_exchange *x)
     if (x->head.site.cluster->saves) {
         WEFT_TRY(weft_ps_client_pull_with_state(client));
         WEFT_TRY(weft_ps_exchange_wait(x));
+    } else {
+        WEFT_TRY(push_rest(x));
     }
     return weft_ps_client_leave_now(client);
 }

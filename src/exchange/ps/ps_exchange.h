@@ -107,10 +107,12 @@ void weft_ps_exchange_forgo(weft_ps_exchange *x);
 /* After a step: sets the statistics of heartbeats, and in `turn` the end step and whether this
  * learner is to leave. */
 void weft_ps_exchange_turn(weft_ps_exchange *x, weft_exchange_turn *turn);
-/* Before a checkpoint: stores the codec state of this learner, and pulls the servers' parameters
- * into `parameters`, with their optimizer state. Collective over all ranks of the learner. */
+/* Before a checkpoint: pushes the gradients that are added up, pulls the servers' parameters into
+ * `parameters`, with their optimizer state, and stores the codec state of this learner. Collective
+ * over all ranks of the learner. */
 weft_status weft_ps_exchange_save(weft_ps_exchange *x) WEFT_NODISCARD;
-/* Stores the codec state of this learner for a checkpoint. */
+/* Pushes the gradients that are added up, and stores the codec state of this learner, for the
+ * checkpoint of another one. */
 weft_status weft_ps_exchange_store_state(weft_exchange *exchange) WEFT_NODISCARD;
 /* At the end of the run: leaves the servers. Pulls the final parameters and states, unless this
  * learner leaves alone while others go on. Collective over all learners. */

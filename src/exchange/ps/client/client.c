@@ -158,6 +158,11 @@ weft_status weft_range_request_advance(ps_client *l)
     return compute(l);
 }
 
+weft_status weft_ps_client_push_rest(weft_actor *actor)
+{
+    return weft_range_request_push_rest((ps_client *)actor);
+}
+
 weft_status weft_ps_client_pull_with_state(weft_actor *actor)
 {
     ps_client *l = (ps_client *)actor;
