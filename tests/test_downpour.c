@@ -22,6 +22,7 @@ typedef struct run {
     weft_sim_exchange *exchange;
     double parts[MOST];
     double w[MOST][COUNT], g[MOST][COUNT];
+    bool alike;                       /* all learners have the same speed */
     double result[COUNT], sum[COUNT]; /* parameters at the end; sum of all gradients */
     double updates, stale[MOST_STALE];
     uint64_t digest;
@@ -56,7 +57,7 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_s
         r->g[me][i] = gradient_of(r, me, ticket, r->w[me], i);
         r->sum[i] += r->g[me][i];
     }
-    work->seconds = 1 + 0.1 * me;
+    work->seconds = r->alike ? 1 : 1 + 0.1 * me;
     work->parts = r->parts;
     work->part_count = r->servers - 1;
     for (int k = 0; k < work->part_count; k++) r->parts[k] = (double)(k + 1) / r->servers;
@@ -223,6 +224,32 @@ static void test_nothing_is_lost(void **state)
         }
 }
 
+/* A version of softsync is the mean of its pushes, however many gradients each of them adds up.
+ * Three learners of equal speed each push the sum of 5 gradients, and then their last one: one of
+ * the three versions is made of a sum and a single gradient. */
+static void test_uneven_pushes(void **state)
+{
+    (void)state;
+    weft_graph *g;
+    weft_store *store;
+    weft_instance *x;
+    run r = {.spec = "server:policy=softsync,c=2,push=5",
+             .learners = 3,
+             .servers = 2,
+             .steps = 6,
+             .exact = true,
+             .link = GOOD,
+             .alike = true};
+    make_store(&g, &store, &x);
+    play(&r, store);
+    for (int i = 0; i < COUNT; i++)
+        if (r.result[i] != -LR * r.sum[i] / 2)
+            fail_msg("number %d is %g, should be %g", i, r.result[i], -LR * r.sum[i] / 2);
+    weft_instance_destroy(&x);
+    weft_store_destroy(&store);
+    weft_graph_destroy(&g);
+}
+
 /* Where no update is stale, the scaling of stale updates has no effect. */
 static void test_fresh_is_unscaled(void **state)
 {
@@ -263,6 +290,7 @@ int main(void)
         cmocka_unit_test(test_every_step_is_asynchronous),
         cmocka_unit_test(test_one_learner_is_serial),
         cmocka_unit_test(test_nothing_is_lost),
+        cmocka_unit_test(test_uneven_pushes),
         cmocka_unit_test(test_fresh_is_unscaled),
         cmocka_unit_test(test_contradictions),
     };

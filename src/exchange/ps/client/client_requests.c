@@ -135,9 +135,17 @@ int64_t weft_range_request_step(const ps_client *l, int64_t clock)
     return l->options.step ? *l->options.step : clock;
 }
 
-static double weight_of(const ps_client *l)
+/* Sum of the sample weights of the running step. */
+static double step_weight(const ps_client *l)
 {
     return l->options.weight ? *l->options.weight : 1;
+}
+
+/* Weight of the next push, by which a server multiplies it. Accumulated gradients are a sum, so
+ * the weight is the mean over their steps. */
+static double weight_of(const ps_client *l, const range_request *r)
+{
+    return r->accrual.steps > 0 ? r->accrual.weight / (double)r->accrual.steps : step_weight(l);
 }
 
 static weft_status renew(const ps_client *l, range_request *r)
@@ -182,7 +190,7 @@ static weft_status send_update(ps_client *l, range_request *r, int64_t clock)
     r->sequence++;
     r->clock = clock;
     r->update_version = r->accrual.steps > 0 ? r->accrual.version : r->version;
-    r->update_weight = r->accrual.steps > 0 ? r->accrual.weight : weight_of(l);
+    r->update_weight = weight_of(l, r);
     r->update_step = weft_range_request_step(l, clock);
     r->accrual.steps = 0;
     WEFT_TRY(weft_range_request_arm(l));
@@ -202,7 +210,7 @@ weft_status weft_range_request_push(ps_client *l, range_request *r, int64_t cloc
     if (l->options.push > 1)
         WEFT_TRY(weft_grad_accumulator_add(&r->accrual, l->options.dtype, r->of.count,
                                            gradients + weft_range_request_offset(l, r), r->version,
-                                           weight_of(l)));
+                                           step_weight(l)));
     return weft_range_request_due(l, l->options.push, clock) ? send_update(l, r, clock) : WEFT_OK;
 }
 

@@ -11,7 +11,7 @@ typedef struct weft_grad_accumulator {
     void *sum;       /* [count]; NULL before the first gradient */
     int64_t steps;   /* number of gradients in the sum */
     int64_t version; /* version on which the first of them was computed */
-    double weight;   /* sum of their sample weights */
+    double weight;   /* sum of their sample weights; of a push, the mean counts */
 } weft_grad_accumulator;
 weft_status weft_grad_accumulator_add(weft_grad_accumulator *accrual, weft_dtype dtype,
                                       int64_t count, const void *gradient, int64_t version,
