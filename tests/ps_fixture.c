@@ -77,7 +77,8 @@ static weft_status make_learner(run *r, int i, weft_actor **out)
                                       .steps = r->steps,
                                       .parameters = r->w[i],
                                       .gradients = r->g[i],
-                                      .first_timeout = 0.5};
+                                      .first_timeout = 0.5,
+                                      .weight = &r->weight[i]};
     return weft_ps_client_create(&options, out);
 }
 
@@ -96,7 +97,10 @@ static weft_status calculate(void *user, weft_actor *actor, int64_t ticket)
     run *r = user;
     int me = (int)actor->id - FIRST_LEARNER;
     int64_t low = INT64_MAX, high = 0;
+    bool idle = r->idle && me == 0 && ticket > 1;
     gradient(me, ticket, r->w[me], r->g[me]);
+    if (idle) memset(r->g[me], 0, sizeof(r->g[me]));
+    r->weight[me] = idle ? 0 : 1;
     r->clock[me] = ticket;
     for (int i = 0; i < r->learners; i++) {
         const weft_actor *other = weft_sim_actor(r->sim, (weft_actor_id)(FIRST_LEARNER + i));

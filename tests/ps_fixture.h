@@ -32,6 +32,8 @@ typedef struct run {
     double uneven;                 /* the duration varies at random by up to this share */
     double needs[MOST_SERVERS];    /* the share of a step after which it reads each range */
     bool early;                    /* steps begin before their ranges have arrived */
+    /* After its first step, learner 0 has no samples: its gradients and its weight are 0. */
+    bool idle;
     weft_random random;
     uint64_t seed;
     struct {
@@ -40,7 +42,7 @@ typedef struct run {
     } death;
     /* state of the running simulation */
     weft_sim *sim;
-    double w[MOST_LEARNERS][COUNT], g[MOST_LEARNERS][COUNT];
+    double w[MOST_LEARNERS][COUNT], g[MOST_LEARNERS][COUNT], weight[MOST_LEARNERS];
     weft_server_range reach[MOST_LEARNERS][MOST_SERVERS];
     double parts[MOST_SERVERS];
     int64_t clock[MOST_LEARNERS];

@@ -309,6 +309,34 @@ static void test_softsync(void **state)
     }
 }
 
+/* A server multiplies an update by its weight. So a learner without samples in a step (weight 0)
+ * keeps the residual of its codec for a step that counts: after five steps of which four have no
+ * samples, its codec has the residual that it had after the first one. */
+static void test_residual_without_samples(void **state)
+{
+    (void)state;
+    static const char *const codecs[] = {"topk:ratio=0.2", "dgc:ratio=0.2", "onebit", "bf16",
+                                         "threshold:tau=0.5"};
+    for (size_t c = 0; c < WEFT_COUNT(codecs); c++) {
+        run one = draw("bsp", -1, -1, 2, 1, 3), more = draw("bsp", -1, -1, 2, 1, 3);
+        weft_codec_state a, b;
+        one.codec = more.codec = codecs[c];
+        one.idle = more.idle = true;
+        one.steps = 1;
+        more.steps = 5;
+        simulate(&one);
+        simulate(&more);
+        for (int i = 0; weft_codec_state_of(one.reach[0][0].codec, i, &a); i++) {
+            assert_true(weft_codec_state_of(more.reach[0][0].codec, i, &b));
+            if (a.extent != WEFT_CODEC_EACH) continue;
+            if (memcmp(a.data, b.data, COUNT * sizeof(double)) != 0)
+                fail_msg("%s: steps without samples change %s", codecs[c], a.what);
+        }
+        finish(&one);
+        finish(&more);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +352,7 @@ int main(void)
         cmocka_unit_test(test_lost_range),
         cmocka_unit_test(test_round_robin),
         cmocka_unit_test(test_softsync),
+        cmocka_unit_test(test_residual_without_samples),
     };
     return cmocka_run_group_tests(tests, runs_setup, runs_teardown);
 }

@@ -135,10 +135,10 @@ int64_t weft_range_request_step(const ps_client *l, int64_t clock)
     return l->options.step ? *l->options.step : clock;
 }
 
-/* Sum of the sample weights of the running step. */
+/* Sum of the sample weights of the running step. An elastic difference belongs to no step. */
 static double step_weight(const ps_client *l)
 {
-    return l->options.weight ? *l->options.weight : 1;
+    return l->options.weight && !l->options.elastic.options ? *l->options.weight : 1;
 }
 
 /* Weight of the next push, by which a server multiplies it. Accumulated gradients are a sum, so
@@ -166,6 +166,18 @@ weft_status weft_range_request_write(const ps_client *l, range_request *r, const
     return weft_codec_lay(r->of.codec, gradient, at, n, r->next->data);
 }
 
+/* Encodes the next push. A server multiplies an update by its weight. So the message of a learner
+ * without samples is zeros, and the codec keeps its residual for a message that counts. */
+static weft_status encode(const ps_client *l, range_request *r, const void *gradient)
+{
+    weft_buffer *to = r->update;
+    if (r->update_weight != 0 || !r->of.codec->residual)
+        return weft_codec_encode(r->of.codec, gradient, to->data, &to->bytes);
+    to->bytes = weft_encoded_bound(l->options.dtype, r->of.count);
+    (void)weft_encoded_begin_sum(l->options.dtype, r->of.count, to->data);
+    return WEFT_OK;
+}
+
 /* Encodes and pushes the gradient of step `clock`, or the accumulated gradients of the steps up to
  * `clock`. */
 static weft_status send_update(ps_client *l, range_request *r, int64_t clock)
@@ -181,8 +193,8 @@ static weft_status send_update(ps_client *l, range_request *r, int64_t clock)
         WEFT_TRY(renew(l, r));
     r->update = r->next;
     r->next = NULL;
-    weft_status status =
-        weft_codec_encode(r->of.codec, gradient, r->update->data, &r->update->bytes);
+    r->update_weight = weight_of(l, r);
+    weft_status status = encode(l, r, gradient);
     if (status != WEFT_OK) {
         weft_buffer_unref(&r->update); /* nothing was sent, so no reply is due */
         return status;
@@ -190,7 +202,6 @@ static weft_status send_update(ps_client *l, range_request *r, int64_t clock)
     r->sequence++;
     r->clock = clock;
     r->update_version = r->accrual.steps > 0 ? r->accrual.version : r->version;
-    r->update_weight = weight_of(l, r);
     r->update_step = weft_range_request_step(l, clock);
     r->accrual.steps = 0;
     WEFT_TRY(weft_range_request_arm(l));
