@@ -27,9 +27,9 @@ typedef struct life {
     weft_server_range reach[MOST_SERVERS];
     int64_t sequence[MOST_SERVERS]; /* number of its last update, by range */
     int64_t acknowledged[MOST_SERVERS];
-    double seconds; /* mean duration of a step */
-    int slot_wish;
-    bool excused; /* a fault has hit this learner, so it may end with an error */
+    double seconds;      /* mean duration of a step */
+    int slot_wish, slot; /* slot: that of its last step */
+    bool excused;        /* a fault has hit this learner, so it may end with an error */
 } life;
 
 typedef struct chaos {

@@ -1,6 +1,7 @@
 /*
  * Runs with parameter servers in the simulator, with random faults: actors die, are suspended or
- * cut off. Every run must end; each acknowledged update must count exactly once; no learner may be
+ * cut off. Every run must end; each acknowledged update must count exactly once, unless the learner
+ * that took the slot of a lost one has computed it again in the same version; no learner may be
  * further ahead than the policy allows; and the same seed must give the same run. To check this,
  * each update has a mark of its own in each range, and the servers' update function counts marks.
  * WEFT_CHAOS and WEFT_CHAOS_SEED: see random_runs.h.
@@ -14,20 +15,30 @@
  * others; in the mean of several updates it is a fraction of 1, so every value but 0 counts. */
 static weft_status count_marks(void *user, void *parameters, const void *mean)
 {
-    (void)user;
-    for (int i = 0; i < COUNT; i++) ((double *)parameters)[i] += ((const double *)mean)[i] != 0;
+    chaos *c = user;
+    int from[LIVES], count = 0;
+    for (int i = 0; i < COUNT; i++) {
+        if (((const double *)mean)[i] == 0) continue;
+        ((double *)parameters)[i]++;
+        from[count++] = i / MOST_STEPS;
+        for (int k = 0; k < count - 1 && c->policy.count == 0; k++)
+            if (c->lives[from[k]].slot == c->lives[from[count - 1]].slot)
+                wrong(&c->fate, "a version has updates of learners %d and %d, which had one slot",
+                      FIRST_LEARNER + from[k], FIRST_LEARNER + from[count - 1]);
+    }
     return WEFT_OK;
 }
 
 static weft_status open_range(void *user, int number, weft_served *out)
 {
-    const chaos *c = user;
+    chaos *c = user;
     (void)number;
     weft_range_options options = {.struct_size = sizeof(options),
                                   .policy = c->policy,
                                   .dtype = WEFT_F64,
                                   .count = COUNT,
-                                  .update = count_marks};
+                                  .update = count_marks,
+                                  .user = c};
     return weft_range_create(&options, &out->range);
 }
 
@@ -89,6 +100,7 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_s
     int i = (int)actor->id - FIRST_LEARNER;
     life *l = &c->lives[i];
     (void)ticket;
+    l->slot = weft_member_slot(weft_ps_client_member(actor));
     memset(l->g, 0, sizeof(l->g));
     for (int k = 0; k < c->servers; k++) l->g[k * COUNT + i * MOST_STEPS + l->sequence[k]++] = 1;
     work->seconds = l->seconds * weft_random_between(&c->fate.random, 0.8, 1.2);
@@ -270,6 +282,15 @@ static void tell_all(const chaos *c)
     }
 }
 
+/* Whether another learner has replaced the last update of learner i: with one update of each slot
+ * in a version, a learner that takes the slot computes its first step again. */
+static bool was_replaced(const chaos *c, const double *marks, int i)
+{
+    for (int k = i + 1; k < c->learner_lives && c->policy.count == 0; k++)
+        if (c->lives[k].slot == c->lives[i].slot && marks[k * MOST_STEPS] == 1) return true;
+    return false;
+}
+
 static void judge(chaos *c)
 {
     size_t room = (size_t)(c->learners + c->servers) * COUNT * sizeof(double);
@@ -286,7 +307,8 @@ static void judge(chaos *c)
         const double *marks = weft_range_parameters(r);
         for (int i = 0; i < c->learner_lives; i++)
             for (int64_t s = 0; s < c->lives[i].acknowledged[k]; s++)
-                if (marks[i * MOST_STEPS + s] != 1)
+                if (marks[i * MOST_STEPS + s] != 1 &&
+                    !(s + 1 == c->lives[i].acknowledged[k] && was_replaced(c, marks, i)))
                     wrong(&c->fate,
                           "update %lld of learner %d in range %d was acknowledged and is lost",
                           (long long)s + 1, FIRST_LEARNER + i, k);

@@ -72,6 +72,38 @@ static void test_exactly_once(void **state)
     weft_range_destroy(&r);
 }
 
+/* With a policy of one update of each learner per version, the update of a learner that has left is
+ * replaced by that of the learner that took its slot and computed the same step again, whichever
+ * of the others pushes first; an update whose slot has no new learner counts. */
+static void test_same_slot(void **state)
+{
+    (void)state;
+    static const struct {
+        int slot;   /* of the new learner; 0: there is none */
+        bool first; /* the new learner pushes before the other one */
+        double mean;
+    } cases[] = {{2, true, (0.25 + 1) / 2},
+                 {2, false, (0.25 + 1) / 2},
+                 {3, true, (0.25 + 0.5 + 1) / 3},
+                 {0, false, (0.25 + 0.5) / 2}};
+    for (size_t c = 0; c < WEFT_COUNT(cases); c++) {
+        descent d = {.lr = 1, .count = 2};
+        weft_range *r = open_range(&d, policy_of("bsp", -1, -1, NULL), 2);
+        learner l[3];
+        for (int i = 0; i < 3; i++) l[i] = begin_learner(context, i < 2 ? i + 1 : 4, 2);
+        push(&l[1], r, 2);
+        assert_int_equal(weft_range_leave(r, 2), WEFT_OK);
+        if (cases[c].slot) assert_int_equal(weft_range_join(r, 4, cases[c].slot, 0), WEFT_OK);
+        if (cases[c].slot) push(&l[cases[c].first ? 2 : 0], r, 2);
+        assert_int_equal(weft_range_version(r), 0);
+        push(&l[cases[c].slot && !cases[c].first ? 2 : 0], r, 2);
+        assert_int_equal(weft_range_version(r), 1);
+        assert_true(((const double *)weft_range_parameters(r))[0] == cases[c].mean);
+        for (int i = 0; i < 3; i++) end_learner(&l[i]);
+        weft_range_destroy(&r);
+    }
+}
+
 /* A damaged push changes nothing, and the sequence number can be used again by an intact push. */
 static void test_damage(void **state)
 {
@@ -232,10 +264,10 @@ static void test_policies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_members),  cmocka_unit_test(test_exactly_once),
-        cmocka_unit_test(test_damage),   cmocka_unit_test(test_ahead),
-        cmocka_unit_test(test_halt),     cmocka_unit_test(test_state),
-        cmocka_unit_test(test_policies),
+        cmocka_unit_test(test_members),   cmocka_unit_test(test_exactly_once),
+        cmocka_unit_test(test_same_slot), cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_ahead),     cmocka_unit_test(test_halt),
+        cmocka_unit_test(test_state),     cmocka_unit_test(test_policies),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -311,6 +311,23 @@ static weft_status check(const weft_range *r, const weft_push *push, const membe
     return weft_encoded_open(push->update->data, push->update->bytes, o->dtype, o->count, message);
 }
 
+/* Drops the pending update of a learner that has left, if learner `by` has its slot now and has
+ * computed the same step again: with count 0 a version has one update of each slot. */
+static void replace(weft_range *r, const weft_push *push, const member *by)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < r->waiting_count; i++) {
+        pushed *p = &r->waiting[i];
+        const member *from = find(r, p->push.learner);
+        if (r->options.policy.count == 0 && p->slot == by->slot && p->push.clock == push->clock &&
+            !(from && from->here))
+            weft_buffer_unref(&p->push.update);
+        else
+            r->waiting[kept++] = *p;
+    }
+    r->waiting_count = kept;
+}
+
 weft_status weft_range_push(weft_range *r, const weft_push *push, weft_push_result *result)
 {
     member *m = find(r, push->learner);
@@ -323,6 +340,7 @@ weft_status weft_range_push(weft_range *r, const weft_push *push, weft_push_resu
     WEFT_TRY(check(r, push, m, &message));
     if (counts(r, push->clock)) {
         WEFT_TRY(WEFT_GROW(&r->waiting, &r->waiting_capacity, r->waiting_count));
+        replace(r, push, m);
         r->waiting[r->waiting_count++] = (pushed){*push, m->slot, message};
         weft_buffer_ref(push->update);
     }

@@ -72,8 +72,10 @@ weft_status weft_range_join(weft_range *range, weft_actor_id learner, int slot,
  * joined, has left, or has pushed. */
 weft_status weft_range_advance(weft_range *range, weft_actor_id learner,
                                int64_t clock) WEFT_NODISCARD;
-/* A learner leaves: its pushed updates still count, and no learner waits for it any longer.
- * ARGUMENT: it has not joined, or has left before. */
+/* A learner leaves: its pushed updates still count, and no learner waits for it any longer. With a
+ * policy of one update of each learner per version, an update that waits for its version is
+ * replaced if another learner joins in the same slot and pushes the same step. ARGUMENT: it has not
+ * joined, or has left before. */
 weft_status weft_range_leave(weft_range *range, weft_actor_id learner) WEFT_NODISCARD;
 /* Lowers the end clock, at which all learners of a run end. With a policy of one update of each
  * learner per version, updates of later clocks are dropped, so the final parameters are those of
@@ -109,9 +111,10 @@ typedef struct weft_push {
 } weft_push;
 typedef enum weft_push_result {
     WEFT_PUSH_ACCEPTED,     /* the update makes a version now, or together with later updates */
-    WEFT_PUSH_DUPLICATE,    /* the update has arrived before, and is not counted again */
+    WEFT_PUSH_DUPLICATE,    /* the update has arrived before, and is not counted again; also of a
+                             * learner that has left since */
     WEFT_PUSH_OUT_OF_ORDER, /* an earlier update of the learner is missing; resend this one later */
-    WEFT_PUSH_UNKNOWN_CLIENT /* the learner has not joined, or has left */
+    WEFT_PUSH_UNKNOWN_CLIENT /* the learner has not joined, or has left before this update */
 } weft_push_result;
 /* Takes a pushed update, and makes the versions that are complete with it. FORMAT: the update is
  * damaged, is not of this range, or has a version, clock, step or weight that is not valid; the
