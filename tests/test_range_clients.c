@@ -104,6 +104,24 @@ static void test_same_slot(void **state)
     }
 }
 
+/* The last update of a learner, sent again after the learner has left, is known as a duplicate; a
+ * new update is refused. */
+static void test_resent_after_leave(void **state)
+{
+    (void)state;
+    descent d = {.lr = 0.5, .count = 2};
+    weft_range *r = open_range(&d, policy_of("async", -1, -1, NULL), 1);
+    learner l = begin_learner(context, 1, 2);
+    push(&l, r, 2);
+    assert_int_equal(weft_range_leave(r, 1), WEFT_OK);
+    assert_int_equal(push_as(&l, r, 2, 1), WEFT_PUSH_DUPLICATE);
+    assert_int_equal(push_as(&l, r, 2, 2), WEFT_PUSH_UNKNOWN_CLIENT);
+    assert_int_equal(push_as(&l, r, 2, 3), WEFT_PUSH_UNKNOWN_CLIENT);
+    assert_int_equal(weft_range_version(r), 1);
+    end_learner(&l);
+    weft_range_destroy(&r);
+}
+
 /* A damaged push changes nothing, and the sequence number can be used again by an intact push. */
 static void test_damage(void **state)
 {
@@ -265,9 +283,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_members),   cmocka_unit_test(test_exactly_once),
-        cmocka_unit_test(test_same_slot), cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_ahead),     cmocka_unit_test(test_halt),
-        cmocka_unit_test(test_state),     cmocka_unit_test(test_policies),
+        cmocka_unit_test(test_same_slot), cmocka_unit_test(test_resent_after_leave),
+        cmocka_unit_test(test_damage),    cmocka_unit_test(test_ahead),
+        cmocka_unit_test(test_halt),      cmocka_unit_test(test_state),
+        cmocka_unit_test(test_policies),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

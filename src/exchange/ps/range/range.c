@@ -332,8 +332,10 @@ weft_status weft_range_push(weft_range *r, const weft_push *push, weft_push_resu
 {
     member *m = find(r, push->learner);
     weft_encoded message;
-    *result = !m || !m->here                     ? WEFT_PUSH_UNKNOWN_CLIENT
+    /* The last update of a learner that has left may arrive again, and counts. */
+    *result = !m                                 ? WEFT_PUSH_UNKNOWN_CLIENT
               : push->sequence <= m->sequence    ? WEFT_PUSH_DUPLICATE
+              : !m->here                         ? WEFT_PUSH_UNKNOWN_CLIENT
               : push->sequence > m->sequence + 1 ? WEFT_PUSH_OUT_OF_ORDER
                                                  : WEFT_PUSH_ACCEPTED;
     if (*result != WEFT_PUSH_ACCEPTED) return WEFT_OK;
