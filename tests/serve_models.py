@@ -294,6 +294,10 @@ def exports(folder, rows):
     check("what an export holds", sorted(os.listdir(plain)) == ["model.json", "model.yaml", "weights.safetensors"], os.listdir(plain))
     said = [run("predict", "--checkpoint", path, "--data", data, "--json")[0] for path in (f"{folder}/net", plain)]
     check("an export predicts what its checkpoint does", said[0] == said[1] and len(said[0].splitlines()) == ROWS, said)
+    _, errors = run("predict", "--checkpoint", plain, code=2)
+    check("an export does not know its data", "an exported model does not name its data; give --data SPEC" in errors, errors)
+    options, _ = run("inspect", plain)
+    check("and has no other options of its run", re.findall(r"(?m)^  (\w\S*) ", options.split("options:")[1].split("parameters:")[0]) == ["model", "seed", "dtype"], options)
     os.remove(f"{folder}/net.yaml")
     about = json.load(open(f"{plain}/model.json"))
     server = Server(f"m={plain}")

@@ -31,6 +31,17 @@ static weft_status check_format(const char *file, const json_t *index)
     return WEFT_OK;
 }
 
+/* Reads the options that an export stores; one that an older export lacks gets its usual value. */
+static weft_status read_options(const char *file, const json_t *options, const weft_option *table,
+                                weft_settings *out)
+{
+    for (const weft_option *o = table; o->name; o++)
+        for (size_t i = 0; i < WEFT_COUNT(said); i++)
+            if (strcmp(o->name, said[i]) == 0)
+                WEFT_TRY(weft_settings_read(file, options, (weft_option[]){*o, {0}}, out));
+    return WEFT_OK;
+}
+
 /* Reads model.json. *files gets the sizes and checksums of the other files; NULL in older
  * exports. */
 static weft_status read_about(const char *file, const weft_option *table, weft_checkpoint *c,
@@ -45,7 +56,7 @@ static weft_status read_about(const char *file, const weft_option *table, weft_c
         index ? check_format(file, index)
               : weft_fail(WEFT_ERR_FORMAT, "%s:%d: %s", file, error.line, error.text);
     if (status == WEFT_OK)
-        status = weft_settings_read(file, json_object_get(index, "options"), table, &c->settings);
+        status = read_options(file, json_object_get(index, "options"), table, &c->settings);
     if (status == WEFT_OK)
         status = weft_stats_read(file, json_object_get(index, "data"), &c->stats);
     *files = json_incref(json_object_get(index, "files"));

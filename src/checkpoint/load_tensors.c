@@ -37,13 +37,14 @@ weft_status weft_checkpoint_load_one(const weft_checkpoint *c, weft_store *store
      * takes its place. */
     if (!t && weft_store_role(store, i) == WEFT_ROLE_OPTIMIZER && type.dtype == WEFT_I32)
         t = find(&c->tensors[file], prefix, "step");
+    const char *optimizer = weft_settings_find(&c->settings, "optimizer"); /* exported: NULL */
     if (!t)
         return weft_fail(
             WEFT_ERR_ARGUMENT,
             "%s: has no %s '%s', which this model and optimizer need; it is a checkpoint of "
-            "another model (%s, %s)",
+            "another model (%s%s%s)",
             c->path, param ? "parameter" : "state", name, weft_settings_find(&c->settings, "model"),
-            weft_settings_find(&c->settings, "optimizer"));
+            optimizer ? ", " : "", optimizer ? optimizer : "");
     if (!weft_safetensors_real(t->dtype, &dtype) || dtype != type.dtype ||
         !weft_shape_equal(&t->shape, &whole.shape))
         return weft_fail(

@@ -20,7 +20,7 @@
          .argument = "SPEC",                                                                       \
          TEXT,                                                                                     \
          EVAL(data),                                                                               \
-         .help = "data; default: those of the training run"},                                      \
+         .help = "data; default: those of the training run, which an export does not name"},       \
         {.name = "split",                                                                          \
          .argument = "PART",                                                                       \
          .initial = "test",                                                                        \

@@ -35,6 +35,10 @@ static weft_status session_open(weft_context *given, const weft_eval_options *o,
     WEFT_TRY(weft_context_with_threads(given, (int)o->threads, &s->context));
     weft_context *context = s->context;
     WEFT_TRY(weft_checkpoint_open(o->checkpoint, weft_train_table(s->context), &s->checkpoint));
+    if (s->checkpoint.exported && !o->data)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: an exported model does not name its data; give --data SPEC",
+                         s->checkpoint.path);
     WEFT_TRY(weft_settings_give(&s->checkpoint.settings, weft_train_table(s->context), &s->run));
     const weft_train_options *t = &s->run;
     if (o->confusion && s->checkpoint.stats.targets > 0)
