@@ -43,6 +43,15 @@ sleep 0.5
 kill -TERM $job
 wait $job
 
+# An exported model in the folder of a run would hide its checkpoints.
+cp -r one before
+for folder in one one/latest "$(echo one/step-* | cut -d ' ' -f 1)"; do
+    refuses 2 "would hide" "$weft" export one/latest --folder "$folder" -q
+    diff -r one before >out 2>err && pass || flunk "what a refused export left in $folder"
+done
+rm -rf before
+accepts "an export over an export" eval 'for i in 1 2; do "$weft" export one/latest --folder plain -q || exit; done'
+
 # --- what a kill leaves ---
 cc -O -shared -fPIC -o power.so "$here/power_loss.c" -ldl || flunk "power_loss.c"
 # The address sanitizer wants to come first.

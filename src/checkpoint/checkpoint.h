@@ -148,7 +148,8 @@ weft_status weft_checkpoint_write_leaves(const weft_checkpoint *checkpoint, cons
                                          const char *file) WEFT_NODISCARD;
 
 /* Exports the tensors that are leaves of the graph, and the description of the model, to a folder:
- * weights.safetensors, model.json and, for a YAML model, model.yaml. */
+ * weights.safetensors, model.json and, for a YAML model, model.yaml. ARGUMENT: the folder is a
+ * checkpoint or has those of a run. */
 weft_status weft_exported_write(const weft_checkpoint *checkpoint, const weft_graph *graph,
                                 const char *folder) WEFT_NODISCARD;
 

@@ -144,6 +144,21 @@ static weft_status write_about(const weft_checkpoint *c, const char *folder, con
     return status;
 }
 
+/* ARGUMENT: the folder belongs to a run, whose checkpoints are not found beside model.json. */
+static weft_status refuse_run(const char *folder)
+{
+    char *index;
+    bool found;
+    WEFT_TRY(weft_checkpoint_found(folder, &found));
+    WEFT_TRY(weft_format(&index, "%s/index.json", folder));
+    bool checkpoint = weft_file_exists(index);
+    free(index);
+    if (!found && !checkpoint) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%s %s, which an exported model there would hide; give another folder", folder,
+                     checkpoint ? "is a checkpoint" : "holds the checkpoints of a run");
+}
+
 /* model.json is removed first and written last, so that weft_exported_is finds no model in the
  * folder while its files are replaced. */
 weft_status weft_exported_write(const weft_checkpoint *c, const weft_graph *graph,
@@ -151,6 +166,7 @@ weft_status weft_exported_write(const weft_checkpoint *c, const weft_graph *grap
 {
     char *path[NAMES] = {NULL};
     weft_status status = weft_dir_make(folder);
+    if (status == WEFT_OK) status = refuse_run(folder);
     for (int i = 0; i < NAMES && status == WEFT_OK; i++)
         status = weft_format(&path[i], "%s/%s", folder, names[i]);
     if (status == WEFT_OK && remove(path[ABOUT]) != 0 && errno != ENOENT)
