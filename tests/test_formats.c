@@ -219,6 +219,22 @@ static void test_csv_of_others(void **state)
     assert_refused(csv("\xEF\xBB\xBF", NULL, &c), WEFT_ERR_FORMAT, "empty");
 }
 
+/* Labels are equal as numbers only where each whole number is a double of its own. */
+static void test_csv_large_labels(void **state)
+{
+    (void)state;
+    weft_csv c;
+    assert_ok(csv("1,9007199254740993\n2,9007199254740992\n3,9007199254740992\n4,4e3\n5,4000\n"
+                  "6,-9007199254740993\n7,-9007199254740992\n",
+                  NULL, &c));
+    assert_int_equal(c.classes, 5);
+    assert_true(c.labels[0] != c.labels[1] && c.labels[1] == c.labels[2]);
+    assert_true(c.labels[3] == c.labels[4] && c.labels[5] != c.labels[6]);
+    weft_csv_free(&c);
+    assert_false(weft_csv_same_class("9007199254740993", "9007199254740992"));
+    assert_true(weft_csv_same_class("9007199254740991", "9007199254740991.0"));
+}
+
 /* A server's way to read a table: labels are skipped, and a table that is too long or too wide is
  * not read to its end. */
 static void test_csv_of_requests(void **state)
@@ -347,6 +363,7 @@ int main(void)
         cmocka_unit_test(test_gzip),
         cmocka_unit_test(test_csv),
         cmocka_unit_test(test_csv_of_others),
+        cmocka_unit_test(test_csv_large_labels),
         cmocka_unit_test(test_csv_of_requests),
         cmocka_unit_test(test_safetensors),
         cmocka_unit_test(test_safetensors_refuses),

@@ -87,11 +87,14 @@ typedef struct table {
     bool ignored;  /* labels are not read */
 } table;
 
+/* Beyond 2^53 different whole numbers become the same double. */
+#define EXACT 9007199254740992.0
+
 bool weft_csv_same_class(const char *a, const char *b)
 {
     double x, y;
     if (strcmp(a, b) == 0) return true;
-    return weft_parse_real(a, &x) && weft_parse_real(b, &y) && x == y;
+    return weft_parse_real(a, &x) && weft_parse_real(b, &y) && x == y && fabs(x) < EXACT;
 }
 
 static weft_status intern(table *t, const char *text, int32_t *out)

@@ -93,7 +93,7 @@ weft_status weft_csv_parse(const char *name, const void *data, size_t size, cons
                            const char *weight, const weft_csv_known *known,
                            weft_csv *out) WEFT_NODISCARD;
 void weft_csv_free(weft_csv *csv);
-/* Whether two labels mean the same class: equal text, or equal numbers. */
+/* Whether two labels mean the same class: equal text, or equal numbers below 2^53. */
 bool weft_csv_same_class(const char *a, const char *b);
 
 /* --- pictures: PNG and JPEG --- */
