@@ -219,6 +219,31 @@ static void test_csv_of_others(void **state)
     assert_refused(csv("\xEF\xBB\xBF", NULL, &c), WEFT_ERR_FORMAT, "empty");
 }
 
+/* Row 1 is a header, or it is a row of numbers; one that is partly of numbers may be either. */
+static void test_csv_header(void **state)
+{
+    (void)state;
+    weft_csv c;
+    const weft_csv_known measured = {.place = -1, .weight_place = -1, .measured = true};
+    assert_refused(csv("1,,x\n3,4,y\n", NULL, &c), WEFT_ERR_FORMAT,
+                   "t.csv:1: column 2 holds '', but column 1 holds a number; if row 1 is a header, "
+                   "give label=NAME");
+    assert_refused(csv("NA,2,x\n3,4,y\n", "2", &c), WEFT_ERR_FORMAT,
+                   "t.csv:1: column 1 holds 'NA'");
+    const char *text = "5,1,,2\n5,3,4,2\n";
+    assert_refused(weft_csv_parse("t.csv", text, strlen(text), NULL, "0", &measured, &c),
+                   WEFT_ERR_FORMAT, "t.csv:1: column 3 holds ''");
+    text = "1,2,NA\n3,4,5\n";
+    assert_refused(weft_csv_parse("t.csv", text, strlen(text), NULL, NULL, &measured, &c),
+                   WEFT_ERR_FORMAT, "give target=NAME");
+    assert_ok(csv("1990,b,kind\n5,6,2\n5,7,3\n", "kind", &c));
+    assert_true(c.has_header && c.rows == 2);
+    weft_csv_free(&c);
+    assert_ok(csv("1,2,\"\"\"x\"\"\"\n5,7,3\n", NULL, &c));
+    assert_true(!c.has_header && c.rows == 2);
+    weft_csv_free(&c);
+}
+
 /* Labels are equal as numbers only where each whole number is a double of its own. */
 static void test_csv_large_labels(void **state)
 {
@@ -233,6 +258,27 @@ static void test_csv_large_labels(void **state)
     weft_csv_free(&c);
     assert_false(weft_csv_same_class("9007199254740993", "9007199254740992"));
     assert_true(weft_csv_same_class("9007199254740991", "9007199254740991.0"));
+}
+
+/* One column more than the features, without a name, is the label or the weight. */
+static void test_csv_one_column_more(void **state)
+{
+    (void)state;
+    const weft_csv_known known = {
+        .features = 2, .place = 2, .weight_place = 0, .unlabelled = true, .measured = true};
+    weft_csv c;
+    const char *text = "9,1,2\n9,3,4\n", *named = "a,b,y\n1,2,9\n3,4,9\n";
+    assert_refused(weft_csv_parse("t", text, strlen(text), NULL, NULL, &known, &c),
+                   WEFT_ERR_ARGUMENT, "give target=N or weight=N");
+    assert_ok(weft_csv_parse("t", text, strlen(text), NULL, "0", &known, &c));
+    assert_true(c.label == -1 && c.features == 2 && c.values[0] == 1 && c.values[3] == 4);
+    weft_csv_free(&c);
+    assert_ok(weft_csv_parse("t", text, strlen(text), "0", NULL, &known, &c));
+    assert_true(c.label == 0 && c.features == 2 && c.values[0] == 1 && c.values[3] == 4);
+    weft_csv_free(&c);
+    assert_ok(weft_csv_parse("t", named, strlen(named), NULL, NULL, &known, &c));
+    assert_true(c.label == 2 && c.values[0] == 1 && c.values[3] == 4);
+    weft_csv_free(&c);
 }
 
 /* A server's way to read a table: labels are skipped, and a table that is too long or too wide is
@@ -363,7 +409,9 @@ int main(void)
         cmocka_unit_test(test_gzip),
         cmocka_unit_test(test_csv),
         cmocka_unit_test(test_csv_of_others),
+        cmocka_unit_test(test_csv_header),
         cmocka_unit_test(test_csv_large_labels),
+        cmocka_unit_test(test_csv_one_column_more),
         cmocka_unit_test(test_csv_of_requests),
         cmocka_unit_test(test_safetensors),
         cmocka_unit_test(test_safetensors_refuses),

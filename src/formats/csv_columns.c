@@ -24,7 +24,14 @@ typedef struct table {
     bool said;      /* label= gives an existing column, by name or number */
     const char *no; /* the name that label= gives if no column has it; else NULL */
     int label;      /* label column, from 0; -1: none */
+    int left_out;   /* column of the weights, which `fields` lacks; -1: none */
 } table;
+
+/* The number of a field's column in the file, from 1. */
+static int column_of(const table *t, int i)
+{
+    return i + 1 + (t->left_out >= 0 && i >= t->left_out);
+}
 
 /* The word for the column to be learned, which is also the key of its option. */
 static const char *role(const table *t)
@@ -124,19 +131,28 @@ static weft_status find_label(table *t, const char *label)
     return WEFT_OK;
 }
 
-/* Whether the first row is a header. This is so if label= names one of its fields, if it has all
- * feature names of training, or if a field of a feature or numeric target is not a number. */
-static bool is_header(const table *t, const char *label)
+/* Finds out whether the first row is a header. This is so if label= names one of its fields, if it
+ * has all feature names of training, or if no field of a feature or numeric target is a number.
+ * FORMAT: some are numbers, so the row may also be one in which a value is missing. */
+static weft_status find_header(const table *t, const char *label, bool *header)
 {
     int64_t index;
-    bool all = t->known->names && names_found(t) == t->known->features;
-    if (t->said && !weft_parse_int(label, &index)) return true;
-    for (int i = 0; i < t->count && !all; i++) {
-        double ignored;
-        bool any = i == t->label && !t->known->measured;
-        all = !any && !weft_parse_real(t->fields[i], &ignored);
+    double ignored;
+    int word = -1, number = -1;
+    *header = (t->said && !weft_parse_int(label, &index)) ||
+              (t->known->names && names_found(t) == t->known->features);
+    if (*header) return WEFT_OK;
+    for (int i = 0; i < t->count; i++) {
+        if (i == t->label && !t->known->measured) continue;
+        int *first = weft_parse_real(t->fields[i], &ignored) ? &number : &word;
+        if (*first < 0) *first = i;
     }
-    return all;
+    *header = word >= 0;
+    if (word < 0 || number < 0) return WEFT_OK;
+    return weft_fail(WEFT_ERR_FORMAT,
+                     "%s:1: column %d holds '%.40s', but column %d holds a number; if row 1 is a "
+                     "header, give %s=NAME, else a finite number must stand there",
+                     t->file, column_of(t, word), t->fields[word], column_of(t, number), role(t));
 }
 
 static weft_status check_names(const table *t)
@@ -147,12 +163,12 @@ static weft_status check_names(const table *t)
             return weft_fail(WEFT_ERR_FORMAT,
                              "%s:1: the name of column %d, '%.60s', must be UTF-8 without control "
                              "characters",
-                             t->file, i + 1, t->fields[i]);
+                             t->file, column_of(t, i), t->fields[i]);
         if (first < i)
             return weft_fail(WEFT_ERR_FORMAT,
                              "%s: columns %d and %d are both named '%s'; each needs a name of its "
                              "own",
-                             t->file, first + 1, i + 1, t->fields[i]);
+                             t->file, column_of(t, first), column_of(t, i), t->fields[i]);
     }
     return WEFT_OK;
 }
@@ -245,7 +261,8 @@ static weft_status share_out(table *t, const char *label, bool named, weft_csv *
                          "%s: needs rows of at least one feature and a %s, separated by commas",
                          t->file, role(t));
     WEFT_TRY(find_label(t, label));
-    csv->has_header = named || is_header(t, label);
+    csv->has_header = named;
+    if (!named) WEFT_TRY(find_header(t, label, &csv->has_header));
     if (csv->has_header) WEFT_TRY(check_names(t));
     WEFT_TRY(WEFT_NEW(&csv->order, WEFT_MAX(t->count, t->known->features)));
     WEFT_TRY(csv->has_header && t->known->names ? by_name(t, csv->order)
@@ -323,6 +340,7 @@ static weft_status without_weight(const table *all, const char *label, int at, b
     table t = *all;
     t.fields = left;
     t.sorted = NULL;
+    t.left_out = at;
     t.count--;
     weft_status status = sort_names(left, t.count, &t.sorted);
     if (status == WEFT_OK) status = share_out(&t, label, named, csv);
@@ -332,6 +350,19 @@ static weft_status without_weight(const table *all, const char *label, int at, b
     for (int i = 0; i < csv->features; i++) csv->order[i] += csv->order[i] >= at;
     if (csv->label >= at) csv->label++;
     return WEFT_OK;
+}
+
+/* Refuses a table without names, label= and weight= that has one column more than the features, if
+ * training had weights and the label may be missing. */
+static weft_status refuse_ambiguous(const table *t, const weft_csv *csv)
+{
+    const weft_csv_known *k = t->known;
+    if (csv->has_header || !k->unlabelled || k->weight_place < 0 || t->count != k->features + 1)
+        return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%s: has no names and one column more than the %d features, which may be the "
+                     "%s or the weight; give %s=N or weight=N, counted from 0, or leave it out",
+                     t->file, k->features, role(t), role(t));
 }
 
 static weft_status assign(table *t, const char *label, const char *weight, weft_csv *csv)
@@ -344,7 +375,10 @@ static weft_status assign(table *t, const char *label, const char *weight, weft_
         at = known_weight(t, label);
         named = at >= 0 && names_found(t) > 0;
     }
-    if (at < 0) return share_out(t, label, false, csv);
+    if (at < 0) {
+        WEFT_TRY(share_out(t, label, false, csv));
+        return label ? WEFT_OK : refuse_ambiguous(t, csv);
+    }
     WEFT_TRY(without_weight(t, label, at, named, csv));
     if (weight || !t->known->unlabelled) csv->weight = at;
     return WEFT_OK;
@@ -354,7 +388,11 @@ weft_status weft_csv_columns(const char *file, char *const *fields, int count, c
                              const char *weight, const weft_csv_known *known, weft_csv *csv)
 {
     static const weft_csv_known nothing = {.place = -1, .weight_place = -1};
-    table t = {.file = file, .fields = fields, .count = count, .known = known ? known : &nothing};
+    table t = {.file = file,
+               .fields = fields,
+               .count = count,
+               .known = known ? known : &nothing,
+               .left_out = -1};
     placed_name *sorted_known = NULL;
     csv->columns = count;
     csv->weight = -1;

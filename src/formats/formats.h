@@ -85,10 +85,10 @@ weft_status weft_csv_columns(const char *file, char *const *fields, int count, c
 
 /* Parses a table. label: name or number (from 0) of the label column; NULL: the label column of
  * `known` (may be NULL), else the last one. weight: name or number of the column of sample weights;
- * NULL: that of `known`, else none. The first row is a header if a feature or numeric target in it
- * is not a number, or if it contains the name of the label or all known feature names. A byte order
- * mark is skipped. FORMAT: the text is malformed; the message names line and column. ARGUMENT: a
- * column is missing or unexpected. */
+ * NULL: that of `known`, else none. The first row is a header if no feature or numeric target in it
+ * is a number, or if it contains the name of the label or all known feature names. A byte order
+ * mark is skipped. FORMAT: the text is malformed, or only some of these are numbers; the message
+ * names line and column. ARGUMENT: a column is missing or unexpected, or may be label or weight. */
 weft_status weft_csv_parse(const char *name, const void *data, size_t size, const char *label,
                            const char *weight, const weft_csv_known *known,
                            weft_csv *out) WEFT_NODISCARD;
