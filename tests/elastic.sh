@@ -207,6 +207,26 @@ within '[ "$(steps server 0)" = 1 ]' || flunk "the server has $(steps server 0) 
 for m in "$l1" "$s1" "$c"; do kill -KILL "$(self "$m")"; done
 wait "$l1" "$s1" "$c" 2>/dev/null
 
+what="data that differ in a name alone"
+all_alike=$data
+awk 'BEGIN { print "a,b,kind"; for (i = 0; i < 80; i++) print i % 7 "," i % 5 "," (i % 2 ? "up" : "down") }' >t.csv
+sed 's/down$/left/' t.csv >classes.csv
+sed '1s/a,b/b,a/' t.csv >columns.csv
+sed '2,$s/^/1/' t.csv >rows.csv
+cp t.csv copy.csv
+data="--data csv:t.csv --model mlp"
+coordinator -n 2 --exchange server:policy=async --servers 1
+for other in classes columns rows; do
+    refuses 1 "the names of classes or columns, the test samples or the rows differ" "$weft" join "$at" --data csv:$other.csv -q
+done
+data="--data csv:copy.csv"
+join l1
+until_there learner 1
+kill -INT "$(self "$l1")" "$(self "$c")"
+ends 130 l1
+wait "$c"
+data=$all_alike
+
 what="who does not fit"
 coordinator -n 2 --exchange server:policy=async --servers 1
 refuses 1 "this run's data are 2000 samples" "$weft" join "$at" --data glyphs:size=16,train=1999,test=200 -q

@@ -162,7 +162,7 @@ const command command_coordinator = {
     .text =
         "Coordinates an elastic run. Takes the options of weft train; -n, --mesh and --servers\n"
         "are the numbers of learners and servers with which the run begins, and the data are\n"
-        "read for their shape alone. The coordinator does not train: servers join with weft\n"
+        "only compared with those of the learners. The coordinator does not train: servers join with weft\n"
         "server, learners with weft join, and they continue if the coordinator fails. With\n"
         "--exchange gossip there are no servers. It ends when the run is complete.",
     .examples = "  weft coordinator -n 2 --exchange server:policy=async --servers 1 --data "

@@ -37,6 +37,11 @@ typedef struct weft_source_ops {
     double (*weight)(const weft_source *source, weft_split split, int64_t i);
 } weft_source_ops;
 
+/* dataset.c: hashes what learners of one run must have in common beside the sizes: names of classes
+ * and columns, the number of test samples, and a few training rows as they stand in the file. Both
+ * splits must be prepared. */
+weft_status weft_dataset_hash(const weft_dataset *dataset, uint64_t *out) WEFT_NODISCARD;
+
 /* --- stats.c: statistics of the training split --- */
 
 /* Frees the contents of *stats. */

@@ -230,6 +230,54 @@ weft_status weft_dataset_prepare(weft_dataset *d, weft_split split)
     return WEFT_OK;
 }
 
+/* --- comparison --- */
+
+static uint64_t mix_names(uint64_t hash, char *const *names, int64_t count)
+{
+    for (int64_t i = 0; names && i < count; i++) hash = weft_mix(hash, weft_hash_text(names[i]));
+    return hash;
+}
+
+static uint64_t mix_number(uint64_t hash, double number)
+{
+    uint64_t bits;
+    memcpy(&bits, &number, sizeof(bits));
+    return weft_mix(hash, bits);
+}
+
+/* x: room for the features of a sample. */
+static uint64_t mix_row(uint64_t hash, const weft_dataset *d, int64_t i, float *x)
+{
+    const weft_source *s = d->source;
+    int64_t size = weft_shape_elements(&s->shape);
+    if (!s->tabular) s->ops->features(s, WEFT_TRAIN, i, x);
+    for (int64_t j = 0; j < size; j++)
+        hash = mix_number(hash, s->tabular ? s->ops->number(s, WEFT_TRAIN, i, j) : (double)x[j]);
+    for (int j = 0; j < s->targets; j++)
+        hash = mix_number(hash, s->ops->target(s, WEFT_TRAIN, i, j));
+    if (s->targets > 0) return hash;
+    int32_t label = s->ops->label(s, WEFT_TRAIN, i);
+    return weft_mix(hash, (uint64_t)(d->relabel ? d->relabel[label] : label));
+}
+
+weft_status weft_dataset_hash(const weft_dataset *d, uint64_t *out)
+{
+    enum { ROWS = 4 };
+    const weft_data_stats *stats = &d->stats;
+    int64_t size = weft_shape_elements(&stats->shape), count = weft_dataset_count(d, WEFT_TRAIN);
+    float *x;
+    uint64_t hash = weft_mix(0, (uint64_t)weft_dataset_count(d, WEFT_TEST));
+    hash = mix_names(hash, stats->class_names, stats->classes);
+    hash = mix_names(hash, stats->column_names, size);
+    if (stats->label_name) hash = weft_mix(hash, weft_hash_text(stats->label_name));
+    WEFT_TRY(WEFT_NEW(&x, size));
+    for (int64_t i = 0; i < WEFT_MIN(count, ROWS) && weft_dataset_labelled(d); i++)
+        hash = mix_row(hash, d, i * (count - 1) / (ROWS - 1) % count, x);
+    free(x);
+    *out = hash;
+    return WEFT_OK;
+}
+
 /* --- columns --- */
 
 enum { FEATURES, TARGET };

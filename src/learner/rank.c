@@ -134,6 +134,9 @@ static weft_status check_alike(weft_rank *r)
     free(text);
     const weft_data_stats *stats = weft_dataset_stats(data);
     hash = weft_mix(hash, (uint64_t)weft_dataset_count(data, WEFT_TRAIN));
+    uint64_t own;
+    WEFT_TRY(weft_dataset_hash(data, &own));
+    hash = weft_mix(hash, own);
     hash = mix_numbers(hash, stats->mean, stats->features);
     hash = mix_numbers(hash, stats->target_mean, stats->targets);
     uint64_t *all;

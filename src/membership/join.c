@@ -6,6 +6,12 @@
 
 enum { REASON = 300 };
 
+/* Whether two descriptions of data differ only in the hash behind their sizes. */
+static bool same_sizes(const char *ours, const char *theirs)
+{
+    return strncmp(ours, theirs, strcspn(ours, "#") + 1) == 0;
+}
+
 static bool differs(const char *ours, const char *theirs)
 {
     return *ours && *theirs && strcmp(ours, theirs) != 0;
@@ -24,8 +30,11 @@ static void compare(const coordinator_state *c, const Weft__Fingerprint *f, char
         (void)snprintf(reason, REASON, "this run trains the model %.100s, not %.100s", ours->model,
                        f->model);
     else if (differs(ours->data, f->data))
-        (void)snprintf(reason, REASON, "this run's data are %.100s, not %.100s", ours->data,
-                       f->data);
+        (void)snprintf(
+            reason, REASON, "this run's data are %.100s, not %.100s%s", ours->data, f->data,
+            same_sizes(ours->data, f->data)
+                ? ": the names of classes or columns, the test samples or the rows differ"
+                : "");
     else if (ours->parameters && f->parameters && ours->parameters != f->parameters)
         (void)snprintf(reason, REASON,
                        "its parameters have another memory layout than those of the run; give the "

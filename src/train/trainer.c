@@ -132,14 +132,17 @@ static weft_status build(weft_run *run)
 }
 
 /* Describes the data as text. The coordinator compares it, since the data of all learners must have
- * the same shape and size. */
+ * the same shape, size, names and rows. */
 static weft_status describe_data(weft_trainer *t)
 {
     const weft_data_stats *s = weft_dataset_stats(t->data);
     char shape[80];
-    WEFT_TRY(weft_format(&t->link_texts[2], "%lld samples of %s with %d %s", (long long)t->samples,
-                         weft_shape_text(&s->shape, shape, sizeof(shape)),
-                         s->targets ? s->targets : s->classes, s->targets ? "targets" : "classes"));
+    uint64_t hash;
+    WEFT_TRY(weft_dataset_hash(t->data, &hash));
+    WEFT_TRY(weft_format(&t->link_texts[2], "%lld samples of %s with %d %s #%08x",
+                         (long long)t->samples, weft_shape_text(&s->shape, shape, sizeof(shape)),
+                         s->targets ? s->targets : s->classes, s->targets ? "targets" : "classes",
+                         (unsigned)(hash >> 32)));
     t->link.data = t->link_texts[2];
     return WEFT_OK;
 }
