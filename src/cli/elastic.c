@@ -162,9 +162,9 @@ const command command_coordinator = {
     .text =
         "Coordinates an elastic run. Takes the options of weft train; -n, --mesh and --servers\n"
         "are the numbers of learners and servers with which the run begins, and the data are\n"
-        "only compared with those of the learners. The coordinator does not train: servers join with weft\n"
-        "server, learners with weft join, and they continue if the coordinator fails. With\n"
-        "--exchange gossip there are no servers. It ends when the run is complete.",
+        "only compared with those of the learners. The coordinator does not train: servers join\n"
+        "with weft server, learners with weft join, and they continue if the coordinator fails.\n"
+        "With --exchange gossip there are no servers. It ends when the run is complete.",
     .examples = "  weft coordinator -n 2 --exchange server:policy=async --servers 1 --data "
                 "glyphs:size=16\n"
                 "  weft coordinator --listen 'tcp://*:7070' --key c.key --allow allowed -n 4 \\\n"
