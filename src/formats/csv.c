@@ -4,7 +4,7 @@
 #include "formats/formats.h"
 
 /* Parses CSV (RFC 4180): one pass over a copy of the text, which converts the fields to numbers and
- * class labels. csv_columns.c decides which column is which. */
+ * class labels. csv_weight.c and csv_columns.c decide which column is which. */
 
 /* Reads rows from a copy of the text and changes the copy in place: quotes are removed, and each
  * field of the current row ends with a zero byte. */

@@ -76,7 +76,7 @@ typedef struct weft_csv_known {
     size_t most_columns; /* a row with more is refused; 0: any number */
 } weft_csv_known;
 
-/* csv_columns.c: decides from the first row which column is which, and sets columns, has_header,
+/* csv_weight.c: decides from the first row which column is which, and sets columns, has_header,
  * label, weight, place, features and order. ARGUMENT: a column is missing or unexpected; the
  * message names it. */
 weft_status weft_csv_columns(const char *file, char *const *fields, int count, const char *label,

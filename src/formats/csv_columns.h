@@ -1,0 +1,46 @@
+/* Internals of the columns of tables: csv_weight.c takes the column of the weights out,
+ * csv_columns.c shares out the others. */
+#ifndef WEFT_FORMATS_CSV_COLUMNS_H
+#define WEFT_FORMATS_CSV_COLUMNS_H
+
+#include "formats/formats.h"
+
+/* A name and its place. Names are sorted, so that finding one of thousands takes a binary
+ * search. */
+typedef struct weft_csv_name {
+    const char *name;
+    int place;
+} weft_csv_name;
+
+/* The first row, the known columns, and the result so far. */
+typedef struct weft_csv_table {
+    const char *file;
+    char *const *fields;
+    weft_csv_name *sorted; /* [count]: the fields in order of name, then of place */
+    int count;
+    const weft_csv_known *known;
+    const weft_csv_name *sorted_known; /* [known->features]; NULL: no names are known */
+    bool bare;      /* the label may be missing, and the columns are as many as the features */
+    bool said;      /* label= gives an existing column, by name or number */
+    const char *no; /* the name that label= gives if no column has it; else NULL */
+    int label;      /* label column, from 0; -1: none */
+    int left_out;   /* column of the weights, which `fields` lacks; -1: none */
+} weft_csv_table;
+
+/* Sorts names; *out, [count], belongs to the caller. */
+weft_status weft_csv_sort_names(char *const *names, int count, weft_csv_name **out) WEFT_NODISCARD;
+/* The first place of a name; -1: there is none. */
+int weft_csv_find(const weft_csv_name *sorted, int count, const char *name);
+/* Number of feature names of training among the fields. */
+int weft_csv_names_found(const weft_csv_table *t);
+/* Field i of the table `user`, or NULL, as weft_suggest calls it. */
+const char *weft_csv_field(const void *user, int i);
+/* The word for the column to be learned, which is also the key of its option. */
+const char *weft_csv_role(const weft_csv_table *t);
+
+/* Assigns label and features. `t` has all columns of the table except that of the weights; named:
+ * the first row is known to be a header. */
+weft_status weft_csv_share_out(weft_csv_table *t, const char *label, bool named,
+                               weft_csv *csv) WEFT_NODISCARD;
+
+#endif
