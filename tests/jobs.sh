@@ -55,6 +55,32 @@ for engine in $engines; do
     stops TERM 143 one -n 3 --engine $engine --exchange gossip:topology=ring,mode=average
     stops INT 130 one -n 4 --mesh data=2 --engine $engine --exchange server:policy=async --servers 2
 done
+# Where the first learner has taken its last step and waits for the others, one signal ends these, too.
+late() {
+    local ranks
+    rm -rf late late.jsonl
+    setsid "$weft" train -q --data glyphs:size=16,train=8000,test=50 --batch 10 --steps 400 --epochs 2 -t 1 --engine mpi \
+        --timeout 300 --checkpoint late --checkpoint-every 100 --metrics late.jsonl "$@" >out 2>err &
+    job=$!
+    appears late/latest || flunk "no checkpoint: $*"
+    ranks=$(ranks $job)
+    kill -STOP "$(tail -n 1 <<<"$ranks")"
+    within 'grep -q "\"step\":400[,}]" late.jsonl' || flunk "the first learner does not end: $*"
+    kill -INT $job
+    sleep 2
+    kill -CONT "$(tail -n 1 <<<"$ranks")"
+    end
+    [ $got = 130 ] && [ "$(grep -c '^weft:' err)" = 1 ] && [ "$(readlink late/latest)" = step-400 ] &&
+        grep -q "the first learner had finished all 400 steps and saved them in late, and 1 of the others had not" err && pass ||
+        flunk "a signal when the first learner has ended: $got, wanted 130: $*"
+}
+if [ "$mpi" = ON ]; then
+    late -n 2 --exchange server:policy=async
+    late -n 2 --exchange gossip
+    in_full && late -n 2 --exchange gossip:mode=average
+    in_full && late -n 2 --exchange easgd
+    in_full && late -n 4 --mesh data=2 --exchange server:policy=async
+fi
 for engine in $engines; do
     for signal in INT:130 TERM:143 HUP:129; do
         in_full || [ $signal = TERM:143 ] || continue

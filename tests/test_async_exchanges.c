@@ -119,6 +119,22 @@ static void test_stop(void **state)
     remove_folder(root);
 }
 
+/* A stop in the last step of the first learner ends the others where they are, and the run says
+ * that it was stopped. How far the others are is chance, so there are several tries. */
+static void test_stop_after_the_first_learner(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"server:policy=async", "gossip", "hogwild"};
+    for (size_t w = 0; w < WEFT_COUNT(ways); w++) {
+        char words[400];
+        log_of_run log;
+        weft_status status = WEFT_OK;
+        (void)snprintf(words, sizeof(words), STEPS(60) " ranks=4 exchange=%s", ways[w]);
+        for (int i = 0; i < 40 && status == WEFT_OK; i++) status = train(words, NULL, 60, &log);
+        assert_refused(status, WEFT_ERR_INTERRUPTED, "the first learner had finished all 60 steps");
+    }
+}
+
 /* Synchronous servers apply updates in a fixed order. With each codec in both directions, a run
  * that is stopped and resumed has the bits of one without a stop, and checkpoints on the way change
  * nothing. */
@@ -200,7 +216,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_updates),         cmocka_unit_test(test_average),
         cmocka_unit_test(test_residuals_go_on), cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_resumed_codecs),  cmocka_unit_test(test_ranks_are_alike),
+        cmocka_unit_test(test_resumed_codecs),  cmocka_unit_test(test_stop_after_the_first_learner),
+        cmocka_unit_test(test_ranks_are_alike),
     };
     return cmocka_run_group_tests(tests, begin_watching, end);
 }

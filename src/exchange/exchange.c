@@ -290,6 +290,11 @@ bool weft_exchange_ends_together(const weft_exchange *e)
            (!link || link->job);
 }
 
+bool weft_exchange_is_asked(const weft_exchange *e)
+{
+    return !e->site.cluster && e->site.asked && e->site.asked(e->site.user);
+}
+
 bool weft_exchange_figure_at(weft_exchange *e, int i, weft_series *out)
 {
     *out = (weft_series){.name = NULL};

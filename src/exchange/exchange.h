@@ -171,6 +171,8 @@ typedef struct weft_exchange_site {
     const weft_learner_link *cluster; /* NULL: one job of threads or MPI; its learners are fixed */
     bool resumed_run; /* the run is resumed, perhaps with fewer learners than its options were made
                          for */
+    bool (*asked)(void *user); /* whether the job is asked to stop; NULL: it cannot be asked */
+    void *user;
 } weft_exchange_site;
 
 /* The plan of a run, to check it before any part of the run exists. Fields without a comment are as
@@ -332,6 +334,9 @@ struct weft_exchange {
      * exchange counts them. */
     double waited;
     bool finished; /* the last step of the run is over; also if this learner joined after it */
+    /* Set by `end`: the number of learners that have stopped before the last step; 0 also where
+     * this rank does not know it. */
+    double early;
 };
 
 extern const weft_exchange_ops weft_exchange_average, weft_exchange_oneshot, weft_exchange_server,
@@ -371,6 +376,9 @@ bool weft_exchange_state_at(weft_exchange *exchange, int i, weft_exchange_state 
 /* Whether no learner begins a step before all have finished the one before: in lock step, or by the
  * policy of the exchange. */
 bool weft_exchange_is_together(const weft_exchange *exchange);
+/* For a learner of one job of threads or MPI that has ended and waits for the others: whether the
+ * job is asked to stop, so that this learner has to tell the others to end. */
+bool weft_exchange_is_asked(const weft_exchange *exchange);
 /* Whether the learners end with a common last step that the first learner chooses and the exchange
  * sends to the others. Not in lock step, where a collective decides on the stop. */
 bool weft_exchange_ends_together(const weft_exchange *exchange);

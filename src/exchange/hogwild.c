@@ -59,7 +59,7 @@ typedef struct hogwild {
     int64_t taken;    /* number of passes of all learners after that last pass */
     field *field;
     struct {
-        double of[FIGURES], staleness[STALENESS];
+        double of[FIGURES], staleness[STALENESS], early;
     } figures; /* sums over all learners, at the end */
 } hogwild;
 
@@ -233,6 +233,7 @@ static weft_status wait_for_all(hogwild *h, weft_group_request *passage)
         WEFT_TRY(weft_group_request_test(passage, &done));
         if (done) return WEFT_OK;
         WEFT_TRY(weft_learner_group_check(h->head.site.endpoint));
+        (void)weft_exchange_is_asked(&h->head); /* all learners see the request in this process */
         int64_t now = atomic_load(&h->field->passes);
         if (now != passes) wait_clock = (weft_wait_clock){0};
         passes = now;
@@ -261,13 +262,16 @@ static weft_status add_up_figures(hogwild *h)
                          .receive = &h->figures,
                          .count = sizeof(h->figures) / sizeof(double)};
     memcpy(h->figures.of, mine, sizeof(mine));
+    h->figures.early = !h->head.finished;
     if (h->leads) {
         WEFT_TRY(weft_learner_group_bind(h->head.site.endpoint, &sum, &passage));
         weft_status status = wait_for_all(h, passage);
         weft_group_request_destroy(&passage);
         WEFT_TRY(status);
     }
-    return weft_comm_run(h->head.site.learner, &sum);
+    WEFT_TRY(weft_comm_run(h->head.site.learner, &sum));
+    h->head.early = h->figures.early;
+    return WEFT_OK;
 }
 
 /* Takes the shared parameters as the result after all learners have finished, for which the sum of

@@ -82,7 +82,7 @@ void weft_status_page_stage(const weft_supervisor_channel *line, int rank, int s
 void weft_status_page_step(const weft_supervisor_channel *line, int rank, int64_t step);
 /* The highest step that any rank has begun; 0: none has begun one. */
 int64_t weft_status_page_furthest(const weft_supervisor_channel *line);
-/* Whether the supervisor has asked the job to stop; called by the first rank in each step. */
+/* Whether the supervisor has asked the job to stop; not for two threads at once. */
 bool weft_status_page_listen(weft_supervisor_channel *line);
 /* `_begin` writes where a run of members began to the page, and `_begun` reads it for a restarted
  * coordinator; false: not written yet. */

@@ -106,6 +106,8 @@ typedef struct weft_run_spec {
     bool drops;       /* state that does not fit the run is dropped (--drop-state), not refused */
     bool resumed_run; /* the run is resumed, perhaps with fewer learners than it was planned for */
     bool saves;       /* this process has a checkpoint folder */
+    bool (*asked)(void *user); /* see weft_exchange_site */
+    void *user;
 } weft_run_spec;
 
 /* One rank. The ranks of a mesh form a learner: with M ranks in a mesh, rank r of a job is rank r %

@@ -275,6 +275,8 @@ static weft_status open_exchange(weft_rank *r)
                                .back = r->run_spec->back,
                                .cluster = link,
                                .resumed_run = r->run_spec->resumed_run,
+                               .asked = r->run_spec->asked,
+                               .user = r->run_spec->user,
                                .optimizer = &r->elsewhere};
     bool shared = false;
     if (link) WEFT_TRY(weft_unsharded_is_needed(r, &shared));

@@ -158,8 +158,7 @@ static void listen(weft_run *run, weft_step_consensus *consensus)
 {
     weft_trainer *t = run->job;
     const weft_rank *r = &run->rank;
-    if (r->rank == 0 && weft_status_page_listen(&t->line)) weft_trainer_stop(t);
-    consensus->stop = atomic_load_explicit(&t->stop, memory_order_relaxed);
+    consensus->stop = weft_trainer_is_asked(t);
     weft_status_page_step(&t->line, r->rank, r->position.step + 1);
 }
 
@@ -215,6 +214,13 @@ static weft_status finish(weft_run *run)
         weft_log(t->context, WEFT_LOG_NOTE,
                  "this learner has left after step %lld, as requested; the run continues",
                  (long long)r->position.step);
+    if (done && r->learner_index == 0 && r->exchange && r->exchange->early > 0)
+        return weft_fail(
+            WEFT_ERR_INTERRUPTED,
+            "stopped; the first learner had finished all %lld steps%s%s, and %.0f of "
+            "the others had not",
+            (long long)t->total_steps, t->options.output.checkpoint ? " and saved them in " : "",
+            t->options.output.checkpoint ? t->options.output.checkpoint : "", r->exchange->early);
     /* Without lock step the first learner reports that the run was stopped; other learners of the
      * job end without an error. */
     if (done || run->dismissed ||

@@ -72,6 +72,8 @@ weft_status weft_trainer_write_run_spec(weft_trainer *t)
     k->begun = t->begun;
     k->timeout = o->job.timeout;
     k->saves = o->output.checkpoint;
+    k->asked = weft_trainer_is_asked;
+    k->user = t;
     WEFT_TRY(weft_optimizer_chosen(t->context, &o->update, t->total_steps, &k->optimizer));
     k->optimizer.accumulate = k->microbatches;
     return WEFT_OK;

@@ -281,6 +281,16 @@ void weft_trainer_stop(weft_trainer *t)
 {
     atomic_store_explicit(&t->stop, 1, memory_order_relaxed);
 }
+
+bool weft_trainer_is_asked(void *trainer)
+{
+    weft_trainer *t = trainer;
+    pthread_mutex_lock(&t->lock);
+    if (t->runs[0].rank.rank == 0 && weft_status_page_listen(&t->line)) weft_trainer_stop(t);
+    pthread_mutex_unlock(&t->lock);
+    return atomic_load_explicit(&t->stop, memory_order_relaxed);
+}
+
 const weft_train_options *weft_trainer_options(const weft_trainer *t)
 {
     return &t->options;

@@ -58,7 +58,7 @@ struct weft_trainer {
     weft_core_sets *cores;        /* of the ranks on this machine; NULL: not bound */
     weft_supervisor_channel line; /* to the supervisor */
 
-    pthread_mutex_t lock; /* guards `error` */
+    pthread_mutex_t lock; /* guards `error`, and `line` while it is read */
     weft_error error;     /* of the rank that failed first, rather than of one that noticed it */
 };
 
@@ -68,6 +68,10 @@ weft_status weft_trainer_check_servers(const weft_trainer *t) WEFT_NODISCARD;
 /* Runs task on all ranks of this process concurrently; returns the first error. */
 weft_status weft_trainer_everywhere(weft_trainer *t,
                                     weft_status (*task)(weft_run *run)) WEFT_NODISCARD;
+
+/* Whether the run is asked to stop: by weft_trainer_stop, or by the supervisor, whose request the
+ * process of rank 0 reads. `trainer` is a weft_trainer. */
+bool weft_trainer_is_asked(void *trainer);
 
 /* The place of a learner in an elastic run: slot `slot`, where `learners` were planned. model: text
  * of the YAML model as the coordinator sends it; NULL: the model is built in. coordinator NULL: the

@@ -160,7 +160,9 @@ weft_status weft_broadcast_take_update(void *self, const weft_message *message, 
     bool fits = origin && update.first == origin->applied + 1;
     bool known = origin && update.sequence <= origin->applied;
     if (origin && !fits && !known && p->member) return note_gap(p, link);
-    if (!fits || origin->ended || is_damaged(p, update.payload)) return WEFT_OK;
+    /* After its end an origin can only end again, to ask all others to end. */
+    bool over = origin && origin->ended && update.payload;
+    if (!fits || over || is_damaged(p, update.payload)) return WEFT_OK;
     origin->applied = update.sequence;
     origin->ended = !update.payload;
     u->halted = u->halted || update.halt;

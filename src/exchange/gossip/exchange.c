@@ -154,7 +154,9 @@ static void take_result(gossip *x)
  * is the result of the run. */
 static weft_status end_job(gossip *x)
 {
-    WEFT_TRY(weft_peer_finish(weft_net_actor(x->net), !x->head.finished));
+    x->halts = !x->head.finished;
+    x->ended = true;
+    WEFT_TRY(weft_peer_finish(weft_net_actor(x->net), x->halts));
     WEFT_TRY(weft_gossip_wait(x, weft_peer_finished));
     WEFT_TRY(weft_gossip_leave_together(x));
     take_result(x);

@@ -95,7 +95,8 @@ typedef struct weft_peer_options {
  * rejected or removed it, or the other peers have removed it. */
 weft_status weft_peer_create(const weft_peer_options *options, weft_actor **out) WEFT_NODISCARD;
 /* Ends the peer after its last finished step: it begins no further computation, and discards the
- * result of a running one. halt: asks all other peers to end, too. */
+ * result of a running one. halt: asks all other peers to end, too; a fixed peer that has ended
+ * without it may be ended again with it. */
 weft_status weft_peer_finish(weft_actor *actor, bool halt) WEFT_NODISCARD;
 /* Called for slot 0 of a job when the result of the run is saved: lets this peer leave. */
 weft_status weft_peer_release_hold(weft_actor *actor) WEFT_NODISCARD;

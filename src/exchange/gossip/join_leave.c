@@ -59,6 +59,15 @@ static weft_status give_up(const gossip *x)
     return weft_member_stopped_error(weft_peer_member(peer), clock, "other peers");
 }
 
+/* Makes the peers that still take steps end, when the job is asked to stop after this one has
+ * ended: it broadcasts its end again, with the request. */
+static weft_status halt_others(gossip *x)
+{
+    if (!x->ended || x->halts || !weft_exchange_is_asked(&x->head)) return WEFT_OK;
+    x->halts = true;
+    return weft_peer_finish(weft_net_actor(x->net), true);
+}
+
 weft_status weft_gossip_wait(gossip *x, bool (*condition)(const weft_actor *actor))
 {
     weft_wait_clock wait_clock = {0}, stop_clock = {0}; /* a message resets wait_clock only */
@@ -67,6 +76,7 @@ weft_status weft_gossip_wait(gossip *x, bool (*condition)(const weft_actor *acto
         uint64_t received = weft_net_stats(x->net).received;
         WEFT_TRY(weft_net_poll(x->net, POLL_SECONDS));
         WEFT_TRY(weft_learner_group_check(x->head.site.endpoint));
+        WEFT_TRY(halt_others(x));
         if (weft_net_stats(x->net).received != received) wait_clock = (weft_wait_clock){0};
         double waited = weft_wait_clock_read(&wait_clock, 1);
         if (weft_elastic_is_stopped(&x->head) &&
@@ -106,15 +116,15 @@ weft_status weft_gossip_join(gossip *x)
 
 weft_status weft_gossip_leave_together(gossip *x)
 {
-    double all = 0;
     weft_group_request *request;
+    x->head.early = !x->head.finished;
     bool done = false;
     WEFT_TRY(weft_learner_group_bind(x->head.site.endpoint,
                                      &(weft_transfer){.kind = WEFT_ALL_REDUCE,
                                                       .dtype = WEFT_F64,
                                                       .what = "the peers' leave",
-                                                      .send = &all,
-                                                      .receive = &all,
+                                                      .send = &x->head.early,
+                                                      .receive = &x->head.early,
                                                       .count = 1},
                                      &request));
     weft_status status = weft_group_request_start(request);

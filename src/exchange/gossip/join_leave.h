@@ -26,6 +26,8 @@ typedef struct gossip {
     weft_dtype dtype;
     int64_t count, step;
     bool stepped;     /* this process has taken a step */
+    bool ended;       /* the end of the peer was broadcast, */
+    bool halts;       /* with the request that all peers end */
     bool holds_slot;  /* this is slot 0 of a job, see weft_peer_release_hold */
     void *parameters; /* [count]: all parameters, in the order of the store */
     double figures[3];

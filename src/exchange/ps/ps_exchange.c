@@ -178,6 +178,15 @@ static uint64_t progress(const weft_ps_exchange *x)
                     : replies;
 }
 
+/* Makes the learners that still take steps end, when the job is asked to stop after this one has
+ * left: its leave is sent again, with the request. */
+static weft_status halt_others(weft_ps_exchange *x)
+{
+    if (!x->ended || x->halts || !weft_exchange_is_asked(&x->head)) return WEFT_OK;
+    x->halts = true;
+    return weft_ps_client_leave(weft_net_actor(x->net), true, x->head.site.endpoint->learner == 0);
+}
+
 weft_status weft_ps_exchange_wait_for(weft_ps_exchange *x, int range)
 {
     double limit = x->head.site.endpoint->timeout, began = weft_seconds();
@@ -186,6 +195,7 @@ weft_status weft_ps_exchange_wait_for(weft_ps_exchange *x, int range)
         uint64_t before = progress(x);
         WEFT_TRY(weft_net_poll(x->net, NAP));
         WEFT_TRY(check_servers(x));
+        WEFT_TRY(halt_others(x));
         if (progress(x) != before) wait_clock = (weft_wait_clock){0};
         double waited = weft_wait_clock_read(&wait_clock, 1);
         if (waited > weft_elastic_limit(&x->head, limit) && weft_elastic_is_stopped(&x->head))
@@ -312,7 +322,7 @@ static weft_status leave_alone(weft_ps_exchange *x)
  * them have these; only then may the servers end. */
 weft_status weft_ps_exchange_end(weft_ps_exchange *x)
 {
-    double all = 0;
+    x->head.early = !x->head.finished;
     weft_ps_exchange_forgo(x);
     if (x->leads && leaves_alone(x)) WEFT_TRY(leave_alone(x));
     x->ended = true;
@@ -323,11 +333,12 @@ weft_status weft_ps_exchange_end(weft_ps_exchange *x)
          * find the result at the servers; so this learner stays a member. */
         x->stays = link && link->job && link->slot == 0;
         if (x->stays) weft_ps_client_hold(weft_net_actor(x->net));
-        WEFT_TRY(weft_ps_client_leave(weft_net_actor(x->net), !x->head.finished || halted,
+        x->halts = !x->head.finished || halted;
+        WEFT_TRY(weft_ps_client_leave(weft_net_actor(x->net), x->halts,
                                       link ? link->saves : x->head.site.endpoint->learner == 0));
         WEFT_TRY(weft_ps_exchange_wait(x));
         if (link && !x->stays) WEFT_TRY(await_leave(x));
-        WEFT_TRY(weft_exchange_sum(&x->head, "the learners' leave", &all));
+        WEFT_TRY(weft_exchange_sum(&x->head, "the learners' leave", &x->head.early));
     }
     WEFT_TRY(weft_ps_exchange_count(x));
     if (x->leads) {

@@ -37,6 +37,7 @@ typedef struct weft_ps_exchange {
     weft_shared_params *shared;          /* parameters that ranks of the learner share */
     /* This rank talks to the servers, as the leader of its shards; it has left the servers. */
     bool leads, ended;
+    bool halts;    /* after `ended`: the leave asks all learners to end */
     bool stays;    /* after `ended` the learner remains a member until the exchange is closed */
     int64_t until; /* on the first learner: the end step that it has set; 0: none */
     int asked;     /* on another learner: steps since it was asked to stop */
