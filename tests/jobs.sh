@@ -59,19 +59,18 @@ done
 late() {
     local ranks
     rm -rf late late.jsonl
-    setsid "$weft" train -q --data glyphs:size=16,train=8000,test=50 --batch 10 --steps 400 --epochs 2 -t 1 --engine mpi \
-        --timeout 300 --checkpoint late --checkpoint-every 100 --metrics late.jsonl "$@" >out 2>err &
+    setsid "$weft" train -q --data glyphs:size=16,train=4000,test=50 --batch 10 --steps 1000 --epochs 1000 -t 1 --engine mpi \
+        --timeout 300 --checkpoint late --metrics late.jsonl "$@" >out 2>err &
     job=$!
-    appears late/latest || flunk "no checkpoint: $*"
-    ranks=$(ranks $job)
+    within 'ranks=$(ranks $job); [ "$(wc -w <<<"$ranks")" = '"$2"' ]' && within 'grep -qs "\"step\":1[,}]" late.jsonl' || flunk "no step: $*"
     kill -STOP "$(tail -n 1 <<<"$ranks")"
-    within 'grep -q "\"step\":400[,}]" late.jsonl' || flunk "the first learner does not end: $*"
+    within 'grep -q "\"step\":1000[,}]" late.jsonl' || flunk "the first learner does not end: $*"
     kill -INT $job
     sleep 2
     kill -CONT "$(tail -n 1 <<<"$ranks")"
     end
-    [ $got = 130 ] && [ "$(grep -c '^weft:' err)" = 1 ] && [ "$(readlink late/latest)" = step-400 ] &&
-        grep -q "the first learner had finished all 400 steps and saved them in late, and 1 of the others had not" err && pass ||
+    [ $got = 130 ] && [ "$(grep -c '^weft:' err)" = 1 ] && [ "$(readlink late/latest)" = step-1000 ] &&
+        grep -q "the first learner had finished all 1000 steps and saved them in late, and 1 of the others had not" err && pass ||
         flunk "a signal when the first learner has ended: $got, wanted 130: $*"
 }
 if [ "$mpi" = ON ]; then
