@@ -106,6 +106,17 @@ for engine in $engines; do
     gone $job $all && pass || flunk "a second signal, $engine"
     end
     [ $got = 130 ] && ! grep -q "died\|left\|starting" err && pass || flunk "a second signal: $got, $engine"
+    # A death before the ranks have stopped is told, since it leaves the last steps unsaved.
+    begin stopped -n 2 --engine $engine --max-restarts 2
+    mine=$(ranks $job)
+    # shellcheck disable=SC2086
+    kill -STOP $mine
+    kill -INT $job
+    sleep 0.5
+    kill -KILL "$(tail -n 1 <<<"$mine")"
+    end
+    [ $got = 130 ] && grep -q "^weft: .* died of signal 9" err && grep -q "^weft: stopped, and the last steps are not saved" err &&
+        ! grep -q starting err && pass || flunk "a death after a request to stop: $got, $engine"
     # A launcher that stands still as well is killed with a third one, and what it leaves goes, but not what others have.
     if [ $engine = mpi ] && mpirun --version 2>/dev/null | grep -q "Open MPI"; then
         begin stopped -n 2 --engine mpi

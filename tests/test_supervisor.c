@@ -190,6 +190,10 @@ static void a_stop_is_no_death(void **state)
         assert_false(weft_job_stopped(&j, 0, SIGINT)); /* the job has ended normally */
         assert_string_equal(told, "");
         assert_string_equal(j.stopped, "weft: stopped after step 7");
+        assert_false(weft_job_unsaved(&j, 137, 1));
+        j.stopped[0] = '\0';
+        assert_true(weft_job_unsaved(&j, 137, 1));
+        assert_false(weft_job_unsaved(&j, 137, 2)); /* all were killed at once, as wanted */
     }
 }
 

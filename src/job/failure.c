@@ -255,3 +255,13 @@ void weft_job_tell_death(const job *j)
     else
         weft_job_say(j, "weft: %s before its first step%s", j->where, line);
 }
+
+void weft_job_tell_unsaved(const job *j, int code, int times)
+{
+    if (!weft_job_unsaved(j, code, times)) return;
+    weft_job_tell_death(j);
+    weft_job_say(j, "weft: stopped, and the last steps are not saved%s",
+                 j->options->checkpoint ? "; continue with --resume from the newest checkpoint, if "
+                                          "there is one"
+                                        : "");
+}

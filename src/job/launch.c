@@ -64,7 +64,8 @@ static weft_status run_once(job *j, bool resume, int *code)
         if (*code > 2 && j->cut_short) *code = 1;
         if (*code != 0 && j->own) *code = j->own; /* a launcher may change the exit code */
         asked = weft_job_asked(&times);
-        if (*code != 0 && !weft_job_stopped(j, *code, asked)) weft_job_ended(j, state);
+        if (*code != 0 && (!weft_job_stopped(j, *code, asked) || weft_job_unsaved(j, *code, times)))
+            weft_job_ended(j, state);
     }
     weft_orphans_end(&j->orphans); /* no orphan may still write files when the job restarts */
     if (j->mpi && killed) {
@@ -107,6 +108,7 @@ static weft_status run_all(job *j, int *code)
         int times, asked = weft_job_asked(&times);
         if (weft_job_stopped(j, *code, asked)) {
             if (j->stopped[0]) weft_job_say(j, "%s", j->stopped);
+            weft_job_tell_unsaved(j, *code, times);
             if (times > 1 || (asked && *code > 2)) *code = 128 + asked;
             return WEFT_OK;
         }

@@ -97,6 +97,12 @@ const char *weft_job_size(const job *j, char *out, size_t size)
     return out;
 }
 
+/* A second signal kills the ranks at once, which is no surprise. */
+bool weft_job_unsaved(const job *j, int code, int times)
+{
+    return times == 1 && code > 2 && !j->stopped[0];
+}
+
 bool weft_job_stopped(const job *j, int code, int asked)
 {
     bool killed = (j->dead >= 0 && !j->left) || j->no_host || j->cut_short || j->ending > 0;

@@ -100,6 +100,9 @@ void weft_job_end_output(job *j);
 void weft_job_ended(job *j, int state);
 /* Reports the failed rank with its host, step and transfer, or the lost host. */
 void weft_job_tell_death(const job *j);
+/* Reports that the last steps of a stopped job are not saved, if so, and the death that is the
+ * reason; see weft_job_unsaved. */
+void weft_job_tell_unsaved(const job *j, int code, int times);
 
 /* process_set.c: runs a job of members, which are restarted one by one while restarts are left;
  * again: from the newest checkpoint. */
@@ -114,6 +117,9 @@ int64_t weft_job_most_restarts(const weft_job_options *options);
 /* Whether a job that ended with this exit code was stopped and has not failed: by the signal
  * `asked` of this process (0: none), or by one that its ranks got. */
 bool weft_job_stopped(const job *j, int code, int asked);
+/* Whether a job that was asked to stop, `times` times, died before any rank said that it has
+ * stopped, so that the last steps are not saved. */
+bool weft_job_unsaved(const job *j, int code, int times);
 /* Whether the job can be restarted: it has a checkpoint folder. If that is empty the job starts
  * from scratch. */
 bool weft_job_can_restart(const job *j, int code);
