@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "job/child.h"
 #include "job/status_line.h"
 #include "job/supervisor.h"
 #include "support.h"
@@ -197,6 +198,30 @@ static void a_stop_is_no_death(void **state)
     }
 }
 
+/* Ranks that have been in MPI_Init and read or compute are waited for, however long they take; one
+ * that is still in MPI_Init is not. The limit is one second. */
+static void slow_data_are_no_hang(void **state)
+{
+    (void)state;
+    char *words[] = {"sh", "-c", "t=$(date +%s); while [ $(($(date +%s) - t)) -lt 4 ]; do :; done",
+                     NULL};
+    const char *const none[] = {NULL};
+    weft_job_options hurried = options;
+    hurried.timeout = -4; /* and the grace of five seconds */
+    for (int missing = 0; missing < 2; missing++) {
+        job j = begin(2, NULL);
+        weft_child c;
+        j.options = &hurried;
+        assert_ok(weft_child_start(words, none, SIGKILL, &c));
+        atomic_store(&page.pid[0], (int)c.pid);
+        atomic_store(&page.pid[1], missing ? 0 : (int)c.pid);
+        weft_job_watch(&j, &c);
+        (void)weft_child_end(&c);
+        assert_int_equal(j.cut_short, missing);
+        assert_int_equal(strstr(told, "has not started after 1 s: rank 1") != NULL, missing);
+    }
+}
+
 /* The death of the launcher removes no rank from the job, and a message about a rank number that
  * the job does not have is ignored. */
 static void a_launcher_is_no_rank(void **state)
@@ -330,6 +355,7 @@ int main(void)
         cmocka_unit_test(what_was_said_before_explains_nothing),
         cmocka_unit_test(only_deaths_begin_again),
         cmocka_unit_test(a_stop_is_no_death),
+        cmocka_unit_test(slow_data_are_no_hang),
         cmocka_unit_test(a_launcher_is_no_rank),
         cmocka_unit_test(what_is_left_is_started_again),
         cmocka_unit_test(hosts_are_read),

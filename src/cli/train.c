@@ -134,9 +134,10 @@ static weft_status train(weft_context *context, const weft_train_options *option
     weft_trainer *trainer = NULL;
     print_log(context, options->show.quiet);
     /* MPI_Init waits for all ranks without a timeout. The supervisor ends the job after a timeout,
-     * but may be unable to reach this machine, so the rank ends itself some seconds later. */
+     * but may be unable to reach ranks on --hosts, so such a rank ends itself some seconds later.
+     */
     enum { GRACE = 10 };
-    bool limited = weft_job_supervised() && weft_job_rank() >= 0;
+    bool limited = weft_job_supervised() && weft_job_rank() >= 0 && options->job.hosts;
     if (limited) limit_coming((int)options->job.timeout + GRACE);
     weft_status status = weft_trainer_create(context, options, &trainer);
     if (limited) limit_coming(0);

@@ -22,30 +22,30 @@ double weft_job_seconds(job *j)
  * machine.
  *
  * MPI_Init and MPI_Finalize wait for all ranks without a timeout, so this function has one: all
- * ranks must be built within the time of a collective, and end within that time after the first
- * rank has ended. A job of one rank waits for no other once it has started, however long reading
- * its data takes. */
+ * ranks must leave MPI_Init within the time of a collective, and end within that time after the
+ * first rank has ended. After MPI_Init a rank gives its process to the page and reads its data,
+ * however long that takes: later waits have limits of their own. */
 static bool stuck(job *j, double since, double *first_end)
 {
-    int built = 0, finished = 0, late = -1;
+    int started = 0, finished = 0, late = -1;
     for (int r = 0; r < (int)j->ranks; r++) {
-        int stage = atomic_load(&j->page->stage[r]);
-        built += stage >= WEFT_STAGE_BUILT || (j->ranks == 1 && atomic_load(&j->page->pid[r]) > 0);
-        finished += stage == WEFT_STAGE_FINISHED;
+        started += atomic_load(&j->page->pid[r]) > 0;
+        finished += atomic_load(&j->page->stage[r]) == WEFT_STAGE_FINISHED;
     }
     double now = weft_job_seconds(j), limit = j->options->timeout + GRACE;
     if (finished > 0 && *first_end == 0) *first_end = now;
-    bool starting = built < j->ranks && now - since > limit;
+    bool starting = started < j->ranks && now - since > limit;
     bool ending = finished > 0 && finished < j->ranks && now - *first_end > limit;
     if (!starting && !ending) return false;
     for (int r = 0; r < (int)j->ranks && late < 0; r++)
-        if (atomic_load(&j->page->stage[r]) < (starting ? WEFT_STAGE_BUILT : WEFT_STAGE_FINISHED))
+        if (starting ? atomic_load(&j->page->pid[r]) == 0
+                     : atomic_load(&j->page->stage[r]) < WEFT_STAGE_FINISHED)
             late = r;
     weft_job_say(j,
                  "weft: the job has not %s after %.0f s: rank %d has not (of %lld ranks, %d have); "
                  "a longer --timeout would wait for it",
                  starting ? "started" : "ended", limit, late, (long long)j->ranks,
-                 starting ? built : finished);
+                 starting ? started : finished);
     return true;
 }
 
