@@ -58,6 +58,31 @@ static void test_fixed_order(void **state)
     remove_folder(root);
 }
 
+/* A range that begins in the padding of a parameter resumes with its threshold as well. The model
+ * has parameters of 10, 10, 1 and 81 numbers, which padding extends to 16, 16, 8 and 88; of nine
+ * ranges, those from 14 and from 28 begin in padding. */
+static void test_begins_in_padding(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"parameters", "exchange"};
+    static const char net[] = "layers:\n  - {type: dense, name: a, units: 1}\n"
+                              "  - {type: dense, name: b, units: classes}\n";
+    char *root = temporary_folder(), model[4200], words[4600];
+    const char *a = made(root, "a"), *b = made(root, "b");
+    write_file(root, "small.yaml", net, sizeof(net) - 1, model, sizeof(model));
+    (void)snprintf(words, sizeof(words),
+                   EXACT "model=%s batch=4 optimizer=sgd lr=0.1 servers=9 "
+                         "compress=threshold:tau=0.001,adaptive compress-downlink=none ranks=2 "
+                         "exchange=server:policy=bsp",
+                   model);
+    run(words, "steps=9", a, 0);
+    run(words, "steps=9 checkpoint-every=4 keep=9", b, 0);
+    go_back_to(b, 4, 9);
+    run(words, "steps=9 resume=true", b, 0);
+    for (size_t f = 0; f < WEFT_COUNT(files); f++) assert_same(a, b, files[f], 0, "nine ranges");
+    remove_folder(root);
+}
+
 /* The weighted sum of the residuals of learners `first` to `last` for one tensor; *learners: how
  * many of them have one. */
 static double owed_by(const char *folder, int first, int last, const char *state,
@@ -195,7 +220,8 @@ static void test_rest_is_pushed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fixed_order), cmocka_unit_test(test_other_numbers),
-        cmocka_unit_test(test_no_order), cmocka_unit_test(test_rest_is_pushed)};
+        cmocka_unit_test(test_fixed_order), cmocka_unit_test(test_begins_in_padding),
+        cmocka_unit_test(test_other_numbers), cmocka_unit_test(test_no_order),
+        cmocka_unit_test(test_rest_is_pushed)};
     return cmocka_run_group_tests_name("middle", tests, begin, end);
 }

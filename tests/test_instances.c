@@ -158,7 +158,8 @@ static void test_foreign_stores_are_refused(void **state)
     float value;
     assert_ok(weft_store_clone(store, &early));
     lower(&l, context, store, "mlp", TRAINING, 2);
-    assert_refused(weft_store_read(early, 0, &value), WEFT_ERR_ARGUMENT, "not allocated in this store");
+    assert_refused(weft_store_read(early, 0, &value), WEFT_ERR_ARGUMENT,
+                   "not allocated in this store");
     assert_ok(weft_instance_create(l.program, early, NULL, &x));
     same_values(early, store); /* initial values of the seed */
     weft_instance_destroy(&x);

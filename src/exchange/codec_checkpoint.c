@@ -103,11 +103,22 @@ weft_status weft_codec_checkpoint_exclude_padding(const weft_codec_checkpoint *c
     return weft_gaps_skip(checkpoint->gaps, codec, begin);
 }
 
+/* The first element from `begin` on that is not padding. A checkpoint has state by parameter, so
+ * the arrays have no state for padding after loading. */
+static int64_t past_padding(weft_gap_list gaps, int64_t begin)
+{
+    for (size_t i = 0; i < gaps.count; i++)
+        if (gaps.gaps[i].begin <= begin)
+            begin = WEFT_MAX(begin, gaps.gaps[i].begin + gaps.gaps[i].count);
+    return begin;
+}
+
 weft_status weft_codec_checkpoint_load(const weft_codec_checkpoint *checkpoint, weft_codec *codec,
                                        int64_t begin)
 {
     weft_codec_state s;
     size_t size = weft_dtype_size(checkpoint->dtype);
+    int64_t first = past_padding(checkpoint->gaps, begin);
     for (int i = 0; weft_codec_state_of(codec, i, &s); i++) {
         const char *from = checkpoint->states[i].data;
         switch (s.extent) {
@@ -115,7 +126,8 @@ weft_status weft_codec_checkpoint_load(const weft_codec_checkpoint *checkpoint, 
             memcpy(s.data, from + (size_t)begin * size, (size_t)codec->count * size);
             break;
         case WEFT_CODEC_RANGE:
-            *(double *)s.data = weft_number_get(checkpoint->dtype, from, begin);
+            if (first < begin + codec->count) /* else the range is padding alone */
+                *(double *)s.data = weft_number_get(checkpoint->dtype, from, first);
             break;
         case WEFT_CODEC_SENDER: memcpy(s.data, from, sizeof(double)); break;
         }
