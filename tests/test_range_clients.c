@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "one_context.h"
+#include "exchange/ps/ps.h"
 #include "range_fixture.h"
 
 /* --- joining, leaving and repeated pushes --- */
@@ -201,6 +202,31 @@ static void test_halt(void **state)
     }
 }
 
+/* The snapshot of a range is within the bound on messages even if the updates of all learners but
+ * one wait: with two servers and Adam, which has two moments, for each number of learners. */
+static void test_snapshot_size(void **state)
+{
+    (void)state;
+    enum { COUNT = 64, MOST = 40, CARDS = 256 }; /* CARDS: bytes beside an update, at most */
+    for (int n = 1; n <= MOST; n++) {
+        descent d = {.lr = 1, .count = COUNT};
+        weft_range *r = open_range(&d, policy_of("bsp", -1, -1, NULL), n);
+        weft_buffer *blob;
+        for (int i = 1; i < n; i++) {
+            learner l = begin_learner(context, i, COUNT);
+            push(&l, r, COUNT);
+            end_learner(&l);
+        }
+        assert_int_equal(weft_range_save(r, &blob), WEFT_OK);
+        size_t with_moments = blob->bytes + 3 * weft_range_bytes(r);
+        size_t most = weft_server_message_bytes(2 * (int64_t)COUNT, WEFT_F64, n);
+        if (with_moments > most + (size_t)n * CARDS)
+            fail_msg("%d learners: %zu bytes, bound %zu", n, with_moments, most);
+        weft_buffer_unref(&blob);
+        weft_range_destroy(&r);
+    }
+}
+
 /* A range that is saved in the middle of a version and loaded again continues with the same bits;
  * saved data that is cut off is refused. */
 static void test_state(void **state)
@@ -282,11 +308,11 @@ static void test_policies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_members),   cmocka_unit_test(test_exactly_once),
-        cmocka_unit_test(test_same_slot), cmocka_unit_test(test_resent_after_leave),
-        cmocka_unit_test(test_damage),    cmocka_unit_test(test_ahead),
-        cmocka_unit_test(test_halt),      cmocka_unit_test(test_state),
-        cmocka_unit_test(test_policies),
+        cmocka_unit_test(test_members),       cmocka_unit_test(test_exactly_once),
+        cmocka_unit_test(test_same_slot),     cmocka_unit_test(test_resent_after_leave),
+        cmocka_unit_test(test_damage),        cmocka_unit_test(test_ahead),
+        cmocka_unit_test(test_halt),          cmocka_unit_test(test_state),
+        cmocka_unit_test(test_snapshot_size), cmocka_unit_test(test_policies),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

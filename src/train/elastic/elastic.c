@@ -222,8 +222,6 @@ static weft_status serve(weft_context *context, const char *address, const weft_
     weft_optimizer_options optimizer;
     weft_waiting waiting = {context, stop, o->train.job.timeout};
     WEFT_TRY(weft_net_context_of(context, &world));
-    weft_net_context_set_max_message(world,
-                                     8 * (size_t)config->count * weft_dtype_size(config->dtype));
     WEFT_TRY(weft_optimizer_chosen(context, &config->options.update, config->steps, &optimizer));
     optimizer.clip_norm = 0;
     WEFT_TRY(weft_store_create(context, o->train.where.device, 0, &store));

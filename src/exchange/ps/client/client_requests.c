@@ -20,6 +20,11 @@ size_t weft_server_messages(int ranges)
     return 4 * (size_t)ranges;
 }
 
+size_t weft_server_message_bytes(int64_t count, weft_dtype dtype, int learners)
+{
+    return (8 + (size_t)learners) * (size_t)count * weft_dtype_size(dtype);
+}
+
 range_request *weft_range_request_find(ps_client *l, uint32_t range)
 {
     return range < (uint32_t)l->options.range_count ? &l->requests[range] : NULL;

@@ -149,12 +149,9 @@ weft_status weft_ps_exchange_start(weft_ps_exchange *x)
     WEFT_TRY(weft_net_context_of(site->context, &x->world));
     weft_learners_expect(&x->head, x->world);
     if (!site->cluster) WEFT_TRY(weft_learners_meet(&x->head, x->world, &others));
-    /* The snapshot for a new replica has a whole range with the pending updates of all learners, so
-     * messages may be larger. */
     if (site->replicas > 0)
-        weft_net_context_set_max_message(x->world, (size_t)(4 + site->endpoint->learners) *
-                                                       (size_t)x->count *
-                                                       weft_dtype_size(x->dtype));
+        weft_net_context_set_max_message(
+            x->world, weft_server_message_bytes(x->count, x->dtype, site->endpoint->learners));
     if (!site->cluster) WEFT_TRY(run_coordinator(x, others, coordinator));
     weft_net_context_set_queue(x->world, weft_server_messages(x->range_count));
     for (int k = 0; k < x->range_count; k++) {
