@@ -118,7 +118,9 @@ static weft_status add_other(const weft_checkpoint *c, weft_exchange *e,
 /* Redistributes an additive state, such as a residual, when the number of learners has changed, so
  * that the sum that reaches the parameters is unchanged. Learner k gets the states of the removed
  * learners k + learners, k + 2 * learners, ... If each update is the mean over the learners, the
- * state is then scaled by new over old number of learners. */
+ * state is then scaled by new over old number of learners. A checkpoint that has neither that
+ * number nor the state of more than one learner may be of any number: the state is left as it is.
+ */
 static weft_status share_again(const weft_checkpoint *c, weft_exchange *e,
                                const weft_exchange_state *s, int learner)
 {
@@ -128,7 +130,8 @@ static weft_status share_again(const weft_checkpoint *c, weft_exchange *e,
     weft_dtype dtype;
     size_t bytes;
     void *parameters;
-    if (!s->adds || s->alike || learners == before) return WEFT_OK;
+    bool unknown = c->learners == 0 && before == 1;
+    if (!s->adds || s->alike || learners == before || unknown) return WEFT_OK;
     WEFT_TRY(weft_store_map(e->site.store, WEFT_ALL_PARAMETERS, &dtype, &parameters, &bytes));
     weft_store_unmap_read(e->site.store, parameters);
     for (int k = learner + learners; k < before; k += learners)
