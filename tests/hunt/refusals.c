@@ -17,7 +17,7 @@ static const char *const listed[] = {
     /* servers */
     "the devices of ranks * and * of a learner have different memory layouts for the same "
     "parameter; give both the same --device",
-    "servers is *, and the model has only * parameter* to share out; give --servers * or fewer",
+    "servers is *, and the model has only * parameter* to share out; give --servers *",
     /* meshes */
     "batch is *, which cannot be shared out to * ranks*; give --batch *",
     "batch * in * micro-batches is * each, which cannot be shared out to * ranks*; give --batch *",
