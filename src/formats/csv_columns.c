@@ -2,6 +2,8 @@
  * those of training, by name or else by position, and ordered likewise. */
 #include "formats/csv_columns.h"
 
+#include <strings.h>
+
 /* The number of a field's column in the file, from 1. */
 static int column_of(const weft_csv_table *t, int i)
 {
@@ -103,9 +105,31 @@ static weft_status find_label(weft_csv_table *t, const char *label)
     return WEFT_OK;
 }
 
+/* Whether a field is one of the usual marks of a missing value. */
+static bool is_missing(const char *field)
+{
+    static const char *const marks[] = {"", "NA", "N/A", "null", "none", "?", "-"};
+    for (size_t i = 0; i < WEFT_COUNT(marks); i++)
+        if (strcasecmp(field, marks[i]) == 0) return true;
+    return false;
+}
+
+/* Whether a first row that has numbers and words among its features is a header nevertheless, since
+ * names may be numbers: it has a name of training or, if training had none, a word that marks no
+ * missing value. In training label=NAME has to say so. */
+static bool has_name(const weft_csv_table *t)
+{
+    double ignored;
+    if (t->known->names) return weft_csv_names_found(t) > 0;
+    for (int i = 0; i < t->count && t->known->features > 0; i++)
+        if (i != t->label && !weft_parse_real(t->fields[i], &ignored) && !is_missing(t->fields[i]))
+            return true;
+    return false;
+}
+
 /* Finds out whether the first row is a header. This is so if label= names one of its fields, if it
  * has all feature names of training, or if no field of a feature or numeric target is a number.
- * FORMAT: some are numbers, so the row may also be one in which a value is missing. */
+ * FORMAT: some are numbers and no name shows that it is a header, so a value may be missing. */
 static weft_status find_header(const weft_csv_table *t, const char *label, bool *header)
 {
     int64_t index;
@@ -120,7 +144,7 @@ static weft_status find_header(const weft_csv_table *t, const char *label, bool 
         if (*first < 0) *first = i;
     }
     *header = word >= 0;
-    if (word < 0 || number < 0) return WEFT_OK;
+    if (word < 0 || number < 0 || has_name(t)) return WEFT_OK;
     return weft_fail(WEFT_ERR_FORMAT,
                      "%s:1: column %d holds '%.40s', but column %d holds a number; if row 1 is a "
                      "header, give %s=NAME, else a finite number must stand there",
