@@ -52,13 +52,6 @@ static weft_status say(client *g)
     return weft_rpc_send(&g->head, WEFT_COORDINATOR, WEFT_RPC_QUERY, &ask, NULL);
 }
 
-weft_status weft_membership_client_query(weft_actor *actor)
-{
-    client *g = (client *)actor;
-    g->seen = g->welcome = actor->done = false;
-    return say(g);
-}
-
 static weft_status take_view(void *self, const weft_message *message, const void *content)
 {
     client *g = self;

@@ -20,8 +20,6 @@ typedef struct weft_membership_client_options {
  * the coordinator has rejected the request. */
 weft_status weft_membership_client_create(const weft_membership_client_options *options,
                                           weft_actor **out) WEFT_NODISCARD;
-/* Queries once more. The last view stays until the next one arrives. */
-weft_status weft_membership_client_query(weft_actor *actor) WEFT_NODISCARD;
 /* The last view that has arrived; number 0: the run has not begun. */
 const weft_view *weft_membership_client_view(const weft_actor *actor);
 /* With `invited`: the slot reserved for a learner, the run id, and the run configuration. */

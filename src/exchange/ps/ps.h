@@ -50,8 +50,6 @@ enum { WEFT_PS_RESEND_TIMER = 0 }; /* retransmission timer */
 /* The hosted range of that number, which stays the server's; NULL: the server does not host it.
  * primary: only if the server is its primary. */
 weft_range *weft_server_range_of(const weft_actor *actor, int number, bool primary);
-/* Whether the server has a view, and all ranges that it hosts are initialized. */
-bool weft_server_is_initialized(const weft_actor *actor);
 const weft_member *weft_server_member(const weft_actor *actor);
 
 /* --- ranges --- */

@@ -61,41 +61,41 @@ typedef struct ps_client {
 
 /* client.c: if all requests are answered, begins the next step, or leaves the run after the last
  * one. */
-weft_status weft_range_request_advance(ps_client *l) WEFT_NODISCARD;
+weft_status weft_range_request_advance(ps_client *c) WEFT_NODISCARD;
 /* client_replies.c: the handlers of messages from servers. */
 extern const weft_rpc_handler weft_range_request_handlers[];
 
 /* client_requests.c */
-range_request *weft_range_request_find(ps_client *l, uint32_t range);
+range_request *weft_range_request_find(ps_client *c, uint32_t range);
 /* Begin and size of a range in the flat parameters, in bytes. */
-size_t weft_range_request_offset(const ps_client *l, const range_request *r);
-size_t weft_range_request_bytes(const ps_client *l, const range_request *r);
+size_t weft_range_request_offset(const ps_client *c, const range_request *r);
+size_t weft_range_request_bytes(const ps_client *c, const range_request *r);
 /* Called when the gradient of a range in step `clock` is ready: pushes it, or accumulates it if no
  * push is due. A second call in a step does nothing. */
-weft_status weft_range_request_push(ps_client *l, range_request *r, int64_t clock) WEFT_NODISCARD;
+weft_status weft_range_request_push(ps_client *c, range_request *r, int64_t clock) WEFT_NODISCARD;
 /* See weft_ps_client_write_gradient. */
-weft_status weft_range_request_write(const ps_client *l, range_request *r, const void *gradient,
+weft_status weft_range_request_write(const ps_client *c, range_request *r, const void *gradient,
                                      int64_t at, int64_t n, bool *laid) WEFT_NODISCARD;
 /* Pushes the accumulated gradients of all ranges, although no push is due. */
-weft_status weft_range_request_push_rest(ps_client *l) WEFT_NODISCARD;
+weft_status weft_range_request_push_rest(ps_client *c) WEFT_NODISCARD;
 /* The step of the run that the running computation, number `clock`, is. */
-int64_t weft_range_request_step(const ps_client *l, int64_t clock);
+int64_t weft_range_request_step(const ps_client *c, int64_t clock);
 /* Whether an action is due after step `clock` that is made every `every` steps and after the last
  * one. */
-bool weft_range_request_due(const ps_client *l, int64_t every, int64_t clock);
+bool weft_range_request_due(const ps_client *c, int64_t every, int64_t clock);
 /* Sends the initial parameters and optimizer state of a range to its server (Init). */
-weft_status weft_range_request_send_initial(ps_client *l, range_request *r) WEFT_NODISCARD;
-weft_status weft_range_request_pull(ps_client *l, range_request *r) WEFT_NODISCARD;
-weft_status weft_range_request_pull_all(ps_client *l) WEFT_NODISCARD;
+weft_status weft_range_request_send_initial(ps_client *c, range_request *r) WEFT_NODISCARD;
+weft_status weft_range_request_pull(ps_client *c, range_request *r) WEFT_NODISCARD;
+weft_status weft_range_request_pull_all(ps_client *c) WEFT_NODISCARD;
 /* Whether a pull, a push or an Init of the range is not answered yet. */
 bool weft_range_request_is_waiting(const range_request *r);
 /* Retransmits the messages of a range that are not answered yet. */
-weft_status weft_range_request_resend(ps_client *l, const range_request *r) WEFT_NODISCARD;
+weft_status weft_range_request_resend(ps_client *c, const range_request *r) WEFT_NODISCARD;
 /* `_arm` arms the retransmission timer. `_resend_overdue` handles its end: it retransmits each
  * request that is not answered, unless its payload is still in transit inside this process. */
-weft_status weft_range_request_arm(ps_client *l) WEFT_NODISCARD;
-weft_status weft_range_request_resend_overdue(ps_client *l) WEFT_NODISCARD;
+weft_status weft_range_request_arm(ps_client *c) WEFT_NODISCARD;
+weft_status weft_range_request_resend_overdue(ps_client *c) WEFT_NODISCARD;
 /* Disarms the timer when all requests are answered, and takes a sample of the round-trip time. */
-weft_status weft_range_request_rest(ps_client *l) WEFT_NODISCARD;
+weft_status weft_range_request_rest(ps_client *c) WEFT_NODISCARD;
 
 #endif

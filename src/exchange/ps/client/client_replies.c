@@ -4,119 +4,119 @@
 
 /* The range request that a reply is for; NULL if the sender is not the range's primary in the
  * view. */
-static range_request *request_of(ps_client *l, uint32_t range, weft_actor_id from)
+static range_request *request_of(ps_client *c, uint32_t range, weft_actor_id from)
 {
-    range_request *r = weft_range_request_find(l, range);
+    range_request *r = weft_range_request_find(c, range);
     if (!r || r->server != from) return NULL;
-    l->reply_count++;
+    c->reply_count++;
     return r;
 }
 
-static const char *server_of(const ps_client *l, const range_request *r, char out[WEFT_MEMBER_NAME])
+static const char *server_of(const ps_client *c, const range_request *r, char out[WEFT_MEMBER_NAME])
 {
-    return weft_view_name(weft_member_view(l->member), r->server, out);
+    return weft_view_name(weft_member_view(c->member), r->server, out);
 }
 
 static weft_status take_pushed(void *self, const weft_message *message, const void *content)
 {
-    ps_client *l = self;
+    ps_client *c = self;
     const Weft__PushAck *m = content;
     char name[WEFT_MEMBER_NAME];
-    range_request *r = request_of(l, m->range, message->from);
+    range_request *r = request_of(c, m->range, message->from);
     if (!r || m->sequence != r->sequence || !r->update) return WEFT_OK;
     if (m->fate == WEFT__PUSH_ACK__FATE__EARLY) return WEFT_OK;
-    if (m->fate == WEFT__PUSH_ACK__FATE__UNKNOWN) weft_member_note_removed(l->member);
+    if (m->fate == WEFT__PUSH_ACK__FATE__UNKNOWN) weft_member_note_removed(c->member);
     if (m->fate != WEFT__PUSH_ACK__FATE__TAKEN)
         return weft_fail(
-            WEFT_ERR_PEER, "%s %s", server_of(l, r, name),
+            WEFT_ERR_PEER, "%s %s", server_of(c, r, name),
             m->fate == WEFT__PUSH_ACK__FATE__UNKNOWN
                 ? "does not know this learner, which was removed from the run; join again"
                 : "rejects an update of this learner: its data, step or version is not valid");
     weft_buffer_unref(&r->spare);
     r->spare = r->update;
     r->update = NULL;
-    return weft_range_request_advance(l);
+    return weft_range_request_advance(c);
 }
 
 static weft_status take_init_ack(void *self, const weft_message *message, const void *content)
 {
-    ps_client *l = self;
+    ps_client *c = self;
     const Weft__InitAck *m = content;
-    range_request *r = request_of(l, m->range, message->from);
+    range_request *r = request_of(c, m->range, message->from);
     if (!r || !r->initial) return WEFT_OK;
     weft_buffer_unref(&r->initial);
-    return weft_range_request_pull(l, r);
+    return weft_range_request_pull(c, r);
 }
 
-static weft_status check_size(const ps_client *l, const range_request *r, const Weft__PullReply *m,
+static weft_status check_size(const ps_client *c, const range_request *r, const Weft__PullReply *m,
                               size_t have)
 {
-    size_t bytes = weft_range_request_bytes(l, r);
+    size_t bytes = weft_range_request_bytes(c, r);
     char name[WEFT_MEMBER_NAME];
-    if (m->changes && !l->with_state && have && r->version >= 0 && !r->moved) return WEFT_OK;
+    if (m->changes && !c->with_state && have && r->version >= 0 && !r->moved) return WEFT_OK;
     if (m->changes      ? false
-        : l->with_state ? have >= bytes
+        : c->with_state ? have >= bytes
         : have          ? have == bytes
                         : m->version == r->version)
         return WEFT_OK;
     return weft_fail(WEFT_ERR_FORMAT, "%s sends %zu bytes of parameters for a range of %zu bytes",
-                     server_of(l, r, name), have, bytes);
+                     server_of(c, r, name), have, bytes);
 }
 
 /* Counts the staleness of the updates that have gone into versions since the last reply. The reply
  * has only the sum of their staleness, so the two bins next to the mean share them. */
-static void note_staleness(ps_client *l, range_request *r, const Weft__PullReply *m)
+static void note_staleness(ps_client *c, range_request *r, const Weft__PullReply *m)
 {
     int64_t n = m->met - r->met, sum = m->stale - r->stale, last = WEFT_STALENESS - 1;
     if (n <= 0 || sum < 0 || m->met > r->sequence) return;
-    l->staleness[WEFT_MIN(sum / n, last)] += (double)(n - sum % n);
-    l->staleness[WEFT_MIN(sum / n + 1, last)] += (double)(sum % n);
+    c->staleness[WEFT_MIN(sum / n, last)] += (double)(n - sum % n);
+    c->staleness[WEFT_MIN(sum / n + 1, last)] += (double)(sum % n);
     r->met = m->met;
     r->stale = m->stale;
 }
 
 static weft_status take_parameters(void *self, const weft_message *message, const void *content)
 {
-    ps_client *l = self;
+    ps_client *c = self;
     const Weft__PullReply *m = content;
-    range_request *r = request_of(l, m->range, message->from);
+    range_request *r = request_of(c, m->range, message->from);
     const weft_buffer *payload = message->payload;
     char name[WEFT_MEMBER_NAME];
     if (!r || !r->asked || r->initial || m->request != r->request) return WEFT_OK;
     if (m->version < 0) {
-        weft_member_note_removed(l->member);
+        weft_member_note_removed(c->member);
         return weft_fail(
             WEFT_ERR_PEER,
             "%s does not know this learner, which was removed from the run; join again",
-            server_of(l, r, name));
+            server_of(c, r, name));
     }
-    if (m->wanted) return weft_range_request_send_initial(l, r);
-    size_t bytes = weft_range_request_bytes(l, r), have = payload ? payload->bytes : 0;
-    WEFT_TRY(check_size(l, r, m, have));
-    if (l->with_state)
-        WEFT_TRY(l->options.take_state(l->options.user, (int)m->range,
+    if (m->wanted) return weft_range_request_send_initial(c, r);
+    size_t bytes = weft_range_request_bytes(c, r), have = payload ? payload->bytes : 0;
+    WEFT_TRY(check_size(c, r, m, have));
+    if (c->with_state)
+        WEFT_TRY(c->options.take_state(c->options.user, (int)m->range,
                                        (const char *)payload->data + bytes, have - bytes));
-    char *numbers = (char *)l->options.parameters + weft_range_request_offset(l, r);
+    char *numbers = (char *)c->options.parameters + weft_range_request_offset(c, r);
     if (m->changes)
-        WEFT_TRY(weft_downlink_apply(payload, l->options.dtype, r->of.count, numbers));
+        WEFT_TRY(weft_downlink_apply(payload, c->options.dtype, r->of.count, numbers));
     else if (have)
         memcpy(numbers, payload->data, bytes);
-    note_staleness(l, r, m);
+    note_staleness(c, r, m);
     r->version = m->version;
     r->begins = WEFT_MAX(m->clock, (int64_t)0);
     r->asked = r->moved = false;
-    l->halted = l->halted || m->halt;
-    if (m->last > 0 && (l->last == 0 || m->last < l->last)) l->last = m->last;
-    return weft_range_request_advance(l);
+    c->halted = c->halted || m->halt;
+    if (m->last > 0 && (c->last == 0 || m->last < c->last)) c->last = m->last;
+    return weft_range_request_advance(c);
 }
 
 static weft_status take_resend(void *self, const weft_message *message, const void *content)
 {
-    ps_client *l = self;
+    ps_client *c = self;
     (void)content;
-    for (int i = 0; i < l->options.range_count; i++)
-        if (l->requests[i].server == message->from)
-            WEFT_TRY(weft_range_request_resend(l, &l->requests[i]));
+    for (int i = 0; i < c->options.range_count; i++)
+        if (c->requests[i].server == message->from)
+            WEFT_TRY(weft_range_request_resend(c, &c->requests[i]));
     return WEFT_OK;
 }
 

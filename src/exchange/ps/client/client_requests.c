@@ -25,19 +25,19 @@ size_t weft_server_message_bytes(int64_t count, weft_dtype dtype, int learners)
     return (8 + (size_t)learners) * (size_t)count * weft_dtype_size(dtype);
 }
 
-range_request *weft_range_request_find(ps_client *l, uint32_t range)
+range_request *weft_range_request_find(ps_client *c, uint32_t range)
 {
-    return range < (uint32_t)l->options.range_count ? &l->requests[range] : NULL;
+    return range < (uint32_t)c->options.range_count ? &c->requests[range] : NULL;
 }
 
-size_t weft_range_request_offset(const ps_client *l, const range_request *r)
+size_t weft_range_request_offset(const ps_client *c, const range_request *r)
 {
-    return (size_t)r->of.begin * weft_dtype_size(l->options.dtype);
+    return (size_t)r->of.begin * weft_dtype_size(c->options.dtype);
 }
 
-size_t weft_range_request_bytes(const ps_client *l, const range_request *r)
+size_t weft_range_request_bytes(const ps_client *c, const range_request *r)
 {
-    return (size_t)r->of.count * weft_dtype_size(l->options.dtype);
+    return (size_t)r->of.count * weft_dtype_size(c->options.dtype);
 }
 
 bool weft_range_request_is_waiting(const range_request *r)
@@ -45,149 +45,149 @@ bool weft_range_request_is_waiting(const range_request *r)
     return r->asked || r->update || r->initial;
 }
 
-static weft_status set_timer(ps_client *l)
+static weft_status set_timer(ps_client *c)
 {
-    double least = l->options.first_timeout, timeout = weft_rto_timeout(&l->rto, least);
-    l->sent_at = weft_actor_now(&l->head);
-    return weft_actor_set_timer(&l->head, WEFT_PS_RESEND_TIMER,
+    double least = c->options.first_timeout, timeout = weft_rto_timeout(&c->rto, least);
+    c->sent_at = weft_actor_now(&c->head);
+    return weft_actor_set_timer(&c->head, WEFT_PS_RESEND_TIMER,
                                 WEFT_MIN(timeout, MOST_TIMEOUTS * least));
 }
 
-weft_status weft_range_request_arm(ps_client *l)
+weft_status weft_range_request_arm(ps_client *c)
 {
-    l->retransmitted = l->retransmitted && l->awaiting_reply;
-    l->awaiting_reply = true;
-    l->began = weft_actor_now(&l->head);
-    return set_timer(l);
+    c->retransmitted = c->retransmitted && c->awaiting_reply;
+    c->awaiting_reply = true;
+    c->began = weft_actor_now(&c->head);
+    return set_timer(c);
 }
 
-weft_status weft_range_request_resend_overdue(ps_client *l)
+weft_status weft_range_request_resend_overdue(ps_client *c)
 {
-    double now = weft_actor_now(&l->head);
-    bool leaves = false, early = now - l->began < MOST_TIMEOUTS * l->options.first_timeout;
-    for (int i = 0; i < l->options.range_count; i++) {
-        const range_request *r = &l->requests[i];
+    double now = weft_actor_now(&c->head);
+    bool leaves = false, early = now - c->began < MOST_TIMEOUTS * c->options.first_timeout;
+    for (int i = 0; i < c->options.range_count; i++) {
+        const range_request *r = &c->requests[i];
         if (early && (weft_buffer_is_shared(r->update) || weft_buffer_is_shared(r->initial))) {
             leaves = true;
         } else if (weft_range_request_is_waiting(r)) {
-            l->retransmitted = true;
-            WEFT_TRY(weft_range_request_resend(l, r));
+            c->retransmitted = true;
+            WEFT_TRY(weft_range_request_resend(c, r));
         }
     }
-    if (!leaves) weft_rto_backoff(&l->rto);
-    return set_timer(l);
+    if (!leaves) weft_rto_backoff(&c->rto);
+    return set_timer(c);
 }
 
-weft_status weft_range_request_rest(ps_client *l)
+weft_status weft_range_request_rest(ps_client *c)
 {
-    if (l->awaiting_reply && !l->retransmitted)
-        weft_rto_sample(&l->rto, weft_actor_now(&l->head) - l->sent_at);
-    l->awaiting_reply = l->retransmitted = false;
-    return weft_actor_set_timer(&l->head, WEFT_PS_RESEND_TIMER, -1);
+    if (c->awaiting_reply && !c->retransmitted)
+        weft_rto_sample(&c->rto, weft_actor_now(&c->head) - c->sent_at);
+    c->awaiting_reply = c->retransmitted = false;
+    return weft_actor_set_timer(&c->head, WEFT_PS_RESEND_TIMER, -1);
 }
 
 /* --- messages --- */
 
-static weft_status send_push(ps_client *l, const range_request *r)
+static weft_status send_push(ps_client *c, const range_request *r)
 {
     Weft__Push m = WEFT__PUSH__INIT;
-    m.range = (uint32_t)(r - l->requests);
+    m.range = (uint32_t)(r - c->requests);
     m.sequence = r->sequence;
     m.clock = r->clock;
     m.version = r->update_version;
     m.step = r->update_step;
     m.weight = r->update_weight;
-    m.last = l->end;
-    m.view = weft_member_view(l->member)->number;
-    return weft_rpc_send(&l->head, r->server, WEFT_RPC_PUSH, &m, r->update);
+    m.last = c->end;
+    m.view = weft_member_view(c->member)->number;
+    return weft_rpc_send(&c->head, r->server, WEFT_RPC_PUSH, &m, r->update);
 }
 
-static weft_status send_pull(ps_client *l, const range_request *r)
+static weft_status send_pull(ps_client *c, const range_request *r)
 {
     Weft__Pull m = WEFT__PULL__INIT;
-    m.range = (uint32_t)(r - l->requests);
+    m.range = (uint32_t)(r - c->requests);
     m.request = r->request;
     m.clock = r->clock;
     m.have = r->moved ? -1 : r->version;
-    m.leaving = l->leaving;
-    m.halt = l->halt;
-    m.whole = l->with_state;
+    m.leaving = c->leaving;
+    m.halt = c->halt;
+    m.whole = c->with_state;
     m.sequence = r->sequence;
-    m.arriving = l->arriving;
-    m.view = weft_member_view(l->member)->number;
-    return weft_rpc_send(&l->head, r->server, WEFT_RPC_PULL, &m, NULL);
+    m.arriving = c->arriving;
+    m.view = weft_member_view(c->member)->number;
+    return weft_rpc_send(&c->head, r->server, WEFT_RPC_PULL, &m, NULL);
 }
 
-static weft_status send_init(ps_client *l, const range_request *r)
+static weft_status send_init(ps_client *c, const range_request *r)
 {
     Weft__Init m = WEFT__INIT__INIT;
-    m.range = (uint32_t)(r - l->requests);
-    return weft_rpc_send(&l->head, r->server, WEFT_RPC_INIT, &m, r->initial);
+    m.range = (uint32_t)(r - c->requests);
+    return weft_rpc_send(&c->head, r->server, WEFT_RPC_INIT, &m, r->initial);
 }
 
-weft_status weft_range_request_resend(ps_client *l, const range_request *r)
+weft_status weft_range_request_resend(ps_client *c, const range_request *r)
 {
     if (r->server == WEFT_NOBODY) return WEFT_OK;
-    if (r->initial) return send_init(l, r);
-    if (r->update) WEFT_TRY(send_push(l, r));
-    return r->asked ? send_pull(l, r) : WEFT_OK;
+    if (r->initial) return send_init(c, r);
+    if (r->update) WEFT_TRY(send_push(c, r));
+    return r->asked ? send_pull(c, r) : WEFT_OK;
 }
 
 /* --- requests --- */
 
-int64_t weft_range_request_step(const ps_client *l, int64_t clock)
+int64_t weft_range_request_step(const ps_client *c, int64_t clock)
 {
-    return l->options.step ? *l->options.step : clock;
+    return c->options.step ? *c->options.step : clock;
 }
 
 /* Sum of the sample weights of the running step. An elastic difference belongs to no step. */
-static double step_weight(const ps_client *l)
+static double step_weight(const ps_client *c)
 {
-    return l->options.weight && !l->options.elastic.options ? *l->options.weight : 1;
+    return c->options.weight && !c->options.elastic.options ? *c->options.weight : 1;
 }
 
 /* Weight of the next push, by which a server multiplies it. Accumulated gradients are a sum, so
  * the weight is the mean over their steps. */
-static double weight_of(const ps_client *l, const range_request *r)
+static double weight_of(const ps_client *c, const range_request *r)
 {
-    return r->accrual.steps > 0 ? r->accrual.weight / (double)r->accrual.steps : step_weight(l);
+    return r->accrual.steps > 0 ? r->accrual.weight / (double)r->accrual.steps : step_weight(c);
 }
 
-static weft_status renew(const ps_client *l, range_request *r)
+static weft_status renew(const ps_client *c, range_request *r)
 {
     r->next = r->spare;
     r->spare = NULL;
-    return weft_buffer_reuse(weft_encoded_bound(l->options.dtype, r->of.count), &r->next);
+    return weft_buffer_reuse(weft_encoded_bound(c->options.dtype, r->of.count), &r->next);
 }
 
-weft_status weft_range_request_write(const ps_client *l, range_request *r, const void *gradient,
+weft_status weft_range_request_write(const ps_client *c, range_request *r, const void *gradient,
                                      int64_t at, int64_t n, bool *laid)
 {
     /* Sums of gradients, local SGD and the elastic difference read `gradients`. */
-    *laid = l->options.push <= 1 && !l->options.descent && !l->options.elastic.options &&
+    *laid = c->options.push <= 1 && !c->options.descent && !c->options.elastic.options &&
             r->of.codec->ops->plain;
     if (!*laid) return WEFT_OK;
-    if (!r->next) WEFT_TRY(renew(l, r));
+    if (!r->next) WEFT_TRY(renew(c, r));
     return weft_codec_lay(r->of.codec, gradient, at, n, r->next->data);
 }
 
 /* Encodes the next push. A server multiplies an update by its weight. So the message of a learner
  * without samples is zeros, and the codec keeps its residual for a message that counts. */
-static weft_status encode(const ps_client *l, range_request *r, const void *gradient)
+static weft_status encode(const ps_client *c, range_request *r, const void *gradient)
 {
     weft_buffer *to = r->update;
     if (r->update_weight != 0 || !r->of.codec->residual)
         return weft_codec_encode(r->of.codec, gradient, to->data, &to->bytes);
-    to->bytes = weft_encoded_bound(l->options.dtype, r->of.count);
-    (void)weft_encoded_begin_sum(l->options.dtype, r->of.count, to->data);
+    to->bytes = weft_encoded_bound(c->options.dtype, r->of.count);
+    (void)weft_encoded_begin_sum(c->options.dtype, r->of.count, to->data);
     return WEFT_OK;
 }
 
 /* Encodes and pushes the gradient of step `clock`, or the accumulated gradients of the steps up to
  * `clock`. */
-static weft_status send_update(ps_client *l, range_request *r, int64_t clock)
+static weft_status send_update(ps_client *c, range_request *r, int64_t clock)
 {
-    const void *gradient = (const char *)l->options.gradients + weft_range_request_offset(l, r);
+    const void *gradient = (const char *)c->options.gradients + weft_range_request_offset(c, r);
     if (r->accrual.steps > 0) gradient = r->accrual.sum;
     if (r->update)
         return weft_fail(WEFT_ERR_INTERNAL,
@@ -195,11 +195,11 @@ static weft_status send_update(ps_client *l, range_request *r, int64_t clock)
     if (r->next)
         gradient = NULL;
     else
-        WEFT_TRY(renew(l, r));
+        WEFT_TRY(renew(c, r));
     r->update = r->next;
     r->next = NULL;
-    r->update_weight = weight_of(l, r);
-    weft_status status = encode(l, r, gradient);
+    r->update_weight = weight_of(c, r);
+    weft_status status = encode(c, r, gradient);
     if (status != WEFT_OK) {
         weft_buffer_unref(&r->update); /* nothing was sent, so no reply is due */
         return status;
@@ -207,83 +207,83 @@ static weft_status send_update(ps_client *l, range_request *r, int64_t clock)
     r->sequence++;
     r->clock = clock;
     r->update_version = r->accrual.steps > 0 ? r->accrual.version : r->version;
-    r->update_step = weft_range_request_step(l, clock);
+    r->update_step = weft_range_request_step(c, clock);
     r->accrual.steps = 0;
-    WEFT_TRY(weft_range_request_arm(l));
-    return r->server == WEFT_NOBODY ? WEFT_OK : send_push(l, r);
+    WEFT_TRY(weft_range_request_arm(c));
+    return r->server == WEFT_NOBODY ? WEFT_OK : send_push(c, r);
 }
 
-bool weft_range_request_due(const ps_client *l, int64_t every, int64_t clock)
+bool weft_range_request_due(const ps_client *c, int64_t every, int64_t clock)
 {
-    return every <= 1 || clock % every == 0 || clock == l->options.steps;
+    return every <= 1 || clock % every == 0 || clock == c->options.steps;
 }
 
-weft_status weft_range_request_push(ps_client *l, range_request *r, int64_t clock)
+weft_status weft_range_request_push(ps_client *c, range_request *r, int64_t clock)
 {
-    const char *gradients = l->options.gradients;
+    const char *gradients = c->options.gradients;
     if (r->pushed) return WEFT_OK;
     r->pushed = true;
-    if (l->options.push > 1)
-        WEFT_TRY(weft_grad_accumulator_add(&r->accrual, l->options.dtype, r->of.count,
-                                           gradients + weft_range_request_offset(l, r), r->version,
-                                           step_weight(l)));
-    return weft_range_request_due(l, l->options.push, clock) ? send_update(l, r, clock) : WEFT_OK;
+    if (c->options.push > 1)
+        WEFT_TRY(weft_grad_accumulator_add(&r->accrual, c->options.dtype, r->of.count,
+                                           gradients + weft_range_request_offset(c, r), r->version,
+                                           step_weight(c)));
+    return weft_range_request_due(c, c->options.push, clock) ? send_update(c, r, clock) : WEFT_OK;
 }
 
-weft_status weft_range_request_push_rest(ps_client *l)
+weft_status weft_range_request_push_rest(ps_client *c)
 {
-    for (int i = 0; i < l->options.range_count; i++)
-        if (l->requests[i].accrual.steps > 0) WEFT_TRY(send_update(l, &l->requests[i], l->clock));
+    for (int i = 0; i < c->options.range_count; i++)
+        if (c->requests[i].accrual.steps > 0) WEFT_TRY(send_update(c, &c->requests[i], c->clock));
     return WEFT_OK;
 }
 
-weft_status weft_range_request_pull(ps_client *l, range_request *r)
+weft_status weft_range_request_pull(ps_client *c, range_request *r)
 {
     r->request++;
     r->asked = true;
-    return r->server == WEFT_NOBODY ? WEFT_OK : send_pull(l, r);
+    return r->server == WEFT_NOBODY ? WEFT_OK : send_pull(c, r);
 }
 
-weft_status weft_range_request_pull_all(ps_client *l)
+weft_status weft_range_request_pull_all(ps_client *c)
 {
     /* The flat parameters are in the order in which backward makes their gradients, so a forward
      * pass reads the last ranges first; they are pulled first. */
-    for (int i = l->options.range_count; i-- > 0;)
-        WEFT_TRY(weft_range_request_pull(l, &l->requests[i]));
-    return weft_range_request_arm(l);
+    for (int i = c->options.range_count; i-- > 0;)
+        WEFT_TRY(weft_range_request_pull(c, &c->requests[i]));
+    return weft_range_request_arm(c);
 }
 
-weft_status weft_range_request_send_initial(ps_client *l, range_request *r)
+weft_status weft_range_request_send_initial(ps_client *c, range_request *r)
 {
-    const weft_ps_client_options *o = &l->options;
-    int k = (int)(r - l->requests);
-    size_t numbers = weft_range_request_bytes(l, r),
+    const weft_ps_client_options *o = &c->options;
+    int k = (int)(r - c->requests);
+    size_t numbers = weft_range_request_bytes(c, r),
            state = o->give_state ? o->state_bytes(o->user, k) : 0;
     if (r->initial) return WEFT_OK;
     WEFT_TRY(weft_buffer_new(numbers + state, &r->initial));
-    memcpy(r->initial->data, (const char *)o->parameters + weft_range_request_offset(l, r),
+    memcpy(r->initial->data, (const char *)o->parameters + weft_range_request_offset(c, r),
            numbers);
     if (state) WEFT_TRY(o->give_state(o->user, k, (char *)r->initial->data + numbers, state));
-    return send_init(l, r);
+    return send_init(c, r);
 }
 
 /* --- the timeout error --- */
 
 weft_status weft_ps_client_timeout_error(const weft_actor *actor, double seconds)
 {
-    const ps_client *l = (const ps_client *)actor;
-    const weft_view *v = weft_member_view(l->member);
-    weft_coordinator_status word = weft_member_coordinator_status(l->member);
+    const ps_client *c = (const ps_client *)actor;
+    const weft_view *v = weft_member_view(c->member);
+    weft_coordinator_status word = weft_member_coordinator_status(c->member);
     char what[160] = "it has ended, or the network to it is down", name[WEFT_MEMBER_NAME];
     int k = 0;
-    if (!l->in) return weft_member_timeout_error(l->member, seconds);
-    while (k < l->options.range_count && !weft_range_request_is_waiting(&l->requests[k])) k++;
-    if (k == l->options.range_count)
+    if (!c->in) return weft_member_timeout_error(c->member, seconds);
+    while (k < c->options.range_count && !weft_range_request_is_waiting(&c->requests[k])) k++;
+    if (k == c->options.range_count)
         return weft_fail(WEFT_ERR_INTERNAL,
                          "a learner has timed out without an outstanding range request");
-    const range_request *r = &l->requests[k];
+    const range_request *r = &c->requests[k];
     bool behind =
-        word.slowest != WEFT_NOBODY && word.slowest != l->head.id && word.slowest_clock < l->clock;
+        word.slowest != WEFT_NOBODY && word.slowest != c->head.id && word.slowest_clock < c->clock;
     if (!weft_view_find(v, r->server))
         (void)snprintf(what, sizeof(what), "it is no longer a member of the run");
     else if (word.silent > seconds)
@@ -295,5 +295,5 @@ weft_status weft_ps_client_timeout_error(const weft_actor *actor, double seconds
             weft_view_name(v, word.slowest, name), (long long)word.slowest_clock,
             word.slowest_silent);
     return weft_fail(WEFT_ERR_PEER, "%s has not answered after step %lld for %g s: %s",
-                     weft_view_name(v, r->server, name), (long long)l->clock, seconds, what);
+                     weft_view_name(v, r->server, name), (long long)c->clock, seconds, what);
 }

@@ -8,14 +8,6 @@ weft_range *weft_server_range_of(const weft_actor *actor, int number, bool prima
     return f && (f->primary || !primary) ? f->of.range : NULL;
 }
 
-bool weft_server_is_initialized(const weft_actor *actor)
-{
-    const server *s = (const server *)actor;
-    for (size_t i = 0; i < s->count; i++)
-        if (!s->hosted[i].initialized) return false;
-    return weft_member_view(s->member)->number > 0;
-}
-
 const weft_member *weft_server_member(const weft_actor *actor)
 {
     return ((const server *)actor)->member;
