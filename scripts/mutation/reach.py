@@ -113,10 +113,15 @@ class Reach:
                 self.tests = json.load(f)
         self.needs, self.labels = tests_of(os.path.join(TREE, "build", "release"))
         self.own = {name: own_sources(name) for name in self.needs}
-        missing = [n for n in self.needs if self.tests.get(n, {}).get("own") != self.own[n]]
+        self.require(False)
+
+    def require(self, full):
+        """Measures the tests of `make test`, or those of all stages, where that was not done before."""
+        missing = [n for n in self.needs if (full or self.in_stages(n, False)) and
+                   self.tests.get(n, {}).get("own") != self.own[n]]
         if missing:
             self.measure_all(missing)
-        self.tests = {n: t for n, t in self.tests.items() if n in self.needs}
+        self.tests = {n: t for n, t in self.tests.items() if t["own"] == self.own.get(n)}
         self.there = {}
         for test in self.tests.values():
             for path, (_, there) in (test["lines"] or {}).items():
