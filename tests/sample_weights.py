@@ -222,7 +222,7 @@ for text, how, words in [
     ("a,w,y\n1,2,3\n1,,3\n", "target=y,weight=w", "bad.csv:3: column 2, the weight, holds ''"),
     ("a,w,y\n1,2,3\n1,inf,3\n", "target=y,weight=w", "must stand in every row"),
     ("a,w,y\n1,0,3\n2,0,3\n", "target=y,weight=w,test=0", "all weights of the training part are 0"),
-    ("a,w,y\n1,1e308,3\n2,1e308,3\n", "target=y,weight=w,test=0", "add up to more than"),
+    ("a,w,y\n1,1e308,3\n2,1e308,3\n", "target=y,weight=w,test=0", "the sum of the weights of the training part is not finite"),
     ("a,w,y\n1,1,3\n2,1,3\n", "target=y,weight=v", "no column is named 'v', for weights"),
     ("a,w,y\n1,1,3\n2,1,3\n", "target=y,weight=3", "weight column 3 does not exist"),
     ("a,w,y\n1,1,3\n2,1,3\n", "target=y,weight=y", "is given as the weight, and as the label or target"),
