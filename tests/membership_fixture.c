@@ -1,6 +1,8 @@
 /* Creates and runs the actors of membership tests: a coordinator, and members that do not train. */
 #include "membership_fixture.h"
 
+#include "membership/client.h"
+
 static weft_status person_begin(weft_actor *a)
 {
     return weft_member_begin(((person *)a)->member, a);
@@ -48,7 +50,10 @@ static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out
 {
     crowd *c = user;
     person *p;
+    weft_membership_client_options client = {
+        .struct_size = sizeof(client), .other = c->asked, .resend_timeout = 1};
     if (id == WEFT_COORDINATOR) return weft_coordinator_create(&c->coordinator, out);
+    if (id >= CLIENTS) return weft_membership_client_create(&client, out);
     weft_member_options options = c->members[id];
     options.key += (uint64_t)life;
     WEFT_TRY(WEFT_NEW(&p, 1));

@@ -15,6 +15,8 @@
 enum { MOST = 64 };
 /* The first actor ids of servers (10, 11, ...) and of learners (30, 31, ...). */
 enum { SERVERS = 10, LEARNERS = 30 };
+/* From this id on actors are clients, which ask a member to leave. */
+enum { CLIENTS = 60 };
 
 typedef struct person {
     weft_actor head;
@@ -27,6 +29,7 @@ typedef struct crowd {
     weft_sim *sim;
     weft_coordinator_options coordinator;
     weft_member_options members[MOST];
+    weft_actor_id asked;    /* the member that the next client asks to leave */
     char configuration[64]; /* run configuration that the member admitted last was given */
     /* The error of the last member that was refused or removed, and how many there were. */
     char refusal[400];

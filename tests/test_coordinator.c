@@ -1,6 +1,5 @@
-/* The coordinator in the simulator: the joins that it rejects, the failover of a lost server's
- * ranges, and the recovery of a restarted coordinator, which continues the same run with the
- * members' view. */
+/* The coordinator in the simulator: the joins that it rejects, and the recovery of a restarted
+ * coordinator, which continues the same run with the members' view. */
 #include "membership_fixture.h"
 
 /* --- joins that are rejected --- */
@@ -59,54 +58,6 @@ static void test_twice(void **state)
     assert_int_equal(c.refused, 1);
     assert_non_null(strstr(c.refusal, "a member with number 30 exists already"));
     weft_sim_destroy(&c.sim);
-}
-
-/* --- servers --- */
-
-/* If a server dies, the in-sync replica of each of its ranges becomes primary, and the range gets a
- * new replica. */
-static void test_range_owners(void **state)
-{
-    (void)state;
-    for (uint64_t seed = 1; seed <= 20; seed++) {
-        crowd c;
-        begin(&c, 1, 3, true, seed, seed > 2);
-        until(&c, 40);
-        const weft_range_owner before[] = {view_of(&c, LEARNERS)->ranges[0],
-                                           view_of(&c, LEARNERS)->ranges[1],
-                                           view_of(&c, LEARNERS)->ranges[2]};
-        for (int t = 0; t < 20; t++) { /* reports may be lost, and are not resent */
-            for (int k = 0; k < 3; k++)
-                assert_int_equal(
-                    weft_member_report_in_sync(person_of(&c, (int)before[k].primary)->member, k,
-                                               before[k].replica),
-                    WEFT_OK);
-            until(&c, 41 + t);
-        }
-        assert_true(view_of(&c, LEARNERS)->ranges[0].in_sync);
-        weft_actor_id dies = before[0].primary;
-        assert_int_equal(weft_sim_kill(c.sim, dies, 65), WEFT_OK);
-        until(&c, 120);
-        assert_agreed(&c, 3);
-        const weft_view *v = view_of(&c, LEARNERS);
-        assert_null(v->fault);
-        for (int k = 0; k < 3; k++) {
-            const weft_range_owner *r = &v->ranges[k];
-            assert_int_equal(r->primary,
-                             before[k].primary == dies ? before[k].replica : before[k].primary);
-            assert_true(r->replica != WEFT_NOBODY && r->replica != dies &&
-                        r->replica != r->primary);
-            if (before[k].primary == dies || before[k].replica == dies) assert_false(r->in_sync);
-        }
-        /* The next primary dies before its new replica is in sync: the range is lost, and the run
-         * has a fault. */
-        weft_actor_id owner = v->ranges[0].primary;
-        assert_int_equal(weft_sim_kill(c.sim, owner, 121), WEFT_OK);
-        until(&c, 170);
-        assert_non_null(view_of(&c, LEARNERS)->fault);
-        assert_non_null(strstr(view_of(&c, LEARNERS)->fault, "and with it range 0 of 3"));
-        weft_sim_destroy(&c.sim);
-    }
 }
 
 /* --- recovery --- */
@@ -391,7 +342,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_twice),
-        cmocka_unit_test(test_range_owners),
         cmocka_unit_test(test_coordinator_comes_again),
         cmocka_unit_test(test_figures_are_new),
         cmocka_unit_test(test_other_options),

@@ -204,7 +204,8 @@ const command command_leave = {
     .summary = "ask a member of an elastic run to leave",
     .text =
         "The member with this name or id (see weft status) finishes its step and leaves; the\n"
-        "other members continue. A server that holds the only copy of a range is not dismissed.",
+        "other members continue. A server that holds the only copy of a range is not dismissed;\n"
+        "copies on servers that were asked to leave do not count.",
     .examples = "  weft leave tcp://127.0.0.1:7070 'learner 1'\n"
                 "  weft leave tcp://127.0.0.1:7070 2718281828\n",
     .table = table,

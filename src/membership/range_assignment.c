@@ -97,11 +97,20 @@ weft_status weft_assignment_remove_server(weft_view *v, const weft_view_member *
     return WEFT_OK;
 }
 
+/* Whether a server keeps its ranges: it is a member and was not asked to leave. */
+static bool keeps_ranges(const weft_view *v, weft_actor_id server)
+{
+    const weft_view_member *m = weft_view_find(v, server);
+    return m && !m->dismissed;
+}
+
 bool weft_assignment_is_last_copy(const weft_view *v, weft_actor_id server)
 {
-    for (int k = 0; k < v->range_count; k++)
-        if (v->ranges[k].primary == server &&
-            !(v->ranges[k].in_sync && v->ranges[k].replica != server))
-            return true;
+    for (int k = 0; k < v->range_count; k++) {
+        const weft_range_owner *r = &v->ranges[k];
+        weft_actor_id replica = r->in_sync ? r->replica : WEFT_NOBODY;
+        if (r->primary == server && !keeps_ranges(v, replica)) return true;
+        if (replica == server && !keeps_ranges(v, r->primary)) return true;
+    }
     return false;
 }

@@ -15,8 +15,8 @@ weft_status weft_assignment_remove_server(weft_view *view, const weft_view_membe
 /* Assigns a replica to each range without one, on the server with the fewest ranges. Returns
  * whether any range got one. */
 bool weft_assignment_add_replicas(weft_view *view);
-/* Whether the server is the primary of a range that has no replica in sync, and so has its last
- * copy. */
+/* Whether the server has the last copy of a range: no other server that stays has all of the range.
+ * A server that was asked to leave does not stay, although it is still in the view. */
 bool weft_assignment_is_last_copy(const weft_view *view, weft_actor_id server);
 
 #endif
