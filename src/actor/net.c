@@ -4,6 +4,9 @@
 
 #include "actor/net_internal.h"
 
+/* The time after which a call of weft_net_poll takes no more messages. */
+static const double LONGEST_SECONDS = 0.25;
+
 /* --- timers and computations --- */
 
 static double net_now(weft_runtime *host)
@@ -76,46 +79,55 @@ static void add_poll(weft_net *net, void *socket, int *count)
     if (socket) net->polls[(*count)++] = (zmq_pollitem_t){.socket = socket, .events = ZMQ_POLLIN};
 }
 
-/* Lists the sockets to poll: first those for messages, after them the monitors. */
-static weft_status list_polls(weft_net *net, int *messages, int *count)
+/* Lists the sockets to wait for: those for messages, and the monitors. */
+static weft_status list_polls(weft_net *net, int *count)
 {
     *count = 0;
     while (net->poll_capacity < 2 * net->far_count + 2)
         WEFT_TRY(WEFT_GROW(&net->polls, &net->poll_capacity, net->poll_capacity));
     add_poll(net, net->listener, count);
-    for (size_t i = 0; i < net->far_count; i++) add_poll(net, net->fars[i].socket, count);
-    *messages = *count;
     add_poll(net, net->monitor, count);
-    for (size_t i = 0; i < net->far_count; i++) add_poll(net, net->fars[i].monitor, count);
+    for (size_t i = 0; i < net->far_count; i++) {
+        add_poll(net, net->fars[i].socket, count);
+        add_poll(net, net->fars[i].monitor, count);
+    }
+    return WEFT_OK;
+}
+
+/* Takes messages from all sockets in turn (round robin) until there are none, or for
+ * LONGEST_SECONDS: if messages come faster than the actor handles them, no socket starves another
+ * one or the timers, of which one sends heartbeats. A message may open or close sockets. */
+static weft_status take_messages(weft_net *net, bool *some)
+{
+    double until = weft_seconds() + LONGEST_SECONDS;
+    bool more;
+    do {
+        more = false;
+        if (net->listener) WEFT_TRY(weft_net_take(net, net->listener, true, &more));
+        for (size_t i = 0; i < net->far_count; i++)
+            if (net->fars[i].socket)
+                WEFT_TRY(weft_net_take(net, net->fars[i].socket, false, &more));
+        *some = *some || more;
+    } while (more && weft_seconds() < until);
     return WEFT_OK;
 }
 
 static weft_status take_all(weft_net *net, bool *some)
 {
-    int messages, count;
     WEFT_TRY(weft_net_look(net));
-    WEFT_TRY(list_polls(net, &messages, &count));
-    for (int i = 0; i < messages; i++) {
-        void *socket = net->polls[i].socket;
-        bool more = true;
-        while (more) {
-            more = false;
-            WEFT_TRY(weft_net_take(net, socket, socket == net->listener, &more));
-            *some = *some || more;
-        }
-    }
+    WEFT_TRY(take_messages(net, some));
     return run_timers(net, some);
 }
 
 weft_status weft_net_poll(weft_net *net, double seconds)
 {
     bool some = false;
-    int messages, count;
+    int count;
     double until = weft_seconds() + seconds;
     WEFT_TRY(take_all(net, &some));
     if (some || seconds <= 0) return WEFT_OK;
     for (int i = 0; i < WEFT_ACTOR_TIMERS; i++) until = WEFT_MIN(until, net->timers[i]);
-    WEFT_TRY(list_polls(net, &messages, &count));
+    WEFT_TRY(list_polls(net, &count));
     double left = WEFT_MAX(until - weft_seconds(), 0);
     if (zmq_poll(net->polls, count, (long)ceil(left * 1e3)) < 0 && zmq_errno() != EINTR)
         return weft_fail_zmq("waiting for messages");

@@ -111,7 +111,8 @@ const char *weft_net_connect_error(const weft_net *net, weft_actor_id id, bool *
 /* Calls the actor's begin. */
 weft_status weft_net_begin(weft_net *net) WEFT_NODISCARD;
 /* Calls the actor with all messages that have arrived and timers that have run out; if there are
- * none, waits up to so many seconds for the first. */
+ * none, waits up to so many seconds for the first. Messages that the actor handles more slowly than
+ * they arrive are left for the next call after a quarter of a second. */
 weft_status weft_net_poll(weft_net *net, double seconds) WEFT_NODISCARD;
 
 /* Returns true once for each computation that the actor has requested, when all its input parts are
