@@ -13,6 +13,7 @@ void exchanges_forget(void)
     atomic_store(&seen.fresh, 0);
     atomic_store(&seen.early, 0);
     atomic_store(&seen.ready, 0);
+    atomic_store(&seen.polls, 0);
 }
 
 weft_status take_nothing(const char *name, const char *arguments)
@@ -107,12 +108,13 @@ static weft_status sum_ready(weft_exchange *exchange, const weft_gradient *g)
     return weft_group_request_start(s->passages[g->index]);
 }
 
-/* Counts calls at which some gradients are ready and others are not. `poll` is called only while
- * instructions of the pass follow. */
+/* Counts calls at which some gradients are ready and others are not. `poll` is called while
+ * instructions of the pass follow, and while a checkpoint is written. */
 static weft_status sum_poll(weft_exchange *exchange)
 {
     sum *s = (sum *)exchange;
     bool done;
+    atomic_fetch_add(&seen.polls, 1);
     if (s->begun > 0 && s->begun < s->count) atomic_fetch_add(&seen.early, 1);
     return s->begun > 0 ? weft_group_request_test(s->passages[0], &done) : WEFT_OK;
 }

@@ -40,6 +40,7 @@ typedef struct exchanges_seen {
     _Atomic int fresh;    /* times that the checkpoint did not know the learner */
     _Atomic int early;    /* polls of sum at which some gradients were ready and others were not */
     _Atomic int ready;    /* calls of sum's hook `ready` */
+    _Atomic int polls;    /* calls of sum's hook `poll` */
     void *last[4];        /* of pull, apart and leave: parameters of each learner at the end */
     size_t bytes;
 } exchanges_seen;

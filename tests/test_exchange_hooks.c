@@ -1,4 +1,7 @@
 /* The hooks of an exchange in a step, checked by the exchanges of fake_exchanges.h. */
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "exchange_runs.h"
 
 /* --- hooks of a step --- */
@@ -151,12 +154,61 @@ static void test_stopping_apart(void **state)
     remove_folder(root);
 }
 
+/* --- a slow disk --- */
+
+static _Atomic int slow_syncs, starved_syncs;
+static _Atomic bool disk_is_slow;
+
+/* Takes the place of the C library's function: if the disk is slow, a sync of a run under way ends
+ * only after the hook `poll` has been called, or after a minute. */
+int fsync(int file)
+{
+    int before = atomic_load(&seen.polls);
+    double until = weft_seconds() + 60;
+    if (atomic_load(&disk_is_slow) && atomic_load(&seen.ready) > 0) {
+        while (atomic_load(&seen.polls) == before && weft_seconds() < until) usleep(1000);
+        atomic_fetch_add(&slow_syncs, 1);
+        if (atomic_load(&seen.polls) != before) return (int)syscall(SYS_fsync, file);
+        atomic_fetch_add(&starved_syncs, 1);
+        atomic_store(&disk_is_slow, false);
+    }
+    return (int)syscall(SYS_fsync, file);
+}
+
+/* While a checkpoint is written to a slow disk, the exchange is polled, so its heartbeats go on;
+ * the checkpoint is the same as on a fast disk. */
+static void test_slow_disk(void **state)
+{
+    (void)state;
+    static const char *const learners[] = {"ranks=2", "ranks=4 mesh=data=2",
+                                           "ranks=4 mesh=tensor=2"};
+    char *root = temporary_folder();
+    for (size_t w = 0; w < WEFT_COUNT(learners); w++) {
+        const char *a = made(root, "fast"), *b = made(root, "slow");
+        char command[9000];
+        run(EXACT "batch=4 steps=3 exchange=sum optimizer=adam", learners[w], a, 0);
+        exchanges_forget();
+        atomic_store(&slow_syncs, 0);
+        atomic_store(&disk_is_slow, true);
+        run(EXACT "batch=4 steps=3 exchange=sum optimizer=adam", learners[w], b, 0);
+        atomic_store(&disk_is_slow, false);
+        assert_int_equal(atomic_load(&starved_syncs), 0);
+        assert_true(atomic_load(&slow_syncs) > 3);
+        assert_same(a, b, "parameters", 0, learners[w]);
+        assert_same(a, b, "state", 0, learners[w]);
+        (void)snprintf(command, sizeof(command), "rm -r '%s' '%s'", a, b);
+        assert_int_equal(system(command), 0);
+    }
+    remove_folder(root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sums_of_gradients), cmocka_unit_test(test_sums_on_devices),
         cmocka_unit_test(test_no_number),         cmocka_unit_test(test_parameters_from_elsewhere),
         cmocka_unit_test(test_leaving),           cmocka_unit_test(test_stopping_apart),
+        cmocka_unit_test(test_slow_disk),
     };
     return cmocka_run_group_tests_name("moments", tests, begin, end);
 }

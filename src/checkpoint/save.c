@@ -6,6 +6,7 @@
 
 #include "checkpoint/about.h"
 #include "checkpoint/folder.h"
+#include "checkpoint/write_thread.h"
 #include "exchange/simulated.h"
 
 const char *const weft_checkpoint_files[WEFT_CHECKPOINT_FILES] = {
@@ -30,6 +31,7 @@ typedef struct selection {
     const weft_gathering *gathering;
     item *items;
     size_t count, capacity;
+    weft_write_thread *thread; /* writes the file */
 } selection;
 
 static const char *leaf_name(const selection *s, const item *it)
@@ -144,6 +146,25 @@ static weft_status selected_read(void *user, size_t i, void *data)
     return own_learner(s->source) == 0 ? gather(s, it, &type, data) : WEFT_OK;
 }
 
+/* A tensor that the writing thread needs. */
+typedef struct request {
+    selection *from;
+    size_t i;
+    void *data;
+} request;
+
+static weft_status read_requested(void *user)
+{
+    const request *r = user;
+    return selected_read(r->from, r->i, r->data);
+}
+
+static weft_status request_read(void *user, size_t i, void *data)
+{
+    selection *s = user;
+    return weft_write_thread_ask(s->thread, read_requested, &(request){s, i, data});
+}
+
 static weft_status select_one(selection *s, item it)
 {
     char learner[16] = "";
@@ -203,7 +224,7 @@ static weft_status write_tensors(selection *s, const char *folder, const char *f
     uint32_t crc = 0;
     size_t bytes = 0;
     WEFT_TRY(weft_format(&path, "%s/%s", folder, file));
-    weft_tensor_list list = {s->count, selected_name, selected_type, selected_read, s};
+    weft_tensor_list list = {s->count, selected_name, selected_type, request_read, s};
     weft_status status = weft_safetensors_write(path, &list, &crc, &bytes);
     (void)snprintf(crc_text, sizeof(crc_text), "%08x", crc);
     if (status == WEFT_OK)
@@ -287,30 +308,40 @@ static weft_status contribute(selection *s)
     return WEFT_OK;
 }
 
-static weft_status write_checkpoint(selection *s, const weft_checkpoint_record *what,
-                                    const char *directory, int64_t keep, char **path)
+/* A checkpoint to write: the tensors of its files, and where it goes. */
+typedef struct writing {
+    selection *files;
+    const weft_checkpoint_record *what;
+    const char *directory;
+    int64_t keep;
+    char **path;
+} writing;
+
+static weft_status write_checkpoint(weft_write_thread *thread, void *user)
 {
+    const writing *w = user;
     char name[40], hidden[48], *temporary = NULL, *final = NULL;
     weft_status status = WEFT_OK;
-    (void)snprintf(name, sizeof(name), "step-%lld", (long long)what->position.step);
+    for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++) w->files[f].thread = thread;
+    (void)snprintf(name, sizeof(name), "step-%lld", (long long)w->what->position.step);
     (void)snprintf(hidden, sizeof(hidden), ".%s.tmp", name);
-    WEFT_TRY_GOTO(weft_dir_make(directory), done);
-    WEFT_TRY_GOTO(weft_folder_tidy(directory), done);
-    WEFT_TRY_GOTO(weft_format(&temporary, "%s/%s", directory, hidden), done);
-    WEFT_TRY_GOTO(weft_format(&final, "%s/%s", directory, name), done);
+    WEFT_TRY_GOTO(weft_dir_make(w->directory), done);
+    WEFT_TRY_GOTO(weft_folder_tidy(w->directory), done);
+    WEFT_TRY_GOTO(weft_format(&temporary, "%s/%s", w->directory, hidden), done);
+    WEFT_TRY_GOTO(weft_format(&final, "%s/%s", w->directory, name), done);
     WEFT_TRY_GOTO(weft_dir_make(temporary), done);
-    status = write_folder(temporary, s, what);
+    status = write_folder(temporary, w->files, w->what);
     if (status != WEFT_OK) {
         weft_error first = {0};
         weft_error_catch(&first, status);
         if (weft_dir_remove(temporary) != WEFT_OK) status = weft_error_raise(&first);
         goto done;
     }
-    WEFT_TRY_GOTO(weft_folder_enter(directory, hidden, name), done);
-    WEFT_TRY_GOTO(weft_folder_point(directory, name), done);
-    WEFT_TRY_GOTO(weft_folder_prune(directory, what->position.step, keep), done);
-    if (path) {
-        *path = final;
+    WEFT_TRY_GOTO(weft_folder_enter(w->directory, hidden, name), done);
+    WEFT_TRY_GOTO(weft_folder_point(w->directory, name), done);
+    WEFT_TRY_GOTO(weft_folder_prune(w->directory, w->what->position.step, w->keep), done);
+    if (w->path) {
+        *w->path = final;
         final = NULL;
     }
 done:
@@ -330,8 +361,10 @@ weft_status weft_checkpoint_save(const weft_checkpoint_source *from,
         s[f] = (selection){.source = from, .gathering = &gathering};
     weft_status status = select_all(s, from);
     bool writes = weft_comm_rank(from->comms->learner) == 0 && own_learner(from) == 0;
+    writing all = {s, what, directory, keep, path};
     if (status == WEFT_OK)
-        status = writes ? write_checkpoint(s, what, directory, keep, path) : contribute(s);
+        status =
+            writes ? weft_write_thread_run(from->exchange, write_checkpoint, &all) : contribute(s);
     for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++) {
         for (size_t i = 0; i < s[f].count; i++) free(s[f].items[i].name);
         free(s[f].items);

@@ -273,8 +273,9 @@ typedef struct weft_exchange_ops {
      * weft_instance_await is set. When the hook returns, the parameter must have its new values in
      * the store. */
     weft_status (*needed)(weft_exchange *exchange, const weft_reading *parameter);
-    /* Called between two instructions of a pass: makes progress with transfers, and does not
-     * wait. */
+    /* Called between two instructions of a pass, and while a thread writes a checkpoint: makes
+     * progress with transfers, and does not wait. The state that a checkpoint has does not change.
+     */
     weft_status (*poll)(weft_exchange *exchange);
     /* Called after the last gradient, with owns_update: updates the parameters, or begins transfers
      * for which `needed` waits. An exchange has this hook if and only if it owns the update. */
