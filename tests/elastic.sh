@@ -179,6 +179,7 @@ for k in coordinator server learner stranger; do "$weft" keygen $k.key >/dev/nul
 cat server.key.pub learner.key.pub coordinator.key.pub >allowed
 coordinator -n 1 --exchange server:policy=async --servers 1 --epochs 1 --key coordinator.key --allow allowed
 server s1 --key server.key --allow allowed
+within 'listens_everywhere s1' || flunk "a server beside the coordinator, at $at, is out of reach of other machines"
 refuses 2 "has no public key after '#'" "$weft" join "${at%#*}" --key learner.key --timeout 3 -q $data
 refuses 1 "it does not admit the key of this process" "$weft" join "$at" --key stranger.key --timeout 3 -q $data
 refuses 2 "so this process needs one too" "$weft" join "$at" --timeout 3 -q

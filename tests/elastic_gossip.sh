@@ -149,6 +149,7 @@ cat one.key.pub other.key.pub >allowed
 coordinator -n 2 --exchange gossip --epochs 4 --key coordinator.key --allow allowed
 refuses 1 "it does not admit the key of this process" "$weft" join "$at" --key stranger.key --timeout 3 -q $data
 join l1 --key one.key
+within 'listens_everywhere l1' || flunk "a peer beside the coordinator, at $at, is out of reach of other machines"
 join l2 --key other.key
 for l in l1 l2 c; do ends 0 $l; done
 learned l1

@@ -37,6 +37,12 @@ ends() {
 }
 # the process itself, which timeout has started
 self() { below "$1" | head -n 1; }
+# listens_everywhere NAME: its process accepts connections on all interfaces.
+listens_everywhere() {
+    local p
+    p=$(self "${!1}")
+    awk '$2 ~ /^00000000:/ && $4 == "0A" { print "socket:[" $10 "]" }' /proc/net/tcp | grep -qxFf - <(readlink /proc/"$p"/fd/*)
+}
 learned() { awk '/accuracy/ { sub(/.*accuracy /, ""); a = $1 + 0 } END { exit !(a >= 0.8) }' "$1.out" && pass || { cp "$1.out" out; flunk "$1 has not learned: $what"; }; }
 members() { "$weft" status "$at" --timeout 20 2>/dev/null | grep -c "^$1 [0-9]"; }
 until_there() { # ROLE COUNT

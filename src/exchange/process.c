@@ -176,10 +176,9 @@ weft_status weft_coordinator_process(const weft_waiting *w, weft_net_context *wo
 
 /* --- a server --- */
 
-const char *weft_listen_beside(weft_net_context *world, const char *coordinator)
+const char *weft_member_listens_at(weft_net_context *world)
 {
-    bool near = strncmp(coordinator, "tcp://127.", 10) == 0;
-    return weft_net_context_is_reached(world) && !near ? "tcp://*:*" : "tcp://127.0.0.1:*";
+    return weft_net_context_is_reached(world) ? "tcp://*:*" : "tcp://127.0.0.1:*";
 }
 
 static weft_status serve(const weft_waiting *w, weft_net *net, const char *address)

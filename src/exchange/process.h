@@ -64,9 +64,10 @@ typedef struct weft_coordinating {
 weft_status weft_coordinator_process(const weft_waiting *waiting, weft_net_context *world,
                                      const weft_coordinating *what) WEFT_NODISCARD;
 
-/* The address that a member of this coordinator's run binds: one for other machines, unless the
- * coordinator's address is of the loopback or other machines may not connect. */
-const char *weft_listen_beside(weft_net_context *world, const char *coordinator);
+/* The address that a member binds: if other machines may connect, that is one for them, too,
+ * whatever the address of the coordinator. A member beside the coordinator may have that one's
+ * loopback address, and other members come from other machines. */
+const char *weft_member_listens_at(weft_net_context *world);
 
 /* Runs a server of an exchange until the run ends. PEER: the server is rejected or removed, the run
  * has a fault, or no message has arrived for the timeout. */

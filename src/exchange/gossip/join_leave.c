@@ -110,7 +110,7 @@ weft_status weft_gossip_join(gossip *x)
     weft_learners_expect(&x->head, x->net_context);
     WEFT_TRY(make_peer(x, &peer));
     WEFT_TRY(weft_net_open(x->net_context, peer, weft_draw_id(),
-                           weft_listen_beside(x->net_context, coordinator), &x->net));
+                           weft_member_listens_at(x->net_context), &x->net));
     return weft_net_add_peer(x->net, WEFT_COORDINATOR, coordinator);
 }
 

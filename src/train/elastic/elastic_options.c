@@ -18,7 +18,8 @@ static const weft_option own_rows[] = {
      OWN(listen),
      .group = "Connections",
      .help = "address for other members: tcp://HOST:PORT, with * for all interfaces; default: "
-             "tcp://127.0.0.1:7070 for a coordinator, any free port for a server"},
+             "tcp://127.0.0.1:7070 for a coordinator; for a server any free port, of all "
+             "interfaces with --key or --open-unencrypted"},
     {.name = "key",
      .argument = "FILE",
      TEXT,
