@@ -89,6 +89,21 @@ holds out '^average batch=10 +[0-9.]+ +[0-9]+ +0\.[0-9]+ +[0-9.]+ MB +- +-$'
 printf 'batch: 20\nmodel: mlp\nstrategies: >-\n  exchange=gossip;\n  lr=100000 optimizer=sgd exchange=server\n' >race.yaml
 "$weft" compare race.yaml -n 2 --data glyphs:size=16,train=400,test=20 --epochs 3 --plot race.svg >out 2>err
 holds out '^lr=100000 optimizer=sgd exchange=server +the loss became NaN or infinite$'
+# A run whose losses grow for long before they are infinite neither hides the others nor sets the axis.
+printf 'layers:\n  - {type: dense, units: outputs}\n' >lin.yaml
+awk 'BEGIN { srand(5); print "a,b,price"; for (i = 0; i < 100; i++) { a = rand(); b = rand(); print a "," b "," 3 * a + 2 * b } }' >linear.csv
+"$weft" compare -q -t 1 -n 2 --model lin.yaml --data csv:linear.csv,target=price --batch 10 --epochs 80 -o sgd --lr 0.01 --dtype f64 \
+    --strategies 'exchange=average; exchange=average lr=2' --plot far.svg >out 2>err
+holds out '^average lr=2 +the loss became NaN or infinite$'
+python3 - <<'PY' && pass || flunk "a run that diverges spoils the picture of the other one"
+import re, xml.etree.ElementTree as tree
+shapes = [e.attrib | {"text": e.text} for e in tree.parse("far.svg").getroot().iter()]
+assert all(abs(float(e["text"])) < 1e4 for e in shapes if e.get("class") == "tick"), [e["text"] for e in shapes if e.get("class") == "tick"]
+frame = next(e for e in shapes if e.get("class") == "frame")
+curve = next(e for e in shapes if e.get("class") == "curve" and e["stroke"] == "#0072b2")
+heights = [float(y) for y in re.findall(r",(-?[0-9.]+)", curve["d"])]
+assert max(heights) - min(heights) > 0.5 * float(frame["height"]), heights
+PY
 refuses 2 "fewer than two" "$weft" compare -n 2
 refuses 2 "fewer than two" "$weft" compare -n 2 --strategies exchange=gossip
 refuses 2 "one of them is empty" "$weft" compare -n 2 --strategies 'exchange=gossip;;exchange=average'

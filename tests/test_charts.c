@@ -353,6 +353,31 @@ static void test_styles(void **state)
     free(text);
 }
 
+/* Every loss becomes the mean of the last ones, also in a run that has huge losses elsewhere. */
+static void test_smooth(void **state)
+{
+    (void)state;
+    static point points[1000], raw[1000];
+    weft_random r;
+    weft_random_start(&r, 3, 1);
+    for (size_t count = 0; count <= WEFT_COUNT(points); count += count < 90 ? 1 : 91) {
+        compared_run run = {.points = points, .count = count};
+        size_t window = count / 40 + 1;
+        for (size_t i = 0; i < count; i++) {
+            bool huge = i == count / 3 || i + 1 == count;
+            raw[i].loss = points[i].loss = huge ? 1e291 : between(&r, 0.1, 2);
+        }
+        smooth_losses(&run);
+        for (size_t i = 0; i < count; i++) {
+            size_t begin = i + 1 < window ? 0 : i + 1 - window;
+            double mean = 0;
+            for (size_t k = begin; k <= i; k++) mean += raw[k].loss / (double)(i + 1 - begin);
+            if (!(fabs(points[i].loss - mean) <= 1e-12 * mean))
+                fail_msg("mean %zu of %zu losses is %g, not %g", i, count, points[i].loss, mean);
+        }
+    }
+}
+
 /* The axes leave out a steep beginning and a run that diverges, and a loss over several decades is
  * drawn over its logarithm. */
 static void test_range(void **state)
@@ -377,9 +402,10 @@ static void test_range(void **state)
     assert_non_null(strstr(text, ">1.2<"));
     assert_null(strstr(text, ">50<"));
     free(text);
-    points[0][0].loss = 2;
     text = draw(all, 3, false);
     assert_null(strstr(text, "logarithmic"));
+    assert_non_null(strstr(text, ">1.2<"));
+    assert_null(strstr(text, ">50<"));
     assert_non_null(strstr(text, "away (×: the loss became NaN or infinite)"));
     free(text);
     for (int i = 0; i < 100; i++) points[0][i].loss = exp(-i / 10.0);
@@ -420,10 +446,8 @@ static void test_title(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random),
-        cmocka_unit_test(test_styles),
-        cmocka_unit_test(test_range),
-        cmocka_unit_test(test_title),
+        cmocka_unit_test(test_random), cmocka_unit_test(test_styles), cmocka_unit_test(test_smooth),
+        cmocka_unit_test(test_range),  cmocka_unit_test(test_title),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

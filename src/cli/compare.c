@@ -141,22 +141,6 @@ static weft_status run_one(comparison *k)
     return status;
 }
 
-/* --- results --- */
-
-/* Replaces each loss by the mean of the last losses up to it, over a fortieth of the run. The loop
- * runs backwards, so that the losses that a mean needs are still unchanged. */
-static void smooth(compared_run *c)
-{
-    size_t window = c->count / 40 + 1, first = c->count;
-    double sum = 0;
-    for (size_t i = c->count; i-- > 0;) {
-        while (first > 0 && first + window > i + 1) sum += c->points[--first].loss;
-        double loss = c->points[i].loss;
-        c->points[i].loss = sum / (double)(i + 1 - first);
-        sum -= loss;
-    }
-}
-
 /* --- the command --- */
 
 static char *trim(char *text)
@@ -254,7 +238,7 @@ static weft_status run_all(comparison *k)
             fprintf(stderr, "weft: in the run '%s':\n", k->now->label);
             return status;
         }
-        smooth(k->now);
+        smooth_losses(k->now);
         k->measured++;
     }
     return WEFT_OK;

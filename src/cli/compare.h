@@ -38,7 +38,10 @@ bool compare_words_fit(const char *words);
  * runs reach. */
 void print_comparison(compared_run *all, int count, double asked);
 
-/* plot.c: draws all losses against time and against samples, as SVG. */
+/* plot.c: replaces each loss by the mean of the last losses up to it, over a fortieth of the run.
+ */
+void smooth_losses(compared_run *c);
+/* Draws all losses against time and against samples, as SVG. */
 weft_status plot_losses(const compared_run *all, int count, bool simulated, weft_output *to);
 
 #endif

@@ -1,5 +1,5 @@
-/* Plots a comparison as SVG: the losses of all runs, on the left against time, on the right against
- * samples. */
+/* Smooths the losses of a comparison and plots those of all runs as SVG, on the left against time,
+ * on the right against samples. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +22,27 @@ typedef struct picture {
 static double x_of(const picture *p, const point *q)
 {
     return p->samples ? q->samples : q->seconds;
+}
+
+/* --- smoothing --- */
+
+/* A window is as long as a block, so it is the rest of a block and the beginning of the next one,
+ * and no loss is ever subtracted: a huge loss would leave its rounding error in all other means.
+ * The loop runs over the blocks backwards, so that the losses of the block before are unchanged. */
+void smooth_losses(compared_run *c)
+{
+    size_t window = c->count / 40 + 1;
+    for (size_t block = (c->count + window - 1) / window; block-- > 0;) {
+        size_t begin = block * window;
+        point *now = c->points + begin, *last = now - (block > 0 ? window : 0);
+        double rest = 0;
+        for (size_t i = 1; i < window && begin + i < c->count; i++) now[i].loss += now[i - 1].loss;
+        for (size_t i = window; i-- > 0;) {
+            double size = (double)(block > 0 ? window : i + 1);
+            if (begin + i < c->count) now[i].loss = (now[i].loss + rest) / size;
+            if (block > 0) rest += last[i].loss;
+        }
+    }
 }
 
 /* --- ranges of the axes --- */
@@ -48,7 +69,16 @@ static void fit_x(picture *p)
     if (!a->logarithmic) a->high += 0.015 * (a->high - a->low);
 }
 
-/* Sets the range of the y axis to that of all curves without their steep beginnings, which would
+/* Whether a run decides about the range of the y axis: runs that failed, whose losses diverged, do
+ * so only if there are no others. */
+static bool sets_range(const picture *p, const compared_run *k)
+{
+    bool others = false;
+    for (int c = 0; c < p->count; c++) others |= !p->all[c].failed && p->all[c].count > 0;
+    return !k->failed || !others;
+}
+
+/* Sets the range of the y axis to that of the curves without their steep beginnings, which would
  * flatten the other parts. A diverging loss leaves the frame at the top. */
 static void fit_y(picture *p)
 {
@@ -57,6 +87,7 @@ static void fit_y(picture *p)
     double begin = p->panel.x.low + BEGINNING * (p->panel.x.high - p->panel.x.low);
     for (int c = 0; c < p->count; c++) {
         const compared_run *k = &p->all[c];
+        if (!sets_range(p, k)) continue;
         if (k->count > 0) first = fmax(first, k->points[0].loss);
         for (size_t i = 0; i < k->count; i++) {
             const point *q = &k->points[i];
