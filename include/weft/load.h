@@ -31,8 +31,8 @@ typedef struct weft_load_options {
     char *rate;
     double seconds;   /* duration of a rate without "@SECONDS" */
     int64_t requests; /* most requests at a rate; 0: unlimited */
-    char *arrivals;   /* arrival process (WEFT_KIND_ARRIVALS), such as "poisson" */
-    int64_t seed;     /* seed of arrivals and inputs */
+    char *arrivals;   /* arrival process at rates (WEFT_KIND_ARRIVALS); NULL: "poisson" */
+    int64_t seed;     /* seed of arrivals and of generated inputs */
     double warmup;    /* seconds of load at the first rate that are not counted */
     bool no_pause;    /* a rate begins before the last one's responses have come */
     /* Closed loop instead of rates: numbers of outstanding requests, "1,4,16". */

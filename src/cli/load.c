@@ -62,7 +62,7 @@ static void print_targets(const weft_load *load, const weft_load_options *o)
     if (o->closed)
         printf("; the next when one has been answered\n");
     else
-        printf("; arrivals: %s\n", o->arrivals);
+        printf("; arrivals: %s\n", load_arrivals(o));
     flush_stdout();
 }
 

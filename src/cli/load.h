@@ -14,6 +14,8 @@ const char *load_text(const weft_load_result *f, char *out, size_t size);
 double load_achieved(const weft_load_result *f);
 void print_load_table(const weft_load *load);
 void print_load_json(const weft_load *load, const weft_load_options *options);
+/* The arrival process of a load at rates. */
+const char *load_arrivals(const weft_load_options *options);
 
 /* load_plot.c: plots quantiles of latency against the rate, and latency by percentile, as SVG. */
 weft_status plot_load(const weft_load *load, weft_output *to);

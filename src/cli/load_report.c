@@ -204,6 +204,11 @@ static void json_row(const weft_load_result *f)
     putchar('}');
 }
 
+const char *load_arrivals(const weft_load_options *options)
+{
+    return options->arrivals ? options->arrivals : "poisson";
+}
+
 void print_load_json(const weft_load *load, const weft_load_options *options)
 {
     const weft_load_result *f;
@@ -217,7 +222,10 @@ void print_load_json(const weft_load *load, const weft_load_options *options)
         putchar('}');
     }
     printf("],\"arrivals\":");
-    json_string(options->arrivals ? options->arrivals : "poisson");
+    if (options->closed)
+        printf("null");
+    else
+        json_string(load_arrivals(options));
     printf(",\"seed\":%lld,\"rates\":[", (long long)options->seed);
     for (int i = 0, shown = 0; (f = weft_load_at(load, i, NULL)); i++) {
         if (!f->sent) continue;

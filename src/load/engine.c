@@ -78,7 +78,7 @@ static void schedule(weft_engine *e, weft_connection_pool *pool, double when)
  * are not used up. */
 static bool may_schedule(const weft_engine *e, double when)
 {
-    int64_t most = e->options->requests;
+    int64_t most = e->stage->warmup ? 0 : e->options->requests;
     return e->sending && when < e->stage->end && (most == 0 || e->stage->result.sent < most);
 }
 
@@ -95,7 +95,7 @@ void weft_engine_ended(weft_engine *e, weft_connection_pool *pool, weft_schedule
     } else {
         weft_load_result_add_failure(f, status, what, example);
     }
-    if (e->trace) write_trace(e, scheduled, latency, status, what);
+    if (e->trace && !scheduled.stage->warmup) write_trace(e, scheduled, latency, status, what);
     if (scheduled.stage->plan.closed == 0) return;
     /* An ended request of a closed loop allows the next one. After a failure the next one is
      * delayed, so that a dead server is not sent requests as fast as it refuses them. */

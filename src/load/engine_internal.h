@@ -14,6 +14,7 @@ typedef struct weft_load_stage {
     weft_load_result result;
     weft_load_rate plan;
     double begin, end;
+    bool warmup; /* its requests are neither traced nor limited in number */
 } weft_load_stage;
 
 typedef struct weft_scheduled_request {

@@ -31,6 +31,17 @@ static weft_status check_token(const char *token)
     return WEFT_OK;
 }
 
+/* Checks that --body comes without options of the inputs that are generated otherwise. */
+static weft_status check_body(const weft_load_options *o)
+{
+    const char *other = o->json_tensors ? "json-tensors" : o->rows > 1 ? "rows" : NULL;
+    if (!o->body || !other) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "--%s is for random inputs, not for --body, whose file is sent as it is; "
+                     "leave one of them out",
+                     other);
+}
+
 /* Checks that the limit on open files allows so many connections. */
 static weft_status check_files(int64_t connections)
 {
@@ -65,7 +76,10 @@ static weft_status plan(weft_load *load)
                           (long long)stage->plan.closed, (long long)load->options->connections);
     }
     load->rates = count;
-    if (status == WEFT_OK) load->stages[count].plan.seconds = load->options->warmup;
+    if (status == WEFT_OK) {
+        load->stages[count].plan.seconds = load->options->warmup;
+        load->stages[count].warmup = true;
+    }
     free(rates);
     return status;
 }
@@ -77,6 +91,7 @@ static weft_status open_load(weft_load *load, const char *const *targets, int co
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "no target is given; name a server, as in http://localhost:8000");
     WEFT_TRY(check_token(o->token));
+    WEFT_TRY(check_body(o));
     WEFT_TRY(check_files(o->connections));
     WEFT_TRY(plan(load));
     WEFT_TRY(weft_arrivals_open(load->context, o->arrivals ? o->arrivals : "poisson",

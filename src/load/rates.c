@@ -88,6 +88,10 @@ weft_status weft_load_rates_parse(const weft_load_options *options, weft_load_ra
                          "each when an earlier one was answered");
     if (closed && options->no_pause)
         return weft_fail(WEFT_ERR_ARGUMENT, "--no-pause is for rates, not for --closed");
+    if (closed && options->arrivals)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "--arrivals is for rates, not for --closed, which sends a request when an "
+                         "earlier one was answered");
     if (trace && !options->rate && !closed) {
         status = WEFT_GROW(&r.all, &r.capacity, 0);
         if (status == WEFT_OK) r.all[r.count++] = (weft_load_rate){.seconds = options->seconds};
