@@ -29,6 +29,11 @@ for command in train simulate compare selftest eval predict inspect export coord
 done
 accepts "list" "$weft" inspect --list
 holds out 'softmax_xent'
+grep -qE '^ +self ' out && flunk "an engine that --engine refuses" || pass
+for more in "--batch 3" --graph run.yaml; do
+    # shellcheck disable=SC2086
+    refuses 2 "--list names what any run may have, so it stands alone" "$weft" inspect --list $more
+done
 
 # A run: lines, metrics, checkpoint, export, evaluation, prediction.
 accepts train "$weft" train --model lenet $small --epochs 2 --optimizer adam --lr 0.001 --seed 1 --threads 2 \
@@ -79,6 +84,27 @@ for command in inspect plan; do
     cmp with-file without && pass || flunk "$command of a run file is another one"
 done
 holds n.jsonl '"lr":0.00[0-9]+'
+# A look at a run takes its options, also those about its processes and checkpoints, and is the same look.
+cp run.yaml kept.yaml
+mpi=$("$weft" inspect --list | grep -E '^ +mpi ')
+printf 'checkpoint: nowhere/run\ncheckpoint-every: 10\nkeep: 2\nresume: true\ndrop-state: true\nmax-restarts: 2\n' >>kept.yaml
+for command in inspect plan; do
+    accepts "$command" "$weft" $command run.yaml
+    cp out plain
+    accepts "$command of a run with checkpoints" "$weft" $command kept.yaml
+    cmp out plain && pass || flunk "$command of a run with checkpoints is another one"
+    accepts "$command of servers" "$weft" $command run.yaml -n 2 --exchange server --servers 2
+    cp out plain
+    for engine in "--engine processes" ${mpi:+"--engine mpi" "--engine mpi --hosts a:1,b:1"}; do
+        # shellcheck disable=SC2086
+        accepts "$command, $engine" "$weft" $command run.yaml -n 2 --exchange server --servers 2 $engine
+        cmp out plain && pass || flunk "$command, $engine, is another one"
+    done
+    refuses 2 "checkpoint-every needs --checkpoint DIR" "$weft" $command run.yaml --checkpoint-every 10
+    refuses 2 "max-restarts needs --checkpoint DIR" "$weft" $command run.yaml --max-restarts 1
+    refuses 2 "several machines need --engine mpi" "$weft" $command run.yaml --hosts a:1
+done
+[ ! -e nowhere ] && pass || flunk "a look made a folder of checkpoints"
 printf 'compress-back: none\nexchange: server:policy=async\n' >former.yaml
 "$weft" train former.yaml --model mlp --data glyphs:size=8,train=20,test=10 --batch 10 -n 2 -q >out 2>err && grep -q "now called 'compress-downlink'" err && pass ||
     flunk "the former name of a key in a run file: $(cat err)"
@@ -206,9 +232,9 @@ for rank in x -1 1.5 ""; do refuses 2 "'dump' is '$rank', must be a whole number
 refuses 2 "there is no rank 1" "$weft" plan $small --dump=1
 refuses 2 "have samples of shape [1, 20, 20], the checkpoint was trained on [1, 16, 16]" "$weft" eval --checkpoint run --data glyphs:size=20
 refuses 2 "was made with --model lenet, this run has mlp" "$weft" train --model mlp $small --epochs 3 --checkpoint run --resume
-refuses 1 "cannot" "$weft" train $small --model mlp --metrics /nowhere/m.jsonl
+refuses 1 "/nowhere/m.jsonl: cannot open: No such file or directory" "$weft" train $small --model mlp --metrics /nowhere/m.jsonl
 refuses 1 "/proc/run: cannot make the folder" "$weft" train $small --model mlp --checkpoint /proc/run
-refuses 1 "cannot" "$weft" export run/latest -o /nowhere/w.safetensors
+refuses 1 "/nowhere/w.safetensors: cannot create: No such file or directory" "$weft" export run/latest -o /nowhere/w.safetensors
 refuses 1 "loss is" "$weft" train $small --model mlp --epochs 30 --optimizer sgd --lr 100000
 holds err 'step [0-9]+: the loss is .*(instruction|parameter)'
 

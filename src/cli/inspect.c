@@ -45,14 +45,21 @@ static void print_kind(const weft_context *context, weft_kind kind)
 {
     const weft_entry *e;
     printf("%s:\n", weft_kind_title(kind));
-    for (int i = 0; (e = weft_context_entry(context, kind, i)); i++)
+    for (int i = 0; (e = weft_context_entry(context, kind, i)); i++) {
+        if (e->implied) continue; /* no option takes its name */
         printf(kind == WEFT_KIND_DATA ? "  %s\n                       %s\n" : "  %-20s %s\n",
                e->form ? e->form : e->name, e->summary ? e->summary : "");
+    }
     printf("\n");
 }
 
-static int print_lists(const weft_context *context)
+static int print_lists(const weft_context *context, bool alone)
 {
+    if (!alone) {
+        fprintf(stderr, "weft: --list names what any run may have, so it stands alone; leave the "
+                        "other options out\nTry 'weft help inspect'.\n");
+        return 2;
+    }
     for (int kind = WEFT_KIND_NONE + 1; kind < WEFT_KIND_COUNT; kind++)
         print_kind(context, (weft_kind)kind);
     return 0;
@@ -115,6 +122,32 @@ static weft_status inspect_run(weft_context *context, const weft_train_options *
     return status;
 }
 
+/* Turns the options of a run, which have been checked, into those of a look at it: its ranks are
+ * threads of this process, and its checkpoints are neither read nor written. Options that a run
+ * would refuse stay, to be refused. */
+static weft_status look_at(const weft_context *context, weft_train_options *o)
+{
+    const weft_option *table = weft_train_table(context);
+    bool mpi = strcmp(o->job.engine, "mpi") == 0,
+         processes = strcmp(o->job.engine, "processes") == 0;
+    weft_train_options plain = {0};
+    weft_status status = weft_train_options_init(context, &plain);
+    if (status == WEFT_OK && (mpi || processes))
+        status = weft_options_set(table, o, "engine", plain.job.engine);
+    if (status == WEFT_OK && mpi) {
+        weft_free(o->job.hosts);
+        o->job.hosts = NULL;
+    }
+    if (processes || o->output.checkpoint) o->job.max_restarts = 0;
+    if (status == WEFT_OK && o->output.checkpoint) {
+        const weft_output_choice output = o->output;
+        o->output = plain.output;
+        plain.output = output;
+    }
+    weft_options_free(table, &plain);
+    return status;
+}
+
 static weft_status inspect_checkpoint(weft_context *context, const char *path)
 {
     char *text = NULL;
@@ -153,7 +186,8 @@ static int run(weft_context *context, int argc, char **argv)
     const char *words[1];
     int count, code;
     argc = take_flags(argc, argv, &what);
-    if (what.list) return print_lists(context);
+    bool shows = what.graph || what.dot || what.program;
+    if (what.list) return print_lists(context, argc == 0 && !shows);
     weft_status status = weft_train_options_init(context, &options);
     if (status == WEFT_OK)
         status =
@@ -163,10 +197,9 @@ static int run(weft_context *context, int argc, char **argv)
         status = read_train_options(context, &options, argc, argv);
         count = 0;
     }
-    bool alone = argc == 1 && !what.graph && !what.dot && !what.program;
     if (status != WEFT_OK) {
         code = usage_failure("inspect");
-    } else if (count && !alone) {
+    } else if (count && (argc > 1 || shows)) {
         fprintf(stderr,
                 "weft: the checkpoint %s is shown as it is; options are for a run that has none, "
                 "so leave one of the two out\nTry 'weft help inspect'.\n",
@@ -174,11 +207,11 @@ static int run(weft_context *context, int argc, char **argv)
         code = 2;
     } else if (count) {
         code = report_failure(inspect_checkpoint(context, words[0]));
-    } else { /* the checkpoint folder is neither read nor written */
-        weft_free(options.output.checkpoint);
-        options.output.checkpoint = NULL;
-        options.output.resume = false;
-        code = report_failure(inspect_run(context, &options, &what));
+    } else {
+        status = weft_options_check(weft_train_table(context), &options);
+        if (status == WEFT_OK) status = look_at(context, &options);
+        if (status == WEFT_OK) status = inspect_run(context, &options, &what);
+        code = report_failure(status);
     }
     weft_options_free(weft_train_table(context), &options);
     return code;
