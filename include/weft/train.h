@@ -66,8 +66,8 @@ typedef struct weft_event {
     int64_t step, total_steps;   /* finished steps since training began; steps at its end */
     int64_t epoch, epochs;       /* epoch from 0; epochs of the run */
     int64_t samples, parameters; /* samples of the training split; elements of all parameters */
-    /* For a step: its loss, of all learners if they run in lock step and in a simulation, otherwise
-     * of the reporting learner; NaN if no sample of the step had a weight. */
+    /* For a step: its loss, in a simulation of all learners, otherwise of the reporting learner;
+     * NaN if no sample of the step had a weight. */
     double loss;
     double lr, samples_per_second; /* learning rate; samples of all learners per second */
     double step_seconds;           /* for a step: its duration, without evaluation and checkpoint */
