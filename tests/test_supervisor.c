@@ -323,6 +323,44 @@ static void what_is_left_is_started_again(void **state)
     weft_hosts_free(&j.hosts);
 }
 
+/* A message names a host where one is expected; elsewhere a word is a word, even if a host has that
+ * name. */
+static void messages_name_hosts(void **state)
+{
+    static const struct {
+        const char *line;
+        int gone; /* index of the host; -1: none */
+    } cases[] = {
+        {"This may be a problem of a firewall, which all nodes need to let through.", -1},
+        {"Warning: Permanently added 'b' (ED25519) to the list of known hosts.", -1},
+        {"[b:224  :0:224] a message", -1},
+        {"slots: 4 of 4 are taken", -1},
+        {"ssh: Could not resolve hostname a: Name or service not known", 0},
+        {"ssh: connect to host b port 22: Connection refused", 1},
+        {"  Remote host:   b", 1},
+        {"a.example.org: Permission denied (publickey).", 0},
+        {"user@b: Permission denied (publickey).", 1},
+        {"a: Permission denied (publickey).", 0},
+        {"srun: error: b: task 1: Exited with exit code 1", 1},
+        {"Connection to b closed by remote host.", 1},
+        {"Connection reset by a port 22", 0},
+        {"Timeout, server b not responding.", 1},
+        {"could not start a daemon on n-3 (10.0.0.7)", 3},
+        {"could not start a daemon on node 4", 2},
+    };
+    (void)state;
+    for (size_t i = 0; i < WEFT_COUNT(cases); i++) {
+        weft_hosts h;
+        assert_int_equal(weft_hosts_parse("a:4,b:4,4,n-3", &h), WEFT_OK);
+        weft_hosts_mention(&h, cases[i].line);
+        int gone = weft_hosts_gone(&h);
+        bool any = h.host[0].gone || h.host[1].gone || h.host[2].gone || h.host[3].gone;
+        if (gone != cases[i].gone || any != (cases[i].gone >= 0))
+            fail_msg("'%s' names host %d, not %d", cases[i].line, gone, cases[i].gone);
+        weft_hosts_free(&h);
+    }
+}
+
 static void hosts_are_read(void **state)
 {
     (void)state;
@@ -358,6 +396,7 @@ int main(void)
         cmocka_unit_test(slow_data_are_no_hang),
         cmocka_unit_test(a_launcher_is_no_rank),
         cmocka_unit_test(what_is_left_is_started_again),
+        cmocka_unit_test(messages_name_hosts),
         cmocka_unit_test(hosts_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

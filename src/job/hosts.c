@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "job/status_page.h"
@@ -126,8 +127,35 @@ void weft_hosts_look(weft_hosts *h, pid_t launcher, const char *program)
     free(now);
 }
 
+/* Whether a name may be a word or a number of any sentence, as "a" and "4" are. */
+static bool is_ordinary(const char *name)
+{
+    size_t size = strlen(name), digits = strspn(name, "0123456789");
+    return digits == size || (digits == 0 && strcspn(name, "0123456789.-_") == size);
+}
+
+/* Whether the word stands where messages of ssh and of launchers name a host: after '@', a word
+ * such as "host" or a colon after that, or before a colon, "port" or "closed". */
+static bool is_host_place(const char *line, const char *word, size_t size)
+{
+    static const char *const befores[] = {"host", "hostname", "node", "server"};
+    const char *before = word, *after = word + size;
+    if (word > line && word[-1] == '@') return true;
+    if (*after == ':' && (word == line || word[-1] == ' ')) return true;
+    if (strncmp(after, " port ", 6) == 0 || strncmp(after, " closed", 7) == 0) return true;
+    while (before > line && strchr(" :'", before[-1])) before--;
+    for (size_t i = 0; i < WEFT_COUNT(befores); i++) {
+        size_t length = strlen(befores[i]);
+        if (before == word || (size_t)(before - line) < length) continue;
+        bool whole = before - length == line || !isalpha((unsigned char)before[-(long)length - 1]);
+        if (whole && strncasecmp(before - length, befores[i], length) == 0) return true;
+    }
+    return false;
+}
+
 void weft_hosts_mention(weft_hosts *h, const char *line)
 {
+    const char *begin = line;
     static const char letters[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
     char word[256];
@@ -135,7 +163,9 @@ void weft_hosts_mention(weft_hosts *h, const char *line)
         size_t size = strspn(line, letters);
         (void)snprintf(word, sizeof(word), "%.*s", (int)WEFT_MIN(size, sizeof(word) - 1), line);
         for (int i = 0; i < h->count; i++)
-            if (same_name(h->host[i].name, word)) h->host[i].gone = true;
+            if (same_name(h->host[i].name, word) &&
+                (!is_ordinary(word) || is_host_place(begin, line, size)))
+                h->host[i].gone = true;
         line += size;
     }
 }
