@@ -39,9 +39,16 @@ tail -n 1 co | grep -q 'the run is over' && pass || { cp co out; flunk "the end 
 
 what="the table on a terminal is marked when the coordinator is gone"
 coordinator -n 1 --exchange server:policy=async --servers 1
-python3 -c 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))' "$weft" status "$at" --timeout 8 >live 2>&1 </dev/null &
-live=$!
-within 'grep -q "waits for members" live'
+watch() {
+    python3 -c 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))' "$weft" status "$at" --timeout 8 >live 2>&1 </dev/null &
+    live=$!
+    within 'grep -q "waits for members" live'
+}
+watch
+kill -INT "$(self $live)"
+wait $live
+[ $? = 0 ] && ! grep -q 'weft:' live && pass || { cp live out; flunk "Ctrl-C is a failure of status"; }
+watch
 kill -KILL "$(self "$c")"
 wait $live
 [ $? = 1 ] && pass || flunk "status did not end with 1: $what"

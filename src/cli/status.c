@@ -100,8 +100,9 @@ static void print_status(const weft_cluster_status *s, double stale)
 static const double SOON = 2;
 
 /* Prints the status once or, on a terminal, every second until the run is over. The screen is
- * cleared each time, since lines may be longer than the terminal is wide. While the coordinator
- * does not answer, its last status is printed and marked as stale. */
+ * cleared each time, since lines may be longer than the terminal is wide. A signal ends that, and
+ * is no failure. While the coordinator does not answer, its last status is printed and marked as
+ * stale. */
 static weft_status show(weft_context *context, const char *address, weft_cluster_options *o)
 {
     bool live = isatty(STDOUT_FILENO);
@@ -121,13 +122,12 @@ static weft_status show(weft_context *context, const char *address, weft_cluster
         if (live) printf("\033[H\033[2J");
         print_status(&last, status == WEFT_OK ? 0 : now - answered);
         if (status == WEFT_OK && (!live || last.over || last.fault)) break;
-        if (wanted_stop.wanted) {
-            status = WEFT_OK;
-            break;
-        }
         o->train.job.timeout = SOON < timeout ? SOON : timeout;
         nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+        status = wanted_stop.wanted ? WEFT_ERR_INTERRUPTED : WEFT_OK;
+        if (status != WEFT_OK) break;
     }
+    if (status == WEFT_ERR_INTERRUPTED && answered > 0) status = WEFT_OK;
     weft_cluster_status_free(&last);
     return status;
 }
