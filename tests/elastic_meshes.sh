@@ -80,6 +80,37 @@ a, b = ([e["loss"] for e in map(json.loads, open(path)) if e["event"] == "step"]
 assert len(a) == len(b) == 50 and max(abs(x - y) for x, y in zip(a, b)) < 1e-4, (a, b)
 PYTHON
 
+# keeps EXCHANGE MESH: learners of this mesh can write checkpoints, which would have no state of servers.
+keeps() { case $1,$2 in server*,tensor* | server*,pipeline*) false ;; esac; }
+# interrupted NAME PID: the process ends soon after SIGINT, for which it has no other reason, and says after which step.
+interrupted() {
+    kill -INT "$2"
+    gone "$2" || flunk "still there: $what"
+    kill -KILL "$2" 2>/dev/null
+    ends 130 "$1"
+    grep -q "^weft: stopped after step [0-9]" "$1.err" && ! grep -q "not saved" "$1.err" && pass || { cp "$1.err" err; flunk "no end of its own: $what"; }
+}
+# more FOLDER: --steps for a run that goes on from its checkpoint.
+more() { echo "--steps $(($(readlink "$1/latest" | tr -dc 0-9) + 5))"; }
+
+for pair in "server:policy=bsp tensor=2" "server:policy=bsp pipeline=2" "server:policy=bsp data=2" "server:policy=async tensor=2" \
+    "easgd:every=2 tensor=2" "gossip pipeline=2" "gossip:mode=average data=2"; do
+    exchange=${pair% *} mesh=${pair#* }
+    what="Ctrl-C in a job: $exchange with $mesh"
+    rm -rf job steps
+    run="train -n 4 --mesh $mesh --exchange $exchange --engine processes -t 1 --batch 40 $data"
+    keeps $exchange $mesh && run="$run --checkpoint job"
+    # shellcheck disable=SC2086
+    timeout 600 "$weft" $run --epochs 9999 --metrics steps --timeout 300 >job.out 2>job.err &
+    job=$!
+    within 'grep -qs "\"step\": *3," steps' || flunk "no steps: $what"
+    interrupted job "$(self $job)"
+    keeps $exchange $mesh || continue
+    # shellcheck disable=SC2046,SC2086
+    accepts "it goes on: $what" "$weft" $run -q --resume $(more job)
+done
+none_left
+
 what="who is a mesh is killed"
 coordinator -n 2 $bsp --epochs 30 --failure-timeout 4
 server s1

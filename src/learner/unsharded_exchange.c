@@ -194,6 +194,14 @@ static weft_status unsharded_after(weft_exchange *exchange, weft_exchange_turn *
     unsharded *w = (unsharded *)exchange;
     if (!w->ops.owns_update) WEFT_TRY(take_parameters(w));
     if (w->inner) WEFT_TRY(from_inner(w, weft_exchange_after(w->inner, turn)));
+    /* All ranks must stop after the same step, and only the inner exchange knows the last one. */
+    if (turn->asked)
+        WEFT_TRY(
+            weft_comm_run(w->rank->learner, &(weft_transfer){.kind = WEFT_BROADCAST,
+                                                             .dtype = WEFT_U8,
+                                                             .what = "the last step of a learner",
+                                                             .receive = &turn->until,
+                                                             .count = sizeof(turn->until)}));
     return w->ops.owns_update ? WEFT_OK : spread(w);
 }
 
