@@ -119,6 +119,14 @@ for command in "eval -q --checkpoint lost" "inspect lost" "train $small --steps 
     [ $? = 1 ] && grep -q "step-9/index.json: damaged checkpoint: it is missing; the one before is .*/step-4 " err && [ -f lost/step-9/parameters.safetensors ] &&
         pass || flunk "a lost index: $command"
 done
+# A missing file is damage, after which an older checkpoint serves; one that cannot be read now may be intact.
+cp killed/step-9/index.json lost/step-9/ && rm lost/step-9/parameters.safetensors
+refuses 1 "parameters.safetensors: damaged checkpoint: it is missing; the one before is" "$weft" eval -q --checkpoint lost
+holds err "/step-4 [(]remove the damaged folder to resume from it[)]$"
+ln -s parameters.safetensors lost/step-9/parameters.safetensors
+refuses 1 "parameters.safetensors: cannot open: " "$weft" eval -q --checkpoint lost
+holds err "; the one before is .*/step-4$"
+rm lost/step-9/index.json
 rm -rf lost/step-4
 # shellcheck disable=SC2086
 timeout 300 "$weft" train $small --steps 2 --checkpoint lost >out 2>err

@@ -13,7 +13,8 @@ weft_status weft_fail_io(const char *what, const char *path)
 {
     const char *remedy = "";
     if (errno == ENOSPC) remedy = "; free some space or choose another folder";
-    if (errno == EACCES || errno == EROFS) remedy = "; choose a place that you may use";
+    if (errno == EACCES || errno == EROFS)
+        remedy = "; give yourself the permission, or choose another place";
     if (errno == ENOENT) remedy = "; check the path";
     return weft_fail(WEFT_ERR_IO, "%s: cannot %s: %s%s", path, what, strerror(errno), remedy);
 }

@@ -17,7 +17,8 @@
 enum { OPEN_TRIES = 100 };
 
 /* Adds to the message of a failure the path of the next older complete checkpoint, which can be
- * used in place of the damaged one. Returns the status of the failure. */
+ * used in place of this one. A damaged checkpoint (FORMAT) may be removed; one that cannot be read
+ * (IO) may be intact. Returns the status of the failure. */
 static weft_status offer_previous(const char *folder, weft_status status)
 {
     char *directory, offer[512] = "";
@@ -35,11 +36,11 @@ static weft_status offer_previous(const char *folder, weft_status status)
         if (weft_checkpoint_list(directory, &steps, &count) != WEFT_OK) count = 0;
         for (int i = 0; i < count && !offer[0]; i++)
             if (steps[i] < this_step)
-                (void)snprintf(
-                    offer, sizeof(offer),
-                    "; the one before is %s/step-%lld (remove the damaged folder to resume "
-                    "from it)",
-                    directory, (long long)steps[i]);
+                (void)snprintf(offer, sizeof(offer), "; the one before is %s/step-%lld%s",
+                               directory, (long long)steps[i],
+                               status == WEFT_ERR_FORMAT
+                                   ? " (remove the damaged folder to resume from it)"
+                                   : "");
         status = weft_fail(status, "%s%s", found.message,
                            offer[0] ? offer : "; there is none before it");
         free(steps);
@@ -96,7 +97,9 @@ static weft_status map_file(const char *folder, const char *name, const json_t *
     char *path;
     if (!json_object_get(files, name)) return WEFT_OK;
     WEFT_TRY(weft_format(&path, "%s/%s", folder, name));
-    weft_status status = weft_file_map(path, out);
+    weft_status status = access(path, F_OK) != 0 && errno == ENOENT
+                             ? weft_checkpoint_damaged(path, "it is missing")
+                             : weft_file_map(path, out);
     free(path);
     return status;
 }

@@ -85,7 +85,8 @@ static void compare_state(const coordinator_state *c, const Weft__Join *m, char 
             reason, REASON,
             "this run resumes from another checkpoint, of step %" PRId64
             "; this process has loaded one of step %" PRId64
-            "; give the same, or leave --resume out to get the state of the run from its members",
+            "; give the same, or join without --resume and with another --checkpoint folder: the "
+            "members have the state of the run",
             ours->step, m->fingerprint->step);
     else if (theirs && c->view.running && theirs != ours->checkpoint &&
              m->fingerprint->run != c->view.run)
