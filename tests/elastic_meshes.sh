@@ -80,6 +80,34 @@ a, b = ([e["loss"] for e in map(json.loads, open(path)) if e["event"] == "step"]
 assert len(a) == len(b) == 50 and max(abs(x - y) for x, y in zip(a, b)) < 1e-4, (a, b)
 PYTHON
 
+what="options of the run that say how learners are cut"
+job="train -n 4 --engine processes -t 1 -q --batch 40 --steps 2 $data"
+for options in "--mesh pipeline=2 --microbatches 2 --schedule gpipe --exchange server" "-n 8 --mesh tensor=2,data=2 --zero 1 --exchange gossip" \
+    "--mesh data=2 --zero 2 --exchange gossip"; do
+    # shellcheck disable=SC2086
+    accepts "$what: $options" "$weft" $job $options
+done
+# sent OPTIONS...: the bytes of a step.
+sent() {
+    # shellcheck disable=SC2086
+    "$weft" $job --mesh tensor=2 --exchange gossip --metrics bytes "$@" 2>err && grep -o '"comm_bytes": *[0-9]*' bytes | tail -n 1
+}
+[ -n "$(sent)" ] && [ "$(sent)" != "$(sent --shard fc1/weight:out=tensor)" ] && pass || flunk "a learner does not take --shard: $what"
+# shellcheck disable=SC2086
+{
+    refuses 2 "the mesh has no pipeline" "$weft" $job --mesh tensor=2 --schedule gpipe --exchange server
+    refuses 2 "zero is 3, which shards the parameters" "$weft" $job --mesh data=2 --zero 3 --exchange gossip
+    refuses 2 "exchange server makes the update itself" "$weft" coordinator -n 4 --mesh tensor=2,data=2 --zero 1 --exchange server $data
+    refuses 2 "nothing in this model is named 'fc9/weight'" "$weft" $job --mesh tensor=2 --shard fc9/weight:out=tensor --exchange server
+}
+coordinator -n 2 $bsp --steps 2 --microbatches 2 --schedule gpipe
+server s1
+server s2
+join l1
+until_there learner 1
+join l2 -n 2 --mesh pipeline=2
+for l in l1 l2 c; do ends 0 $l; done
+
 # keeps EXCHANGE MESH: learners of this mesh can write checkpoints, which would have no state of servers.
 keeps() { case $1,$2 in server*,tensor* | server*,pipeline*) false ;; esac; }
 # interrupted NAME PID: the process ends soon after SIGINT, for which it has no other reason, and says after which step.

@@ -75,8 +75,7 @@ static weft_status check_job(const weft_job_choice *o, const char *checkpoint)
     return WEFT_OK;
 }
 
-/* ARGUMENT: an option about pipeline stages is given, and there is no pipeline. */
-static weft_status check_stages(const weft_parallel_choice *o)
+weft_status weft_train_check_stages(const weft_parallel_choice *o)
 {
     int64_t stages = 1;
     if (o->mesh) WEFT_TRY(weft_mesh_axis(o->mesh, "pipeline", &stages));
@@ -96,7 +95,8 @@ static weft_status check_options(const weft_trainer *t)
     WEFT_TRY(check_devices(t));
     WEFT_TRY(check_between(t));
     WEFT_TRY(check_job(&t->options.job, t->options.output.checkpoint));
-    return check_stages(&t->options.parallel);
+    /* The schedule of an elastic run is for those of its learners that have a pipeline. */
+    return t->linked ? WEFT_OK : weft_train_check_stages(&t->options.parallel);
 }
 
 /* --- learners and servers --- */

@@ -106,13 +106,15 @@ static weft_status look_at_run(weft_context *context, const weft_train_options *
     WEFT_TRY(weft_train_learners(o, o->job.ranks, &mesh, learners));
     WEFT_TRY(weft_train_options_copy(context, o, &one));
     /* Learners whose meshes shard the parameters exchange them whole, in the layout of a single
-     * rank (unsharded_exchange.c). */
+     * rank (unsharded_exchange.c). The run configuration has the options of the learners. */
     bool shares = shares_out(one.parallel.mesh);
     if (shares) {
         free(one.parallel.mesh);
-        free(one.parallel.shard);
-        one.parallel.mesh = one.parallel.shard = NULL;
+        one.parallel.mesh = NULL;
+        one.parallel.zero = 0;
     }
+    free(one.parallel.shard);
+    one.parallel.shard = NULL;
     weft_real_text(shares ? 1 : (double)mesh, text, sizeof(text));
     weft_status status = weft_options_set(table, &one, "ranks", text);
     weft_joining joining = {.learners = *learners};
@@ -128,7 +130,8 @@ static weft_status look_at_run(weft_context *context, const weft_train_options *
     return status;
 }
 
-static weft_status find_config(weft_context *context, weft_trainer *t, bool serves,
+static weft_status find_config(weft_context *context, const weft_trainer *t,
+                               const weft_train_options *o, bool serves,
                                weft_elastic_config *config)
 {
     void *data;
@@ -136,15 +139,15 @@ static weft_status find_config(weft_context *context, weft_trainer *t, bool serv
     weft_store *store = t->runs[0].rank.store;
     WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, &config->dtype, &data, &bytes));
     weft_store_unmap_read(store, data);
-    int64_t servers = t->options.parallel.servers;
+    int64_t servers = o->parallel.servers;
     config->learners = t->learners;
     config->count = (int64_t)(bytes / weft_dtype_size(config->dtype));
     config->servers = serves ? (int)WEFT_MIN(WEFT_MAX(servers, 1), WEFT_MAX(config->count, 1)) : 0;
     config->steps = t->total_steps;
     config->begun = t->begun;
-    if (serves && (t->options.parallel.compress || t->options.parallel.compress_downlink))
+    if (serves && (o->parallel.compress || o->parallel.compress_downlink))
         WEFT_TRY(weft_parameter_gaps(store, &config->gaps));
-    WEFT_TRY(weft_train_options_copy(context, &t->options, &config->options));
+    WEFT_TRY(weft_train_options_copy(context, o, &config->options));
     if (t->model.size == 0) return WEFT_OK;
     return weft_format(&config->model, "%.*s", (int)t->model.size, (const char *)t->model.data);
 }
@@ -161,12 +164,12 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
     const weft_exchange_ops *ops;
     weft_waiting waiting = {context, stop, o->train.job.timeout};
     WEFT_TRY(weft_exchange_is_elastic(context, o->train.parallel.exchange, &ops));
-    WEFT_TRY(weft_coordinator_check(&o->train));
+    WEFT_TRY(weft_coordinator_check(&o->train, ops));
     WEFT_TRY(enter(context, o, &world));
     WEFT_TRY(check_allowed(world, o));
     read_past(&before);
     weft_status status = look_at_run(context, &o->train, &before, &learners, &t);
-    if (status == WEFT_OK) status = find_config(context, t, ops->serve, &config);
+    if (status == WEFT_OK) status = find_config(context, t, &o->train, ops->serve, &config);
     if (status == WEFT_OK) status = weft_elastic_config_write(context, &config, &text);
     if (status == WEFT_OK) {
         weft_coordinating what = {.listen = o->listen ? o->listen : HERE,

@@ -32,9 +32,12 @@ weft_status weft_elastic_config_read(weft_context *context, const char *text, si
                                      weft_elastic_config *out) WEFT_NODISCARD;
 void weft_elastic_config_free(weft_context *context, weft_elastic_config *config);
 
-/* elastic_options.c: checks a coordinator's options. ARGUMENT: --checkpoint without --resume, since
- * a coordinator writes no checkpoints. In a job it passes, as all members get the job's folder. */
-weft_status weft_coordinator_check(const weft_train_options *options) WEFT_NODISCARD;
+/* elastic_options.c: checks a coordinator's options. ARGUMENT: --zero with an exchange
+ * that owns the update; --zero 3, since learners exchange whole parameters; --checkpoint without
+ * --resume, since a coordinator writes no checkpoints. In a job --checkpoint passes, as all members
+ * get the job's folder. */
+weft_status weft_coordinator_check(const weft_train_options *options,
+                                   const weft_exchange_ops *exchange) WEFT_NODISCARD;
 /* The end of the sentence by which the coordinator reports that the state of the run is lost: how
  * to continue from a checkpoint. In a job, the options say whether there is one; otherwise each
  * learner has its own checkpoint folder. */

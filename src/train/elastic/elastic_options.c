@@ -190,8 +190,18 @@ void weft_cluster_options_free(weft_context *context, weft_cluster_options *o)
     weft_options_free(own_rows, o);
 }
 
-weft_status weft_coordinator_check(const weft_train_options *o)
+weft_status weft_coordinator_check(const weft_train_options *o, const weft_exchange_ops *exchange)
 {
+    if (o->parallel.zero > 0 && exchange->owns_update)
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "zero shards the update over the ranks of a learner, but exchange %s makes "
+            "the update itself; give --zero 0",
+            exchange->name);
+    if (o->parallel.zero == 3)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "zero is 3, which shards the parameters over the data axis, but learners "
+                         "that join exchange whole parameters; give --zero 2 or less");
     if (!o->output.checkpoint || o->output.resume || weft_job_slot() >= 0) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "checkpoint is '%s', but a coordinator writes no checkpoints and reads one "

@@ -31,7 +31,7 @@ static weft_status check(const weft_train_options *o)
         return refuse("profile", "true", "learners must be cut alike; leave one of them out");
     if (strchr(o->where.device, ','))
         return refuse("device", o->where.device, "all learners have the same; give one of them");
-    return WEFT_OK;
+    return weft_train_check_stages(&o->parallel);
 }
 
 /* --- the coordinator's port --- */
