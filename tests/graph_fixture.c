@@ -170,6 +170,33 @@ weft_status net_train(const setting *s, prepared *p, double losses[STEPS])
     return WEFT_OK;
 }
 
+weft_status net_evaluate(const setting *s, const prepared *p, int rank, double *loss)
+{
+    prepared e = {0};
+    weft_program_options o;
+    *loss = 0;
+    weft_program_options_init(&o);
+    weft_status status = net_build_forward(&e.n, s);
+    if (status == WEFT_OK && p->plan) status = weft_plan_rewrite(p->plan, e.n.graph, rank, &e.mine);
+    if (status == WEFT_OK) {
+        weft_value fetch = mapped(&e, PORT(e.n.values, LOSS));
+        o.fetch = &fetch;
+        o.fetch_count = fetch != WEFT_NO_VALUE;
+        status = weft_instance_build_with(p->store, graph_of(&e), &o, p->plan ? &p->comms : NULL,
+                                          &e.program);
+    }
+    if (status == WEFT_OK) {
+        feed_all(s, &e, STEPS, 0);
+        status = weft_instance_run(e.program, WEFT_PHASE_MICRO);
+    }
+    if (status == WEFT_OK) status = weft_instance_drain(e.program);
+    if (status == WEFT_OK) *loss = loss_share(s, &e);
+    weft_instance_destroy(&e.program);
+    weft_rewritten_destroy(&e.mine);
+    net_drop(&e.n);
+    return status;
+}
+
 /* --- the rank of a plan --- */
 
 weft_plan_options net_plan_options(const setting *s)
@@ -260,6 +287,7 @@ void result_of_one(const setting *s, result *out)
     assert_ok(weft_instance_build(p.store, p.n.graph, &(weft_value){PORT(p.n.values, LOSS)}, 1,
                                   &p.program));
     assert_ok(net_train(s, &p, out->losses));
+    assert_ok(net_evaluate(s, &p, 0, &out->losses[STEPS]));
     for (int i = 0; i < weft_store_count(p.store); i++) {
         if (weft_store_role(p.store, i) == WEFT_ROLE_SUM) continue;
         weft_type type = weft_store_type(p.store, i);

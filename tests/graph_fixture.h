@@ -34,8 +34,10 @@ weft_value transformer(weft_graph *graph, weft_value x);
 weft_value mixed_rows(weft_graph *graph, weft_value x);
 weft_value mixed_pool(weft_graph *graph, weft_value x);
 weft_value mixed_units(weft_graph *graph, weft_value x);
+weft_value shared_weight(weft_graph *graph, weft_value x);
+weft_value side_reader(weft_graph *graph, weft_value x);
 
-enum { MESHES = 37 };
+enum { MESHES = 39 };
 extern const mesh_case suite_meshes[MESHES];
 
 typedef struct setting {
@@ -74,6 +76,8 @@ typedef struct net {
 bool net_fits(const setting *s, const mesh_case *mesh, int processes);
 
 weft_status net_build(net *n, const setting *s);
+/* Builds only the model, for inference. */
+weft_status net_build_forward(net *n, const setting *s);
 void net_drop(net *n);
 
 /* One rank of a plan: its graph, store and instance, ready to run. */
@@ -102,9 +106,13 @@ weft_status net_gather(const weft_store *store, int i, weft_comm *data_axis, voi
 /* Runs STEPS steps; losses[step] gets this rank's share of the loss. */
 weft_status net_train(const setting *s, prepared *p, double losses[STEPS]);
 
-/* Losses and tensors after STEPS steps of one rank without a rewrite. */
+/* Evaluates the model on one more batch; *loss gets this rank's share of the loss. */
+weft_status net_evaluate(const setting *s, const prepared *p, int rank, double *loss);
+
+/* Losses and tensors after STEPS steps of one rank without a rewrite; the last loss is that of the
+ * evaluation. */
 typedef struct result {
-    double losses[STEPS];
+    double losses[STEPS + 1];
     int count;
     char *names[MOST_TENSORS];
     weft_shape shapes[MOST_TENSORS];

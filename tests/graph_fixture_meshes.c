@@ -28,6 +28,8 @@ const mesh_case suite_meshes[MESHES] = {
     {"tensor=2,domain=2", 4, 0, NULL, NULL},
     {"data=2,pipeline=2", 4, 0, NULL, NULL},
     {"data=2,pipeline=2", 4, 2, NULL, NULL},
+    {"data=2,pipeline=2", 4, 3, NULL, NULL},
+    {"data=2,pipeline=3", 6, 3, NULL, NULL},
     {"tensor=2,pipeline=2", 4, 0, NULL, NULL},
     {"domain=2,pipeline=2", 4, 0, NULL, NULL},
     {"data=2,tensor=2,domain=2", 8, 0, NULL, NULL},

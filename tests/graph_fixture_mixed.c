@@ -1,6 +1,7 @@
-/* Models that no layer type makes. They mix the samples of a batch, so the rewrite gathers the
- * batch in the middle of the model and splits it before and after. Along the tensor axis their
- * weights are split by different dimensions. */
+/* Models that no layer type makes. The mixed ones mix the samples of a batch, so the rewrite
+ * gathers the batch in the middle of the model and splits it before and after; along the tensor
+ * axis their weights are split by different dimensions. The others have a weight that two stages
+ * read. */
 #include "graph_fixture.h"
 
 static weft_value node(weft_graph *g, const char *op, const char *name, const weft_value *in,
@@ -84,4 +85,35 @@ weft_value mixed_units(weft_graph *g, weft_value x)
     y = node(g, "add", "sum", (weft_value[]){y, z}, 2, NULL, 0);
     y = node(g, "reshape", "rows", &y, 1, &rows, 1);
     return dense(g, "out", y, c, 5);
+}
+
+/* Four convolutions with one weight, so that both of two stages read it; with so many channels the
+ * cpu device chooses a blocked layout for the weight. */
+weft_value shared_weight(weft_graph *g, weft_value x)
+{
+    const weft_shape s = weft_graph_value_type(g, x).shape;
+    int64_t c = s.dim[1], n = c * s.dim[2] * s.dim[3];
+    weft_attr padding = WEFT_ATTR_PAIR("padding", 1, 1);
+    weft_attr rows = {.name = "shape", .count = 2, .ints = {s.dim[0], n}};
+    weft_shape square = weft_shape_of(4, (int64_t[]){c, c, 3, 3});
+    weft_value w = weft_graph_leaf(g, WEFT_VALUE_PARAM, "conv/weight", weft_graph_real(g), &square,
+                                   (weft_init){WEFT_INIT_UNIFORM, 0.1});
+    for (int i = 0; i < 4; i++) {
+        x = node(g, "conv", "conv", (weft_value[]){x, w}, 2, &padding, 1);
+        x = node(g, "relu", "relu", &x, 1, NULL, 0);
+    }
+    x = node(g, "reshape", "rows", &x, 1, &rows, 1);
+    return dense(g, "out", x, n, 5);
+}
+
+/* The first stage of two is the first to read the weight "side", for a value that the loss does not
+ * depend on; so the gradient is made in the second stage alone. */
+weft_value side_reader(weft_graph *g, weft_value x)
+{
+    enum { FEW = 6, MOST = 90, MANY = 60 };
+    weft_value w = weight(g, "side", "weight", weft_shape_of(2, (int64_t[]){FEW, FEW}));
+    (void)node(g, "dense", "unused", (weft_value[]){x, w}, 2, NULL, 0);
+    x = dense(g, "b", dense(g, "a", x, FEW, MOST), MOST, FEW);
+    x = node(g, "dense", "side", (weft_value[]){x, w}, 2, NULL, 0);
+    return dense(g, "d", dense(g, "c", x, FEW, MANY), MANY, 5);
 }

@@ -229,7 +229,8 @@ static weft_status build_by_hand(weft_graph *g, const weft_model_options *o, con
     return weft_graph_status(g);
 }
 
-static weft_status build_model(weft_graph *g, const setting *s, weft_model_values *out)
+static weft_status build_model(weft_graph *g, const setting *s, bool training,
+                               weft_model_values *out)
 {
     const model_case *m = s->model;
     weft_model_options o;
@@ -239,7 +240,7 @@ static weft_status build_model(weft_graph *g, const setting *s, weft_model_value
     o.batch = m->batch / s->microbatches;
     o.classes = m->targets ? 0 : m->classes ? m->classes : 5;
     o.targets = m->targets;
-    o.training = true;
+    o.training = training;
     o.seed = 3;
     if (m->build) return build_by_hand(g, &o, m, out);
     if (m->yaml) return weft_model_build_text(g, &o, m->model, m->yaml, strlen(m->yaml), out);
@@ -278,7 +279,7 @@ weft_status net_build(net *n, const setting *s)
     weft_status status = weft_context_create(&n->context);
     if (status == WEFT_OK) status = weft_context_set_threads(n->context, 1);
     if (status == WEFT_OK) status = weft_graph_create(n->context, s->real, &n->graph);
-    if (status == WEFT_OK) status = build_model(n->graph, s, &n->values);
+    if (status == WEFT_OK) status = build_model(n->graph, s, true, &n->values);
     if (status == WEFT_OK) status = weft_graph_differentiate(n->graph, PORT(n->values, LOSS));
     weft_optimizer_options_init(&opt);
     opt.name = s->optimizer;
@@ -289,6 +290,15 @@ weft_status net_build(net *n, const setting *s)
     opt.clip_norm = s->clip;
     if (status == WEFT_OK) status = weft_optimizer_build(n->graph, &opt, &n->optimizer);
     return status == WEFT_OK && s->recompute ? recompute(n) : status;
+}
+
+weft_status net_build_forward(net *n, const setting *s)
+{
+    *n = (net){.optimizer.keep = WEFT_NO_VALUE};
+    weft_status status = weft_context_create(&n->context);
+    if (status == WEFT_OK) status = weft_context_set_threads(n->context, 1);
+    if (status == WEFT_OK) status = weft_graph_create(n->context, s->real, &n->graph);
+    return status == WEFT_OK ? build_model(n->graph, s, false, &n->values) : status;
 }
 
 void net_drop(net *n)

@@ -154,8 +154,9 @@ static bool is_piece(const weft_program *p, const weft_group *group)
     return outer == 1;
 }
 
-/* Chooses the element order of a parameter that ranks keep as ranges (ZeRO 3): the layout in which
- * the first kernel wants the whole parameter, unless the order is chosen or the range is placed. */
+/* Chooses the element order of a parameter that ranks keep as ranges (ZeRO 3), unless the order is
+ * chosen or the range is placed: the layout in which the first reader wants the whole parameter if
+ * it is a kernel, else row-major. The order is chosen before the range is first read, and kept. */
 static weft_status choose_order(weft_program *p, const grouping *groups, const weft_node *view)
 {
     weft_value like = (weft_value)weft_node_int(view, "like", 0, WEFT_NO_VALUE);
@@ -171,13 +172,13 @@ static weft_status choose_order(weft_program *p, const grouping *groups, const w
         const weft_group *group = of < 0 ? NULL : &groups->groups[of];
         if (group && (!reader || group < reader)) reader = group;
     }
+    WEFT_TRY(weft_schema_order(p->schema, entry, &p->schema->entries[entry].order));
     if (!reader || reader->node[0]->op->view || reader->node[0]->op->transfer) return WEFT_OK;
     WEFT_TRY(weft_kernel_choose(p, reader, &chosen));
     const weft_layout *want = chosen.kernel->in[weft_group_in(reader, view->out)];
     chosen.kernel->ops->destroy(chosen.kernel);
     free(chosen.why);
-    if (chosen.device != p->schema->device) return WEFT_OK;
-    if (!want->opaque) p->schema->entries[entry].order = want;
+    if (chosen.device == p->schema->device && !want->opaque) p->schema->entries[entry].order = want;
     return WEFT_OK;
 }
 

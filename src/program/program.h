@@ -20,8 +20,8 @@ typedef struct store_entry {
     bool flat; /* a range (ZeRO): elements of `part` from flat_begin on, in the order of `like` */
     weft_type part;
     char *like; /* name of another entry; NULL: this one */
-    /* The layout whose order of elements a flat entry without `like` has; NULL: row-major, until
-     * the first kernel that reads the gathered part has chosen a layout. */
+    /* The layout whose order of elements a flat entry without `like` has; NULL: row-major, as
+     * chosen when a program first gathers the part. */
     const weft_layout *order;
     int64_t flat_begin;
     const weft_layout *layout; /* NULL until the first kernel that reads the entry has chosen */

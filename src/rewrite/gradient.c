@@ -185,14 +185,15 @@ static weft_status wait(rewriter *r, weft_value v, int kind)
     return WEFT_OK;
 }
 
-/* Puts a partial gradient into a bucket. There it waits until the bucket is full, and until every
- * node has been emitted that might be fused with a producer of the bucket, since bucket boundaries
- * must not affect fusion, and thereby the last bits of results. */
+/* Puts a partial gradient into a bucket, unless other places read it: they receive the addends, and
+ * add them up for their readers. In the bucket the gradient waits until the bucket is full, and
+ * until every node has been emitted that might be fused with a producer of the bucket, since bucket
+ * boundaries must not affect fusion, and thereby the last bits of results. */
 weft_status weft_rewrite_gradient(rewriter *r, weft_value v)
 {
     value_state *s = &r->values[v];
     int mask = partial_mask(s->split);
-    if (!mask || s->waits) return WEFT_OK;
+    if (!mask || s->waits || readers_elsewhere(s)) return WEFT_OK;
     bool spreads = scatters(r, v);
     if (s->place == r->place) return wait(r, v, 2 * mask + spreads);
     if (spreads) return scatter(r, v);

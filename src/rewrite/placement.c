@@ -130,7 +130,7 @@ static weft_status balance(const rewriter *r, const bool *any, int *place)
         low = WEFT_MAX(low, cost[n]);
         high += cost[n];
     }
-    if (nodes < r->plan->places) {
+    if (nodes < r->plan->places && !r->plan->rewritten) {
         free(cost);
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "a pipeline of %d stages: this model has %d operators to share out",
@@ -179,6 +179,17 @@ static int place_of_inputs(const rewriter *r, const weft_node *node)
     return 0;
 }
 
+/* The place of the first leaf of a node that is not at every place; else of its other inputs. */
+static int place_of_leaves(const rewriter *r, const weft_node *node)
+{
+    for (int i = 0; i < node->in_count; i++)
+        if (r->from->values[node->in[i]].kind != WEFT_VALUE_RESULT &&
+            r->values[node->in[i]].place != ANYWHERE)
+            return r->values[node->in[i]].place;
+    return place_of_inputs(r, node);
+}
+
+/* stage: of each node; NULL: forward nodes run where their leaves are. */
 static void place_node(rewriter *r, size_t n, const bool *any, const int *stage, const int *rule)
 {
     const weft_graph *g = r->from;
@@ -190,14 +201,17 @@ static void place_node(rewriter *r, size_t n, const bool *any, const int *stage,
     }
     if (node->phase == WEFT_PHASE_FORWARD) {
         if (rule[n] >= 0) place = r->plan->rules[rule[n]].place;
-        if (r->plan->rule_count == 0) place = stage[n];
+        if (r->plan->rule_count == 0) place = stage ? stage[n] : place_of_leaves(r, node);
         if (place == ANYWHERE) place = place_of_inputs(r, node);
     } else if (node->origin >= 0) {
         place = r->node_place[node->origin];
     } else {
-        for (int i = 0; i < node->in_count && place == ANYWHERE; i++)
-            if (g->values[node->in[i]].kind == WEFT_VALUE_PARAM)
-                place = r->values[node->in[i]].place;
+        for (int i = 0; i < node->in_count && place == ANYWHERE; i++) {
+            weft_value param;
+            bool is = weft_graph_role(g, node->in[i], &param) == WEFT_ROLE_PARAMETER;
+            if (is) param = node->in[i];
+            if (param != WEFT_NO_VALUE) place = r->values[param].place;
+        }
         if (place == ANYWHERE) place = place_of_inputs(r, node);
     }
     r->node_place[n] = place;
@@ -210,16 +224,29 @@ static void place_node(rewriter *r, size_t n, const bool *any, const int *stage,
     for (int o = 0; o < node->out_count; o++) r->values[node->out + o].place = place;
 }
 
-/* Gives leaves the places that the first rewrite of the plan has chosen. */
-static void known_places(rewriter *r, const bool *any)
+/* The place that the first rewrite of the plan has chosen for a leaf, or ANYWHERE. */
+static int known_place(const rewriter *r, const bool *any, weft_value v)
+{
+    const weft_value_info *info = &r->from->values[v];
+    const leaf_plan *leaf =
+        info->kind == WEFT_VALUE_RESULT ? NULL : weft_plan_leaf(r->plan, info->name);
+    return leaf && !any[v] ? leaf->place : ANYWHERE;
+}
+
+/* Places all nodes, beginning with the leaves whose place is known. Returns whether these leaves
+ * are where the stages need them first. */
+static bool place_nodes(rewriter *r, const bool *any, const int *stage, const int *rule)
 {
     const weft_graph *g = r->from;
+    bool agree = true;
+    for (size_t v = 0; v < g->value_count; v++)
+        r->values[v].place = stage ? ANYWHERE : known_place(r, any, (weft_value)v);
+    for (size_t n = 0; n < g->node_count; n++) place_node(r, n, any, stage, rule);
     for (size_t v = 0; v < g->value_count; v++) {
-        const leaf_plan *leaf = g->values[v].kind == WEFT_VALUE_RESULT
-                                    ? NULL
-                                    : weft_plan_leaf(r->plan, g->values[v].name);
-        r->values[v].place = leaf && !any[v] ? leaf->place : ANYWHERE;
+        int known = known_place(r, any, (weft_value)v);
+        agree = agree && (known == ANYWHERE || known == r->values[v].place);
     }
+    return agree;
 }
 
 /* Fails if no node runs at some place, which is an error of the user's placement. */
@@ -243,8 +270,10 @@ static weft_status place_all(rewriter *r, bool *any, int *stage, int *rule)
     for (size_t n = 0; n < g->node_count; n++) rule[n] = find_rule(r->plan, g->nodes[n]);
     find_anywhere(r, rule, any);
     if (r->plan->places > 1 && r->plan->rule_count == 0) WEFT_TRY(balance(r, any, stage));
-    known_places(r, any);
-    for (size_t n = 0; n < g->node_count; n++) place_node(r, n, any, stage, rule);
+    /* Other graphs of the model, as for evaluation, have other costs and so other stages. If these
+     * would need leaves elsewhere, operators run where the first graph has put their leaves. */
+    if (r->plan->rule_count > 0 || !place_nodes(r, any, stage, rule))
+        (void)place_nodes(r, any, NULL, rule);
     if (!r->plan->rewritten) WEFT_TRY(check_work(r)); /* evaluation may leave a rank idle */
     for (size_t n = 0; n < g->node_count; n++) {
         const weft_node *node = g->nodes[n];

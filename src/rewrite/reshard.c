@@ -10,9 +10,10 @@ static bool matches(const rewriter *r, const form *f, weft_value v, int place, w
     const value_state *s = &r->values[v];
     if (f->place != place && f->place != ANYWHERE) return false;
     /* A form that was gathered from stored parts (ZeRO 3), or that has a halo, is made again in
-     * each phase, so that memory holds only the rank's own part from forward to backward. */
-    bool kept = !f->halo && (!s->weak || sharding_same(f->split, s->split));
-    return kept || f->phase == phase;
+     * each phase, so that memory holds only the rank's own part from forward to backward. A form
+     * that another place has sent is kept, since it is sent once. */
+    bool gathered = s->weak && place == s->place && !sharding_same(f->split, s->split);
+    return f->phase == phase || !(f->halo || gathered);
 }
 
 form *weft_rewrite_form(const rewriter *r, weft_value v, int place, sharding split,
@@ -39,23 +40,31 @@ weft_status weft_rewrite_add_form(rewriter *r, form f)
 
 /* --- messages between places --- */
 
+/* The sharding in which a value is first at a place: its own, or the one in which it is sent. */
+static sharding split_at(const rewriter *r, weft_value v, int place)
+{
+    const value_state *s = &r->values[v];
+    sharding split = s->split;
+    if (place != s->place && split.at[AXIS_DATA] == FLAT) split.at[AXIS_DATA] = WHOLE;
+    return split;
+}
+
 weft_status weft_rewrite_send(rewriter *r, weft_value v)
 {
     value_state *s = &r->values[v];
-    if (s->place == ANYWHERE) return WEFT_OK;
-    uint64_t others = s->readers & ~((uint64_t)1 << s->place);
+    uint64_t others = readers_elsewhere(s);
+    weft_value local;
     if (!others) return WEFT_OK;
     s->tag = r->tags++;
     if (s->tag > 30000)
         return weft_fail(WEFT_ERR_UNSUPPORTED,
                          "more than 30000 values would be transferred between ranks");
+    WEFT_TRY(weft_rewrite_reshard(r, v, s->place, split_at(r, v, ANYWHERE), &local));
     if (r->place != s->place) return WEFT_OK;
-    const form *f = weft_rewrite_form(r, v, s->place, s->split, r->phase);
     for (int q = 0; q < r->plan->places; q++) {
         if (!(others & (uint64_t)1 << q)) continue;
         weft_attr attrs[] = {WEFT_ATTR_INT("peer", weft_plan_rank_at(r->plan, r->rank, q)),
                              WEFT_ATTR_INT("tag", s->tag)};
-        weft_value local = f->local;
         (void)weft_move_emit(r, "send", v, &local, 1, attrs, 2);
     }
     return weft_graph_status(r->to);
@@ -64,11 +73,12 @@ weft_status weft_rewrite_send(rewriter *r, weft_value v)
 static weft_status receive(rewriter *r, weft_value v, int place, weft_value *local)
 {
     const value_state *s = &r->values[v];
+    sharding split = split_at(r, v, place);
     weft_shape part;
     int64_t start[WEFT_MAX_RANK];
     *local = WEFT_NO_VALUE;
     if (weft_rewrite_here(r, place)) {
-        weft_rewrite_part(r, &r->from->values[v].type.shape, s->split, &part, start);
+        weft_rewrite_part(r, &r->from->values[v].type.shape, split, &part, start);
         weft_attr attrs[] = {WEFT_ATTR_INT("peer", weft_plan_rank_at(r->plan, r->rank, s->place)),
                              WEFT_ATTR_INT("tag", s->tag),
                              {.name = "shape", .count = part.rank},
@@ -78,7 +88,7 @@ static weft_status receive(rewriter *r, weft_value v, int place, weft_value *loc
         *local = weft_move_emit(r, "receive", v, NULL, 0, attrs, own ? 4 : 3);
     }
     return weft_rewrite_add_form(
-        r, (form){.value = v, .place = place, .split = s->split, .local = *local});
+        r, (form){.value = v, .place = place, .split = split, .local = *local});
 }
 
 /* --- resharding --- */
@@ -136,8 +146,7 @@ static weft_value convert(rewriter *r, weft_value v, weft_value x, sharding have
 static void keep_sum(rewriter *r, weft_value v, int place, sharding sum)
 {
     value_state *s = &r->values[v];
-    uint64_t others = s->place == ANYWHERE ? 0 : s->readers & ~((uint64_t)1 << s->place);
-    if (s->place == place && !others) s->split = sum;
+    if (s->place == place && !readers_elsewhere(s)) s->split = sum;
 }
 
 /* The mask of axes over which a value must be summed to have sharding `want`; 0 if it needs any
@@ -195,14 +204,14 @@ weft_status weft_rewrite_reshard(rewriter *r, weft_value v, int place, sharding 
     if (f) return WEFT_OK;
     weft_value x;
     int parts = 0;
-    const form *own = weft_rewrite_form(r, v, place, r->values[v].split, r->phase);
+    sharding have = split_at(r, v, place);
+    const form *own = weft_rewrite_form(r, v, place, have, r->phase);
     if (own) {
         x = own->local;
         parts = own->parts;
     } else {
         WEFT_TRY(receive(r, v, place, &x));
     }
-    sharding have = r->values[v].split;
     for (int a = 0; a < SHARD_AXES; a++)
         if (want.at[a] == PARTIAL && have.at[a] != PARTIAL)
             return weft_fail(WEFT_ERR_INTERNAL, "'%s' is no partial sum", r->from->values[v].name);

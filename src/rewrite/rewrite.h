@@ -227,7 +227,8 @@ weft_status weft_rewrite_halo(rewriter *r, weft_value v, int place, sharding spl
                               int dim, const int64_t window[4], weft_value *local) WEFT_NODISCARD;
 weft_value weft_rewrite_halo_add(rewriter *r, weft_value v, weft_value touched, int axis, int dim,
                                  const int64_t window[4]);
-/* Sends a value that was just made to the other places that read it. */
+/* Sends a value that was just made to the other places that read it. A range of the elements of a
+ * parameter (ZeRO) is joined first, since only the parameter's place knows their order. */
 weft_status weft_rewrite_send(rewriter *r, weft_value v) WEFT_NODISCARD;
 
 /* --- gradient.c --- */
@@ -270,6 +271,11 @@ static const sharding all_whole = {{WHOLE, WHOLE, WHOLE}};
 static inline bool weft_rewrite_here(const rewriter *r, int place)
 {
     return place == ANYWHERE || place == r->place;
+}
+/* The bit set of other places that read the value. */
+static inline uint64_t readers_elsewhere(const value_state *s)
+{
+    return s->place == ANYWHERE ? 0 : s->readers & ~((uint64_t)1 << s->place);
 }
 static inline int64_t whole_dim(const rewriter *r, weft_value v, int dim)
 {
