@@ -37,7 +37,7 @@ weft_value mixed_units(weft_graph *graph, weft_value x);
 weft_value shared_weight(weft_graph *graph, weft_value x);
 weft_value side_reader(weft_graph *graph, weft_value x);
 
-enum { MESHES = 39 };
+enum { MESHES = 41 };
 extern const mesh_case suite_meshes[MESHES];
 
 typedef struct setting {

@@ -37,6 +37,8 @@ const mesh_case suite_meshes[MESHES] = {
     {"data=2,tensor=2,pipeline=2", 8, 0, NULL, NULL},
     {"data=2,domain=2,pipeline=2", 8, 1, NULL, NULL},
     {"tensor=2,domain=2,pipeline=2", 8, 0, NULL, NULL},
+    {"domain=2,tensor=2", 4, 0, NULL, "x:3=tensor"},
+    {"data=2,domain=2", 4, 0, NULL, "x:3=data"},
     {"tensor=2", 2, 0, NULL, "fc1/weight:in=tensor"},
     {"tensor=2", 2, 0, NULL, "fc1/weight/momentum:0=tensor,fc2/weight:out=tensor"},
     {NULL, 2, 0, "*conv*=cpu:0,*pool*=cpu:1,*=cpu:0", NULL},
@@ -49,8 +51,12 @@ bool net_fits(const setting *s, const mesh_case *mesh, int processes)
     const char *only = getenv("WEFT_ONLY_MESH");
     bool space = s->model->rank >= 2 && !s->model->tokens;
     if (processes > 0 && (mesh->ranks != processes || s->model->f32)) return false;
-    /* The pinned shardings name parameters of mlp and the momentum of sgd. */
-    if (mesh->shard && (strcmp(s->model->model, "mlp") != 0 || strcmp(s->optimizer, "sgd") != 0))
+    /* The pinned shardings name the second spatial dimension of images, or parameters of mlp and
+     * the momentum of sgd. */
+    if (mesh->shard && strncmp(mesh->shard, "x:", 2) == 0) {
+        if (!space || s->model->rank != 3) return false;
+    } else if (mesh->shard &&
+               (strcmp(s->model->model, "mlp") != 0 || strcmp(s->optimizer, "sgd") != 0))
         return false;
     if (mesh->shard && s->update != WEFT_UPDATE_HERE && strstr(mesh->shard, "momentum"))
         return false;

@@ -29,14 +29,27 @@ static bool in_outputs(const decision *d, const char *label)
     return false;
 }
 
+static bool is_windowed(const weft_node *node, const decision *d, const char *label)
+{
+    for (int i = 0; i < node->in_count + node->out_count; i++) {
+        int dim = weft_label_dim(d, i, label);
+        if (dim >= 0 && d->labels.operand[i].label[dim].windowed) return true;
+    }
+    return false;
+}
+
 /* Whether the label can be split over the axis: no other axis splits it, and each operand permits
- * it and is large enough. */
+ * it and is large enough. A node has a halo along one dimension only, so the windows of one label
+ * only are split. */
 static bool legal(const rewriter *r, const weft_node *node, const decision *d, int axis,
                   const char *label)
 {
     int n = r->plan->size[axis];
     for (int a = 0; a < SHARD_AXES; a++)
-        if (a != axis && d->label[a] && strcmp(d->label[a], label) == 0) return false;
+        if (a != axis && d->label[a] &&
+            (strcmp(d->label[a], label) == 0 ||
+             (is_windowed(node, d, d->label[a]) && is_windowed(node, d, label))))
+            return false;
     for (int i = 0; i < node->in_count + node->out_count; i++) {
         int dim = weft_label_dim(d, i, label);
         if (dim < 0) continue;
