@@ -97,26 +97,37 @@ static void test_every_transfer_is_met(void **state)
 }
 
 /* The share of a rank in the virtual workers consists of more subtrees of the tree sum than a node
- * can have outputs; the rewrite refuses that. */
+ * can have outputs; the rewrite refuses that. The share of rank 1 of 3 begins and ends off every
+ * large subtree, so its stack of sums is as deep as stacks become. */
 static void test_too_many_subtrees(void **state)
 {
     (void)state;
-    setting s = net_setting(&dense_case, &(mesh_case){"data=44", 44, 0, NULL, NULL});
-    net n = {0};
-    weft_plan *plan;
-    weft_rewritten *mine;
-    model_case wide = dense_case;
-    wide.batch = 44;
-    s.model = &wide;
-    weft_plan_options o = net_plan_options(&s);
-    assert_ok(net_build(&n, &s));
-    o.virtual_workers = 44 * 1405;
-    assert_ok(weft_plan_create(n.graph, &o, &plan));
-    for (int r = 0; r < 44; r += 43)
-        assert_refused(weft_plan_rewrite(plan, n.graph, r, &mine), WEFT_ERR_UNSUPPORTED,
-                       "61820 virtual workers on 44 ranks");
-    weft_plan_destroy(&plan);
-    net_drop(&n);
+    static const struct {
+        const char *mesh;
+        int ranks, workers;
+        const char *words;
+    } cases[] = {
+        {"data=44", 44, 44 * 1405, "61820 virtual workers on 44 ranks"},
+        {"data=3", 3, 36867, "36867 virtual workers on 3 ranks: those of rank 1 take 26 sums"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        mesh_case mesh = {cases[i].mesh, cases[i].ranks, 0, NULL, NULL};
+        setting s = net_setting(&dense_case, &mesh);
+        net n = {0};
+        weft_plan *plan;
+        weft_rewritten *mine;
+        model_case wide = dense_case;
+        wide.batch = mesh.ranks;
+        s.model = &wide;
+        weft_plan_options o = net_plan_options(&s);
+        assert_ok(net_build(&n, &s));
+        o.virtual_workers = cases[i].workers;
+        assert_ok(weft_plan_create(n.graph, &o, &plan));
+        for (int r = 0; r < mesh.ranks; r += mesh.ranks - 1)
+            assert_refused(weft_plan_rewrite(plan, n.graph, r, &mine), WEFT_ERR_UNSUPPORTED,
+                           cases[i].words);
+        weft_plan_destroy(&plan);
+        net_drop(&n);
+    }
 }
 
 /* Counts the nodes of a rank's graph with this operator and this peer; peer -1: any. */

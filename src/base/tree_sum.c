@@ -158,7 +158,10 @@ static bool siblings(int leaves, int a, int b, int c)
 
 void weft_tree_push(int leaves, int first, int v, int *place, int *merges, int *deepest)
 {
-    int start[LEVELS + 2], depth = 0, most = 0;
+    /* The sizes of the subtrees on the stack rise while their starts are aligned ever better, and
+     * then fall, each time with at most one of each of the 31 levels of an int; the leaf that is
+     * added comes on top. */
+    int start[2 * 31 + 1], depth = 0, most = 0;
     *place = *merges = 0;
     for (int leaf = first; leaf <= v; leaf++) {
         *place = depth;
