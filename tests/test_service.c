@@ -1,6 +1,7 @@
 /* Tests a service whose model versions come and go while other threads send requests. */
 #include <math.h>
 
+#include "serve/servable.h"
 #include "service_fixture.h"
 
 enum { THREADS = 4, EACH = 120 };
@@ -76,9 +77,50 @@ static void test_versions(void **state)
     weft_service_destroy(&service);
 }
 
+static weft_status fail_in_last(void *user, int rank)
+{
+    (void)user;
+    return rank == 1 ? weft_fail(WEFT_ERR_MEMORY, "no memory in rank 1") : WEFT_OK;
+}
+
+/* A rank of a mesh that fails in one batch does not make later batches fail, on any instance. */
+static void test_mesh_recovers(void **state)
+{
+    (void)state;
+    static told t;
+    char path[512];
+    double said[MOST][16];
+    weft_service_options o;
+    weft_service_options_init(&o);
+    o.mesh = "tensor=2";
+    o.instances = 2;
+    o.limit = 4;
+    weft_service *service = asked_serve(&o);
+    asked_predict("mlp", SAMPLES, &t);
+    asked_features(GLYPHS, "none", &t);
+    asked_path(path, sizeof(path), "mlp");
+    assert_ok(weft_service_load(service, "it", path));
+    weft_servable *served = weft_service_hold(service, "it", 0);
+    assert_non_null(served);
+    for (int round = 0; round < 3; round++) {
+        for (int e = 0; e < 2; e++)
+            assert_refused(weft_rank_team_run(served->teams[e], fail_in_last, NULL),
+                           WEFT_ERR_MEMORY, "no memory in rank 1");
+        for (int k = 0; k < SAMPLES; k++) {
+            weft_inference_request q = asked_question(1 + k % 3, t.x[k % 20], said[0]);
+            assert_ok(asked_ask(served, &q));
+            for (int j = 0; j < t.outputs; j++)
+                assert_true(fabs(said[0][j] - t.said[k % 20][j]) <= 1e-6);
+        }
+    }
+    weft_servable_release(&served);
+    weft_service_destroy(&service);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_versions)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_versions),
+                                       cmocka_unit_test(test_mesh_recovers)};
     asked_begin();
     asked_train("mlp", "mlp", GLYPHS, "f32", 1);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,9 +105,14 @@ static weft_status make_instance(void *user, int rank)
     weft_comm *world = weft_rank_team_world(s->teams[t->executor], rank);
     weft_comms *comms = &s->comms[t->executor * s->ranks + rank];
     if (s->plan && !comms->learner) WEFT_TRY(weft_plan_split(s->plan, world, comms));
-    WEFT_TRY(weft_instance_create(p->program, s->stores[rank], s->plan ? comms : NULL,
-                                  &p->instances[t->executor]));
-    return t->executor == 0 ? weft_instance_prepare(p->instances[0]) : WEFT_OK;
+    return weft_instance_create(p->program, s->stores[rank], s->plan ? comms : NULL,
+                                &p->instances[t->executor]);
+}
+
+static weft_status prepare(void *user, int rank)
+{
+    const task *t = user;
+    return weft_instance_prepare(t->sized->parts[rank].instances[0]);
 }
 
 weft_status weft_batch_program_bind(weft_servable *s, weft_batch_program *v)
@@ -115,6 +120,7 @@ weft_status weft_batch_program_bind(weft_servable *s, weft_batch_program *v)
     for (int e = 0; e < s->executors; e++) {
         task t = {.served = s, .sized = v, .executor = e};
         WEFT_TRY(weft_rank_team_run(s->teams[e], make_instance, &t));
+        if (e == 0) WEFT_TRY(weft_rank_team_run(s->teams[0], prepare, &t));
     }
     return WEFT_OK;
 }
@@ -167,9 +173,30 @@ static weft_status run_rank(void *user, int rank)
     return s->full_batches ? weft_instance_drain(instance) : WEFT_OK;
 }
 
+/* Makes the ranks of an executor and their instances anew: after a failure in one rank, all of its
+ * team have broken communicators. The weights in the stores remain. */
+static weft_status recover(weft_servable *s, int executor)
+{
+    for (int i = 0; i < s->count; i++)
+        for (int r = 0; r < s->ranks; r++)
+            weft_instance_destroy(&s->sizes[i].parts[r].instances[executor]);
+    for (int r = 0; r < s->ranks; r++) {
+        weft_comms *comms = &s->comms[executor * s->ranks + r];
+        weft_plan_close_comms(comms);
+        *comms = (weft_comms){0};
+    }
+    WEFT_TRY(weft_rank_team_restart(s->context, s->teams[executor]));
+    for (int i = 0; i < s->count; i++) {
+        task t = {.served = s, .sized = &s->sizes[i], .executor = executor};
+        WEFT_TRY(weft_rank_team_run(s->teams[executor], make_instance, &t));
+    }
+    return WEFT_OK;
+}
+
 weft_status weft_batch_program_run(weft_servable *s, const weft_batch_program *v, int executor)
 {
     task t = {.served = s, .sized = (weft_batch_program *)(uintptr_t)v, .executor = executor};
+    if (weft_rank_team_has_failed(s->teams[executor])) WEFT_TRY(recover(s, executor));
     WEFT_TRY(weft_rank_team_run(s->teams[executor], run_rank, &t));
     if (!s->full_batches) return WEFT_OK;
     weft_full_batch *w = &s->full_batches[executor];

@@ -22,7 +22,7 @@ struct weft_rank_team {
     int left;       /* rank threads that have not finished this round */
     bool ending;
     /* first failure; a rank's own error replaces an error of kind PEER, which only follows from
-     * another rank's failure; never cleared */
+     * another rank's failure; cleared by a restart alone */
     weft_error error;
 };
 
@@ -64,6 +64,9 @@ static weft_status start(weft_context *context, weft_rank_team *m)
     weft_comm **worlds;
     int local = 0;
     for (int r = 0; r < m->ranks; r++) m->all[r] = (rank_thread){.mesh = m, .number = r};
+    m->error = (weft_error){0};
+    m->round = 0;
+    m->ending = false;
     if (m->ranks == 1) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&worlds, WEFT_MAX_RANKS));
     weft_status status = weft_comm_open(context, "threads", m->ranks, worlds, &local);
@@ -94,10 +97,9 @@ weft_status weft_rank_team_open(weft_context *context, int ranks, const weft_cor
     return status;
 }
 
-void weft_rank_team_close(weft_rank_team **team)
+/* Ends the threads and closes the communicators. */
+static void stop(weft_rank_team *m)
 {
-    if (!team || !*team) return;
-    weft_rank_team *m = *team;
     pthread_mutex_lock(&m->lock);
     m->ending = true;
     pthread_cond_broadcast(&m->go);
@@ -105,6 +107,13 @@ void weft_rank_team_close(weft_rank_team **team)
     for (int r = 0; m->all && r < m->ranks; r++)
         if (m->all[r].started) pthread_join(m->all[r].thread, NULL);
     for (int r = 0; m->all && r < m->ranks; r++) weft_comm_close(&m->all[r].world);
+}
+
+void weft_rank_team_close(weft_rank_team **team)
+{
+    if (!team || !*team) return;
+    weft_rank_team *m = *team;
+    stop(m);
     pthread_cond_destroy(&m->go);
     pthread_cond_destroy(&m->done);
     pthread_mutex_destroy(&m->lock);
@@ -133,5 +142,18 @@ weft_status weft_rank_team_run(weft_rank_team *m, weft_status (*work)(void *user
     pthread_mutex_lock(&m->lock);
     while (m->left > 0) pthread_cond_wait(&m->done, &m->lock);
     pthread_mutex_unlock(&m->lock);
+    return weft_error_raise(&m->error);
+}
+
+bool weft_rank_team_has_failed(const weft_rank_team *m)
+{
+    return m->error.status != WEFT_OK;
+}
+
+weft_status weft_rank_team_restart(weft_context *context, weft_rank_team *m)
+{
+    stop(m);
+    weft_status status = start(context, m);
+    if (status != WEFT_OK) weft_error_catch(&m->error, status);
     return weft_error_raise(&m->error);
 }

@@ -17,9 +17,13 @@ void weft_rank_team_close(weft_rank_team **team);
  * rank. */
 weft_comm *weft_rank_team_world(const weft_rank_team *team, int rank);
 /* Calls work(user, rank) once for each rank, each in its thread, and returns when all calls have
- * returned. If one rank fails, the collective operations of all ranks fail from then on, and each
- * later call reports the failure. At most one caller at a time. */
+ * returned. If one rank fails, the collective operations of all ranks fail, and each later call
+ * reports the failure, until weft_rank_team_restart. At most one caller at a time. */
 weft_status weft_rank_team_run(weft_rank_team *team, weft_status (*work)(void *user, int rank),
                                void *user) WEFT_NODISCARD;
+bool weft_rank_team_has_failed(const weft_rank_team *team);
+/* Ends the threads and communicators of a team and starts new ones. Nobody may hold communicators
+ * that were split off the old ones. If it fails, the team has failed again. */
+weft_status weft_rank_team_restart(weft_context *context, weft_rank_team *team) WEFT_NODISCARD;
 
 #endif
