@@ -2,6 +2,7 @@
 """Who is let in by the server, and how far: TLS, tokens, limits, and files that do not fit: tests/serve_front.py PATH/TO/weft"""
 import http.client
 import json
+import os
 import re
 import resource
 import select
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from serve_harness import BODY, CERTIFICATE, INFER, KEY, OTHER_KEY, SIZE, Server, check, main, read_all, weft, whole, write
+from serve_harness import BODY, CERTIFICATE, INFER, KEY, OTHER_CERTIFICATE, OTHER_KEY, SIZE, Server, check, main, read_all, weft, whole, write
 
 
 def trusting():
@@ -81,6 +82,53 @@ def tokens():
             c.sendall(b"POST " + INFER.encode() + b" HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1000\r\n\r\n")
             got = c.recv(1000)
             check("who asks first need not send it", got.startswith(b"HTTP/1.1 401"), got)
+
+
+def renewals():
+    """A certificate with its key, and tokens, are read again when their files have changed; files that are not valid are not used."""
+    write("cert.pem", CERTIFICATE, 0o644)
+    write("key.pem", KEY)
+    write("tokens", "m first\n")
+    trust = ssl.create_default_context()
+    trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE  # which of the two is shown is compared below
+
+    def shown(s):
+        with trust.wrap_socket(s.plain(), server_hostname="localhost") as c:
+            return ssl.DER_cert_to_PEM_cert(c.getpeercert(binary_form=True))
+
+    def until(what, holds):
+        deadline = time.monotonic() + 60
+        while not (good := holds()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        check(what, good)
+
+    def told(s, words):
+        check(f"it says '{words}'", any(words in line for line in s.process.stderr))
+    with Server("--certificate", "cert.pem", "--key", "key.pem", "--tokens", "tokens", secure=trust) as s:
+        check("the first certificate", shown(s) == CERTIFICATE)
+        kept = s.client()
+        kept.request("GET", "/v2", headers={"Authorization": "Bearer first"})
+        check("a connection with it", kept.getresponse().read() is not None)
+        write("key.pem", OTHER_KEY)
+        told(s, "key.pem: is not the key of the certificate cert.pem")
+        check("half of a pair is not used", shown(s) == CERTIFICATE and s.code("/v2", Authorization="Bearer first") == 200)
+        write("new.pem", OTHER_CERTIFICATE, 0o644)
+        os.replace("new.pem", "cert.pem")
+        until("the second certificate", lambda: shown(s) == OTHER_CERTIFICATE)
+        kept.request("GET", "/v2", headers={"Authorization": "Bearer first"})
+        check("the connection with the first one remains", kept.getresponse().status == 200)
+        kept.close()
+        write("tokens", "m second\nall of it\n")
+        told(s, "tokens:2: a line is MODEL TOKEN")
+        check("bad tokens are not used", s.code("/v2", Authorization="Bearer first") == 200 and s.code("/v2", Authorization="Bearer second") == 401)
+        write("tokens", "m second\n")
+        until("a new token", lambda: s.code("/v2", Authorization="Bearer second") == 200)
+        check("the old one has ended", s.code("/v2", Authorization="Bearer first") == 401)
+        os.chmod("tokens", 0o644)
+        told(s, "other users can access this, a file of tokens")
+        os.unlink("tokens")
+        told(s, "No such file")
+        check("and the last ones stay in use", s.code("/v2", Authorization="Bearer second") == 200)
 
 
 def addresses():
@@ -271,4 +319,4 @@ def bad_starts():
         check(f"weft serve {words}", done.returncode == code and told in done.stderr and "listening" not in done.stdout, (done.returncode, done.stderr))
 
 
-sys.exit(main(tls, tokens, addresses, limits, rates, connections, refusals, drains, few_files, bad_starts))
+sys.exit(main(tls, tokens, renewals, addresses, limits, rates, connections, refusals, drains, few_files, bad_starts))

@@ -16,14 +16,23 @@ weft_status weft_secret_read(const char *path, unsigned closed_to, const char *w
                              char **out) WEFT_NODISCARD;
 void weft_secret_free(char **text);
 
+/* reload.c: files that are read again when they have changed. */
+typedef struct weft_watched_files {
+    char *paths[2];      /* the second may be NULL; without the first there are none */
+    uint64_t read, seen; /* their state when they were read, and at the last look */
+} weft_watched_files;
+
 /* tls.c: reads a certificate and its key (PEM), and checks that they match. ARGUMENT: only one
  * is given, or others may read the key; FORMAT: one is not valid, or they do not match. */
-typedef struct weft_tls_files {
-    char *certificate, *key;
-} weft_tls_files;
-weft_status weft_tls_files_read(const char *certificate, const char *key,
-                                weft_tls_files *out) WEFT_NODISCARD;
-void weft_tls_files_free(weft_tls_files *files);
+typedef struct weft_tls weft_tls;
+weft_status weft_tls_open(const char *certificate, const char *key, weft_tls **out) WEFT_NODISCARD;
+void weft_tls_close(weft_tls **tls);
+/* Reads the files again, for new connections. A failure leaves the pair of before. */
+weft_status weft_tls_read(weft_tls *tls, const char *certificate, const char *key) WEFT_NODISCARD;
+/* The function that gives the certificate to the HTTP library (MHD_OPTION_HTTPS_CERT_CALLBACK); it
+ * gives that of the object which its thread has set with weft_tls_use_here. */
+void *weft_tls_callback(void);
+void weft_tls_use_here(const weft_tls *tls);
 
 /* tokens.c: bearer tokens, each of which gives access to one model or to all models. */
 typedef struct weft_tokens weft_tokens;

@@ -188,12 +188,14 @@ static void *loop(void *user)
     struct epoll_event events[EVENTS];
     weft_block_sigpipe();
     s->self = pthread_self();
+    weft_tls_use_here(s->credentials);
     for (;;) {
         int n = epoll_wait(s->epoll, events, EVENTS, idle_time(s));
         s->now = weft_seconds();
         if (n == 0) s->listeners[1].has_events = true;
         for (int i = 0; i < n; i++) see(s, &events[i]);
         leave_shared_port(s);
+        weft_server_reload(s);
         if (__atomic_load_n(&s->ending, __ATOMIC_ACQUIRE)) begin_to_end(s);
         work(s);
         weft_http_connections_check(s);

@@ -24,8 +24,7 @@ static weft_status open_listener(weft_server *s, const weft_server_options *o, i
     unsigned how =
         MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
     struct MHD_OptionItem tls[] = {
-        {MHD_OPTION_HTTPS_MEM_CERT, 0, s->tls_files.certificate},
-        {MHD_OPTION_HTTPS_MEM_KEY, 0, s->tls_files.key},
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, weft_tls_callback()},
         {MHD_OPTION_END, 0, NULL},
     };
     if (s->tls) how |= MHD_USE_TLS;
@@ -37,7 +36,7 @@ static weft_status open_listener(weft_server *s, const weft_server_options *o, i
         MHD_OPTION_NOTIFY_COMPLETED, weft_http_request_completed, s, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)o->connections + WEFT_SURPLUS, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)ceil(o->timeout), MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)o->headers << 10,
-        MHD_OPTION_ARRAY, s->tls ? tls : &tls[2], MHD_OPTION_END);
+        MHD_OPTION_ARRAY, s->tls ? tls : &tls[1], MHD_OPTION_END);
     if (listener->daemon) return WEFT_OK;
     return weft_fail(WEFT_ERR_IO, "the HTTP library cannot serve port %d", listener->port);
 }
@@ -48,7 +47,10 @@ static weft_status open_all(weft_server *s, const weft_server_options *o)
     if (s->tls && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
         return weft_fail(WEFT_ERR_UNSUPPORTED,
                          "--certificate: the HTTP library of this system has no TLS");
-    if (s->tls) WEFT_TRY(weft_tls_files_read(o->certificate, o->key, &s->tls_files));
+    /* The state of a file is noted before it is read, so that no change is missed. */
+    WEFT_TRY(weft_watched_files_set(&s->tls_files, o->certificate, o->key));
+    WEFT_TRY(weft_watched_files_set(&s->token_file, o->tokens, NULL));
+    if (s->tls) WEFT_TRY(weft_tls_open(o->certificate, o->key, &s->credentials));
     if (o->tokens) WEFT_TRY(weft_tokens_read(o->tokens, &s->tokens));
     if (o->rate_limit > 0) WEFT_TRY(weft_rate_limiter_create(o->rate_limit, &s->rate_limiter));
     if (o->log)
@@ -131,7 +133,9 @@ void weft_server_stop(weft_server **server)
     weft_access_log_close(&s->access_log);
     weft_rate_limiter_destroy(&s->rate_limiter);
     weft_tokens_free(&s->tokens);
-    weft_tls_files_free(&s->tls_files);
+    weft_tls_close(&s->credentials);
+    weft_watched_files_free(&s->tls_files);
+    weft_watched_files_free(&s->token_file);
     pthread_cond_destroy(&s->readers_ended);
     pthread_cond_destroy(&s->drained);
     pthread_mutex_destroy(&s->lock);

@@ -68,8 +68,10 @@ struct weft_server {
     int64_t connections;
     bool control, tls, shared; /* shared: other processes listen on the port, too */
     weft_history *history;     /* of the status page */
-    weft_tls_files tls_files;
-    weft_tokens *tokens; /* tokens, rate_limiter and access_log may be NULL */
+    weft_tls *credentials;     /* NULL: no TLS */
+    weft_tokens *tokens;       /* tokens, rate_limiter and access_log may be NULL */
+    weft_watched_files tls_files, token_file;
+    double next_look; /* time of the next look at these files */
     weft_rate_limiter *rate_limiter;
     weft_access_log *access_log;
     weft_http_listener listeners[2]; /* [1] serves metrics only; without it, its daemon is NULL */
@@ -219,6 +221,15 @@ void weft_http_connections_check(weft_server *server);
 /* Handles an event of a watched connection: its client has closed it, or has finished sending. */
 void weft_http_connection_event(weft_server *server, weft_http_connection *connection,
                                 unsigned events);
+
+/* reload.c: remembers the path, or two, and the present state of files that are about to be
+ * read. */
+weft_status weft_watched_files_set(weft_watched_files *files, const char *first,
+                                   const char *second) WEFT_NODISCARD;
+void weft_watched_files_free(weft_watched_files *files);
+/* Once a second: reads the certificate, its key and the tokens again if their files have changed. A
+ * file that is not valid leaves what was read before in use; the log says so. */
+void weft_server_reload(weft_server *server);
 
 /* event_loop.c: starts the loop's thread. */
 weft_status weft_loop_start(weft_server *server) WEFT_NODISCARD;

@@ -1,0 +1,78 @@
+/* Reads the certificate, its key and the tokens again when their files have changed, so that they
+ * can be renewed while the server runs. */
+#include <sys/stat.h>
+
+#include "serve/front/server_internal.h"
+#include "serve/servable.h"
+
+static const double LOOK_SECONDS = 1;
+
+/* A hash that changes when a file is written, replaced, removed or gets other permissions. */
+static uint64_t state_of(const weft_watched_files *files)
+{
+    uint64_t hash = 1;
+    for (size_t i = 0; i < WEFT_COUNT(files->paths); i++) {
+        struct stat info;
+        if (!files->paths[i] || stat(files->paths[i], &info) != 0) continue;
+        hash = weft_mix(hash, (uint64_t)info.st_dev);
+        hash = weft_mix(hash, (uint64_t)info.st_ino);
+        hash = weft_mix(hash, (uint64_t)info.st_size);
+        hash = weft_mix(hash, (uint64_t)info.st_ctim.tv_sec);
+        hash = weft_mix(hash, (uint64_t)info.st_ctim.tv_nsec);
+    }
+    return hash;
+}
+
+weft_status weft_watched_files_set(weft_watched_files *files, const char *first, const char *second)
+{
+    if (first) WEFT_TRY(weft_strdup(first, &files->paths[0]));
+    if (second) WEFT_TRY(weft_strdup(second, &files->paths[1]));
+    files->read = files->seen = state_of(files);
+    return WEFT_OK;
+}
+
+void weft_watched_files_free(weft_watched_files *files)
+{
+    for (size_t i = 0; i < WEFT_COUNT(files->paths); i++) free(files->paths[i]);
+    *files = (weft_watched_files){0};
+}
+
+/* Whether the files differ from what was read last, and have been the same at two looks, so that
+ * nobody is writing them. A state that is not valid is read once only. */
+static bool is_due(weft_watched_files *files)
+{
+    if (!files->paths[0]) return false;
+    uint64_t now = state_of(files);
+    bool due = now == files->seen && now != files->read;
+    files->seen = now;
+    if (due) files->read = now;
+    return due;
+}
+
+static void report(const weft_server *s, weft_status status, const weft_watched_files *files,
+                   const char *what)
+{
+    weft_context *context = weft_service_context(s->service);
+    if (status == WEFT_OK)
+        weft_log(context, WEFT_LOG_NOTE, "%s has changed and was read again", files->paths[0]);
+    else
+        weft_log(context, WEFT_LOG_WARNING, "%s; the %s of before stay in use", weft_last_message(),
+                 what);
+}
+
+void weft_server_reload(weft_server *s)
+{
+    if (s->now < s->next_look) return;
+    s->next_look = s->now + LOOK_SECONDS;
+    if (is_due(&s->tls_files))
+        report(s, weft_tls_read(s->credentials, s->tls_files.paths[0], s->tls_files.paths[1]),
+               &s->tls_files, "certificate and key");
+    if (is_due(&s->token_file)) {
+        weft_tokens *tokens = NULL;
+        weft_status status = weft_tokens_read(s->token_file.paths[0], &tokens);
+        report(s, status, &s->token_file, "tokens");
+        if (status != WEFT_OK) return;
+        weft_tokens_free(&s->tokens);
+        s->tokens = tokens;
+    }
+}
