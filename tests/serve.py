@@ -271,7 +271,8 @@ def bad_starts():
         for words, code, told in ((["m=c", "--port", taken], 1, "Address already in use"), (["m=nothing"], 1, "nothing"), ([], 2, "no model is given"),
                                   (["m=c", "m=c"], 2, "two models"), (["m=c", "--limit", "0"], 2, "limit"), (["m=c", "--policy", "greedyy"], 2, "greedy"),
                                   (["m=c", "--host", "nowhere"], 2, "nowhere"), (["a/b=c"], 2, "no name"), (["m=c", "--rate", "3"], 2, "rate"),
-                                  (["--simulate", "--service", "1=x"], 2, "ROWS=MS"), (["--simulate", "--arrivals", "x"], 2, "arriv")):
+                                  (["--simulate", "--service", "1=x"], 2, "ROWS=MS"), (["--simulate", "--arrivals", "x"], 2, "arriv"),
+                                  (["m=c", "--share", "m=0"], 2, "above 0"), (["m=c", "--share", "n=2"], 2, "'n', which is not served")):
             done = subprocess.run([weft, "serve", *words], capture_output=True, text=True, timeout=60)
             check(f"weft serve {words}", done.returncode == code and told in done.stderr, (done.returncode, done.stderr))
     out = run("serve", "--simulate", "--rate", "300", "--requests", "2000")

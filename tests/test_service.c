@@ -117,10 +117,90 @@ static void test_mesh_recovers(void **state)
     weft_service_destroy(&service);
 }
 
+/* Requests of two models whose answers are counted; the first answer holds up the only instance
+ * until all requests wait. */
+typedef struct race {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool open;
+    int answered[2], light_when_heavy_ended;
+} race;
+
+typedef struct runner {
+    race *race;
+    int model;
+    double said[16];
+    weft_inference_request request;
+} runner;
+
+static void finish_one(void *user, const weft_request_result *result)
+{
+    runner *r = user;
+    race *c = r->race;
+    assert_int_equal(result->status, WEFT_OK);
+    pthread_mutex_lock(&c->lock);
+    while (!c->open) pthread_cond_wait(&c->changed, &c->lock);
+    c->answered[r->model]++;
+    if (r->model == 1 && c->answered[1] == THREADS * EACH)
+        c->light_when_heavy_ended = c->answered[0];
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* While both wait, the model with a thousand times the share has nearly all batches. */
+static void test_shares(void **state)
+{
+    (void)state;
+    enum { ALL = THREADS * EACH };
+    static told t;
+    static runner runners[2][ALL];
+    static const char *const names[] = {"light", "heavy"};
+    char path[512];
+    race c = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    weft_servable *served[2];
+    weft_service *service;
+    weft_service_options o;
+    weft_service_options_init(&o);
+    o.policy = "none";
+    o.limit = 4;
+    o.shares = "heavy=1e3,light";
+    assert_refused(weft_service_create(asked_context, &o, &service), WEFT_ERR_ARGUMENT, "a=3,b");
+    o.shares = "heavy=1,heavy=2";
+    assert_refused(weft_service_create(asked_context, &o, &service), WEFT_ERR_ARGUMENT, "twice");
+    o.shares = "heavy=0";
+    assert_refused(weft_service_create(asked_context, &o, &service), WEFT_ERR_ARGUMENT, "above 0");
+    o.shares = "other=5,heavy=1e3";
+    service = asked_serve(&o);
+    asked_features(GLYPHS, "none", &t);
+    asked_path(path, sizeof(path), "mlp");
+    for (int m = 0; m < 2; m++) {
+        assert_ok(weft_service_load(service, names[m], path));
+        served[m] = weft_service_hold(service, names[m], 0);
+    }
+    for (int i = 0; i < ALL; i++)
+        for (int m = 0; m < 2; m++) {
+            runner *r = &runners[m][i];
+            *r = (runner){.race = &c, .model = m};
+            r->request = asked_question(1, t.x[i % SAMPLES], r->said);
+            r->request.user = r;
+            r->request.done = finish_one;
+            assert_ok(weft_servable_submit(served[m], &r->request, NULL));
+        }
+    pthread_mutex_lock(&c.lock);
+    c.open = true;
+    pthread_cond_broadcast(&c.changed);
+    while (c.answered[0] + c.answered[1] < 2 * ALL) pthread_cond_wait(&c.changed, &c.lock);
+    pthread_mutex_unlock(&c.lock);
+    assert_true(c.light_when_heavy_ended < ALL / 4);
+    for (int m = 0; m < 2; m++) weft_servable_release(&served[m]);
+    weft_service_destroy(&service);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_versions),
-                                       cmocka_unit_test(test_mesh_recovers)};
+                                       cmocka_unit_test(test_mesh_recovers),
+                                       cmocka_unit_test(test_shares)};
     asked_begin();
     asked_train("mlp", "mlp", GLYPHS, "f32", 1);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

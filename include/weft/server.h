@@ -23,7 +23,8 @@ typedef struct weft_server_options {
     int64_t processes; /* processes that share the port, see weft_server_supervise */
     char *policy;
     int64_t limit, waiting;
-    char *mesh; /* mesh of an instance; NULL: one rank */
+    char *share; /* weft_service_options.shares */
+    char *mesh;  /* mesh of an instance; NULL: one rank */
     double measure;
     char *times;
     char *models; /* model repository; NULL: none */

@@ -33,6 +33,9 @@ typedef struct weft_service_options {
     const char *policy; /* batching policy; default "adaptive" */
     int64_t limit;      /* most rows of a batch, 1 to 4096; default 64 */
     int64_t waiting;    /* most rows that may wait for a version; default 4096 */
+    /* Weights of models against each other while several wait for an instance, "NAME=3,NAME=0.5";
+     * a model that is not named has 1. NULL: all have 1. */
+    const char *shares;
     /* The model repository, a folder DIR/NAME/VERSION. VERSION is an integer from 1, a checkpoint
      * or an export by weft_checkpoint_export_folder. NULL: none. weft_service_create does not scan
      * the folder; weft_service_poll_models does. */

@@ -43,6 +43,27 @@ static weft_status check_names(const char *const *words, int count)
     return WEFT_OK;
 }
 
+/* A share must be that of a model on the command line; a folder of models may get it later. */
+static weft_status check_shares(const weft_server_options *o, const char *const *words, int count)
+{
+    for (const char *at = o->models ? NULL : o->share; at && *at;) {
+        size_t size = strcspn(at, "=,");
+        bool found = false;
+        for (int i = 0; i < count && !found; i++) {
+            word w = split(words[i]);
+            found = strlen(w.name) == size && memcmp(w.name, at, size) == 0;
+        }
+        if (!found) {
+            fprintf(stderr, "weft: share names the model '%.*s', which is not served\n", (int)size,
+                    at);
+            return WEFT_ERR_ARGUMENT;
+        }
+        at += strcspn(at, ",");
+        at += *at == ',';
+    }
+    return WEFT_OK;
+}
+
 /* Loads the models. Every model that an argument names must load; of the folder --models one is
  * enough, or none if the folder is watched. */
 static weft_status load(weft_service *service, const weft_server_options *o,
@@ -89,6 +110,7 @@ static weft_status make_service(weft_context *context, const weft_server_options
     s.policy = o->policy;
     s.limit = o->limit;
     s.waiting = o->waiting;
+    s.shares = o->share;
     s.mesh = o->mesh;
     s.measure = o->measure;
     s.times = o->times;
@@ -207,6 +229,7 @@ static int load_and_answer(weft_context *context, const weft_server_options *o,
     weft_status status = make_service(context, o, &service);
     if (status != WEFT_OK) return report_failure(status);
     status = check_names(words, count);
+    if (status == WEFT_OK) status = check_shares(o, words, count);
     if (status == WEFT_OK) status = load(service, o, words, count);
     int code = status == WEFT_OK ? answer(service, o, end) : status == WEFT_ERR_ARGUMENT ? 2 : 1;
     weft_service_destroy(&service);

@@ -91,6 +91,7 @@ static weft_status add_queue(weft_service *s, weft_servable *servable)
     o.policy = s->policy;
     o.limit = s->options.limit;
     o.max_waiting = s->options.waiting;
+    o.share = weft_share_of(s->shares, servable->name);
     o.run = weft_servable_run;
     o.user = servable;
     for (int i = 0; i < servable->count; i++) {

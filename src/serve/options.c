@@ -35,6 +35,12 @@ const weft_option weft_server_rows[] = {
      .low = 1,
      .high = 1e9,
      .help = "rows that may be queued per model; further requests are refused with 503"},
+    {.name = "share",
+     .argument = "LIST",
+     TEXT,
+     AT(share),
+     .help = "weights of models that wait for the same instances, MODEL=N with commas between "
+             "them; a model that is not named has 1"},
     {.name = "patience",
      .argument = "S",
      .initial = "0",

@@ -39,7 +39,7 @@ static weft_status check(const weft_service_options *o)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "the limit of a batch is %lld rows, must be from 1 to 4096",
                          (long long)o->limit);
-    return WEFT_OK;
+    return weft_shares_check(o->shares);
 }
 
 static void bind_executor(void *user, int executor)
@@ -72,11 +72,8 @@ static weft_status copy_options(weft_service *s)
     const struct {
         const char **from;
         char **to;
-    } texts[] = {{&o->device, &s->device},
-                 {&o->policy, &s->policy},
-                 {&o->models, &s->models},
-                 {&o->mesh, &s->mesh},
-                 {&o->times, &s->times}};
+    } texts[] = {{&o->device, &s->device}, {&o->policy, &s->policy}, {&o->models, &s->models},
+                 {&o->mesh, &s->mesh},     {&o->times, &s->times},   {&o->shares, &s->shares}};
     for (size_t i = 0; i < WEFT_COUNT(texts); i++) {
         if (!*texts[i].from) continue;
         WEFT_TRY(weft_strdup(*texts[i].from, texts[i].to));
@@ -180,6 +177,7 @@ void weft_service_destroy(weft_service **service)
     free(s->models);
     free(s->mesh);
     free(s->times);
+    free(s->shares);
     free(s);
     *service = NULL;
 }

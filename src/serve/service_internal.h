@@ -22,7 +22,7 @@ typedef struct weft_model_entry {
 struct weft_service {
     weft_context *context;
     weft_service_options options;
-    char *device, *policy, *models, *mesh, *times;
+    char *device, *policy, *models, *mesh, *times, *shares;
     int ranks; /* ranks of an instance's mesh; 1 without a mesh */
     weft_batcher *batcher;
     weft_core_sets *cores;
@@ -65,6 +65,11 @@ weft_status weft_service_poll_model(weft_service *service, const char *name) WEF
 /* Scans the repository as weft_service_poll_models does, but loads only versions whose files have
  * not changed since the previous scan. */
 weft_status weft_service_poll_changes(weft_service *service) WEFT_NODISCARD;
+
+/* shares.c: whether a list of shares is valid (ARGUMENT), and the share of a model in it; 1: the
+ * list does not name it. */
+weft_status weft_shares_check(const char *list) WEFT_NODISCARD;
+double weft_share_of(const char *list, const char *name);
 
 /* background.c: starts the thread that scans the repository periodically and saves batch times. */
 weft_status weft_service_start_background(weft_service *service) WEFT_NODISCARD;
