@@ -104,6 +104,17 @@ def refusals(s, row):
     check("what follows", code == 400 and "nothing must stand" in told["error"], told)
 
 
+def late(s, row):
+    """The timeout of a request counts from its arrival: one that is over when a large body has been read is not computed."""
+    before = s.told("/v2/models/t/stats")[1]["model_stats"][0]["execution_count"]
+    text = json.dumps(one(row, parameters={"timeout": 1000})).replace('"data"', " " * (48 << 20) + '"data"')
+    code, told = s.told("/v2/models/t/infer", text)
+    check("late when its body is read", code == 503 and "its deadline passed" in told["error"], (code, told))
+    check("so it is not computed", s.told("/v2/models/t/stats")[1]["model_stats"][0]["execution_count"] == before)
+    code, told = s.told("/v2/models/t/infer", text.replace("1000", str(10 ** 9)))
+    check("with more time it is", code == 200, (code, told))
+
+
 # --- what is said of models ---
 
 def about(s, row):
@@ -201,6 +212,7 @@ def main():
     s = Server("m=m", "t=m", "r=r", "--control")
     same_in_every_form(s, row)
     refusals(s, row)
+    late(s, row)
     about(s, row)
     repository(s)
     metrics(s)

@@ -52,6 +52,7 @@ static void read_large(weft_http_request *c)
     weft_server *s = c->server;
     pthread_t thread;
     c->reading = true;
+    c->arrived = weft_seconds();
     c->next = NULL;
     pthread_mutex_lock(&s->lock);
     *s->unread_end = c;

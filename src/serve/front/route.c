@@ -3,6 +3,9 @@
 
 #include "serve/front/server_internal.h"
 
+/* A queue timeout, in seconds, that is over before any batch can begin. */
+static const double ALREADY_LATE = 1e-9;
+
 unsigned weft_http_status_of(weft_status status)
 {
     switch (status) {
@@ -88,6 +91,11 @@ void weft_http_request_submit(weft_http_request *request)
     weft_inference_request *q = &request->inference.request;
     double most = request->server->queue_timeout;
     if (most > 0 && (q->queue_timeout <= 0 || q->queue_timeout > most)) q->queue_timeout = most;
+    /* The time that a large body took to be read counts; if all of it is over, the batch queue
+     * finds the request late at once. */
+    if (q->queue_timeout > 0 && request->arrived > 0)
+        q->queue_timeout =
+            WEFT_MAX(q->queue_timeout - (weft_seconds() - request->arrived), ALREADY_LATE);
     q->user = request;
     q->done = weft_http_request_answered;
     q->no_wake = true; /* the loop looks for batches after it has queued all requests */

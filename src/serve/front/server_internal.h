@@ -137,6 +137,7 @@ struct weft_http_request {
     } state;
     bool counted;
     bool reading;   /* its body is large, and waits for a reader thread or is being read by one */
+    double arrived; /* time at which a large body had arrived; 0: the body is small */
     bool given_up;  /* its client left while the body was large and not yet read */
     bool cancelled; /* before its batch began, so there is no reply */
     const char *model;       /* the name of its model, a piece of the path; NULL: none */
