@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -17,6 +18,8 @@ import tempfile
 import threading
 import time
 import xml.etree.ElementTree
+
+from serve_harness import CERTIFICATE, KEY, OTHER_CERTIFICATE, write
 
 weft = os.path.abspath(sys.argv[1])
 failed = passed = 0
@@ -50,15 +53,15 @@ class Server:
     """behave(n, server) is what becomes of the infer request n, of which 0 is the one that is asked before the load: bytes that are
     sent, in one piece or in a list of several, or None: the connection is closed."""
 
-    def __init__(self, behave=lambda n, server: answer(), model=None, host="127.0.0.1", delay=0.0, index=None, lingers=False):
-        self.behave, self.index, self.lingers = behave, index, lingers
+    def __init__(self, behave=lambda n, server: answer(), model=None, host="127.0.0.1", delay=0.0, index=None, lingers=False, secure=None):
+        self.behave, self.index, self.lingers, self.secure = behave, index, lingers, secure
         self.model = answer(json.dumps(metadata()).encode()) if model is None else model if isinstance(model, bytes) \
             else answer(json.dumps(model).encode())
         self.asked, self.bodies, self.heads, self.all = 0, [], [], []
         self.lock, self.gate, self.over = threading.Lock(), threading.Lock(), False
         self.listener = socket.create_server((host, 0), backlog=512)
         self.port = self.listener.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}/v2/models/m"
+        self.url = f"http{'s' if secure else ''}://127.0.0.1:{self.port}/v2/models/m"
         threading.Thread(target=self.accept, args=(delay,), daemon=True).start()
 
     def accept(self, delay):
@@ -75,6 +78,8 @@ class Server:
 
     def serve(self, connection):
         try:
+            if self.secure:
+                connection = self.secure.wrap_socket(connection, server_side=True)
             with connection, connection.makefile("rb") as stream:
                 while self.one(connection, stream):
                     pass
@@ -438,6 +443,46 @@ def output():
     check("Ctrl-C shows what was measured", stopped.returncode == 130 and row["sent"] >= 9 and row["sent"] == row["ok"] + row["failed"], row)
 
 
+class NoTls:
+    """What answers a handshake in plain HTTP."""
+
+    def wrap_socket(self, connection, server_side):
+        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        raise OSError
+
+
+def tls():
+    """Over TLS all is as without it; a certificate that is not trusted, or is of another host, is refused."""
+    with tempfile.TemporaryDirectory() as folder:
+        ours, others = write(f"{folder}/cert.pem", CERTIFICATE), write(f"{folder}/other.pem", OTHER_CERTIFICATE)
+        text = write(f"{folder}/text.pem", "nothing of this kind\n")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(ours, write(f"{folder}/key.pem", KEY))
+        large = answer(json.dumps({"model_name": "m", "outputs": [{**OUTPUTS[0], "data": [0.25] * 20000, "shape": [1, 20000]}]}).encode())
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            context.minimum_version = context.maximum_version = version
+            server = Server(secure=context)
+            row = load(server, "--ca", ours, *FAST, 200)[0]
+            check(f"{version.name}: all are answered", (row["sent"], row["ok"], server.asked) == (200, 200, 201), row)
+            row = load(Server(lambda n, s: large, secure=context), "--insecure", "--closed", 3, "-n", 30)[0]
+            check(f"{version.name}: answers of several records, over few connections", row["ok"] == 30 and row["opened"] == 3, row)
+            server = Server(model=metadata(tensor("x", "FP32", [-1, 300000])), secure=context)
+            row = load(server, "--ca", ours, "--closed", 2, "-n", 6)[0]
+            check(f"{version.name}: large requests", row["ok"] == 6 and all(len(b) > 1200000 for b in server.bodies), row)
+            row = load(Server(lambda n, s: answer(headers=["Connection: close"]), secure=context), "--ca", ours, *FAST, 20)[0]
+            check(f"{version.name}: a connection for each", row["ok"] == 20 and row["opened"] == 20, row)
+            row = load(Server(lambda n, s: None if n % 2 else answer(), secure=context), "--ca", ours, "--closed", 1, "-n", 20)[0]
+            check(f"{version.name}: connections that break", row["sent"] == 20 and row["ok"] > 0 and set(failures(row)) <= {"closed"}, row)
+        url = server.url
+        refused("give --ca FILE", url, code=1)
+        refused("give --ca FILE", url, "--ca", others, code=1)
+        refused("text.pem: has no certificate", url, "--ca", text, code=1)
+        refused("none.pem: has no certificate", url, "--ca", f"{folder}/none.pem", code=1)
+        away = Server(host="127.0.0.2", secure=context)
+        refused("name in the certificate does not match", f"https://127.0.0.2:{away.port}/v2/models/m", "--ca", ours, code=1)
+        refused("no TLS connection: ", Server(secure=NoTls()).url, "--ca", ours, code=1)
+
+
 def refused(words, *arguments, code):
     done = run(*arguments, code=code)
     check(f"a sentence with '{words}'", done.stderr.startswith("weft: ") and words in done.stderr and "\n" not in done.stderr.strip().replace(
@@ -451,7 +496,9 @@ def bad_input():
     url = server.url
     refused("no target is given", code=2)
     refused("cannot be reached: Connection refused", f"http://127.0.0.1:{closed_port}/v2/models/m", code=1)
-    refused("has no TLS", url.replace("http", "https"), code=1)
+    refused("--ca has no effect", url, "--ca", "x", code=2)
+    refused("--insecure has no effect", url, "--insecure", code=2)
+    refused("exclude each other", url, "--insecure", "--ca", "x", code=2)
     refused("is no URL of http", "ftp://a/v2/models/m", code=2)
     refused("port must be", "http://localhost:0/v2/models/m", code=2)
     refused("has no host", "http:///v2/models/m", code=2)
@@ -494,7 +541,7 @@ def bad_input():
 
 
 begun = time.monotonic()
-for part in (counts, requests, slow, errors, answers, pictures, output, bad_input):
+for part in (counts, requests, slow, errors, answers, pictures, output, tls, bad_input):
     part()
     if "-v" in sys.argv:
         print(f"{part.__name__}: {time.monotonic() - begun:.1f} s", flush=True)

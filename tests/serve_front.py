@@ -53,6 +53,9 @@ def tls():
             s.secure = only
             check(f"as {version.name}", s.code() == 200)
         s.secure = trust
+        done = subprocess.run([weft, "load", f"https://localhost:{s.port}", "--ca", "cert.pem", "--closed", "2", "-n", "20", "--json"],
+                              capture_output=True, text=True, timeout=120)
+        check("weft load over TLS", done.returncode == 0 and json.loads(done.stdout)["rates"][0]["ok"] == 20, done)
 
 
 def tokens():

@@ -37,10 +37,12 @@ typedef struct weft_load_options {
     bool no_pause;    /* a rate begins before the last one's responses have come */
     /* Closed loop instead of rates: numbers of outstanding requests, "1,4,16". */
     char *closed;
-    int64_t rows;        /* rows of a request */
-    bool json_tensors;   /* inputs and outputs are JSON, not binary tensors */
-    char *body;          /* file that is sent as each request's body; NULL: generated inputs */
-    char *token;         /* bearer token of the requests; NULL: none */
+    int64_t rows;      /* rows of a request */
+    bool json_tensors; /* inputs and outputs are JSON, not binary tensors */
+    char *body;        /* file that is sent as each request's body; NULL: generated inputs */
+    char *token;       /* bearer token of the requests; NULL: none */
+    char *ca; /* file of certificates that may sign those of https targets; NULL: the system's */
+    bool insecure;       /* accept any certificate */
     int64_t connections; /* most connections to all targets together */
     /* Seconds after its due time when a request without a response has failed. */
     double timeout;
@@ -99,10 +101,10 @@ typedef struct weft_load_result {
 } weft_load_result;
 
 /* Opens a load: resolves the targets, queries the model of each, makes its requests, and sends one
- * of them as a test. A target is "http://HOST[:PORT][/v2/models/NAME[/versions/V]]"; without a
+ * of them as a test. A target is "http[s]://HOST[:PORT][/v2/models/NAME[/versions/V]]"; without a
  * model, the server's only one. `options` and `targets` must outlive the load; setting `stop` (may
  * be NULL) ends a wait and the load. ARGUMENT: an option or target is invalid; the message names
- * it; UNSUPPORTED: TLS, or inputs that cannot be made; PEER: a server is unreachable or refuses;
+ * it; UNSUPPORTED: inputs that cannot be made; PEER: a server is unreachable or refuses;
  * FORMAT: a response does not follow the protocol. */
 WEFT_API WEFT_NODISCARD weft_status weft_load_open(weft_context *context,
                                                    const weft_load_options *options,

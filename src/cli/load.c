@@ -154,7 +154,7 @@ const command command_load = {
     .usage = "URL [URL...] [options]",
     .summary = "generate load for an inference server and measure its latency",
     .text =
-        "A target is http://HOST:PORT/v2/models/NAME of any server with the Open Inference\n"
+        "A target is http[s]://HOST:PORT/v2/models/NAME of any server with the Open Inference\n"
         "Protocol v2 over HTTP; without a model, the server's only one. Requests are random\n"
         "inputs of the shape that the model declares; several targets are used in turn.\n\n"
         "At a rate (open loop), each request is sent when it is due, whether or not earlier\n"

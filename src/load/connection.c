@@ -36,19 +36,13 @@ static void list_add_last(weft_load_connection_list *list, weft_load_connection 
 
 /* --- ends --- */
 
-static void close_socket(weft_load_connection *c)
-{
-    if (c->file >= 0) close(c->file);
-    c->file = -1;
-}
-
 static void end(weft_engine *e, weft_load_connection *c, bool keep, int status, const char *what,
                 const char *example)
 {
     weft_connection_pool *pool = c->pool;
     list_remove(&pool->busy, c);
     c->busy = false;
-    if (!keep) close_socket(c);
+    if (!keep) weft_load_stream_close(&c->stream);
     /* The most recently used connection is reused first, so that few connections stay open. */
     list_add_first(keep ? &pool->idle : &pool->closed, c);
     c->used = keep;
@@ -57,9 +51,10 @@ static void end(weft_engine *e, weft_load_connection *c, bool keep, int status, 
 
 static void fail_address(weft_engine *e, weft_load_connection *c, int why)
 {
-    char address[160], text[256];
+    char address[160], reason[256], text[424];
     weft_load_target_address(&c->pool->requests->target, c->address, address, sizeof(address));
-    (void)snprintf(text, sizeof(text), "%s: %s", address, strerror(why));
+    (void)snprintf(text, sizeof(text), "%s: %s", address,
+                   weft_load_stream_why(&c->stream, why, reason, sizeof(reason)));
     end(e, c, false, 0, "connect", text);
 }
 
@@ -77,7 +72,7 @@ static bool watch(weft_engine *e, weft_load_connection *c, bool first, bool writ
     if (writes) event.events |= EPOLLOUT;
     if (!first && c->wants_write == writes) return true;
     c->wants_write = writes;
-    return epoll_ctl(e->epoll, first ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, c->file, &event) == 0;
+    return epoll_ctl(e->epoll, first ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, c->stream.file, &event) == 0;
 }
 
 /* Sends as much of the request as the socket takes, and watches the socket for the rest. Returns 0,
@@ -85,15 +80,16 @@ static bool watch(weft_engine *e, weft_load_connection *c, bool first, bool writ
 static int send_more(weft_engine *e, weft_load_connection *c, bool first)
 {
     while (c->sent < c->request->size) {
-        ssize_t n =
-            send(c->file, c->request->bytes + c->sent, c->request->size - c->sent, MSG_NOSIGNAL);
+        ssize_t n = weft_load_stream_send(&c->stream, c->request->bytes + c->sent,
+                                          c->request->size - c->sent);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && (errno == EAGAIN || errno == ENOTCONN)) break;
         if (n < 0) return errno;
         c->connected = true;
         c->sent += (size_t)n;
     }
-    return watch(e, c, first, c->sent < c->request->size) ? 0 : errno;
+    bool writes = c->sent < c->request->size && weft_load_stream_wants_write(&c->stream);
+    return watch(e, c, first, writes) ? 0 : errno;
 }
 
 static void reset(weft_load_connection *c)
@@ -113,9 +109,8 @@ static void connect_next(weft_engine *e, weft_load_connection *c)
         c->address = (target->good + c->tried) % target->count;
         c->connected = c->used = false;
         reset(c);
-        close_socket(c);
-        c->file = weft_load_target_connect(target, c->address);
-        why = c->file < 0 ? errno : send_more(e, c, true);
+        weft_load_stream_close(&c->stream);
+        why = weft_load_stream_open(&c->stream, target, c->address) ? send_more(e, c, true) : errno;
         if (why) continue;
         c->scheduled.stage->result.opened++;
         return;
@@ -153,7 +148,7 @@ bool weft_connection_pool_send(weft_engine *e, weft_connection_pool *pool,
 {
     weft_load_connection *c = pool->idle.first ? pool->idle.first : pool->closed.first;
     if (!c) return false;
-    bool open = c->file >= 0;
+    bool open = c->stream.file >= 0;
     list_remove(open ? &pool->idle : &pool->closed, c);
     list_add_last(&pool->busy, c);
     c->busy = true;
@@ -193,7 +188,7 @@ static void not_http(weft_engine *e, weft_load_connection *c, const char *why)
 static bool receive(weft_engine *e, weft_load_connection *c)
 {
     size_t used;
-    ssize_t n = recv(c->file, e->buffer, BUFFER, 0);
+    ssize_t n = weft_load_stream_receive(&c->stream, e->buffer, BUFFER);
     if (n < 0 && errno == EINTR) return true;
     if (n < 0 && errno == EAGAIN) return false;
     if (n < 0 || (n == 0 && !c->responding)) {
@@ -212,20 +207,21 @@ static bool receive(weft_engine *e, weft_load_connection *c)
         not_http(e, c, "bytes follow its end; its Content-Length or a chunk is too small");
     else if (state == WEFT_RESPONSE_COMPLETE)
         answered(e, c);
-    return state == WEFT_RESPONSE_INCOMPLETE && n == BUFFER;
+    return state == WEFT_RESPONSE_INCOMPLETE &&
+           (n == BUFFER || weft_load_stream_has_more(&c->stream));
 }
 
 /* Closes an idle connection that the server has closed or has sent unexpected data over. */
 static void drop_idle(weft_load_connection *c)
 {
     list_remove(&c->pool->idle, c);
-    close_socket(c);
+    weft_load_stream_close(&c->stream);
     list_add_first(&c->pool->closed, c);
 }
 
 void weft_connection_pool_event(weft_engine *e, weft_load_connection *c, uint32_t events)
 {
-    if (c->file < 0) return;
+    if (c->stream.file < 0) return;
     if (!c->busy) {
         drop_idle(c);
         return;
@@ -233,11 +229,15 @@ void weft_connection_pool_event(weft_engine *e, weft_load_connection *c, uint32_
     int why = 0;
     socklen_t size = sizeof(why);
     if (!c->connected && (events & (EPOLLERR | EPOLLHUP))) {
-        if (getsockopt(c->file, SOL_SOCKET, SO_ERROR, &why, &size) < 0) why = errno;
+        if (getsockopt(c->stream.file, SOL_SOCKET, SO_ERROR, &why, &size) < 0) why = errno;
         broken(e, c, why ? why : ECONNREFUSED);
         return;
     }
-    if ((events & EPOLLOUT) && c->sent < c->request->size) why = send_more(e, c, false);
+    /* The answers of a handshake, too, let more be sent. */
+    bool sends = (events & EPOLLOUT) || !weft_load_stream_is_ready(&c->stream);
+    if (sends && c->sent < c->request->size) why = send_more(e, c, false);
+    /* Only sending goes on with the handshake, since the request is due when it ends. */
+    if (!why && !weft_load_stream_is_ready(&c->stream)) return;
     /* A response that arrived before the error is still read. */
     if (why && !(events & EPOLLIN)) {
         broken(e, c, why);
@@ -255,7 +255,7 @@ weft_status weft_connection_pool_open(weft_connection_pool *pool, weft_request_s
     WEFT_TRY(WEFT_NEW(&pool->connections, count));
     for (int i = count; i-- > 0;) {
         weft_load_connection *c = &pool->connections[i];
-        *c = (weft_load_connection){.file = -1, .pool = pool};
+        *c = (weft_load_connection){.stream = {.file = -1}, .pool = pool};
         c->response.text = c->text;
         c->response.text_capacity = sizeof(c->text);
         list_add_first(&pool->closed, c);
@@ -266,7 +266,7 @@ weft_status weft_connection_pool_open(weft_connection_pool *pool, weft_request_s
 void weft_connection_pool_close(weft_connection_pool *pool)
 {
     for (int i = 0; pool->connections && i < pool->count; i++) {
-        close_socket(&pool->connections[i]);
+        weft_load_stream_close(&pool->connections[i].stream);
         weft_http_response_free(&pool->connections[i].response);
     }
     free(pool->connections);

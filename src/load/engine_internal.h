@@ -27,7 +27,7 @@ typedef struct weft_connection_pool weft_connection_pool;
 
 /* A connection, with at most one outstanding request. */
 struct weft_load_connection {
-    int file; /* -1: closed */
+    weft_load_stream stream;
     bool busy, connected, wants_write, used, responding, resent;
     int address, tried;
     weft_connection_pool *pool;

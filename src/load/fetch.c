@@ -5,7 +5,6 @@
 #include <math.h>
 #include <poll.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "load/http_client.h"
 
@@ -13,7 +12,8 @@ enum { LARGEST = 4 << 20 };
 
 typedef struct exchange {
     weft_load_target *target;
-    int file, address;
+    weft_load_stream stream;
+    int address;
     const char *request;
     size_t size, sent;
     double end;
@@ -25,7 +25,7 @@ typedef struct exchange {
  * stop. */
 static weft_status wait_for(const exchange *x, short events)
 {
-    struct pollfd p = {.fd = x->file, .events = events};
+    struct pollfd p = {.fd = x->stream.file, .events = events};
     while (true) {
         double left = x->end - weft_seconds();
         if (x->stop && x->stop->wanted) return weft_fail(WEFT_ERR_INTERRUPTED, "stopped");
@@ -48,14 +48,12 @@ static weft_status connect_one(exchange *x, bool *connected)
     int why = 0;
     socklen_t size = sizeof(why);
     *connected = false;
-    x->file = weft_load_target_connect(x->target, x->address);
-    if (x->file < 0) return WEFT_OK;
+    if (!weft_load_stream_open(&x->stream, x->target, x->address)) return WEFT_OK;
     WEFT_TRY(wait_for(x, POLLOUT));
-    if (getsockopt(x->file, SOL_SOCKET, SO_ERROR, &why, &size) < 0) why = errno;
+    if (getsockopt(x->stream.file, SOL_SOCKET, SO_ERROR, &why, &size) < 0) why = errno;
     *connected = why == 0;
     if (*connected) return WEFT_OK;
-    close(x->file);
-    x->file = -1;
+    weft_load_stream_close(&x->stream);
     errno = why;
     return WEFT_OK;
 }
@@ -76,20 +74,23 @@ static weft_status connect_any(exchange *x)
 
 static weft_status transfer(exchange *x)
 {
-    char buffer[4096];
+    char buffer[4096], reason[256];
     weft_http_response_state state = WEFT_RESPONSE_INCOMPLETE;
     while (state == WEFT_RESPONSE_INCOMPLETE) {
         size_t used;
-        WEFT_TRY(wait_for(x, x->sent < x->size ? POLLOUT | POLLIN : POLLIN));
+        bool writes = x->sent < x->size && weft_load_stream_wants_write(&x->stream);
+        if (!weft_load_stream_has_more(&x->stream))
+            WEFT_TRY(wait_for(x, writes ? POLLOUT | POLLIN : POLLIN));
         if (x->sent < x->size) {
-            ssize_t n = send(x->file, x->request + x->sent, x->size - x->sent, MSG_NOSIGNAL);
+            ssize_t n = weft_load_stream_send(&x->stream, x->request + x->sent, x->size - x->sent);
             if (n > 0) x->sent += (size_t)n;
         }
-        ssize_t n = recv(x->file, buffer, sizeof(buffer), 0);
+        ssize_t n = weft_load_stream_receive(&x->stream, buffer, sizeof(buffer));
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
         if (n < 0)
-            return weft_fail(WEFT_ERR_PEER, "%s: the connection broke: %s", x->target->url,
-                             strerror(errno));
+            return weft_fail(WEFT_ERR_PEER, "%s: %s%s", x->target->url,
+                             x->stream.failure ? "" : "the connection broke: ",
+                             weft_load_stream_why(&x->stream, errno, reason, sizeof(reason)));
         state = n == 0 ? weft_http_response_end(&x->answer)
                        : weft_http_response_feed(&x->answer, buffer, (size_t)n, &used);
     }
@@ -105,7 +106,8 @@ static weft_status transfer(exchange *x)
 weft_status weft_load_fetch(weft_load_target *target, const void *request, size_t size,
                             double timeout, const weft_stop *stop, weft_load_reply *out)
 {
-    exchange x = {.target = target, .file = -1, .request = request, .size = size, .stop = stop};
+    exchange x = {
+        .target = target, .stream = {.file = -1}, .request = request, .size = size, .stop = stop};
     *out = (weft_load_reply){0};
     x.end = weft_seconds() + timeout;
     x.answer.text_capacity = LARGEST;
@@ -113,7 +115,7 @@ weft_status weft_load_fetch(weft_load_target *target, const void *request, size_
     weft_http_response_begin(&x.answer);
     weft_status status = connect_any(&x);
     if (status == WEFT_OK) status = transfer(&x);
-    if (x.file >= 0) close(x.file);
+    weft_load_stream_close(&x.stream);
     weft_http_response_free(&x.answer);
     if (status == WEFT_OK)
         *out = (weft_load_reply){x.answer.status, x.answer.text, x.answer.text_size};

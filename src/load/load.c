@@ -57,6 +57,17 @@ static weft_status check_files(int64_t connections)
                      (long long)(connections + others));
 }
 
+static weft_status check_trust(const weft_load_options *o, const char *const *targets, int count)
+{
+    bool https = false;
+    for (int i = 0; i < count; i++) https = https || strncmp(targets[i], "https://", 8) == 0;
+    if (o->ca && o->insecure)
+        return weft_fail(WEFT_ERR_ARGUMENT, "--ca and --insecure exclude each other");
+    if (https || (!o->ca && !o->insecure)) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT, "%s has no effect, since no target is https://HOST",
+                     o->ca ? "--ca" : "--insecure");
+}
+
 static weft_status plan(weft_load *load)
 {
     weft_load_rate *rates;
@@ -90,6 +101,7 @@ static weft_status open_load(weft_load *load, const char *const *targets, int co
     if (count < 1)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "no target is given; name a server, as in http://localhost:8000");
+    WEFT_TRY(check_trust(o, targets, count));
     WEFT_TRY(check_token(o->token));
     WEFT_TRY(check_body(o));
     WEFT_TRY(check_files(o->connections));

@@ -11,6 +11,11 @@ typedef struct finder {
     weft_request_set *set;
 } finder;
 
+static const char *scheme(const finder *f)
+{
+    return f->set->target.https ? "https" : "http";
+}
+
 static weft_status make_request(const finder *f, const char *method, const char *path,
                                 const weft_raw_request *body, size_t head, weft_raw_request *out)
 {
@@ -74,15 +79,15 @@ static weft_status take_only_model(const finder *f, json_t *list)
     if (status == WEFT_OK && count > 1)
         status = weft_fail(WEFT_ERR_ARGUMENT,
                            "%s: the server has several models (%s); give one, as in "
-                           "http://%s/v2/models/%s",
-                           url, all, f->set->target.host, name);
+                           "%s://%s/v2/models/%s",
+                           url, all, scheme(f), f->set->target.host, name);
     free(all);
     if (status != WEFT_OK) return status;
     if (strpbrk(name, " /?#%\r\n"))
         return weft_fail(WEFT_ERR_UNSUPPORTED,
                          "%s: the model '%s' has a name that a URL does not take as it is; give "
-                         "http://%s/v2/models/NAME with %%20 and the like",
-                         url, name, f->set->target.host);
+                         "%s://%s/v2/models/NAME with %%20 and the like",
+                         url, name, scheme(f), f->set->target.host);
     free(f->set->target.path);
     return weft_format(&f->set->target.path, "/v2/models/%s", name);
 }
@@ -99,8 +104,8 @@ static weft_status find_model(const finder *f)
     else if (reply.status != 200 || !json_is_array(list))
         status = weft_fail(WEFT_ERR_PEER,
                            "%s: the server does not list its models (%d); give one, as in "
-                           "http://%s/v2/models/NAME",
-                           f->set->target.url, reply.status, f->set->target.host);
+                           "%s://%s/v2/models/NAME",
+                           f->set->target.url, reply.status, scheme(f), f->set->target.host);
     else
         status = take_only_model(f, list);
     json_decref(list);
@@ -231,6 +236,8 @@ weft_status weft_request_set_open(const weft_load_options *options, const char *
     const finder f = {options, stop, out};
     *out = (weft_request_set){0};
     weft_status status = weft_load_target_open(url, options->body != NULL, &out->target);
+    if (status == WEFT_OK && out->target.https)
+        status = weft_load_trust_open(options->ca, options->insecure, &out->target.trust);
     if (status == WEFT_OK) status = find(&f);
     if (status != WEFT_OK) weft_request_set_close(out);
     return status;

@@ -1,10 +1,8 @@
-/* Parses the URL of a target, "http://HOST[:PORT]/v2/models/NAME", and resolves its host. */
+/* Parses the URL of a target, "http[s]://HOST[:PORT]/v2/models/NAME", and resolves its host. */
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "load/http_client.h"
 
@@ -85,18 +83,17 @@ static weft_status open_target(const char *url, bool any, weft_load_target *t)
     char host[256], port[8] = "80";
     const char *at = strstr(url, "://");
     WEFT_TRY(weft_strdup(url, &t->url));
-    if (strncmp(url, "https://", 8) == 0)
-        return weft_fail(WEFT_ERR_UNSUPPORTED,
-                         "target '%s': weft load has no TLS; give http://, of the server itself or "
-                         "of a proxy that adds TLS",
-                         url);
-    if (at && strncmp(url, "http://", 7) != 0)
-        return weft_fail(WEFT_ERR_ARGUMENT, "target '%s': is no URL of http; %s", url, HOW);
+    t->https = strncmp(url, "https://", 8) == 0;
+    if (at && !t->https && strncmp(url, "http://", 7) != 0)
+        return weft_fail(WEFT_ERR_ARGUMENT, "target '%s': is no URL of http or https; %s", url,
+                         HOW);
+    if (t->https) (void)snprintf(port, sizeof(port), "443");
     const char *begin = at ? at + 3 : url;
     size_t size = strcspn(begin, "/?#");
     if (!at) (void)snprintf(port, sizeof(port), "8000"); /* the usual port of inference servers */
     WEFT_TRY(cut_authority(url, begin, size, host, port));
     WEFT_TRY(cut_path(url, begin + size, any, &t->path));
+    WEFT_TRY(weft_strdup(host, &t->name));
     bool six = strchr(host, ':') != NULL;
     WEFT_TRY(weft_format(&t->host, "%s%s%s:%s", six ? "[" : "", host, six ? "]" : "", port));
     return find_addresses(host, port, t);
@@ -114,24 +111,12 @@ void weft_load_target_close(weft_load_target *t)
 {
     free(t->url);
     free(t->host);
+    free(t->name);
+    weft_load_trust_close(&t->trust);
     free(t->path);
     free(t->addresses);
     free(t->sizes);
     *t = (weft_load_target){0};
-}
-
-int weft_load_target_connect(const weft_load_target *t, int address)
-{
-    const struct sockaddr *to = (const struct sockaddr *)&t->addresses[address];
-    int file = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), one = 1;
-    if (file < 0) return -1;
-    /* A request is sent as a whole, so delaying packets (Nagle's algorithm) gains nothing. */
-    (void)setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    if (connect(file, to, t->sizes[address]) == 0 || errno == EINPROGRESS) return file;
-    int why = errno;
-    close(file);
-    errno = why;
-    return -1;
 }
 
 const char *weft_load_target_address(const weft_load_target *t, int address, char *buffer,
