@@ -299,6 +299,21 @@ def drains():
         last.close()
 
 
+def ends_while_loading():
+    """A signal while batch times are written leaves no file that is half done."""
+    for i in range(4):
+        times = f"times{i}"
+        os.mkdir(times)
+        process = subprocess.Popen([weft, "serve", "-t", "1", "m=c", "n=c", "--measure", "0.05", "--times", times, "--port", "0", "--metrics-port", "-1", "-q"],
+                                   stdout=subprocess.DEVNULL)
+        while process.poll() is None and not os.listdir(times):
+            pass
+        process.send_signal(signal.SIGTERM)
+        check("a signal while it loads ends it", process.wait(60) == 0, process.returncode)
+        left = [name for name in os.listdir(times) if name not in ("m.json", "n.json")]
+        check("no temporary file is left", not left, left)
+
+
 def bad_starts():
     write("loose", "m secret\n", 0o640)
     write("cert.pem", CERTIFICATE, 0o644)
@@ -322,4 +337,4 @@ def bad_starts():
         check(f"weft serve {words}", done.returncode == code and told in done.stderr and "listening" not in done.stdout, (done.returncode, done.stderr))
 
 
-sys.exit(main(tls, tokens, renewals, addresses, limits, rates, connections, refusals, drains, few_files, bad_starts))
+sys.exit(main(tls, tokens, renewals, addresses, limits, rates, connections, refusals, drains, few_files, ends_while_loading, bad_starts))

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,7 +20,37 @@ struct weft_output {
     char *temporary; /* temporary file with the new contents */
     bool regular;
     weft_error error; /* the first failure */
+    weft_output *next;
 };
+
+/* The outputs that have a temporary file now. */
+static pthread_mutex_t replacing_lock = PTHREAD_MUTEX_INITIALIZER;
+static weft_output *replacing;
+
+/* With the lock: the temporary file is no longer this output's. */
+static void forget_temporary(weft_output *o)
+{
+    weft_output **at = &replacing;
+    while (*at && *at != o) at = &(*at)->next;
+    if (*at) *at = o->next;
+    free(o->temporary);
+    o->temporary = NULL;
+}
+
+static void remove_temporary(weft_output *o)
+{
+    if (!o->temporary) return;
+    pthread_mutex_lock(&replacing_lock);
+    (void)unlink(o->temporary);
+    forget_temporary(o);
+    pthread_mutex_unlock(&replacing_lock);
+}
+
+void weft_output_abandon_all(void)
+{
+    pthread_mutex_lock(&replacing_lock); /* for ever */
+    for (const weft_output *o = replacing; o; o = o->next) (void)unlink(o->temporary);
+}
 
 static weft_status fail(weft_output *o, const char *what)
 {
@@ -99,7 +130,14 @@ static weft_status open_beside(weft_output *o, const char *path, const struct st
 {
     WEFT_TRY(follow(path, &o->target));
     WEFT_TRY(weft_beside_tidy(o->target));
-    WEFT_TRY(weft_beside_open(o->target, &o->temporary, file));
+    pthread_mutex_lock(&replacing_lock);
+    weft_status status = weft_beside_open(o->target, &o->temporary, file);
+    if (status == WEFT_OK && *file >= 0) {
+        o->next = replacing;
+        replacing = o;
+    }
+    pthread_mutex_unlock(&replacing_lock);
+    if (status != WEFT_OK) return status;
     if (*file < 0) return fail(o, "create");
     if (old) (void)fchmod(*file, old->st_mode & 07777);
     return WEFT_OK;
@@ -131,7 +169,7 @@ static weft_status open_file(weft_output *o, const char *path, weft_output_mode 
     if (o->file) return WEFT_OK;
     weft_status status = fail(o, "open");
     close(file);
-    if (o->temporary) (void)unlink(o->temporary);
+    remove_temporary(o);
     return status;
 }
 
@@ -203,9 +241,13 @@ static weft_status sync_folder(const char *path)
 
 static weft_status put_in_place(weft_output *o)
 {
-    if (rename(o->temporary, o->target) != 0) return fail(o, "replace");
-    free(o->temporary);
-    o->temporary = NULL;
+    pthread_mutex_lock(&replacing_lock);
+    bool done = rename(o->temporary, o->target) == 0;
+    int why = errno;
+    if (done) forget_temporary(o);
+    pthread_mutex_unlock(&replacing_lock);
+    errno = why;
+    if (!done) return fail(o, "replace");
     return sync_folder(o->target);
 }
 
@@ -219,7 +261,7 @@ weft_status weft_output_close(weft_output **output, bool keep)
         status = fail(o, "sync");
     if (fclose(o->file) != 0 && status == WEFT_OK) status = fail(o, "close");
     if (status == WEFT_OK && keep && o->target) status = put_in_place(o);
-    if (o->temporary) (void)unlink(o->temporary);
+    remove_temporary(o);
     output_free(o);
     return status;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "weft/output.h"
 #include "weft/server.h"
 
 enum { MOST_MODELS = 64 };
@@ -146,6 +147,7 @@ static void *wait_for_end(void *user)
     while (sigwait(&e->signals, &number) != 0) continue;
     if (!__atomic_load_n(&e->serving, __ATOMIC_ACQUIRE)) {
         (void)fflush(stdout);
+        weft_output_abandon_all(); /* batch times may be being written */
         _exit(0);
     }
     return NULL;
