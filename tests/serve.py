@@ -277,6 +277,31 @@ def bad_starts():
             check(f"weft serve {words}", done.returncode == code and told in done.stderr, (done.returncode, done.stderr))
     out = run("serve", "--simulate", "--rate", "300", "--requests", "2000")
     check("a simulation", all(p in out for p in ("adaptive", "greedy", "none", "fixed")), out)
+    simulations()
+
+
+def simulations():
+    """Late requests are simulated, and so are the batch times of a model."""
+    def line(policy, *words):
+        out = run("serve", "--simulate", *words)
+        found = re.search(rf"^{policy} +(.*)$", out, re.M)
+        check(f"a line of {policy}", found, out)
+        return [float(n) for n in re.findall(r"[0-9.]+", found.group(1))] if found else [0] * 9
+    figures = line("none", "--service", "1=1000", "--rate", "10", "--patience", "0.5", "--requests", "1000", "--limit", "1")
+    check("late requests", figures[3] <= 1500 and 80 < figures[-1] < 95, figures)
+    here = ("m=c", "--times", ".", "-t", "1", "--limit", "4", "--measure", "0.05")
+    run("serve", "--simulate", *here, "--requests", "100")
+    with open("m.json") as f:
+        times = json.load(f)
+    times["seconds"] = [1.0] * len(times["rows"])
+    with open("m.json", "w") as f:
+        json.dump(times, f)
+    figures = line("none", *here, "--rate", "0.001", "--requests", "1000")
+    check("the times of a model", 1000 <= figures[0] < 1100, figures)
+    os.remove("m.json")
+    for words, told in ((["m=c", "n=c"], "one model"), (["m=c", "--service", "1=1"], "not both"), (["--processes", "2"], "one process")):
+        done = subprocess.run([weft, "serve", "--simulate", *words], capture_output=True, text=True, timeout=60)
+        check(f"weft serve --simulate {words}", done.returncode == 2 and told in done.stderr, done.stderr)
 
 
 def main():

@@ -23,6 +23,7 @@ typedef struct weft_forecast_options {
     int executors; /* 1 to 64; default 1 */
     /* Most rows of a batch, default 64; most rows that may wait, default 4096. */
     int64_t limit, waiting;
+    double queue_timeout; /* of each request, as in weft_request; 0: none */
     /* The true batch times, as in weft_batch_queue_options; at least one size. */
     const int64_t *curve_rows;
     const double *curve_times;
@@ -54,9 +55,10 @@ WEFT_API void weft_forecast_options_init(weft_forecast_options *options);
 
 /* The result of a forecast, over the counted requests. */
 typedef struct weft_forecast {
-    int64_t requests, refused, batches; /* requests: answered; refused: the queue was full */
-    double mean, p50, p95, p99, p999;   /* latency in seconds */
-    double rows;                        /* mean rows of a batch */
+    /* requests: answered; refused: the queue was full; late: their queue_timeout passed */
+    int64_t requests, refused, late, batches;
+    double mean, p50, p95, p99, p999; /* latency in seconds */
+    double rows;                      /* mean rows of a batch */
     /* Fraction of the time in which an executor computes, mean over the executors. */
     double utilisation;
     /* The policy's wait in seconds and the rows that it waits for, at the end. */
@@ -65,8 +67,8 @@ typedef struct weft_forecast {
 } weft_forecast;
 
 /* Runs the simulation. `each` (may be NULL) gets the latency of each counted request in seconds, in
- * the order of arrivals; below 0: the request was refused. ARGUMENT: an option is out of range; the
- * message names it. */
+ * the order of arrivals; below 0: the request was refused or late. ARGUMENT: an option is out of
+ * range; the message names it. */
 WEFT_API WEFT_NODISCARD weft_status weft_forecast_run(weft_context *context,
                                                       const weft_forecast_options *options,
                                                       void (*each)(void *user, double latency),

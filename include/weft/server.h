@@ -53,7 +53,7 @@ typedef struct weft_server_options {
     bool simulate;
     double rate;
     char *arrivals;
-    char *service; /* batch times in milliseconds, "ROWS=MS,ROWS=MS" */
+    char *service; /* batch times in milliseconds, "ROWS=MS,ROWS=MS"; NULL: those of the model */
     int64_t requests, seed;
 } weft_server_options;
 

@@ -55,9 +55,10 @@ void print_url(const char *before, const weft_server_options *options, int port)
 int serve_processes(weft_context *context, weft_server_options *options, const char *const *words,
                     int count);
 
-/* Prints the forecast latency of each batching policy (weft serve --simulate); returns the exit
- * code. */
-int forecast_policies(weft_context *context, const weft_server_options *options);
+/* Prints the forecast latency of each batching policy (weft serve --simulate), with the batch times
+ * of a model's queue, or with queue NULL those of --service; returns the exit code. */
+int forecast_policies(weft_context *context, const weft_server_options *options,
+                      weft_batch_queue *queue);
 
 /* main.c: seconds of a monotonic clock. */
 double clock_seconds(void);

@@ -251,6 +251,36 @@ static int serve(weft_context *context, const weft_server_options *o, const char
     return code;
 }
 
+/* --- simulation --- */
+
+/* Loads the model, if one is given, for its batch times, and prints what to expect. */
+static int simulate(weft_context *context, const weft_server_options *o, const char *const *words,
+                    int count)
+{
+    const char *wrong = count > 1 || o->models    ? "takes one model, NAME=CHECKPOINT, or none"
+                        : count > 0 && o->service ? "takes a model or --service, not both"
+                        : o->processes > 1 ? "is of one process: give its share of the --rate"
+                                           : NULL;
+    if (wrong) {
+        fprintf(stderr, "weft: --simulate %s\nTry 'weft help serve'.\n", wrong);
+        return 2;
+    }
+    if (count == 0) return forecast_policies(context, o, NULL);
+    weft_service *service = NULL;
+    word w = split(words[0]);
+    print_log(context, o->quiet);
+    weft_status status = make_service(context, o, &service);
+    if (status == WEFT_OK) status = weft_service_load(service, w.name, w.path);
+    int code = report_failure(status);
+    if (code == 0) {
+        weft_servable *servable = weft_service_hold(service, w.name, 0);
+        code = forecast_policies(context, o, weft_servable_queue(servable));
+        weft_servable_release(&servable);
+    }
+    weft_service_destroy(&service);
+    return code;
+}
+
 static int run(weft_context *context, int argc, char **argv)
 {
     weft_server_options options = {0};
@@ -264,7 +294,7 @@ static int run(weft_context *context, int argc, char **argv)
     if (status != WEFT_OK) {
         code = usage_failure("serve");
     } else if (options.simulate) {
-        code = forecast_policies(context, &options);
+        code = simulate(context, &options, words, count);
     } else if (count == 0 && !options.models) {
         fprintf(stderr, "weft: no model is given; add NAME=CHECKPOINT or --models DIR\n"
                         "Try 'weft help serve'.\n");
@@ -292,11 +322,13 @@ const command command_serve = {
         "requests and ends. --models DIR serves a model repository, DIR/NAME/VERSION, of\n"
         "checkpoints or exported folders. With --processes a supervisor runs several processes\n"
         "on one port and restarts those that die. --simulate serves nothing and prints the\n"
-        "expected latency of each policy at a load.",
+        "expected latency of each policy at a load, with the batch times of a model that is\n"
+        "named, or of --service.",
     .examples =
         "  weft serve digits=runs/mnist/latest\n"
         "  weft serve digits=runs/mnist iris=runs/iris --instances 2 --policy adaptive:goal=p99\n"
         "  weft serve --models models --watch 10 --control\n"
+        "  weft serve --simulate --rate 800 digits=runs/mnist/latest --instances 2\n"
         "  weft serve --simulate --rate 800 --service 1=1.2,8=2.5,64=12\n",
     .table = weft_server_table,
     .run = run,

@@ -271,11 +271,11 @@ const weft_option weft_server_rows[] = {
      .help = "arrival process: "},
     {.name = "service",
      .argument = "LIST",
-     .initial = "1=1,8=2,64=10",
      TEXT,
      AT(service),
      .with = "simulate",
-     .help = "batch times in milliseconds as ROWS=MS, separated by commas"},
+     .help = "batch times in milliseconds as ROWS=MS, separated by commas; default: those of the "
+             "model, or without one 1=1,8=2,64=10"},
     {.name = "requests",
      .argument = "N",
      .initial = "50000",

@@ -5,6 +5,8 @@
 #include "serve/batch/simulated_requests.h"
 #include "serve/batch/batch_internal.h"
 
+static const double REFUSED = -1, LATE = -2;
+
 typedef struct simulation {
     const weft_forecast_options *o;
     weft_dispatch dispatch;
@@ -17,10 +19,11 @@ typedef struct simulation {
     weft_batch_job **batch; /* [executors]: batch in progress; NULL: idle */
     double *left; /* [executors]: seconds that the batch would still take if it ran alone */
     double now, due, busy_time, began;
+    double deadline; /* the earliest one of a request that waits; infinite: none */
     /* factor by which other processes slow batches down now, and the time of its next change */
     double interference, interference_change;
     int64_t arrivals, first; /* requests so far; index of the first request that is counted */
-    double *latency; /* [requests]: latency of each counted request; below 0: it was refused */
+    double *latency;         /* [requests]: latency of each counted request, or REFUSED or LATE */
     weft_forecast *out;
     int64_t batches, rows;
     bool stepped;
@@ -56,6 +59,9 @@ static weft_status check(const weft_forecast_options *o)
     if (!(o->variation >= 0) || o->variation > 10)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "the variation of batch times is %g, must be from 0 to 10", o->variation);
+    if (!(o->queue_timeout >= 0))
+        return weft_fail(WEFT_ERR_ARGUMENT, "the queue timeout is %g s, must be 0 or more",
+                         o->queue_timeout);
     if (!(o->timer_slack >= 0) || isinf(o->timer_slack))
         return weft_fail(WEFT_ERR_ARGUMENT, "the slack of timers is %g s, must be 0 or more",
                          o->timer_slack);
@@ -156,6 +162,7 @@ static weft_status arrive(simulation *t, bool *look)
     weft_request request;
     weft_request_init(&request);
     request.rows = t->o->rows;
+    request.queue_timeout = t->o->queue_timeout;
     request.user = (void *)(intptr_t)t->arrivals;
     if (t->arrivals == t->first) {
         t->began = t->now;
@@ -166,12 +173,24 @@ static weft_status arrive(simulation *t, bool *look)
     weft_workload_take(&t->workload, t->stepped);
     weft_status status = weft_dispatch_put(t->queue, &request, t->now, look, NULL);
     if (status == WEFT_ERR_BUSY) {
-        if (t->arrivals >= t->first) t->latency[t->arrivals - t->first] = -1;
+        if (t->arrivals >= t->first) t->latency[t->arrivals - t->first] = REFUSED;
         weft_workload_answered(&t->workload, t->now, t->stepped);
         status = WEFT_OK;
     }
     t->arrivals++;
     return status;
+}
+
+/* Takes the requests out of the queue whose deadline has passed. */
+static void expire(simulation *t)
+{
+    weft_dequeued_request late;
+    weft_batch_queue *queue;
+    while (weft_dispatch_expire(&t->dispatch, t->now, &late, &queue, &t->deadline)) {
+        int64_t number = (int64_t)(intptr_t)late.request.user - t->first;
+        if (number >= 0) t->latency[number] = LATE;
+        weft_workload_answered(&t->workload, t->now, t->stepped);
+    }
 }
 
 static bool search(simulation *t)
@@ -184,14 +203,17 @@ static bool search(simulation *t)
     return true;
 }
 
-/* Processes the next event: a batch ends, a request arrives, a timed wait ends, or interference
- * changes. *look: an idle executor of the real batcher would look for a due batch now. */
+/* Processes the next event: a batch ends, a request arrives or is late, a timed wait ends, or
+ * interference changes. *look: an idle executor of the real batcher would look for a due batch now.
+ */
 static weft_status handle_next(simulation *t, double comes, bool *look)
 {
     double ends, timer = t->due + t->o->timer_slack;
     int e = next_end(t, &ends);
     double next = WEFT_MIN(WEFT_MIN(ends, timer), WEFT_MIN(comes, t->interference_change));
+    next = WEFT_MIN(next, t->deadline);
     advance(t, WEFT_MAX(next, t->now));
+    if (next == t->deadline) return WEFT_OK; /* the caller takes the late requests out */
     if (e >= 0 && next == ends) {
         finish(t, e);
         *look = true;
@@ -209,7 +231,7 @@ static weft_status handle_next(simulation *t, double comes, bool *look)
 static weft_status simulate(simulation *t)
 {
     int64_t all = t->first + t->o->requests;
-    t->due = INFINITY;
+    t->due = t->deadline = INFINITY;
     t->interference = 2; /* so that the next call stops it */
     change_interference(t);
     while (t->arrivals < all || t->queue->requests.count > 0 || t->dispatch.busy > 0) {
@@ -221,6 +243,7 @@ static weft_status simulate(simulation *t)
             WEFT_TRY(handle_next(t, t->arrivals < all ? weft_workload_next(&t->workload) : INFINITY,
                                  &look));
         }
+        expire(t);
         if (search(t) || look) begin_batches(t);
     }
     return WEFT_OK;
@@ -236,9 +259,11 @@ static void summarise(simulation *t)
 {
     weft_forecast *f = t->out;
     int64_t n = 0;
-    for (int64_t i = 0; i < t->o->requests; i++)
+    for (int64_t i = 0; i < t->o->requests; i++) {
+        f->refused += t->latency[i] == REFUSED;
+        f->late += t->latency[i] == LATE;
         if (t->latency[i] >= 0) t->latency[n++] = t->latency[i];
-    f->refused = t->o->requests - n;
+    }
     f->requests = n;
     f->batches = t->batches;
     f->rows = t->batches ? (double)t->rows / (double)t->batches : 0;
