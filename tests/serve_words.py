@@ -182,6 +182,8 @@ def metrics(s):
     check("what is counted", float(values["nv_inference_count" + one_model]) == stats["inference_count"] and
           float(values["weft_batch_rows_sum" + one_model]) == stats["inference_count"] and
           float(values["weft_batch_rows_count" + one_model]) == stats["execution_count"], values)
+    began = [int(v) for v in re.findall(r'weft_batches_total\{model="m",version="1",reason="[a-z_]+"\} (\S+)', text)]
+    check("each batch has a reason", len(began) == 4 and sum(began) == stats["execution_count"], began)
     for name in ("weft_latency_seconds", "weft_batch_rows"):
         cells = [float(v) for v in re.findall(name + r'_bucket\{model="m",version="1",le="[^"]*"\} (\S+)', text)]
         check(f"{name} grows", len(cells) > 5 and cells == sorted(cells) and cells[-1] == float(values[name + "_count" + one_model]), cells)

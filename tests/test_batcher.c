@@ -226,6 +226,61 @@ static void test_counts(void **state)
     weft_batcher_destroy(&batcher); /* while a queue is left */
 }
 
+/* --- why batches begin --- */
+
+static weft_status compute_at_once(void *user, int executor, void *const *requests, int n,
+                                   int64_t rows)
+{
+    (void)user, (void)executor, (void)requests, (void)n, (void)rows;
+    return WEFT_OK;
+}
+
+/* The reason of the first batch of a queue, whose requests come at once. */
+static weft_batch_reason reason_of(const char *policy, int64_t max_waiting, int requests)
+{
+    weft_batcher_options bo;
+    weft_batch_queue_options lo;
+    weft_batcher *batcher;
+    weft_batch_queue *queue;
+    weft_batch_queue_stats s;
+    sent all[8] = {{.rows = 0}};
+    weft_batcher_options_init(&bo);
+    assert_ok(weft_batcher_create(context, &bo, &batcher));
+    weft_batch_queue_options_init(&lo);
+    lo.policy = policy;
+    lo.limit = 8;
+    lo.max_waiting = max_waiting;
+    lo.run = compute_at_once;
+    assert_ok(weft_batch_queue_add(batcher, &lo, &queue));
+    for (int i = 0; i < requests; i++) {
+        weft_request r;
+        weft_request_init(&r);
+        r.user = &all[i];
+        r.done = done;
+        weft_status status = weft_batch_queue_submit(queue, &r, NULL);
+        assert_int_equal(status, i < max_waiting ? WEFT_OK : WEFT_ERR_BUSY);
+    }
+    do {
+        nap(1e-3);
+        weft_batch_queue_describe(queue, &s);
+    } while (s.batches < 1);
+    assert_int_equal(s.batches, 1);
+    weft_batcher_destroy(&batcher);
+    int reason = 0;
+    while (s.reasons[reason] == 0) reason++;
+    return (weft_batch_reason)reason;
+}
+
+static void test_reasons(void **state)
+{
+    (void)state;
+    assert_int_equal(reason_of("fixed:wait=1e9,max=3", 8, 3), WEFT_BATCH_FULL);
+    assert_int_equal(reason_of("greedy", 8, 1), WEFT_BATCH_ENOUGH);
+    assert_int_equal(reason_of("none", 8, 1), WEFT_BATCH_ENOUGH);
+    assert_int_equal(reason_of("fixed:wait=1000,max=3", 8, 1), WEFT_BATCH_WAITED);
+    assert_int_equal(reason_of("fixed:wait=1e9,max=3", 2, 3), WEFT_BATCH_NO_MORE);
+}
+
 /* --- one queue whose batches wait at a gate until the test lets them go on --- */
 
 typedef struct gate {
@@ -568,15 +623,12 @@ static void test_come_and_go(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_crowd),
-                                       cmocka_unit_test(test_counts),
-                                       cmocka_unit_test(test_caller_leaves_others),
-                                       cmocka_unit_test(test_late),
-                                       cmocka_unit_test(test_order),
-                                       cmocka_unit_test(test_occupied),
-                                       cmocka_unit_test(test_full),
-                                       cmocka_unit_test(test_lend),
-                                       cmocka_unit_test(test_come_and_go)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_crowd),    cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_reasons),  cmocka_unit_test(test_caller_leaves_others),
+        cmocka_unit_test(test_late),     cmocka_unit_test(test_order),
+        cmocka_unit_test(test_occupied), cmocka_unit_test(test_full),
+        cmocka_unit_test(test_lend),     cmocka_unit_test(test_come_and_go)};
     if (weft_context_create(&context) != WEFT_OK) return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     weft_context_destroy(&context);

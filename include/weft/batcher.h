@@ -145,11 +145,21 @@ WEFT_API int weft_batcher_run_due(weft_batcher *batcher, double seconds);
  * further cell is 2^(1/4) times that of the one before, and the last cell has all longer
  * latencies. */
 enum { WEFT_LATENCY_CELLS = 120, WEFT_BATCH_CELLS = 32 };
+/* Why a batch began. */
+typedef enum weft_batch_reason {
+    WEFT_BATCH_FULL,    /* as many rows waited as a batch may have */
+    WEFT_BATCH_ENOUGH,  /* as many waited as the policy waits for, such as 1 with greedy */
+    WEFT_BATCH_WAITED,  /* a request had waited as long as the policy lets it */
+    WEFT_BATCH_NO_MORE, /* none could come: all clients of a closed loop wait, or the queue is full
+                           or is being removed */
+    WEFT_BATCH_REASONS
+} weft_batch_reason;
 /* Statistics of a queue since it was added, and the present setting of its policy. */
 typedef struct weft_batch_queue_stats {
     int64_t requests, rows;                      /* that were answered with OK */
     int64_t failed, expired, refused, cancelled; /* requests, by how they ended: LATE is expired */
     int64_t batches;                             /* computed batches */
+    int64_t reasons[WEFT_BATCH_REASONS];         /* the same, by why they began */
     int64_t waiting, waiting_rows,
         running; /* now: requests and rows that wait, batches in progress */
     double queue_seconds, compute_seconds; /* seconds, summed over requests answered with OK */

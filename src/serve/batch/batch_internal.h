@@ -218,6 +218,7 @@ typedef struct weft_batch_job {
     int executor, count, busy;
     int64_t rows;
     double began;
+    weft_batch_reason reason;
     bool one_by_one; /* the batch failed, and its requests were run again one by one */
     double charged;  /* estimated seconds that were added to the queue's usage at the start */
     double progress; /* the queue's `progress` at the start */

@@ -188,9 +188,20 @@ static void fill(weft_batch_job *batch, weft_request_queue *q, const weft_batch_
     }
 }
 
+/* Why the batch of a kind that is due begins. */
+static weft_batch_reason reason_of(const weft_batch_queue *queue, int kind)
+{
+    const weft_batch_setting *b = &queue->policy->setting;
+    int64_t rows = queue->requests.kinds[kind].rows;
+    if (rows >= b->max_rows && !b->one_request) return WEFT_BATCH_FULL;
+    if (rows >= b->min_rows) return WEFT_BATCH_ENOUGH;
+    return must_not_wait(queue) ? WEFT_BATCH_NO_MORE : WEFT_BATCH_WAITED;
+}
+
 static weft_batch_job *take_batch(weft_batch_queue *queue, int kind, int executor, double now)
 {
     weft_batch_job *batch = &queue->batches[executor];
+    batch->reason = reason_of(queue, kind);
     fill(batch, &queue->requests, &queue->policy->setting, queue->options.limit, kind);
     queue->refused_recently = false;
     batch->began = now;
@@ -285,6 +296,7 @@ void weft_dispatch_end(weft_dispatch *d, weft_batch_job *batch, double now)
     queue->in_service -= batch->count;
     queue->usage += (seconds - batch->charged) / queue->options.share;
     s->batches++;
+    s->reasons[batch->reason]++;
     s->batch[batch->rows <= 1 ? 0
                               : WEFT_MIN(64 - __builtin_clzll((uint64_t)batch->rows - 1),
                                          WEFT_BATCH_CELLS - 1)]++;

@@ -32,6 +32,10 @@ OF(refused, r->line.refused);
 OF(cancelled, r->line.cancelled);
 OF(rows, r->line.rows);
 OF(batches, r->line.batches);
+OF(began_full, r->line.reasons[WEFT_BATCH_FULL]);
+OF(began_enough, r->line.reasons[WEFT_BATCH_ENOUGH]);
+OF(began_waited, r->line.reasons[WEFT_BATCH_WAITED]);
+OF(began_no_more, r->line.reasons[WEFT_BATCH_NO_MORE]);
 OF(pending, r->line.waiting);
 OF(pending_rows, r->line.waiting_rows);
 OF(running, r->line.running);
@@ -49,7 +53,8 @@ OF(burstiness, r->line.burstiness);
 OF(predicted, r->line.predicted);
 OF(decisions, r->line.decisions);
 static const char success_name[] = "nv_inference_request_success",
-                  failure_name[] = "nv_inference_request_failure";
+                  failure_name[] = "nv_inference_request_failure",
+                  reasons_name[] = "weft_batches_total";
 static const metric metrics[] = {
     {success_name, "counter", "Requests answered successfully", "", success},
     {failure_name, "counter", "Requests refused or failed", ",reason=\"OTHER\"", failed},
@@ -69,6 +74,11 @@ static const metric metrics[] = {
      "Total time of batch computations, in microseconds", "", infer_us},
     {"nv_inference_compute_output_duration_us", "counter",
      "Total time in which output was copied from batches, in microseconds", "", output_us},
+    {reasons_name, "counter", "Batches computed, by why they began", ",reason=\"full\"",
+     began_full},
+    {reasons_name, NULL, NULL, ",reason=\"enough\"", began_enough},
+    {reasons_name, NULL, NULL, ",reason=\"waited\"", began_waited},
+    {reasons_name, NULL, NULL, ",reason=\"no_more\"", began_no_more},
     {"weft_queue_rows", "gauge", "Rows in the queue", "", pending_rows},
     {"weft_batches_running", "gauge", "Batches that are being computed now", "", running},
     {"weft_batch_wait_seconds", "gauge",
