@@ -44,7 +44,18 @@ typedef struct weft_plain_body {
     bool stripped; /* sent as a form, whose line ends some clients remove */
     const char *data;
     size_t size;
+    int64_t timeout, priority; /* as the parameters of an inference request; 0: not given */
 } weft_plain_body;
+/* Sets the deadline and the priority of a request from the parameters of the protocol: `timeout` in
+ * microseconds; `priority` 1 is the highest there and 0 none, while in Weft larger is higher. */
+static inline void weft_inference_set_timeout(weft_inference_request *request, int64_t timeout)
+{
+    request->queue_timeout = (double)timeout / 1e6;
+}
+static inline void weft_inference_set_priority(weft_inference_request *request, int64_t priority)
+{
+    request->priority = priority > 0 ? (int)WEFT_MAX(1001 - priority, 1) : 0;
+}
 /* Finds out the kind of the body from the Content-Type header (type; NULL: none), else from the
  * data. ARGUMENT: the kind is unknown; FORMAT: the data are not of the declared type. */
 weft_status weft_predict_detect(const char *type, const char *data, size_t size,

@@ -88,14 +88,12 @@ static weft_status read_parameter(weft_infer_reader *r, weft_json *j, int which)
         return WEFT_OK;
     case 1: return weft_infer_flag(j, "parameter raw", &q->raw);
     case 2:
-        /* In the protocol, priority 1 is the highest and 0 means no priority; in Weft larger is
-         * higher. */
         WEFT_TRY(weft_infer_whole(j, "parameter priority", 0, &number));
-        q->priority = number > 0 ? (int)WEFT_MAX(1001 - number, 1) : 0;
+        weft_inference_set_priority(q, number);
         return WEFT_OK;
     case 3:
         WEFT_TRY(weft_infer_whole(j, "parameter timeout, in microseconds,", 0, &number));
-        q->queue_timeout = (double)number / 1e6;
+        weft_inference_set_timeout(q, number);
         return WEFT_OK;
     default: return weft_json_skip(j); /* unknown parameters are ignored */
     }

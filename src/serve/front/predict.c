@@ -202,6 +202,8 @@ weft_status weft_predict_read(const weft_servable_info *about, const weft_plain_
     int said = out->format;
     *out = (weft_inference){.format = said};
     weft_inference_request_init(&out->request);
+    weft_inference_set_timeout(&out->request, body->timeout);
+    weft_inference_set_priority(&out->request, body->priority);
     weft_status status = body->kind == WEFT_BODY_PICTURE ? read_picture(about, body, out)
                                                          : read_csv(about, body, out);
     if (status != WEFT_OK) weft_inference_free(out);
