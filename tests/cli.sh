@@ -385,7 +385,7 @@ holds out '^1 step in '
 accepts "one sample" "$weft" eval --checkpoint one
 holds out '^test: 1 sample, '
 accepts "nothing to do" "$weft" train --data glyphs:size=16,train=20,test=1 --batch 20 --model mlp --steps 1 --checkpoint one --resume
-holds out '^nothing to do: the checkpoint is after step 1, the run ends after 1; give more'
+holds out '^nothing to do: step 1 is done, and the run ends after step 1; '
 accepts "two learners" "$weft" train --data glyphs:size=16,train=20,test=1 --batch 10 --model mlp --steps 2 -n 2 --exchange average:every=1 --checkpoint pair -q
 ls pair/step-2 >before
 accepts "nothing to do for one of them" "$weft" train --data glyphs:size=16,train=20,test=1 --batch 10 --model mlp --steps 2 --checkpoint pair --resume --keep 1

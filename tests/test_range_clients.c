@@ -53,6 +53,32 @@ static void test_members(void **state)
     weft_range_destroy(&r);
 }
 
+/* Without a bound a new learner begins after the step of the fastest learner, also when that one
+ * has left: a suspended learner does not set the run back. */
+static void test_begins_at_the_run(void **state)
+{
+    (void)state;
+    const char *const policies[] = {"async", "softsync", "ssp", "bsp"};
+    for (int i = 0; i < 4; i++) {
+        descent d = {.lr = 1, .count = 2};
+        weft_policy policy = policy_of(policies[i], i == 1 ? 1 : -1, i == 2 ? 9 : -1, NULL);
+        weft_range *r = open_range(&d, policy, 2);
+        learner fast = begin_learner(context, 1, 2);
+        for (int k = 0; k < (i == 3 ? 1 : 5); k++) push(&fast, r, 2);
+        int64_t run = policy.bound == WEFT_NO_BOUND ? 5 : 0;
+        assert_int_equal(weft_range_join(r, 7, 2, 0), WEFT_OK);
+        assert_int_equal(weft_range_clock(r, 7), run);
+        assert_int_equal(weft_range_join(r, 8, 3, 6), WEFT_OK);
+        assert_int_equal(weft_range_clock(r, 8), 6);
+        for (weft_actor_id id = 8; id > 0; id--)
+            if (id == 8 || id == 7 || id <= 2) assert_int_equal(weft_range_leave(r, id), WEFT_OK);
+        assert_int_equal(weft_range_join(r, 9, 1, 0), WEFT_OK);
+        assert_true(weft_range_clock(r, 9) >= run);
+        end_learner(&fast);
+        weft_range_destroy(&r);
+    }
+}
+
 static void test_exactly_once(void **state)
 {
     (void)state;
@@ -308,11 +334,17 @@ static void test_policies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_members),       cmocka_unit_test(test_exactly_once),
-        cmocka_unit_test(test_same_slot),     cmocka_unit_test(test_resent_after_leave),
-        cmocka_unit_test(test_damage),        cmocka_unit_test(test_ahead),
-        cmocka_unit_test(test_halt),          cmocka_unit_test(test_state),
-        cmocka_unit_test(test_snapshot_size), cmocka_unit_test(test_policies),
+        cmocka_unit_test(test_members),
+        cmocka_unit_test(test_begins_at_the_run),
+        cmocka_unit_test(test_exactly_once),
+        cmocka_unit_test(test_same_slot),
+        cmocka_unit_test(test_resent_after_leave),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_ahead),
+        cmocka_unit_test(test_halt),
+        cmocka_unit_test(test_state),
+        cmocka_unit_test(test_snapshot_size),
+        cmocka_unit_test(test_policies),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

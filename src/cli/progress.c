@@ -180,9 +180,10 @@ static void on_summary(const weft_event *e)
 {
     int64_t done = e->step - e->since;
     if (done == 0 && e->since >= e->total_steps) {
-        printf("nothing to do: the checkpoint is after step %lld, the run ends after %lld; give "
-               "more --steps or --epochs\n",
-               (long long)e->since, (long long)e->total_steps);
+        printf(
+            "nothing to do: step %lld is done, and the run ends after step %lld; a run with more "
+            "--steps or --epochs goes on\n",
+            (long long)e->since, (long long)e->total_steps);
         return;
     }
     printf("%lld step%s", (long long)done, weft_plural(done));

@@ -107,6 +107,18 @@ int64_t weft_range_slowest(const weft_range *r)
     return slowest == INT64_MAX ? r->begun : slowest;
 }
 
+/* The step of the run, after which a new learner begins. With a bound that is the clock of the
+ * slowest learner, since the others wait for the new one; without a bound that of the fastest, now
+ * or earlier, since a slow learner, or one that is suspended, holds nobody back. */
+static int64_t run_clock(const weft_range *r)
+{
+    int64_t fastest = r->begun;
+    if (r->options.policy.bound != WEFT_NO_BOUND) return weft_range_slowest(r);
+    for (size_t i = 0; i < r->member_count; i++)
+        if (r->members[i].here) fastest = WEFT_MAX(fastest, r->members[i].clock);
+    return fastest;
+}
+
 bool weft_range_may_begin(const weft_range *r, int64_t clock)
 {
     int64_t bound = r->options.policy.bound;
@@ -235,10 +247,10 @@ weft_status weft_range_join(weft_range *r, weft_actor_id learner, int slot, int6
     if (find(r, learner))
         return weft_fail(WEFT_ERR_ARGUMENT, "the learner with number %u has already joined",
                          learner);
-    int64_t slowest = weft_range_slowest(r);
+    int64_t begun = run_clock(r);
     WEFT_TRY(WEFT_GROW(&r->members, &r->member_capacity, r->member_count));
     r->members[r->member_count++] =
-        (member){.id = learner, .slot = slot, .here = true, .clock = WEFT_MAX(clock, slowest)};
+        (member){.id = learner, .slot = slot, .here = true, .clock = WEFT_MAX(clock, begun)};
     return WEFT_OK;
 }
 
@@ -259,7 +271,7 @@ weft_status weft_range_leave(weft_range *r, weft_actor_id learner)
     member *m = find(r, learner);
     if (!m || !m->here)
         return weft_fail(WEFT_ERR_ARGUMENT, "the learner with number %u has not joined", learner);
-    r->begun = weft_range_slowest(r);
+    r->begun = run_clock(r);
     m->here = false;
     return apply_complete(r);
 }

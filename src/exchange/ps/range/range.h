@@ -63,9 +63,10 @@ void *weft_range_parameters(weft_range *range);
 size_t weft_range_bytes(const weft_range *range);
 int64_t weft_range_version(const weft_range *range);
 
-/* A learner joins at the clock of the slowest learner, or at `clock` if that is more. The range
- * sums the updates of one version in the order of the learners' slots. ARGUMENT: this learner has
- * joined before (a learner that returns has another id). */
+/* A learner joins at the clock of the slowest learner (policies without a bound: of the fastest),
+ * or at `clock` if that is more. The range sums the updates of one version in the order of the
+ * learners' slots. ARGUMENT: this learner has joined before (a learner that returns has another
+ * id). */
 weft_status weft_range_join(weft_range *range, weft_actor_id learner, int slot,
                             int64_t clock) WEFT_NODISCARD;
 /* Raises the clock of a learner that has not pushed yet to `clock`. ARGUMENT: the learner has not
