@@ -24,12 +24,15 @@ asks() {
 still() { kill -STOP "$(self "$1")"; }
 gone() { kill -KILL "$(self "$1")"; wait "$1" 2>/dev/null; }
 
-for exchange in server:policy=bsp easgd:every=2; do
-    what="the server of $exchange says nothing"
+# The first rank of a mesh alone waits for the server.
+for pair in "server:policy=bsp data=1" "easgd:every=2 data=1" "server:policy=bsp data=2" "easgd:every=2 tensor=2"; do
+    exchange=${pair% *} mesh=${pair#* }
+    what="the server of $exchange says nothing to a learner of $mesh"
     # shellcheck disable=SC2086
     coordinator -n 2 --exchange $exchange --servers 1 --epochs 1000 --failure-timeout 200 $long
     server s1
-    join l1
+    # shellcheck disable=SC2086
+    join l1 -n "${mesh#*=}" --mesh $mesh $long
     join l2
     until_there learner 2
     sleep 1
@@ -96,6 +99,19 @@ done
 [ "$(slowest)" -lt 750 ] && lives "$l1" && pass || { cp l1.err err; flunk "it does not wait any more: $what"; }
 kill -CONT "$(self "$l2")"
 for m in l1 l2 s1 c; do ends 0 $m; done
+none_left
+
+what="a run that does not begin is the reason that a learner of several ranks gives"
+coordinator -n 2 --exchange server --servers 1
+server s1
+join l1 -n 2 --mesh data=2 --timeout 5
+ends 1 l1
+holds l1.err "the run has not begun for 5 s: 1 of 2 learners has joined"
+join l1 -n 2 --mesh tensor=2 --timeout 5
+ends 1 l1
+holds l1.err "the run has not begun for 5 s: 1 of 2 learners has joined"
+gone "$s1"
+gone "$c"
 none_left
 
 what="a limit on threads" # which does not hold for root

@@ -94,7 +94,8 @@ static void *run_task(void *user)
     if (t->error.status == WEFT_ERR_PEER && status != WEFT_ERR_PEER) t->error = (weft_error){0};
     weft_error_catch(&t->error, status);
     pthread_mutex_unlock(&t->lock);
-    if (status != WEFT_ERR_INTERRUPTED) weft_comm_abort(world);
+    /* A rank that is stopped has taken part in all collectives, unless it alone gave up waiting. */
+    if (status != WEFT_ERR_INTERRUPTED || !run->rank.ended) weft_comm_abort(world);
     return NULL;
 }
 
