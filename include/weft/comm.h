@@ -67,6 +67,9 @@ typedef struct weft_transfer {
      * each of weft_tree_parts subtrees. */
     int leaves;
     int parts; /* number of subtrees in `send`, as weft_tree_parts gives it; 0 means 1 */
+    /* This rank waits without a time limit, for a rank that may itself wait for other processes,
+     * has a limit for that, and aborts the job when it gives up. */
+    bool unlimited;
 } weft_transfer;
 
 /* Opens the communicators of this process's ranks: with the engine threads `ranks` of them,

@@ -288,7 +288,8 @@ weft_status weft_operation_wait(weft_operation *o)
         if (round == SHORT_WAIT && o->began == 0) o->began = began;
         if (round % 64 == 63) {
             WEFT_TRY(aborted(o));
-            if (weft_wait_clock_read(&wait_clock, timeout / 8) > timeout) return overdue(o);
+            if (!o->t.unlimited && weft_wait_clock_read(&wait_clock, timeout / 8) > timeout)
+                return overdue(o);
         }
         pause_for(round, crowded);
     }

@@ -156,7 +156,8 @@ static weft_status add(weft_shared_params *c, weft_transfer_kind kind, const hol
                                                 .receive = kind == WEFT_RECEIVE ? at : NULL,
                                                 .count = h->count,
                                                 .peer = peer,
-                                                .tag = (int)(tag % TAGS)},
+                                                .tag = (int)(tag % TAGS),
+                                                .unlimited = kind == WEFT_RECEIVE},
                                &c->operations[c->operation_count]));
     c->operation_count++;
     return WEFT_OK;
@@ -288,7 +289,8 @@ weft_status weft_shared_params_follow(weft_shared_params *c, const weft_program 
                                                    .what = "order of parameter reads",
                                                    .send = &mine,
                                                    .receive = all,
-                                                   .count = sizeof(mine)});
+                                                   .count = sizeof(mine),
+                                                   .unlimited = !c->leads});
     for (int i = 0; i < c->ranks && status == WEFT_OK; i++)
         if (all[i] != mine && shares_with(c, i)) differ = 1;
     free(all);

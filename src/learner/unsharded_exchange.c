@@ -82,7 +82,8 @@ static weft_status spread(const unsharded *w)
                                                         .dtype = w->dtype,
                                                         .what = "parameters of the learners",
                                                         .receive = w->room,
-                                                        .count = w->total}));
+                                                        .count = w->total,
+                                                        .unlimited = !w->inner}));
     for (int i = 0; i < w->count; i++) {
         const tensor *t = &w->tensors[i];
         if (t->entry < 0) continue;
@@ -201,7 +202,8 @@ static weft_status unsharded_after(weft_exchange *exchange, weft_exchange_turn *
                                                              .dtype = WEFT_U8,
                                                              .what = "the last step of a learner",
                                                              .receive = &turn->until,
-                                                             .count = sizeof(turn->until)}));
+                                                             .count = sizeof(turn->until),
+                                                             .unlimited = !w->inner}));
     return w->ops.owns_update ? WEFT_OK : spread(w);
 }
 

@@ -25,7 +25,8 @@ static weft_status sum(const weft_ps_exchange *x, bool learners)
                        .what = "statistics of the servers",
                        .send = &x->figures,
                        .receive = (void *)(uintptr_t)&x->figures,
-                       .count = sizeof(x->figures) / sizeof(double)};
+                       .count = sizeof(x->figures) / sizeof(double),
+                       .unlimited = !x->leads};
     return learners ? weft_learner_group_run(x->head.site.endpoint, &t)
                     : weft_comm_run(x->head.site.learner, &t);
 }
