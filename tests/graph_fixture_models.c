@@ -218,13 +218,18 @@ static weft_status build_by_hand(weft_graph *g, const weft_model_options *o, con
     weft_value logits = m->build(g, in);
     weft_value loss = weft_graph_node(g, "softmax_xent", "loss",
                                       (weft_value[]){logits, labels, weights}, 3, NULL, 0);
+    weft_value prediction = loss + 1;
+    if (m->shifted) {
+        weft_value shift = weft_graph_leaf(g, WEFT_VALUE_PARAM, "shift", real, &scalar, none);
+        loss = weft_graph_node(g, "add", "sum", (weft_value[]){loss, shift}, 2, NULL, 0);
+    }
     *out = (weft_model_values){.count = 7,
                                .ports = {{"x", WEFT_PORT_FEATURES, in},
                                          {"labels", WEFT_PORT_TARGET, labels},
                                          {"weights", WEFT_PORT_WEIGHTS, weights},
                                          {"first_sample", WEFT_PORT_POSITION, first},
                                          {"logits", WEFT_PORT_LOGITS, logits},
-                                         {"prediction", WEFT_PORT_PREDICTION, loss + 1},
+                                         {"prediction", WEFT_PORT_PREDICTION, prediction},
                                          {"loss", WEFT_PORT_LOSS, loss}}};
     return weft_graph_status(g);
 }

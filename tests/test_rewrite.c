@@ -322,6 +322,31 @@ static void test_weights_of_stages(void **state)
         }
 }
 
+/* A parameter that is added to partial sums is not one of them: it counts once. */
+static void test_parameter_of_loss(void **state)
+{
+    (void)state;
+    static const model_case shifted = {"shifted", .build = side_reader, .sample = {6},  .batch = 8,
+                                       .rank = 1, .lr = 0.05,           .shifted = true};
+    static const mesh_case meshes[] = {{"data=2", 2, 0, NULL, NULL},
+                                       {"data=2", 2, 3, NULL, NULL},
+                                       {"tensor=2", 2, 0, NULL, NULL},
+                                       {"data=2,pipeline=2", 4, 1, NULL, NULL}};
+    for (int how = 0; how < 8; how++) {
+        setting s = {.model = &shifted,
+                     .mesh = &meshes[how / 2],
+                     .device = "reference",
+                     .real = WEFT_F64,
+                     .microbatches = 1 + how % 2,
+                     .optimizer = "sgd"};
+        result want;
+        if (processes > 0 && processes != s.mesh->ranks) continue;
+        result_of_one(&s, &want);
+        check(&s, &want);
+        result_free(&want);
+    }
+}
+
 /* Fails if no mesh was run at all. */
 static void test_meshes_were_checked(void **state)
 {
@@ -341,6 +366,7 @@ int main(int argc, char **argv)
                                                   cmocka_unit_test(test_schedules),
                                                   cmocka_unit_test(test_other_memory),
                                                   cmocka_unit_test(test_weights_of_stages),
+                                                  cmocka_unit_test(test_parameter_of_loss),
                                                   cmocka_unit_test(test_meshes_were_checked)};
         return cmocka_run_group_tests(on_processes, NULL, NULL);
     }
@@ -350,6 +376,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_schedules),
         cmocka_unit_test(test_recompute),
         cmocka_unit_test(test_other_memory),
+        cmocka_unit_test(test_parameter_of_loss),
         cmocka_unit_test(test_weights_of_stages),
         cmocka_unit_test(test_meshes_were_checked),
     };

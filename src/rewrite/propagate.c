@@ -186,8 +186,8 @@ static void choose(const rewriter *r, const weft_node *node, decision *d, int ax
 }
 
 /* Whether the node takes partial inputs and gives partial outputs, since its operator is linear in
- * them. A state without a decision, such as the sum over micro-batches, then becomes partial,
- * too. */
+ * them. A sum over micro-batches without a decision then becomes partial, too; other leaves hold
+ * whole values. */
 static bool carries(const rewriter *r, const weft_node *node, int axis)
 {
     bool any = false;
@@ -196,7 +196,8 @@ static bool carries(const rewriter *r, const weft_node *node, int axis)
         bool linear = node->op->linear & 1u << i,
              partial = v->known && v->split.at[axis] == PARTIAL;
         if (!linear && partial) return false;
-        if (linear && v->known && !partial) return false;
+        bool sum = !v->known && weft_graph_role(r->from, node->in[i], NULL) == WEFT_ROLE_SUM;
+        if (linear && !partial && !sum) return false;
         any = any || partial;
     }
     return any;
