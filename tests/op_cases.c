@@ -200,6 +200,18 @@ static void softmax_xent(fixture *f)
     f->data[f->input_count - 1][2] = 0;
     out(f, node(f, "softmax_xent", IN(x, labels, weights), NONE));
 }
+
+/* The graph also reads the probabilities, or these alone. */
+static void softmax_xent_read(fixture *f)
+{
+    softmax_xent(f);
+    out(f, node(f, "tanh", IN(f->outputs[0] + 1), NONE));
+}
+static void softmax_xent_alone(fixture *f)
+{
+    softmax_xent(f);
+    f->outputs[0]++;
+}
 static void mse(fixture *f)
 {
     out(f, node(f, "mse", IN(X(f, 3, 4), X(f, 3, 4), POSITIVE(f, 3)), NONE));
@@ -334,6 +346,8 @@ const op_case op_cases[] = {
     CASE(broadcast),
     CASE(embedding),
     CASE(softmax_xent),
+    CASE(softmax_xent_read),
+    CASE(softmax_xent_alone),
     CASE(mse),
     CASE(mse_read),
     FORWARD(sgd),

@@ -119,6 +119,20 @@ static void test_operator_without_gradient(void **state)
     assert_refused(weft_graph_differentiate(graph, y), WEFT_ERR_UNSUPPORTED, "has no gradient");
 }
 
+/* A loss that depends on a statistic of layer_norm, through which it has no gradient. */
+static void test_results_without_gradient(void **state)
+{
+    (void)state;
+    weft_value in[] = {leaf(WEFT_VALUE_PARAM, "x", DIMS(2, 3)),
+                       leaf(WEFT_VALUE_PARAM, "gamma", DIMS(3)),
+                       leaf(WEFT_VALUE_PARAM, "beta", DIMS(3))};
+    weft_attr axes = WEFT_ATTR_INT("axes", 0);
+    weft_value rstd = weft_graph_node(graph, "layer_norm", "norm", in, 3, NULL, 0) + 2;
+    weft_value loss = weft_graph_node(graph, "reduce_sum", "sum", &rstd, 1, &axes, 1);
+    assert_refused(weft_graph_differentiate(graph, loss), WEFT_ERR_UNSUPPORTED,
+                   "'norm': the loss depends on the mean or rstd");
+}
+
 static void test_prints(void **state)
 {
     (void)state;
@@ -225,6 +239,7 @@ int main(void)
         TEST(test_too_few_dimensions),
         TEST(test_only_scalars_are_differentiated),
         TEST(test_operator_without_gradient),
+        TEST(test_results_without_gradient),
         TEST(test_prints),
         TEST(test_labels),
         TEST(test_labels_of_reshapes),

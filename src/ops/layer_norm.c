@@ -43,6 +43,14 @@ static void norm_gradient(weft_graph *g, const weft_node *node, const weft_value
                           const bool *want, weft_value *dx)
 {
     (void)want;
+    if (dy[1] != WEFT_NO_VALUE || dy[2] != WEFT_NO_VALUE) {
+        (void)weft_graph_stick(
+            g, weft_fail(WEFT_ERR_UNSUPPORTED,
+                         "node '%s': the loss depends on the mean or rstd of layer_norm, through "
+                         "which it has no gradient; compute them with reduce_mean",
+                         node->name));
+        return;
+    }
     weft_value in[] = {dy[0], node->in[0], node->in[1], node->out + 1, node->out + 2};
     weft_value first = weft_emit(g, node, "dx", "layer_norm_grad", in, 5, NULL, 0);
     if (first == WEFT_NO_VALUE) return;

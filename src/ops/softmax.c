@@ -58,12 +58,19 @@ static weft_status xent_grad_shape(const weft_graph *g, weft_node *node, weft_ty
     return WEFT_OK;
 }
 
+/* The gradient of the second result, the probabilities, is added to that of the loss. */
 static void xent_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
                           const bool *want, weft_value *dx)
 {
-    if (!want[0] || dy[0] == WEFT_NO_VALUE) return;
-    dx[0] = weft_emit(g, node, "dx", "softmax_xent_grad",
-                      (weft_value[]){node->out + 1, node->in[1], node->in[2], dy[0]}, 4, NULL, 0);
+    weft_value p = node->out + 1, in[] = {p, node->in[1], node->in[2], dy[0]}, through;
+    if (!want[0]) return;
+    if (dy[0] != WEFT_NO_VALUE)
+        dx[0] = weft_emit(g, node, "dx", "softmax_xent_grad", in, 4, NULL, 0);
+    if (dy[1] == WEFT_NO_VALUE) return;
+    through = weft_emit(g, node, "dx", "softmax_grad", (weft_value[]){p, dy[1]}, 2, NULL, 0);
+    dx[0] = dy[0] == WEFT_NO_VALUE
+                ? through
+                : weft_emit(g, node, "sum", "add", (weft_value[]){dx[0], through}, 2, NULL, 0);
 }
 
 static void add_rows(const weft_graph *g, const weft_node *node, weft_text *text)
