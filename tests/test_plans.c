@@ -211,6 +211,46 @@ static void test_stages_hand_on_one_tensor(void **state)
     }
 }
 
+/* A graph of the user's own whose accumulate has no input that counts the micro-batches. */
+static weft_value sums_by_itself(weft_graph *g, weft_value x)
+{
+    weft_shape whole = weft_graph_value_type(g, x).shape, out = {2, {whole.dim[1], 5}};
+    const weft_init zero = {WEFT_INIT_CONSTANT, 0};
+    weft_attr one = WEFT_ATTR_REAL("value", 1);
+    weft_value sum = weft_graph_leaf(g, WEFT_VALUE_STATE, "sum", WEFT_F32, &whole, zero);
+    weft_value keep = weft_graph_node(g, "constant", "keep", NULL, 0, &one, 1);
+    weft_value w = weft_graph_leaf(g, WEFT_VALUE_PARAM, "w", WEFT_F32, &out, zero);
+    (void)weft_graph_node(g, "accumulate", "mine", (weft_value[]){sum, x, keep}, 3, NULL, 0);
+    return weft_graph_node(g, "dense", "fc", (weft_value[]){x, w}, 2, NULL, 0);
+}
+
+static void test_graphs_that_do_not_fit(void **state)
+{
+    (void)state;
+    static const struct {
+        weft_value (*build)(weft_graph *, weft_value);
+        int workers;
+        const char *words;
+    } cases[] = {{sums_by_itself, 8, "input 2 is not an input of the graph"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const mesh_case mesh = {"data=4", 4, 0, NULL, NULL};
+        const model_case m = {
+            "mine", .build = cases[i].build, .sample = {6}, .batch = 8, .rank = 1, .lr = 0.1};
+        setting s = net_setting(&m, &mesh);
+        net n = {0};
+        weft_plan *plan;
+        weft_rewritten *mine;
+        s.workers = cases[i].workers;
+        weft_plan_options o = net_plan_options(&s);
+        assert_ok(net_build(&n, &s));
+        assert_ok(weft_plan_create(n.graph, &o, &plan));
+        assert_refused(weft_plan_rewrite(plan, n.graph, 1, &mine), WEFT_ERR_ARGUMENT,
+                       cases[i].words);
+        weft_plan_destroy(&plan);
+        net_drop(&n);
+    }
+}
+
 static void try_gather(weft_comm *world, void *user)
 {
     const setting *s = user;
@@ -272,6 +312,7 @@ int main(void)
         cmocka_unit_test(test_too_many_subtrees),
         cmocka_unit_test(test_rows_come_once),
         cmocka_unit_test(test_stages_hand_on_one_tensor),
+        cmocka_unit_test(test_graphs_that_do_not_fit),
         cmocka_unit_test(test_what_is_spread_is_not_read_alone),
         cmocka_unit_test(test_sizes_of_meshes),
     };

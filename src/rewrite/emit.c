@@ -141,7 +141,9 @@ static weft_status visit_in_order(rewriter *r, const weft_node *node, int place)
 {
     weft_value v = node->out, local = WEFT_NO_VALUE;
     value_state *s = &r->values[v];
-    weft_value index = r->from->values[node->in[2]].kind == WEFT_VALUE_INPUT ? node->in[2] : -1;
+    if (r->from->values[node->in[2]].kind != WEFT_VALUE_INPUT)
+        return weft_node_fail(node, "input 2 is not an input of the graph; with virtual workers it "
+                                    "counts the micro-batches of a step");
     *s = (value_state){.split = r->values[node->in[1]].split,
                        .known = true,
                        .place = place,
@@ -153,7 +155,7 @@ static weft_status visit_in_order(rewriter *r, const weft_node *node, int place)
                        .first_form = -1,
                        .last_form = -1};
     int parts = r->subtrees;
-    WEFT_TRY(weft_rewrite_add_up(r, node->in[1], place, index, node->in[0], &local));
+    WEFT_TRY(weft_rewrite_add_up(r, node->in[1], place, node->in[2], node->in[0], &local));
     return weft_rewrite_add_form(
         r, (form){.value = v, .place = place, .split = s->split, .local = local, .parts = parts});
 }
