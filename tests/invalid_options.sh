@@ -50,6 +50,9 @@ refuses 2 "splits over the data axis" -n 2 --mesh tensor=2 --zero 1
 refuses 2 "must be a whole number from 0 to 3" -n 2 --zero 4
 refuses 2 "named 'fc9/weight'" -n 2 --mesh tensor=2 --shard fc9/weight:out=tensor
 refuses 2 "has no dimension 'up'" -n 2 --mesh tensor=2 --shard fc1/weight:up=tensor
+refuses 2 "the pipeline axis, which cuts the model into stages and splits no tensor" -n 2 --mesh pipeline=2 --shard fc1/weight:out=pipeline
+refuses 2 "64 ranks to place operators on, at most 63 are possible" -n 64 --place '*=cpu:0'
+refuses 2 "64 pipeline stages, at most 63 are possible" -n 64 --mesh pipeline=64 --microbatches 2
 refuses 2 "LEAF:DIMENSION=AXIS" -n 2 --mesh tensor=2 --shard fc1=tensor
 refuses 2 "did you mean 'average'" -n 2 --exchange avrage
 refuses 2 "did you mean 'every'" -n 2 --exchange average:evry=2

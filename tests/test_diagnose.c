@@ -105,6 +105,8 @@ static void test_profile(void **state)
         double *costs = malloc((size_t)count * sizeof(*costs));
         for (int passes = 1; passes <= 4; passes += 3) {
             for (int i = 0; i < count; i++) costs[i] = NAN;
+            assert_refused(weft_instance_profile(n.program, 0, costs), WEFT_ERR_ARGUMENT,
+                           "0 passes, must be at least 1");
             assert_ok(weft_instance_profile(n.program, passes, costs));
             for (int i = 0; i < count; i++) {
                 const char *op = weft_graph_node_op(n.graph, i);

@@ -224,6 +224,15 @@ static weft_value sums_by_itself(weft_graph *g, weft_value x)
     return weft_graph_node(g, "dense", "fc", (weft_value[]){x, w}, 2, NULL, 0);
 }
 
+/* A graph with an input that is no batch. */
+static weft_value has_table(weft_graph *g, weft_value x)
+{
+    weft_shape three = weft_shape_of(1, (int64_t[]){3});
+    (void)weft_graph_leaf(g, WEFT_VALUE_INPUT, "table", WEFT_F32, &three,
+                          (weft_init){WEFT_INIT_CONSTANT, 0});
+    return sums_by_itself(g, x);
+}
+
 static void test_graphs_that_do_not_fit(void **state)
 {
     (void)state;
@@ -231,7 +240,8 @@ static void test_graphs_that_do_not_fit(void **state)
         weft_value (*build)(weft_graph *, weft_value);
         int workers;
         const char *words;
-    } cases[] = {{sums_by_itself, 8, "input 2 is not an input of the graph"}};
+    } cases[] = {{sums_by_itself, 8, "input 2 is not an input of the graph"},
+                 {has_table, 0, "mesh data=4: 'table' has 3 rows"}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const mesh_case mesh = {"data=4", 4, 0, NULL, NULL};
         const model_case m = {

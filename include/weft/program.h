@@ -256,8 +256,8 @@ WEFT_API void weft_gradient_unmap(const weft_instance *instance, int gradient, c
 WEFT_API WEFT_NODISCARD weft_status weft_instance_diagnose(weft_instance *instance, char **where,
                                                            bool *made, weft_value *value);
 
-/* Runs forward and backward `passes` times. costs[n] becomes the median time of node n of the graph
- * in seconds; the time of a gradient node is added to that of its forward node. */
+/* Runs forward and backward `passes` times, at least once. costs[n] becomes the median time of node
+ * n of the graph in seconds; the time of a gradient node is added to that of its forward node. */
 WEFT_API WEFT_NODISCARD weft_status weft_instance_profile(weft_instance *instance, int passes,
                                                           double *costs);
 

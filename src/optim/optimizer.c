@@ -186,6 +186,9 @@ static weft_status check_options(const weft_optimizer_options *o)
     WEFT_TRY(check_range("gamma", o->gamma, o->gamma > 0, "above 0"));
     WEFT_TRY(check_range("floor", o->floor, o->floor >= 0, "at least 0"));
     WEFT_TRY(check_range("warmup", (double)o->warmup, o->warmup >= 0, "at least 0 steps"));
+    WEFT_TRY(check_range("total", (double)o->total,
+                         o->schedule != WEFT_SCHEDULE_COSINE || o->total > 0,
+                         "at least 1 step with the schedule cosine, which ends there"));
     WEFT_TRY(check_range("every", (double)o->every, o->every >= 1, "at least 1 step"));
     WEFT_TRY(check_range("accumulate", (double)o->accumulate, o->accumulate >= 1, "at least 1"));
     if (o->nesterov && o->momentum == 0)

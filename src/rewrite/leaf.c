@@ -8,8 +8,8 @@ static bool is_leaf(const rewriter *r, weft_value v)
 }
 
 /* Checks that each split dimension has at least one element for each rank of its axis. Messages
- * name the batch and the first spatial dimension, which are split by default; other dimensions are
- * split only on request. */
+ * name the first dimension, of a batch or of any other input, and the first spatial dimension,
+ * which are split by default; other dimensions are split only on request. */
 static weft_status check_parts(const rewriter *r, weft_value v)
 {
     const weft_value_info *info = &r->from->values[v];
@@ -20,9 +20,9 @@ static weft_status check_parts(const rewriter *r, weft_value v)
         long long have = info->type.shape.dim[dim];
         if (dim == 0 && a == AXIS_DATA)
             return weft_fail(WEFT_ERR_ARGUMENT,
-                             "a batch of %lld sample%s cannot be shared out to %d ranks of the "
-                             "data axis; give %d samples or more, or data=%lld or less",
-                             have, weft_plural(have), ranks, ranks, have);
+                             "mesh data=%d: '%s' has %lld row%s (samples, if it is a batch) to "
+                             "share out; give %d rows or more, or data=%lld or less",
+                             ranks, info->name, have, weft_plural(have), ranks, have);
         if (dim == 2 && a == AXIS_DOMAIN)
             return weft_fail(WEFT_ERR_ARGUMENT,
                              "mesh domain=%d: '%s' is %s (batch, channels, then space), and the "

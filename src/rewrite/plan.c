@@ -186,7 +186,12 @@ static weft_status shard_leaf(weft_plan *plan, const weft_graph *graph, const ch
 {
     leaf_plan *leaf;
     int axis = find_axis(value);
-    if (axis < 0 || axis >= SHARD_AXES) return no_axis(value);
+    if (axis < 0) return no_axis(value);
+    if (axis >= SHARD_AXES)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "shard: '%s' is to be split over the %s axis, which cuts the model into "
+                         "stages and splits no tensor; give data, domain or tensor",
+                         name, value);
     if (!plan->named[axis] && plan->size[axis] == 1)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "shard: '%s' is to be split over the %s axis, which this mesh does not "
@@ -309,8 +314,8 @@ static weft_status fill(weft_plan *p, const weft_graph *graph)
                          o->virtual_workers, p->size[AXIS_DATA]);
     p->places = p->size[AXIS_PIPELINE];
     if (p->places > 63)
-        return weft_fail(WEFT_ERR_ARGUMENT, "%d pipeline stages, at most 63 are possible",
-                         p->places);
+        return weft_fail(WEFT_ERR_ARGUMENT, "%d %s, at most 63 are possible", p->places,
+                         placed ? "ranks to place operators on" : "pipeline stages");
     WEFT_TRY(each_pair(p, graph, "shard", o->shard, shard_pair));
     WEFT_TRY(each_pair(p, graph, "place", o->place, place_pair));
     return weft_place_check(p, graph);
