@@ -69,7 +69,8 @@ typedef struct weft_event {
     /* For a step: its loss, in a simulation of all learners, otherwise of the reporting learner;
      * NaN if no sample of the step had a weight. */
     double loss;
-    double lr, samples_per_second; /* learning rate; samples of all learners per second */
+    /* Learning rate; samples of all learners per second (in an elastic run: of this learner). */
+    double lr, samples_per_second;
     double step_seconds;           /* for a step: its duration, without evaluation and checkpoint */
     double seconds;                /* of training in this process */
     /* Summary: from the start of the process to the end of its first step. */

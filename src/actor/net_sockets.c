@@ -14,8 +14,11 @@ enum {
     QUEUE = 1000, /* most messages that are queued for one receiver, by default */
     FEWEST = 16,  /* least such number, if messages are large */
     LINGER_MS = 1000,
-    BEAT_MS = 1000,
-    SILENCE_MS = 15000, /* silence that closes a connection; a large message may keep a peer busy */
+    /* Seconds without an answer of the other machine's TCP that close a connection, if data wait
+     * for their acknowledgement and if none do (keep-alive: IDLE, then PROBES each after IDLE). */
+    SILENCE_MS = 15000,
+    IDLE_SECONDS = 5,
+    PROBES = 2,
     HANDSHAKE_MS = 5000,
     CONNECT_MS = 3000,
     LONGEST_RETRY_MS = 2000
@@ -50,14 +53,14 @@ static bool set_limits(const weft_net *net, void *socket)
     size_t room = WEFT_MAX(WEFT_MIN(QUEUE_BYTES / largest, (size_t)QUEUE), (size_t)FEWEST);
     room = WEFT_MAX(room, WEFT_MIN(weft_net_context_queue(net->world), (size_t)INT_MAX));
     int64_t most = (int64_t)largest;
-    /* The listening socket sends no pings of its own: libzmq 4.3 aborts the process if the timer of
-     * a connection that is stopped by an I/O error fires, as after a pause of the process. Pings of
-     * the connecting side carry a time to live, so broken connections are still found. */
-    int interval = socket == net->listener ? 0 : BEAT_MS;
+    /* TCP finds broken connections. ZeroMQ's own pings (ZMQ_HEARTBEAT_IVL) do so, too, but libzmq
+     * 4.3 aborts the process if it reads a ping, or its timer fires, after the connection has
+     * failed, as when a process continues that was suspended. */
     return set(socket, ZMQ_LINGER, LINGER_MS) && set(socket, ZMQ_SNDHWM, (int)room) &&
-           set(socket, ZMQ_RCVHWM, (int)room) && set(socket, ZMQ_HEARTBEAT_IVL, interval) &&
-           set(socket, ZMQ_HEARTBEAT_TIMEOUT, SILENCE_MS) &&
-           set(socket, ZMQ_HEARTBEAT_TTL, SILENCE_MS) &&
+           set(socket, ZMQ_RCVHWM, (int)room) && set(socket, ZMQ_TCP_MAXRT, SILENCE_MS) &&
+           set(socket, ZMQ_TCP_KEEPALIVE, 1) && set(socket, ZMQ_TCP_KEEPALIVE_IDLE, IDLE_SECONDS) &&
+           set(socket, ZMQ_TCP_KEEPALIVE_INTVL, IDLE_SECONDS) &&
+           set(socket, ZMQ_TCP_KEEPALIVE_CNT, PROBES) &&
            set(socket, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS) &&
            set(socket, ZMQ_CONNECT_TIMEOUT, CONNECT_MS) &&
            set(socket, ZMQ_RECONNECT_IVL_MAX, LONGEST_RETRY_MS) &&

@@ -104,6 +104,14 @@ static bool saves_later(const weft_run *run, bool stop)
     return !weft_rank_saves_all(r) && (stop || r->position.step == run->job->total_steps);
 }
 
+/* The samples of a step whose rate events report: those of all learners or, in an elastic run, whose
+ * learners join and leave, those of this learner. */
+static double reported_samples(const weft_trainer *t, const weft_batch *b)
+{
+    bool alone = t->linked && !t->link.job;
+    return (double)b->total / (alone ? t->learners : 1);
+}
+
 static weft_status after_step(weft_run *run, const weft_batch *b, const weft_step_consensus *v,
                               bool *stop)
 {
@@ -129,12 +137,12 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
                     .epoch = b->epoch,
                     .loss = b->weight > 0 ? v->loss : NAN,
                     .lr = weft_rank_learning_rate(r),
-                    .samples_per_second = (double)b->total / seconds,
+                    .samples_per_second = reported_samples(t, b) / seconds,
                     .step_seconds = seconds};
     WEFT_TRY(add_up_transfers(run, &e));
     if (run->first_step_seconds == 0) run->first_step_seconds = weft_process_seconds();
     run->working += seconds;
-    run->worked += (double)b->total;
+    run->worked += reported_samples(t, b);
     run->last_step = now;
     WEFT_TRY(tell(run, &e));
     /* A single rank need not agree with others, so it stops at once, not after one more step. */
