@@ -87,6 +87,23 @@ for k in l1 l2; do # an update of each range a step
 done
 fi
 
+what="a coordinator with other options takes the place of one whose run has not begun"
+coordinator -n 2 --exchange server:policy=bsp --servers 1
+server s1
+join l1
+until_there server 1
+until_there learner 1
+kill -INT "$(self "$c")"
+wait "$c"
+listen=$at
+coordinator -n 1 --exchange server:policy=async --servers 1 --steps 5
+listen=
+ends 0 l1
+ends 0 s1
+ends 0 c
+holds l1.out '^step +5 +test'
+holds s1.err 'this server joins run [0-9a-f]{8}: model lenet, exchange server:policy=async$'
+
 what="who comes, goes, and is killed"
 coordinator -n 1 --exchange server:policy=async --servers 2 --replicas 1 --epochs 40 --failure-timeout 4
 server s1

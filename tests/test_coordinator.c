@@ -333,8 +333,42 @@ static void test_slot_taken(void **state)
     assert_agreed(&c, 3);
     assert_string_equal(c.refusal,
                         "the coordinator refuses this learner: there is a learner 1 already");
-    assert_true(removal.taken && !removal.removed);
+    assert_true(removal.ask_again && !removal.removed);
     weft_sim_destroy(&c.sim);
+}
+
+/* A process joins with the id of the run to whose options it was invited, and asks again if the
+ * coordinator is of another run: one that has replaced the first coordinator while the process
+ * waited for its run to begin, or one that has recovered a run since its answer. */
+static void test_invited_to_another_run(void **state)
+{
+    (void)state;
+    for (int under_way = 0; under_way < 2; under_way++) {
+        crowd c;
+        weft_removal removal = {.removed = false};
+        begin(&c, 2, 1, false, 1, false);
+        if (!under_way) c.coordinator.expected[WEFT_MEMBER_LEARNER] = 4;
+        c.members[50].run = under_way ? 1 : 78;
+        c.members[50].removal = &removal;
+        if (!under_way) {
+            assert_int_equal(weft_sim_add(c.sim, 50, 10), WEFT_OK);
+            until(&c, 20);
+            assert_int_equal(c.refused, 0);
+            assert_int_equal(weft_member_slot(person_of(&c, 50)->member), 2);
+            c.coordinator.run = 1;
+            assert_int_equal(weft_sim_kill(c.sim, WEFT_COORDINATOR, 21), WEFT_OK);
+            assert_int_equal(weft_sim_restart(c.sim, WEFT_COORDINATOR, 22), WEFT_OK);
+        } else {
+            assert_int_equal(weft_sim_add(c.sim, 50, 20), WEFT_OK);
+        }
+        until(&c, 40);
+        assert_int_equal(c.refused, 1);
+        assert_int_equal(view_of(&c, WEFT_COORDINATOR)->member_count, 3);
+        assert_null(weft_view_find(view_of(&c, WEFT_COORDINATOR), 50));
+        assert_non_null(strstr(c.refusal, "its run is not the one to which"));
+        assert_true(removal.ask_again && !removal.removed);
+        weft_sim_destroy(&c.sim);
+    }
 }
 
 int main(void)
@@ -349,6 +383,7 @@ int main(void)
         cmocka_unit_test(test_leave_during_recovery),
         cmocka_unit_test(test_other_run),
         cmocka_unit_test(test_slot_taken),
+        cmocka_unit_test(test_invited_to_another_run),
         cmocka_unit_test(test_lost_before_heartbeats),
         cmocka_unit_test(test_nobody_is_left),
     };

@@ -69,8 +69,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_trainer_join(weft_context *context, con
  * (may be NULL) is for how many seconds it had sent no heartbeats; 0: unknown. The learner may join
  * again: it is a new member then, and takes the state of the run, never that of this trainer. */
 WEFT_API bool weft_trainer_was_lost(const weft_trainer *trainer, double *quiet_seconds);
-/* Whether weft_trainer_run failed before this learner had taken part, because another learner had
- * joined with its slot meanwhile. The learner may join again at once with weft_trainer_join. */
+/* Whether weft_trainer_run failed before this learner had taken part, because meanwhile another
+ * learner had joined with its slot, or a coordinator with another run had replaced the one that
+ * weft_trainer_join asked. The learner may join again at once with weft_trainer_join. */
 WEFT_API bool weft_trainer_was_overtaken(const weft_trainer *trainer);
 /* As weft_trainer_join, in place of a trainer that was lost: destroys *trainer in any case, and the
  * new trainer continues its output files. PEER: as weft_trainer_join, or the coordinator has begun

@@ -242,9 +242,9 @@ static void say_rejoining(const weft_cluster_options *o, double quiet_seconds, i
     fprintf(stderr, "weft: removed from the run%s; joining again as learner %d\n", after, slot);
 }
 
-/* Joins the run and trains. Joins at once again if another learner took the slot in the meantime,
- * and with --rejoin, after a wait, if the run has removed this learner; at most MOST_ATTEMPTS
- * times. */
+/* Joins the run and trains. Joins at once again if another learner took the slot in the meantime or
+ * the coordinator was replaced, and with --rejoin, after a wait, if the run has removed this
+ * learner; at most MOST_ATTEMPTS times. */
 static weft_status take_part(weft_context *context, const char *address,
                              const weft_cluster_options *o)
 {

@@ -12,6 +12,7 @@ weft_member_options weft_elastic_member(const weft_exchange_site *site, double h
     return (weft_member_options){.struct_size = sizeof(weft_member_options),
                                  .key = weft_draw(),
                                  .wish = link->slot,
+                                 .run = link->run,
                                  .fingerprint = {.version = WEFT_VERSION,
                                                  .model = link->model,
                                                  .data = link->data,

@@ -121,7 +121,7 @@ typedef struct weft_learner_link {
     uint64_t checkpoint;     /* checksum of the checkpoint that this learner has loaded; 0: none */
     int64_t step;            /* step of that checkpoint */
     uint64_t checkpoint_run; /* id of the run that wrote it; 0: not known */
-    uint64_t run;            /* id of this run, for the checkpoints that the learner writes */
+    uint64_t run;            /* id of this run, which the learner joins and its checkpoints name */
     weft_removal *removal;   /* the exchange sets it when this learner was removed; may be NULL */
     const atomic_int *stop;  /* not 0: this learner is asked to stop; NULL: it cannot be asked */
 } weft_learner_link;
@@ -149,6 +149,8 @@ typedef struct weft_serving {
     const char *codec, *back; /* as in weft_exchange_site */
     weft_gap_list gaps;       /* padding of the parameters */
     int wished_slot;          /* the slot that the server requests, from 1; 0: any */
+    uint64_t run;             /* id of the run that has these options; 0: any */
+    weft_removal *removal;    /* set when the server was removed, or may ask again; may be NULL */
     uint32_t id;              /* id of the server's actor; weft_server_process draws it at random */
     void *own; /* memory that `serve` allocates for the actor; freed after the actor is destroyed */
 } weft_serving;

@@ -113,6 +113,7 @@ static weft_status send_join(weft_member *m)
     join.fingerprint = &print;
     join.wish = m->options.wish;
     join.host = m->host;
+    join.run = m->options.run;
     return weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_JOIN, &join, NULL);
 }
 
@@ -294,7 +295,7 @@ static weft_status take_refused(void *self, const weft_message *message, const v
         return WEFT_OK;
     }
     if (m->view.number > 0) weft_member_note_removed(m);
-    if (no->slot_taken && m->options.removal) atomic_store(&m->options.removal->taken, true);
+    if (no->ask_again && m->options.removal) atomic_store(&m->options.removal->ask_again, true);
     return weft_fail(WEFT_ERR_PEER, "the coordinator refuses %s: %.300s", own_name(m, name),
                      no->reason);
 }

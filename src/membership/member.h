@@ -12,11 +12,13 @@
 
 typedef struct weft_member weft_member;
 
-/* Tells the thread that runs a learner that the learner has been removed from the run, so that it
- * can join again (--rejoin). */
+/* Tells the thread that runs a member that the member has been removed from the run, so that it can
+ * join again (--rejoin), or has not joined and may ask the coordinator for another invitation. */
 typedef struct weft_removal {
     atomic_bool removed;
-    atomic_bool taken; /* another learner has the requested slot, so this one has not joined */
+    /* The member has not joined: another one has its slot, or the coordinator of another run has
+     * taken the place of the one that invited it. */
+    atomic_bool ask_again;
     _Atomic double failure_timeout; /* seconds for which it sent no heartbeat; 0: not known */
     atomic_ullong run;              /* id of the run */
 } weft_removal;
@@ -29,6 +31,7 @@ typedef struct weft_member_options {
     weft_member_role role;
     uint64_t key; /* nonce, by which a repeated Join is recognized */
     int wish;     /* requested slot; below 0: any */
+    uint64_t run; /* id of the run whose configuration the member has; 0: it joins any run */
     weft_fingerprint fingerprint;
     double heartbeat_interval; /* seconds between two heartbeats */
     weft_removal *removal;     /* filled in when the member is removed; may be NULL */

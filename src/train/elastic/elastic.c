@@ -218,7 +218,8 @@ static weft_status ask(weft_context *context, const char *address, weft_asking w
 }
 
 static weft_status serve(weft_context *context, const char *address, const weft_cluster_options *o,
-                         const weft_stop *stop, const weft_elastic_config *config)
+                         const weft_stop *stop, const weft_elastic_config *config, uint64_t run,
+                         weft_removal *removal)
 {
     weft_net_context *world;
     weft_store *store;
@@ -238,6 +239,8 @@ static weft_status serve(weft_context *context, const char *address, const weft_
                             .servers = config->servers,
                             .learners = config->learners,
                             .wished_slot = weft_job_slot() + 1,
+                            .run = run,
+                            .removal = removal,
                             .codec = config->options.parallel.compress,
                             .back = config->options.parallel.compress_downlink};
     optimizer.update = WEFT_UPDATE_HERE;
@@ -248,9 +251,12 @@ static weft_status serve(weft_context *context, const char *address, const weft_
     return status;
 }
 
-weft_status weft_server_run(weft_context *context, const char *address,
-                            const weft_cluster_options *o, const weft_stop *stop)
+/* Joins the run of the coordinator once; *again: the coordinator was replaced between its answer
+ * and the join, so the server has to ask for the options of the run again. */
+static weft_status serve_run(weft_context *context, const char *address,
+                             const weft_cluster_options *o, const weft_stop *stop, bool *again)
 {
+    weft_removal removal = {.removed = false};
     weft_invitation invitation;
     weft_elastic_config config;
     weft_context *own;
@@ -262,13 +268,26 @@ weft_status weft_server_run(weft_context *context, const char *address,
         weft_log(context, WEFT_LOG_NOTE, "this server joins run %08llx: model %s, exchange %s",
                  (unsigned long long)(s->run & 0xffffffff), s->model, s->exchange);
     if (status == WEFT_OK) {
-        status = serve(own, address, o, stop, &config);
+        status = serve(own, address, o, stop, &config, invitation.run, &removal);
         weft_context_destroy(&own);
     }
     if (reports && status == WEFT_OK)
         weft_log(context, WEFT_LOG_NOTE, "the run is over; this server ends");
+    *again = status == WEFT_ERR_PEER && atomic_load(&removal.ask_again);
     weft_elastic_config_free(context, &config);
     weft_invitation_free(&invitation);
+    return status;
+}
+
+weft_status weft_server_run(weft_context *context, const char *address,
+                            const weft_cluster_options *o, const weft_stop *stop)
+{
+    bool again = true;
+    weft_status status = WEFT_OK;
+    while (again) {
+        again = false;
+        status = serve_run(context, address, o, stop, &again);
+    }
     return status;
 }
 
@@ -325,7 +344,7 @@ bool weft_trainer_was_lost(const weft_trainer *t, double *quiet_seconds)
 
 bool weft_trainer_was_overtaken(const weft_trainer *t)
 {
-    return atomic_load(&t->removal.taken);
+    return atomic_load(&t->removal.ask_again);
 }
 
 int weft_trainer_slot(const weft_trainer *t)

@@ -27,6 +27,8 @@ weft_status weft_ps_exchange_serve(const weft_ps_options *options, weft_serving 
                                   .member = {.struct_size = sizeof(weft_member_options),
                                              .key = weft_draw(),
                                              .wish = site->wished_slot - 1,
+                                             .run = site->run,
+                                             .removal = site->removal,
                                              .fingerprint = {.version = WEFT_VERSION},
                                              .heartbeat_interval = BEAT},
                                   .first_timeout = 1,
