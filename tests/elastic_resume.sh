@@ -119,6 +119,39 @@ for exchange in "server:policy=async --servers 1" "easgd:every=2 --servers 1" "g
     [ -z "$servers" ] || { kill -KILL "$(self "$s1")"; wait "$s1" 2>/dev/null; }
 done
 
+what="easgd, a coordinator that resumes from a checkpoint of the run under way finds the run again"
+run_id() { "$weft" status "$at" --timeout 20 2>/dev/null | sed -n 's/^run \([0-9a-f]*\):.*/\1/p'; }
+step() { "$weft" status "$at" --timeout 20 2>/dev/null | awk '$1 == "learner" { n = $5 } END { print n + 0 }'; }
+# again: another coordinator in the place of the killed one, with the newest checkpoint.
+again() {
+    kill -KILL "$(self "$c")"
+    wait "$c" 2>/dev/null
+    listen=$at
+    coordinator -n 1 --exchange easgd:every=10 --servers 1 --epochs 100000 --failure-timeout 4 --checkpoint kept --resume
+    listen=
+    within '[ "$(run_id)" = "$id" ]' && pass || flunk "$(run_id) is another run than $id: $what"
+}
+coordinator -n 1 --exchange easgd:every=10 --servers 1 --epochs 100000 --failure-timeout 4
+server s1
+join l1 -c kept --checkpoint-every 50
+moves_on kept "" && moves_on kept step-50 || flunk "no checkpoint: $what"
+id=$(run_id)
+again
+saved=$(readlink kept/latest | cut -c6-)
+within '[ "$(step)" -ge "$saved" ]' || flunk "$(step) steps are reported, and $saved are saved: $what"
+kill -INT "$(self "$l1")"
+ends 130 l1
+until_there learner 0
+what="easgd, ... where only the server is left"
+again
+join l2
+until_there learner 1
+kill -INT "$(self "$l2")"
+ends 130 l2
+holds l2.out '^resumed after step [1-9][0-9]*'
+for m in "$s1" "$c"; do kill -KILL "$(self "$m")"; done
+wait "$s1" "$c" 2>/dev/null
+
 # state QUESTION FOLDERS...: about the newest checkpoints' exchange.safetensors. `same A B`: both hold the same state of the
 # servers; `whole A`: the moments are not zero and have as many updates as the checkpoint has steps (of a lone learner).
 state() {

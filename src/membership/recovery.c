@@ -124,11 +124,13 @@ static weft_status lose_run(coordinator_state *c)
 }
 
 /* Whether the members are left over from a run that had not reached the checkpoint from which this
- * coordinator's run resumes. Their state must not take the place of the checkpoint. */
+ * coordinator's run resumes. Their state must not take the place of the checkpoint. Servers do not
+ * know the steps of learners, so if all learners have left, the servers' state counts as newer. */
 static bool is_behind(const coordinator_state *c)
 {
     int64_t clock = 0;
-    if (!c->options.fingerprint.checkpoint) return false;
+    if (!c->options.fingerprint.checkpoint || weft_view_count(&c->best, WEFT_MEMBER_LEARNER) == 0)
+        return false;
     for (size_t i = 0; i < c->best.member_count; i++) {
         const weft_view_member *m = &c->best.members[i];
         const recovery_report *e = report_of(c, m->id);

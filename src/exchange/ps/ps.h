@@ -112,6 +112,9 @@ typedef struct weft_ps_client_options {
     /* The client adds up the gradients of `push` steps before a push, and pulls parameters every
      * `fetch` steps; 0: one. Push and pull are also made after the last step. */
     int64_t push, fetch;
+    /* The steps of a learner for which one computation, and so one tick of its clock, stands; 0:
+     * one. */
+    int64_t clock_steps;
     /* Updates `parameters` after a step without a pull (local SGD). NULL: no update. */
     struct weft_local_sgd *descent;
     /* Elastic averaging: the learner has parameters of its own, `own`. After every `fetch` steps

@@ -77,7 +77,9 @@ bool weft_ps_client_is_waiting(const weft_actor *actor)
 
 static void set_clock(ps_client *c, int64_t clock)
 {
-    c->clock = c->figures.clock = clock;
+    int64_t steps = WEFT_MAX(c->options.clock_steps, (int64_t)1);
+    c->clock = clock;
+    c->figures.clock = WEFT_MIN(clock, INT64_MAX / steps) * steps;
     weft_member_set_stats(c->member, &c->figures);
 }
 

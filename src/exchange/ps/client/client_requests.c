@@ -282,8 +282,8 @@ weft_status weft_ps_client_timeout_error(const weft_actor *actor, double seconds
         return weft_fail(WEFT_ERR_INTERNAL,
                          "a learner has timed out without an outstanding range request");
     const range_request *r = &c->requests[k];
-    bool behind =
-        word.slowest != WEFT_NOBODY && word.slowest != c->head.id && word.slowest_clock < c->clock;
+    bool behind = word.slowest != WEFT_NOBODY && word.slowest != c->head.id &&
+                  word.slowest_clock < c->figures.clock;
     if (!weft_view_find(v, r->server))
         (void)snprintf(what, sizeof(what), "it is no longer a member of the run");
     else if (word.silent > seconds)
@@ -295,5 +295,5 @@ weft_status weft_ps_client_timeout_error(const weft_actor *actor, double seconds
             weft_view_name(v, word.slowest, name), (long long)word.slowest_clock,
             word.slowest_silent);
     return weft_fail(WEFT_ERR_PEER, "%s has not answered after step %lld for %g s: %s",
-                     weft_view_name(v, r->server, name), (long long)c->clock, seconds, what);
+                     weft_view_name(v, r->server, name), (long long)c->figures.clock, seconds, what);
 }

@@ -126,6 +126,7 @@ static weft_status open_learner(weft_ps_exchange *x, const char *coordinator)
                                       .weight = &x->head.weight,
                                       .push = x->options.push,
                                       .fetch = x->options.draw ? 1 : x->options.fetch,
+                                      .clock_steps = x->options.draw ? x->options.fetch : 1,
                                       .descent = x->descent,
                                       .elastic = {.options = x->options.draw ? &x->options : NULL,
                                                   .learners = x->head.site.endpoint->learners,
