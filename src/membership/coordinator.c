@@ -286,10 +286,8 @@ static void describe(coordinator_state *c, const weft_coordinator_options *o)
 
 static weft_status fill(coordinator_state *c, const weft_coordinator_options *options)
 {
-    const weft_fingerprint *f = &options->fingerprint;
-    const char *texts[] = {f->version, f->model, f->data};
     c->options = *options;
-    for (int i = 0; i < 3; i++) WEFT_TRY(weft_strdup(texts[i] ? texts[i] : "", &c->texts[i]));
+    WEFT_TRY(weft_fingerprint_texts(&options->fingerprint, c->texts));
     c->options.fingerprint.version = c->texts[0];
     c->options.fingerprint.model = c->texts[1];
     c->options.fingerprint.data = c->texts[2];

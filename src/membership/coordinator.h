@@ -24,6 +24,10 @@ typedef struct weft_fingerprint {
     uint64_t run; /* in a member: id of the run that wrote the checkpoint; 0: not known */
 } weft_fingerprint;
 
+/* Copies version, model and data of a fingerprint, of each as much as fits into Join. */
+weft_status weft_fingerprint_texts(const weft_fingerprint *fingerprint,
+                                   char *texts[3]) WEFT_NODISCARD;
+
 typedef struct weft_coordinator_options {
     size_t struct_size;              /* sizeof(weft_coordinator_options) */
     uint64_t run;                    /* run id, which the caller draws at random */

@@ -17,6 +17,15 @@ static bool differs(const char *ours, const char *theirs)
     return *ours && *theirs && strcmp(ours, theirs) != 0;
 }
 
+weft_status weft_fingerprint_texts(const weft_fingerprint *f, char *texts[3])
+{
+    enum { MOST_TEXT = 128 };
+    const char *from[] = {f->version, f->model, f->data};
+    for (int i = 0; i < 3; i++)
+        WEFT_TRY(weft_format(&texts[i], "%.*s", MOST_TEXT, from[i] ? from[i] : ""));
+    return WEFT_OK;
+}
+
 /* Compares the fingerprint of a joining process, whose texts may have any length, with that of the
  * run; reason "": they are compatible. */
 static void compare(const coordinator_state *c, const Weft__Fingerprint *f, char reason[REASON])

@@ -324,17 +324,13 @@ weft_status weft_member_message(weft_member *m, const weft_message *message, wef
 
 weft_status weft_member_create(const weft_member_options *options, weft_member **out)
 {
-    const weft_fingerprint *f = &options->fingerprint;
-    const char *texts[] = {f->version, f->model, f->data};
     weft_member *m;
-    weft_status status = WEFT_OK;
     WEFT_TRY(WEFT_NEW(&m, 1));
     m->options = *options;
     m->slot = -1;
     m->last_message = -1;
     (void)gethostname(m->host, sizeof(m->host) - 1);
-    for (int i = 0; i < 3 && status == WEFT_OK; i++)
-        status = weft_strdup(texts[i] ? texts[i] : "", &m->texts[i]);
+    weft_status status = weft_fingerprint_texts(&options->fingerprint, m->texts);
     if (status == WEFT_OK)
         *out = m;
     else

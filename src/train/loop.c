@@ -319,7 +319,7 @@ weft_status weft_trainer_run(weft_trainer *t, weft_event_fn fn, void *user)
     t->fn = fn;
     t->user = user;
     weft_status status = weft_trainer_everywhere(t, run_rank);
-    if (status == WEFT_ERR_PEER && atomic_load(&t->removal.removed))
+    if (status == WEFT_ERR_PEER && t->advises_rejoin && atomic_load(&t->removal.removed))
         status =
             weft_fail(status, "%s (weft join --rejoin does so by itself)", weft_last_message());
     return status;

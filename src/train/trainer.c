@@ -215,6 +215,7 @@ static weft_status take_joining(weft_trainer *t, const weft_joining *j)
                             .removal = &t->removal,
                             .stop = &t->stop};
     t->rejoins = j->rejoins;
+    t->advises_rejoin = j->advises_rejoin;
     t->begun = j->begun;
     t->run_steps = j->steps;
     if (j->coordinator) WEFT_TRY(weft_strdup(j->coordinator, &t->link_texts[0]));

@@ -48,8 +48,9 @@ struct weft_trainer {
     int folder_lock; /* see weft_folder_lock; -1 if this process does not write checkpoints */
 
     weft_learner_link link; /* the learner's link to an elastic run, if `linked` */
-    bool linked;  /* a learner of an elastic run, or only describes it for its coordinator */
-    bool rejoins; /* the learner was removed from the run, and joins it again */
+    bool linked;         /* a learner of an elastic run, or only describes it for its coordinator */
+    bool rejoins;        /* the learner was removed from the run, and joins it again */
+    bool advises_rejoin; /* see weft_joining */
     weft_removal removal;
     char *link_texts[3]; /* texts of the link: coordinator, model, data */
     weft_position begun; /* start position of the elastic run */
@@ -85,6 +86,7 @@ typedef struct weft_joining {
     int64_t steps;       /* steps of the run; 0: unknown */
     bool job;            /* see weft_learner_link */
     bool rejoins;        /* the learner was removed from the run, and joins it again */
+    bool advises_rejoin; /* the message of a removed learner names the option --rejoin */
 } weft_joining;
 weft_status weft_trainer_create_joining(weft_context *context, const weft_train_options *options,
                                         const weft_joining *joining,

@@ -307,7 +307,8 @@ static weft_status join(weft_context *context, const char *address, const weft_c
                             .begun = config.begun,
                             .steps = config.steps,
                             .job = weft_job_slot() >= 0,
-                            .rejoins = run != 0};
+                            .rejoins = run != 0,
+                            .advises_rejoin = !o->rejoin && weft_job_slot() < 0};
     weft_status status =
         run && run != invitation.run
             ? weft_fail(WEFT_ERR_PEER,
