@@ -121,6 +121,23 @@ ends 143 c
 kill -KILL "$(self "$s1")"
 wait "$s1" 2>/dev/null
 
+what="a learner is stopped while the run waits for members"
+begins -n 2 --exchange gossip
+join l1 --rejoin
+until_there learner 1
+kill -STOP "$(self "$l1")"
+within 'grep -q "learner 0 .*is lost: no heartbeat for" co' || flunk "it is not lost: $what"
+kill -CONT "$(self "$l1")"
+within 'grep -q "joining again as learner 0" l1.err' && pass || { cp l1.err err; flunk "nothing is said: $what"; }
+until_there learner 1
+join l2
+within 'grep -q "^step" l1.out && grep -q "^step" l2.out' && pass || flunk "the run does not begin: $what"
+kill -INT "$(self "$l1")" "$(self "$l2")"
+ends 130 l1
+ends 130 l2
+kill -TERM "$(self "$c")"
+ends 143 c
+
 # The run has no state any more but what they had, which may be old, and never begins with fresh weights.
 what="all peers are lost"
 begins -n 2 --exchange gossip

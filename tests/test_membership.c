@@ -100,6 +100,25 @@ static void test_sleepers(void **state)
     weft_sim_destroy(&c.sim);
 }
 
+/* A learner that is suspended while the run waits for members is removed, too, and may join again:
+ * as one that joins for the first time, since the run has no state yet. */
+static void test_asleep_before_the_run(void **state)
+{
+    (void)state;
+    crowd c;
+    weft_removal removal = {.removed = false};
+    begin(&c, 3, 1, false, 1, false);
+    c.coordinator.expected[WEFT_MEMBER_LEARNER] = 4;
+    c.members[LEARNERS].removal = &removal;
+    assert_int_equal(weft_sim_pause(c.sim, LEARNERS, 20, 50), WEFT_OK);
+    until(&c, 70);
+    assert_int_equal(c.refused, 1);
+    assert_non_null(strstr(c.refusal, "has left or was removed"));
+    assert_true(removal.removed && !removal.ask_again);
+    assert_int_equal(removal.run, 0);
+    weft_sim_destroy(&c.sim);
+}
+
 /* A long name of a model, which may be the path of a file, fits into Join, and is compared. */
 static void test_long_name(void **state)
 {
@@ -119,26 +138,6 @@ static void test_long_name(void **state)
     assert_int_equal(c.refused, 1);
     assert_non_null(strstr(c.refusal, "this run trains the model mmmm"));
     weft_sim_destroy(&c.sim);
-}
-
-static void test_leaving(void **state)
-{
-    (void)state;
-    for (uint64_t seed = 1; seed <= 20; seed++) {
-        crowd c;
-        begin(&c, 2, 2, false, seed, seed > 2);
-        until(&c, 40);
-        assert_int_equal(weft_member_leave(person_of(&c, LEARNERS)->member, false), WEFT_OK);
-        until(&c, 60);
-        assert_agreed(&c, 3);
-        /* Another learner may still join in place of the one that has left. */
-        assert_false(view_of(&c, WEFT_COORDINATOR)->over);
-        assert_int_equal(weft_member_leave(person_of(&c, LEARNERS + 1)->member, true), WEFT_OK);
-        until(&c, 120);
-        assert_true(weft_sim_actor(c.sim, WEFT_COORDINATOR)->done);
-        for (int k = 0; k < 2; k++) assert_true(person_of(&c, SERVERS + k)->head.done);
-        weft_sim_destroy(&c.sim);
-    }
 }
 
 static void test_leaving(void **state)
@@ -341,6 +340,7 @@ int main(void)
         cmocka_unit_test(test_somebody_is_missing),
         cmocka_unit_test(test_silent_are_dropped),
         cmocka_unit_test(test_sleepers),
+        cmocka_unit_test(test_asleep_before_the_run),
         cmocka_unit_test(test_long_name),
         cmocka_unit_test(test_leaving),
         cmocka_unit_test(test_range_owners),

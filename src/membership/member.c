@@ -88,7 +88,7 @@ void weft_member_note_removed(const weft_member *m)
     weft_removal *removal = m->options.removal;
     if (!removal) return;
     atomic_store(&removal->failure_timeout, WEFT_MAX(m->slept, silent_for(m)));
-    atomic_store(&removal->run, m->run);
+    atomic_store(&removal->run, m->view.number > 0 ? m->run : 0);
     atomic_store(&removal->removed, true);
 }
 
@@ -281,7 +281,8 @@ static const char *own_name(const weft_member *m, char out[WEFT_MEMBER_NAME])
 
 /* Handles Reject. A coordinator of another run may have taken over the address: then this member
  * goes on as if there were no coordinator. Otherwise, or if this process was paused for longer than
- * the failure timeout and so removed, the member fails. */
+ * the failure timeout and so removed, the member fails. A member that has been admitted and is
+ * rejected was removed, perhaps while the run waited for other members. */
 static weft_status take_refused(void *self, const weft_message *message, const void *content)
 {
     weft_member *m = self;
@@ -294,7 +295,7 @@ static weft_status take_refused(void *self, const weft_message *message, const v
         m->last_message = m->previous_message;
         return WEFT_OK;
     }
-    if (m->view.number > 0) weft_member_note_removed(m);
+    if (!no->ask_again && (m->view.number > 0 || m->slot >= 0)) weft_member_note_removed(m);
     if (no->ask_again && m->options.removal) atomic_store(&m->options.removal->ask_again, true);
     return weft_fail(WEFT_ERR_PEER, "the coordinator refuses %s: %.300s", own_name(m, name),
                      no->reason);

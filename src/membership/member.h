@@ -20,7 +20,7 @@ typedef struct weft_removal {
      * taken the place of the one that invited it. */
     atomic_bool ask_again;
     _Atomic double failure_timeout; /* seconds for which it sent no heartbeat; 0: not known */
-    atomic_ullong run;              /* id of the run */
+    atomic_ullong run; /* id of the run from which it was removed; 0: the run had not begun */
 } weft_removal;
 
 /* The number of the member's timer among the timers of its actor. */
