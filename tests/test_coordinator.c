@@ -1,5 +1,6 @@
 /* The coordinator in the simulator: the joins that it rejects, and the recovery of a restarted
  * coordinator, which continues the same run with the members' view. */
+#include "membership/status.h"
 #include "membership_fixture.h"
 
 /* --- joins that are rejected --- */
@@ -215,8 +216,26 @@ static void test_other_options(void **state)
     }
 }
 
+/* Fails unless the status of the run has these steps of learners, counted from the beginning of
+ * training, and these updates of servers. */
+static void assert_steps(crowd *c, int64_t step, int64_t updates)
+{
+    weft_cluster_status s;
+    int64_t most[2] = {0, 0};
+    assert_int_equal(weft_cluster_describe(view_of(c, WEFT_COORDINATOR), 0, &s), WEFT_OK);
+    for (int i = 0; i < s.count; i++) {
+        int64_t *of = &most[strcmp(s.members[i].role, "server") == 0];
+        *of = WEFT_MAX(*of, s.members[i].step);
+    }
+    assert_int_equal(s.step, step);
+    assert_int_equal(s.steps, 200);
+    assert_int_equal(most[0], step);
+    assert_int_equal(most[1], updates);
+    weft_cluster_status_free(&s);
+}
+
 /* Later joiners receive the run configuration with which the run began, and not that of a restarted
- * coordinator that has found a newer checkpoint. */
+ * coordinator that has found a newer checkpoint. The steps of learners count from there. */
 static void test_where_it_began(void **state)
 {
     (void)state;
@@ -228,7 +247,12 @@ static void test_where_it_began(void **state)
     begin(&c, 2, 1, false, 1, false);
     c.coordinator.configuration = first;
     c.coordinator.configuration_bytes = sizeof(first);
+    c.coordinator.steps = 200;
+    until(&c, 38);
+    weft_member_set_stats(person_of(&c, LEARNERS)->member, &(weft_member_stats){.clock = 50});
+    weft_member_set_stats(person_of(&c, SERVERS)->member, &(weft_member_stats){.clock = 60});
     until(&c, 40);
+    assert_steps(&c, 55, 60);
     c.coordinator.configuration = newer;
     c.coordinator.configuration_bytes = sizeof(newer);
     assert_int_equal(weft_sim_kill(c.sim, WEFT_COORDINATOR, 41), WEFT_OK);
@@ -237,6 +261,7 @@ static void test_where_it_began(void **state)
     until(&c, 120);
     assert_agreed(&c, 4);
     assert_memory_equal(c.configuration, first, sizeof(first));
+    assert_steps(&c, 55, 60);
     weft_sim_destroy(&c.sim);
 }
 

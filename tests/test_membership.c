@@ -221,6 +221,10 @@ static void test_step_at_the_end(void **state)
         assert_int_equal(s.step, 99 + over);
         weft_cluster_status_free(&s);
     }
+    last.figures.clock = 110; /* elastic updates are due every 10 steps, and after the last step */
+    v.over = false;
+    v.member_count = 1;
+    assert_int_equal(weft_view_step(&v, last.figures.clock), 100);
 }
 
 /* --- servers --- */

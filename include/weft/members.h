@@ -26,7 +26,7 @@ typedef struct weft_cluster_member {
     char host[64];     /* host name; "": unknown */
     char address[512]; /* where other members connect to it; "": nowhere */
     int slot;          /* 0, 1, ... within the role; a later member may get a free slot */
-    int64_t step;      /* steps that a learner has finished, updates that a server has made */
+    int64_t step;      /* step of the run that a learner has reached, updates of a server */
     double loss;       /* loss of a learner's last step */
     double rate;       /* of a learner: samples per second over its last steps */
     double staleness;  /* of a server: mean over its updates of the number of other updates that it
@@ -46,8 +46,10 @@ typedef struct weft_cluster_event {
 typedef struct weft_cluster_status {
     uint64_t run; /* run id, drawn at random; 0: unknown */
     char model[64], exchange[128], data[128];
-    int64_t step, steps; /* highest step of a learner, and steps that each takes; 0: unknown */
-    double rate;         /* samples per second, sum over the learners */
+    /* Highest step that a learner has reached, and the last step of the run; 0: unknown. Steps
+     * count from the beginning of training, also if the run resumes from a checkpoint. */
+    int64_t step, steps;
+    double rate; /* samples per second, sum over the learners */
     /* Members now, and the numbers with which the run begins. */
     int learners, servers, learners_expected, servers_expected;
     bool running, over;           /* all expected members have joined; all learners have finished */

@@ -60,7 +60,7 @@ static void print_member(const weft_cluster_member *m)
 {
     bool server = strcmp(m->role, "server") == 0;
     char loss[32] = "-", rate[32] = "-", staleness[32] = "-";
-    if (!server && m->step > 0) {
+    if (!server && m->rate > 0) {
         (void)snprintf(loss, sizeof(loss), "%.4f", m->loss);
         (void)snprintf(rate, sizeof(rate), "%.0f", m->rate);
     }

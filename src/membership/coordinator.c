@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "membership/coordinator_internal.h"
+#include "membership/run_config.h"
 
 enum { TICK = 0, SAY = 1 };
 
@@ -306,6 +307,7 @@ static weft_status fill(coordinator_state *c, const weft_coordinator_options *op
     if (!options->configuration) return WEFT_OK;
     WEFT_TRY(weft_buffer_new(options->configuration_bytes, &c->configuration));
     memcpy(c->configuration->data, options->configuration, options->configuration_bytes);
+    c->view.about.begun = weft_run_config_first_step(c->configuration);
     return WEFT_OK;
 }
 

@@ -39,7 +39,7 @@ typedef struct weft_coordinator_options {
     bool first;
     int most;      /* bound on members; 0: WEFT_MOST_MEMBERS */
     double limit;  /* failure timeout of members, in seconds */
-    int64_t steps; /* steps that each learner takes in the run; 0: not known */
+    int64_t steps; /* step after which the run is over; 0: not known */
     /* This coordinator replaces the one of a run that has reached this step: if no member sends its
      * view within a failure timeout, the run fails. 0: if there are no such members, a run
      * begins. */

@@ -62,7 +62,12 @@ weft_status weft_member_timeout_error(const weft_member *m, double seconds)
                      waits ? waits : "the coordinator has not sent a view");
 }
 
-weft_status weft_member_stopped_error(const weft_member *m, int64_t step, const char *awaited)
+int64_t weft_member_step(const weft_member *m)
+{
+    return weft_view_step(&m->view, m->figures.clock);
+}
+
+weft_status weft_member_stopped_error(const weft_member *m, const char *awaited)
 {
     const char *waits = weft_member_waits_for(m);
     if (!m->view.running)
@@ -70,7 +75,7 @@ weft_status weft_member_stopped_error(const weft_member *m, int64_t step, const 
                          waits ? waits : "the coordinator has not sent a view");
     return weft_fail(WEFT_ERR_INTERRUPTED,
                      "stopped after step %lld of this learner, while it waited for %s",
-                     (long long)step, awaited);
+                     (long long)weft_member_step(m), awaited);
 }
 
 /* --- removal --- */

@@ -106,8 +106,10 @@ bool weft_member_remove(weft_member *member, weft_actor_id id);
 weft_status weft_member_timeout_error(const weft_member *member, double seconds) WEFT_NODISCARD;
 /* Always fails with INTERRUPTED; the message has the step after which a learner has stopped and the
  * members for which it waited, or with the reason why the run has not begun. */
-weft_status weft_member_stopped_error(const weft_member *member, int64_t step,
+weft_status weft_member_stopped_error(const weft_member *member,
                                       const char *awaited) WEFT_NODISCARD;
+/* The step of the run that this learner has reached, for messages. */
+int64_t weft_member_step(const weft_member *member);
 /* For error messages: `silent` is the seconds since the coordinator's last message (below 0: there
  * was none); its last HeartbeatAck named the slowest learner, that learner's steps, and the seconds
  * since its last message. */

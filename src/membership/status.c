@@ -11,12 +11,14 @@ void weft_cluster_status_free(weft_cluster_status *status)
     *status = (weft_cluster_status){0};
 }
 
-static void describe_member(const weft_view_member *m, weft_cluster_member *out)
+static void describe_member(const weft_view *v, const weft_view_member *m, weft_cluster_member *out)
 {
+    int64_t clock = m->figures.clock;
     *out = (weft_cluster_member){.id = m->id,
                                  .role = weft_member_role_name(m->role),
                                  .slot = m->slot,
-                                 .step = m->figures.clock,
+                                 .step = m->role == WEFT_MEMBER_LEARNER ? weft_view_step(v, clock)
+                                                                        : clock,
                                  .loss = m->figures.loss,
                                  .rate = m->figures.rate,
                                  .staleness = m->figures.staleness,
@@ -65,10 +67,11 @@ static void describe_run(const weft_view *v, weft_cluster_status *out)
                                  .servers_expected = about->expected[WEFT_MEMBER_SERVER],
                                  .learners_expected = about->expected[WEFT_MEMBER_LEARNER]};
     out->learners = (int)v->member_count - out->servers;
+    out->step = weft_view_step(v, 0);
     for (size_t i = 0; i < v->member_count; i++) {
         const weft_view_member *m = &v->members[i];
         if (m->role == WEFT_MEMBER_SERVER) continue;
-        out->step = WEFT_MAX(out->step, m->figures.clock);
+        out->step = WEFT_MAX(out->step, weft_view_step(v, m->figures.clock));
         out->rate += m->figures.rate;
     }
     if (v->over) out->step = about->steps; /* members that have left report no step any more */
@@ -85,7 +88,7 @@ weft_status weft_cluster_describe(const weft_view *view, double now, weft_cluste
     if (status == WEFT_OK) status = WEFT_NEW(&out->members, view->member_count + 1);
     if (status == WEFT_OK) status = WEFT_NEW(&out->events, view->event_count + 1);
     for (size_t i = 0; i < view->member_count && status == WEFT_OK; i++)
-        describe_member(&view->members[i], &out->members[out->count++]);
+        describe_member(view, &view->members[i], &out->members[out->count++]);
     if (status == WEFT_OK) qsort(out->members, (size_t)out->count, sizeof(*out->members), by_name);
     for (size_t i = 0; i < view->event_count && status == WEFT_OK; i++)
         describe_event(&view->events[i], now, &out->events[out->event_count++]);

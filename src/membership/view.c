@@ -46,6 +46,12 @@ int weft_view_count(const weft_view *view, weft_member_role role)
     return count;
 }
 
+int64_t weft_view_step(const weft_view *view, int64_t clock)
+{
+    int64_t step = view->about.begun + WEFT_MIN(clock, INT64_MAX / 2);
+    return view->about.steps > 0 ? WEFT_MIN(step, view->about.steps) : step;
+}
+
 uint64_t weft_view_sum(const weft_view *view)
 {
     uint64_t sum = 0;
@@ -160,6 +166,7 @@ static void fill_description(const weft_view *v, double now, packed_view *s, Wef
     s->about.exchange = (char *)(uintptr_t)v->about.exchange;
     s->about.data = (char *)(uintptr_t)v->about.data;
     s->about.steps = v->about.steps;
+    s->about.begun = v->about.begun;
     for (int i = 0; i < WEFT_MEMBER_ROLES; i++) s->expected[i] = (uint32_t)v->about.expected[i];
     s->about.expected = s->expected;
     s->about.n_expected = WEFT_MEMBER_ROLES;
@@ -254,6 +261,7 @@ static weft_status take_description(const Weft__View *m, double now, weft_view *
     if (m->about) {
         const Weft__About *a = m->about;
         v->about.steps = a->steps;
+        v->about.begun = WEFT_MIN(WEFT_MAX(a->begun, 0), INT64_MAX / 2);
         (void)snprintf(v->about.model, sizeof(v->about.model), "%s", a->model);
         (void)snprintf(v->about.exchange, sizeof(v->about.exchange), "%s", a->exchange);
         (void)snprintf(v->about.data, sizeof(v->about.data), "%s", a->data);

@@ -71,7 +71,9 @@ typedef struct weft_member_event {
 /* A description of the run, for people. */
 typedef struct weft_run_about {
     char model[64], exchange[128], data[128];
-    int64_t steps;                   /* steps that each learner takes in the run; 0: not known */
+    /* The step after which the run is over, and the one after which it began: that of a checkpoint.
+     * 0: not known, and a new run. */
+    int64_t steps, begun;
     int expected[WEFT_MEMBER_ROLES]; /* members with which it begins */
 } weft_run_about;
 
@@ -110,6 +112,10 @@ weft_status weft_view_note(weft_view *view, const weft_member_event *event) WEFT
 bool weft_view_remove(weft_view *view, weft_actor_id id);
 /* The number of members that have this role. */
 int weft_view_count(const weft_view *view, weft_member_role role);
+/* The step that a learner of the run has reached with this clock. The clock of a learner counts
+ * from where the run began, and elastic updates after the last step may be counted as more steps.
+ */
+int64_t weft_view_step(const weft_view *view, int64_t clock);
 /* Hash of the set of members, whatever their order; never 0. */
 uint64_t weft_view_sum(const weft_view *view);
 

@@ -53,10 +53,9 @@ static weft_status exchange_addresses(gossip *x, const weft_bootstrap_addresses 
 static weft_status give_up(const gossip *x)
 {
     weft_actor *peer = weft_net_actor(x->net);
-    int64_t clock = weft_peer_clock(peer);
     WEFT_TRY(weft_peer_leave_now(peer));
     WEFT_TRY(weft_elastic_await_leave(&x->head, x->net, true));
-    return weft_member_stopped_error(weft_peer_member(peer), clock, "other peers");
+    return weft_member_stopped_error(weft_peer_member(peer), "other peers");
 }
 
 /* Makes the peers that still take steps end, when the job is asked to stop after this one has

@@ -59,7 +59,7 @@ weft_status weft_peer_timeout_error(const weft_actor *actor, double seconds)
             "none of the %d other peers has sent this peer the state of the run for %g s",
             p->peers - 1, seconds);
     return weft_fail(WEFT_ERR_PEER, "no message from another peer for %g s after step %lld",
-                     seconds, (long long)p->clock);
+                     seconds, (long long)(p->member ? weft_member_step(p->member) : p->clock));
 }
 
 bool weft_peer_halted(const weft_actor *actor)

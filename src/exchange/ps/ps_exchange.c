@@ -150,10 +150,9 @@ static weft_status check_servers(const weft_ps_exchange *x)
 static weft_status give_up(const weft_ps_exchange *x)
 {
     weft_actor *client = weft_net_actor(x->net);
-    int64_t clock = weft_ps_client_clock(client);
     WEFT_TRY(weft_ps_client_leave_now(client));
     WEFT_TRY(await_leave(x));
-    return weft_member_stopped_error(weft_ps_client_member(client), clock,
+    return weft_member_stopped_error(weft_ps_client_member(client),
                                      x->head.site.cluster->saves
                                          ? "a server, so no checkpoint of that step is written"
                                          : "a server");

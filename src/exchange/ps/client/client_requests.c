@@ -292,8 +292,9 @@ weft_status weft_ps_client_timeout_error(const weft_actor *actor, double seconds
         (void)snprintf(
             what, sizeof(what),
             "it waits for %s, which is at step %lld and sent its last heartbeat %.0f s ago",
-            weft_view_name(v, word.slowest, name), (long long)word.slowest_clock,
+            weft_view_name(v, word.slowest, name), (long long)weft_view_step(v, word.slowest_clock),
             word.slowest_silent);
     return weft_fail(WEFT_ERR_PEER, "%s has not answered after step %lld for %g s: %s",
-                     weft_view_name(v, r->server, name), (long long)c->figures.clock, seconds, what);
+                     weft_view_name(v, r->server, name), (long long)weft_member_step(c->member),
+                     seconds, what);
 }
