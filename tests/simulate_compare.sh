@@ -141,6 +141,11 @@ grep -q '^FAILED' out && flunk "a setting failed" || pass
 [ $? = 1 ] && pass || flunk "selftest without files exits with $?"
 holds out '^FAILED .*cannot write'
 find . -name 'weft-selftest-*' | grep -q . && flunk "selftest leaves its folder behind" || pass
+TMPDIR=$PWD env --default-signal=HUP "$weft" selftest >hung-up 2>err &
+within 'grep -q "^ok" hung-up' || flunk "selftest does not begin"
+kill -HUP $!
+wait $!
+[ $? = 129 ] && ! find . -name 'weft-selftest-*' | grep -q . && pass || flunk "selftest after SIGHUP"
 refuses 1 "/nowhere/weft-selftest-" env TMPDIR=/nowhere "$weft" selftest
 refuses 2 "selftest takes no arguments" "$weft" selftest all
 echo "$passed passed, $failed failed"

@@ -194,6 +194,7 @@ static int run(weft_context *context, int argc, char **argv)
     }
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
+    if (signal(SIGHUP, on_signal) == SIG_IGN) signal(SIGHUP, SIG_IGN); /* as nohup wants it */
     bool whole = selftest_write(), good = whole && check_rows(context);
     if (!whole) fprintf(stderr, "weft: %s: cannot be written: %s\n", folder, strerror(errno));
     if (chdir("/") == 0) remove_all(folder);
