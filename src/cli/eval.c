@@ -6,13 +6,20 @@
 
 void print_confusion(const weft_report *r)
 {
-    printf("\nconfusion in samples (rows: true class, columns: predicted)\n      ");
-    for (int c = 0; c < r->classes; c++) printf("%6d", c);
+    size_t cells = (size_t)r->classes * (size_t)r->classes;
+    int width = 6;
+    for (size_t i = 0; i < cells; i++) {
+        int own = 1 + snprintf(NULL, 0, "%lld", (long long)r->confusion[i]);
+        if (own > width) width = own;
+    }
+    printf("\nconfusion in samples (rows: true class, columns: predicted)\n%*s", width, "");
+    for (int c = 0; c < r->classes; c++) printf("%*d", width, c);
     printf("\n");
     for (int t = 0; t < r->classes; t++) {
-        printf("%6d", t);
+        printf("%*d", width, t);
         for (int c = 0; c < r->classes; c++)
-            printf("%6lld", (long long)r->confusion[(size_t)t * (size_t)r->classes + (size_t)c]);
+            printf("%*lld", width,
+                   (long long)r->confusion[(size_t)t * (size_t)r->classes + (size_t)c]);
         printf("\n");
     }
 }
