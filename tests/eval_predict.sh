@@ -189,7 +189,7 @@ accepts "a matrix" "$weft" eval weighed -d csv:class.csv,test=1 --confusion
 holds out '^confusion in samples \(rows: true class, columns: predicted\)$'
 awk '/^confusion/ { n = NR } n && NR > n + 1 { for (i = 2; i <= NF; i++) sum += $i } END { exit sum != 60 }' out && pass || flunk "what the matrix counts"
 { head -n 1 class.csv; yes "$(sed -n 2p class.csv)" | head -n 100000; } >many.csv
-accepts "a matrix of many samples" "$weft" eval weighed -d csv:many.csv,test=1 --confusion
+accepts "a matrix of many samples" "$weft" eval weighed -d csv:many.csv,test=1 --confusion -t 1
 awk '/^confusion/ { n = NR } n && NR == n + 1 { classes = NF } n && NR > n + 1 { for (i = 2; i <= NF; i++) sum += $i; wrong += NF != classes + 1 }
     END { exit sum != 100000 || wrong }' out && pass || flunk "columns of the matrix run together"
 accepts "its help" "$weft" help eval
