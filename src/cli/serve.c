@@ -328,7 +328,6 @@ const command command_serve = {
         "  weft serve digits=runs/mnist/latest\n"
         "  weft serve digits=runs/mnist iris=runs/iris --instances 2 --policy adaptive:goal=p99\n"
         "  weft serve --models models --watch 10 --control\n"
-        "  weft serve --simulate --rate 800 digits=runs/mnist/latest --instances 2\n"
         "  weft serve --simulate --rate 800 --service 1=1.2,8=2.5,64=12\n",
     .table = weft_server_table,
     .run = run,
