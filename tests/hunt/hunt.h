@@ -101,6 +101,7 @@ typedef struct way {
     bool recompute, gpipe;
     int places, place[MOST_LAYERS + 1];
     pin pins[MOST_PINS];
+    int columns;   /* axis plus 1 that splits the input's second spatial dimension; 0: none */
     int elsewhere; /* index in far_devices; 0: the device of the case */
     int servers;   /* 0: the option is not given */
     int replicas;

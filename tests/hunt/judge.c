@@ -87,7 +87,8 @@ static bool train_in_two(trial *t, const char *stage, const hunt_case *c, result
 
 static bool only_data(const way *w)
 {
-    return w->mesh[0] == way_ranks(w) && !w->places && !w->pins[0].id && !w->pins[1].id;
+    return w->mesh[0] == way_ranks(w) && !w->places && !w->pins[0].id && !w->pins[1].id &&
+           !w->columns;
 }
 
 static bool same_way(const way *a, const way *b)

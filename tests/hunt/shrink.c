@@ -31,6 +31,7 @@ static void add_way(knobs *k, way *w)
     if (w->places) add_whole(k, &w->places, 2);
     for (int i = 1; w->places && i <= MOST_LAYERS; i++) add_whole(k, &w->place[i], 0);
     for (int i = 0; i < MOST_PINS; i++) add_whole(k, &w->pins[i].id, 0);
+    add_whole(k, &w->columns, 0);
     add_whole(k, &w->elsewhere, 0);
     add_whole(k, &w->servers, 0);
     add_whole(k, &w->replicas, 0);

@@ -280,6 +280,7 @@ static void add_pins(const hunt_case *c, const way *p, words *w)
     static const char *const dims[PIN_DIMS] = {"0", "1", "out", "in"};
     char list[256] = "", name[64];
     size_t used = 0;
+    if (p->columns) used = (size_t)snprintf(list, sizeof(list), "x:3=%s", axes[p->columns - 1]);
     for (int k = 0; k < MOST_PINS; k++)
         for (int i = 0; i < c->layer_count; i++) {
             const layer *l = &c->layers[i];
