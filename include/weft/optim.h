@@ -37,7 +37,7 @@ typedef struct weft_optimizer_options {
     double clip_norm;    /* largest global norm of all gradients; 0: no clipping */
     weft_schedule_kind schedule;
     int64_t warmup;     /* steps in which the learning rate grows linearly to lr; 0: none */
-    int64_t total;      /* cosine: step at which the learning rate is `floor` */
+    int64_t total;      /* cosine: step, > 0, at which the learning rate is `floor` */
     int64_t every;      /* step: steps between two drops */
     double gamma;       /* step: factor of each drop */
     double floor;       /* cosine: last learning rate */
