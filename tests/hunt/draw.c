@@ -118,9 +118,8 @@ static void draw_places(dice *d, const hunt_case *c, int most, way *w)
 
 static void draw_pins(dice *d, const hunt_case *c, way *w)
 {
-    int over = between(d, 0, 2);
-    bool shared = over == 0 && c->options[VIRTUAL_WORKERS] > 0;
-    if (c->samples.shape.dims > 1 && w->mesh[over] > 1 && !shared) w->columns = over + 1;
+    for (int a = c->options[VIRTUAL_WORKERS] > 0; a < 3; a++)
+        if (c->samples.shape.dims > 1 && w->mesh[a] > 1 && chance(d, 0.5)) w->columns = a + 1;
     static const bool has_leaf[KINDS] = {
         [CONV] = true, [DENSE] = true, [BATCH_NORM] = true, [LAYER_NORM] = true};
     for (int k = 0; k < MOST_PINS; k++) {
