@@ -71,8 +71,8 @@ typedef struct weft_event {
     double loss;
     /* Learning rate; samples of all learners per second (in an elastic run: of this learner). */
     double lr, samples_per_second;
-    double step_seconds;           /* for a step: its duration, without evaluation and checkpoint */
-    double seconds;                /* of training in this process */
+    double step_seconds; /* for a step: its duration, without evaluation and checkpoint */
+    double seconds;      /* of training in this process */
     /* Summary: from the start of the process to the end of its first step. */
     double first_step_seconds;
     /* Summary: the step after which `seconds` and `samples_per_second` begin. */

@@ -165,7 +165,7 @@ const weft_option weft_server_rows[] = {
      TEXT,
      AT(key),
      .with = "certificate",
-     .help = "private key of the certificate, PEM, readable by its owner alone"},
+     .help = "private key of the certificate, PEM, which other users may not read (its group may)"},
     {.name = "tokens",
      .argument = "FILE",
      TEXT,

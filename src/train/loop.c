@@ -104,8 +104,8 @@ static bool saves_later(const weft_run *run, bool stop)
     return !weft_rank_saves_all(r) && (stop || r->position.step == run->job->total_steps);
 }
 
-/* The samples of a step whose rate events report: those of all learners or, in an elastic run, whose
- * learners join and leave, those of this learner. */
+/* The samples of a step whose rate events report: those of all learners or, in an elastic run,
+ * whose learners join and leave, those of this learner. */
 static double reported_samples(const weft_trainer *t, const weft_batch *b)
 {
     bool alone = t->linked && !t->link.job;
