@@ -96,6 +96,20 @@ static void test_lines(void **state)
                                  "epoch 1, step 7 of 100: loss 1.0000, 20 samples/s\n");
 }
 
+/* A loss that diverges takes no more room than another one. */
+static void test_scores(void **state)
+{
+    static const struct {
+        double score;
+        const char *text;
+    } cases[] = {{0.25, "0.2500"},   {-3.00004, "-3.0000"},        {999999, "999999.0000"},
+                 {1e6, "1.000e+06"}, {-4.2334e133, "-4.233e+133"}, {1e300, "1.000e+300"}};
+    char text[32];
+    (void)state;
+    for (size_t i = 0; i < WEFT_COUNT(cases); i++)
+        assert_string_equal(score_text(cases[i].score, text, sizeof(text)), cases[i].text);
+}
+
 /* The rate of a bar is samples divided by seconds, both summed over the steps with weights that
  * fall by a factor of 0.95 per step, and without the time between steps. The time left follows. */
 static void test_bar(void **state)
@@ -271,7 +285,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),        cmocka_unit_test(test_bar),
         cmocka_unit_test(test_simulated),    cmocka_unit_test(test_sentences),
-        cmocka_unit_test(test_learner_rate),
+        cmocka_unit_test(test_learner_rate), cmocka_unit_test(test_scores),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

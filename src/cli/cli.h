@@ -78,6 +78,9 @@ int progress_columns(void);                              /* of the terminal */
 progress *progress_new(const weft_train_options *options, bool simulated);
 void progress_event(void *user, const weft_event *event);
 void progress_end(progress *p);
+/* Formats a loss or a score with four decimals; a large one, as of a run that diverges, with four
+ * digits and an exponent. */
+const char *score_text(double score, char *out, size_t size);
 
 /* From now on SIGINT, SIGTERM and SIGHUP stop the running trainer and set wanted_stop.wanted, which
  * other code polls. */

@@ -71,8 +71,8 @@ void print_comparison(compared_run *all, int count, double asked)
         printf("%-*s %18s %11s %9s %9s %10s %12s\n", (int)width, c->label,
                number(known(c->reached), "%.4g", text[0], 32),
                number(known(c->samples_per_second), "%.0f", text[1], 32),
-               number(c->quality, "%.4f", text[2], 32), bytes_text(c->bytes, text[3], 32),
-               number(known(c->staleness), "%.2f", text[4], 32),
+               isfinite(c->quality) ? score_text(c->quality, text[2], 32) : "-",
+               bytes_text(c->bytes, text[3], 32), number(known(c->staleness), "%.2f", text[4], 32),
                number(100 * known(c->utilisation), "%.0f %%", text[5], 32));
     }
 }

@@ -73,8 +73,10 @@ const char *figure_text(const weft_figure *f, char *out, size_t size)
 {
     if (f->why)
         (void)snprintf(out, size, "%s", f->why);
+    else if (f->in_units)
+        (void)snprintf(out, size, "%.6g", f->value);
     else
-        (void)snprintf(out, size, f->in_units ? "%.6g" : "%.4f", f->value);
+        (void)score_text(f->value, out, size);
     return out;
 }
 

@@ -70,18 +70,24 @@ static void time_text(char *out, size_t size, double seconds)
         (void)snprintf(out, size, "%lds", s);
 }
 
+const char *score_text(double score, char *out, size_t size)
+{
+    (void)snprintf(out, size, fabs(score) < 1e6 ? "%.4f" : "%.3e", score);
+    return out;
+}
+
 /* The texts beside the bar, from left to right. */
 enum { EPOCH, SHARE, LOSS, RATE, LEFT, PIECES };
 
 static void pieces_text(const progress *p, const weft_event *e, double share, char piece[][48])
 {
-    char left[32];
+    char left[32], loss[32];
     double steps_left = (double)(e->total_steps - e->step);
     time_text(left, sizeof(left), p->steps > 0 ? steps_left * p->seconds / p->steps : 0);
     (void)snprintf(piece[EPOCH], 48, "epoch %lld/%lld ", (long long)e->epoch + 1,
                    (long long)e->epochs);
     (void)snprintf(piece[SHARE], 48, " %3.0f%%", share * 100);
-    (void)snprintf(piece[LOSS], 48, "  loss %.4f", p->loss);
+    (void)snprintf(piece[LOSS], 48, "  loss %s", score_text(p->loss, loss, sizeof(loss)));
     (void)snprintf(piece[RATE], 48, "  %.0f samples/s", p->rate);
     (void)snprintf(piece[LEFT], 48, "  %s left", left);
 }
@@ -139,6 +145,7 @@ static void on_step(progress *p, const weft_event *e)
     add_step(p, e, time);
     if (p->last > 0 && time - p->last < (p->terminal ? 0.1 : 10)) return;
     bool first = p->last == 0;
+    char loss[32];
     p->rate =
         p->terminal || first ? p->samples / fmax(p->seconds, 1e-9) : p->samples / (time - p->last);
     if (!p->terminal) p->steps = p->samples = p->seconds = 0;
@@ -146,9 +153,9 @@ static void on_step(progress *p, const weft_event *e)
     if (p->terminal)
         draw_bar(p, e);
     else if (!first)
-        printf("epoch %lld, step %lld of %lld: loss %.4f, %.0f samples/s\n",
-               (long long)e->epoch + 1, (long long)e->step, (long long)e->total_steps, p->loss,
-               p->rate);
+        printf("epoch %lld, step %lld of %lld: loss %s, %.0f samples/s\n", (long long)e->epoch + 1,
+               (long long)e->step, (long long)e->total_steps,
+               score_text(p->loss, loss, sizeof(loss)), p->rate);
 }
 
 /* Prints model, data and steps. A step takes a batch for each learner. */

@@ -48,7 +48,7 @@ static void print_progress(const weft_cluster_status *s)
                         : s->running ? "under way"
                                      : "waits for members";
     printf("%s: %s", state, count_members(s, text, sizeof(text)));
-    if (s->running && s->steps > 0)
+    if (s->running && s->steps > 0 && (s->over || s->learners > 0)) /* servers know no steps */
         printf("; step %" PRId64 " of %" PRId64 " (%.0f %%)", s->step, s->steps,
                100.0 * (double)s->step / (double)s->steps);
     if (s->running && s->rate > 0) printf("; %.0f samples/s of all learners", s->rate);
@@ -61,7 +61,7 @@ static void print_member(const weft_cluster_member *m)
     bool server = strcmp(m->role, "server") == 0;
     char loss[32] = "-", rate[32] = "-", staleness[32] = "-";
     if (!server && m->rate > 0) {
-        (void)snprintf(loss, sizeof(loss), "%.4f", m->loss);
+        (void)score_text(m->loss, loss, sizeof(loss));
         (void)snprintf(rate, sizeof(rate), "%.0f", m->rate);
     }
     if (server && m->step > 0) (void)snprintf(staleness, sizeof(staleness), "%.2f", m->staleness);
