@@ -103,23 +103,36 @@ weft_status weft_rank_feed(weft_rank *r, const weft_batch *b, int m)
     return WEFT_OK;
 }
 
-void weft_rank_rows(const weft_rank *r, weft_loader_options *o)
+/* Extends the rows [o->first, o->first + o->rows) of a micro-batch by those of an input's part. */
+static void add_rows(const weft_rank *r, weft_value input, weft_loader_options *o)
 {
-    const weft_run_spec *k = r->run_spec;
     const weft_graph *g = weft_rewritten_graph(r->mine);
-    weft_value target = weft_model_value(&r->values, WEFT_PORT_TARGET);
-    weft_value local = weft_rewritten_value(r->mine, target);
+    weft_value local = weft_rewritten_value(r->mine, input);
     weft_shape whole;
     int64_t start[WEFT_MAX_RANK];
     if (local == WEFT_NO_VALUE) return;
     weft_graph_part(g, local, &whole, start);
+    int64_t end = start[0] + weft_graph_value_type(g, local).shape.dim[0];
+    if (o->micro > 0) {
+        end = WEFT_MAX(end, o->first + o->rows);
+        start[0] = WEFT_MIN(start[0], o->first);
+    }
+    o->micro = whole.dim[0];
+    o->first = start[0];
+    o->rows = end - start[0];
+}
+
+void weft_rank_rows(const weft_rank *r, weft_loader_options *o)
+{
+    const weft_run_spec *k = r->run_spec;
     if (k->worker > 0) {
         o->micro = k->slots;
         o->rows = k->microbatches * k->worker;
         o->first = weft_plan_coordinate(r->plan, r->rank % k->plan.ranks, 0) * o->rows;
         return;
     }
-    o->micro = whole.dim[0];
-    o->first = start[0];
-    o->rows = weft_graph_value_type(g, local).shape.dim[0];
+    /* Inputs may be split along different axes: one that is pinned to another dimension than its
+     * rows needs more rows than the targets. */
+    for (int i = 0; i < r->values.count; i++)
+        if (r->values.ports[i].role < WEFT_PORT_POSITION) add_rows(r, r->values.ports[i].value, o);
 }
