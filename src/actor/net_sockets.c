@@ -14,8 +14,9 @@ enum {
     QUEUE = 1000, /* most messages that are queued for one receiver, by default */
     FEWEST = 16,  /* least such number, if messages are large */
     LINGER_MS = 1000,
-    /* Seconds without an answer of the other machine's TCP that close a connection, if data wait
-     * for their acknowledgement and if none do (keep-alive: IDLE, then PROBES each after IDLE). */
+    /* A connection is closed if the other machine's TCP does not answer: SILENCE_MS after data that
+     * it has not acknowledged; without data after IDLE_SECONDS and PROBES probes, one each
+     * IDLE_SECONDS. */
     SILENCE_MS = 15000,
     IDLE_SECONDS = 5,
     PROBES = 2,
