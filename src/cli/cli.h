@@ -63,7 +63,8 @@ int forecast_policies(weft_context *context, const weft_server_options *options,
 /* main.c: seconds of a monotonic clock. */
 double clock_seconds(void);
 
-/* Installs handlers: SIGBUS ends the process with a message, and SIGXFSZ makes the write fail. */
+/* Installs handlers: SIGBUS ends the process with a message, and SIGXFSZ makes the write fail. An
+ * ignored SIGHUP stays ignored (nohup), whatever shared libraries do while they are loaded. */
 void catch_faults(void);
 
 #define CLEAR_LINE "\r\033[K" /* clears the current line of a terminal */

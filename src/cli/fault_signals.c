@@ -104,8 +104,25 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     _exit(1);
 }
 
+/* The disposition of SIGHUP that this process was given, read before the constructors of shared
+ * libraries run: that of UCX (libucs, a part of Open MPI 5) installs a handler for its own
+ * debugging, after which nothing shows that nohup had the signal ignored. */
+static struct sigaction hangup_at_start;
+
+static void save_hangup(int argc, char **argv, char **environment)
+{
+    (void)argc;
+    (void)argv;
+    (void)environment;
+    sigaction(SIGHUP, NULL, &hangup_at_start);
+}
+
+__attribute__((section(".preinit_array"),
+               used)) static void (*const save_hangup_first)(int, char **, char **) = save_hangup;
+
 void catch_faults(void)
 {
+    sigaction(SIGHUP, &hangup_at_start, NULL);
     struct sigaction bus;
     weft_job_status_line(weft_status_name(WEFT_ERR_IO), "", words_before + 1,
                          sizeof(words_before) - 1);
