@@ -62,6 +62,13 @@ static weft_status average_computed(weft_peer *p, void *change)
 {
     average *a = p->state;
     weft_peer_add_scaled(p, p->current, 1, change, NULL);
+    /* A neighbour would not answer such a request. */
+    if (!weft_numbers_finite(p->options.dtype, p->current, p->options.count))
+        return weft_fail(
+            WEFT_ERR_NUMERIC,
+            "a parameter is not finite after step %lld; a smaller --lr, --clip-norm or "
+            "--warmup may help",
+            (long long)p->clock);
     if (p->neighbour_count == 0 || !p->topology->active[p->me] || a->request_parameters)
         return WEFT_OK;
     uint32_t which = weft_random_u32(&a->random) % (uint32_t)p->neighbour_count;
