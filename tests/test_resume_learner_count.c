@@ -96,9 +96,62 @@ static void test_orders(void **state)
     remove_folder(root);
 }
 
+/* Learners that differ in the checkpoint of `oneshot` go on with an exchange that needs equal ones:
+ * it gives them their mean first. Steps that change nothing then leave the mean everywhere. A run
+ * that has no step left ends with the mean, too, and saves it. */
+static void test_learners_that_differ(void **state)
+{
+    (void)state;
+    enum { BATCH = 4, EPOCH = 4, LEARNERS = 2 };
+    static const struct {
+        const char *how;
+        int epochs;
+        bool all; /* the last checkpoint has all learners */
+    } ways[] = {
+        {"exchange=gossip", 3, false},
+        {"exchange=gossip:mode=average", 3, false},
+        {"exchange=average:every=3,outer=nesterov", 3, true},
+        {"exchange=average:every=3,outer=nesterov device=cpu,reference", 2, true},
+        {"exchange=oneshot", 1, true},
+        {"exchange=average:every=3", 1, true},
+        {"exchange=average:every=3 device=cpu,distant", 1, true},
+    };
+    char *root = temporary_folder(), data[4400], words[9000];
+    row of[LEARNERS][ROWS], now[ROWS];
+    log_of_run l;
+    write_rows(root, NULL, 0, 0.2, data, sizeof(data));
+    (void)snprintf(words, sizeof(words), "%s threads=1 optimizer=sgd batch=%d ranks=%d", data,
+                   BATCH, LEARNERS);
+    for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++) {
+        char folder[4200], all[10000];
+        (void)snprintf(folder, sizeof(folder), "%s/%zu", root, w);
+        (void)snprintf(all, sizeof(all), "%s lr=1 epochs=5 exchange=oneshot", words);
+        assert_refused(train(all, folder, 2, &l), WEFT_ERR_INTERRUPTED, "after step 4");
+        for (int k = 0; k < LEARNERS; k++) read_rows(folder, EPOCH, k, NULL, of[k]);
+        (void)snprintf(all, sizeof(all), "%s lr=1e-30 epochs=%d resume=true %s", words,
+                       ways[w].epochs, ways[w].how);
+        assert_ok(train(all, folder, 0, &l));
+        assert_int_equal(l.steps, (ways[w].epochs - 1) * EPOCH);
+        for (int step = ways[w].epochs > 1 ? 2 * EPOCH : EPOCH; step <= ways[w].epochs * EPOCH;
+             step += EPOCH)
+            for (int k = 0; k < (ways[w].all ? LEARNERS : 1); k++) {
+                read_rows(folder, step, k, NULL, now);
+                for (int i = 0; i < ROWS; i++)
+                    for (int c = 0; c < CLASSES; c++)
+                        if (fabs(now[i].w[c] - (of[0][i].w[c] + of[1][i].w[c]) / 2) > 1e-6)
+                            fail_msg("%s: learner %d has %g in row %d after step %d, not the mean "
+                                     "of %g and %g",
+                                     ways[w].how, k, now[i].w[c], i, step, of[0][i].w[c],
+                                     of[1][i].w[c]);
+            }
+    }
+    remove_folder(root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_middle_of_an_epoch),
+                                       cmocka_unit_test(test_learners_that_differ),
                                        cmocka_unit_test(test_orders)};
     return cmocka_run_group_tests_name("other learners", tests, setup, teardown);
 }

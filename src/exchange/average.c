@@ -10,6 +10,7 @@
 
 #include "base/spec.h"
 #include "exchange/exchange.h"
+#include "formats/safetensors.h"
 
 typedef enum state_option { STATE_OWN, STATE_MEAN, STATE_RESET } state_option;
 
@@ -216,20 +217,26 @@ static weft_status meet_parameters(average *a)
     return status;
 }
 
-static weft_status average_after(weft_exchange *exchange, weft_exchange_turn *turn)
+/* Averages the learners, with the outer optimizer's step if `outer`. */
+static weft_status meet(average *a, bool outer)
 {
-    average *a = (average *)exchange;
-    weft_store *store = exchange->site.store;
-    turn->met = turn->last || (a->every > 0 && turn->step % a->every == 0);
-    if (!turn->met || a->last_average == turn->step) return WEFT_OK;
-    a->last_average = turn->step;
+    weft_store *store = a->head.site.store;
     WEFT_TRY(meet_parameters(a));
-    if (a->outer) WEFT_TRY(outer_step(a));
+    if (outer) WEFT_TRY(outer_step(a));
     for (int i = 0; i < weft_store_count(store); i++) {
         if (is_averaged(a, i)) WEFT_TRY(a->plain ? meet_plain(a, i) : average_tensor(a, i, false));
         if (resets(a, i)) WEFT_TRY(average_tensor(a, i, true));
     }
     return WEFT_OK;
+}
+
+static weft_status average_after(weft_exchange *exchange, weft_exchange_turn *turn)
+{
+    average *a = (average *)exchange;
+    turn->met = turn->last || (a->every > 0 && turn->step % a->every == 0);
+    if (!turn->met || a->last_average == turn->step) return WEFT_OK;
+    a->last_average = turn->step;
+    return meet(a, a->outer);
 }
 
 /* Checks that every averaged tensor can be read in the plain layout. A tensor that ZeRO shards into
@@ -255,28 +262,86 @@ static weft_status check_plain(const average *a)
     return WEFT_OK;
 }
 
-static weft_status compare_forms(average *a)
+/* Whether some rank of this learner has another number than a rank with the same shard in another
+ * learner. Collective over all ranks of all learners, which get the same answer. */
+static weft_status compare(average *a, const char *what, uint64_t mine, bool *differ)
 {
-    uint64_t mine = weft_store_form(a->head.site.store), *all;
+    uint64_t *all;
+    double count = 0;
     int n = a->head.site.endpoint->learners;
     WEFT_TRY(WEFT_NEW(&all, n));
     weft_status status =
         weft_learner_group_run(a->head.site.endpoint, &(weft_transfer){.kind = WEFT_ALL_GATHER,
                                                                        .dtype = WEFT_U8,
-                                                                       .what = "parameter layouts",
+                                                                       .what = what,
                                                                        .send = &mine,
                                                                        .receive = all,
                                                                        .count = sizeof(mine)});
-    for (int r = 0; r < n; r++) a->plain = a->plain || all[r] != all[0];
+    for (int r = 0; r < n; r++) count += all[r] != all[0];
     free(all);
-    return status == WEFT_OK && a->plain ? check_plain(a) : status;
+    WEFT_TRY(status);
+    WEFT_TRY(weft_comm_run(a->head.site.learner, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                                  .dtype = WEFT_F64,
+                                                                  .what = what,
+                                                                  .send = &count,
+                                                                  .receive = &count,
+                                                                  .count = 1}));
+    *differ = count > 0;
+    return WEFT_OK;
 }
 
+/* Adds tensor i of the store to a checksum that does not depend on the memory layout. */
+static weft_status add_plain(const weft_store *store, int i, uint64_t *sum)
+{
+    weft_type type = weft_store_type(store, i);
+    void *data;
+    WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), &data));
+    weft_status status = weft_store_read(store, i, data);
+    if (status == WEFT_OK) *sum = weft_mix(*sum, weft_crc32(data, weft_type_bytes(&type)));
+    free(data);
+    return status;
+}
+
+/* Whether the parameters of the learners differ, as they may in a resumed run. */
+static weft_status compare_parameters(average *a, bool *differ)
+{
+    weft_store *store = a->head.site.store;
+    weft_dtype dtype;
+    void *data;
+    size_t bytes;
+    uint64_t sum = 0;
+    if (a->plain) {
+        for (int i = 0; i < weft_store_count(store); i++)
+            if (weft_store_kind(store, i) == WEFT_VALUE_PARAM) WEFT_TRY(add_plain(store, i, &sum));
+    } else {
+        WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+        sum = weft_crc32(data, bytes);
+        weft_store_unmap_read(store, data);
+    }
+    return compare(a, "checksums of the parameters", sum, differ);
+}
+
+/* The outer optimizer measures its first step from parameters that are equal in all learners. */
 static weft_status average_begin(weft_exchange *exchange)
 {
     average *a = (average *)exchange;
-    WEFT_TRY(compare_forms(a));
-    return a->outer && !exchange->restored ? remember(a) : WEFT_OK;
+    bool differ;
+    WEFT_TRY(compare(a, "parameter layouts", weft_store_form(exchange->site.store), &a->plain));
+    if (a->plain) WEFT_TRY(check_plain(a));
+    if (!a->outer || exchange->restored) return WEFT_OK;
+    WEFT_TRY(compare_parameters(a, &differ));
+    if (differ) WEFT_TRY(meet(a, false));
+    return remember(a);
+}
+
+/* Averages learners that differ although no step is left to take: those of a checkpoint between two
+ * averages. */
+static weft_status average_end(weft_exchange *exchange)
+{
+    average *a = (average *)exchange;
+    if (!exchange->finished || a->last_average > 0) return WEFT_OK;
+    WEFT_TRY(compare_parameters(a, &exchange->changed));
+    return exchange->changed ? meet(a, a->outer) : WEFT_OK;
 }
 
 static bool average_state(weft_exchange *exchange, int i, weft_exchange_state *out)
@@ -309,6 +374,7 @@ const weft_exchange_ops weft_exchange_average = {
     .begin = average_begin,
     .state = average_state,
     .after = average_after,
+    .end = average_end,
 };
 
 const weft_exchange_ops weft_exchange_oneshot = {
@@ -322,4 +388,5 @@ const weft_exchange_ops weft_exchange_oneshot = {
     .close = average_close,
     .begin = average_begin,
     .after = average_after,
+    .end = average_end,
 };

@@ -340,6 +340,9 @@ struct weft_exchange {
     /* Set by `end`: the number of learners that have stopped before the last step; 0 also where
      * this rank does not know it. */
     double early;
+    /* Set by `end`, in lock step: it has changed the parameters, although this process has taken no
+     * step. A checkpoint of the same step is then written again. */
+    bool changed;
 };
 
 extern const weft_exchange_ops weft_exchange_average, weft_exchange_oneshot, weft_exchange_server,

@@ -211,6 +211,7 @@ static weft_status finish(weft_run *run)
     bool done = r->position.step >= t->total_steps;
     if (!weft_rank_saves_all(r) && r->position.step > run->first_step) run->saved_step = -1;
     WEFT_TRY(weft_rank_end(r, done));
+    if (r->exchange && r->exchange->changed) run->saved_step = -1;
     WEFT_TRY(weft_rank_check_finite(r));
     if (done && run->evaluated_step != r->position.step) WEFT_TRY(evaluate(run));
     WEFT_TRY(save(run));
