@@ -9,6 +9,7 @@
 #define PLAIN GLYPHS "threads=1 dtype=f64 device=reference optimizer=sgd lr=0.2 steps=8 "
 #define LAYERS                                                                                     \
     "data=glyphs:size=9,train=96,test=40 model=layers.yaml seed=4 " EXACT "steps=4 batch=12 "
+#define DROPOUT "data=glyphs:size=9,train=96,test=40 model=dropout.yaml seed=4 steps=6 "
 #define FAST GLYPHS "threads=1 steps=7 batch=16 "
 /* MEANS: the only feature is constant, so all learners have the same Hessian. APART: sample i has
  * only feature i, so that no two samples update the same weight. */
@@ -58,6 +59,11 @@ const selftest_row selftest_rows[] = {
          "exchange=average:every=3", "exchange=average:every=3,outer=nesterov,lr=1,momentum=0"),
     BITS("server, bsp: four ranks share a batch", SMALL "ranks=4", "batch=16",
          "batch=4 exchange=server:policy=bsp servers=3"),
+    BITS("the same, with dropout", DROPOUT EXACT "ranks=4", "batch=16",
+         "batch=4 exchange=server:policy=bsp servers=3"),
+    NEAR("average of every step, with dropout: one batch",
+         DROPOUT "threads=1 dtype=f64 device=reference optimizer=sgd lr=0.2", "batch=16",
+         "batch=4 ranks=4 exchange=average:every=1", 1e-9),
     BITS("server, ssp with bound 0: bsp", SMALL "batch=4 ranks=4", "exchange=server:policy=bsp",
          "exchange=server:policy=ssp,bound=0 servers=2"),
     BITS("simulated, ssp without bound: async", SMALL "batch=4 ranks=4",
@@ -76,6 +82,8 @@ const selftest_row selftest_rows[] = {
          "exchange=server:policy=bsp compress=threshold:tau=1e-9", 1e-5),
     BITS("hogwild, disjoint supports: serial", APART, "", "ranks=2 exchange=hogwild"),
     BITS("simulated, bsp: the real run", SMALL "batch=4 ranks=4", "exchange=server:policy=bsp",
+         "simulate exchange=server:policy=bsp servers=3"),
+    BITS("the same, with dropout", DROPOUT EXACT "batch=4 ranks=4", "exchange=server:policy=bsp",
          "simulate exchange=server:policy=bsp servers=3"),
     BITS("simulated, bsp, single precision: the real run", FAST "ranks=4", "exchange=server",
          "simulate exchange=server"),
@@ -110,5 +118,8 @@ bool selftest_write(void)
                       "  - {type: relu}\n  - {type: maxpool}\n"
                       "  - {type: dense, units: 12}\n  - {type: relu}\n"
                       "  - {type: dense, units: outputs}\n") &&
+           write_text("dropout.yaml",
+                      "layers:\n  - {type: dense, units: 12}\n  - {type: relu}\n"
+                      "  - {type: dropout, rate: 0.4}\n  - {type: dense, units: outputs}\n") &&
            write_text("apart.yaml", "layers:\n  - {type: dense, units: outputs, bias: false}\n");
 }

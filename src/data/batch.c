@@ -93,6 +93,7 @@ void weft_batch_make(const weft_dataset *data, const weft_loader_options *option
     batch->done = begin + total;
     batch->size = o.slots;
     batch->total = total;
+    batch->before = start - begin;
     batch->valid = begin + weft_part_start(total, o.part + 1, o.parts) - start;
     batch->last = batch->done == count;
     batch->weight = sum_of_weights(data, &o, key, start, batch->valid);

@@ -151,6 +151,7 @@ typedef struct weft_batch {
     void *data[WEFT_BATCH_COLUMNS]; /* [size, shape...] */
     int64_t size, valid;
     int64_t total;       /* valid samples of all parts in this step */
+    int64_t before;      /* those of earlier parts: the place of row 0 in the batch of all parts */
     double weight;       /* sum of the weights of the valid samples, before the division */
     int64_t epoch, done; /* done: samples of the epoch, of all parts, up to the end of this step */
     bool last;           /* last batch of its epoch */

@@ -97,7 +97,7 @@ weft_status weft_rank_feed(weft_rank *r, const weft_batch *b, int m)
         const weft_port *p = &r->values.ports[i];
         weft_value local = weft_rewritten_value(r->mine, p->value);
         WEFT_TRY(weft_feed_port(g, r->instance, p, local, b, first));
-        if (p->role == WEFT_PORT_POSITION) feed_scalar(r, p->value, (double)first);
+        if (p->role == WEFT_PORT_POSITION) feed_scalar(r, p->value, (double)(b->before + first));
     }
     feed_scalar(r, r->optimizer.keep, m);
     return WEFT_OK;
