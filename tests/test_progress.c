@@ -221,71 +221,163 @@ static void test_sentences(void **state)
         "200 steps in 2.0 s, 1000 samples/s in training, peak memory 73 MB\n");
 }
 
-/* --- what weft status shows --- */
+/* --- events of runs --- */
+
+enum { BATCH = 10, OTHER = 2 }; /* OTHER: see `uneven` */
 
 typedef struct seen {
     const weft_trainer *trainer;
     double samples, seconds;
+    double all, working; /* samples of all learners in the steps so far; seconds of these steps */
+    double summary;      /* rate of the summary */
     int learners, steps, wrong;
 } seen;
 
 static void on_event(void *user, const weft_event *e)
 {
     seen *s = user;
+    if (e->kind == WEFT_EVENT_SUMMARY) s->summary = e->samples_per_second;
     if (e->kind != WEFT_EVENT_STEP) return;
-    double total = e->samples_per_second * e->step_seconds;
+    double total = e->samples_per_second * e->step_seconds, keep = exp(-e->step_seconds / 5);
     /* With one learner 63 samples are 6 batches of 10 and one of 3; with two, 3 of 20 and one of
-     * 3. */
-    double expected = ++s->steps % (s->learners == 1 ? 7 : 4) ? 10 * s->learners : 3;
-    s->samples = 0.9 * s->samples + total;
-    s->seconds = 0.9 * s->seconds + e->step_seconds;
-    double rate = s->samples / s->seconds / s->learners;
+     * 3, of which the first learner has one. */
+    bool full = ++s->steps % (s->learners == 1 ? 7 : 4) != 0;
+    double expected = full ? BATCH * s->learners : 3, own = full ? BATCH : s->learners == 1 ? 3 : 1;
+    s->all += total;
+    s->working += e->step_seconds;
+    s->samples = keep * s->samples + own;
+    s->seconds = keep * s->seconds + e->step_seconds;
+    double rate = s->samples / s->seconds;
     s->wrong += fabs(total - expected) > 1e-6 * expected;
     s->wrong += fabs(s->trainer->runs[0].rank.rate - rate) > 1e-6 * rate;
 }
 
-/* The rate in a learner's heartbeats counts its own samples. Samples and seconds of the last steps
- * are summed separately and then divided, whatever each step took. */
-static void learner_rate(int learners)
+/* Runs 63 samples in batches of 10, with these options besides. */
+static void run_with(const char *const (*options)[2], const weft_exchange_ops *exchange, seen *s)
 {
     weft_context *context;
     weft_train_options o = {.task = {.model = NULL}};
-    seen s = {.trainer = NULL, .learners = learners};
     weft_trainer *trainer;
     assert_ok(weft_context_create(&context));
+    if (exchange) assert_ok(weft_exchange_register(context, exchange));
     assert_ok(weft_train_options_init(context, &o));
     const weft_option *table = weft_train_table(context);
     assert_ok(weft_options_set(table, &o, "model", "mlp"));
     assert_ok(weft_options_set(table, &o, "data", "glyphs:size=8,train=63,test=10"));
     assert_ok(weft_options_set(table, &o, "batch", "10"));
-    assert_ok(weft_options_set(table, &o, "epochs", "3"));
     assert_ok(weft_options_set(table, &o, "threads", "1"));
-    if (learners == 2) {
-        assert_ok(weft_options_set(table, &o, "ranks", "2"));
-        assert_ok(weft_options_set(table, &o, "exchange", "average"));
-    }
+    for (; (*options)[0]; options++)
+        assert_ok(weft_options_set(table, &o, (*options)[0], (*options)[1]));
     assert_ok(weft_trainer_create(context, &o, &trainer));
-    s.trainer = trainer;
-    assert_ok(weft_trainer_run(trainer, on_event, &s));
-    assert_int_equal(s.steps, learners == 1 ? 21 : 12);
-    assert_int_equal(s.wrong, 0);
+    s->trainer = trainer;
+    assert_ok(weft_trainer_run(trainer, on_event, s));
     weft_trainer_destroy(&trainer);
     weft_options_free(table, &o);
     weft_context_destroy(&context);
 }
 
+/* The rate in a learner's heartbeats counts its own samples. Samples and seconds are summed
+ * separately and then divided, over steps that count less the longer ago they ended: as many
+ * seconds of short steps weigh as much as of long ones. */
 static void test_learner_rate(void **state)
 {
     (void)state;
-    for (int learners = 1; learners <= 2; learners++) learner_rate(learners);
+    static const char *const one[][2] = {{"epochs", "3"}, {NULL, NULL}}, *const two[][2] = {
+                                                                             {"epochs", "3"},
+                                                                             {"ranks", "2"},
+                                                                             {"exchange",
+                                                                              "average"},
+                                                                             {NULL, NULL}};
+    for (int learners = 1; learners <= 2; learners++) {
+        seen s = {.learners = learners};
+        run_with(learners == 1 ? one : two, NULL, &s);
+        assert_int_equal(s.steps, learners == 1 ? 21 : 12);
+        assert_int_equal(s.wrong, 0);
+    }
+}
+
+/* The exchange `uneven`: learner 1 takes OTHER steps during the second step of learner 0, and the
+ * others when learner 0 has taken its last one. */
+static _Atomic int steps_of[2];
+static atomic_bool first_has_ended;
+
+typedef struct uneven {
+    weft_exchange head;
+} uneven;
+
+static weft_status uneven_open(const char *arguments, const weft_exchange_site *site,
+                               weft_exchange **out)
+{
+    uneven *u;
+    (void)arguments;
+    (void)site;
+    WEFT_TRY(WEFT_NEW(&u, 1));
+    *out = &u->head;
+    return WEFT_OK;
+}
+
+static void uneven_close(weft_exchange *exchange)
+{
+    free(exchange);
+}
+
+static weft_status uneven_before(weft_exchange *exchange, int64_t step)
+{
+    (void)step;
+    while (exchange->site.endpoint->learner == 1 && atomic_load(&steps_of[0]) == 0) usleep(100);
+    return WEFT_OK;
+}
+
+static weft_status uneven_after(weft_exchange *exchange, weft_exchange_turn *turn)
+{
+    int learner = exchange->site.endpoint->learner;
+    atomic_store(&steps_of[learner], (int)turn->step);
+    while (learner == 0 && turn->step == 1 && atomic_load(&steps_of[1]) < OTHER) usleep(100);
+    while (learner == 1 && turn->step == OTHER && !atomic_load(&first_has_ended)) usleep(100);
+    return WEFT_OK;
+}
+
+static weft_status uneven_end(weft_exchange *exchange)
+{
+    if (exchange->site.endpoint->learner == 0) atomic_store(&first_has_ended, true);
+    return WEFT_OK;
+}
+
+static const weft_exchange_ops uneven_ops = {
+    .struct_size = sizeof(uneven_ops),
+    .name = "uneven",
+    .form = "uneven",
+    .help = "for tests: learners of different speeds",
+    .open = uneven_open,
+    .close = uneven_close,
+    .before = uneven_before,
+    .after = uneven_after,
+    .end = uneven_end,
+};
+
+/* Events report the samples that the learners have really processed in the steps of the first one,
+ * not those of the first one times their number. */
+static void test_uneven_learners(void **state)
+{
+    (void)state;
+    static const char *const options[][2] = {
+        {"ranks", "2"}, {"exchange", "uneven"}, {"steps", "12"}, {NULL, NULL}};
+    seen s = {.learners = 2};
+    run_with(options, &uneven_ops, &s);
+    assert_int_equal(s.steps, 12);
+    /* Steps 4, 8 and 12 of the first learner have one sample each. */
+    double expected = 9 * BATCH + 3 + OTHER * BATCH;
+    assert_true(fabs(s.all - expected) < 1e-6);
+    assert_true(fabs(s.summary * s.working - expected) < 1e-6);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),        cmocka_unit_test(test_bar),
-        cmocka_unit_test(test_simulated),    cmocka_unit_test(test_sentences),
-        cmocka_unit_test(test_learner_rate), cmocka_unit_test(test_scores),
+        cmocka_unit_test(test_lines),           cmocka_unit_test(test_bar),
+        cmocka_unit_test(test_simulated),       cmocka_unit_test(test_sentences),
+        cmocka_unit_test(test_learner_rate),    cmocka_unit_test(test_scores),
+        cmocka_unit_test(test_uneven_learners),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,7 +69,8 @@ typedef struct weft_event {
     /* For a step: its loss, in a simulation of all learners, otherwise of the reporting learner;
      * NaN if no sample of the step had a weight. */
     double loss;
-    /* Learning rate; samples of all learners per second (in an elastic run: of this learner). */
+    /* Learning rate; samples per second that all learners have processed in the time of the step,
+     * or of the steps, whatever their speeds (in an elastic run: this learner). */
     double lr, samples_per_second;
     double step_seconds; /* for a step: its duration, without evaluation and checkpoint */
     double seconds;      /* of training in this process */

@@ -3,6 +3,8 @@
 #ifndef WEFT_JOB_JOB_H
 #define WEFT_JOB_JOB_H
 
+#include <stdatomic.h>
+
 #include "base/base.h"
 #include "weft/comm.h"
 #include "weft/job.h"
@@ -72,14 +74,19 @@ enum { WEFT_BEGUN = 7 };
 /* The channel between a process and its supervisor, see status_page.h. */
 typedef struct weft_supervisor_channel {
     struct weft_status_page *page; /* NULL: no supervisor on this machine */
-    bool deaf; /* standard input is no control channel: no stop request can come */
-    int first; /* index of this process's first rank on the page */
+    bool deaf;               /* standard input is no control channel: no stop request can come */
+    int first;               /* index of this process's first rank on the page */
+    _Atomic int64_t samples; /* where there is no page: see weft_status_page_samples */
 } weft_supervisor_channel;
 
 void weft_status_page_open(weft_supervisor_channel *line);
 void weft_status_page_close(weft_supervisor_channel *line);
 void weft_status_page_stage(const weft_supervisor_channel *line, int rank, int stage);
 void weft_status_page_step(const weft_supervisor_channel *line, int rank, int64_t step);
+/* `_count` adds samples of training that a learner has processed. `_samples` is the sum over the
+ * learners of the job on this machine; without a page, over those of this process. */
+void weft_status_page_count(weft_supervisor_channel *line, int64_t samples);
+int64_t weft_status_page_samples(const weft_supervisor_channel *line);
 /* The highest step that any rank has begun; 0: none has begun one. */
 int64_t weft_status_page_furthest(const weft_supervisor_channel *line);
 /* Whether the supervisor has asked the job to stop; not for two threads at once. */

@@ -73,6 +73,7 @@ void weft_status_page_open(weft_supervisor_channel *line)
     line->page = where ? weft_status_page_map(where) : NULL;
     line->deaf = !getenv(WEFT_SUPERVISED_VARIABLE);
     line->first = 0;
+    atomic_init(&line->samples, 0);
 }
 
 void weft_status_page_close(weft_supervisor_channel *line)
@@ -101,6 +102,16 @@ void weft_status_page_step(const weft_supervisor_channel *line, int rank, int64_
 {
     if (line->page && line->first + rank < WEFT_MAX_RANKS)
         atomic_store_explicit(&line->page->step[line->first + rank], step, memory_order_relaxed);
+}
+
+void weft_status_page_count(weft_supervisor_channel *line, int64_t samples)
+{
+    atomic_fetch_add(line->page ? &line->page->samples : &line->samples, samples);
+}
+
+int64_t weft_status_page_samples(const weft_supervisor_channel *line)
+{
+    return atomic_load(line->page ? &line->page->samples : &line->samples);
 }
 
 int64_t weft_status_page_furthest(const weft_supervisor_channel *line)

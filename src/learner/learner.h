@@ -144,7 +144,7 @@ typedef struct weft_rank {
     double bubble;          /* seconds within `passes` of waiting for other ranks */
     double passes;          /* seconds of all forward and backward passes of the last step */
     double exchange_waited; /* `waited` of the exchange when it was last added to `used` */
-    double loss, rate;      /* of the last step; rate: samples a second of all learners */
+    double loss, rate;      /* of the last step; rate: samples a second of this learner */
 } weft_rank;
 
 /* Builds the learner's graph, its plan, and this rank's part of the graph. The caller has set

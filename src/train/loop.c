@@ -104,20 +104,12 @@ static bool saves_later(const weft_run *run, bool stop)
     return !weft_rank_saves_all(r) && (stop || r->position.step == run->job->total_steps);
 }
 
-/* The samples of a step whose rate events report: those of all learners or, in an elastic run,
- * whose learners join and leave, those of this learner. */
-static double reported_samples(const weft_trainer *t, const weft_batch *b)
-{
-    bool alone = t->linked && !t->link.job;
-    return (double)b->total / (alone ? t->learners : 1);
-}
-
 static weft_status after_step(weft_run *run, const weft_batch *b, const weft_step_consensus *v,
                               bool *stop)
 {
     weft_trainer *t = run->job;
     weft_rank *r = &run->rank;
-    double now = weft_seconds();
+    weft_event e = {.kind = WEFT_EVENT_STEP, .epoch = b->epoch};
     r->position.step++;
     r->position.batch = b->last ? 0 : r->position.batch + 1;
     r->position.samples = b->last ? 0 : b->done;
@@ -125,25 +117,13 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
     *stop = v->stop > 0;
     run->dismissed = t->linked && v->dismissed > 0 && v->stop <= 0;
     if (b->weight > 0) r->loss = v->loss;
-    double seconds = now - run->last_step;
-    /* A mean of the rates of steps would give short steps too much weight, so samples and seconds
-     * are averaged separately. */
-    run->recent_samples = 0.9 * run->recent_samples + (double)b->total;
-    run->recent_seconds = 0.9 * run->recent_seconds + seconds;
-    r->rate = run->recent_samples / run->recent_seconds / t->learners; /* of this learner */
+    weft_throughput_step(run, b, &e);
     WEFT_TRY(weft_rank_exchange(r, r->position.step == t->total_steps, b->last, stop));
     *stop = *stop || v->leave > 0;
-    weft_event e = {.kind = WEFT_EVENT_STEP,
-                    .epoch = b->epoch,
-                    .loss = b->weight > 0 ? v->loss : NAN,
-                    .lr = weft_rank_learning_rate(r),
-                    .samples_per_second = reported_samples(t, b) / seconds,
-                    .step_seconds = seconds};
+    e.loss = b->weight > 0 ? v->loss : NAN;
+    e.lr = weft_rank_learning_rate(r);
     WEFT_TRY(add_up_transfers(run, &e));
     if (run->first_step_seconds == 0) run->first_step_seconds = weft_process_seconds();
-    run->working += seconds;
-    run->worked += reported_samples(t, b);
-    run->last_step = now;
     WEFT_TRY(tell(run, &e));
     /* A single rank need not agree with others, so it stops at once, not after one more step. */
     if (t->size == 1 && !(r->exchange && weft_exchange_ends_together(r->exchange)))
@@ -157,7 +137,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
         WEFT_TRY(weft_exchange_hand(r->exchange, r->position.step));
     if (b->last && !later) WEFT_TRY(evaluate(run));
     if ((b->last || due) && !later) WEFT_TRY(save(run));
-    if (b->last || due) run->last_step = weft_seconds();
+    if (b->last || due) weft_throughput_begin(run);
     return WEFT_OK;
 }
 
@@ -212,6 +192,7 @@ static weft_status finish(weft_run *run)
     if (!weft_rank_saves_all(r) && r->position.step > run->first_step) run->saved_step = -1;
     WEFT_TRY(weft_rank_end(r, done));
     if (r->exchange && r->exchange->changed) run->saved_step = -1;
+    WEFT_TRY(weft_throughput_end(run));
     WEFT_TRY(weft_rank_check_finite(r));
     if (done && run->evaluated_step != r->position.step) WEFT_TRY(evaluate(run));
     WEFT_TRY(save(run));
@@ -277,7 +258,7 @@ static weft_status run_rank(weft_run *run)
     weft_loader *loader;
     run->first_step = r->position.step;
     if (t->resumed.path) run->saved_step = r->position.step; /* nothing to save yet */
-    run->started = run->last_step = weft_seconds();
+    run->started = weft_seconds();
     weft_loader_options options = {.split = WEFT_TRAIN,
                                    .batch = t->options.length.batch,
                                    .slots = t->run_spec.slots,
@@ -309,7 +290,7 @@ static weft_status run_rank(weft_run *run)
     options.epoch = r->position.epoch;
     options.done = r->position.samples;
     WEFT_TRY(weft_loader_start(t->data, &options, &loader));
-    run->last_step = weft_seconds();
+    weft_throughput_begin(run);
     weft_status status = run_steps(run, loader);
     weft_loader_stop(&loader);
     return status == WEFT_OK ? finish(run) : status;

@@ -17,9 +17,11 @@ typedef struct weft_run {
      * of the run began. */
     int64_t saved_step, evaluated_step, first_step;
     bool dismissed; /* the learner was asked to leave (weft leave), and the run continues */
-    double started, last_step, working;    /* times of the start and last step; seconds of steps */
-    double worked;                         /* samples of these steps, over all learners */
-    double recent_samples, recent_seconds; /* sums over steps, which decay by 0.9 a step */
+    double started; /* time of the start */
+    /* See throughput.c: time of the last step's end, and samples of all learners by then; seconds
+     * of steps, and samples that events report for them, and those of this learner. */
+    double last_step, counted, working, worked, own;
+    double recent_samples, recent_seconds; /* sums over this learner's steps, which decay */
     double first_step_seconds;             /* from process start to the end of the first step */
     double *planned;                       /* [ranks]: bytes of each rank's program */
     pthread_t thread;
@@ -62,6 +64,15 @@ struct weft_trainer {
     pthread_mutex_t lock; /* guards `error`, and `line` while it is read */
     weft_error error;     /* of the rank that failed first, rather than of one that noticed it */
 };
+
+/* throughput.c: begins the time of the next step, which leaves out what came before. */
+void weft_throughput_begin(weft_run *run);
+/* Counts a step that has ended: sets its seconds and samples per second in the event, and the rate
+ * of the learner's heartbeats. */
+void weft_throughput_step(weft_run *run, const weft_batch *batch, weft_event *event);
+/* Called after the end of the exchange; collective over all ranks of the job: sums the samples of
+ * learners that this process cannot see. */
+weft_status weft_throughput_end(weft_run *run) WEFT_NODISCARD;
 
 /* ARGUMENT: there are more servers than parameters. The ranks must have been built. */
 weft_status weft_trainer_check_servers(const weft_trainer *t) WEFT_NODISCARD;
