@@ -27,6 +27,7 @@ for command in train simulate compare selftest eval predict inspect export coord
     accepts "man $command" "$weft" help --man "$command"
     holds out '^\.TH WEFT'
 done
+"$weft" help simulate | grep -q -- '--checkpoint DIR  *write DIR/step-N when the simulation is over$' && pass || flunk "when a simulation is saved"
 accepts "list" "$weft" inspect --list
 holds out 'softmax_xent'
 grep -qE '^ +self ' out && flunk "an engine that --engine refuses" || pass
@@ -95,7 +96,7 @@ for command in inspect plan; do
     cmp out plain && pass || flunk "$command of a run with checkpoints is another one"
     accepts "$command of servers" "$weft" $command run.yaml -n 2 --exchange server --servers 2
     cp out plain
-    for engine in "--engine processes" ${mpi:+"--engine mpi" "--engine mpi --hosts a:1,b:1"}; do
+    for engine in "--engine processes" "--engine processes --max-restarts 2" ${mpi:+"--engine mpi" "--engine mpi --hosts a:1,b:1"}; do
         # shellcheck disable=SC2086
         accepts "$command, $engine" "$weft" $command run.yaml -n 2 --exchange server --servers 2 $engine
         cmp out plain && pass || flunk "$command, $engine, is another one"

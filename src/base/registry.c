@@ -185,7 +185,14 @@ weft_status weft_context_add_longer(weft_context *context, const weft_option *ro
     WEFT_TRY(weft_new_bytes(&table, 1, sizeof(*table) + count * sizeof(*rows)));
     table->of = more;
     memcpy(table->rows, rows, first * sizeof(*rows));
-    memcpy(table->rows + first, more, (count - first) * sizeof(*rows));
+    for (size_t n = first; more->name; more++) {
+        weft_option *same = table->rows;
+        while (same < table->rows + first && strcmp(same->name, more->name) != 0) same++;
+        if (same < table->rows + first)
+            same->help = more->help;
+        else
+            table->rows[n++] = *more;
+    }
     for (size_t i = 0; i < count; i++) table->rows[i].context = context;
     table->next = context->tables;
     context->tables = table;

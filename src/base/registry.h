@@ -31,7 +31,8 @@ bool weft_plugin_is_path(const char *name, size_t size);
  * weft_context_table can return the copy. */
 weft_status weft_context_add_table(weft_context *context, const weft_option *rows) WEFT_NODISCARD;
 /* As weft_context_add_table, for a table of the rows of `rows` followed by the rows of `more`,
- * whose struct begins with the struct of `rows`. `more` identifies the table. */
+ * whose struct begins with the struct of `rows`. A row of `more` with the name of one of `rows`
+ * only gives that option another help. `more` identifies the table. */
 weft_status weft_context_add_longer(weft_context *context, const weft_option *rows,
                                     const weft_option *more) WEFT_NODISCARD;
 /* Options that have no effect in a table, and the reason. An element without names ends a list. */

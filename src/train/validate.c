@@ -67,7 +67,8 @@ static weft_status check_job(const weft_job_choice *o, const char *checkpoint)
                          "hosts '%s' and engine %s contradict each other; several machines need "
                          "--engine mpi",
                          o->hosts, o->engine);
-    if (o->max_restarts > 0 && !checkpoint)
+    /* Single processes are restarted without a checkpoint, from the state of the others. */
+    if (o->max_restarts > 0 && !checkpoint && strcmp(o->engine, "processes") != 0)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "max-restarts is '%lld', but max-restarts needs --checkpoint DIR; give "
                          "that too, or leave --max-restarts out",

@@ -16,6 +16,8 @@ static const weft_option simulate_rows[] = {
     CLUSTER_ROW(
         "YAML description of learners, their speeds and links, see above; default: -n learners of "
         "10 GFLOP/s on links of 1 Gbit/s and 0.1 ms"),
+    {.name = "ranks", .help = "number of learners, unless a cluster file lists them"},
+    {.name = "checkpoint", .help = "write DIR/step-N when the simulation is over"},
     {.name = NULL},
 };
 
