@@ -242,7 +242,7 @@ cp t.csv copy.csv
 data="--data csv:t.csv --model mlp"
 coordinator -n 2 --exchange server:policy=async --servers 1
 for other in classes columns rows; do
-    refuses 1 "the names of classes or columns, the test samples or the rows differ" "$weft" join "$at" --data csv:$other.csv -q
+    refuses 2 "the names of classes or columns, the test samples or the rows differ" "$weft" join "$at" --data csv:$other.csv -q
 done
 data="--data csv:copy.csv"
 join l1
@@ -254,7 +254,7 @@ data=$all_alike
 
 what="who does not fit"
 coordinator -n 2 --exchange server:policy=async --servers 1
-refuses 1 "this run's data are 2000 samples" "$weft" join "$at" --data glyphs:size=16,train=1999,test=200 -q
+refuses 2 "this run's data are 2000 samples" "$weft" join "$at" --data glyphs:size=16,train=1999,test=200 -q
 join l1 # the slot that was reserved for the rejected learner is free again
 until_there learner 1
 holds <("$weft" status "$at") 'learner 0 '

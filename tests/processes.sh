@@ -144,19 +144,41 @@ accepts "with servers" "$weft" train $data $alone --exchange server:policy=async
 [ "$(losses plain.jsonl | wc -l)" = 9 ] && cmp -s <(losses plain.jsonl) <(losses own.jsonl) && pass || flunk "other losses: $what"
 
 what="a learner is told to end when the first one has taken all steps"
-for saves in "" "-c late"; do
+# told_late EPOCHS [FOLDER]: learner 1 stands still after the first epoch, and is told to end when the first one has taken its
+# last step. False if learner 1 was at its end before (the machine is fast), or was given up meanwhile (it is slow).
+told_late() {
+    local last=$((40 * $1))
+    rm -rf late late.jsonl
     # shellcheck disable=SC2086
-    run -n 2 $async --model mlp -e 20 $saves
+    run -n 2 $async --model mlp -e "$1" --metrics late.jsonl ${2:+-c "$2"}
     reaches 'step .* test'
     late=$(part join 1)
-    kill -STOP "$late"
-    reaches '^step 760 ' # and waits at its last one for the other
-    sleep 2
-    kill -TERM "$late"
-    kill -CONT "$late"
-    ends 143
-    holds err "^weft: learner 1 was stopped by signal 15 \(Terminated\); the first learner had finished all steps${saves:+, and saved them in late}\$"
+    [ -n "$late" ] && kill -STOP "$late" && within 'grep -q "\"step\",\"step\":$last," late.jsonl || ! lives $late'
+    lives "${late:-none}" && kill -TERM "$late" && kill -CONT "$late" || kill -INT "$job"
+    wait $timer
+    [ $? = 143 ] && grep -qE "^weft: learner 1 was stopped by signal 15 \(Terminated\); the first learner had finished all steps${2:+, and saved them in $2}\$" err
+}
+for saves in "" late; do
+    for epochs in 2 5 20 100 never; do
+        [ $epochs = never ] && flunk "$what" || { told_late $epochs $saves && pass && break; }
+    done
 done
+
+what="a refusal that cannot change is the end of a job"
+rows() { awk -v first="$1" 'BEGIN { print "a,b,kind"; for (i = 0; i < 800; i++) print first + i % 7 "," i % 5 "," (i % 2 ? "up" : "down") }'; }
+rows 0 >table.csv
+usual=$data
+data="--data csv:table.csv,test=0.5 --model mlp --batch 25 -t 1"
+# shellcheck disable=SC2086
+run -n 2 $async --replicas 1 -e 100000 --max-restarts 3
+reaches 'step .* test'
+rows 1 >other.csv
+mv other.csv table.csv # which learner 1 reads when it is started again
+hits KILL join 1 'learner 1 died of signal 9 .*\(2 restarts left\)'
+ends 2
+holds err "^weft: the coordinator refuses this learner: this run's data are .* the rows differ\$"
+[ "$(grep -c 'started again' err)" = 1 ] && pass || flunk "it is started again: $what"
+data=$usual
 
 what="a job that resumes from nothing is a new run"
 # shellcheck disable=SC2086

@@ -61,7 +61,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_server_run(weft_context *context, const
                                                     const weft_stop *stop);
 /* Creates a trainer that is a learner of the run whose coordinator is at `address`. All but the
  * data comes from the coordinator. weft_trainer_run runs the trainer; weft_trainer_stop makes it
- * leave, and the run continues. */
+ * leave, and the run continues. ARGUMENT, of either: the version, the data, or the layout of the
+ * parameters is not that of the run, so another attempt would be rejected as well. */
 WEFT_API WEFT_NODISCARD weft_status weft_trainer_join(weft_context *context, const char *address,
                                                       const weft_cluster_options *options,
                                                       const weft_stop *stop, weft_trainer **out);

@@ -124,20 +124,22 @@ static bool is_valid_wish(const coordinator_state *c, const Weft__Join *m)
     return m->role < WEFT_MEMBER_ROLES && m->wish >= 0 && m->wish < c->options.most;
 }
 
-/* Writes the reason why a Join is rejected; "": the member is admitted. *ask_again: the process may
- * ask for another invitation, since another member has the requested slot, or the run is not the
- * one whose run configuration the process has. */
+/* Writes the reason why a Join is rejected; "": the member is admitted. no->ask_again: the process
+ * may ask for another invitation, since another member has the requested slot, or the run is not
+ * the one whose run configuration the process has. no->final: the version, the model, the data or
+ * the layout of the process is not that of the run. */
 static void look(const coordinator_state *c, const weft_message *message, const Weft__Join *m,
-                 char reason[REASON], protobuf_c_boolean *ask_again)
+                 char reason[REASON], Weft__Reject *no)
 {
     reason[0] = '\0';
-    *ask_again = m->run && m->run != c->view.run;
-    if (*ask_again)
+    no->ask_again = m->run && m->run != c->view.run;
+    if (no->ask_again)
         (void)snprintf(reason, REASON,
                        "its run is not the one to which this process was invited: the coordinator "
                        "has been replaced meanwhile; start this process again");
     else
         compare(c, m->fingerprint, reason);
+    no->final = *reason && !no->ask_again;
     if (!*reason) compare_state(c, m, reason);
     if (*reason) return;
     if (m->role >= WEFT_MEMBER_ROLES || strlen(m->address) >= WEFT_ADDRESS)
@@ -164,8 +166,9 @@ static void look(const coordinator_state *c, const weft_message *message, const 
         (void)snprintf(reason, REASON, "%.280s", c->view.fault);
     else if (c->view.over)
         (void)snprintf(reason, REASON, "this run is over");
-    *ask_again = !*reason && is_valid_wish(c, m) && is_taken(c, (weft_member_role)m->role, m->wish);
-    if (*ask_again)
+    no->ask_again =
+        !*reason && is_valid_wish(c, m) && is_taken(c, (weft_member_role)m->role, m->wish);
+    if (no->ask_again)
         (void)snprintf(reason, REASON, "there is a %s %d already",
                        weft_member_role_name((weft_member_role)m->role), m->wish);
 }
@@ -305,7 +308,7 @@ weft_status weft_coordinator_join(void *self, const weft_message *message, const
     const member_record *known = member ? &c->records[member - c->view.members] : NULL;
     bool repeated = known && (!known->keyed || known->key == m->key);
     if (!repeated) {
-        look(c, message, m, text, &no.ask_again);
+        look(c, message, m, text, &no);
         no.reason = text;
         if (*text) {
             if (!no.ask_again) release_slot(c, m);

@@ -287,7 +287,8 @@ static const char *own_name(const weft_member *m, char out[WEFT_MEMBER_NAME])
 /* Handles Reject. A coordinator of another run may have taken over the address: then this member
  * goes on as if there were no coordinator. Otherwise, or if this process was paused for longer than
  * the failure timeout and so removed, the member fails. A member that has been admitted and is
- * rejected was removed, perhaps while the run waited for other members. */
+ * rejected was removed, perhaps while the run waited for other members. ARGUMENT: another attempt
+ * would be rejected, too. */
 static weft_status take_refused(void *self, const weft_message *message, const void *content)
 {
     weft_member *m = self;
@@ -302,8 +303,8 @@ static weft_status take_refused(void *self, const weft_message *message, const v
     }
     if (!no->ask_again && (m->view.number > 0 || m->slot >= 0)) weft_member_note_removed(m);
     if (no->ask_again && m->options.removal) atomic_store(&m->options.removal->ask_again, true);
-    return weft_fail(WEFT_ERR_PEER, "the coordinator refuses %s: %.300s", own_name(m, name),
-                     no->reason);
+    return weft_fail(no->final ? WEFT_ERR_ARGUMENT : WEFT_ERR_PEER,
+                     "the coordinator refuses %s: %.300s", own_name(m, name), no->reason);
 }
 
 weft_status weft_member_message(weft_member *m, const weft_message *message, weft_member_news *news)

@@ -55,7 +55,8 @@ typedef enum weft_member_news {
     WEFT_NEWS_VIEW     /* it was for the member, which has installed a new view */
 } weft_member_news;
 /* Handles the messages of the coordinator. PEER: the coordinator has rejected or removed the
- * member; the error says why. A fault or the end of the run in a new view is left to the actor. */
+ * member; the error says why. ARGUMENT: it has rejected the member's fingerprint, and would do so
+ * again. A fault or the end of the run in a new view is left to the actor. */
 weft_status weft_member_message(weft_member *member, const weft_message *message,
                                 weft_member_news *news) WEFT_NODISCARD;
 /* Called when the member's timer has run out: sends a heartbeat, Join or Leave. PEER: no message
