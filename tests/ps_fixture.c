@@ -137,7 +137,7 @@ void simulate(run *r)
     weft_sim_options options = {.struct_size = sizeof(options),
                                 .seed = r->seed,
                                 .link = r->link,
-                                .make = make,
+                                .make = r->make ? r->make : make,
                                 .compute = compute,
                                 .ended = ended,
                                 .user = r};

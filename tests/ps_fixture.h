@@ -40,6 +40,7 @@ typedef struct run {
         weft_actor_id who; /* the actor that is killed; 0: none */
         double when;
     } death;
+    weft_sim_make_fn make; /* in place of `make`; may be NULL */
     /* state of the running simulation */
     weft_sim *sim;
     double w[MOST_LEARNERS][COUNT], g[MOST_LEARNERS][COUNT], weight[MOST_LEARNERS];

@@ -212,6 +212,52 @@ static void test_lost_server(void **state)
             }
 }
 
+/* Servers whose messages are measured before they handle them. */
+static const weft_actor_ops *measured;
+static weft_actor_ops measuring;
+static size_t largest; /* bytes of the largest payload */
+
+static weft_status measure(weft_actor *actor, const weft_message *message)
+{
+    if (message->payload) largest = WEFT_MAX(largest, message->payload->bytes);
+    return measured->message(actor, message);
+}
+
+static weft_status make_measured(void *user, weft_actor_id id, int life, weft_actor **out)
+{
+    WEFT_TRY(make(user, id, life, out));
+    if (id == WEFT_COORDINATOR || id >= FIRST_LEARNER) return WEFT_OK;
+    measured = (*out)->ops;
+    measuring = *measured;
+    measuring.message = measure;
+    (*out)->ops = &measuring;
+    return WEFT_OK;
+}
+
+/* The snapshot for a new replica is within the bound on messages, which does not depend on how many
+ * learners have joined: also if a replica is lost while the updates of many learners wait for the
+ * last one. */
+static void test_snapshot_size(void **state)
+{
+    (void)state;
+    enum { CARD = 64 }; /* bytes for each learner beside parameters and state, at most */
+    static const char *const policies[] = {"bsp", "softsync"};
+    size_t most = weft_server_message_bytes(COUNT, WEFT_F64) + (size_t)MOST_LEARNERS * CARD;
+    for (int p = 0; p < 2; p++)
+        for (int at = 0; at < 10; at++) {
+            run r = draw(policies[p], p ? MOST_LEARNERS : -1, -1, MOST_LEARNERS, 3, 7);
+            r.replicas = true;
+            r.make = make_measured;
+            r.death.who = FIRST_SERVER;
+            r.death.when = 15 + 0.3 * at;
+            largest = 0;
+            simulate(&r);
+            if (largest > most)
+                fail_msg("a message has %zu bytes, and may have %zu", largest, most);
+            finish(&r);
+        }
+}
+
 /* If the last copy of a range is lost, the run ends with a message that names server and range. */
 static void test_lost_range(void **state)
 {
@@ -349,6 +395,7 @@ int main(void)
         cmocka_unit_test(test_straggler),
         cmocka_unit_test(test_once),
         cmocka_unit_test(test_lost_server),
+        cmocka_unit_test(test_snapshot_size),
         cmocka_unit_test(test_lost_range),
         cmocka_unit_test(test_round_robin),
         cmocka_unit_test(test_softsync),

@@ -207,8 +207,8 @@ weft_status weft_server_process(const weft_waiting *w, weft_net_context *world,
     weft_net *net = NULL;
     WEFT_TRY(weft_exchange_find(w->context, exchange, &ops, &arguments));
     if (!ops->serve) return weft_fail(WEFT_ERR_ARGUMENT, "exchange %s has no servers", ops->name);
-    weft_net_context_set_max_message(
-        world, weft_server_message_bytes(serving->count, serving->dtype, serving->learners));
+    weft_net_context_set_max_message(world,
+                                     weft_server_message_bytes(serving->count, serving->dtype));
     weft_net_context_set_queue(world, weft_server_messages(weft_server_ranges(
                                           serving->count, serving->dtype, serving->servers)));
     serving->id = weft_draw_id();

@@ -63,9 +63,8 @@ int weft_server_ranges(int64_t count, weft_dtype dtype, int servers);
  * retransmission of each. */
 size_t weft_server_messages(int ranges);
 /* Bound on the bytes of a message of a server. The largest is the snapshot for a new replica: a
- * range, which is at most half of the `count` parameters, its optimizer state, and the pending
- * update of each learner. */
-size_t weft_server_message_bytes(int64_t count, weft_dtype dtype, int learners);
+ * range, which is at most half of the `count` parameters, twice, and its optimizer state. */
+size_t weft_server_message_bytes(int64_t count, weft_dtype dtype);
 
 /* --- options --- */
 

@@ -20,9 +20,9 @@ size_t weft_server_messages(int ranges)
     return 4 * (size_t)ranges;
 }
 
-size_t weft_server_message_bytes(int64_t count, weft_dtype dtype, int learners)
+size_t weft_server_message_bytes(int64_t count, weft_dtype dtype)
 {
-    return (8 + (size_t)learners) * (size_t)count * weft_dtype_size(dtype);
+    return 8 * (size_t)count * weft_dtype_size(dtype);
 }
 
 range_request *weft_range_request_find(ps_client *c, uint32_t range)

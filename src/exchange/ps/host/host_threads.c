@@ -151,8 +151,7 @@ weft_status weft_ps_exchange_start(weft_ps_exchange *x)
     weft_learners_expect(&x->head, x->world);
     if (!site->cluster) WEFT_TRY(weft_learners_meet(&x->head, x->world, &others));
     if (site->replicas > 0)
-        weft_net_context_set_max_message(
-            x->world, weft_server_message_bytes(x->count, x->dtype, site->endpoint->learners));
+        weft_net_context_set_max_message(x->world, weft_server_message_bytes(x->count, x->dtype));
     if (!site->cluster) WEFT_TRY(run_coordinator(x, others, coordinator));
     weft_net_context_set_queue(x->world, weft_server_messages(x->range_count));
     for (int k = 0; k < x->range_count; k++) {

@@ -56,6 +56,11 @@ int64_t weft_range_version(const weft_range *range)
     return range->version;
 }
 
+size_t weft_range_pending(const weft_range *range)
+{
+    return range->waiting_count;
+}
+
 const int64_t *weft_range_staleness(const weft_range *range, size_t *size)
 {
     *size = range->staleness_count;

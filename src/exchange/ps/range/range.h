@@ -123,8 +123,11 @@ typedef enum weft_push_result {
 weft_status weft_range_push(weft_range *range, const weft_push *push,
                             weft_push_result *result) WEFT_NODISCARD;
 
-/* range_snapshot.c: serializes the range: parameters, learners, pending updates and statistics, but
- * no optimizer state. */
+/* The number of pending updates. */
+size_t weft_range_pending(const weft_range *range);
+
+/* range_snapshot.c: serializes the range: parameters, learners and statistics, but no optimizer
+ * state. No update may be pending. */
 weft_status weft_range_save(const weft_range *range, weft_buffer **out) WEFT_NODISCARD;
 /* Replaces the contents of the range by those of such bytes. *used: number of bytes read. FORMAT:
  * the bytes are damaged or of another range; this range is unchanged. */

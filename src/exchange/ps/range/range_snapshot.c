@@ -6,20 +6,15 @@
 typedef struct header {
     uint64_t mark; /* MARK, which names this format */
     int64_t count, version, begun, last;
-    uint64_t members, waiting, staleness;
+    uint64_t members, staleness;
     uint64_t dtype;
 } header;
-static const uint64_t MARK = 0x33656e6172746677; /* "wftrane3" */
+static const uint64_t MARK = 0x34656e6172746677; /* "wftrane4" */
 
-/* A serialized learner, and a serialized pending update, which the bytes of the update follow. */
+/* A serialized learner. */
 typedef struct member_card {
     int64_t id, slot, here, clock, sequence, met, stale;
 } member_card;
-typedef struct push_card {
-    int64_t learner, slot, sequence, clock, version, step;
-    double weight;
-    uint64_t bytes; /* size of the update, which padding to 8 follows */
-} push_card;
 
 static size_t padded(size_t bytes)
 {
@@ -34,12 +29,8 @@ static char *put(char *at, const void *data, size_t bytes)
 
 static size_t size_of(const weft_range *r)
 {
-    size_t bytes = sizeof(header) + padded(weft_range_bytes(r)) +
-                   r->member_count * sizeof(member_card) +
-                   r->staleness_count * sizeof(*r->staleness);
-    for (size_t i = 0; i < r->waiting_count; i++)
-        bytes += sizeof(push_card) + padded(r->waiting[i].push.update->bytes);
-    return bytes;
+    return sizeof(header) + padded(weft_range_bytes(r)) + r->member_count * sizeof(member_card) +
+           r->staleness_count * sizeof(*r->staleness);
 }
 
 weft_status weft_range_save(const weft_range *r, weft_buffer **out)
@@ -50,7 +41,6 @@ weft_status weft_range_save(const weft_range *r, weft_buffer **out)
                 .begun = r->begun,
                 .last = r->last,
                 .members = r->member_count,
-                .waiting = r->waiting_count,
                 .staleness = r->staleness_count,
                 .dtype = (uint64_t)r->options.dtype};
     WEFT_TRY(weft_buffer_new(size_of(r), out));
@@ -60,13 +50,6 @@ weft_status weft_range_save(const weft_range *r, weft_buffer **out)
         const member *m = &r->members[i];
         member_card c = {m->id, m->slot, m->here, m->clock, m->sequence, m->met, m->stale};
         at = put(at, &c, sizeof(c));
-    }
-    for (size_t i = 0; i < r->waiting_count; i++) {
-        const weft_push *p = &r->waiting[i].push;
-        push_card c = {p->learner, r->waiting[i].slot, p->sequence,     p->clock, p->version,
-                       p->step,    p->weight,          p->update->bytes};
-        at = put(at, &c, sizeof(c));
-        at = put(at, p->update->data, p->update->bytes);
     }
     for (size_t i = 0; i < r->staleness_count; i++)
         at = put(at, &r->staleness[i], sizeof(*r->staleness));
@@ -110,36 +93,6 @@ static weft_status read_members(weft_range *r, rest *from, uint64_t count)
     return WEFT_OK;
 }
 
-static weft_status read_push(weft_range *r, rest *from)
-{
-    push_card c;
-    weft_buffer *update;
-    weft_encoded message;
-    if (!get(from, &c, sizeof(c)) || c.bytes > from->bytes || c.version < 0 ||
-        c.version > r->version || c.clock < 0 || c.step < 0 || c.step > INT32_MAX ||
-        !(c.weight >= 0 && c.weight < 1e290))
-        return fail_read();
-    WEFT_TRY(WEFT_GROW(&r->waiting, &r->waiting_capacity, r->waiting_count));
-    WEFT_TRY(weft_buffer_new((size_t)c.bytes, &update));
-    bool complete = get(from, update->data, (size_t)c.bytes);
-    weft_status status = complete ? weft_encoded_open(update->data, update->bytes, r->options.dtype,
-                                                      r->options.count, &message)
-                                  : fail_read();
-    if (status != WEFT_OK) {
-        weft_buffer_unref(&update);
-        return status;
-    }
-    weft_push push = {.learner = (weft_actor_id)c.learner,
-                      .sequence = c.sequence,
-                      .clock = c.clock,
-                      .version = c.version,
-                      .update = update,
-                      .step = c.step,
-                      .weight = c.weight};
-    r->waiting[r->waiting_count++] = (pushed){push, (int)c.slot, message};
-    return WEFT_OK;
-}
-
 static weft_status read_rest(weft_range *r, const header *h, rest *from)
 {
     r->version = h->version;
@@ -147,7 +100,6 @@ static weft_status read_rest(weft_range *r, const header *h, rest *from)
     r->last = h->last;
     if (h->staleness > WEFT_MOST_STALE + 1) return fail_read();
     WEFT_TRY(read_members(r, from, h->members));
-    for (uint64_t i = 0; i < h->waiting; i++) WEFT_TRY(read_push(r, from));
     for (uint64_t i = 0; i < h->staleness; i++) {
         int64_t n;
         if (!get(from, &n, sizeof(n))) return fail_read();

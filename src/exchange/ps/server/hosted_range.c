@@ -68,6 +68,7 @@ weft_status weft_hosted_range_apply(server *s, hosted_range *f, const change *c,
     if (*become != WEFT_PUSH_ACCEPTED) return WEFT_OK;
     f->index++;
     if (!f->primary || f->replica == WEFT_NOBODY) return WEFT_OK;
+    if (f->postponed) return weft_hosted_range_begin_replica(s, f);
     change next = *c;
     next.index = f->index;
     return weft_hosted_range_append(s, f, &next);
@@ -87,7 +88,7 @@ static bool is_deferred(const hosted_range *f, weft_actor_id to, weft_rpc_type t
 weft_status weft_hosted_range_send(server *s, hosted_range *f, weft_actor_id to, weft_rpc_type type,
                                    int64_t number, const void *message, weft_buffer *payload)
 {
-    if (f->replica == WEFT_NOBODY || f->acked_index >= f->index)
+    if (f->replica == WEFT_NOBODY || f->postponed || f->acked_index >= f->index)
         return weft_rpc_send(&s->head, to, type, message, payload);
     if (is_deferred(f, to, type, number)) return WEFT_OK;
     deferred d = {.to = to, .type = type, .number = number, .index = f->index};

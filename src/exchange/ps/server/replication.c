@@ -89,7 +89,7 @@ weft_status weft_hosted_range_flush(server *s, hosted_range *f)
     weft_status status = WEFT_OK;
     for (; sent < f->deferred_count && status == WEFT_OK; sent++) {
         deferred *d = &f->deferred[sent];
-        if (f->replica != WEFT_NOBODY && d->index > f->acked_index) break;
+        if (f->replica != WEFT_NOBODY && !f->postponed && d->index > f->acked_index) break;
         status = weft_actor_send(&s->head, d->to,
                                  &(weft_message){.type = (uint32_t)d->type,
                                                  .head = d->head,
@@ -109,6 +109,7 @@ weft_status weft_hosted_range_set_replica(server *s, hosted_range *f, weft_actor
 {
     if (f->replica == replica) return WEFT_OK;
     f->replica = replica;
+    f->postponed = false;
     f->acked_index = -1;
     weft_buffer_unref(&f->state);
     cut_log(f, INT64_MAX);
@@ -116,10 +117,14 @@ weft_status weft_hosted_range_set_replica(server *s, hosted_range *f, weft_actor
     return f->initialized ? weft_hosted_range_begin_replica(s, f) : WEFT_OK;
 }
 
+/* A snapshot has no pending updates, which may be as many as there are learners, so its size does
+ * not depend on how many have joined. Each version leaves none of them. */
 weft_status weft_hosted_range_begin_replica(server *s, hosted_range *f)
 {
     if (f->replica == WEFT_NOBODY) return WEFT_OK;
     cut_log(f, INT64_MAX);
+    f->postponed = weft_range_pending(f->of.range) > 0;
+    if (f->postponed) return weft_hosted_range_flush(s, f);
     f->state_index = f->index;
     WEFT_TRY(pack_state(f, &f->state));
     WEFT_TRY(send_state(s, f));
@@ -152,8 +157,8 @@ weft_status weft_take_append_ack(void *self, const weft_message *message, const 
     server *s = self;
     const Weft__AppendAck *m = content;
     hosted_range *f = weft_hosted_range_find(s, m->range);
-    if (!f || !f->primary || f->replica != message->from || m->index <= f->acked_index ||
-        m->index > f->index)
+    if (!f || !f->primary || f->replica != message->from || f->postponed ||
+        m->index <= f->acked_index || m->index > f->index)
         return WEFT_OK;
     if (f->state && m->index < f->state_index) return WEFT_OK;
     bool first = f->state != NULL;

@@ -52,6 +52,9 @@ typedef struct hosted_range {
     /* On the primary: the replica (WEFT_NOBODY: none), the index that it has acknowledged (-1: it
      * has no snapshot yet), and the log after that index. */
     weft_actor_id replica;
+    /* The replica gets its snapshot when no update is pending; until then replies go out as if
+     * there were no replica. */
+    bool postponed;
     int64_t acked_index;
     weft_buffer *state;  /* snapshot that the replica has not acknowledged; NULL: none */
     int64_t state_index; /* log index of that snapshot */
@@ -103,8 +106,8 @@ weft_status weft_hosted_range_add_pull(server *s, hosted_range *f,
 weft_status weft_hosted_range_answer_pulls(server *s, hosted_range *f) WEFT_NODISCARD;
 
 /* replication.c, on the primary: `_set_replica` sets the replica that the view names;
- * `_begin_replica` sends it a snapshot; `_append` sends it a log entry; `_flush` sends the deferred
- * replies that its acknowledgements release. */
+ * `_begin_replica` sends it a snapshot, as soon as no update is pending; `_append` sends it a log
+ * entry; `_flush` sends the deferred replies that its acknowledgements release. */
 weft_status weft_hosted_range_set_replica(server *s, hosted_range *f,
                                           weft_actor_id replica) WEFT_NODISCARD;
 weft_status weft_hosted_range_begin_replica(server *s, hosted_range *f) WEFT_NODISCARD;
