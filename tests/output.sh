@@ -142,7 +142,14 @@ living=$!
 sh -c 'exit 0' &
 dead=$!
 wait $dead
-for name in p.csv.weft-tmp$dead p.csv.weft-tmp$living p.csv.weft-tmp p.csv.weft-tmp${dead}x p.csv.tmp$dead q.csv.weft-tmp$dead; do echo mine >left/$name; done
+# A child that ends when its parent has become sleep, which does not wait for it.
+cat >ends.sh <<'ENDS'
+until grep -qx sleep "/proc/$PPID/comm"; do sleep 0.05; done
+ENDS
+bash -c 'bash ends.sh & echo $! >zombie; exec sleep 300' &
+keeper=$!
+within 'grep -qs "^State:.*Z" "/proc/$(cat zombie 2>/dev/null)/status"' || flunk "no zombie"
+for name in p.csv.weft-tmp$(cat zombie) p.csv.weft-tmp$dead p.csv.weft-tmp$living p.csv.weft-tmp p.csv.weft-tmp${dead}x p.csv.tmp$dead q.csv.weft-tmp$dead; do echo mine >left/$name; done
 ln -s p.csv left/link.weft-tmp$dead
 accepts "a file beside leftovers" "$weft" predict run --output left/p.csv
 [ "$(ls left | tr '\n' ' ')" = "$(printf '%s\n' link.weft-tmp$dead p.csv p.csv.tmp$dead p.csv.weft-tmp p.csv.weft-tmp$living p.csv.weft-tmp${dead}x q.csv.weft-tmp$dead | sort | tr '\n' ' ')" ] &&
@@ -153,7 +160,7 @@ accepts "the other file" "$weft" export run -q -o left/q.csv
 echo theirs >left/p.csv.weft-tmp$dead
 flock left/p.csv.weft-tmp$dead "$weft" predict run --output left/p.csv
 [ -e left/p.csv.weft-tmp$dead ] && pass || flunk "a file that somebody writes was removed"
-kill $living
+kill $living $keeper
 # A kill in the middle of it.
 awk 'BEGIN { for (i = 0; i < 30000; i++) print i % 7 ",1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20," i % 3 }' >rows.csv
 "$weft" train -q --model mlp --data csv:rows.csv --batch 500 --steps 2 --checkpoint tall 2>err || flunk "rows"

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 
 #include "weft/context.h"
 #include "weft/status.h"
@@ -268,6 +269,10 @@ weft_status weft_context_singleton(weft_context *context, const weft_singleton_k
  * context shares the log and the names of `of`, which is not changed and must outlive it. */
 weft_status weft_context_with_threads(weft_context *of, int threads,
                                       weft_context **out) WEFT_NODISCARD;
+
+/* The state of a process as in /proc/PID/stat: 'T' if it is stopped (SIGSTOP), 'Z' if it has ended
+ * and its parent has not waited for it yet; '\0': not known. */
+char weft_process_state(pid_t pid);
 
 /* --- clock and log --- */
 

@@ -150,18 +150,33 @@ double weft_wait_clock_read(weft_wait_clock *clock, double most)
     return clock->waited;
 }
 
-double weft_process_seconds(void)
+enum { STAT_SIZE = 1024 };
+
+/* Reads a file /proc/PID/stat. Its second field, a name in parentheses, may contain anything, so
+ * the result is the last parenthesis, after which fields are counted; NULL: there is none. */
+static const char *read_stat(const char *path, char text[STAT_SIZE])
 {
-    /* Field 22 of /proc/self/stat is the start time in clock ticks since boot; the second field,
-     * a name in parentheses, may contain anything, so fields are counted after the last
-     * parenthesis. */
-    char text[1024];
-    FILE *file = fopen("/proc/self/stat", "re");
-    if (!file) return 0;
-    size_t size = fread(text, 1, sizeof(text) - 1, file);
+    FILE *file = fopen(path, "re");
+    if (!file) return NULL;
+    size_t size = fread(text, 1, STAT_SIZE - 1, file);
     fclose(file);
     text[size] = '\0';
-    const char *at = strrchr(text, ')');
+    return strrchr(text, ')');
+}
+
+char weft_process_state(pid_t pid)
+{
+    char path[64], text[STAT_SIZE];
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    const char *at = read_stat(path, text);
+    return at && at[1] == ' ' ? at[2] : '\0';
+}
+
+double weft_process_seconds(void)
+{
+    char text[STAT_SIZE];
+    const char *at = read_stat("/proc/self/stat", text);
+    /* Field 22 is the start time in clock ticks since boot. */
     for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
     if (!at) return 0;
     struct timespec now;

@@ -34,6 +34,13 @@ weft_status weft_beside_open(const char *target, char **name, int *file)
     }
 }
 
+/* Whether no process with this id runs on this machine. One that has ended may stay a zombie, for
+ * example in a container whose first process does not wait for it. */
+static bool has_ended(pid_t pid)
+{
+    return (kill(pid, 0) != 0 && errno == ESRCH) || weft_process_state(pid) == 'Z';
+}
+
 /* Whether `name` is a temporary file for `target` whose process, by the id in the name, does not
  * run on this machine. */
 static bool named(const char *name, const char *target)
@@ -44,7 +51,7 @@ static bool named(const char *name, const char *target)
     const char *number = name + size + mark;
     if (!isdigit((unsigned char)*number) || !weft_parse_int(number, &pid) || pid > INT32_MAX)
         return false;
-    return pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+    return pid > 0 && has_ended((pid_t)pid);
 }
 
 /* Removes the file if it is unlocked, regular, and owned by this user. On a file system without

@@ -224,7 +224,7 @@ static void pass_on(process_set *t)
 void weft_child_process_end_suspended(process_set *t, child_process *p)
 {
     double now = weft_job_seconds(t->j);
-    bool stopped = p->runs && weft_is_stopped(p->child.pid);
+    bool stopped = p->runs && weft_process_state(p->child.pid) == 'T';
     if (!stopped) p->paused = 0;
     if (stopped && p->paused == 0) p->paused = now;
     if (!stopped || now - p->paused <= t->j->options->failure_timeout) return;

@@ -171,16 +171,3 @@ uint64_t weft_work_of(pid_t pid)
     if (file) fclose(file);
     return work;
 }
-
-bool weft_is_stopped(pid_t pid)
-{
-    char path[64], text[1024] = "";
-    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "re");
-    if (!file) return false;
-    size_t size = fread(text, 1, sizeof(text) - 1, file);
-    text[size] = '\0';
-    fclose(file);
-    const char *at = strrchr(text, ')');
-    return at && at[1] == ' ' && at[2] == 'T';
-}

@@ -52,8 +52,6 @@ void weft_orphans_end(weft_orphans *orphans);
 void weft_orphans_kill(const weft_orphans *orphans, pid_t pid);
 /* openmpi_cleanup.c: removes files and shared memory that a killed launcher has left behind. */
 void weft_openmpi_cleanup(pid_t launcher, const char *job);
-/* Whether a process is in the stopped state (SIGSTOP). */
-bool weft_is_stopped(pid_t pid);
 /* A number that changes whenever a process computes, reads or writes; 0: the process has ended. */
 uint64_t weft_work_of(pid_t pid);
 /* Lists the children of all threads of a process; returns their number. */
