@@ -137,7 +137,7 @@ ends 0 c
 learned l1
 holds co 'learner [12] .* is lost: no heartbeat for [0-9.]+ s$'
 holds co 'server [01] .* is lost: no heartbeat for [0-9.]+ s$'
-holds co 'learner [12] .* has left before its last step: it was stopped, or has failed$'
+holds co 'learner [12] .* has left before the end of the run: it was stopped, or has failed$'
 holds co 'learner 1 .* has left, as requested \(weft leave\)$'
 
 what="the coordinator's standard output is full"
@@ -157,7 +157,7 @@ for exchange in server:policy=ssp,bound=2 gossip; do
     join l1
     join l2 --metrics /dev/full
     ends 1 l2
-    within 'grep -q "has left before its last step: it was stopped, or has failed" co'
+    within 'grep -q "has left before the end of the run: it was stopped, or has failed" co'
     ends 0 l1
     [ $exchange = gossip ] || ends 0 s1
     ends 0 c

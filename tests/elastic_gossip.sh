@@ -33,7 +33,7 @@ until_there learner 1
 kill -INT "$(self "$l1")"
 ends 130 l1
 holds l1.err 'stopped before the run began: 1 of 2 learners has joined$'
-holds co 'learner 0 .* has left before its last step: it was stopped, or has failed'
+holds co 'learner 0 .* has left before the end of the run: it was stopped, or has failed'
 join l1
 join l2
 for l in l1 l2 c; do ends 0 $l; done

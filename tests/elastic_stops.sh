@@ -80,6 +80,66 @@ gone "$s1"
 gone "$c"
 none_left
 
+# ends_by SIGNAL NAME: it ends by that signal, in its time.
+ends_by() {
+    kill -"$1" "$(self "${!2}")"
+    ends $((128 + $(kill -l "$1"))) "$2"
+}
+# goes_on SIGNAL NAME: it says why it does not end.
+goes_on() {
+    kill -"$1" "$(self "${!2}")"
+    within "grep -qs 'this server is to stop, but goes on' $2.err" && lives "$(self "${!2}")" && pass || { cp "$2.err" err; flunk "$2 does not go on: $what"; }
+}
+
+what="a server that is stopped hands its ranges over" # no member waits for the failure timeout
+# shellcheck disable=SC2086
+coordinator -n 1 --exchange server:policy=async --servers 2 --replicas 1 --epochs 100000 --failure-timeout 200 $long
+server s1
+until_there server 1
+server s2
+until_there server 2
+# shellcheck disable=SC2086
+join l1 $long
+until_there learner 1
+ends_by INT s1
+until_there server 1
+holds co 'server 0 .* has left before the end of the run: it was stopped, or has failed$'
+
+what="a server with the only copy goes on until another one has a copy"
+goes_on TERM s2
+holds s2.err 'server 1 cannot leave: no other server has all of its parameters'
+[ "$(members server)" = 1 ] && pass || flunk "it has left: $what"
+server s3
+ends 143 s2
+until_there server 1
+
+what="a server that was asked to leave says so"
+server s4
+until_there server 2
+within '"$weft" leave "$at" "server 0" >/dev/null 2>&1'
+ends 0 s3
+holds s3.err 'this server has left, as requested; the run continues$'
+until_there server 1
+
+what="a stopped server with the only copy, whose coordinator says nothing, ends at the second signal"
+still "$c"
+goes_on INT s4
+holds s4.err 'the coordinator does not answer'
+ends_by TERM s4
+gone "$c"
+gone "$l1"
+none_left
+
+what="a server that is stopped before the run begins"
+# shellcheck disable=SC2086
+coordinator -n 1 --exchange server:policy=async --servers 2 --failure-timeout 200 $long
+server s1
+until_there server 1
+ends_by INT s1
+until_there server 0
+gone "$c"
+none_left
+
 what="a learner that has taken all its steps waits for one that takes longer than --timeout, but goes on"
 # slowest: the steps of the learner that is behind, as the coordinator knows them.
 slowest() { "$weft" status "$at" --timeout 20 2>/dev/null | awk '$1 == "learner" && (min == "" || $5 < min) { min = $5 } END { print min + 0 }'; }

@@ -337,6 +337,41 @@ static void test_two_servers_asked_to_leave(void **state)
         }
 }
 
+/* A server whose process is to end leaves when the other one has copies of all its ranges, also if
+ * the coordinator restarts meanwhile; the last one stays. */
+static void test_server_leaves_if_safe(void **state)
+{
+    (void)state;
+    for (int restart = 0; restart < 2; restart++) {
+        crowd c;
+        begin(&c, 1, 2, true, 1, false);
+        until(&c, 20);
+        if (restart) {
+            assert_int_equal(weft_sim_kill(c.sim, WEFT_COORDINATOR, 20.1), WEFT_OK);
+            assert_int_equal(weft_sim_restart(c.sim, WEFT_COORDINATOR, 20.2), WEFT_OK);
+            until(&c, 20.5);
+        }
+        assert_int_equal(weft_member_leave_if_safe(person_of(&c, SERVERS)->member), WEFT_OK);
+        until(&c, 50);
+        assert_non_null(weft_member_must_stay(person_of(&c, SERVERS)->member));
+        assert_agreed(&c, 3);
+        sync_replicas(&c, 60);
+        assert_agreed(&c, 2);
+        const weft_view *v = view_of(&c, WEFT_COORDINATOR);
+        assert_null(v->fault);
+        for (int k = 0; k < v->range_count; k++)
+            assert_int_equal(v->ranges[k].primary, SERVERS + 1);
+        assert_int_equal(v->events[v->event_count - 1].kind, WEFT_MEMBER_STOPPED);
+        assert_int_equal(weft_member_leave_if_safe(person_of(&c, SERVERS + 1)->member), WEFT_OK);
+        until(&c, 90);
+        assert_non_null(weft_member_must_stay(person_of(&c, SERVERS + 1)->member));
+        assert_agreed(&c, 2);
+        assert_null(view_of(&c, LEARNERS)->fault);
+        assert_int_equal(c.refused, 0);
+        weft_sim_destroy(&c.sim);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -349,6 +384,7 @@ int main(void)
         cmocka_unit_test(test_leaving),
         cmocka_unit_test(test_range_owners),
         cmocka_unit_test(test_two_servers_asked_to_leave),
+        cmocka_unit_test(test_server_leaves_if_safe),
         cmocka_unit_test(test_lost_at_the_end),
         cmocka_unit_test(test_late_rejection),
         cmocka_unit_test(test_step_at_the_end),

@@ -12,8 +12,8 @@
 extern "C" {
 #endif
 
-/* A request to end a call that waits. Any thread or a signal handler sets `wanted` to 1; the call
- * ends soon after, as its description says. */
+/* A request to end a call that waits. Any thread or a signal handler increments `wanted`, which is
+ * 0 at first; the call ends soon after, as its description says. */
 typedef struct weft_stop {
     volatile int wanted;
 } weft_stop;

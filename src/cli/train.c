@@ -20,7 +20,7 @@ static void on_signal(int number)
 {
     weft_trainer *trainer = running;
     stopped_by = number;
-    wanted_stop.wanted = 1;
+    wanted_stop.wanted++;
     if (trainer) weft_trainer_stop(trainer);
     signal(number, SIG_DFL); /* a second signal ends the process at once */
 }

@@ -181,11 +181,57 @@ const char *weft_member_listens_at(weft_net_context *world)
     return weft_net_context_is_reached(world) ? "tcp://*:*" : "tcp://127.0.0.1:*";
 }
 
-static weft_status serve(const weft_waiting *w, weft_net *net, const char *address)
+/* A server that is to stop requests its removal, and ends when it is removed, or without an answer
+ * if all its parameters have other copies. Servers of a job end at once, since their supervisor
+ * replaces them; any server ends at once if it is to stop twice. */
+typedef struct sign_off {
+    bool asked, noted;
+    weft_wait_clock wait_clock;
+} sign_off;
+
+static weft_status advance_sign_off(const weft_waiting *w, weft_actor *actor, bool job, sign_off *s)
+{
+    static const double IN_A_HURRY = 1;
+    if (!is_stopped(w)) return WEFT_OK;
+    if (job || w->stop->wanted > 1) return fail_stopped("the server");
+    if (!s->asked) WEFT_TRY(weft_server_sign_off(actor));
+    s->asked = true;
+    if (weft_wait_clock_read(&s->wait_clock, 1) < IN_A_HURRY) return WEFT_OK;
+    const char *why = weft_member_must_stay(weft_server_member(actor));
+    if (!why) return fail_stopped("the server");
+    if (!s->noted)
+        weft_log(
+            w->context, WEFT_LOG_WARNING,
+            "this server is to stop, but goes on: %s; it ends as soon as another server has "
+            "them (weft server joins one, in a run with --replicas 1) or the run is over; stop "
+            "it once more to end it now, and the run with it",
+            why);
+    s->noted = true;
+    return WEFT_OK;
+}
+
+/* A supervisor reports the servers of its job itself. */
+static weft_status end_of_server(const weft_waiting *w, const weft_actor *actor, bool job,
+                                 bool stopped)
+{
+    const weft_member *member = weft_server_member(actor);
+    const weft_view *view = weft_member_view(member);
+    if (stopped && !view->over) return fail_stopped("the server");
+    if (!job)
+        weft_log(w->context, WEFT_LOG_NOTE, "%s",
+                 view->over    ? "the run is over; this server ends"
+                 : view->fault ? "the run has failed; this server ends"
+                               : "this server has left, as requested; the run continues");
+    return WEFT_OK;
+}
+
+static weft_status serve(const weft_waiting *w, weft_net *net, const char *address, bool job)
 {
     weft_wait_clock wait_clock = {0};
+    sign_off leave = {.asked = false};
     weft_actor *actor = weft_net_actor(net);
-    while (!actor->done && !is_stopped(w)) {
+    while (!actor->done) {
+        WEFT_TRY(advance_sign_off(w, actor, job, &leave));
         uint64_t received = weft_net_stats(net).received;
         WEFT_TRY(weft_net_poll(net, NAP));
         if (weft_net_stats(net).received != received) wait_clock = (weft_wait_clock){0};
@@ -194,7 +240,7 @@ static weft_status serve(const weft_waiting *w, weft_net *net, const char *addre
                              "this server has received no message from the run at %s for %g s",
                              address, w->timeout);
     }
-    return actor->done ? WEFT_OK : fail_stopped("the server");
+    return end_of_server(w, actor, job, leave.asked);
 }
 
 weft_status weft_server_process(const weft_waiting *w, weft_net_context *world,
@@ -216,7 +262,7 @@ weft_status weft_server_process(const weft_waiting *w, weft_net_context *world,
     weft_status status = weft_net_open(world, actor, serving->id, listen, &net);
     if (status == WEFT_OK) status = weft_net_add_peer(net, WEFT_COORDINATOR, coordinator);
     if (status == WEFT_OK) status = weft_net_begin(net);
-    if (status == WEFT_OK) status = serve(w, net, coordinator);
+    if (status == WEFT_OK) status = serve(w, net, coordinator, serving->wished_slot > 0);
     weft_net_close(&net);
     free(serving->own);
     serving->own = NULL;

@@ -52,11 +52,14 @@ static weft_status remove_member(coordinator_state *c, weft_actor_id id,
     return weft_assignment_remove_server(v, &gone, c->options.replicas, c->advice);
 }
 
-static bool may_leave(const coordinator_state *c, const weft_view_member *m, char *why, size_t size)
+/* Whether a member may leave, which has requested that itself or is to be asked by a client; if
+ * not, `why` is the reason. */
+static bool may_leave(const coordinator_state *c, const weft_view_member *m, bool itself, char *why,
+                      size_t size)
 {
-    bool tells = c->options.first && m->role == WEFT_MEMBER_LEARNER && m->slot == 0;
+    bool tells = !itself && c->options.first && m->role == WEFT_MEMBER_LEARNER && m->slot == 0;
     bool keeps = m->role == WEFT_MEMBER_SERVER && weft_assignment_is_last_copy(&c->view, m->id);
-    bool waits = !c->view.running && !c->view.over;
+    bool waits = !itself && !c->view.running && !c->view.over;
     char name[WEFT_MEMBER_NAME];
     weft_member_name(m->role, m->slot, name);
     if (tells)
@@ -79,7 +82,7 @@ weft_status weft_coordinator_take_out(coordinator_state *c, weft_actor_id id, bo
 {
     const weft_view_member *m = weft_view_find(&c->view, id);
     bool counts = !c->options.first || m->slot == 0;
-    bool ended = done || c->view.over || m->role == WEFT_MEMBER_SERVER;
+    bool ended = done || c->view.over || (m->role == WEFT_MEMBER_SERVER && c->view.fault);
     WEFT_TRY(remove_member(c, id,
                            m->dismissed ? WEFT_MEMBER_DISMISSED
                            : ended      ? WEFT_MEMBER_FINISHED
@@ -89,6 +92,15 @@ weft_status weft_coordinator_take_out(coordinator_state *c, weft_actor_id id, bo
     return WEFT_OK;
 }
 
+static weft_status refuse_leave(coordinator_state *c, weft_actor_id to, char *reason)
+{
+    Weft__Reject no;
+    weft__reject__init(&no);
+    no.reason = reason;
+    no.stays = true;
+    return weft_rpc_send(&c->head, to, WEFT_RPC_REJECT, &no, NULL);
+}
+
 weft_status weft_coordinator_leave(void *self, const weft_message *message, const void *content)
 {
     coordinator_state *c = self;
@@ -96,19 +108,19 @@ weft_status weft_coordinator_leave(void *self, const weft_message *message, cons
     Weft__LeaveAck reply = WEFT__LEAVE_ACK__INIT;
     weft_view_member *other = weft_view_find(&c->view, m->other);
     const weft_view_member *here = weft_view_find(&c->view, message->from);
+    char reason[160];
     if (other && !other->dismissed) {
-        Weft__Reject no;
-        weft__reject__init(&no);
-        char reason[160];
-        no.reason = reason;
-        if (!may_leave(c, other, reason, sizeof(reason)))
-            return weft_rpc_send(&c->head, message->from, WEFT_RPC_REJECT, &no, NULL);
+        if (!may_leave(c, other, false, reason, sizeof(reason)))
+            return refuse_leave(c, message->from, reason);
         other->dismissed = true;
         WEFT_TRY(weft_coordinator_changed(c));
     } else if (m->other == WEFT_NOBODY && here) {
+        if (m->if_safe && !may_leave(c, here, true, reason, sizeof(reason)))
+            return refuse_leave(c, message->from, reason);
         WEFT_TRY(weft_coordinator_take_out(c, message->from, m->done));
         WEFT_TRY(weft_coordinator_changed(c));
     } else if (m->other == WEFT_NOBODY && !c->view.running) {
+        if (m->if_safe) return WEFT_OK; /* the ranges are not known yet; the server asks again */
         WEFT_TRY(weft_coordinator_note_left(c, message->from, m->done));
     }
     return weft_rpc_send(&c->head, message->from, WEFT_RPC_LEAVE_ACK, &reply, NULL);

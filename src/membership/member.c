@@ -7,6 +7,7 @@
 
 #include "membership.pb-c.h"
 #include "membership/member_internal.h"
+#include "membership/range_assignment.h"
 #include "membership/run_config.h"
 #include "actor/rpc.h"
 
@@ -28,6 +29,15 @@ int weft_member_slot(const weft_member *m)
 bool weft_member_dismissed(const weft_member *m)
 {
     return m->dismissed;
+}
+
+const char *weft_member_must_stay(const weft_member *m)
+{
+    if (m->view.over || m->view.fault) return NULL;
+    if (m->leave_refusal) return m->leave_refusal;
+    return weft_assignment_is_last_copy(&m->view, m->actor->id)
+               ? "the coordinator does not answer, and no other server has all of its parameters"
+               : NULL;
 }
 
 bool weft_member_has_left(const weft_member *m)
@@ -141,6 +151,7 @@ static weft_status send_leave(weft_member *m)
 {
     Weft__Leave leave = WEFT__LEAVE__INIT;
     leave.done = m->done;
+    leave.if_safe = !m->leaving;
     return weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_LEAVE, &leave, NULL);
 }
 
@@ -167,6 +178,7 @@ weft_status weft_member_timer(weft_member *m)
                          "over, or they cannot be reached",
                          MOST_UNANSWERED * m->options.heartbeat_interval);
     WEFT_TRY(m->leaving ? send_leave(m) : m->view.number > 0 ? send_heartbeat(m) : send_join(m));
+    if (m->asks_leave && !m->leaving) WEFT_TRY(send_leave(m));
     return weft_actor_set_timer(m->actor, WEFT_MEMBER_TIMER, m->options.heartbeat_interval);
 }
 
@@ -180,6 +192,12 @@ weft_status weft_member_leave(weft_member *m, bool done)
 {
     m->leaving = true;
     m->done = m->done || done;
+    return weft_member_timer(m);
+}
+
+weft_status weft_member_leave_if_safe(weft_member *m)
+{
+    m->asks_leave = true;
     return weft_member_timer(m);
 }
 
@@ -247,7 +265,7 @@ static weft_status take_leave_ack(void *self, const weft_message *message, const
     weft_member *m = self;
     (void)message;
     (void)content;
-    m->left = m->leaving;
+    m->left = m->leaving || m->asks_leave;
     return WEFT_OK;
 }
 
@@ -295,7 +313,13 @@ static weft_status take_refused(void *self, const weft_message *message, const v
     const Weft__Reject *no = content;
     (void)message;
     char name[WEFT_MEMBER_NAME];
-    m->left = m->leaving; /* a rejected Leave counts as acknowledged */
+    if (no->stays) {
+        free(m->leave_refusal);
+        m->leave_refusal = NULL;
+        return weft_format(&m->leave_refusal, "%.300s", no->reason);
+    }
+    /* A Leave of a process that is no member counts as acknowledged. */
+    m->left = m->leaving || (m->asks_leave && !no->other_run);
     if (m->left) return WEFT_OK;
     if (no->other_run && m->view.number > 0 && m->slept <= m->view.failure_timeout) {
         m->last_message = m->previous_message;
@@ -353,6 +377,7 @@ void weft_member_destroy(weft_member **member)
     for (int i = 0; i < 3; i++) free(m->texts[i]);
     weft_buffer_unref(&m->configuration);
     free(m->waits);
+    free(m->leave_refusal);
     free(m->tombstones);
     free(m);
     *member = NULL;

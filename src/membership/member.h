@@ -68,6 +68,13 @@ void weft_member_set_stats(weft_member *member, const weft_member_stats *figures
 /* Sends Leave until the coordinator has acknowledged it; done: the member has finished its
  * steps. */
 weft_status weft_member_leave(weft_member *member, bool done) WEFT_NODISCARD;
+/* For a server that goes on serving meanwhile: requests its removal, again with each heartbeat
+ * until the coordinator removes it. The coordinator refuses while the server has the last copy of a
+ * range. */
+weft_status weft_member_leave_if_safe(weft_member *member) WEFT_NODISCARD;
+/* Why the process of such a server must not end before the coordinator has removed the server: the
+ * server may have the last copy of a range. NULL: the process may end. */
+const char *weft_member_must_stay(const weft_member *member);
 /* Whether the member has left: the coordinator has acknowledged Leave or has not answered it for 60
  * heartbeats, or other members have already removed the leaving member. */
 bool weft_member_has_left(const weft_member *member);

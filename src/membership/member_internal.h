@@ -15,6 +15,8 @@ struct weft_member {
     weft_buffer *configuration; /* run configuration, received in JoinAck; NULL: none */
     weft_member_stats figures;
     bool leaving, done, left, dismissed;
+    bool asks_leave;         /* it sends Leave with `if_safe` besides its heartbeats */
+    char *leave_refusal;     /* why the coordinator has rejected that; NULL: it has not */
     bool from_coordinator;   /* the view is the coordinator's, not one that members have merged or
                                 sent */
     int leave_attempts;      /* Leave messages without an acknowledgement */

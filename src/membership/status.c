@@ -34,7 +34,7 @@ static void describe_event(const weft_member_event *e, double now, weft_cluster_
     static const char *const texts[WEFT_MEMBER_EVENT_KINDS] = {
         [WEFT_MEMBER_JOINED] = "has joined",
         [WEFT_MEMBER_FINISHED] = "has finished and left",
-        [WEFT_MEMBER_STOPPED] = "has left before its last step: it was stopped, or has failed",
+        [WEFT_MEMBER_STOPPED] = "has left before the end of the run: it was stopped, or has failed",
         [WEFT_MEMBER_DISMISSED] = "has left, as requested (weft leave)",
         [WEFT_MEMBER_SILENT] = "is lost: no heartbeat for",
         [WEFT_MEMBER_REPLACED] = "is lost: its process has ended, and a new one takes its slot",

@@ -46,6 +46,9 @@ typedef struct weft_server_options {
  * asked it to leave. */
 weft_status weft_server_create(const weft_server_options *options, weft_actor **out) WEFT_NODISCARD;
 enum { WEFT_PS_RESEND_TIMER = 0 }; /* retransmission timer */
+/* For a server whose process is to end: requests its removal from the run. The server goes on until
+ * the coordinator hands its ranges over and removes it. */
+weft_status weft_server_sign_off(weft_actor *actor) WEFT_NODISCARD;
 
 /* The hosted range of that number, which stays the server's; NULL: the server does not host it.
  * primary: only if the server is its primary. */

@@ -263,16 +263,13 @@ static weft_status serve_run(weft_context *context, const char *address,
     WEFT_TRY(ask(context, address, WEFT_ASK_TERMS, o, stop, &invitation, &config));
     weft_status status = weft_context_with_threads(context, (int)o->train.where.threads, &own);
     const weft_cluster_status *s = &invitation.status;
-    bool reports = weft_job_slot() < 0; /* a supervisor reports its servers itself */
-    if (reports)
+    if (weft_job_slot() < 0) /* a supervisor reports its servers itself */
         weft_log(context, WEFT_LOG_NOTE, "this server joins run %08llx: model %s, exchange %s",
                  (unsigned long long)(s->run & 0xffffffff), s->model, s->exchange);
     if (status == WEFT_OK) {
         status = serve(own, address, o, stop, &config, invitation.run, &removal);
         weft_context_destroy(&own);
     }
-    if (reports && status == WEFT_OK)
-        weft_log(context, WEFT_LOG_NOTE, "the run is over; this server ends");
     *again = status == WEFT_ERR_PEER && atomic_load(&removal.ask_again);
     weft_elastic_config_free(context, &config);
     weft_invitation_free(&invitation);

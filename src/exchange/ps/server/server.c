@@ -13,6 +13,11 @@ const weft_member *weft_server_member(const weft_actor *actor)
     return ((const server *)actor)->member;
 }
 
+weft_status weft_server_sign_off(weft_actor *actor)
+{
+    return weft_member_leave_if_safe(((server *)actor)->member);
+}
+
 /* --- views --- */
 
 static weft_status let_in(server *s, hosted_range *f, const weft_view *v)
