@@ -140,6 +140,24 @@ until_there server 0
 gone "$c"
 none_left
 
+what="a learner that comes when the run is over is told before it prepares anything"
+coordinator -n 1 --exchange server:policy=async --servers 1 --steps 20 --failure-timeout 200
+server s1
+until_there server 1
+server s2 # keeps no range
+until_there server 2
+still "$s2" # keeps the coordinator
+join l1
+ends 0 l1
+ends 0 s1
+join l2
+ends 1 l2
+holds l2.err 'the coordinator refuses this learner: this run is over'
+[ -s l2.out ] && { cp l2.out out; flunk "it has prepared: $what"; } || pass
+gone "$s2"
+gone "$c"
+none_left
+
 what="a learner that has taken all its steps waits for one that takes longer than --timeout, but goes on"
 # slowest: the steps of the learner that is behind, as the coordinator knows them.
 slowest() { "$weft" status "$at" --timeout 20 2>/dev/null | awk '$1 == "learner" && (min == "" || $5 < min) { min = $5 } END { print min + 0 }'; }

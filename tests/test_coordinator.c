@@ -292,6 +292,44 @@ static void test_leave_during_recovery(void **state)
     }
 }
 
+/* Learners that have finished leave while the coordinator is down, so that the restarted one learns
+ * of the run from their Leave only. A learner that joins then is told that the run is over, and
+ * does not wait in a new run for others that never join. */
+static void test_leave_before_recovery(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        crowd c;
+        begin(&c, 2, 0, false, seed, seed > 2);
+        until(&c, 40);
+        assert_int_equal(weft_sim_kill(c.sim, WEFT_COORDINATOR, 41), WEFT_OK);
+        until(&c, 42);
+        for (int i = 0; i < 2; i++) {
+            weft_member *m = person_of(&c, LEARNERS + i)->member;
+            weft_member_set_stats(m, &(weft_member_stats){.clock = 8});
+            assert_int_equal(weft_member_leave(m, true), WEFT_OK);
+        }
+        until(&c, 44);
+        c.coordinator.run = 1;
+        /* The coordinator resumes from a checkpoint that the learners have written meanwhile. */
+        if (seed % 2) {
+            c.coordinator.fingerprint.checkpoint = 9;
+            c.members[LEARNERS + 5].fingerprint.checkpoint = 9;
+            c.coordinator.fingerprint.step = 7;
+        }
+        assert_int_equal(weft_sim_restart(c.sim, WEFT_COORDINATOR, 44), WEFT_OK);
+        assert_int_equal(weft_sim_add(c.sim, LEARNERS + 5, 44), WEFT_OK);
+        until(&c, 80);
+        const weft_view *v = view_of(&c, WEFT_COORDINATOR);
+        assert_true(v->over);
+        assert_int_equal(v->run, 77 + seed);
+        assert_int_equal(v->member_count, 0);
+        assert_int_equal(c.refused, 1);
+        assert_non_null(strstr(c.refusal, "this run is over"));
+        weft_sim_destroy(&c.sim);
+    }
+}
+
 /* New learners reach a restarted coordinator before the members of the run do. They begin a run of
  * their own, and the members of the first run go on without a coordinator. */
 static void test_other_run(void **state)
@@ -406,6 +444,7 @@ int main(void)
         cmocka_unit_test(test_other_options),
         cmocka_unit_test(test_where_it_began),
         cmocka_unit_test(test_leave_during_recovery),
+        cmocka_unit_test(test_leave_before_recovery),
         cmocka_unit_test(test_other_run),
         cmocka_unit_test(test_slot_taken),
         cmocka_unit_test(test_invited_to_another_run),

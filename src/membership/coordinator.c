@@ -96,9 +96,8 @@ static weft_status answer_heartbeat(coordinator_state *c, weft_actor_id to)
     return weft_rpc_send(&c->head, to, WEFT_RPC_HEARTBEAT_ACK, &m, NULL);
 }
 
-weft_member_stats weft_coordinator_stats_of(const Weft__Heartbeat *m)
+weft_member_stats weft_coordinator_stats_of(const Weft__Stats *f)
 {
-    const Weft__Stats *f = m->figures;
     return (weft_member_stats){f->clock, f->loss, f->rate, f->staleness};
 }
 
@@ -110,12 +109,12 @@ static weft_status take_heartbeat(void *self, const weft_message *message, const
     if (m->view <= 0) return WEFT_OK;
     if (!c->view.running && m->run && m->run == c->refused_run)
         return refuse_unknown(c, message->from, m->run);
-    if (!c->view.running) return weft_coordinator_request_view(c, message->from, m);
+    if (!c->view.running) return weft_coordinator_request_view(c, message->from, m->figures);
     /* A removed member, which was unreachable for a while, may have taken steps, too. */
     if (m->run == c->view.run && m->figures && m->figures->clock > 0) c->stepped = true;
     if (!member || m->run != c->view.run) return refuse_unknown(c, message->from, m->run);
     c->records[member - c->view.members].last_message = weft_actor_now(&c->head);
-    if (m->figures) member->figures = weft_coordinator_stats_of(m);
+    if (m->figures) member->figures = weft_coordinator_stats_of(m->figures);
     if (m->view < c->view.number) return weft_coordinator_send_view(c, message->from, &c->view);
     bool others = m->members != 0 && m->members != weft_view_sum(&c->view);
     if (m->view > c->view.number || others) return weft_coordinator_overrule(c, m->view);

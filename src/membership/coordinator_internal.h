@@ -91,18 +91,18 @@ weft_rpc_handle weft_coordinator_join;
 weft_status weft_coordinator_invite(coordinator_state *c, weft_actor_id client, bool learner,
                                     int wish) WEFT_NODISCARD;
 
-weft_member_stats weft_coordinator_stats_of(const Weft__Heartbeat *m);
+weft_member_stats weft_coordinator_stats_of(const Weft__Stats *figures);
 
-/* recovery.c, view recovery: _request_view asks a member for its view; _take_view and _take_options
- * take the view and the run configuration of a member; _rejected fails the coordinator, since a
- * member has another run configuration. */
+/* recovery.c, view recovery: _request_view asks a member, which has sent its statistics (may be
+ * NULL), for its view; _take_view and _take_options take the view and the run configuration of a
+ * member; _rejected fails the coordinator, since a member has another run configuration. */
 weft_status weft_coordinator_request_view(coordinator_state *c, weft_actor_id who,
-                                          const Weft__Heartbeat *m) WEFT_NODISCARD;
+                                          const Weft__Stats *figures) WEFT_NODISCARD;
 weft_rpc_handle weft_coordinator_take_view, weft_coordinator_take_options,
     weft_coordinator_rejected;
 /* Called when a member of the run has sent Leave before the view is recovered. */
 weft_status weft_coordinator_note_left(coordinator_state *c, weft_actor_id who,
-                                       bool done) WEFT_NODISCARD;
+                                       const Weft__Leave *m) WEFT_NODISCARD;
 /* Called when the time for recovery is over: installs the newest view of the members. */
 weft_status weft_coordinator_adopt(coordinator_state *c) WEFT_NODISCARD;
 /* Called when members have made a view of this number themselves: publishes the coordinator's view

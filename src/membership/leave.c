@@ -121,7 +121,11 @@ weft_status weft_coordinator_leave(void *self, const weft_message *message, cons
         WEFT_TRY(weft_coordinator_changed(c));
     } else if (m->other == WEFT_NOBODY && !c->view.running) {
         if (m->if_safe) return WEFT_OK; /* the ranges are not known yet; the server asks again */
-        WEFT_TRY(weft_coordinator_note_left(c, message->from, m->done));
+        WEFT_TRY(weft_coordinator_note_left(c, message->from, m));
+        /* The sender may be the last one that has the view, so it must not end before it has sent
+         * that. */
+        if (m->run && m->run != c->refused_run && !c->view.fault && c->best.number == 0)
+            return weft_coordinator_request_view(c, message->from, NULL);
     }
     return weft_rpc_send(&c->head, message->from, WEFT_RPC_LEAVE_ACK, &reply, NULL);
 }

@@ -132,14 +132,20 @@ static weft_status send_join(weft_member *m)
     return weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_JOIN, &join, NULL);
 }
 
-static weft_status send_heartbeat(weft_member *m)
+static Weft__Stats figures_of(const weft_member *m)
 {
-    Weft__Heartbeat heartbeat = WEFT__HEARTBEAT__INIT;
     Weft__Stats figures = WEFT__STATS__INIT;
     figures.clock = m->figures.clock;
     figures.loss = m->figures.loss;
     figures.rate = m->figures.rate;
     figures.staleness = m->figures.staleness;
+    return figures;
+}
+
+static weft_status send_heartbeat(weft_member *m)
+{
+    Weft__Heartbeat heartbeat = WEFT__HEARTBEAT__INIT;
+    Weft__Stats figures = figures_of(m);
     heartbeat.run = m->run;
     heartbeat.view = m->view.number;
     heartbeat.members = m->from_coordinator ? 0 : weft_view_sum(&m->view);
@@ -150,7 +156,10 @@ static weft_status send_heartbeat(weft_member *m)
 static weft_status send_leave(weft_member *m)
 {
     Weft__Leave leave = WEFT__LEAVE__INIT;
+    Weft__Stats figures = figures_of(m);
     leave.done = m->done;
+    leave.run = m->view.number > 0 ? m->run : 0;
+    leave.figures = &figures;
     leave.if_safe = !m->leaving;
     return weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_LEAVE, &leave, NULL);
 }

@@ -26,35 +26,38 @@ static weft_status report_for(coordinator_state *c, weft_actor_id who, recovery_
     return WEFT_OK;
 }
 
-/* Keeps the statistics of a member's heartbeat, since those in the recovered view are old. */
-static weft_status note_figures(coordinator_state *c, weft_actor_id who, const Weft__Heartbeat *m)
+/* Keeps the statistics of a member's heartbeat or Leave, since those in the recovered view are old.
+ */
+static weft_status note_figures(coordinator_state *c, weft_actor_id who, const Weft__Stats *figures)
 {
     recovery_report *e;
-    if (!m->figures) return WEFT_OK;
+    if (!figures) return WEFT_OK;
     WEFT_TRY(report_for(c, who, &e));
-    if (e) e->figures = weft_coordinator_stats_of(m);
+    if (e) e->figures = weft_coordinator_stats_of(figures);
     return WEFT_OK;
 }
 
-weft_status weft_coordinator_note_left(coordinator_state *c, weft_actor_id who, bool done)
+weft_status weft_coordinator_note_left(coordinator_state *c, weft_actor_id who,
+                                       const Weft__Leave *m)
 {
     recovery_report *e;
+    WEFT_TRY(note_figures(c, who, m->figures));
     WEFT_TRY(report_for(c, who, &e));
     if (!e) return WEFT_OK;
     e->left = true;
-    e->done = e->done || done;
+    e->done = e->done || m->done;
     return WEFT_OK;
 }
 
-/* Requests the view of a member that has sent a heartbeat. The payload is this coordinator's run
- * configuration, which the member compares with its own. */
+/* Requests the view of a member that has sent a heartbeat or Leave. The payload is this
+ * coordinator's run configuration, which the member compares with its own. */
 weft_status weft_coordinator_request_view(coordinator_state *c, weft_actor_id who,
-                                          const Weft__Heartbeat *m)
+                                          const Weft__Stats *figures)
 {
     Weft__ViewRequest request_view = WEFT__VIEW_REQUEST__INIT;
     if (!c->called) c->recovering_until = weft_actor_now(&c->head) + c->options.limit;
     c->recovering = c->called = true;
-    WEFT_TRY(note_figures(c, who, m));
+    WEFT_TRY(note_figures(c, who, figures));
     request_view.coordinator = c->options.run;
     return weft_rpc_send(&c->head, who, WEFT_RPC_VIEW_REQUEST, &request_view, c->configuration);
 }

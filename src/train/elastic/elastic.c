@@ -213,6 +213,13 @@ static weft_status ask(weft_context *context, const char *address, weft_asking w
     WEFT_TRY(weft_cluster_ask(&waiting, world, address, what, 0, weft_job_slot(), invitation));
     weft_status status = weft_elastic_config_read(context, invitation->configuration,
                                                   invitation->bytes, &o->train, config);
+    if (status == WEFT_OK && (invitation->status.over || invitation->status.fault)) {
+        status =
+            weft_fail(WEFT_ERR_PEER, "the coordinator refuses this %s: %.300s",
+                      what == WEFT_ASK_SLOT ? "learner" : "server",
+                      invitation->status.fault ? invitation->status.fault : "this run is over");
+        weft_elastic_config_free(context, config);
+    }
     if (status != WEFT_OK) weft_invitation_free(invitation);
     return status;
 }
