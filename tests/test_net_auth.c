@@ -71,6 +71,36 @@ static void test_random_bytes(void **state)
     pair_close(&server, &client);
 }
 
+/* Connections that members have broken off, as they do when a process that was stopped does not
+ * answer, have not failed in the handshake; one without a key has. */
+static void test_broken_off(void **state)
+{
+    (void)state;
+    enum { BROKEN = 20 };
+    side server, client;
+    char at[256];
+    uint8_t hello[64];
+    pair_open(&server, &client, at);
+    *strchr(at, '#') = '\0';
+    for (int i = 0; i < BROKEN; i++) {
+        int file = dial(at);
+        greeting(hello, 3, "CURVE");
+        ssize_t bytes = i % 2 ? 64 : i;
+        assert_int_equal(send(file, hello, (size_t)bytes, MSG_NOSIGNAL), bytes);
+        close(file);
+    }
+    int file = dial(at);
+    greeting(hello, 3, "NULL");
+    assert_int_equal(send(file, hello, sizeof(hello), MSG_NOSIGNAL), sizeof(hello));
+    double until = weft_seconds() + 60;
+    while (weft_net_stats(server.net).refused == 0 && weft_seconds() < until)
+        assert_int_equal(weft_net_poll(server.net, 0.05), WEFT_OK);
+    close(file);
+    goes_on(&server, &client, true);
+    assert_int_equal(weft_net_stats(server.net).refused, 1);
+    pair_close(&server, &client);
+}
+
 /* Sends random bytes to a server without keys, which listens on this machine only. */
 static void test_random_bytes_plain(void **state)
 {
@@ -262,13 +292,10 @@ static void test_rate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_bytes),
-        cmocka_unit_test(test_random_bytes_plain),
-        cmocka_unit_test(test_key_not_allowed),
-        cmocka_unit_test(test_wrong_server_key),
-        cmocka_unit_test(test_no_key),
-        cmocka_unit_test(test_allowed_but_wrong),
-        cmocka_unit_test(test_rate),
+        cmocka_unit_test(test_random_bytes),      cmocka_unit_test(test_random_bytes_plain),
+        cmocka_unit_test(test_broken_off),        cmocka_unit_test(test_key_not_allowed),
+        cmocka_unit_test(test_wrong_server_key),  cmocka_unit_test(test_no_key),
+        cmocka_unit_test(test_allowed_but_wrong), cmocka_unit_test(test_rate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,8 +73,8 @@ void weft_net_log_rejected(weft_net *net)
     char name[48];
     if (w->logged_at > 0 && now - w->logged_at < 1) return;
     weft_log(net->world->context, WEFT_LOG_WARNING,
-             "%s at %s: connections that failed in the handshake so far (key not admitted, no "
-             "Weft process, or broken off): %llu; messages dropped (damaged, or too many): %llu",
+             "%s at %s: connections that failed in the handshake so far (key not admitted, or "
+             "no Weft process): %llu; messages dropped (damaged, or too many): %llu",
              weft_actor_name(net->actor, name), net->at ? net->at : "inproc://",
              (unsigned long long)refused, (unsigned long long)damaged);
     *w = (weft_reject_log){refused, damaged, now};

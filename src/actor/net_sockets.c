@@ -126,8 +126,10 @@ static weft_status check_open(const weft_net *net, const weft_net_address *addre
 /* --- socket monitors --- */
 
 enum {
-    FAILED = ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
-             ZMQ_EVENT_HANDSHAKE_FAILED_AUTH,
+    /* Failures that the other side has caused; a handshake may also be broken off, by a member that
+     * this process, while it was stopped, has not answered. */
+    REJECTED = ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH,
+    FAILED = ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | REJECTED,
     TRIES = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_CONNECT_DELAYED | ZMQ_EVENT_CONNECT_RETRIED |
             ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED
 };
@@ -298,7 +300,7 @@ weft_status weft_net_look(weft_net *net)
         WEFT_TRY(weft_net_connect(net, f));
     }
     while (net->monitor && next_event(net->monitor, &event))
-        if (event & FAILED) net->report.refused++;
+        if (event & REJECTED) net->report.refused++;
     weft_net_log_rejected(net);
     return WEFT_OK;
 }
@@ -369,7 +371,8 @@ weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_
     WEFT_TRY(check_file(to.at));
     if (!net->listener) WEFT_TRY(open_socket(net, ZMQ_ROUTER, &net->listener));
     WEFT_TRY(set_lock(net, locked));
-    if (to.tcp && !net->monitor) WEFT_TRY(open_monitor(net, net->listener, FAILED, &net->monitor));
+    if (to.tcp && !net->monitor)
+        WEFT_TRY(open_monitor(net, net->listener, REJECTED, &net->monitor));
     if (!set_limits(net, net->listener) || !set(net->listener, ZMQ_IPV6, to.at[6] == '['))
         return weft_fail_zmq("a socket cannot be set up");
     if (zmq_bind(net->listener, to.at) != 0) return fail_bind(to.at, zmq_errno());
