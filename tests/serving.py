@@ -25,6 +25,7 @@ def check(what, holds, told=""):
 def run(*words):
     done = subprocess.run([weft, *words], capture_output=True, text=True, timeout=120)
     check("weft " + " ".join(words), done.returncode == 0, done.stderr)
+    return done.stdout
 
 
 class Server:

@@ -38,6 +38,9 @@ typedef struct weft_data_stats {
     weft_shape shape; /* shape of one sample's features */
     int features;     /* length of mean and deviation: 1, or one for each element of a sample */
     double *mean, *deviation;
+    /* Whether features are pixels from 0 to 255, not fractions from 0 to 1: the data are bytes, or
+     * some of the first training samples have features of at least 2. */
+    bool bytes;
     int classes;        /* number of classes; 0: the target is numeric */
     char **class_names; /* [classes]; NULL: labels are the numbers from 0 */
     /* Names of the feature columns of a table with a header, in the order of the shape, and of the

@@ -125,7 +125,7 @@ typedef struct weft_servable_info {
     int label_column;          /* as in weft_data_stats */
     const char *weight_name;   /* as in weft_data_stats */
     int weight_column;
-    bool bytes;         /* the features seem to be pixels, 0..255 */
+    bool bytes;         /* as in weft_data_stats */
     int64_t limit;      /* most rows of a request */
     const char *policy; /* batching policy */
 } weft_servable_info;

@@ -39,6 +39,7 @@ json_t *weft_stats_json(const weft_data_stats *stats)
         json_array_append_new(shape, json_integer(stats->shape.dim[i]));
     json_t *object = json_pack("{s:i, s:o, s:o, s:o}", "classes", stats->classes, "shape", shape,
                                "mean", mean, "deviation", deviation);
+    json_object_set_new(object, "bytes", json_boolean(stats->bytes));
     json_object_set_new(object, "class_names", names_json(stats->class_names, stats->classes));
     json_object_set_new(object, "column_names",
                         names_json(stats->column_names, weft_shape_elements(&stats->shape)));
@@ -104,6 +105,16 @@ static weft_status read_target(const char *file, const json_t *object, weft_data
     return read_numbers(deviation, out->targets, &out->target_deviation);
 }
 
+/* Older checkpoints do not say whether features are pixels from 0 to 255. Their training divided
+ * such pixels by a deviation far above 1 unless it normalised nothing, and fractions by one below
+ * 1. */
+static void read_bytes(const json_t *object, weft_data_stats *out)
+{
+    const json_t *bytes = json_object_get(object, "bytes");
+    out->bytes = bytes ? json_is_true(bytes)
+                       : out->features == 1 && out->shape.rank == 3 && out->deviation[0] >= 2;
+}
+
 weft_status weft_stats_read(const char *file, const json_t *object, weft_data_stats *out)
 {
     const json_t *mean = json_object_get(object, "mean"),
@@ -133,6 +144,7 @@ weft_status weft_stats_read(const char *file, const json_t *object, weft_data_st
     out->classes = (int)classes;
     WEFT_TRY(read_numbers(mean, out->features, &out->mean));
     WEFT_TRY(read_numbers(deviation, out->features, &out->deviation));
+    read_bytes(object, out);
     WEFT_TRY(read_target(file, object, out));
     WEFT_TRY(read_names(file, names, &out->class_names));
     WEFT_TRY(read_names(file, columns, &out->column_names));

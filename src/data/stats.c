@@ -49,6 +49,7 @@ weft_status weft_data_stats_copy(const weft_data_stats *from, weft_data_stats *t
 {
     to->shape = from->shape;
     to->features = from->features;
+    to->bytes = from->bytes;
     to->classes = from->classes;
     to->targets = from->targets;
     WEFT_TRY(numbers_copy(from->mean, from->features, &to->mean));
@@ -142,6 +143,22 @@ static weft_status measure_target(const weft_source *s, bool standard, weft_data
     return finish("target", stats->target_mean, stats->target_deviation, s->targets, n);
 }
 
+/* Sets stats->bytes. Pixels from 0 to 255 may be stored as floats, too, so a few samples decide. */
+static weft_status find_bytes(const weft_source *s, weft_data_stats *stats)
+{
+    int64_t size = weft_shape_elements(&s->shape), samples = WEFT_MIN(s->count[WEFT_TRAIN], 16);
+    float *x;
+    stats->bytes = s->bytes;
+    if (s->bytes || s->tabular) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&x, size));
+    for (int64_t i = 0; i < samples && !stats->bytes; i++) {
+        s->ops->features(s, WEFT_TRAIN, i, x);
+        for (int64_t j = 0; j < size; j++) stats->bytes |= x[j] >= 2;
+    }
+    free(x);
+    return WEFT_OK;
+}
+
 static weft_status check_classes(const weft_source *s)
 {
     bool whole = true;
@@ -170,6 +187,7 @@ weft_status weft_data_stats_learn(const weft_source *s, weft_normalize normalize
     WEFT_TRY(WEFT_NEW(&stats->deviation, stats->features));
     if (!standard) stats->deviation[0] = unit && s->bytes ? 255 : 1;
     if (standard) WEFT_TRY(measure(s, stats));
+    WEFT_TRY(find_bytes(s, stats));
     WEFT_TRY(measure_target(s, normalize != WEFT_NORMALIZE_NONE, stats));
     stats->classes = s->classes;
     stats->label_column = s->label_column;

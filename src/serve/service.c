@@ -238,13 +238,6 @@ void weft_servable_release(weft_servable **servable)
     *servable = NULL;
 }
 
-/* Whether the model was trained on pictures of bytes, 0..255. Training divides such values by a
- * standard deviation far above 1, and values in 0..1 by one below 1. */
-static bool are_bytes(const weft_data_stats *stats)
-{
-    return stats->features == 1 && stats->shape.rank == 3 && stats->deviation[0] >= 2;
-}
-
 void weft_servable_describe(const weft_servable *servable, weft_servable_info *out)
 {
     const weft_data_stats *stats = &servable->checkpoint.stats;
@@ -262,7 +255,7 @@ void weft_servable_describe(const weft_servable *servable, weft_servable_info *o
                                 .label_column = stats->label_column,
                                 .weight_name = stats->weight_name,
                                 .weight_column = stats->weight_column,
-                                .bytes = are_bytes(stats),
+                                .bytes = stats->bytes,
                                 .limit = servable->limit,
                                 .policy = servable->policy};
 }

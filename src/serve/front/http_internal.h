@@ -19,7 +19,8 @@ typedef struct weft_reply {
 /* An inference request that was read from a body, with the memory for its input and prediction. */
 typedef struct weft_inference {
     weft_inference_request request;
-    float *x;
+    float *x;         /* NULL: the input is in x_double */
+    double *x_double; /* NULL: the input is in x */
     double *prediction;
     char *id;
     bool binary;     /* write the prediction as a binary tensor after the JSON */

@@ -143,7 +143,7 @@ static weft_status read_request(weft_infer_reader *r, weft_json *j)
     }
     WEFT_TRY(j->status);
     WEFT_TRY(weft_json_finish(j));
-    if (!r->out->x)
+    if (!r->out->prediction)
         return wrong("the body has no inputs; it must be an object with \"inputs\", an array of "
                      "one tensor, named 'x'");
     if (r->bytes > 0)
@@ -174,6 +174,7 @@ weft_status weft_infer_read(const weft_servable_info *about, const char *body, s
     if (status == WEFT_ERR_FORMAT) status = weft_fail_within(status, "the body is no JSON");
     if (status != WEFT_OK) weft_inference_free(out);
     out->request.x = out->x;
+    out->request.x_double = out->x_double;
     out->request.prediction = out->prediction;
     return status;
 }
@@ -181,6 +182,7 @@ weft_status weft_infer_read(const weft_servable_info *about, const char *body, s
 void weft_inference_free(weft_inference *i)
 {
     free(i->x);
+    free(i->x_double);
     free(i->prediction);
     free(i->id);
     *i = (weft_inference){.id = NULL};

@@ -67,7 +67,7 @@ static weft_status prepare(weft_infer_reader *r, input *in)
 {
     int64_t rows = 0, size = weft_shape_elements(&r->about->sample),
             outputs = r->about->targets ? r->about->targets : r->about->classes;
-    if (r->out->x) return WEFT_OK;
+    if (r->out->prediction) return WEFT_OK;
     if (strcmp(in->name, "x") != 0) return wrong("no input is named '%s'; it is 'x'", in->name);
     in->type = weft_datatype_find(in->type_name);
     if (!in->type)
@@ -77,20 +77,30 @@ static weft_status prepare(weft_infer_reader *r, input *in)
     if (in->shape.rank == 0)
         return wrong("input 'x' has no shape, such as [1, %lld]", (long long)size);
     WEFT_TRY(rows_of(r->about, &in->shape, &rows));
-    WEFT_TRY(WEFT_NEW(&r->out->x, rows * size));
+    /* Columns of a table may be far from zero, so they keep all digits until they are
+     * normalised. */
+    if (r->about->table && in->type->get_double)
+        WEFT_TRY(WEFT_NEW(&r->out->x_double, rows * size));
+    else
+        WEFT_TRY(WEFT_NEW(&r->out->x, rows * size));
     WEFT_TRY(WEFT_NEW(&r->out->prediction, rows * outputs));
     r->out->request.rows = rows;
     return WEFT_OK;
 }
 
 /* Reads exactly `count` numbers, up to the end of the JSON array. */
-static weft_status read_numbers(weft_json *j, const weft_datatype *type, int64_t count, float *x,
-                                int64_t *at)
+static weft_status read_numbers(weft_json *j, const weft_datatype *type, int64_t count,
+                                const weft_inference *out, int64_t *at)
 {
+    double x;
     int64_t end = *at + count;
     bool there;
     while ((there = weft_json_item(j)) && *at < end) {
-        WEFT_TRY(weft_datatype_read(type, j, *at + 1, &x[*at]));
+        WEFT_TRY(weft_datatype_read(type, j, *at + 1, !out->x_double, &x));
+        if (out->x_double)
+            out->x_double[*at] = x;
+        else
+            out->x[*at] = (float)x;
         ++*at;
     }
     WEFT_TRY(j->status);
@@ -113,15 +123,16 @@ static weft_status no_array(weft_json *j, int64_t at)
 }
 
 /* Reads nested JSON arrays, each of which must have as many items as the shape says. */
-static weft_status read_nested(weft_json *j, const input *in, int level, float *x, int64_t *at)
+static weft_status read_nested(weft_json *j, const input *in, int level, const weft_inference *out,
+                               int64_t *at)
 {
     int64_t items = 0, wanted = in->shape.dim[level];
     bool there;
-    if (level == in->shape.rank - 1) return read_numbers(j, in->type, wanted, x, at);
+    if (level == in->shape.rank - 1) return read_numbers(j, in->type, wanted, out, at);
     for (; (there = weft_json_item(j)) && items < wanted; items++) {
         if (weft_json_peek(j) != WEFT_JSON_ARRAY) return no_array(j, *at);
         WEFT_TRY(weft_json_enter(j));
-        WEFT_TRY(read_nested(j, in, level + 1, x, at));
+        WEFT_TRY(read_nested(j, in, level + 1, out, at));
     }
     WEFT_TRY(j->status);
     if (there || items < wanted)
@@ -145,8 +156,8 @@ static weft_status read_data(const weft_infer_reader *r, input *in, weft_json *j
     bool there = weft_json_item(&ahead);
     WEFT_TRY(ahead.status);
     return there && weft_json_peek(&ahead) == WEFT_JSON_ARRAY
-               ? read_nested(j, in, 0, r->out->x, &at)
-               : read_numbers(j, in->type, count, r->out->x, &at);
+               ? read_nested(j, in, 0, r->out, &at)
+               : read_numbers(j, in->type, count, r->out, &at);
 }
 
 static weft_status read_bytes(weft_infer_reader *r, const input *in)
@@ -161,7 +172,10 @@ static weft_status read_bytes(weft_infer_reader *r, const input *in)
                      "Inference-Header-Content-Length must be the bytes of the JSON",
                      r->bytes, size);
     r->bytes = 0;
-    in->type->get(r->tensor, count, r->out->x);
+    if (r->out->x_double)
+        in->type->get_double(r->tensor, count, r->out->x_double);
+    else
+        in->type->get(r->tensor, count, r->out->x);
     return WEFT_OK;
 }
 

@@ -51,6 +51,12 @@ static const char *output_type(const weft_servable_info *about)
     return about->real == WEFT_F32 && about->targets == 0 ? "FP32" : "FP64";
 }
 
+/* Columns of a table may need more digits than single precision has. */
+static const char *input_type(const weft_servable_info *about)
+{
+    return about->table ? "FP64" : "FP32";
+}
+
 static json_t *text_of(long long number)
 {
     char text[32];
@@ -73,11 +79,11 @@ weft_status weft_write_model_metadata(weft_service *service, const weft_servable
                                       weft_reply *reply)
 {
     weft_shape said = output_shape(about);
-    json_t *root =
-        json_pack("{s:s,s:o,s:s,s:[{s:s,s:s,s:o}],s:[{s:s,s:s,s:o}]}", "name", about->name,
-                  "versions", versions_of(service, about->name), "platform", "weft", "inputs",
-                  "name", "x", "datatype", "FP32", "shape", shape_of(&about->sample), "outputs",
-                  "name", "prediction", "datatype", output_type(about), "shape", shape_of(&said));
+    json_t *root = json_pack("{s:s,s:o,s:s,s:[{s:s,s:s,s:o}],s:[{s:s,s:s,s:o}]}", "name",
+                             about->name, "versions", versions_of(service, about->name), "platform",
+                             "weft", "inputs", "name", "x", "datatype", input_type(about), "shape",
+                             shape_of(&about->sample), "outputs", "name", "prediction", "datatype",
+                             output_type(about), "shape", shape_of(&said));
     return weft_reply_json(reply, root);
 }
 
@@ -100,10 +106,11 @@ weft_status weft_write_model_config(weft_servable *servable, weft_reply *reply)
     json_t *root = json_pack(
         "{s:s,s:s,s:s,s:I,s:[{s:s,s:s,s:o}],s:[{s:s,s:s,s:o}],s:{s:I},s:{s:{s:s}}}", "name",
         about.name, "platform", "weft", "backend", "weft", "max_batch_size",
-        (json_int_t)about.limit, "input", "name", "x", "data_type", "TYPE_FP32", "dims",
-        dims_of(&about.sample), "output", "name", "prediction", "data_type", type, "dims",
-        dims_of(&said), "dynamic_batching", "max_queue_delay_microseconds",
-        (json_int_t)(stats.max_delay * 1e6), "parameters", "policy", "string_value", about.policy);
+        (json_int_t)about.limit, "input", "name", "x", "data_type",
+        about.table ? "TYPE_FP64" : "TYPE_FP32", "dims", dims_of(&about.sample), "output", "name",
+        "prediction", "data_type", type, "dims", dims_of(&said), "dynamic_batching",
+        "max_queue_delay_microseconds", (json_int_t)(stats.max_delay * 1e6), "parameters", "policy",
+        "string_value", about.policy);
     return weft_reply_json(reply, root);
 }
 

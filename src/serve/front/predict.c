@@ -105,7 +105,6 @@ bool weft_predict_is_long(const weft_plain_body *body)
 static weft_status make_room(const weft_servable_info *about, int64_t rows, weft_inference *out)
 {
     int64_t outputs = about->targets ? about->targets : about->classes;
-    WEFT_TRY(WEFT_NEW(&out->x, rows * weft_shape_elements(&about->sample)));
     WEFT_TRY(WEFT_NEW(&out->prediction, rows * outputs));
     out->request.rows = rows;
     return WEFT_OK;
@@ -139,17 +138,17 @@ static weft_status read_picture(const weft_servable_info *about, const weft_plai
     WEFT_TRY(picture_of(about, &channels, &height, &width));
     WEFT_TRY(
         weft_picture_decode("the body", body->data, body->size, channels, MOST_PIXELS, &picture));
+    int64_t count = weft_shape_elements(&about->sample);
     weft_status status = make_room(about, 1, out);
+    if (status == WEFT_OK) status = WEFT_NEW(&out->x, count);
     if (status == WEFT_OK) status = weft_picture_scale(&picture, width, height, out->x);
     weft_picture_free(&picture);
     WEFT_TRY(status);
-    int64_t count = weft_shape_elements(&about->sample);
     for (int64_t i = 0; !about->bytes && i < count; i++) out->x[i] /= 255;
     return WEFT_OK;
 }
 
-static weft_status take_rows(const weft_servable_info *about, const weft_csv *csv,
-                             weft_inference *out)
+static weft_status take_rows(const weft_servable_info *about, weft_csv *csv, weft_inference *out)
 {
     int64_t features = weft_shape_elements(&about->sample);
     if (csv->features != features)
@@ -161,7 +160,8 @@ static weft_status take_rows(const weft_servable_info *about, const weft_csv *cs
                          "parts, as split -l %lld cuts them",
                          (long long)about->limit, (long long)about->limit);
     WEFT_TRY(make_room(about, csv->rows, out));
-    for (int64_t i = 0; i < csv->rows * features; i++) out->x[i] = (float)csv->values[i];
+    out->x_double = csv->values; /* in the precision in which training normalises them */
+    csv->values = NULL;
     return WEFT_OK;
 }
 
@@ -208,6 +208,7 @@ weft_status weft_predict_read(const weft_servable_info *about, const weft_plain_
                                                          : read_csv(about, body, out);
     if (status != WEFT_OK) weft_inference_free(out);
     out->request.x = out->x;
+    out->request.x_double = out->x_double;
     out->request.prediction = out->prediction;
     return status;
 }

@@ -1,5 +1,5 @@
-/* Converts elements of the Open Inference Protocol's datatypes to floats, from binary data or from
- * JSON. */
+/* Converts elements of the Open Inference Protocol's datatypes to floats and doubles, from binary
+ * data or from JSON. */
 #include <math.h>
 #include <stdio.h>
 
@@ -18,46 +18,52 @@ static float of_half(uint16_t h)
     return (float)(h >> 15 ? -value : value);
 }
 
-#define GET(name, type, expression)                                                                \
-    static void name(const char *from, int64_t count, float *to)                                   \
+#define GET(name, type, real, expression)                                                          \
+    static void name(const char *from, int64_t count, real *to)                                    \
     {                                                                                              \
         for (int64_t i = 0; i < count; i++) {                                                      \
             type x;                                                                                \
             memcpy(&x, from + (size_t)i * sizeof(x), sizeof(x));                                   \
-            to[i] = (float)(expression);                                                           \
+            to[i] = (real)(expression);                                                            \
         }                                                                                          \
     }                                                                                              \
     struct of_##name /* requires a semicolon after the macro */
-GET(get_half, uint16_t, of_half(x));
-GET(get_bf16, uint16_t, weft_bf16_float(x));
-GET(get_bool, uint8_t, x != 0);
-GET(get_f32, float, x);
-GET(get_f64, double, x);
-GET(get_i8, int8_t, x);
-GET(get_i16, int16_t, x);
-GET(get_i32, int32_t, x);
-GET(get_i64, int64_t, x);
-GET(get_u8, uint8_t, x);
-GET(get_u16, uint16_t, x);
-GET(get_u32, uint32_t, x);
-GET(get_u64, uint64_t, x);
+GET(get_half, uint16_t, float, of_half(x));
+GET(get_bf16, uint16_t, float, weft_bf16_float(x));
+GET(get_bool, uint8_t, float, x != 0);
+GET(get_f32, float, float, x);
+GET(get_f64, double, float, x);
+GET(get_i8, int8_t, float, x);
+GET(get_i16, int16_t, float, x);
+GET(get_i32, int32_t, float, x);
+GET(get_i64, int64_t, float, x);
+GET(get_u8, uint8_t, float, x);
+GET(get_u16, uint16_t, float, x);
+GET(get_u32, uint32_t, float, x);
+GET(get_u64, uint64_t, float, x);
+
+GET(get_f64_double, double, double, x);
+GET(get_i32_double, int32_t, double, x);
+GET(get_i64_double, int64_t, double, x);
+GET(get_u32_double, uint32_t, double, x);
+GET(get_u64_double, uint64_t, double, x);
 
 #define SIGNED(bits) (1ULL << (bits - 1)), (1ULL << (bits - 1)) - 1
 
 static const weft_datatype datatypes[] = {
-    {"FP32", 4, WEFT_REAL_TYPE, 0, 0, get_f32},
-    {"FP64", 8, WEFT_REAL_TYPE, 0, 0, get_f64},
-    {"FP16", 2, WEFT_BITS_TYPE, 0, 0, get_half},
-    {"BF16", 2, WEFT_BITS_TYPE, 0, 0, get_bf16},
-    {"BOOL", 1, WEFT_FLAG_TYPE, 0, 1, get_bool},
-    {"INT8", 1, WEFT_WHOLE_TYPE, SIGNED(8), get_i8},
-    {"INT16", 2, WEFT_WHOLE_TYPE, SIGNED(16), get_i16},
-    {"INT32", 4, WEFT_WHOLE_TYPE, SIGNED(32), get_i32},
-    {"INT64", 8, WEFT_WHOLE_TYPE, SIGNED(64), get_i64},
-    {"UINT8", 1, WEFT_WHOLE_TYPE, 0, UINT8_MAX, get_u8},
-    {"UINT16", 2, WEFT_WHOLE_TYPE, 0, UINT16_MAX, get_u16},
-    {"UINT32", 4, WEFT_WHOLE_TYPE, 0, UINT32_MAX, get_u32},
-    {"UINT64", 8, WEFT_WHOLE_TYPE, 0, UINT64_MAX, get_u64},
+    {"FP32", 4, WEFT_REAL_TYPE, 0, 0, get_f32, NULL},
+    {"FP64", 8, WEFT_REAL_TYPE, 0, 0, get_f64, get_f64_double},
+    {"FP16", 2, WEFT_BITS_TYPE, 0, 0, get_half, NULL},
+    {"BF16", 2, WEFT_BITS_TYPE, 0, 0, get_bf16, NULL},
+    {"BOOL", 1, WEFT_FLAG_TYPE, 0, 1, get_bool, NULL},
+    {"INT8", 1, WEFT_WHOLE_TYPE, SIGNED(8), get_i8, NULL},
+    {"INT16", 2, WEFT_WHOLE_TYPE, SIGNED(16), get_i16, NULL},
+    {"INT32", 4, WEFT_WHOLE_TYPE, SIGNED(32), get_i32, get_i32_double},
+    {"INT64", 8, WEFT_WHOLE_TYPE, SIGNED(64), get_i64, get_i64_double},
+    {"UINT8", 1, WEFT_WHOLE_TYPE, 0, UINT8_MAX, get_u8, NULL},
+    {"UINT16", 2, WEFT_WHOLE_TYPE, 0, UINT16_MAX, get_u16, NULL},
+    {"UINT32", 4, WEFT_WHOLE_TYPE, 0, UINT32_MAX, get_u32, get_u32_double},
+    {"UINT64", 8, WEFT_WHOLE_TYPE, 0, UINT64_MAX, get_u64, get_u64_double},
 };
 
 const weft_datatype *weft_datatype_find(const char *name)
@@ -69,15 +75,17 @@ const weft_datatype *weft_datatype_find(const char *name)
 
 /* --- JSON --- */
 
-static weft_status unfit(const weft_datatype *type, const weft_decimal *d, int64_t entry)
+static weft_status unfit(const weft_datatype *type, const weft_decimal *d, int64_t entry,
+                         bool single)
 {
     int shown = (int)WEFT_MIN(d->size, 40);
     const char *cut = d->size > 40 ? "..." : "";
     if (type->is == WEFT_REAL_TYPE)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "input 'x': number %lld of the data is %.*s%s, beyond what single "
-                         "precision holds, 3.4e38",
-                         (long long)entry, shown, d->text, cut);
+                         "input 'x': number %lld of the data is %.*s%s, beyond what %s precision "
+                         "holds, %s",
+                         (long long)entry, shown, d->text, cut, single ? "single" : "double",
+                         single ? "3.4e38" : "1.7e308");
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "input 'x': number %lld of the data is %.*s%s, and %s holds whole numbers "
                      "from %s%llu to %llu",
@@ -86,13 +94,13 @@ static weft_status unfit(const weft_datatype *type, const weft_decimal *d, int64
 }
 
 static weft_status read_whole(const weft_datatype *type, const weft_decimal *d, int64_t entry,
-                              float *out)
+                              double *out)
 {
     bool minus;
     uint64_t size;
     if (!weft_decimal_whole(d, &minus, &size) || size > (minus ? type->below : type->above))
-        return unfit(type, d, entry);
-    *out = minus ? -(float)size : (float)size;
+        return unfit(type, d, entry, true);
+    *out = minus ? -(double)size : (double)size;
     return WEFT_OK;
 }
 
@@ -108,7 +116,8 @@ static weft_status no_number(const weft_datatype *type, weft_json_kind kind, int
                      type->is == WEFT_FLAG_TYPE ? "true or false" : "a number");
 }
 
-weft_status weft_datatype_read(const weft_datatype *type, weft_json *j, int64_t entry, float *out)
+weft_status weft_datatype_read(const weft_datatype *type, weft_json *j, int64_t entry, bool single,
+                               double *out)
 {
     weft_decimal d;
     weft_json_kind kind = weft_json_peek(j);
@@ -124,6 +133,7 @@ weft_status weft_datatype_read(const weft_datatype *type, weft_json *j, int64_t 
     }
     WEFT_TRY(weft_json_number(j, &d));
     if (type->is != WEFT_REAL_TYPE) return read_whole(type, &d, entry, out);
-    *out = type->bytes == sizeof(float) ? weft_decimal_float(&d) : (float)weft_decimal_double(&d);
-    return isfinite(*out) ? WEFT_OK : unfit(type, &d, entry);
+    *out = type->get_double ? weft_decimal_double(&d) : (double)weft_decimal_float(&d);
+    bool fits = single ? isfinite((float)*out) : isfinite(*out);
+    return fits ? WEFT_OK : unfit(type, &d, entry, single);
 }

@@ -1,4 +1,5 @@
-/* The datatypes of the Open Inference Protocol, and the conversion of their elements to floats. */
+/* The datatypes of the Open Inference Protocol, and the conversion of their elements to floats
+ * and doubles. */
 #ifndef WEFT_SERVE_FRONT_TENSOR_H
 #define WEFT_SERVE_FRONT_TENSOR_H
 
@@ -18,13 +19,16 @@ typedef struct weft_datatype {
     uint64_t below, above; /* range of an integer type: -below .. above */
     /* Converts `count` little-endian elements, which may be unaligned, to the nearest floats. */
     void (*get)(const char *from, int64_t count, float *to);
+    /* As get, to the nearest doubles; NULL: each element of the type is a float. */
+    void (*get_double)(const char *from, int64_t count, double *to);
 } weft_datatype;
 
 /* The datatype of this name; NULL: there is no such numeric datatype. */
 const weft_datatype *weft_datatype_find(const char *name);
 /* Reads the next JSON value as a number of this type. entry: its place in the data, from 1, for
- * messages. ARGUMENT: the value is no number, or is out of range. */
-weft_status weft_datatype_read(const weft_datatype *type, weft_json *j, int64_t entry,
-                               float *out) WEFT_NODISCARD;
+ * messages. single: the number will be rounded to a float. ARGUMENT: the value is no number, or is
+ * out of range. */
+weft_status weft_datatype_read(const weft_datatype *type, weft_json *j, int64_t entry, bool single,
+                               double *out) WEFT_NODISCARD;
 
 #endif
