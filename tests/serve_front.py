@@ -240,16 +240,27 @@ def refusals():
         c = s.client()
         for turn in range(3):
             for what, asked, code, words in (("an answer", body(2), 200, "prediction"), ("too late", body(1, timeout=1), 503, "deadline passed"),
-                                             ("too many", body(3), 503, "may have 2; try again later")):
+                                             ("too many beside one that waits", body(2), 503, "may have 2; try again later"),
+                                             ("too many alone", body(3), 400, "(--waiting)")):
+                if "waits" in what:
+                    held = s.plain()
+                    held.sendall(whole(body=body(1)))
+                    for _ in range(1000):
+                        if re.search(r"\nweft_queue_rows\S* 1\n", s.ask("/metrics")[2].decode()):
+                            break
+                        time.sleep(0.05)
                 c.request("POST", INFER, asked)
                 reply = c.getresponse()
                 text = reply.read().decode()
                 check(f"{what}, turn {turn}", reply.status == code and words in text and ("error" in json.loads(text)) == (code != 200), (reply.status, text))
-                check(f"{what}: when to come again", reply.headers["Retry-After"] == (None if code == 200 else "1"), reply.headers)
+                check(f"{what}: when to come again", reply.headers["Retry-After"] == ("1" if code == 503 else None), reply.headers)
                 check(f"{what}: the connection stays", reply.headers["Connection"] != "close", reply.headers)
+                if "waits" in what:
+                    check("and the one that waits is answered", held.recv(100).startswith(b"HTTP/1.1 200"))
+                    held.close()
         c.request("POST", INFER, body(2))  # who is refused hurries those who wait until the next batch
         check("an answer at the end", c.getresponse().read())
-        check("they are counted", s.count("success") == 4, s.count("success"))
+        check("they are counted", s.count("success") == 7, s.count("success"))
         c.close()
 
 

@@ -34,7 +34,8 @@ const weft_option weft_server_rows[] = {
      AT(waiting),
      .low = 1,
      .high = 1e9,
-     .help = "rows that may be queued per model; further requests are refused with 503"},
+     .help = "rows that may be queued per model; further requests are refused with 503, and one "
+             "of more rows with 400"},
     {.name = "share",
      .argument = "LIST",
      TEXT,

@@ -115,6 +115,11 @@ weft_status weft_dispatch_put(weft_batch_queue *queue, const weft_request *r, do
     if (r->struct_size != sizeof(*r) || r->rows < 1 || r->rows > o->limit)
         return weft_fail(WEFT_ERR_ARGUMENT, "a request has %lld rows, must be from 1 to %lld",
                          (long long)r->rows, (long long)o->limit);
+    if (r->rows > o->max_waiting)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "a request has %lld rows, and at most %lld may wait (--waiting); send "
+                         "them in parts",
+                         (long long)r->rows, (long long)o->max_waiting);
     if (queue->ending || queue->requests.rows + r->rows > o->max_waiting) {
         queue->stats.refused++;
         queue->refused_recently = true;
