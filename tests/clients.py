@@ -96,7 +96,7 @@ def tell_all(client):
 def repository(client, x, right):
     client.unload_model("glyph")
     check("unloaded", not client.is_model_ready("glyph"))
-    refused("a model that is gone", 404, lambda: client.infer("glyph", [asked(x[:1], True)]))
+    refused("a model that is gone", 503, lambda: client.infer("glyph", [asked(x[:1], True)]))
     client.load_model("glyph")
     check("loaded", client.is_model_ready("glyph"))
     check("and answers", near(client.infer("glyph", [asked(x[:2], True)]).as_numpy("prediction"), right[:2]))

@@ -128,6 +128,8 @@ def folder_of_models(folder, a, b, rows):
     os.makedirs(f"{models}/digits/notes")
     os.makedirs(f"{models}/empty")
     os.makedirs(f"{models}/.hidden/1")
+    os.makedirs(f"{models}/my model/1")
+    os.makedirs(f"{models}/lost+found", 0o000)
     os.makedirs(f"{models}/broken/3")
     shutil.copytree(a[0], f"{models}/newer/4")
     another_format(f"{models}/newer/4")
@@ -176,10 +178,19 @@ def folder_of_models(folder, a, b, rows):
     # Two models are broken: the server is not ready, although digits is.
     check("a server with broken models is not ready", (server.ask("/v2/health/ready")[0], server.ask("/v2/models/digits/ready")[0]) == (400, 200))
     check("unloading", server.ask("/v2/repository/models/digits/unload", "")[0] == 200)
-    check("leaves nothing", server.ask("/v2/models/digits")[0] == 404 and server.index()["digits", 10]["state"] == "UNAVAILABLE")
+    for path, body in (("", None), ("/config", None), ("/versions/10", None), ("/infer", "{}")):
+        code, told = server.ask("/v2/models/digits" + path, body)
+        check(f"digits{path} says that it was unloaded", code == 503 and "digits" in told["error"] and "taken out of service" in told["error"], (code, told))
+    check("a version that never was", server.ask("/v2/models/digits/versions/77")[0] == 404)
+    code, told = server.ask("/v2/models/broken/infer", "{}")
+    check("what could not be loaded says why", code == 503 and "no checkpoint" in told["error"], (code, told))
+    check("a name that nothing has", server.ask("/v2/models/nothing/infer", "{}")[0] == 404)
+    check("leaves nothing", server.index()["digits", 10]["state"] == "UNAVAILABLE")
     check("and back", server.ask("/v2/repository/models/digits/load", "")[0] == 200 and right(server, "digits", rows, b[1]))
     errors = server.end()
     check("the log says it, too", "broken/3 is not served" in errors and "empty has no versions" in errors, errors)
+    check("and of each folder that is no model", "my model is not served: 'my model' is no name of a model" in errors
+          and (os.access(f"{models}/lost+found", os.R_OK) or "lost+found" in errors), errors)
     shutil.rmtree(f"{models}/digits/10")
     return models
 
@@ -252,11 +263,12 @@ def watch(models, a, b, rows):
     check("unloading", server.ask("/v2/repository/models/digits/unload", "")[0] == 200)
     shutil.copytree(a[0], f"{models}/digits/6")
     time.sleep(1)
-    check("what was unloaded stays so", server.ask("/v2/models/digits")[0] == 404, server.index())
+    check("what was unloaded stays so", server.ask("/v2/models/digits")[0] == 503, server.index())
     check("until it is asked for", server.ask("/v2/repository/models/digits/load", "")[0] == 200 and right(server, "digits", rows, a[1]))
     shutil.rmtree(f"{models}/digits")
     soon("a model that is gone", lambda: not any(name == "digits" for name, _ in server.index()))
-    server.end()
+    errors = server.end()
+    check("scans warn of a folder once", errors.count("my model is not served") == 1, errors)
 
 
 def meshes(folder, a, rows):

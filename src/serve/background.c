@@ -38,8 +38,7 @@ static void *run_background(void *user)
         if (s->ending) break;
         pthread_mutex_unlock(&s->lock);
         if (watch > 0 && weft_seconds() >= look) {
-            if (weft_service_poll_changes(s) != WEFT_OK)
-                weft_log(s->context, WEFT_LOG_WARNING, "%s", weft_last_message());
+            weft_service_poll_changes(s);
             look = weft_seconds() + watch;
         }
         if (weft_seconds() >= write) {

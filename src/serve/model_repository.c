@@ -311,24 +311,48 @@ static weft_status check_other(weft_service *s, const char *name)
                      name, s->models);
 }
 
-/* Scans the whole repository. A model that fails to load does not prevent the loading of the
- * others; the first failure is returned at the end. */
+/* Adds the last failure to the complaints of this scan. Logs it as a warning unless the scan before
+ * had the same one, so that a folder that stays as it is gets one warning. name NULL: the failure
+ * is of the whole repository. */
+static void complain(weft_service *s, const char *name, weft_text *complaints)
+{
+    char line[2048], shown[160];
+    if (name)
+        (void)snprintf(line, sizeof(line), "%s/%s is not served: %s\n", s->models,
+                       weft_printable(name, shown, sizeof(shown)), weft_last_message());
+    else
+        (void)snprintf(line, sizeof(line), "%s\n", weft_last_message());
+    if (!s->complaints.data || !strstr(s->complaints.data, line))
+        weft_log(s->context, WEFT_LOG_WARNING, "%.*s", (int)strcspn(line, "\n"), line);
+    weft_text_add(complaints, "%s", line);
+}
+
+/* Scans the whole repository. A folder that cannot be read, or is no model, is left out with a
+ * warning; at the start two models of one name are a failure. */
 static weft_status poll_folder(weft_service *s, poll_reason how)
 {
     char **names = NULL;
     int count = 0;
-    weft_error first = {0};
+    weft_error error = {0};
+    weft_text complaints = {0};
     pthread_mutex_lock(&s->poll_lock);
-    weft_status status = list_names(s, &names, &count);
-    for (int i = 0; i < count && status == WEFT_OK; i++) {
-        weft_status one = check_other(s, names[i]);
+    weft_error_catch(&error, list_names(s, &names, &count));
+    for (int i = 0; i < count && error.status == WEFT_OK; i++) {
+        weft_status other = check_other(s, names[i]), one = other;
         if (one == WEFT_OK) one = update_model(s, names[i], how);
-        if (one != WEFT_OK && first.status == WEFT_OK) weft_error_catch(&first, one);
+        if (other != WEFT_OK && how == AT_START)
+            weft_error_catch(&error, other);
+        else if (one != WEFT_OK)
+            complain(s, names[i], &complaints);
     }
+    weft_status status = weft_error_raise(&error);
+    if (status != WEFT_OK && how == ON_CHANGE) complain(s, NULL, &complaints);
+    free(s->complaints.data);
+    s->complaints = complaints;
     pthread_mutex_unlock(&s->poll_lock);
     for (int i = 0; i < count; i++) free(names[i]);
     free(names);
-    return status == WEFT_OK ? weft_error_raise(&first) : status;
+    return status;
 }
 
 weft_status weft_service_poll_models(weft_service *s)
@@ -345,7 +369,7 @@ weft_status weft_service_poll_model(weft_service *s, const char *name)
     return status;
 }
 
-weft_status weft_service_poll_changes(weft_service *s)
+void weft_service_poll_changes(weft_service *s)
 {
-    return poll_folder(s, ON_CHANGE);
+    (void)poll_folder(s, ON_CHANGE);
 }

@@ -170,6 +170,7 @@ void weft_service_destroy(weft_service **service)
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->poll_lock);
     pthread_mutex_destroy(&s->lock);
+    free(s->complaints.data);
     free(s->entries);
     free(s->bound);
     free(s->device);

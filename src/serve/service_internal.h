@@ -35,6 +35,7 @@ struct weft_service {
     int count;
     size_t capacity;
     pthread_mutex_t poll_lock; /* held during a scan of the repository; taken before `lock` */
+    weft_text complaints;      /* of the last scan, one a line; guarded by poll_lock */
     pthread_t background;
     pthread_cond_t wake; /* wakes the background thread; used with `lock` */
     bool background_started, ending;
@@ -63,8 +64,8 @@ void weft_service_end(weft_service *service, weft_servable *servable);
  * also if the model was unloaded. A failure may leave the model without a version in service. */
 weft_status weft_service_poll_model(weft_service *service, const char *name) WEFT_NODISCARD;
 /* Scans the repository as weft_service_poll_models does, but loads only versions whose files have
- * not changed since the previous scan. */
-weft_status weft_service_poll_changes(weft_service *service) WEFT_NODISCARD;
+ * not changed since the previous scan. Failures are logged, each once while it lasts. */
+void weft_service_poll_changes(weft_service *service);
 
 /* shares.c: whether a list of shares is valid (ARGUMENT), and the share of a model in it; 1: the
  * list does not name it. */

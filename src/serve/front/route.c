@@ -215,6 +215,27 @@ static bool all_ready(weft_service *service)
     return any;
 }
 
+/* Replies for a version (0: any) that is not in service: 503 with the reason if the service knows
+ * it, else 404. */
+static void not_served(weft_http_request *c, const char *name, int64_t version)
+{
+    weft_service_item item, found = {.version = -1};
+    char text[sizeof(item.reason) + sizeof(item.name) + 64];
+    for (int i = 0; weft_service_entry(c->server->service, i, &item); i++) {
+        bool known = !version || !item.version || item.version == version;
+        if (strcmp(item.name, name) != 0 || !known) continue;
+        if (found.version < 0 || item.state == WEFT_SERVABLE_LOADING) found = item;
+    }
+    if (found.version < 0) {
+        no_such(
+            c, version ? "that version is not served of model" : "no model is served that is named",
+            name);
+        return;
+    }
+    (void)snprintf(text, sizeof(text), "model '%s' is not served now: %s", name, found.reason);
+    weft_reply_error(&c->reply, 503, text);
+}
+
 /* Handles the path /v2/models/NAME[/versions/V][/WHAT]. */
 static void model(weft_http_request *c, char **piece, int n)
 {
@@ -241,9 +262,7 @@ static void model(weft_http_request *c, char **piece, int n)
         return;
     }
     if (!c->servable) {
-        no_such(
-            c, version ? "that version is not served of model" : "no model is served that is named",
-            name);
+        not_served(c, name, version);
         return;
     }
     c->model = name;
