@@ -3,12 +3,15 @@
 import datetime
 import http.client
 import json
+import os
+import re
 import signal
 import socket
+import subprocess
 import sys
 import time
 
-from serve_harness import BODY, INFER, Server, check, main, read_all, whole
+from serve_harness import BODY, INFER, Server, check, main, read_all, weft, whole
 
 
 def slow():
@@ -250,4 +253,26 @@ def log():
     check("and has whole lines", all(json.loads(line)["status"] for line in s.lines.splitlines()[:-1]) and s.lines.count("\n") > 100, s.lines[-200:])
 
 
-sys.exit(main(slow, gone, unread, half_at_the_end, patience, memory, log))
+def pieces():
+    """A pipe gets whole lines at a time, which the kernel does not mix with those of another process."""
+    r, w = os.pipe2(os.O_DIRECT)  # what one write writes is what one read reads
+    process = subprocess.Popen([weft, "serve", "-t", "1", "m=c", "--log", "-", "--port", "0", "--metrics-port", "-1"], stdout=w)
+    os.close(w)
+    said = b""
+    while not (port := re.search(rb"http://127\.0\.0\.1:(\d+)\n", said)):
+        said += os.read(r, 1 << 16)
+    c = http.client.HTTPConnection("127.0.0.1", int(port[1]), timeout=60)
+    for _ in range(300):  # more than the pipe holds, so lines gather
+        c.request("GET", "/" + "x" * 700)
+        c.getresponse().read()
+    c.close()
+    process.send_signal(signal.SIGTERM)
+    got = []
+    while piece := os.read(r, 1 << 16):
+        got.append(piece)
+    os.close(r)
+    check("pieces are whole lines", all(p.endswith(b"\n") for p in got) and max(map(len, got)) > 1500 and b"".join(got).count(b"\n") == 300, [len(p) for p in got])
+    check("the server ends", process.wait(60) == 0)
+
+
+sys.exit(main(slow, gone, unread, half_at_the_end, patience, memory, log, pieces))

@@ -70,7 +70,8 @@ const weft_option weft_server_rows[] = {
      .high = 64,
      .help =
          "number of processes on the port (SO_REUSEPORT), each with its share of the cores; one "
-         "that dies is restarted"},
+         "that dies is restarted. Each has limits of its own: --connections, --waiting, "
+         "--rate-limit"},
     {.name = "threads",
      .letter = 't',
      .argument = "N",
@@ -235,7 +236,9 @@ const weft_option weft_server_rows[] = {
      AT(drain),
      .low = 0,
      .high = 86400,
-     .help = "seconds after SIGTERM in which outstanding requests may finish"},
+     .help =
+         "seconds after SIGTERM in which outstanding requests may finish, also those whose body "
+         "is still arriving"},
     {.name = "control",
      .initial = "false",
      FLAG,

@@ -15,6 +15,7 @@
 /* Bytes of the buffer, of a line, and of a path in it. Seconds for which the thread gathers lines
  * before a write, for which it waits after an error, and that closing may take. */
 enum { ROOM = 1 << 20, MOST_LINE = 4096, MOST_PATH = 1024 };
+_Static_assert(MOST_LINE <= PIPE_BUF, "a line fits into a piece");
 static const double GATHER_SECONDS = 0.05, RETRY_SECONDS = 1, CLOSE_SECONDS = 1;
 
 struct weft_access_log {
@@ -126,13 +127,16 @@ static bool is_over(weft_access_log *x)
 
 /* Writes the beginning of the data; returns the number of bytes. 0: the file takes nothing now;
  * below 0: errno has the error. A pipe gets at most PIPE_BUF bytes at a time, which a pipe that
- * polls as writable takes without blocking. */
+ * polls as writable takes without blocking, and whole lines, since the kernel does not mix such
+ * pieces with those of other processes. */
 static ssize_t write_some(const weft_access_log *x, const char *data, size_t size)
 {
     struct pollfd pipe = {.fd = x->file, .events = POLLOUT};
     if (x->regular) return write(x->file, data, size);
     if (poll(&pipe, 1, 100) <= 0) return 0;
-    return write(x->file, data, WEFT_MIN(size, PIPE_BUF));
+    size = WEFT_MIN(size, PIPE_BUF);
+    while (data[size - 1] != '\n') size--;
+    return write(x->file, data, size);
 }
 
 /* Waits so many seconds, or until a signal of `change`; the caller holds the lock. */

@@ -10,9 +10,11 @@
 #include "serve/front/server_internal.h"
 
 /* COMPUTE_SECONDS: for which the loop computes batches at a time. CHECK_SECONDS: between two checks
- * while requests are suspended or accepting pauses. MOST_WAIT_SECONDS: of one wait. EVENTS: handled
- * at a time. ROUNDS: of work between two calls of epoll_wait. */
-static const double COMPUTE_SECONDS = 1e-3, CHECK_SECONDS = 5e-3, MOST_WAIT_SECONDS = 1;
+ * while requests are suspended or accepting pauses. MOST_WAIT_SECONDS: of one wait.
+ * SAMPLE_SECONDS: between two samples for the status page. EVENTS: handled at a time. ROUNDS: of
+ * work between two calls of epoll_wait. */
+static const double COMPUTE_SECONDS = 1e-3, CHECK_SECONDS = 5e-3, MOST_WAIT_SECONDS = 1,
+                    SAMPLE_SECONDS = 2;
 enum { EVENTS = 64, ROUNDS = 8 };
 
 /* --- requests from other threads --- */
@@ -182,6 +184,15 @@ static void begin_to_end(weft_server *s)
     }
 }
 
+/* Samples the statistics for the status page, so that it shows the last minutes also if no browser
+ * had it open. */
+static void sample(weft_server *s)
+{
+    if (s->now < s->next_sample) return;
+    s->next_sample = s->now + SAMPLE_SECONDS;
+    weft_history_sample_all(s->history, s->service, s->now);
+}
+
 static void *loop(void *user)
 {
     weft_server *s = user;
@@ -196,6 +207,7 @@ static void *loop(void *user)
         for (int i = 0; i < n; i++) see(s, &events[i]);
         leave_shared_port(s);
         weft_server_reload(s);
+        sample(s);
         if (__atomic_load_n(&s->ending, __ATOMIC_ACQUIRE)) begin_to_end(s);
         work(s);
         weft_http_connections_check(s);

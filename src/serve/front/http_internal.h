@@ -90,13 +90,15 @@ weft_status weft_repository_index_read(const char *body, size_t size,
                                        bool *only_ready) WEFT_NODISCARD;
 weft_status weft_repository_load_read(const char *body, size_t size) WEFT_NODISCARD;
 /* page.c: the status page, HTML with charts, whose contents a script replaces every two seconds.
- * The history keeps the statistics at earlier requests for the page, for the charts. */
+ * The history keeps the statistics of the last minutes, for the charts. */
 typedef struct weft_history weft_history;
 weft_status weft_history_create(weft_history **out) WEFT_NODISCARD;
 void weft_history_free(weft_history **history); /* NULL is allowed */
 /* Takes the history's lock; returns the time (weft_seconds) of the history's creation. */
 double weft_history_lock(weft_history *history);
 void weft_history_unlock(weft_history *history);
+/* Adds a sample of each version in service. */
+void weft_history_sample_all(weft_history *history, weft_service *service, double now);
 weft_status weft_write_page(weft_service *service, weft_history *history, bool draining,
                             weft_reply *reply) WEFT_NODISCARD;
 /* metrics.c: metrics for Prometheus. connections: open connections of clients. */

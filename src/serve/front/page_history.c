@@ -1,5 +1,5 @@
 /* The history of the status page: samples of the statistics of the batch queues, which themselves
- * have only totals. A sample is taken when the page is rendered, so no thread is needed. */
+ * have only totals. The loop takes a sample every two seconds, and the page when it is rendered. */
 #include <stdio.h>
 
 #include "serve/front/page.h"
@@ -105,6 +105,25 @@ weft_status weft_history_add(weft_history *h, const char *name, int64_t version,
     p->samples[(p->first + p->count - 1) % WEFT_HISTORY_SAMPLES] =
         (weft_history_sample){.at = now, .stats = *stats};
     return WEFT_OK;
+}
+
+void weft_history_sample_all(weft_history *h, weft_service *service, double now)
+{
+    weft_service_item item;
+    weft_status status = WEFT_OK; /* without memory for a sample, the page shows less */
+    weft_history_lock(h);
+    for (int i = 0; status == WEFT_OK && weft_service_entry(service, i, &item); i++) {
+        const weft_version_history *samples;
+        weft_batch_queue_stats stats;
+        weft_servable *servable = weft_service_hold_entry(service, i);
+        if (!servable) continue;
+        weft_servable_info about;
+        weft_servable_describe(servable, &about);
+        weft_batch_queue_describe(weft_servable_queue(servable), &stats);
+        status = weft_history_add(h, about.name, about.version, now, &stats, &samples);
+        weft_servable_release(&servable);
+    }
+    weft_history_unlock(h);
 }
 
 void weft_history_difference(const weft_batch_queue_stats *before,

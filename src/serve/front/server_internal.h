@@ -71,7 +71,8 @@ struct weft_server {
     weft_tls *credentials;     /* NULL: no TLS */
     weft_tokens *tokens;       /* tokens, rate_limiter and access_log may be NULL */
     weft_watched_files tls_files, token_file;
-    double next_look; /* time of the next look at these files */
+    double next_look;   /* time of the next look at these files */
+    double next_sample; /* time of the next samples for the status page */
     weft_rate_limiter *rate_limiter;
     weft_access_log *access_log;
     weft_http_listener listeners[2]; /* [1] serves metrics only; without it, its daemon is NULL */
