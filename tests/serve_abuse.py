@@ -72,8 +72,9 @@ def replies(got):
     return found
 
 
-def refused(what, got, closed=True, good=False, silent=False):
-    """Whether an answer is one that a bad request may get; `good`: it may be harmless as well."""
+def refused(what, got, closed=False, good=False, silent=False):
+    """Whether an answer is one that a bad request may get; `good`: it may be harmless as well; `closed`: the connection may end
+    without one, as for the beginning of a request whose client sends no more."""
     if got is None:
         return check(f"{what}: no silence", silent)
     found = replies(got)
@@ -135,7 +136,7 @@ def cuts(port, b):
         whole = head(len(body), *more) + body
         check("a whole request", b.good(talk(port, head(len(body), b"Connection: close", *more) + body, cut=False)))
         for cut, got in enumerate(talk_all(port, [whole[:cut] for cut in range(len(whole))])):
-            refused(f"cut at byte {cut} of {len(whole)}", got)
+            refused(f"cut at byte {cut} of {len(whole)}", got, closed=True)
         c = Client(port)
         headers = dict([tuple(m.decode().split(": ")) for m in more])
         for cut in range(len(body)):
@@ -148,9 +149,12 @@ def lengths(port, b):
     size = len(b.json)
     short = (0, 1, size // 2, size - 1)  # what is left is no request
     for length, got in zip(short, talk_all(port, [head(length) + b.json for length in short])):
-        refused(f"a length of {length}, too short", got, closed=False)
+        refused(f"a length of {length}, too short", got)
     wrong = []
-    for length in (b"%d" % (size + 1), b"%d" % (size + 1000), b"1000000", b"-1", b"-9223372036854775808", b"3000000", b"9223372036854775807", b"9223372036854775808", b"18446744073709551616", b"1" * 40, b"0x10",
+    longer = [b"%d" % (size + more) for more in (1, 1000, 1000000, 3000000, 2 ** 63 - size)]
+    for length, got in zip(longer, talk_all(port, [head(length) + b.json for length in longer])):
+        refused(f"a length of {length}, too long", got, closed=True)
+    for length in (b"-1", b"-9223372036854775808", b"18446744073709551616", b"1" * 40, b"0x10",
                    b"1e3", b"ten", b"1 2", b"+5", b"", b"5,5"):
         wrong.append((f"a length of {length}", head(length) + b.json))
     for words in ((b"Content-Length: 1", b"Content-Length: 2"), (b"Content-Length: %d" % size, b"Transfer-Encoding: chunked"),
@@ -172,11 +176,11 @@ def chunks(port, b):
     check("chunks of a byte", b.good(talk(port, top + b"".join(chunk(b.json[i:i + 1]) for i in range(len(b.json))) + b"0\r\n\r\n", cut=False)))
     check("chunks one by one", b.good(talk(port, [top, *map(chunk, parts), b"0\r\n\r\n"], cut=False, gap=0.002)))
     check("chunks with a trailer", b.good(talk(port, top + whole[:-2] + b"X-Sum: 3\r\n\r\n", cut=False)))
-    bad = [b"x\r\n", b"-5\r\nhello\r\n", b"g\r\n", b"\r\n\r\n", b"ffffffffffffffff\r\n", b"1" * 100 + b"\r\n", b"5\r\nhelloworld\r\n", b"5 5\r\nhello\r\n",
-                b"7fffffff\r\nhello\r\n", b"\x00\r\n", whole[:-5], whole[:-2], b"0\r\n\r\n", b";" * 40000 + b"\r\n"]
-    bad += [whole[:cut] for cut in range(0, len(whole) - 5, 7)]
-    for data, got in zip(bad, talk_all(port, [top + data for data in bad])):
-        refused(f"chunks such as {data[:30]} .. {data[-30:]}", got)
+    bad = [b"x\r\n", b"-5\r\nhello\r\n", b"g\r\n", b"\r\n\r\n", b"1" * 100 + b"\r\n", b"5\r\nhelloworld\r\n", b"5 5\r\nhello\r\n",
+           b"\x00\r\n", b"0\r\n\r\n", b";" * 40000 + b"\r\n"]
+    part = [whole[:cut] for cut in range(0, len(whole), 7)] + [whole[:-5], whole[:-2], b"7fffffff\r\nhello\r\n", b"ffffffffffffffff\r\n"]
+    for data, got in zip(bad + part, talk_all(port, [top + data for data in bad + part])):
+        refused(f"chunks such as {data[:30]} .. {data[-30:]}", got, closed=data in part)
 
 
 def endless(port, start, piece, most=1 << 30):
@@ -206,7 +210,7 @@ def too_large(port):
                                ("of a trailer", head(None, b"Transfer-Encoding: chunked") + b"0\r\nX: ", block)):
         sent, got = endless(port, start, piece)
         check(f"a gigabyte {what} is not taken", sent < 1 << 27 or "lines" in what or "body" in what or "chunks" in what, sent)
-        refused(f"a gigabyte {what}", got)
+        refused(f"a gigabyte {what}", got, closed=True)  # an answer is lost if more is sent to a closed connection
 
 
 def mixed_up(port, b):
@@ -218,8 +222,10 @@ def mixed_up(port, b):
         for _ in range(rng.choice((1, 1, 2, 5, 20))):
             mixed[rng.randrange(rng.choice((60, len(mixed))))] = rng.randrange(256)
         noise.append(bytes(mixed))
-    for data, got in zip(noise, talk_all(port, noise)):
-        refused(f"bytes {data[:200]}", got, good=True)
+    answers = talk_all(port, noise)
+    for data, got in zip(noise, answers):
+        refused(f"bytes {data[:200]}", got, closed=True, good=True)
+    check("most of it is answered", sum(map(bool, answers)) > len(noise) / 2, sum(map(bool, answers)))
 
 
 def in_a_row(port, b):
@@ -254,7 +260,7 @@ def versions(port, b):
         b"X", b": y", b"X : y", b" folded", b"X: \0", b"X\0: y", b"Host: b", b"Connection: " + b"close, " * 1000, b"Cookie: " + b"a" * 5000,
         b"Content-Type: x")]
     for (what, _, good), got in zip(odd, talk_all(port, [data for _, data, _ in odd])):
-        refused(what, got, good=good)
+        refused(what, got, closed="a=b&a=b" in what or "GET'" in what or "' GET" in what, good=good)  # the HTTP library closes these in silence
 
 
 def wrong_fields(port, b):
@@ -378,7 +384,7 @@ def slow(rows, right, b):
     check("a slow client is answered", b.good(talk(server.port, [whole[i:i + step] for i in range(0, len(whole), step)], cut=False, gap=0.4)))
     began = time.monotonic()
     for start in (b"", whole[:20], whole[:-1], whole[:-len(b.json) // 2]):
-        refused("a client that says nothing more", talk(server.port, start, cut=False))
+        refused("a client that says nothing more", talk(server.port, start, cut=False), closed=True)
     check("is not waited for", time.monotonic() - began < 20, time.monotonic() - began)
     idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(100)]
     found = replies(talk(server.port, whole, cut=False, seconds=60) or b"")
@@ -398,7 +404,7 @@ def served_well(crowd, server):
 def main():
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if most != resource.RLIM_INFINITY and most < MANY + 500:
-        print(f"not tested: {MANY} connections, since 'ulimit -Hn' is {most}")
+        print(f"SKIPPED {MANY} connections: 'ulimit -Hn' is {most}")
     else:
         resource.setrlimit(resource.RLIMIT_NOFILE, (MANY + 500 if most == resource.RLIM_INFINITY else most, most))
     rows, right = train(weft)

@@ -79,7 +79,13 @@ def killed_under_load(rows, right):
         number, told = ((signal.SIGKILL, r"died of signal 9 \(Killed\); it is started again in"), (signal.SIGTERM, "was stopped by a signal; it is started again"),
                         (signal.SIGKILL, "died of signal 9"), (signal.SIGSEGV, "started again"))[i % 4]
         break_one(server, crowd, pids[i % 2], number, told)
-    check("they keep their ports", min(counted(server)) >= 0)
+
+    def each_counts():  # connections are shared out, so each process is asked before long
+        c = Client(port)
+        c.ask("/v2/models/m/infer", json.dumps(one(rows[0], [1, SIZE])))
+        c.close()
+        return min(counted(server)) > 0
+    check("they keep their ports", wait_until(each_counts), counted(server))
     start = len(server.errors)
     with crowd:  # all at once: then nobody is there
         for pid in server.children():

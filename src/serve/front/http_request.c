@@ -258,9 +258,9 @@ static void check_token(weft_http_request *c)
 }
 
 /* Begins a request when its headers have arrived: checks the limits, the rate and the token. A
- * refused request is answered before its body is read if the client waits for "100 Continue" or the
- * body is long. Otherwise the body is read and dropped first, since a client whose connection
- * breaks while it sends does not see the reply. */
+ * refused request is answered before its body is read if the client waits for "100 Continue", or
+ * the body is long or has no end that the server can tell. Otherwise the body is read and dropped
+ * first, since a client whose connection breaks while it sends does not see the reply. */
 static enum MHD_Result begin(weft_http_request *c, const char *version)
 {
     weft_server *s = c->server;
@@ -283,12 +283,18 @@ static enum MHD_Result begin(weft_http_request *c, const char *version)
         strcmp(c->method, "POST") == 0)
         weft_http_request_reject(c, "the server is about to end");
     const char *length = header(c, "Content-Length"), *coding = header(c, "Content-Encoding");
+    const char *transfer = header(c, "Transfer-Encoding");
+    bool endless = transfer && strcasecmp(transfer, "chunked") != 0;
+    if (!c->reply.code && endless)
+        weft_reply_error(&c->reply, 501,
+                         "the server knows no Transfer-Encoding but chunked, and cannot tell where "
+                         "this body ends");
     if (!c->reply.code && coding && strcasecmp(coding, "identity") != 0)
         weft_reply_error(&c->reply, 415,
                          "the body must be sent as it is, without Content-Encoding");
     if (length && weft_parse_int(length, &size) && !c->reply.code && size > (int64_t)s->body)
         weft_reply_error(&c->reply, 413, "the body is larger than the server takes (--body)");
-    bool now = c->reply.code && (size > FORGOTTEN || header(c, "Expect"));
+    bool now = c->reply.code && (size > FORGOTTEN || endless || header(c, "Expect"));
     return now ? send_reply(c) : MHD_YES;
 }
 
