@@ -129,7 +129,7 @@ for rest in "" ",layout=hw"; do
     refuses 2 "have samples of shape [1, 2, 12], the checkpoint was trained on [2, 12]; give layout=cw" "$weft" predict series -d npy:series.npy$rest
 done
 refuses 2 "have samples of shape [1, 12, 2], the checkpoint was trained on [2, 12]; give layout=wc" "$weft" predict series -d npy:turned.npy
-"$weft" predict series -d npy:short.npy >out 2>err
+refuses 2 "samples of shape" "$weft" predict series -d npy:short.npy
 grep -q layout err && flunk "a layout is hinted at that does not fit" || pass
 
 # Figures do not depend on the scale of weights, and what is too small to be squared is refused.
@@ -194,6 +194,44 @@ awk '/^confusion/ { n = NR } n && NR == n + 1 { classes = NF } n && NR > n + 1 {
     END { exit sum != 100000 || wrong }' out && pass || flunk "columns of the matrix run together"
 accepts "its help" "$weft" help eval
 holds out 'confusion matrix counts samples'
+
+# Classes of files without names are numbers, and names of other files that are these numbers are the same classes.
+python3 - <<'PY'
+import struct
+def npy(name, rows, width):
+    head = "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }\n" % ((len(rows), width) if width else (len(rows),),)
+    with open(name, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
+        for r in rows: f.write(struct.pack("<%df" % max(width, 1), *(r if width else [r])))
+def both(name, labels, as_name=str):
+    rows = [(float(c % 4), float(c // 4) + i % 3 / 8) for i, c in enumerate(labels)]
+    npy(name + "_x.npy", rows, 2)
+    npy(name + "_y.npy", labels, 0)
+    with open(name + ".csv", "w") as f:
+        f.write("a,b,kind\n" + "".join(f"{a},{b},{as_name(c)}\n" for (a, b), c in zip(rows, labels)))
+both("ten", [i % 10 for i in range(200)])
+both("few", [3, 7, 7] * 8)
+both("tens", [10, 20] * 20)
+both("words", [0, 1] * 20, lambda c: "no" if c else "yes")
+both("eleven", [11, 3] * 8)
+PY
+accepts "train on numbers" "$weft" train -q --model own.yaml --data npy:ten_x.npy,ten_y.npy --normalize standard --batch 8 --lr 0.1 --epochs 20 --checkpoint numbers
+accepts "train on names" "$weft" train -q --model own.yaml --data csv:tens.csv --batch 8 --epochs 4 --checkpoint named
+while read -r run table; do
+    accepts "measure $table, $run" "$weft" eval $run -d csv:$table.csv,test=1 --json
+    cp out want
+    accepts "measure $table as arrays, $run" "$weft" eval $run -d npy:${table}_x.npy,${table}_y.npy,test=1 --json
+    cmp want out && pass || flunk "classes of $table with $run"
+done <<'CASES'
+numbers ten
+numbers few
+named tens
+CASES
+refuses 2 "label 'no' is not among the 10 classes the model was trained on" "$weft" eval numbers -d csv:words.csv,test=1
+refuses 2 "label '11' is not among the 10 classes the model was trained on" "$weft" eval numbers -d csv:eleven.csv,test=1
+refuses 2 "the test part, sample 0: label 0 is not among the 2 classes the model was trained on" \
+    "$weft" eval named -d npy:words_x.npy,words_y.npy,test=1
+accepts "predict the samples of other classes" "$weft" predict named -d npy:words_x.npy
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

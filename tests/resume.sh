@@ -205,5 +205,40 @@ printf 'loss: mse\nlayers:\n  - {type: dense, units: outputs}\n' >lossy.yaml
 fit="-q --model lossy.yaml --data csv:lossy.csv,target=y --batch 16 -t 1 --checkpoint lossy"
 # shellcheck disable=SC2086
 "$weft" train $fit --epochs 1 && sed -i 1d lossy.yaml && accepts "a YAML without its loss" "$weft" train $fit --epochs 2 --resume
+# Rows that were added or changed split a table anew: what was trained on would be tested. A run does not go on with them.
+row() { awk -v n="$1" -v k="$2" 'BEGIN { for (i = 0; i < n; i++) print i % 7 + k "," i % 5 "," i % 7 * 2 - i % 5 }'; }
+grown="-q --model mlp --data csv:grown.csv,target=y --batch 16 -t 1 --checkpoint grown"
+{ echo a,b,y && row 256 0; } >grown.csv
+# shellcheck disable=SC2086
+accepts "a table" "$weft" train $grown --epochs 1
+accepts "the same table" "$weft" eval grown
+cp grown.csv whole.csv
+{ cat whole.csv && echo 1,2,3; } >grown.csv
+# shellcheck disable=SC2086
+refuses 2 "data 'csv:grown.csv,target=y' have changed since" "$weft" train $grown --epochs 2 --resume
+holds err 'step-[0-9]* was written: the (training|test) part has [0-9]+ samples, it had [0-9]+; a resumed run must have the same data'
+for command in eval predict; do
+    "$weft" $command grown >out 2>err
+    [ $? = 0 ] && [ "$(grep -c "^weft: data 'csv:grown.csv,target=y' have changed since .*may have been trained on$" err)" -le 1 ] && pass || flunk "$command of a table with another row"
+done
+{ echo a,b,y && row 256 1; } >grown.csv
+# shellcheck disable=SC2086
+refuses 2 "was written: the training part has other samples; a resumed run" "$weft" train $grown --epochs 2 --resume
+for command in eval predict; do
+    "$weft" $command grown >out 2>err
+    [ $? = 0 ] && grep -q "^weft: data 'csv:grown.csv,target=y' have changed since .*: the test part has other samples; samples of the test part may have been trained on$" err &&
+        pass || flunk "$command of a table with other rows"
+done
+accepts "another table" "$weft" eval grown -d csv:grown.csv,target=y,test=1
+# An older checkpoint does not know its data.
+python3 - grown/latest/index.json <<'PY' && pass || flunk "no splits in a checkpoint"
+import json, sys
+index = json.load(open(sys.argv[1]))
+assert [s["samples"] for s in index["data"].pop("splits")] != [0, 0]
+del index["crc32"]
+json.dump({**index, "format": 1}, open(sys.argv[1], "w"))
+PY
+# shellcheck disable=SC2086
+accepts "an older checkpoint and its data" "$weft" train $grown --epochs 2 --resume
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -1,5 +1,7 @@
 /* Converts the contents of a checkpoint's index to JSON and back: the settings of the run, the
  * statistics of its data, and the descriptions of the exchange's states. */
+#include <stdlib.h>
+
 #include "checkpoint/about.h"
 
 weft_status weft_checkpoint_damaged(const char *file, const char *what)
@@ -153,6 +155,30 @@ weft_status weft_stats_read(const char *file, const json_t *object, weft_data_st
     out->weight_column = (int)json_integer_value(json_object_get(object, "weight_column"));
     const char *weight = json_string_value(json_object_get(object, "weight_name"));
     return weight ? weft_strdup(weight, &out->weight_name) : WEFT_OK;
+}
+
+void weft_splits_add(json_t *data, const weft_split_id splits[2])
+{
+    json_t *array = json_array();
+    for (int i = 0; i < 2; i++)
+        json_array_append_new(
+            array, json_pack("{s:I, s:o}", "samples", (json_int_t)splits[i].samples, "hash",
+                             json_sprintf("%016llx", (unsigned long long)splits[i].hash)));
+    json_object_set_new(data, "splits", array);
+}
+
+weft_status weft_splits_read(const char *file, const json_t *data, weft_split_id splits[2])
+{
+    const json_t *array = json_object_get(data, "splits");
+    for (size_t i = 0; i < 2 && array; i++) {
+        const json_t *split = json_array_get(array, i);
+        const char *hash = json_string_value(json_object_get(split, "hash"));
+        json_int_t samples = json_integer_value(json_object_get(split, "samples"));
+        if (!hash || samples < 0)
+            return weft_checkpoint_damaged(file, "the splits of its data are incomplete");
+        splits[i] = (weft_split_id){.samples = samples, .hash = strtoull(hash, NULL, 16)};
+    }
+    return WEFT_OK;
 }
 
 json_t *weft_state_words_json(const weft_checkpoint_source *source)

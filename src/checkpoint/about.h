@@ -25,6 +25,12 @@ weft_status weft_settings_read(const char *file, const json_t *object, const wef
 weft_status weft_stats_read(const char *file, const json_t *object,
                             weft_data_stats *out) WEFT_NODISCARD;
 
+/* Add the entry "splits" to the object of the statistics, and read it: samples and hash of each
+ * split. Older checkpoints have no such entry. */
+void weft_splits_add(json_t *data, const weft_split_id splits[2]);
+weft_status weft_splits_read(const char *file, const json_t *data,
+                             weft_split_id splits[2]) WEFT_NODISCARD;
+
 /* The descriptions of the states of the exchange as JSON. The second function reads them; its
  * object may be NULL, since older checkpoints have no descriptions. */
 json_t *weft_state_words_json(const weft_checkpoint_source *source);

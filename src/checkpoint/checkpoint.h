@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "base/settings.h"
+#include "data/data.h"
 #include "exchange/exchange.h"
 #include "formats/safetensors.h"
 #include "weft/comm.h"
@@ -49,7 +50,8 @@ typedef struct weft_checkpoint {
                    */
     weft_settings settings; /* of the run that wrote it */
     weft_data_stats stats;
-    weft_bytes model; /* text of the YAML model, or empty */
+    weft_split_id splits[2]; /* of the data of that run; samples 0: unknown, in older checkpoints */
+    weft_bytes model;        /* text of the YAML model, or empty */
     /* In the order of the enum: parameters of the first learner, its state, parameters and state of
      * the other learners, state of the exchange. The last two files may be absent. */
     weft_bytes files[WEFT_CHECKPOINT_FILES];
@@ -130,8 +132,9 @@ typedef struct weft_checkpoint_record {
     weft_position position;
     const weft_settings *settings;
     const weft_data_stats *stats;
-    const weft_bytes *model; /* text of the YAML model, or empty */
-    uint64_t run;            /* id of the elastic run; 0: it is none */
+    const weft_split_id *splits; /* [2], of the data */
+    const weft_bytes *model;     /* text of the YAML model, or empty */
+    uint64_t run;                /* id of the elastic run; 0: it is none */
 } weft_checkpoint_record;
 
 /* Writes DIR/step-N, points DIR/latest at it, and removes all but the newest `keep` checkpoints

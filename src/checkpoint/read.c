@@ -150,6 +150,7 @@ static weft_status read_index(const char *file, const json_t *index, const weft_
     c->run = run ? strtoull(run, NULL, 16) : 0;
     WEFT_TRY(weft_settings_read(file, json_object_get(index, "options"), table, &c->settings));
     WEFT_TRY(weft_stats_read(file, json_object_get(index, "data"), &c->stats));
+    WEFT_TRY(weft_splits_read(file, json_object_get(index, "data"), c->splits));
     return weft_state_words_read(file, json_object_get(index, "states"), c);
 }
 

@@ -286,12 +286,14 @@ static weft_status write_folder(const char *folder, selection *s,
         if (f <= WEFT_STATE_FILE || s[f].count > 0)
             status = write_tensors(&s[f], folder, weft_checkpoint_files[f], files);
     if (status == WEFT_OK) status = write_model(folder, what->model, files);
-    json_t *index = json_pack(
-        "{s:i, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "format",
-        what->stats->targets ? WEFT_CHECKPOINT_FORMAT : 2, "weft", weft_version(), "step",
-        (json_int_t)p.step, "epoch", (json_int_t)p.epoch, "batch", (json_int_t)p.batch, "samples",
-        (json_int_t)p.samples, "options", weft_settings_json(what->settings), "data",
-        weft_stats_json(what->stats), "files", files, "states", weft_state_words_json(s->source));
+    json_t *data = weft_stats_json(what->stats);
+    weft_splits_add(data, what->splits);
+    json_t *index =
+        json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "format",
+                  what->stats->targets ? WEFT_CHECKPOINT_FORMAT : 2, "weft", weft_version(), "step",
+                  (json_int_t)p.step, "epoch", (json_int_t)p.epoch, "batch", (json_int_t)p.batch,
+                  "samples", (json_int_t)p.samples, "options", weft_settings_json(what->settings),
+                  "data", data, "files", files, "states", weft_state_words_json(s->source));
     if (status == WEFT_OK && !add_optional(index, s->source, what->run))
         status = weft_fail_memory(1);
     if (status == WEFT_OK) status = write_index(folder, index);

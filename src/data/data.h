@@ -37,9 +37,20 @@ typedef struct weft_source_ops {
     double (*weight)(const weft_source *source, weft_split split, int64_t i);
 } weft_source_ops;
 
-/* dataset.c: hashes what learners of one run must have in common beside the sizes: names of classes
- * and columns, the number of test samples, and a few training rows as they stand in the file. Both
- * splits must be prepared. */
+/* dataset.c: identifies a prepared split by its number of samples and by a hash of the names of
+ * classes and columns and of a few samples as they stand in the file. samples 0: not known. */
+typedef struct weft_split_id {
+    int64_t samples;
+    uint64_t hash;
+} weft_split_id;
+weft_status weft_dataset_identify(const weft_dataset *dataset, weft_split split,
+                                  weft_split_id *out) WEFT_NODISCARD;
+/* Whether a split differs from what it was; then `how` gets a clause for messages, such as "the
+ * training part has 206 samples, it had 205". */
+bool weft_split_differs(weft_split split, const weft_split_id *then, const weft_split_id *now,
+                        char *how, size_t size);
+/* Combines the hashes of both splits, which must be prepared: what learners of one run must have in
+ * common. */
 weft_status weft_dataset_hash(const weft_dataset *dataset, uint64_t *out) WEFT_NODISCARD;
 
 /* --- stats.c: statistics of the training split --- */

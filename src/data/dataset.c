@@ -1,4 +1,5 @@
 #include <math.h>
+#include <stdio.h>
 
 #include "base/registry.h"
 #include "data/data.h"
@@ -52,8 +53,10 @@ struct weft_dataset {
     weft_source *source;
     weft_normalize normalize;
     weft_data_stats stats;
-    bool given;          /* the caller gave the statistics, such as those of a checkpoint */
-    int32_t *relabel;    /* class number in the given statistics of each class of the source */
+    bool given;       /* the caller gave the statistics, such as those of a checkpoint */
+    int32_t *relabel; /* [labels]: class number in the given statistics of each label of the
+                         source, -1: none; NULL: labels are these numbers */
+    int labels;
     bool measured;       /* the statistics are known, and the next two fields are set */
     float shift, factor; /* mean and 1 / deviation, for data other than tables */
 };
@@ -164,16 +167,62 @@ bool weft_dataset_labelled(const weft_dataset *d)
     return !d->source->unlabelled;
 }
 
+static const char *part_name(weft_split split)
+{
+    return split == WEFT_TRAIN ? "training" : "test";
+}
+
+/* The class number of a label of the source in the statistics; -1: there is none. */
+static int32_t class_of(const weft_dataset *d, int32_t label)
+{
+    if (!d->relabel) return label;
+    return label >= 0 && label < d->labels ? d->relabel[label] : -1;
+}
+
+/* Whether the name of a class is a label of sources without names, which is a number. */
+static bool is_label(const char *name, int32_t *label)
+{
+    double value;
+    bool whole =
+        weft_parse_real(name, &value) && value >= 0 && value <= 65535 && value == floor(value);
+    if (whole) *label = (int32_t)value;
+    return whole;
+}
+
+/* The number in the given statistics of a class of the source. Without names in the statistics
+ * their classes are named "0", "1" and so on. -1: there is none. */
+static int32_t find_class(const weft_data_stats *stats, const char *name)
+{
+    int32_t label;
+    if (!stats->class_names) return is_label(name, &label) && label < stats->classes ? label : -1;
+    for (int j = 0; j < stats->classes; j++)
+        if (weft_csv_same_class(name, stats->class_names[j])) return j;
+    return -1;
+}
+
+/* Maps labels of a source without names to the classes that have these numbers as names. */
+static weft_status relabel_numbers(weft_dataset *d)
+{
+    int32_t label;
+    for (int j = 0; j < d->stats.classes; j++)
+        if (is_label(d->stats.class_names[j], &label)) d->labels = WEFT_MAX(d->labels, label + 1);
+    WEFT_TRY(WEFT_NEW(&d->relabel, d->labels));
+    for (int i = 0; i < d->labels; i++) d->relabel[i] = -1;
+    for (int j = 0; j < d->stats.classes; j++)
+        if (is_label(d->stats.class_names[j], &label)) d->relabel[label] = j;
+    return WEFT_OK;
+}
+
 /* Maps the source's classes, by name, to the class numbers of the given statistics. */
 static weft_status find_relabel(weft_dataset *d)
 {
     const weft_source *s = d->source;
-    if (!d->given || !s->class_names || !d->stats.class_names || d->relabel) return WEFT_OK;
+    if (!d->given || d->relabel || s->unlabelled || s->targets > 0) return WEFT_OK;
+    if (!s->class_names) return d->stats.class_names ? relabel_numbers(d) : WEFT_OK;
+    d->labels = s->classes;
     WEFT_TRY(WEFT_NEW(&d->relabel, s->classes));
     for (int i = 0; i < s->classes; i++) {
-        d->relabel[i] = -1;
-        for (int j = 0; j < d->stats.classes; j++)
-            if (weft_csv_same_class(s->class_names[i], d->stats.class_names[j])) d->relabel[i] = j;
+        d->relabel[i] = find_class(&d->stats, s->class_names[i]);
         if (d->relabel[i] < 0)
             return weft_fail(WEFT_ERR_ARGUMENT,
                              "label '%s' is not among the %d classes the model was trained on",
@@ -186,14 +235,17 @@ static weft_status check_labels(const weft_dataset *d, weft_split split)
 {
     const weft_source *s = d->source;
     for (int64_t i = 0; i < s->count[split] && !s->unlabelled && s->targets == 0; i++) {
-        int32_t label = s->ops->label(s, split, i);
-        if (d->relabel) label = d->relabel[label];
-        if (label < 0 || label >= d->stats.classes)
-            return weft_fail(WEFT_ERR_FORMAT,
-                             "the %s part, sample %lld: label %d is out of range, the classes are "
-                             "0 to %d",
-                             split == WEFT_TRAIN ? "training" : "test", (long long)i, label,
-                             d->stats.classes - 1);
+        int32_t label = s->ops->label(s, split, i), c = class_of(d, label);
+        if (c >= 0 && c < d->stats.classes) continue;
+        if (d->relabel)
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "the %s part, sample %lld: label %d is not among the %d classes the "
+                             "model was trained on",
+                             part_name(split), (long long)i, label, d->stats.classes);
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "the %s part, sample %lld: label %d is out of range, the classes are 0 "
+                         "to %d",
+                         part_name(split), (long long)i, label, d->stats.classes - 1);
     }
     return WEFT_OK;
 }
@@ -201,7 +253,7 @@ static weft_status check_labels(const weft_dataset *d, weft_split split)
 /* Checks that the sum of the weights of a split is positive and finite. */
 static weft_status check_weights(const weft_source *s, weft_split split)
 {
-    const char *part = split == WEFT_TRAIN ? "training" : "test";
+    const char *part = part_name(split);
     double sum = 0;
     for (int64_t i = 0; i < s->count[split] && s->weighted; i++) sum += s->ops->weight(s, split, i);
     if (!isfinite(sum))
@@ -246,36 +298,56 @@ static uint64_t mix_number(uint64_t hash, double number)
 }
 
 /* x: room for the features of a sample. */
-static uint64_t mix_row(uint64_t hash, const weft_dataset *d, int64_t i, float *x)
+static uint64_t mix_row(uint64_t hash, const weft_dataset *d, weft_split split, int64_t i, float *x)
 {
     const weft_source *s = d->source;
     int64_t size = weft_shape_elements(&s->shape);
-    if (!s->tabular) s->ops->features(s, WEFT_TRAIN, i, x);
+    if (!s->tabular) s->ops->features(s, split, i, x);
     for (int64_t j = 0; j < size; j++)
-        hash = mix_number(hash, s->tabular ? s->ops->number(s, WEFT_TRAIN, i, j) : (double)x[j]);
-    for (int j = 0; j < s->targets; j++)
-        hash = mix_number(hash, s->ops->target(s, WEFT_TRAIN, i, j));
+        hash = mix_number(hash, s->tabular ? s->ops->number(s, split, i, j) : (double)x[j]);
+    for (int j = 0; j < s->targets; j++) hash = mix_number(hash, s->ops->target(s, split, i, j));
     if (s->targets > 0) return hash;
-    int32_t label = s->ops->label(s, WEFT_TRAIN, i);
-    return weft_mix(hash, (uint64_t)(d->relabel ? d->relabel[label] : label));
+    return weft_mix(hash, (uint64_t)class_of(d, s->ops->label(s, split, i)));
 }
 
-weft_status weft_dataset_hash(const weft_dataset *d, uint64_t *out)
+weft_status weft_dataset_identify(const weft_dataset *d, weft_split split, weft_split_id *out)
 {
     enum { ROWS = 4 };
     const weft_data_stats *stats = &d->stats;
-    int64_t size = weft_shape_elements(&stats->shape), count = weft_dataset_count(d, WEFT_TRAIN);
+    int64_t size = weft_shape_elements(&stats->shape), count = weft_dataset_count(d, split);
     float *x;
-    uint64_t hash = weft_mix(0, (uint64_t)weft_dataset_count(d, WEFT_TEST));
+    uint64_t hash = weft_mix(0, (uint64_t)count);
     hash = mix_names(hash, stats->class_names, stats->classes);
     hash = mix_names(hash, stats->column_names, size);
     if (stats->label_name) hash = weft_mix(hash, weft_hash_text(stats->label_name));
     WEFT_TRY(WEFT_NEW(&x, size));
     for (int64_t i = 0; i < WEFT_MIN(count, ROWS) && weft_dataset_labelled(d); i++)
-        hash = mix_row(hash, d, i * (count - 1) / (ROWS - 1) % count, x);
+        hash = mix_row(hash, d, split, i * (count - 1) / (ROWS - 1) % count, x);
     free(x);
-    *out = hash;
+    *out = (weft_split_id){.samples = count, .hash = hash};
     return WEFT_OK;
+}
+
+weft_status weft_dataset_hash(const weft_dataset *d, uint64_t *out)
+{
+    weft_split_id train, test;
+    WEFT_TRY(weft_dataset_identify(d, WEFT_TRAIN, &train));
+    WEFT_TRY(weft_dataset_identify(d, WEFT_TEST, &test));
+    *out = weft_mix(train.hash, test.hash);
+    return WEFT_OK;
+}
+
+bool weft_split_differs(weft_split split, const weft_split_id *then, const weft_split_id *now,
+                        char *how, size_t size)
+{
+    if (then->samples == now->samples && then->hash == now->hash) return false;
+    if (then->samples != now->samples)
+        (void)snprintf(how, size, "the %s part has %lld sample%s, it had %lld", part_name(split),
+                       (long long)now->samples, weft_plural(now->samples),
+                       (long long)then->samples);
+    else
+        (void)snprintf(how, size, "the %s part has other samples", part_name(split));
+    return true;
 }
 
 /* --- columns --- */
@@ -339,7 +411,6 @@ void weft_dataset_read(const weft_dataset *d, weft_split split, int64_t i, int c
                 (float)((weft_dataset_target(d, split, i, j) - stats->target_mean[j]) /
                         stats->target_deviation[j]);
     } else {
-        int32_t label = s->ops->label(s, split, i);
-        *(int32_t *)to = d->relabel ? d->relabel[label] : label;
+        *(int32_t *)to = class_of(d, s->ops->label(s, split, i));
     }
 }

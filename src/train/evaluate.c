@@ -24,6 +24,25 @@ static void session_close(session *s)
     weft_context_destroy(&s->context);
 }
 
+/* Logs that the data of the run have changed since: samples that the model was trained on may now
+ * be in the test part. */
+static weft_status note_changed(const session *s, const char *data)
+{
+    const weft_checkpoint *c = &s->checkpoint;
+    weft_split_id now;
+    char how[128];
+    if (strcmp(data, s->run.task.data) != 0 || c->splits[WEFT_TRAIN].samples == 0 ||
+        !weft_dataset_labelled(s->data))
+        return WEFT_OK;
+    WEFT_TRY(weft_dataset_identify(s->data, s->split, &now));
+    if (weft_split_differs(s->split, &c->splits[s->split], &now, how, sizeof(how)))
+        weft_log(s->context, WEFT_LOG_NOTE,
+                 "data '%s' have changed since %s was written: %s; samples of the test part may "
+                 "have been trained on",
+                 data, c->path, how);
+    return WEFT_OK;
+}
+
 /* Opens the checkpoint and the data, and builds a forward program. unlabelled: the data may lack
  * the target. */
 static weft_status session_open(weft_context *given, const weft_eval_options *o, bool unlabelled,
@@ -52,6 +71,7 @@ static weft_status session_open(weft_context *given, const weft_eval_options *o,
                  ? weft_dataset_open_unlabelled(context, data, &s->checkpoint.stats, &s->data)
                  : weft_dataset_open(context, data, NULL, &s->checkpoint.stats, &s->data));
     WEFT_TRY(weft_dataset_prepare(s->data, s->split));
+    WEFT_TRY(note_changed(s, data));
     if (weft_dataset_count(s->data, s->split) == 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "the %s part of the data is empty; give --split %s",
                          o->split, s->split == WEFT_TRAIN ? "test" : "train");

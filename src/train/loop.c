@@ -69,6 +69,7 @@ static weft_status save(weft_run *run)
     weft_checkpoint_record record = {.position = r->position,
                                      .settings = &t->settings,
                                      .stats = weft_dataset_stats(t->data),
+                                     .splits = t->splits,
                                      .model = &t->model,
                                      .run = t->link.run};
     WEFT_TRY(weft_checkpoint_save(&source, &record, t->options.output.checkpoint,

@@ -6,6 +6,26 @@
 
 #include "weft/device.h"
 
+/* ARGUMENT: a resumed run has other data than the run that wrote its checkpoint. Tables and arrays
+ * are split anew when their rows change, so samples of the test part would have been trained on. */
+static weft_status check_splits(weft_trainer *t)
+{
+    const weft_checkpoint *c = &t->resumed;
+    char how[128];
+    for (int i = 0; i < 2; i++) {
+        weft_split split = (weft_split)i;
+        WEFT_TRY(weft_dataset_identify(t->data, split, &t->splits[i]));
+        if (!c->path || c->splits[WEFT_TRAIN].samples == 0 ||
+            !weft_split_differs(split, &c->splits[i], &t->splits[i], how, sizeof(how)))
+            continue;
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "data '%s' have changed since %s was written: %s; a resumed run must have "
+                         "the same data, or another folder",
+                         t->options.task.data, c->path, how);
+    }
+    return WEFT_OK;
+}
+
 static weft_status open_data(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
@@ -13,6 +33,7 @@ static weft_status open_data(weft_trainer *t)
     WEFT_TRY(weft_dataset_open(t->context, o->task.data, o->task.normalize, stats, &t->data));
     WEFT_TRY(weft_dataset_prepare(t->data, WEFT_TRAIN));
     WEFT_TRY(weft_dataset_prepare(t->data, WEFT_TEST));
+    WEFT_TRY(check_splits(t));
     t->samples = weft_dataset_count(t->data, WEFT_TRAIN);
     if (t->samples == 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "data '%s': the training part is empty", o->task.data);

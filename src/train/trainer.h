@@ -35,6 +35,7 @@ struct weft_trainer {
     weft_dataset *data;
     weft_bytes model; /* text of a YAML model, allocated */
     weft_checkpoint resumed;
+    weft_split_id splits[2]; /* of the data */
     weft_comm *worlds[WEFT_MAX_RANKS];
     weft_run_spec run_spec;
     weft_run *runs; /* the ranks of this process */

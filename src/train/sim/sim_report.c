@@ -169,6 +169,7 @@ static weft_status save(weft_simulation *s)
                      .samples = rest * t->options.length.batch * s->learners},
         .settings = &t->settings,
         .stats = weft_dataset_stats(t->data),
+        .splits = t->splits,
         .model = &t->model};
     weft_status status = weft_checkpoint_save(&source, &record, t->options.output.checkpoint,
                                               t->options.output.keep, &path);
