@@ -233,5 +233,35 @@ refuses 2 "the test part, sample 0: label 0 is not among the 2 classes the model
     "$weft" eval named -d npy:words_x.npy,words_y.npy,test=1
 accepts "predict the samples of other classes" "$weft" predict named -d npy:words_x.npy
 
+# What a description of a model says can be computed with, or it is refused. One of an older version has no checksum.
+"$weft" export -q named -f said || flunk "an exported model"
+cp said/model.json model.json
+describe() { # CHANGE OF d, THE DATA STATISTICS
+    python3 - "$1" <<'PY'
+import json, sys
+about = json.load(open("model.json"))
+about.pop("crc32", None)
+d = about["data"]
+exec(sys.argv[1])
+json.dump(about, open("said/model.json", "w"))
+PY
+}
+describe 'pass'
+accepts "an older description" "$weft" eval said -d csv:tens.csv,test=1
+while IFS=';' read -r words change; do
+    describe "$change"
+    refuses 1 "said/model.json: damaged checkpoint: $words" "$weft" eval said -d csv:tens.csv,test=1
+done <<'CASES'
+a mean is not a number;d["mean"][1] = None
+a mean is not a number;d["mean"][0] = "0.5"
+a deviation is not a number above 0;d["deviation"][0] = 0
+a deviation is not a number above 0;d["deviation"][1] = -1
+a deviation is not a number above 0;d["deviation"][1] = "x"
+the shape of a sample is incomplete;d["shape"] = [1] * 1000000
+the shape of a sample has a dimension below 1, or is too large;d["shape"] = [-1, -2]
+the shape of a sample has a dimension below 1, or is too large;d["shape"] = [4294967296, 4294967296, 2]
+the number of a column is out of range;d["label_column"] = -2147483648
+CASES
+
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -1,12 +1,40 @@
 /* Converts the contents of a checkpoint's index to JSON and back: the settings of the run, the
  * statistics of its data, and the descriptions of the exchange's states. */
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "checkpoint/about.h"
+#include "formats/formats.h"
 
 weft_status weft_checkpoint_damaged(const char *file, const char *what)
 {
     return weft_fail(WEFT_ERR_FORMAT, "%s: damaged checkpoint: %s", file, what);
+}
+
+weft_status weft_index_text(const json_t *index, char **out)
+{
+    char *text = json_dumps(index, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
+    if (!text) return weft_fail_memory(1);
+    size_t size = strlen(text) - 2; /* without the final newline and brace */
+    weft_status status = weft_format(out, "%.*s" WEFT_INDEX_CRC "%08x\"\n}", (int)size, text,
+                                     weft_crc32((const unsigned char *)text, size));
+    free(text);
+    return status;
+}
+
+weft_status weft_index_check(const char *file, const weft_bytes *bytes)
+{
+    const char *text = (const char *)bytes->data, key[] = WEFT_INDEX_CRC;
+    size_t tail = sizeof(key) - 1 + 8 + 3; /* eight digits, a quote, a newline and the brace */
+    char want[16];
+    if (bytes->size < tail || memcmp(text + bytes->size - tail, key, sizeof(key) - 1) != 0)
+        return WEFT_OK;
+    size_t size = bytes->size - tail;
+    (void)snprintf(want, sizeof(want), "%08x\"\n}", weft_crc32(bytes->data, size));
+    if (memcmp(text + size + sizeof(key) - 1, want, 11) != 0)
+        return weft_checkpoint_damaged(file, "its own checksum does not fit");
+    return WEFT_OK;
 }
 
 json_t *weft_settings_json(const weft_settings *settings)
@@ -86,10 +114,51 @@ static weft_status read_names(const char *file, const json_t *names, char ***out
     return WEFT_OK;
 }
 
-static weft_status read_numbers(const json_t *array, int count, double **out)
+/* What the numbers of an array must be. */
+typedef enum wanted { ANY_FINITE, POSITIVE } wanted;
+
+static weft_status read_numbers(const char *file, const json_t *array, int count, wanted must,
+                                double **out)
 {
     WEFT_TRY(WEFT_NEW(out, count));
-    for (int i = 0; i < count; i++) (*out)[i] = json_number_value(json_array_get(array, (size_t)i));
+    for (int i = 0; i < count; i++) {
+        const json_t *number = json_array_get(array, (size_t)i);
+        double value = (*out)[i] = json_number_value(number);
+        if (!json_is_number(number) || !isfinite(value) || (must == POSITIVE && !(value > 0)))
+            return weft_checkpoint_damaged(file, must == POSITIVE
+                                                     ? "a deviation is not a number above 0"
+                                                     : "a mean is not a number");
+    }
+    return WEFT_OK;
+}
+
+/* The shape of a sample of at most INT32_MAX elements, the largest number of features. */
+static weft_status read_shape(const char *file, const json_t *array, weft_shape *out)
+{
+    weft_shape shape = {.rank = 0};
+    size_t rank = json_array_size(array);
+    int64_t elements = 1;
+    if (rank < 1 || rank >= WEFT_MAX_RANK)
+        return weft_checkpoint_damaged(file, "the shape of a sample is incomplete");
+    for (; shape.rank < (int)rank; shape.rank++) {
+        json_int_t dim = json_integer_value(json_array_get(array, (size_t)shape.rank));
+        if (dim < 1 || dim > INT32_MAX / elements)
+            return weft_checkpoint_damaged(
+                file, "the shape of a sample has a dimension below 1, or is too large");
+        shape.dim[shape.rank] = dim;
+        elements *= dim;
+    }
+    *out = shape;
+    return WEFT_OK;
+}
+
+/* The number of a column, from 1; 0: none. */
+static weft_status read_column(const char *file, const json_t *number, int *out)
+{
+    json_int_t column = json_integer_value(number);
+    if (column < 0 || column > INT32_MAX)
+        return weft_checkpoint_damaged(file, "the number of a column is out of range");
+    *out = (int)column;
     return WEFT_OK;
 }
 
@@ -103,8 +172,8 @@ static weft_status read_target(const char *file, const json_t *object, weft_data
         (targets > 0) != (out->classes == 0))
         return weft_checkpoint_damaged(file, "its data statistics are incomplete");
     out->targets = (int)targets;
-    WEFT_TRY(read_numbers(mean, out->targets, &out->target_mean));
-    return read_numbers(deviation, out->targets, &out->target_deviation);
+    WEFT_TRY(read_numbers(file, mean, out->targets, ANY_FINITE, &out->target_mean));
+    return read_numbers(file, deviation, out->targets, POSITIVE, &out->target_deviation);
 }
 
 /* Older checkpoints do not say whether features are pixels from 0 to 255. Their training divided
@@ -124,17 +193,12 @@ weft_status weft_stats_read(const char *file, const json_t *object, weft_data_st
     const json_t *names = json_object_get(object, "class_names");
     const json_t *columns = json_object_get(object, "column_names"); /* optional */
     const char *label = json_string_value(json_object_get(object, "label_name"));
-    const json_t *shape = json_object_get(object, "shape");
     json_int_t classes = json_integer_value(json_object_get(object, "classes"));
     size_t features = json_array_size(mean);
     if (features == 0 || json_array_size(deviation) != features || classes < 0 || classes == 1 ||
         classes > 65536 || (names && json_array_size(names) != (size_t)classes))
         return weft_checkpoint_damaged(file, "its data statistics are incomplete");
-    out->shape.rank = (int)json_array_size(shape);
-    if (out->shape.rank < 1 || out->shape.rank >= WEFT_MAX_RANK)
-        return weft_checkpoint_damaged(file, "the shape of a sample is incomplete");
-    for (int i = 0; i < out->shape.rank; i++)
-        out->shape.dim[i] = json_integer_value(json_array_get(shape, (size_t)i));
+    WEFT_TRY(read_shape(file, json_object_get(object, "shape"), &out->shape));
     int64_t numbers = weft_shape_elements(&out->shape);
     if (features != 1 && (int64_t)features != numbers)
         return weft_checkpoint_damaged(file,
@@ -144,15 +208,15 @@ weft_status weft_stats_read(const char *file, const json_t *object, weft_data_st
                                        "its names of columns do not fit the shape of a sample");
     out->features = (int)features;
     out->classes = (int)classes;
-    WEFT_TRY(read_numbers(mean, out->features, &out->mean));
-    WEFT_TRY(read_numbers(deviation, out->features, &out->deviation));
+    WEFT_TRY(read_numbers(file, mean, out->features, ANY_FINITE, &out->mean));
+    WEFT_TRY(read_numbers(file, deviation, out->features, POSITIVE, &out->deviation));
     read_bytes(object, out);
     WEFT_TRY(read_target(file, object, out));
     WEFT_TRY(read_names(file, names, &out->class_names));
     WEFT_TRY(read_names(file, columns, &out->column_names));
-    out->label_column = (int)json_integer_value(json_object_get(object, "label_column"));
+    WEFT_TRY(read_column(file, json_object_get(object, "label_column"), &out->label_column));
     if (label) WEFT_TRY(weft_strdup(label, &out->label_name));
-    out->weight_column = (int)json_integer_value(json_object_get(object, "weight_column"));
+    WEFT_TRY(read_column(file, json_object_get(object, "weight_column"), &out->weight_column));
     const char *weight = json_string_value(json_object_get(object, "weight_name"));
     return weight ? weft_strdup(weight, &out->weight_name) : WEFT_OK;
 }

@@ -16,6 +16,11 @@ weft_status weft_checkpoint_damaged(const char *file, const char *what) WEFT_NOD
 weft_status weft_checkpoint_check_file(const char *folder, const char *name, const json_t *files,
                                        bool needed, const weft_bytes *bytes) WEFT_NODISCARD;
 
+/* The text of an index, with the checksum of the text before it as its last entry. The second
+ * function verifies this checksum; an index without one passes, as those of older versions do. */
+weft_status weft_index_text(const json_t *index, char **out) WEFT_NODISCARD;
+weft_status weft_index_check(const char *file, const weft_bytes *bytes) WEFT_NODISCARD;
+
 json_t *weft_settings_json(const weft_settings *settings);
 json_t *weft_stats_json(const weft_data_stats *stats);
 /* Read settings and data statistics from JSON that the functions above have made; error messages

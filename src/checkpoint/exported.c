@@ -49,12 +49,14 @@ static weft_status read_about(const char *file, const weft_option *table, weft_c
 {
     weft_bytes bytes = {0};
     json_error_t error;
+    json_t *index = NULL;
     WEFT_TRY(weft_file_map(file, &bytes));
-    json_t *index =
-        json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
-    weft_status status =
-        index ? check_format(file, index)
-              : weft_fail(WEFT_ERR_FORMAT, "%s:%d: %s", file, error.line, error.text);
+    weft_status status = weft_index_check(file, &bytes);
+    if (status == WEFT_OK) {
+        index = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
+        status = index ? check_format(file, index)
+                       : weft_fail(WEFT_ERR_FORMAT, "%s:%d: %s", file, error.line, error.text);
+    }
     if (status == WEFT_OK)
         status = read_options(file, json_object_get(index, "options"), table, &c->settings);
     if (status == WEFT_OK)
@@ -136,9 +138,9 @@ static weft_status write_about(const weft_checkpoint *c, const char *folder, con
         json_pack("{s:i, s:s, s:o, s:o, s:o}", "format",
                   c->stats.targets ? WEFT_CHECKPOINT_FORMAT : 2, "weft", weft_version(), "options",
                   options, "data", weft_stats_json(&c->stats), "files", files);
-    char *text = index ? json_dumps(index, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
-    if (status == WEFT_OK)
-        status = text ? weft_file_replace(file, text, strlen(text)) : weft_fail_memory(1);
+    char *text = NULL;
+    if (status == WEFT_OK) status = index ? weft_index_text(index, &text) : weft_fail_memory(1);
+    if (status == WEFT_OK) status = weft_file_replace(file, text, strlen(text));
     free(text);
     json_decref(index);
     return status;

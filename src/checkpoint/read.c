@@ -172,22 +172,6 @@ static weft_status read_files(const json_t *index, weft_checkpoint *c)
     return WEFT_OK;
 }
 
-/* Verifies the checksum of the index itself: its last entry, over the text before it. An index
- * without one passes here, since format 1 has none. */
-static weft_status check_index(const char *file, const weft_bytes *bytes)
-{
-    const char *text = (const char *)bytes->data, key[] = WEFT_INDEX_CRC;
-    size_t tail = sizeof(key) - 1 + 8 + 3; /* eight digits, a quote, a newline and the brace */
-    char want[16];
-    if (bytes->size < tail || memcmp(text + bytes->size - tail, key, sizeof(key) - 1) != 0)
-        return WEFT_OK;
-    size_t size = bytes->size - tail;
-    (void)snprintf(want, sizeof(want), "%08x\"\n}", weft_crc32(bytes->data, size));
-    if (memcmp(text + size + sizeof(key) - 1, want, 11) != 0)
-        return weft_checkpoint_damaged(file, "its own checksum does not fit");
-    return WEFT_OK;
-}
-
 static weft_status read_folder(const weft_option *table, weft_checkpoint *c)
 {
     char *file;
@@ -197,7 +181,7 @@ static weft_status read_folder(const weft_option *table, weft_checkpoint *c)
     WEFT_TRY(weft_format(&file, "%s/index.json", c->path));
     weft_status status = weft_file_map(file, &bytes);
     if (status == WEFT_OK && bytes.size == 0) status = weft_checkpoint_damaged(file, "it is empty");
-    if (status == WEFT_OK) status = check_index(file, &bytes);
+    if (status == WEFT_OK) status = weft_index_check(file, &bytes);
     if (status == WEFT_OK) {
         index = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
         if (!index)

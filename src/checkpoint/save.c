@@ -249,19 +249,13 @@ static weft_status write_model(const char *folder, const weft_bytes *model, json
     return status;
 }
 
-/* Writes index.json, with the checksum of the text before it as the last entry. */
-static weft_status write_index(const char *folder, json_t *index)
+static weft_status write_index(const char *folder, const json_t *index)
 {
-    char *path = NULL, *whole = NULL;
-    char *text = json_dumps(index, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
-    if (!text) return weft_fail_memory(1);
-    size_t size = strlen(text) - 2; /* without the final newline and brace */
-    weft_status status = weft_format(&whole, "%.*s" WEFT_INDEX_CRC "%08x\"\n}", (int)size, text,
-                                     weft_crc32((const unsigned char *)text, size));
-    if (status == WEFT_OK) status = weft_format(&path, "%s/index.json", folder);
-    if (status == WEFT_OK) status = weft_file_write(path, whole, strlen(whole));
+    char *path = NULL, *text;
+    WEFT_TRY(weft_index_text(index, &text));
+    weft_status status = weft_format(&path, "%s/index.json", folder);
+    if (status == WEFT_OK) status = weft_file_write(path, text, strlen(text));
     free(path);
-    free(whole);
     free(text);
     return status;
 }
