@@ -167,6 +167,15 @@ for way in other notes in_step file empty; do
     refuses $code "$words" "$weft" train $small --keep 9 --steps 12 --epochs 9 --checkpoint copied --resume
     diff -r --no-dereference -x .lock copied copy >out && pass || flunk "a copy that is not gone on from, $way: $(ls -A copied)"
 done
+# A server has kept the times of batches in its folder `latest`, which is no reason to refuse it.
+rm -rf copied && cp -rL killed copied
+"$weft" serve m=copied/latest --port 0 --metrics-port -1 >served 2>served.err &
+job=$!
+appears copied/latest/times.json && pass || flunk "the times of batches: $(ls copied/latest)"
+kill -TERM $job
+wait $job
+# shellcheck disable=SC2086
+accepts "a checkpoint that was served" "$weft" train $small --keep 9 --steps 12 --epochs 9 --checkpoint copied --resume
 rm -rf copied && cp -rL killed copied && rm -r copied/step-9
 # shellcheck disable=SC2086
 refuses 2 "copied already holds 1 checkpoint; add --resume" "$weft" train $small --steps 12 --epochs 9 --checkpoint copied

@@ -35,6 +35,8 @@ extern const char *const weft_checkpoint_files[WEFT_CHECKPOINT_FILES];
 /* The newest format of the index. Format 2 added WEFT_INDEX_CRC, and format 3 numeric targets.
  * A checkpoint with classes is written in format 2, so that older versions can read it. */
 #define WEFT_CHECKPOINT_FORMAT 3
+/* A file that weft serve writes to the folder of a model that is not named step-N. */
+#define WEFT_BATCH_TIMES_FILE "times.json"
 /* Precedes the eight digits of the checksum at the end of index.json and model.json. */
 #define WEFT_INDEX_CRC ",\n \"crc32\": \""
 

@@ -75,7 +75,8 @@ static bool is_folder(const char *directory, const char *name)
 /* Whether checkpoints contain a file of this name. */
 static bool is_known(const char *name)
 {
-    bool known = strcmp(name, "model.yaml") == 0 || strcmp(name, "index.json") == 0;
+    bool known = strcmp(name, "model.yaml") == 0 || strcmp(name, "index.json") == 0 ||
+                 strcmp(name, WEFT_BATCH_TIMES_FILE) == 0;
     for (int f = 0; f < WEFT_CHECKPOINT_FILES && !known; f++)
         known = strcmp(name, weft_checkpoint_files[f]) == 0;
     return known;

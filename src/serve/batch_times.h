@@ -4,7 +4,6 @@
 
 #include "base/base.h"
 
-#define WEFT_BATCH_TIMES_FILE "times.json"
 enum { WEFT_MOST_SIZES = 48, WEFT_MOST_EXECUTORS = 64 };
 
 /* The key names all that batch times depend on: the program's version and network, the machine, and
