@@ -263,5 +263,27 @@ the shape of a sample has a dimension below 1, or is too large;d["shape"] = [429
 the number of a column is out of range;d["label_column"] = -2147483648
 CASES
 
+# The memory of an evaluation grows with the classes, not with their square; most of these do not occur, which is said.
+cat >many.py <<'PY'
+import resource, struct, subprocess, sys
+def npy(name, kind, shape, numbers):
+    head = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }\n" % (kind, shape)
+    with open(name, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<%d%s" % (len(numbers), "f" if kind == "<f4" else "H"), *numbers))
+npy("wide_x.npy", "<f4", (30, 2), [i * 7 % 13 for i in range(60)])
+npy("wide_y.npy", "<u2", (30,), [(0, 1, 12000)[i % 3] for i in range(30)])
+for words in ["train --model own.yaml --data npy:wide_x.npy,wide_y.npy --batch 6 --epochs 1 -t 1 --checkpoint wide", "eval wide --json -t 1 --batch 6", "predict wide -t 1 --batch 6"]:
+    ran = subprocess.run([sys.argv[1], *words.split()], capture_output=True, text=True)
+    most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    print(words, ran.returncode, ran.stderr, f"{most:.0f} MiB")
+    if words.startswith("train"):
+        assert "3 of the 12001 classes occur in the training part" in ran.stderr
+    assert ran.returncode == 0 and most < 1000
+    if words.startswith("eval"):
+        assert '"confusion":null' in ran.stdout, ran.stdout
+PY
+python3 many.py "$weft" >out 2>err && pass || flunk "many classes: $(tail -n 1 err)"
+refuses 2 "confusion counts at most 1024 classes, and" "$weft" eval wide --confusion
+
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

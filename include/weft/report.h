@@ -21,6 +21,9 @@ typedef struct weft_fit {
     double r2, mae, rmse;
 } weft_fit;
 
+/* The most classes of which a report has a confusion matrix. */
+enum { WEFT_CONFUSION_CLASSES = 1024 };
+
 /* Metrics of a model on one split. Targets are either classes or numbers. Each metric weights the
  * samples by their weights; samples of weight 0 are ignored. */
 typedef struct weft_report {
@@ -28,7 +31,8 @@ typedef struct weft_report {
     double loss; /* mean training loss; for numeric targets in units of their training deviation */
     int classes; /* number of classes; 0: targets are numeric */
     double accuracy, f1_macro;
-    int64_t *confusion; /* [true class, predicted class]: samples; NULL: numeric targets */
+    int64_t *confusion; /* [true class, predicted class]: samples; NULL: numeric targets, or more
+                           than WEFT_CONFUSION_CLASSES */
     int targets;        /* numbers of a target; 0: targets are classes */
     weft_fit fit;       /* means of `fits`; r2: over the targets that vary */
     weft_fit *fits;     /* [targets] */

@@ -26,6 +26,10 @@ void print_confusion(const weft_report *r)
 
 static void print_rows(const weft_report *r)
 {
+    if (!r->confusion) {
+        printf(",\"confusion\":null");
+        return;
+    }
     printf(",\"confusion\":[");
     for (int t = 0; t < r->classes; t++) {
         printf("%s[", t ? "," : "");
@@ -151,7 +155,8 @@ const command command_eval = {
         "variance that is explained), MAE and RMSE (mean absolute error and root mean squared\n"
         "error, in the units of the target). Data are normalised with the statistics of the\n"
         "training data, which the checkpoint holds. If the data have weights, all metrics use\n"
-        "them; the confusion matrix counts samples whose weight is not 0.",
+        "them; the confusion matrix counts samples whose weight is not 0. More than 1024 classes\n"
+        "have none (with --json, null).",
     .examples = "  weft eval --checkpoint runs/a/latest\n"
                 "  weft eval --checkpoint runs/a/latest --data idx:mnist --json\n",
     .table = table,

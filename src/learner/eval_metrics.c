@@ -5,21 +5,27 @@
 #include "learner/learner.h"
 
 /* The cells of weft_metric_sums. First come HEAD cells: number of samples, sum of weights, sum of
- * losses. With classes there follow the confusion matrix in samples and, if samples have weights, a
- * second one in weights. With numeric targets there follow SUMS cells for each target: the weighted
- * sums of its deviation from the training mean (OFF), of the square of this deviation, of the
- * absolute error and of the squared error. */
+ * losses. With classes there follow CELLS cells for each class, the weights of the samples that are
+ * of this class, that are predicted as it, and both, and then, with at most WEFT_CONFUSION_CLASSES,
+ * the confusion matrix in samples. With numeric targets there follow SUMS cells for each target:
+ * the weighted sums of its deviation from the training mean (OFF), of the square of this deviation,
+ * of the absolute error and of the squared error. */
 enum { SAMPLES, WEIGHT, LOSS, HEAD };
+enum { TRUE_ONES, PREDICTED, HITS, CELLS };
 enum { OFF, OFF_SQUARE, ERROR, ERROR_SQUARE, SUMS };
 
-weft_status weft_metric_sums_init(weft_metric_sums *sums, const weft_data_stats *stats,
-                                  bool weighted)
+/* The cells of the confusion matrix; 0: there is none. */
+static size_t matrix_cells(int classes)
+{
+    return classes <= WEFT_CONFUSION_CLASSES ? (size_t)classes * (size_t)classes : 0;
+}
+
+weft_status weft_metric_sums_init(weft_metric_sums *sums, const weft_data_stats *stats)
 {
     int64_t classes = stats->classes;
-    *sums = (weft_metric_sums){
-        .classes = stats->classes, .targets = stats->targets, .weighted = weighted};
-    sums->cells =
-        HEAD + (sums->targets ? (int64_t)SUMS * sums->targets : classes * classes * (1 + weighted));
+    *sums = (weft_metric_sums){.classes = stats->classes, .targets = stats->targets};
+    sums->cells = HEAD + (sums->targets ? (int64_t)SUMS * sums->targets
+                                        : CELLS * classes + (int64_t)matrix_cells(stats->classes));
     return WEFT_NEW(&sums->cell, sums->cells);
 }
 
@@ -42,11 +48,14 @@ static void add_sample(weft_metric_sums *sums, double weight)
 
 void weft_metric_sums_class(weft_metric_sums *sums, double weight, int32_t label, int predicted)
 {
-    int64_t classes = sums->classes, at = HEAD + label * classes + predicted;
+    double *cell = sums->cell + HEAD, *matrix = cell + (int64_t)CELLS * sums->classes;
     add_sample(sums, weight);
     if (label < 0) return;
-    sums->cell[at] += weight > 0;
-    if (sums->weighted) sums->cell[at + classes * classes] += weight;
+    cell[label * CELLS + TRUE_ONES] += weight;
+    cell[predicted * CELLS + PREDICTED] += weight;
+    if (label == predicted) cell[label * CELLS + HITS] += weight;
+    if (matrix_cells(sums->classes) > 0)
+        matrix[(int64_t)label * sums->classes + predicted] += weight > 0;
 }
 
 void weft_metric_sums_numbers(weft_metric_sums *sums, double weight, const weft_data_stats *stats,
@@ -63,22 +72,17 @@ void weft_metric_sums_numbers(weft_metric_sums *sums, double weight, const weft_
     }
 }
 
-/* Computes the metrics of classes from a [true class, predicted class] matrix of weights. */
-static void report_classes(const double *weights, double all, weft_report *r)
+/* Computes the metrics of classes from the cells of all classes. */
+static void report_classes(const double *cell, double all, weft_report *r)
 {
-    size_t classes = (size_t)r->classes;
     double right = 0, f1 = 0;
     int present = 0;
-    for (size_t c = 0; c < classes; c++) {
-        double hit = weights[c * classes + c], row = 0, column = 0;
-        for (size_t o = 0; o < classes; o++) {
-            row += weights[c * classes + o];
-            column += weights[o * classes + c];
-        }
-        right += hit;
-        if (!(row + column > 0)) continue;
+    for (int c = 0; c < r->classes; c++, cell += CELLS) {
+        double marked = cell[TRUE_ONES] + cell[PREDICTED];
+        right += cell[HITS];
+        if (!(marked > 0)) continue;
         present++;
-        f1 += 2 * hit / (row + column);
+        f1 += 2 * cell[HITS] / marked;
     }
     r->accuracy = all > 0 ? right / all : 0;
     r->f1_macro = present ? f1 / present : 0;
@@ -115,16 +119,17 @@ weft_status weft_metric_sums_report(const weft_metric_sums *sums, weft_report *o
     weft_report r = {.samples = (int64_t)sums->cell[SAMPLES],
                      .classes = sums->classes,
                      .targets = sums->targets};
-    size_t cells = (size_t)r.classes * (size_t)r.classes;
+    const double *cell = sums->cell + HEAD, *matrix = cell + (int64_t)CELLS * r.classes;
+    size_t cells = matrix_cells(r.classes);
+    double all = sums->cell[WEIGHT];
     if (r.targets > 0)
         WEFT_TRY(WEFT_NEW(&r.fits, r.targets));
-    else
+    else if (cells > 0)
         WEFT_TRY(WEFT_NEW(&r.confusion, cells));
-    double all = sums->cell[WEIGHT];
     r.loss = all > 0 ? sums->cell[LOSS] / all : 0;
-    for (size_t i = 0; i < cells; i++) r.confusion[i] = (int64_t)sums->cell[HEAD + i];
-    if (r.targets == 0) report_classes(sums->cell + HEAD + (sums->weighted ? cells : 0), all, &r);
-    if (r.targets > 0 && all > 0) report_numbers(sums->cell + HEAD, all, &r);
+    for (size_t i = 0; r.confusion && i < cells; i++) r.confusion[i] = (int64_t)matrix[i];
+    if (r.targets == 0) report_classes(cell, all, &r);
+    if (r.targets > 0 && all > 0) report_numbers(cell, all, &r);
     *out = r;
     return WEFT_OK;
 }

@@ -113,8 +113,9 @@ static void take_class(evaluation *v, int64_t row, int32_t label, weft_predictio
     p->predicted = best;
     p->probabilities = e->row;
     p->class_names = weft_dataset_stats(v->data)->class_names;
-    weft_metric_sums_class(&v->sums, weft_dataset_weight(v->data, v->split, p->sample), label,
-                           best);
+    if (v->sums.cell)
+        weft_metric_sums_class(&v->sums, weft_dataset_weight(v->data, v->split, p->sample), label,
+                               best);
 }
 
 /* Fills *p with the predicted numbers of row `row`, in the units of the targets, and counts the
@@ -134,8 +135,9 @@ static void take_numbers(evaluation *v, int64_t row, weft_prediction *p)
     p->targets = e->outputs;
     p->numbers = said;
     p->target = known ? target : NULL;
-    weft_metric_sums_numbers(&v->sums, weft_dataset_weight(v->data, v->split, p->sample), stats,
-                             p->target, said);
+    if (v->sums.cell)
+        weft_metric_sums_numbers(&v->sums, weft_dataset_weight(v->data, v->split, p->sample), stats,
+                                 p->target, said);
 }
 
 /* Adds a batch to the sums. The program's loss is the weighted mean over the valid samples, so it
@@ -146,7 +148,7 @@ static void count_batch(evaluation *v, const weft_batch *batch, int64_t first)
     weft_shape whole = {0};
     int64_t start[WEFT_MAX_RANK] = {0}, rows = 0;
     int labels = weft_batch_find(batch, WEFT_PORT_TARGET, "labels");
-    if (e->counts_loss)
+    if (v->sums.cell && e->counts_loss)
         weft_metric_sums_loss(&v->sums,
                               weft_fetch(e->graph, e->instance, e->loss, 0) * batch->weight);
     if (e->counts_rows) {
@@ -156,7 +158,7 @@ static void count_batch(evaluation *v, const weft_batch *batch, int64_t first)
     for (int64_t row = 0; row < rows && start[0] + row < batch->valid; row++) {
         int64_t s = start[0] + row;
         weft_prediction p = {.sample = first + s};
-        if (v->sums.targets > 0)
+        if (weft_dataset_stats(v->data)->targets > 0)
             take_numbers(v, row, &p);
         else
             take_class(v, row,
@@ -225,10 +227,10 @@ weft_status weft_evaluator_run(weft_evaluator *e, const weft_dataset *data, weft
                                weft_report *out, weft_predict_fn fn, void *user)
 {
     evaluation v = {.e = e, .data = data, .split = split, .fn = fn, .user = user};
-    WEFT_TRY(weft_metric_sums_init(&v.sums, weft_dataset_stats(data), weft_dataset_weighted(data)));
+    if (out) WEFT_TRY(weft_metric_sums_init(&v.sums, weft_dataset_stats(data)));
     weft_status status = run_batches(&v);
-    if (status == WEFT_OK) status = add_ranks(e, &v.sums);
-    if (status == WEFT_OK) status = weft_metric_sums_report(&v.sums, out);
+    if (status == WEFT_OK && out) status = add_ranks(e, &v.sums);
+    if (status == WEFT_OK && out) status = weft_metric_sums_report(&v.sums, out);
     weft_metric_sums_free(&v.sums);
     return status;
 }

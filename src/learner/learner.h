@@ -36,8 +36,8 @@ void weft_evaluator_destroy(weft_evaluator **evaluator);
 /* The instance that the evaluator runs. */
 weft_instance *weft_evaluator_instance(weft_evaluator *evaluator);
 
-/* Evaluates a prepared split of the data, and calls fn (NULL: none) with each prediction of this
- * rank. */
+/* Evaluates a prepared split of the data (out NULL: only predicts), and calls fn (NULL: none) with
+ * each prediction of this rank. */
 weft_status weft_evaluator_run(weft_evaluator *evaluator, const weft_dataset *data,
                                weft_split split, weft_report *out, weft_predict_fn fn,
                                void *user) WEFT_NODISCARD;
@@ -46,12 +46,11 @@ weft_status weft_evaluator_run(weft_evaluator *evaluator, const weft_dataset *da
  * several ranks are added cell by cell. */
 typedef struct weft_metric_sums {
     int classes, targets; /* one of them is 0 */
-    bool weighted;        /* the data have sample weights */
     int64_t cells;
     double *cell; /* [cells]: see eval_metrics.c */
 } weft_metric_sums;
-weft_status weft_metric_sums_init(weft_metric_sums *sums, const weft_data_stats *stats,
-                                  bool weighted) WEFT_NODISCARD;
+weft_status weft_metric_sums_init(weft_metric_sums *sums,
+                                  const weft_data_stats *stats) WEFT_NODISCARD;
 void weft_metric_sums_free(weft_metric_sums *sums);
 void weft_metric_sums_loss(weft_metric_sums *sums, double sum);
 /* Adds the predicted class of a sample; a sample of weight 0 has no effect. label < 0: the true

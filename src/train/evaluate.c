@@ -64,6 +64,10 @@ static weft_status session_open(weft_context *given, const weft_eval_options *o,
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "confusion counts classes, and %s predicts numbers; leave it out",
                          s->checkpoint.path);
+    if (o->confusion && s->checkpoint.stats.classes > WEFT_CONFUSION_CLASSES)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "confusion counts at most %d classes, and %s has %d; leave it out",
+                         WEFT_CONFUSION_CLASSES, s->checkpoint.path, s->checkpoint.stats.classes);
     s->split = strcmp(o->split, "train") == 0 ? WEFT_TRAIN : WEFT_TEST;
     const char *data = o->data ? o->data : t->task.data;
     WEFT_TRY(weft_spec_refuse_overwrite(data, "output", o->output));
@@ -93,11 +97,9 @@ weft_status weft_predict(weft_context *context, const weft_eval_options *options
                          weft_predict_fn fn, void *user)
 {
     session s = {0};
-    weft_report report = {0};
     weft_status status = session_open(context, options, true, &s);
     if (status == WEFT_OK)
-        status = weft_evaluator_run(s.evaluator, s.data, s.split, &report, fn, user);
-    weft_report_free(&report);
+        status = weft_evaluator_run(s.evaluator, s.data, s.split, NULL, fn, user);
     session_close(&s);
     return status;
 }

@@ -26,6 +26,30 @@ static weft_status check_splits(weft_trainer *t)
     return WEFT_OK;
 }
 
+/* Logs that most of the class numbers do not occur, as with labels that are identifiers. */
+static weft_status note_gaps(const weft_trainer *t)
+{
+    enum { LABELS = 1 };
+    const weft_data_stats *s = weft_dataset_stats(t->data);
+    int32_t label;
+    bool *seen;
+    int present = 0;
+    if (s->classes == 0 || s->class_names || t->runs[0].rank.rank != 0) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&seen, s->classes));
+    for (int64_t i = 0; i < t->samples; i++) {
+        weft_dataset_read(t->data, WEFT_TRAIN, i, LABELS, &label);
+        present += !seen[label];
+        seen[label] = true;
+    }
+    free(seen);
+    if (2 * present < s->classes)
+        weft_log(t->context, WEFT_LOG_NOTE,
+                 "data '%s': %d of the %d classes occur in the training part, and the model has an "
+                 "output for each; number the classes from 0 without gaps",
+                 t->options.task.data, present, s->classes);
+    return WEFT_OK;
+}
+
 static weft_status open_data(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
@@ -37,6 +61,7 @@ static weft_status open_data(weft_trainer *t)
     t->samples = weft_dataset_count(t->data, WEFT_TRAIN);
     if (t->samples == 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "data '%s': the training part is empty", o->task.data);
+    WEFT_TRY(note_gaps(t));
     if (o->length.batch > t->samples)
         return weft_fail(
             WEFT_ERR_ARGUMENT,
