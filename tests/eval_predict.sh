@@ -285,5 +285,37 @@ PY
 python3 many.py "$weft" >out 2>err && pass || flunk "many classes: $(tail -n 1 err)"
 refuses 2 "confusion counts at most 1024 classes, and" "$weft" eval wide --confusion
 
+# Numbers that are not finite, or are not after normalisation, are a fault of the data.
+python3 - <<'PY'
+import math, os, struct
+def idx(name, kind, shape, numbers):
+    code = {"B": 0x08, "f": 0x0D, "d": 0x0E}[kind]
+    with open(name, "wb") as f:
+        f.write(bytes([0, 0, code, len(shape)]) + struct.pack(">%dI" % len(shape), *shape) + struct.pack(">%d%s" % (len(numbers), kind), *numbers))
+for name, kind, bad in ("nan", "f", math.nan), ("inf", "d", math.inf), ("big", "d", 1e300), ("good", "f", 1):
+    os.mkdir(name)
+    for part in "train", "t10k":
+        idx(f"{name}/{part}-images-idx3-ubyte", kind, (20, 2, 2), [bad if i == 21 and part == "t10k" else i % 5 for i in range(80)])
+        idx(f"{name}/{part}-labels-idx1-ubyte", "B", (20,), [i % 2 for i in range(20)])
+for name, a, y in ("usual", 3, 4), ("far", 1e300, 4), ("high", 3, 1e300):
+    with open(f"range_{name}.csv", "w") as f:
+        f.write("a,b,y\n" + "".join(f"{a if i == 7 else i % 5},{i % 3},{y if i == 7 else i % 4}\n" for i in range(40)))
+with open("nan_y.npy", "wb") as f:
+    head = "{'descr': '<f4', 'fortran_order': False, 'shape': (30,), }\n"
+    f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<30f", *[math.nan if i % 2 else 0 for i in range(30)]))
+PY
+train_on() { "$weft" train -q --model mlp --batch 4 --steps 2 -t 1 --data "$@"; }
+for name in nan inf; do
+    refuses 1 "$name: the test part, sample 5: element 1 is not a finite number" train_on idx:$name
+done
+refuses 1 "the test part, sample 5: element 1 is inf, and not a finite number in single precision after normalisation" train_on idx:big
+accepts "images of floats" train_on idx:good
+refuses 1 "the training part, sample 4: feature 0 (a) is 1e+300, and not a finite number in single precision" train_on csv:range_far.csv,label=y --normalize none
+refuses 1 "target 0 (y) is 1e+300, and not a finite number in single precision" train_on csv:range_high.csv,target=y --normalize none
+accepts "a usual range" train_on csv:range_usual.csv,target=y --checkpoint range
+refuses 1 "the test part, sample 7: feature 0 (a) is 1e+300, and" "$weft" eval range -d csv:range_far.csv,test=1
+refuses 1 "the test part, sample 7: target 0 (y) is 1e+300, and" "$weft" eval range -d csv:range_high.csv,test=1
+refuses 1 "nan_y.npy: label 1 is nan, must be a whole number from 0 to 65535" train_on npy:wide_x.npy,nan_y.npy
+
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -37,6 +37,12 @@ typedef struct weft_source_ops {
     double (*weight)(const weft_source *source, weft_split split, int64_t i);
 } weft_source_ops;
 
+/* "training" or "test", for messages. */
+static inline const char *weft_split_name(weft_split split)
+{
+    return split == WEFT_TRAIN ? "training" : "test";
+}
+
 /* dataset.c: identifies a prepared split by its number of samples and by a hash of the names of
  * classes and columns and of a few samples as they stand in the file. samples 0: not known. */
 typedef struct weft_split_id {
@@ -58,6 +64,10 @@ weft_status weft_dataset_hash(const weft_dataset *dataset, uint64_t *out) WEFT_N
 /* Frees the contents of *stats. */
 void weft_data_stats_free(weft_data_stats *stats);
 weft_status weft_data_stats_copy(const weft_data_stats *from, weft_data_stats *to) WEFT_NODISCARD;
+/* Checks that features and targets of a prepared split are finite in single precision after they
+ * are normalised with these statistics. FORMAT: the message names the sample and the column. */
+weft_status weft_data_stats_check(const weft_data_stats *stats, const weft_source *source,
+                                  weft_split split) WEFT_NODISCARD;
 /* How features are normalised. NONE: not at all; UNIT: bytes are divided by 255; STANDARD: to mean
  * 0 and deviation 1; AUTO: bytes as UNIT, tables as STANDARD, other data as NONE. */
 typedef enum weft_normalize {
@@ -77,6 +87,7 @@ struct weft_source {
     weft_shape shape;
     int64_t count[2];
     bool prepared[2];
+    bool whole;   /* features are 64-bit integers or smaller */
     bool bytes;   /* features are whole numbers from 0 to 255 */
     bool tabular; /* mean and deviation are computed for each column; `number` reads the features */
     int64_t all;  /* rows of both splits, in which the class names were found */

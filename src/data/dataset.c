@@ -8,47 +8,6 @@
 /* A data set: opens the source of a specification, checks labels and weights, and normalises
  * features and targets as samples are read. */
 
-static const weft_source_ops *const sources[] = {
-    &weft_source_glyphs,
-    &weft_source_idx,
-    &weft_source_csv,
-    &weft_source_npy,
-};
-
-static const struct {
-    const char *name, *summary;
-    weft_normalize how;
-} ways[] = {
-    {"auto", "bytes as unit, tables as standard", WEFT_NORMALIZE_AUTO},
-    {"none", "numbers stay as they are", WEFT_NORMALIZE_NONE},
-    {"unit", "bytes are divided by 255", WEFT_NORMALIZE_UNIT},
-    {"standard", "by the training mean and deviation", WEFT_NORMALIZE_STANDARD},
-};
-
-static weft_status ways_register(weft_context *context)
-{
-    weft_entry entries[WEFT_COUNT(ways)];
-    for (size_t i = 0; i < WEFT_COUNT(ways); i++)
-        entries[i] = (weft_entry){.kind = WEFT_KIND_NORMALIZATION,
-                                  .name = ways[i].name,
-                                  .summary = ways[i].summary,
-                                  .ops = &ways[i].how};
-    return weft_context_register(context, entries, WEFT_COUNT(ways));
-}
-
-weft_status weft_sources_register(weft_context *context)
-{
-    WEFT_TRY(ways_register(context));
-    weft_entry entries[WEFT_COUNT(sources)];
-    for (size_t i = 0; i < WEFT_COUNT(sources); i++)
-        entries[i] = (weft_entry){.kind = WEFT_KIND_DATA,
-                                  .name = sources[i]->kind,
-                                  .form = sources[i]->form,
-                                  .summary = sources[i]->help,
-                                  .ops = sources[i]};
-    return weft_context_register(context, entries, WEFT_COUNT(sources));
-}
-
 struct weft_dataset {
     weft_source *source;
     weft_normalize normalize;
@@ -167,11 +126,6 @@ bool weft_dataset_labelled(const weft_dataset *d)
     return !d->source->unlabelled;
 }
 
-static const char *part_name(weft_split split)
-{
-    return split == WEFT_TRAIN ? "training" : "test";
-}
-
 /* The class number of a label of the source in the statistics; -1: there is none. */
 static int32_t class_of(const weft_dataset *d, int32_t label)
 {
@@ -241,11 +195,11 @@ static weft_status check_labels(const weft_dataset *d, weft_split split)
             return weft_fail(WEFT_ERR_ARGUMENT,
                              "the %s part, sample %lld: label %d is not among the %d classes the "
                              "model was trained on",
-                             part_name(split), (long long)i, label, d->stats.classes);
+                             weft_split_name(split), (long long)i, label, d->stats.classes);
         return weft_fail(WEFT_ERR_FORMAT,
                          "the %s part, sample %lld: label %d is out of range, the classes are 0 "
                          "to %d",
-                         part_name(split), (long long)i, label, d->stats.classes - 1);
+                         weft_split_name(split), (long long)i, label, d->stats.classes - 1);
     }
     return WEFT_OK;
 }
@@ -253,7 +207,7 @@ static weft_status check_labels(const weft_dataset *d, weft_split split)
 /* Checks that the sum of the weights of a split is positive and finite. */
 static weft_status check_weights(const weft_source *s, weft_split split)
 {
-    const char *part = part_name(split);
+    const char *part = weft_split_name(split);
     double sum = 0;
     for (int64_t i = 0; i < s->count[split] && s->weighted; i++) sum += s->ops->weight(s, split, i);
     if (!isfinite(sum))
@@ -277,6 +231,7 @@ weft_status weft_dataset_prepare(weft_dataset *d, weft_split split)
     d->shift = (float)d->stats.mean[0];
     d->factor = (float)(1 / d->stats.deviation[0]);
     d->measured = true;
+    WEFT_TRY(weft_data_stats_check(&d->stats, s, split));
     WEFT_TRY(check_labels(d, split));
     s->prepared[split] = true;
     return WEFT_OK;
@@ -342,11 +297,11 @@ bool weft_split_differs(weft_split split, const weft_split_id *then, const weft_
 {
     if (then->samples == now->samples && then->hash == now->hash) return false;
     if (then->samples != now->samples)
-        (void)snprintf(how, size, "the %s part has %lld sample%s, it had %lld", part_name(split),
-                       (long long)now->samples, weft_plural(now->samples),
+        (void)snprintf(how, size, "the %s part has %lld sample%s, it had %lld",
+                       weft_split_name(split), (long long)now->samples, weft_plural(now->samples),
                        (long long)then->samples);
     else
-        (void)snprintf(how, size, "the %s part has other samples", part_name(split));
+        (void)snprintf(how, size, "the %s part has other samples", weft_split_name(split));
     return true;
 }
 

@@ -1,5 +1,6 @@
 /* The data source of a folder with images and labels in IDX files under MNIST's file names, plain
  * (memory-mapped) or gzip: idx:DIR. */
+#include <math.h>
 #include <stdio.h>
 
 #include "data/data.h"
@@ -97,8 +98,8 @@ static weft_status read_labels(idx_source *s, weft_split split)
     WEFT_TRY(open_file(s, split, 1));
     if (images->shape.dim[0] != labels->shape.dim[0])
         return weft_fail(WEFT_ERR_FORMAT, "%s: the %s part has %lld images and %lld labels",
-                         s->directory, split == WEFT_TRAIN ? "training" : "test",
-                         (long long)images->shape.dim[0], (long long)labels->shape.dim[0]);
+                         s->directory, weft_split_name(split), (long long)images->shape.dim[0],
+                         (long long)labels->shape.dim[0]);
     for (int64_t i = 0; split == WEFT_TRAIN && i < labels->shape.dim[0]; i++) {
         double label = weft_idx_get(labels, i);
         if (label < 0 || label > 65535)
@@ -106,6 +107,24 @@ static weft_status read_labels(idx_source *s, weft_split split)
                              s->directory, (long long)i, label);
         s->head.classes = WEFT_MAX(s->head.classes, (int)label + 1);
     }
+    return WEFT_OK;
+}
+
+static bool is_float(const weft_idx *idx)
+{
+    return idx->type == 0x0D || idx->type == 0x0E;
+}
+
+static weft_status check_images(const idx_source *s, weft_split split)
+{
+    const weft_idx *images = &s->images[split];
+    int64_t size = weft_shape_elements(&images->shape), row = size / images->shape.dim[0];
+    for (int64_t i = 0; is_float(images) && i < size; i++)
+        if (!isfinite(weft_idx_get(images, i)))
+            return weft_fail(WEFT_ERR_FORMAT,
+                             "%s: the %s part, sample %lld: element %lld is not a finite number",
+                             s->directory, weft_split_name(split), (long long)(i / row),
+                             (long long)(i % row));
     return WEFT_OK;
 }
 
@@ -122,7 +141,8 @@ static weft_status idx_prepare(weft_source *source, weft_split split)
                          s->directory, weft_shape_text(&shape, a, sizeof(a)),
                          weft_shape_text(&s->head.shape, b, sizeof(b)));
     s->head.count[split] = images->shape.dim[0];
-    return WEFT_OK;
+    s->head.whole = !is_float(images);
+    return check_images(s, split);
 }
 
 static int32_t idx_label(const weft_source *source, weft_split split, int64_t i)

@@ -112,6 +112,13 @@ static weft_status check_rows(const npy_source *s, const char *images, const wef
                      weft_plural(have));
 }
 
+static weft_status no_label(const char *file, int64_t i, double label)
+{
+    return weft_fail(WEFT_ERR_FORMAT,
+                     "%s: label %lld is %g, must be a whole number from 0 to 65535", file,
+                     (long long)i, label);
+}
+
 static weft_status check_labels(npy_source *s, const char *images, const char *labels)
 {
     int64_t rows = s->images.shape.dim[0];
@@ -121,13 +128,14 @@ static weft_status check_labels(npy_source *s, const char *images, const char *l
                          "are to be predicted as target=%s",
                          labels, labels);
     WEFT_TRY(check_rows(s, images, &s->labels, labels, "label"));
+    for (int64_t i = 0; i < rows; i++)
+        if (!isfinite(weft_npy_get(&s->labels, i)))
+            return no_label(labels, i, weft_npy_get(&s->labels, i));
     WEFT_TRY(check_classes(&s->labels, labels));
     for (int64_t i = 0; i < rows; i++) {
         double label = weft_npy_get(&s->labels, i);
         if (!(label >= 0 && label <= 65535) || label != floor(label))
-            return weft_fail(WEFT_ERR_FORMAT,
-                             "%s: label %lld is %g, must be a whole number from 0 to 65535", labels,
-                             (long long)i, label);
+            return no_label(labels, i, label);
         s->head.classes = WEFT_MAX(s->head.classes, (int)label + 1);
     }
     return WEFT_OK;
@@ -213,6 +221,7 @@ static weft_status load(npy_source *s, const char *images, const char *labels, c
     if (wish->stats && !weft_shape_equal(&s->head.shape, &wish->stats->shape) &&
         weft_layout_suggest(&s->images.shape, &wish->stats->shape, s->remedy, sizeof(s->remedy)))
         s->head.remedy = s->remedy;
+    s->head.whole = s->images.kind != 'f';
     s->head.bytes = s->images.kind == 'u' && s->images.size == 1;
     s->head.tabular = s->head.shape.rank == 1;
     return weft_split_rows(s->images.shape.dim[0], test, s->head.count, &s->rows);

@@ -197,3 +197,66 @@ weft_status weft_data_stats_learn(const weft_source *s, weft_normalize normalize
     WEFT_TRY(name_copy(s->weight_name, &stats->weight_name));
     return name_copy(s->label_name, &stats->label_name);
 }
+
+/* --- range --- */
+
+/* Whether no integer of 64 bits can overflow when it is normalised. */
+static bool integers_fit(const weft_data_stats *stats)
+{
+    for (int f = 0; f < stats->features; f++)
+        if (!((fabs(stats->mean[f]) + 1e19) / stats->deviation[f] < (double)FLT_MAX)) return false;
+    return true;
+}
+
+static weft_status out_of_range(weft_split split, int64_t i, const char *what, int64_t j,
+                                const char *name, double value)
+{
+    return weft_fail(WEFT_ERR_FORMAT,
+                     "the %s part, sample %lld: %s %lld%s%.60s%s is %g, and not a finite number in "
+                     "single precision after normalisation; correct it, or leave the sample out",
+                     weft_split_name(split), (long long)i, what, (long long)j, name ? " (" : "",
+                     name ? name : "", name ? ")" : "", value);
+}
+
+/* x: room for the features of a sample. */
+static weft_status check_features(const weft_data_stats *stats, const weft_source *s,
+                                  weft_split split, int64_t i, float *x)
+{
+    int64_t size = weft_shape_elements(&s->shape);
+    if (!s->tabular) s->ops->features(s, split, i, x);
+    for (int64_t j = 0; j < size; j++) {
+        int f = stats->features > 1 ? (int)j : 0;
+        double value = s->tabular ? s->ops->number(s, split, i, j) : (double)x[j];
+        if (isfinite((float)((value - stats->mean[f]) / stats->deviation[f]))) continue;
+        return out_of_range(split, i, s->tabular ? "feature" : "element", j,
+                            stats->column_names ? stats->column_names[j] : NULL, value);
+    }
+    return WEFT_OK;
+}
+
+static weft_status check_target(const weft_data_stats *stats, const weft_source *s,
+                                weft_split split, int64_t i)
+{
+    for (int j = 0; j < s->targets && !s->unlabelled; j++) {
+        double value = s->ops->target(s, split, i, j);
+        if (isfinite((float)((value - stats->target_mean[j]) / stats->target_deviation[j])))
+            continue;
+        return out_of_range(split, i, "target", j, stats->label_name, value);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_data_stats_check(const weft_data_stats *stats, const weft_source *s,
+                                  weft_split split)
+{
+    bool fit = (s->whole || s->bytes) && integers_fit(stats);
+    weft_status status = WEFT_OK;
+    float *x;
+    WEFT_TRY(WEFT_NEW(&x, weft_shape_elements(&s->shape)));
+    for (int64_t i = 0; i < s->count[split] && status == WEFT_OK; i++) {
+        if (!fit) status = check_features(stats, s, split, i, x);
+        if (status == WEFT_OK) status = check_target(stats, s, split, i);
+    }
+    free(x);
+    return status;
+}
