@@ -108,6 +108,37 @@ static void test_taken_port(void **state)
     side_close(&b);
 }
 
+/* A server listens at the address of another one that is gone. The client's connection to the old
+ * one reaches the new one as well, and must not take the place of the connection to the new one. */
+static void test_reused_address(void **state)
+{
+    (void)state;
+    enum { SUCCESSOR = 17 };
+    side server, client, next;
+    char at[256];
+    side_open(&server, false, SERVER, true);
+    side_open(&client, false, CLIENT, false);
+    side_open(&next, false, SUCCESSOR, true);
+    assert_int_equal(weft_net_bind(server.net, "tcp://127.0.0.1:*", at, sizeof(at)), WEFT_OK);
+    assert_int_equal(weft_net_add_peer(client.net, SERVER, at), WEFT_OK);
+    assert_int_equal(talk(&client, &server, SERVER, 3, 10), 3);
+    side_close(&server);
+    assert_int_equal(weft_net_bind(next.net, at, NULL, 0), WEFT_OK);
+    assert_int_equal(weft_net_add_peer(client.net, SUCCESSOR, at), WEFT_OK);
+    assert_int_equal(talk(&client, &next, SUCCESSOR, 3, 10), 3);
+    /* The old connection is tried again in the meantime, and has messages. */
+    double until = weft_seconds() + 30;
+    while (weft_net_stats(next.net).damaged == 0 && weft_seconds() < until) {
+        send_number(&client, SERVER, 1);
+        assert_int_equal(weft_net_poll(client.net, 0.02), WEFT_OK);
+        assert_int_equal(weft_net_poll(next.net, 0.02), WEFT_OK);
+    }
+    assert_true(weft_net_stats(next.net).damaged > 0);
+    assert_int_equal(talk(&client, &next, SUCCESSOR, 20, 10), 20);
+    side_close(&client);
+    side_close(&next);
+}
+
 static void test_too_large_to_send(void **state)
 {
     (void)state;
@@ -129,7 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_too_large_to_send), cmocka_unit_test(test_beyond_this_machine),
         cmocka_unit_test(test_no_address),        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_taken_port),
+        cmocka_unit_test(test_taken_port),        cmocka_unit_test(test_reused_address),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

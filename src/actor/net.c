@@ -162,10 +162,7 @@ weft_status weft_net_open(weft_net_context *world, weft_actor *actor, weft_actor
     actor->host = &net->host;
     actor->id = id;
     for (int i = 0; i < WEFT_ACTOR_TIMERS; i++) net->timers[i] = INFINITY;
-    if (getentropy(&net->route, sizeof(net->route)) != 0)
-        status = weft_fail(WEFT_ERR_IO, "the operating system provides no random numbers: %s",
-                           strerror(errno));
-    if (status == WEFT_OK) status = name_key(net);
+    status = name_key(net);
     if (address && status == WEFT_OK) status = weft_net_bind(net, address, NULL, 0);
     if (status == WEFT_OK)
         *out = net;

@@ -93,6 +93,10 @@ void weft_net_log_rejected(weft_net *net);
 /* The outgoing connection to another actor. */
 typedef struct weft_connection {
     weft_actor_id id;
+    uint64_t route; /* random part of the socket's routing id, which others cannot guess. Each
+                     * connection has its own: of two sockets with the same routing id, a listener
+                     * hears only the later one, and both may reach one listener if an actor
+                     * listens at the address of another one that is gone. */
     char *address;  /* NULL: not known; replies go over the actor's own connection */
     void *socket;   /* socket (DEALER) to the actor; NULL: not opened yet */
     void *monitor;  /* events of the socket; NULL: not monitored */
@@ -111,7 +115,6 @@ struct weft_net {
     weft_runtime host;
     weft_net_context *world;
     weft_actor *actor;
-    uint64_t route;  /* random part of this runtime's routing id, which others cannot guess */
     void *listener;  /* listening socket; NULL: none */
     void *monitor;   /* of the listening socket, if it has tcp */
     char *at;        /* address of the listening socket, for error messages */

@@ -89,13 +89,10 @@ static weft_status fail_open(const weft_net *net)
 
 static weft_status open_socket(const weft_net *net, int kind, void **out)
 {
-    char name[WEFT_NAME_BYTES];
     void *socket = zmq_socket(net->world->zmq, kind);
     if (!socket) return fail_open(net);
-    weft_net_name(net->actor->id, net->route, name);
-    if (set_limits(net, socket) &&
-        (kind == ZMQ_ROUTER ? set(socket, ZMQ_ROUTER_HANDOVER, 1)
-                            : zmq_setsockopt(socket, ZMQ_ROUTING_ID, name, sizeof(name)) == 0)) {
+    /* A connection that is opened anew takes the place of its predecessor. */
+    if (set_limits(net, socket) && (kind != ZMQ_ROUTER || set(socket, ZMQ_ROUTER_HANDOVER, 1))) {
         *out = socket;
         return WEFT_OK;
     }
@@ -182,6 +179,19 @@ weft_connection *weft_net_connection(const weft_net *net, weft_actor_id id)
     return NULL;
 }
 
+/* Makes the record of a connection, with a random route. */
+static weft_status add_connection(weft_net *net, weft_actor_id id, weft_connection **out)
+{
+    weft_connection f = {.id = id};
+    if (getentropy(&f.route, sizeof(f.route)) != 0)
+        return weft_fail(WEFT_ERR_IO, "the operating system provides no random numbers: %s",
+                         strerror(errno));
+    WEFT_TRY(WEFT_GROW(&net->fars, &net->far_capacity, net->far_count));
+    *out = &net->fars[net->far_count++];
+    **out = f;
+    return WEFT_OK;
+}
+
 weft_status weft_net_add_peer(weft_net *net, weft_actor_id id, const char *list)
 {
     weft_net_address address;
@@ -190,16 +200,19 @@ weft_status weft_net_add_peer(weft_net *net, weft_actor_id id, const char *list)
     WEFT_TRY(check_open(net, &address, address.keyed));
     if (address.keyed) WEFT_TRY(weft_net_context_allow(net->world, &address.key));
     if (!address.at[0]) return WEFT_OK;
-    if (!f) {
-        WEFT_TRY(WEFT_GROW(&net->fars, &net->far_capacity, net->far_count));
-        f = &net->fars[net->far_count++];
-        *f = (weft_connection){.id = id};
-    }
+    if (!f) WEFT_TRY(add_connection(net, id, &f));
     if (f->address && strcmp(f->address, list) == 0) return WEFT_OK;
     close_watched(&f->socket, &f->monitor);
     free(f->address);
     f->address = NULL;
     return weft_strdup(list, &f->address);
+}
+
+static bool set_name(const weft_net *net, const weft_connection *f)
+{
+    char name[WEFT_NAME_BYTES];
+    weft_net_name(net->actor->id, f->route, name);
+    return zmq_setsockopt(f->socket, ZMQ_ROUTING_ID, name, sizeof(name)) == 0;
 }
 
 static bool set_keys(const weft_net *net, const weft_net_address *to, void *socket)
@@ -221,7 +234,8 @@ weft_status weft_net_connect(weft_net *net, weft_connection *f)
                          to.at);
     WEFT_TRY(open_socket(net, ZMQ_DEALER, &f->socket));
     weft_status status = WEFT_OK;
-    if ((to.keyed && !set_keys(net, &to, f->socket)) || !set(f->socket, ZMQ_IPV6, to.at[6] == '['))
+    if (!set_name(net, f) || (to.keyed && !set_keys(net, &to, f->socket)) ||
+        !set(f->socket, ZMQ_IPV6, to.at[6] == '['))
         status = weft_fail_zmq("a socket cannot be set up");
     if (status == WEFT_OK && to.tcp)
         status = open_monitor(net, f->socket, TRIES | FAILED, &f->monitor);
