@@ -222,6 +222,24 @@ static void slow_data_are_no_hang(void **state)
     }
 }
 
+/* A child that someone else has reaped, as the kernel does where SIGCHLD is ignored, has ended, and
+ * with a failure, as far as is known. */
+static void a_child_without_a_status_has_failed(void **state)
+{
+    (void)state;
+    char *words[] = {"true", NULL};
+    const char *const none[] = {NULL};
+    weft_child c;
+    double until = weft_seconds() + 60;
+    assert_true(signal(SIGCHLD, SIG_IGN) != SIG_ERR);
+    assert_ok(weft_child_start(words, none, SIGKILL, &c));
+    while (!weft_child_ended(&c) && weft_seconds() < until)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    assert_true(weft_child_ended(&c));
+    assert_int_equal(weft_child_end(&c), FAILED);
+    assert_true(signal(SIGCHLD, SIG_DFL) == SIG_IGN);
+}
+
 /* The death of the launcher removes no rank from the job, and a message about a rank number that
  * the job does not have is ignored. */
 static void a_launcher_is_no_rank(void **state)
@@ -394,6 +412,7 @@ int main(void)
         cmocka_unit_test(only_deaths_begin_again),
         cmocka_unit_test(a_stop_is_no_death),
         cmocka_unit_test(slow_data_are_no_hang),
+        cmocka_unit_test(a_child_without_a_status_has_failed),
         cmocka_unit_test(a_launcher_is_no_rank),
         cmocka_unit_test(what_is_left_is_started_again),
         cmocka_unit_test(messages_name_hosts),

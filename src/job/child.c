@@ -11,6 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* The status of a child that was reaped elsewhere: a failure, with exit code 1. */
+enum { UNKNOWN = 1 << 8 };
+
 /* Runs in the new process, where only async-signal-safe functions may be called. */
 static void become(char *const *words, char *const *environment, int last, pid_t parent,
                    const int errors[2], const weft_child *c, int trouble)
@@ -109,15 +112,17 @@ void weft_child_ask(const weft_child *c)
 bool weft_child_ended(const weft_child *c)
 {
     siginfo_t info = {0};
-    return waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-           info.si_pid == c->pid;
+    return waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0
+               ? info.si_pid == c->pid
+               : errno == ECHILD;
 }
 
 int weft_child_end(weft_child *c)
 {
-    int state = 0;
-    while (c->pid > 0 && waitpid(c->pid, &state, 0) < 0 && errno == EINTR) {
+    int state = 0, got = 0;
+    while (c->pid > 0 && (got = waitpid(c->pid, &state, 0)) < 0 && errno == EINTR) {
     }
+    if (got < 0) state = UNKNOWN;
     if (c->errors >= 0) close(c->errors);
     c->errors = -1;
     close_both(c->control);

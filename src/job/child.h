@@ -22,7 +22,8 @@ weft_status weft_child_start(char *const *words, const char *const *environment,
 void weft_child_ask(const weft_child *child);
 /* Whether the child has ended. */
 bool weft_child_ended(const weft_child *child);
-/* Waits for the child's end, closes the pipes, and returns the status of waitpid. */
+/* Waits for the child's end, closes the pipes, and returns the status of waitpid: that of exit code
+ * 1 if there is none, since the child was reaped elsewhere. */
 int weft_child_end(weft_child *child);
 
 #endif

@@ -131,7 +131,7 @@ static weft_status run_all(job *j, int *code)
 
 static weft_status supervise(job *j, int *code)
 {
-    struct sigaction before[WEFT_ASKING];
+    struct sigaction before[WEFT_CAUGHT];
     char where[128], page[160];
     int file;
     /* The first entry marks the processes of the job, as this process may have other children. The

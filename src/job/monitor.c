@@ -154,23 +154,27 @@ static void on_pause(int number)
 
 /* Signals that stop the job, and the one that pauses it. Ignored signals (SIGHUP under nohup,
  * SIGTSTP without job control) stay ignored. */
-static const int asking[WEFT_ASKING] = {SIGINT, SIGTERM, SIGHUP, SIGTSTP};
+static const int caught[WEFT_CAUGHT] = {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCHLD};
 
-void weft_job_catch(struct sigaction before[WEFT_ASKING])
+void weft_job_catch(struct sigaction before[WEFT_CAUGHT])
 {
     asked = times = paused = 0;
     for (int i = 0; i < WEFT_ASKING; i++) {
-        bool end = asking[i] == SIGINT || asking[i] == SIGTERM;
-        struct sigaction action = {.sa_handler = asking[i] == SIGTSTP ? on_pause : on_signal,
+        bool end = caught[i] == SIGINT || caught[i] == SIGTERM;
+        struct sigaction action = {.sa_handler = caught[i] == SIGTSTP ? on_pause : on_signal,
                                    .sa_flags = SA_RESTART}; /* poll is interrupted all the same */
-        sigaction(asking[i], NULL, &before[i]);
-        if (end || before[i].sa_handler != SIG_IGN) sigaction(asking[i], &action, NULL);
+        sigaction(caught[i], NULL, &before[i]);
+        if (end || before[i].sa_handler != SIG_IGN) sigaction(caught[i], &action, NULL);
     }
+    struct sigaction *child = &before[WEFT_ASKING], usual = {.sa_handler = SIG_DFL};
+    sigaction(SIGCHLD, NULL, child);
+    if (child->sa_handler == SIG_IGN || (child->sa_flags & SA_NOCLDWAIT))
+        sigaction(SIGCHLD, &usual, NULL);
 }
 
-void weft_job_release(const struct sigaction before[WEFT_ASKING])
+void weft_job_release(const struct sigaction before[WEFT_CAUGHT])
 {
-    for (int i = 0; i < WEFT_ASKING; i++) sigaction(asking[i], &before[i], NULL);
+    for (int i = 0; i < WEFT_CAUGHT; i++) sigaction(caught[i], &before[i], NULL);
 }
 
 int weft_job_asked(int *how_often)

@@ -75,10 +75,11 @@ void weft_command_free(weft_command *w);
 /* monitor.c: the time in seconds of a clock that starts above 0 and excludes the time for which
  * this process was stopped (SIGSTOP); it must be read continuously while a job runs. */
 double weft_job_seconds(job *j);
-/* Installs and removes handlers for the signals that stop or pause the job. */
-enum { WEFT_ASKING = 4 };
-void weft_job_catch(struct sigaction before[WEFT_ASKING]);
-void weft_job_release(const struct sigaction before[WEFT_ASKING]);
+/* Installs and removes handlers for the signals that stop or pause the job. In between SIGCHLD is
+ * not ignored, since a process that ignores it does not get the exit codes of its children. */
+enum { WEFT_ASKING = 4, WEFT_CAUGHT };
+void weft_job_catch(struct sigaction before[WEFT_CAUGHT]);
+void weft_job_release(const struct sigaction before[WEFT_CAUGHT]);
 /* Returns the first signal that asked to stop since weft_job_catch, 0: none; *how_often: their
  * number. */
 int weft_job_asked(int *how_often);
