@@ -1,4 +1,5 @@
-/* Tests the supervision of worker processes (weft serve --processes), here shell scripts. */
+/* Tests the supervision of worker processes (weft serve --processes) and of members
+ * (--engine processes), here shell scripts. */
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -9,9 +10,15 @@
 static char told[16384];
 static int readied;
 
+static char shell[256]; /* the program of the processes: a link to a shell, which they may remove */
+static int missed;      /* starts that failed without the link */
+
+/* The link is made again when its lack is told for the second time. */
 static void tell(void *user, const char *line)
 {
     (void)user;
+    if (strstr(line, "cannot be started: No such file") && ++missed == 2)
+        assert_int_equal(symlink("/bin/sh", shell), 0);
     size_t used = strlen(told);
     (void)snprintf(told + used, sizeof(told) - used, "%s\n", line);
 }
@@ -24,20 +31,34 @@ static void ready(void *user)
     raise(SIGTERM);
 }
 
-/* Supervises two shells that run these commands; returns the exit code of the job. */
-static int run(char *first, char *second)
+/* Supervises two shells that run these commands, as workers, or as a coordinator and a learner;
+ * returns the exit code of the job. */
+static int run_as(bool workers, char *first, char *second)
 {
+    static const weft_part_role members[] = {WEFT_PART_COORDINATOR, WEFT_PART_LEARNER};
     char dash[] = "-c", *words[2][3] = {{dash, first}, {dash, second}}, *none[] = {NULL};
     weft_job_part parts[2];
     for (int i = 0; i < 2; i++)
-        parts[i] = (weft_job_part){.role = WEFT_PART_WORKER, .slot = i, .words = words[i]};
-    weft_job_options o = {
-        .workers = true, .parts = parts, .part_count = 2, .failure_timeout = 10, .ready = ready};
+        parts[i] = (weft_job_part){.role = workers ? WEFT_PART_WORKER : members[i],
+                                   .slot = workers ? i : 0,
+                                   .words = words[i]};
+    weft_job_options o = {.workers = workers,
+                          .members = !workers,
+                          .parts = parts,
+                          .part_count = 2,
+                          .failure_timeout = 10,
+                          .ready = ready};
     int code = -1;
     told[0] = '\0';
-    readied = 0;
-    assert_int_equal(weft_job_supervise(&o, "/bin/sh", none, tell, NULL, &code), WEFT_OK);
+    readied = missed = 0;
+    assert_int_equal(weft_job_supervise(&o, shell[0] ? shell : "/bin/sh", none, tell, NULL, &code),
+                     WEFT_OK);
     return code;
+}
+
+static int run(char *first, char *second)
+{
+    return run_as(true, first, second);
 }
 
 #define BUILT "echo 'weft: [rank 0 on here: built] ' >&2; "
@@ -107,6 +128,61 @@ static void what_does_not_end_is_killed(void **state)
     assert_string_equal(told, "weft: processes that have not ended after 5 s are killed\n");
     char badly[] = BUILT "trap 'exit 1' TERM; while :; do sleep 0.02; done";
     assert_int_equal(run(serves, badly), 1);
+    assert_string_equal(told, "weft: process 1 ended with code 1\n");
+}
+
+/* A process dies, and two attempts to start it again fail. */
+static void a_start_that_fails_is_tried_again(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/weft-XXXXXX", mark[64], dies[400], worker[500], learner[500],
+         waits[] = "while :; do sleep 0.02; done", serves[] = SERVES;
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(mark, sizeof(mark), "%s/x", folder);
+    (void)snprintf(shell, sizeof(shell), "%s/sh", folder);
+    (void)snprintf(dies, sizeof(dies), "if mkdir %s 2>/dev/null; then rm %s; kill -KILL $$; fi; ",
+                   mark, shell);
+    (void)snprintf(worker, sizeof(worker), "%s" SERVES, dies);
+    (void)snprintf(learner, sizeof(learner), "%sexit 0", dies);
+    for (int workers = 0; workers < 2; workers++) {
+        assert_int_equal(symlink("/bin/sh", shell), 0);
+        assert_int_equal(run_as(workers, workers ? serves : waits, workers ? worker : learner), 0);
+        assert_int_equal(missed, 2);
+        assert_non_null(strstr(told, workers ? "weft: process 1: " : "weft: learner 0: "));
+        assert_non_null(strstr(told, workers ? "No such file or directory; it is started again in "
+                                               "0.5 s (1 of 2 processes serve)\n"
+                                             : "No such file or directory; it is started again (98 "
+                                               "restarts left)\n"));
+        assert_int_equal(unlink(shell), 0);
+        assert_int_equal(rmdir(mark), 0);
+    }
+    shell[0] = '\0';
+    assert_int_equal(rmdir(folder), 0);
+}
+
+/* A process that ignores SIGCHLD gets no exit codes; the supervisor does not ignore it meanwhile.
+ */
+static void an_ignored_sigchld_hides_no_end(void **state)
+{
+    (void)state;
+    char fails[] = "exit 1", ends[] = "exit 0", waits[] = "while :; do sleep 0.02; done",
+         serves[] = SERVES;
+    assert_true(signal(SIGCHLD, SIG_IGN) != SIG_ERR);
+    assert_int_equal(run(serves, serves), 0);
+    assert_int_equal(run_as(false, waits, ends), 0);
+    assert_int_equal(run_as(false, waits, fails), 1);
+    assert_true(signal(SIGCHLD, SIG_DFL) == SIG_IGN);
+}
+
+/* An error of the first learner after its last step, as in writing a trace, is that of the job. */
+static void a_late_error_is_told(void **state)
+{
+    (void)state;
+    char waits[] = "while :; do sleep 0.02; done",
+         late[] = "echo 'weft: [rank 0 on here: finished] ' >&2; sleep 0.3;"
+                  "echo 'weft: [rank 0 on here: io] the disk is full' >&2; exit 1";
+    assert_int_equal(run_as(false, waits, late), 1);
+    assert_string_equal(told, "weft: the disk is full\n");
 }
 
 int main(void)
@@ -117,6 +193,9 @@ int main(void)
         cmocka_unit_test(what_never_lives_is_given_up),
         cmocka_unit_test(what_dies_is_started_again),
         cmocka_unit_test(what_does_not_end_is_killed),
+        cmocka_unit_test(a_start_that_fails_is_tried_again),
+        cmocka_unit_test(an_ignored_sigchld_hides_no_end),
+        cmocka_unit_test(a_late_error_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

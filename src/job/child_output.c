@@ -74,6 +74,13 @@ int64_t weft_child_process_step(const process_set *t, const child_process *p)
     return rank < WEFT_MAX_RANKS ? atomic_load(&j->page->step[rank]) : 0;
 }
 
+void weft_child_process_explain_start(child_process *p)
+{
+    char name[64];
+    (void)snprintf(p->why, sizeof(p->why), "%s: %.1000s",
+                   weft_child_process_name(p, name, sizeof(name)), weft_last_message());
+}
+
 void weft_child_process_explain(const process_set *t, child_process *p, int state)
 {
     char name[64], how[128], when[48] = "";

@@ -88,11 +88,18 @@ static void take_stop(process_set *t, child_process *p, int code)
 }
 
 /* Handles a process that ended with an error while the job is stopping or ending: it is not
- * restarted. If the job is stopping and the process is learner 0, the last steps are not saved. */
-static void take_end(process_set *t, child_process *p)
+ * restarted. If the process is learner 0, the last steps are not saved if the job is stopping;
+ * otherwise they are, and its own error, as in writing a trace, is that of the job. */
+static void take_end(process_set *t, child_process *p, int state)
 {
     p->done = true;
-    if (!t->stopping || p->part->role != WEFT_PART_LEARNER || p->part->slot > 0) return;
+    if (p->part->role != WEFT_PART_LEARNER || p->part->slot > 0) return;
+    if (!t->stopping) {
+        if (!WIFEXITED(state) || strcmp(p->what, "peer") == 0) return;
+        weft_job_say(t->j, "weft: %s", p->said[0] ? p->said : p->why);
+        t->code = t->j->own = WEXITSTATUS(state) == 2 ? 2 : 1;
+        return;
+    }
     if (p->not_begun) {
         (void)snprintf(t->j->stopped, sizeof(t->j->stopped), "weft: stopped before the first step");
         return;
@@ -154,13 +161,15 @@ void weft_child_process_end(process_set *t, child_process *p)
     else if (learner && WIFEXITED(state) && strcmp(p->what, "interrupted") == 0)
         take_stop(t, p, code);
     else if (t->stopping || t->end_reported > 0)
-        take_end(t, p);
+        take_end(t, p, state);
     else if (!learner && strcmp(p->what, "interrupted") == 0)
         start_anew(t, p); /* the process was told to end by another process */
     else
         take_failure(t, p, state);
 }
 
+/* Restarts a process. A start that fails, as without memory, is tried again while restarts are
+ * left. */
 static void restart(process_set *t, child_process *p)
 {
     job *j = t->j;
@@ -174,8 +183,8 @@ static void restart(process_set *t, child_process *p)
     weft_job_say(j, "weft: %s; it is started again (%lld restart%s left)", p->why,
                  (long long)j->restarts, weft_plural(j->restarts));
     if (weft_child_process_start(t, p) == WEFT_OK) return;
-    weft_job_say(j, "weft: %s", weft_last_message());
-    fail(t, 1, true);
+    weft_child_process_explain_start(p);
+    p->died = weft_job_seconds(j);
 }
 
 /* --- watching --- */

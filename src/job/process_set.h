@@ -64,6 +64,8 @@ void weft_child_process_drain(process_set *t, child_process *p);
 const char *weft_child_process_name(const child_process *p, char *out, size_t size);
 /* The step that a learner is in; 0: none yet, or unknown. */
 int64_t weft_child_process_step(const process_set *t, const child_process *p);
+/* Writes into p->why that the process could not be started, with the last message. */
+void weft_child_process_explain_start(child_process *p);
 /* Writes into p->why how the process ended; state: its status from waitpid. */
 void weft_child_process_explain(const process_set *t, child_process *p, int state);
 

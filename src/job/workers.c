@@ -21,17 +21,6 @@ typedef struct workers {
     double asked, ended;   /* times when the workers were told to end, and killed; 0: not yet */
 } workers;
 
-/* Starts a worker on its own set of cores: the process is created there, so that it counts its
- * available cores rightly. */
-static weft_status start(workers *w, child_process *p)
-{
-    void *before = weft_core_sets_enter(w->cores, p->part->slot);
-    weft_status status = weft_child_process_start(&w->t, p);
-    weft_core_sets_leave(w->cores, before);
-    p->restart_at = 0;
-    return status;
-}
-
 static void fail(workers *w, int code)
 {
     w->t.failed = true;
@@ -44,8 +33,6 @@ static int ready(const workers *w)
     for (int i = 0; i < w->t.count; i++) count += w->t.all[i].runs && w->t.all[i].ready;
     return count;
 }
-
-/* --- end of a worker --- */
 
 /* Plans the restart of a worker after a pause (exponential backoff): twice the last pause, less the
  * time for which the worker was ready. */
@@ -60,13 +47,34 @@ static void plan_restart(workers *w, child_process *p, int state)
                  p->why, p->pause, ready(w), w->t.count);
 }
 
+/* --- start of a worker --- */
+
+/* Starts a worker on its own set of cores: the process is created there, so that it counts its
+ * available cores rightly. Once the first worker has served, a start that fails, as without memory,
+ * is tried again later, since the others serve. */
+static weft_status start(workers *w, child_process *p)
+{
+    void *before = weft_core_sets_enter(w->cores, p->part->slot);
+    weft_status status = weft_child_process_start(&w->t, p);
+    weft_core_sets_leave(w->cores, before);
+    p->restart_at = 0;
+    if (status == WEFT_OK || !w->t.all[0].has_served) return status;
+    weft_child_process_explain_start(p);
+    plan_restart(w, p, -1);
+    return WEFT_OK;
+}
+
+/* --- end of a worker --- */
+
 /* Handles the end of a worker. The job fails on an error of a worker that was never ready, since it
  * would recur in all workers; otherwise the worker is restarted. */
 static void take_end(workers *w, child_process *p, int state)
 {
     bool alone = !w->ready_reported && p->part->slot == 0; /* no worker has been ready yet */
     if (w->t.stopping) {
-        if (state != 0 && w->ended <= 0) w->t.code = 1;
+        if (state == 0 || w->ended > 0) return;
+        weft_job_say(w->t.j, "weft: %s", p->said[0] ? p->said : p->why);
+        w->t.code = 1;
         return;
     }
     if (WIFEXITED(state) && state != 0 && !p->has_served) {
