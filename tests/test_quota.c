@@ -62,6 +62,7 @@ static void test_nothing(void **state)
     expect(0);
     put_file("/sys/fs/cgroup/cpu.max", "max 100000\n");
     expect(0);
+    assert_int_equal(weft_cpu_quota_share(root, 2), 0);
     put_file("/sys/fs/cgroup/cpu.max", "no number\n");
     expect(0);
 }
@@ -75,6 +76,12 @@ static void test_version2(void **state)
     expect(2);
     put_file("/sys/fs/cgroup/user/cpu.max", "75000 50000\n"); /* the parent's smaller quota holds */
     expect(1.5);
+    assert_int_equal(weft_cpu_quota_share(root, 1), 1);
+    put_file("/sys/fs/cgroup/user/cpu.max", "700000 100000\n");
+    put_file("/sys/fs/cgroup/user/job/cpu.max", "500000 100000\n");
+    const int shares[] = {5, 2, 1, 1, 1, 1}; /* of 5 cores */
+    for (int processes = 1; processes <= 6; processes++)
+        assert_int_equal(weft_cpu_quota_share(root, processes), shares[processes - 1]);
     put_file("/sys/fs/cgroup/user/cpu.max", "max 100000\n");
     put_file("/sys/fs/cgroup/user/job/cpu.max", "max 100000\n");
     expect(0);

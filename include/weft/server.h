@@ -77,6 +77,10 @@ WEFT_API bool weft_server_drain(weft_server *server, double seconds);
 /* Whether the options ask for several processes and this process is none of these, so it must call
  * weft_server_supervise. */
 WEFT_API bool weft_server_supervises(const weft_server_options *options);
+/* For a process of several (options->processes): limits the threads of the context to the share of
+ * the process in the CPU quota of the control groups, which all of them use together. */
+WEFT_API WEFT_NODISCARD weft_status weft_server_share_quota(weft_context *context,
+                                                            const weft_server_options *options);
 /* Runs options->processes servers on one port, as processes of `program` (the command weft) with
  * the same options and models, each on its share of the cores. Returns when all of them have ended.
  *

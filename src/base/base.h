@@ -305,6 +305,9 @@ int weft_cores(void);
 /* The CPU quota of this process's control groups, in cores; 0: none. `root` is put before the paths
  * of /proc/self and of the mounts; it is "" except in tests. */
 double weft_cpu_quota(const char *root);
+/* The cores of this quota that each of so many processes may use, rounded down, at least 1; 0:
+ * there is no quota. */
+int weft_cpu_quota_share(const char *root, int processes);
 /* Lets the calling thread run on all cores of the process, also if it was started within a core set
  * (weft_core_sets_enter). */
 void weft_cores_roam(void);

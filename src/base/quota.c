@@ -1,6 +1,7 @@
 /* Reads the CPU quota of this process's control groups. A container is often limited by cpu.max
  * (version 2) or cpu.cfs_quota_us (version 1) alone, which the affinity mask and OpenMP do not
  * reflect. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -120,4 +121,10 @@ double weft_cpu_quota(const char *root)
 {
     double one = hierarchy_quota(root, false), two = hierarchy_quota(root, true);
     return one > 0 && (two == 0 || one < two) ? one : two;
+}
+
+int weft_cpu_quota_share(const char *root, int processes)
+{
+    double quota = weft_cpu_quota(root);
+    return quota > 0 ? (int)fmin(fmax(floor(quota / processes), 1), 1024) : 0;
 }

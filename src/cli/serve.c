@@ -228,7 +228,8 @@ static int load_and_answer(weft_context *context, const weft_server_options *o,
                            const char *const *words, int count, end_signal *end)
 {
     weft_service *service = NULL;
-    weft_status status = make_service(context, o, &service);
+    weft_status status = weft_server_share_quota(context, o);
+    if (status == WEFT_OK) status = make_service(context, o, &service);
     if (status != WEFT_OK) return report_failure(status);
     status = check_names(words, count);
     if (status == WEFT_OK) status = check_shares(o, words, count);

@@ -160,6 +160,13 @@ bool weft_server_supervises(const weft_server_options *options)
     return options->processes > 1 && !weft_job_supervised();
 }
 
+weft_status weft_server_share_quota(weft_context *context, const weft_server_options *options)
+{
+    int share = options->processes > 1 ? weft_cpu_quota_share("", (int)options->processes) : 0;
+    if (share == 0 || share >= weft_context_threads(context)) return WEFT_OK;
+    return weft_context_set_threads(context, share);
+}
+
 weft_status weft_server_supervise(weft_context *context, const weft_server_options *options,
                                   const char *const *models, int model_count, const char *program,
                                   void (*on_ready)(void *user, int port, const int *metrics),
