@@ -378,6 +378,15 @@ for option in metrics trace; do
     refuses 2 "is a file of the data" "$weft" train --model mlp --batch 1 --data csv:mine.csv,test=0 --$option ./mine.csv
 done
 cmp -s new.csv mine.csv && pass || flunk "data were written over"
+# The same for the files that a user writes by hand: the run file and the cluster.
+echo 'steps: 1' >hand.yaml && echo 'rate: 1e9' >cluster.yaml
+for option in metrics trace; do
+    refuses 2 "is the run file" "$weft" train ./hand.yaml $small --model mlp --$option hand.yaml
+done
+refuses 2 "is the run file" "$weft" compare hand.yaml $small --strategies "n=2 exchange=average" --plot ./hand.yaml
+refuses 2 "is the run file" "$weft" simulate hand.yaml $small -n 2 --exchange server --metrics hand.yaml
+refuses 2 "is the file of --cluster" "$weft" simulate $small --model mlp -n 2 --exchange server --steps 1 --cluster cluster.yaml --metrics ./cluster.yaml
+[ "$(cat hand.yaml cluster.yaml)" = "$(printf 'steps: 1\nrate: 1e9')" ] && pass || flunk "a file written by hand was written over"
 
 # One of something, and nothing to do.
 accepts one "$weft" train --data glyphs:size=16,train=20,test=1 --batch 20 --model mlp --steps 1 --checkpoint one

@@ -83,6 +83,13 @@ WEFT_API WEFT_NODISCARD weft_status weft_options_set(const weft_option *table, v
 WEFT_API WEFT_NODISCARD weft_status weft_options_check(const weft_option *table,
                                                        const void *target);
 
+/* ARGUMENT: an option that names a file to be written (metrics, trace, plot) names the input file
+ * `path`, which `what` describes in the message. */
+WEFT_API WEFT_NODISCARD weft_status weft_options_refuse_overwrite(const weft_option *table,
+                                                                  const void *target,
+                                                                  const char *what,
+                                                                  const char *path);
+
 /* Parses argv, which begins after the program's name: options may be "--name value",
  * "--name=value", "-x value", "-xvalue" or "--flag"; "--" ends them. Up to max_words other words
  * are stored in words[]. ARGUMENT: as weft_options_set, a further word, or an empty one. */

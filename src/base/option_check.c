@@ -1,8 +1,9 @@
 /* Refuses options that have no effect because the option that they depend on (weft_option.with) is
- * not given or its entry does not read them. */
+ * not given or its entry does not read them, and outputs that would replace an input file. */
 #include "base/base.h"
 #include "base/registry.h"
 #include "base/settings.h"
+#include "weft/output.h"
 
 static const weft_option *row(const weft_option *table, const char *name)
 {
@@ -101,6 +102,24 @@ weft_status weft_options_check(const weft_option *table, const void *target)
         WEFT_TRY(weft_options_get(table, target, o->name, &text));
         status = o->unused ? check_unused(o, text) : check_with(table, target, o, text);
         free(text);
+    }
+    return status;
+}
+
+weft_status weft_options_refuse_overwrite(const weft_option *table, const void *target,
+                                          const char *what, const char *path)
+{
+    static const char *const outputs[] = {"metrics", "trace", "plot"};
+    weft_status status = WEFT_OK;
+    for (size_t i = 0; i < WEFT_COUNT(outputs) && status == WEFT_OK; i++) {
+        char *output;
+        if (!row(table, outputs[i])) continue;
+        WEFT_TRY(weft_options_get(table, target, outputs[i], &output));
+        if (output && weft_output_same(output, path))
+            status = weft_fail(WEFT_ERR_ARGUMENT,
+                               "--%s %s is %s, which would be lost; give another file", outputs[i],
+                               output, what);
+        free(output);
     }
     return status;
 }

@@ -60,6 +60,8 @@ weft_status read_run_options(const weft_context *context, const weft_option *tab
     if (status == WEFT_OK && words) status = weft_options_load(table, options, file);
     if (status == WEFT_OK)
         status = weft_options_parse(table, options, argc, argv, 1, &file, &words);
+    if (status == WEFT_OK && words)
+        status = weft_options_refuse_overwrite(table, options, "the run file", file);
     return status;
 }
 

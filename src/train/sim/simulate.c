@@ -212,7 +212,11 @@ static weft_status prepare(weft_simulation *s, weft_context *context,
 {
     weft_train_options o;
     int64_t learners = WEFT_MAX(given->train.job.ranks, (int64_t)1);
-    WEFT_TRY(weft_options_check(weft_simulate_table(context), given));
+    const weft_option *table = weft_simulate_table(context);
+    WEFT_TRY(weft_options_check(table, given));
+    if (given->cluster)
+        WEFT_TRY(
+            weft_options_refuse_overwrite(table, given, "the file of --cluster", given->cluster));
     WEFT_TRY(check_used(context, &given->train));
     WEFT_TRY(weft_sim_cluster_open(given->cluster, &learners, &s->cluster));
     WEFT_TRY(weft_train_options_copy(context, &given->train, &o));
