@@ -175,13 +175,90 @@ static void test_stopped(void **state)
     remove_folder(root);
 }
 
+/* Without `step`, a step takes the time of its operations. The micro-batches of a step share one
+ * update, so Adam takes more operations than plain SGD by the same number, however many they are.
+ */
+static void test_operations(void **state)
+{
+    (void)state;
+    static const char *const optimizers[] = {"sgd", "adam"};
+    char *root = temporary_folder(), words[400];
+    const char *file = cluster_file(root, "cluster.yaml", "rate: 1e6\nbandwidth: 0\nlatency: 0\n");
+    double more = 0;
+    for (int micro = 1; micro <= 8; micro *= 2) {
+        double taken[2];
+        for (int i = 0; i < 2; i++) {
+            told t;
+            (void)snprintf(words, sizeof(words),
+                           SMALL "batch=8 microbatches=%d steps=20 optimizer=%s cluster=%s", micro,
+                           optimizers[i], file);
+            assert_ok(simulate(words, "exchange=easgd:every=1000 ranks=1", NULL, &t));
+            taken[i] = (t.seconds - t.first) / 19 * 1e6;
+        }
+        print_message("%d micro-batches: %.0f operations, with Adam %.0f\n", micro, taken[0],
+                      taken[1]);
+        if (micro == 1) more = taken[1] - taken[0];
+        assert_true(more > 1e5 && fabs(taken[1] - taken[0] - more) < 1e-3 * more);
+    }
+    remove_folder(root);
+}
+
+/* A learner of elastic averaging waits for the centre every `every` steps, and computes while its
+ * push, which is as long, is under way. */
+static void test_elastic_period(void **state)
+{
+    (void)state;
+    char *root = temporary_folder(), words[400];
+    told t[2];
+    const char *file =
+        cluster_file(root, "cluster.yaml", "step: 0.1\nbandwidth: 1e6\nlatency: 0\n");
+    for (int i = 0; i < 2; i++) {
+        (void)snprintf(words, sizeof(words), SMALL "batch=4 steps=%d ranks=1 cluster=%s",
+                       20 + 10 * i, file);
+        assert_ok(simulate(words, "exchange=easgd:every=10", NULL, &t[i]));
+    }
+    double period = t[1].seconds - t[0].seconds, bytes = t[1].bytes - t[0].bytes;
+    print_message("a period of %.4f s, with %.0f bytes\n", period, bytes);
+    assert_true(bytes / 2 > 0.2 * 1e6 && bytes / 2 < 0.9 * 1e6);
+    assert_true(fabs(period - (1 + bytes / 2 / 1e6)) < 0.01);
+    remove_folder(root);
+}
+
+/* A link is as bad as the worse of its two ends. The end at a server has the keys above the
+ * learners, and a link between peers does not. */
+static void test_ends_of_links(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *keys;
+        double server, peers; /* seconds of a step */
+    } all[] = {{"latency: 2\nlearners: [{count: 2, latency: 0}]", 1 + 4, 1},
+               {"latency: 0\nlearners: [{count: 2, latency: 2}]", 1 + 4, 1},
+               {"latency: 0\nlearners: [{count: 2}]", 1, 1}};
+    char *root = temporary_folder(), words[400], text[200];
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        for (int peers = 0; peers < 2; peers++) {
+            told t;
+            (void)snprintf(text, sizeof(text), "step: 1\nbandwidth: 0\n%s\n", all[i].keys);
+            (void)snprintf(words, sizeof(words), SMALL "batch=4 steps=9 cluster=%s",
+                           cluster_file(root, "cluster.yaml", text));
+            assert_ok(simulate(words, peers ? "exchange=gossip" : "exchange=server:policy=bsp",
+                               NULL, &t));
+            double step = (t.seconds - t.first) / 8, wanted = peers ? all[i].peers : all[i].server;
+            if (fabs(step - wanted) > 0.01)
+                fail_msg("%s: a step takes %g s, not %g", text, step, wanted);
+        }
+    remove_folder(root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_schedule), cmocka_unit_test(test_round_robin),
-        cmocka_unit_test(test_softsync), cmocka_unit_test(test_straggler),
-        cmocka_unit_test(test_busy),     cmocka_unit_test(test_clipped),
-        cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_schedule),       cmocka_unit_test(test_round_robin),
+        cmocka_unit_test(test_softsync),       cmocka_unit_test(test_straggler),
+        cmocka_unit_test(test_busy),           cmocka_unit_test(test_clipped),
+        cmocka_unit_test(test_stopped),        cmocka_unit_test(test_operations),
+        cmocka_unit_test(test_elastic_period), cmocka_unit_test(test_ends_of_links),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -119,7 +119,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_program_create_with(weft_store *store,
                                                              weft_program **out);
 
 /* Size of a program: instructions, planned bytes, and floating-point operations of all phases, with
- * one micro-batch. */
+ * one micro-batch. The update phase, which is a part of them, runs once a step, the others once for
+ * each micro-batch. */
 typedef struct weft_program_info {
     /* All instructions, those that convert a layout, and those on the reference device. */
     int instructions, reorders, fallbacks;
@@ -127,7 +128,7 @@ typedef struct weft_program_info {
     size_t arena_bytes, gradient_bytes, parameter_bytes, state_bytes, scratch_bytes;
     size_t transfer_bytes; /* staging buffers for sending and receiving parts of tensors; an engine
                               may allocate further memory when it runs */
-    double flops;
+    double flops, update_flops; /* of all phases; of the update phase */
 } weft_program_info;
 WEFT_API weft_program_info weft_program_describe(const weft_program *program);
 

@@ -158,7 +158,8 @@ const command command_simulate = {
         "      awake: 0.02       share of each period (1 second) in which they run; otherwise they "
         "are paused\n"
         "      latency: 0.02     and the other link keys: for these learners; the worse end of a "
-        "link counts",
+        "link counts,\n"
+        "                        and servers have the keys above",
     .examples =
         "  weft simulate -n 8 --exchange server:policy=async --servers 2\n"
         "  weft simulate --cluster cluster.yaml --exchange gossip:mode=average --metrics a.jsonl\n",

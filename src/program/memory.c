@@ -333,6 +333,7 @@ weft_status weft_program_plan(weft_program *p)
         info->fallbacks += p->code[i].fallback;
         info->flops += p->code[i].flops;
     }
+        if (p->code[i].phase == WEFT_PHASE_UPDATE) info->update_flops += p->code[i].flops;
     for (int s = 0; s < SPACES; s++) info->scratch_bytes += p->scratch_bytes[s];
     info->instructions = (int)p->code_count;
     if (!p->dry) WEFT_TRY(place_store(p));

@@ -186,10 +186,12 @@ static weft_sim_link worse(const weft_sim_link *a, const weft_sim_link *b)
                            .reordered = WEFT_MAX(a->reordered, b->reordered)};
 }
 
+static const weft_sim_link *end_of(const weft_sim_cluster *c, int learner)
+{
+    return learner < 0 ? &c->link : &weft_sim_cluster_group_of(c, learner)->link;
+}
+
 weft_sim_link weft_sim_cluster_link(const weft_sim_cluster *c, int from, int to)
 {
-    const weft_sim_link *a = from < 0 ? NULL : &weft_sim_cluster_group_of(c, from)->link;
-    const weft_sim_link *b = to < 0 ? NULL : &weft_sim_cluster_group_of(c, to)->link;
-    if (a && b) return worse(a, b);
-    return a ? *a : b ? *b : c->link;
+    return worse(end_of(c, from), end_of(c, to));
 }

@@ -19,7 +19,7 @@ typedef struct weft_sim_cluster_group {
 typedef struct weft_sim_cluster {
     double rate;        /* floating-point operations a second at speed 1 */
     double step;        /* seconds of a step at speed 1; 0: computed from the rate */
-    weft_sim_link link; /* default of all groups */
+    weft_sim_link link; /* default of all groups, and the end of servers and the coordinator */
     weft_sim_cluster_group *groups;
     int group_count, line; /* line of the file where the groups begin */
 } weft_sim_cluster;
@@ -38,7 +38,7 @@ const weft_sim_cluster_group *weft_sim_cluster_group_of(const weft_sim_cluster *
 double weft_sim_cluster_step(const weft_sim_cluster *cluster, int learner, double flops,
                              weft_random *random);
 /* The link between two actors, given by their learner numbers; below 0: the actor is no learner. Of
- * two learners, the worse latency, bandwidth and so on count. */
+ * the two ends, the worse latency, bandwidth and so on count. */
 weft_sim_link weft_sim_cluster_link(const weft_sim_cluster *cluster, int from, int to);
 
 #endif

@@ -42,7 +42,7 @@ typedef struct weft_simulation {
     double *weights;                /* [learners]: sums of sample weights of their last steps */
     weft_dtype dtype;
     int64_t count;         /* number of parameters */
-    double flops;          /* of a step of one learner */
+    double pass, flops;    /* operations of a micro-batch, and of a step, of one learner */
     double *needs, *makes; /* [parts]: fractions of a step before which a part of the parameters is
                               needed, and after which the gradients of that part are ready */
     int parts; /* parts (ranges) of the exchanged parameters; 0: they are exchanged as a whole */

@@ -23,7 +23,7 @@ static double needed_after(const weft_simulation *s, int64_t begin, int64_t coun
 static double made_after(const weft_simulation *s, int64_t begin, int64_t count)
 {
     const weft_program *program = weft_instance_program(s->lead->instance);
-    double before = s->flops - s->flops / (double)s->job->run_spec.microbatches, flops = before;
+    double before = s->pass * (double)(s->job->run_spec.microbatches - 1), flops = before;
     weft_gradient g;
     bool some = false;
     for (int i = 0; weft_program_gradient(program, i, &g); i++)

@@ -184,8 +184,9 @@ static weft_status build_lead(weft_simulation *s)
     t->parameters = weft_rank_parameters(s->lead);
     WEFT_TRY(weft_trainer_check_servers(t));
     s->epoch = (t->samples + all - 1) / all;
-    s->flops = weft_program_describe(weft_instance_program(s->lead->instance)).flops *
-               (double)t->run_spec.microbatches;
+    weft_program_info info = weft_program_describe(weft_instance_program(s->lead->instance));
+    s->pass = info.flops - info.update_flops;
+    s->flops = s->pass * (double)t->run_spec.microbatches + info.update_flops;
     return WEFT_OK;
 }
 

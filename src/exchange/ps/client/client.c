@@ -236,6 +236,8 @@ static weft_status learner_computed(weft_actor *actor, int64_t ticket)
     c->computing = false;
     set_clock(c, ticket);
     c->responds = c->options.elastic.options && weft_range_request_due(c, c->options.fetch, ticket);
+    /* Between two elastic updates a learner goes on whether or not its push is acknowledged. */
+    if (c->options.elastic.options && !c->responds && !is_done(c)) return compute(c);
     if (!c->options.elastic.options) WEFT_TRY(push_all(c));
     if (weft_range_request_due(c, c->options.fetch, ticket)) {
         WEFT_TRY(weft_range_request_pull_all(c));
