@@ -192,6 +192,33 @@ sent=$(sed -n 's/.*"step":2.*"comm_bytes":\([0-9]*\).*/\1/p' m.jsonl)
 # Gradients go as one range, with a few bytes between them so that each begins on a cache line.
 [ -n "$planned" ] && [ "$sent" -ge "$planned" ] && [ "$sent" -le $((planned + planned / 1000)) ] && pass ||
     flunk "planned $planned bytes, sent $sent"
+# So is the memory: the columns of weft plan, which are rounded, against the run's rank_bytes. They hold the samples of
+# the micro-batches under way on rank 0, 1,024 numbers each: rows|options.
+printf 'layers:\n  - {type: dense, units: 8}\n  - {type: dense, units: classes}\n' >flat.yaml
+while IFS='|' read -r rows how; do
+    how="$how --batch 400 --model flat.yaml --data glyphs:size=32,train=400,test=20"
+    # shellcheck disable=SC2086
+    timeout 300 "$weft" plan $how >out 2>err && timeout 300 "$weft" train -q $how --steps 1 --metrics memory.jsonl 2>err ||
+        flunk "memory of $how"
+    ROWS=$rows python3 - <<'PY' >python 2>err && pass || flunk "planned memory of $how"
+import json, os, re
+units = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
+lines = [re.findall(r"(\d+) (B|kB|MB|GB)\b", line) for line in open("out") if re.match(r" *\d+  (all|data|tensor|pipeline)\b", line)]
+planned = [(sum(int(n) * units[u] for n, u in sizes[:6]), sum(units[u] for n, u in sizes[:6]) / 2) for sizes in lines]
+taken = json.loads(open("memory.jsonl").readlines()[-1])["rank_bytes"]
+assert len(planned) == len(taken) > 0, (planned, taken)
+for (bytes, rounding), real in zip(planned, taken):
+    assert abs(bytes - real) <= rounding, (planned, taken)
+assert taken[0] > int(os.environ["ROWS"]) * 4096, taken
+PY
+done <<'HOW'
+400|-n 1
+200|-n 2 --mesh data=2
+200|-n 2 --mesh data=2 --zero 3
+200|-n 4 --mesh data=2,tensor=2
+200|-n 2 --mesh pipeline=2 --microbatches 4
+400|-n 2 --mesh pipeline=2 --microbatches 4 --schedule gpipe
+HOW
 python3 - <<'PY' >out 2>err && pass || flunk "the trace"
 import json
 events = json.load(open("t.json"))["traceEvents"]

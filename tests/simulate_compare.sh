@@ -17,6 +17,13 @@ accepts "nothing is stale" "$weft" simulate $small --cluster cluster.yaml --exch
 holds b.jsonl '"staleness":\[[0-9]+\]'
 accepts "quiet simulation" "$weft" simulate $small --cluster cluster.yaml --exchange gossip --quiet
 [ -s out ] && flunk "--quiet printed" || pass
+# A learner's memory is that of a real rank.
+memory() { sed -n 's/.*"rank_bytes":\[\([0-9]*\),.*/\1/p' "$1"; }
+for exchange in server easgd gossip; do
+    "$weft" simulate $small -n 2 --exchange $exchange --steps 1 --metrics s.jsonl --quiet 2>err
+    "$weft" train $small -n 2 --exchange $exchange --steps 1 --metrics t.jsonl --quiet 2>err
+    [ -n "$(memory t.jsonl)" ] && [ "$(memory s.jsonl)" = "$(memory t.jsonl)" ] && pass || flunk "$exchange: $(memory s.jsonl) bytes, not $(memory t.jsonl)"
+done
 refuses 2 "add --exchange" "$weft" simulate $small -n 4
 refuses 2 "cluster.yaml:2: there are 4 learners here, -n gives 3" "$weft" simulate $small -n 3 --cluster cluster.yaml --exchange server
 refuses 2 "give --exchange server, easgd or gossip" "$weft" simulate $small -n 4 --exchange average

@@ -100,7 +100,8 @@ static weft_status summary(const weft_trainer *t)
         "MB,\noptimizer state %.1f MB, activations %.1f MB\n",
         (long long)parameters, info.instructions, info.reorders, info.fallbacks, info.flops / 1e6,
         bytes / 1e6, (double)info.parameter_bytes / 1e6, (double)info.gradient_bytes / 1e6,
-        (double)info.state_bytes / 1e6, (double)info.arena_bytes / 1e6);
+        (double)info.state_bytes / 1e6,
+        (double)(info.arena_bytes + info.slot_bytes + info.input_bytes) / 1e6);
     return WEFT_OK;
 }
 

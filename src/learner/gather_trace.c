@@ -2,12 +2,17 @@
  * one file of Chrome trace events. */
 #include "learner/learner.h"
 
+double weft_planned_bytes(const weft_instance *instance)
+{
+    weft_program_info info = weft_program_describe(weft_instance_program(instance));
+    return (double)(info.parameter_bytes + info.state_bytes + info.gradient_bytes +
+                    info.arena_bytes + info.slot_bytes + info.input_bytes + info.scratch_bytes +
+                    info.transfer_bytes);
+}
+
 weft_status weft_gather_memory(weft_rank *r, double *planned)
 {
-    weft_program_info info = weft_program_describe(weft_instance_program(r->instance));
-    double mine =
-        (double)(info.parameter_bytes + info.state_bytes + info.gradient_bytes + info.arena_bytes +
-                 info.slot_bytes + info.scratch_bytes + info.transfer_bytes);
+    double mine = weft_planned_bytes(r->instance);
     return weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_ALL_GATHER,
                                                     .dtype = WEFT_F64,
                                                     .what = "the memory of all ranks",

@@ -209,6 +209,8 @@ double weft_rank_learning_rate(const weft_rank *rank);
 /* Gathers the bytes of memory that each rank's program has planned; planned: [ranks of the world].
  * Collective over the world, before the first step. */
 weft_status weft_gather_memory(weft_rank *rank, double *planned) WEFT_NODISCARD;
+/* The planned memory of a rank's program: the sum of all bytes of its description. */
+double weft_planned_bytes(const weft_instance *instance);
 /* Rank 0 writes the traces of the ranks in lock step to one file. Collective over these ranks. */
 weft_status weft_trace_write(weft_rank *rank, const char *path) WEFT_NODISCARD;
 

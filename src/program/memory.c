@@ -318,6 +318,7 @@ weft_status weft_program_plan(weft_program *p)
         if (p->code[i].transfer) keep_inputs(p, (int)i, false);
     find_slots(p);
     p->input_bytes = lay_kind(p, BUFFER_INPUT, SPACE_HOST);
+    info->input_bytes = p->input_bytes * (size_t)p->slots;
     for (int s = 0; s < SPACES; s++) {
         p->gradient_bytes[s] = lay_gradients(p, s);
         WEFT_TRY(lay_arena(p, s, &p->arena_bytes[s]));
@@ -332,8 +333,8 @@ weft_status weft_program_plan(weft_program *p)
         info->reorders += p->code[i].reorder;
         info->fallbacks += p->code[i].fallback;
         info->flops += p->code[i].flops;
-    }
         if (p->code[i].phase == WEFT_PHASE_UPDATE) info->update_flops += p->code[i].flops;
+    }
     for (int s = 0; s < SPACES; s++) info->scratch_bytes += p->scratch_bytes[s];
     info->instructions = (int)p->code_count;
     if (!p->dry) WEFT_TRY(place_store(p));

@@ -46,13 +46,14 @@ static void add_rank(weft_text *text, const weft_plan *plan, int rank, const fig
         if (weft_plan_axis(plan, a) > 1)
             at += snprintf(place + at, sizeof(place) - (size_t)at, "%s%s %d", at ? ", " : "",
                            weft_axis_name(a), weft_plan_coordinate(plan, rank, a));
-    const double sizes[] = {(double)f->info.parameter_bytes,
-                            (double)f->info.state_bytes,
-                            (double)f->info.gradient_bytes,
-                            (double)(f->info.arena_bytes + f->info.slot_bytes),
-                            (double)f->info.scratch_bytes,
-                            (double)f->info.transfer_bytes,
-                            f->bytes};
+    const double sizes[] = {
+        (double)f->info.parameter_bytes,
+        (double)f->info.state_bytes,
+        (double)f->info.gradient_bytes,
+        (double)(f->info.arena_bytes + f->info.slot_bytes + f->info.input_bytes),
+        (double)f->info.scratch_bytes,
+        (double)f->info.transfer_bytes,
+        f->bytes};
     for (int i = 0; i < 7; i++) bytes_text(sizes[i], size[i], sizeof(size[i]));
     weft_text_add(text, "%4d  %-34s %9s %9s %9s %11s %9s %9s  %9.2f %9s %9d\n", rank,
                   *place ? place : "all", size[0], size[1], size[2], size[3], size[4], size[5],

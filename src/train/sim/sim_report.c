@@ -185,7 +185,6 @@ static weft_status summarise(weft_simulation *s)
 {
     weft_sim_report r = weft_sim_stats(s->sim);
     double bytes = (double)r.bytes, messages = (double)r.messages, lost = (double)r.lost, *memory;
-    weft_program_info info = weft_program_describe(weft_instance_program(s->lead->instance));
     weft_series series[MOST_SERIES] = {{"exchange_bytes", &bytes, 1, false},
                                        {"exchange_messages", &messages, 1, false},
                                        {"exchange_messages_lost", &lost, 1, false},
@@ -200,8 +199,7 @@ static weft_status summarise(weft_simulation *s)
     for (int i = 0; ops->figure && e.series_count < MOST_SERIES; i++, e.series_count++)
         if (!ops->figure(s->exchange, i, &series[e.series_count])) break;
     WEFT_TRY(WEFT_NEW(&memory, s->learners));
-    for (int i = 0; i < s->learners; i++)
-        memory[i] = (double)(info.parameter_bytes + info.state_bytes + info.gradient_bytes);
+    for (int i = 0; i < s->learners; i++) memory[i] = weft_planned_bytes(s->lead->instance);
     e.rank_memory = memory;
     weft_status status = tell(s, &e);
     free(memory);
