@@ -233,6 +233,14 @@ for rank in x -1 1.5 ""; do refuses 2 "'dump' is '$rank', must be a whole number
 refuses 2 "there is no rank 1" "$weft" plan $small --dump=1
 refuses 2 "have samples of shape [1, 20, 20], the checkpoint was trained on [1, 16, 16]" "$weft" eval --checkpoint run --data glyphs:size=20
 refuses 2 "was made with --model lenet, this run has mlp" "$weft" train --model mlp $small --epochs 3 --checkpoint run --resume
+# Servers that cannot be are refused by a plan as by the run.
+printf 'layers: [{type: dense, units: classes}]\n' >few.yaml
+awk 'BEGIN { print "a,k"; for (i = 0; i < 20; i++) print i "," i % 2 }' >few.csv
+for command in plan train; do
+    refuses 2 "500 servers would be threads of this job" "$weft" $command $small -n 2 --exchange server --servers 500
+    refuses 2 "the model has only 4 parameters to share out; give --servers 4" "$weft" $command --model few.yaml --data csv:few.csv,label=k --batch 4 -n 2 --exchange server --servers 20
+done
+accepts "a plan of server processes" "$weft" plan $small -n 2 --exchange server --servers 500 --engine processes
 refuses 1 "/nowhere/m.jsonl: cannot open: No such file or directory" "$weft" train $small --model mlp --metrics /nowhere/m.jsonl
 refuses 1 "/proc/run: cannot make the folder" "$weft" train $small --model mlp --checkpoint /proc/run
 refuses 1 "/nowhere/w.safetensors: cannot create: No such file or directory" "$weft" export run/latest -o /nowhere/w.safetensors

@@ -219,6 +219,11 @@ done <<'HOW'
 200|-n 2 --mesh pipeline=2 --microbatches 4
 400|-n 2 --mesh pipeline=2 --microbatches 4 --schedule gpipe
 HOW
+# A plan is made for as many threads as a rank has in the run: the kernels of inception need more memory with more.
+inception="-n 2 --mesh data=2 --batch 40 --model inception --data glyphs:size=32,train=400,test=20"
+# shellcheck disable=SC2086
+"$weft" plan --dump $inception 2>err | grep -A1 '^# device' >planned && "$weft" inspect --program $inception 2>err | grep -A1 '^# device' >taken &&
+    grep -q '^# bytes' taken && cmp planned taken >out && pass || flunk "a plan with the threads of the run: $(cat planned taken)"
 python3 - <<'PY' >out 2>err && pass || flunk "the trace"
 import json
 events = json.load(open("t.json"))["traceEvents"]

@@ -185,6 +185,7 @@ static weft_status describe(weft_trainer *t, int dump_rank, weft_text *text)
         *rank = (weft_rank){.run_spec = &t->run_spec, .rank = r};
         bool listed = r == 0 || (first->plan && r % each == 0);
         status = describe_rank(rank, &all[r], &lists, listed, r == dump_rank);
+        if (status == WEFT_OK && r == 0) status = weft_trainer_check_servers(t);
         if (status == WEFT_OK) add_rank(text, rank->plan, r, &all[r]);
         if (r > 0) weft_rank_free(rank); /* so that not all graphs are in memory at once */
     }
@@ -212,7 +213,7 @@ weft_status weft_train_plan_text(weft_context *context, const weft_train_options
 {
     weft_trainer *t;
     weft_text text = {0};
-    WEFT_TRY(weft_trainer_prepare(context, options, &t));
+    WEFT_TRY(weft_trainer_prepare(context, options, false, &t));
     weft_status status = WEFT_OK;
     if (dump_rank >= t->mesh)
         status = weft_fail(WEFT_ERR_ARGUMENT, "there is no rank %d; the mesh has %d", dump_rank,

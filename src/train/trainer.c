@@ -87,10 +87,12 @@ static weft_status open_data(weft_trainer *t)
     return WEFT_OK;
 }
 
-/* Gives the trainer a context of its own with this number of threads; the caller's context is not
- * changed. */
-static weft_status take_threads(weft_trainer *t, int threads)
+/* Gives the trainer a context of its own with the threads of a rank, of which `here` share this
+ * machine; the caller's context is not changed. */
+static weft_status take_threads(weft_trainer *t, int here)
 {
+    int threads = (int)t->options.where.threads;
+    if (threads == 0) threads = WEFT_MAX(weft_cores() / here, 1);
     WEFT_TRY(weft_context_with_threads(t->context, threads, &t->own));
     t->context = t->own;
     return WEFT_OK;
@@ -118,9 +120,7 @@ static weft_status open_ranks(weft_trainer *t)
     int here = weft_comm_local_size(t->worlds[0]);
     if (!o->where.no_bind && here > 1)
         WEFT_TRY(weft_core_sets_make(here, strcmp(o->job.engine, "mpi") == 0, &t->cores));
-    int threads = (int)o->where.threads;
-    if (threads == 0) threads = weft_cores() / weft_comm_local_size(t->worlds[0]);
-    return take_threads(t, WEFT_MAX(threads, 1));
+    return take_threads(t, here);
 }
 
 /* --- ranks --- */
@@ -225,18 +225,27 @@ static weft_status begin(weft_context *context, const weft_train_options *option
     return weft_settings_take(weft_train_table(t->context), &t->options, &t->settings);
 }
 
+/* The number of ranks on a machine, if --hosts have equally many. */
+static int ranks_of_host(const weft_trainer *t)
+{
+    int hosts = 1;
+    for (const char *at = t->options.job.hosts; at && *at; at++) hosts += *at == ',';
+    return (t->size + hosts - 1) / hosts;
+}
+
 weft_status weft_trainer_prepare(weft_context *context, const weft_train_options *options,
-                                 weft_trainer **out)
+                                 bool simulated, weft_trainer **out)
 {
     weft_trainer *t;
     weft_status status = begin(context, options, &t);
     if (!t) return status;
+    t->run_spec.simulated = simulated;
     if (status == WEFT_OK) t->size = (int)WEFT_MAX(options->job.ranks, (int64_t)1);
     if (status == WEFT_OK) status = weft_train_check_ranks(&t->options);
     if (status == WEFT_OK) status = weft_trainer_count_learners(t);
     if (status == WEFT_OK) status = WEFT_NEW(&t->runs, t->mesh);
     if (status == WEFT_OK) t->local = t->mesh;
-    if (status == WEFT_OK) status = take_threads(t, (int)options->where.threads);
+    if (status == WEFT_OK) status = take_threads(t, ranks_of_host(t));
     if (status == WEFT_OK) status = open_data(t);
     if (status == WEFT_OK) status = weft_trainer_read_model(t);
     if (status == WEFT_OK) status = weft_trainer_write_run_spec(t);

@@ -104,10 +104,10 @@ weft_status weft_trainer_create_joining(weft_context *context, const weft_train_
                                         const weft_joining *joining,
                                         weft_trainer **out) WEFT_NODISCARD;
 
-/* Creates a trainer for plans and simulations: opens data and model for the ranks of the options,
- * but opens no communicator and builds no rank. */
+/* Creates a trainer for a plan or, if `simulated`, a simulation: opens data and model for the ranks
+ * of the options, but opens no communicator and builds no rank. */
 weft_status weft_trainer_prepare(weft_context *context, const weft_train_options *options,
-                                 weft_trainer **out) WEFT_NODISCARD;
+                                 bool simulated, weft_trainer **out) WEFT_NODISCARD;
 /* validate.c: _check_ranks checks that the number of ranks is known, before they are opened.
  * _learners sets *mesh to the ranks of one learner (without --mesh: one) and *learners to their
  * number. _count_learners checks all other options and sets t->mesh and t->learners. ARGUMENT:

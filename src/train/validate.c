@@ -105,6 +105,7 @@ static weft_status check_options(const weft_trainer *t)
 static weft_status check_plan(const weft_trainer *t)
 {
     const weft_parallel_choice *o = &t->options.parallel;
+    bool processes = strcmp(t->options.job.engine, "processes") == 0;
     return weft_exchange_fits(
         t->context, o->exchange,
         &(weft_exchange_plan){.learners = t->learners,
@@ -113,7 +114,7 @@ static weft_status check_plan(const weft_trainer *t)
                               .codec = o->compress,
                               .back = o->compress_downlink,
                               .resumed_run = t->options.output.resume || t->begun.step > 0,
-                              .hosted = t->worlds[0] && !t->linked,
+                              .hosted = !t->linked && !t->run_spec.simulated && !processes,
                               .here = t->linked ? 1 : WEFT_MAX(t->local / t->mesh, 1)});
 }
 

@@ -128,7 +128,7 @@ static weft_status make_room(weft_simulation *s)
 
 weft_status weft_simulation_start_learners(weft_simulation *s)
 {
-    int threads = (int)s->job->options.where.threads;
+    int threads = weft_context_threads(s->job->context);
     int workers = WEFT_MIN(WEFT_MAX(weft_cores() / threads, 1), s->learners);
     WEFT_TRY(make_room(s));
     for (int i = 0; i < s->learners; i++) WEFT_TRY(open_learner(s, i));

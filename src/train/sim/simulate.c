@@ -175,7 +175,6 @@ static weft_status build_lead(weft_simulation *s)
     weft_trainer *t = s->job;
     int local = 0;
     int64_t all = t->options.length.batch * s->learners;
-    t->run_spec.simulated = true;
     WEFT_TRY(weft_trainer_find_resumed(t));
     WEFT_TRY(weft_comm_open(t->context, "self", 1, &t->worlds[0], &local));
     s->lead = &t->runs[0].rank;
@@ -223,8 +222,7 @@ static weft_status prepare(weft_simulation *s, weft_context *context,
     WEFT_TRY(weft_train_options_copy(context, &given->train, &o));
     s->learners = (int)learners;
     o.job.ranks = learners;
-    if (o.where.threads == 0) o.where.threads = WEFT_MAX(weft_cores() / s->learners, 1);
-    weft_status status = weft_trainer_prepare(context, &o, &s->job);
+    weft_status status = weft_trainer_prepare(context, &o, true, &s->job);
     weft_options_free(weft_train_table(context), &o);
     return status;
 }
