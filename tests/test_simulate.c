@@ -201,12 +201,28 @@ static void test_refused(void **state)
          WEFT_ERR_ARGUMENT},
         {"ranks=2 exchange=gossip servers=2", "has no use for it", WEFT_ERR_ARGUMENT},
         {"ranks=2 exchange=server batch=97", "give --batch 96 or less", WEFT_ERR_ARGUMENT},
+        {"ranks=0 exchange=server", "ranks is 0", WEFT_ERR_ARGUMENT},
         {"ranks=2 exchange=server optimizer=sgd lr=1e6 steps=40", ": step ", WEFT_ERR_NUMERIC}};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         told t;
         assert_refused(simulate(SMALL "batch=4", all[i].words, NULL, &t), all[i].status,
                        all[i].says);
     }
+}
+
+/* Each step multiplies the weights by -1e12: the losses of four steps are finite, the weights after
+ * the fourth are not. The message names that step. */
+static void test_weights_that_are_no_numbers(void **state)
+{
+    (void)state;
+    char *root = temporary_folder(), words[400];
+    told t;
+    (void)snprintf(words, sizeof(words),
+                   SMALL "model=%s batch=4 ranks=2 steps=4 optimizer=sgd lr=1e6 weight-decay=1e6",
+                   cluster_file(root, "flat.yaml", "layers: [{type: dense, units: classes}]\n"));
+    assert_refused(simulate(words, "exchange=server:policy=bsp", NULL, &t), WEFT_ERR_NUMERIC,
+                   "after step 4 '");
+    remove_folder(root);
 }
 
 static void test_cluster_files(void **state)
@@ -309,7 +325,7 @@ int main(void)
         cmocka_unit_test(test_centre),          cmocka_unit_test(test_goes_on),
         cmocka_unit_test(test_replays),         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_cluster_files),   cmocka_unit_test(test_poor_links),
-        cmocka_unit_test(test_full_folder),
+        cmocka_unit_test(test_full_folder),     cmocka_unit_test(test_weights_that_are_no_numbers),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

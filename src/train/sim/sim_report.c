@@ -136,6 +136,7 @@ weft_status weft_simulation_evaluate(weft_simulation *s, bool over)
     s->due = false;
     if (weft_dataset_count(s->job->data, WEFT_TEST) == 0 && !over) return WEFT_OK;
     WEFT_TRY(take_result(s, over));
+    s->lead->position.step = rounds; /* which messages name */
     WEFT_TRY(weft_rank_check_finite(s->lead));
     if (weft_dataset_count(s->job->data, WEFT_TEST) == 0) return WEFT_OK;
     WEFT_TRY(weft_rank_evaluate(s->lead, &report));

@@ -217,6 +217,7 @@ static weft_status prepare(weft_simulation *s, weft_context *context,
     if (given->cluster)
         WEFT_TRY(
             weft_options_refuse_overwrite(table, given, "the file of --cluster", given->cluster));
+    WEFT_TRY(weft_train_check_ranks(&given->train));
     WEFT_TRY(check_used(context, &given->train));
     WEFT_TRY(weft_sim_cluster_open(given->cluster, &learners, &s->cluster));
     WEFT_TRY(weft_train_options_copy(context, &given->train, &o));
