@@ -25,6 +25,11 @@ for exchange in server easgd gossip; do
     [ -n "$(memory t.jsonl)" ] && [ "$(memory s.jsonl)" = "$(memory t.jsonl)" ] && pass || flunk "$exchange: $(memory s.jsonl) bytes, not $(memory t.jsonl)"
 done
 refuses 2 "add --exchange" "$weft" simulate $small -n 4
+refuses 2 "ranks is 0" "$weft" simulate $small -n 0 --exchange server
+for exchange in server easgd gossip; do # dgc's momentum comes on top of the optimizer's, as weft train says, too
+    "$weft" simulate $small -n 2 --exchange $exchange --compress dgc --optimizer adam --steps 1 >out 2>err
+    [ "$(grep -c 'with a momentum of .*, on top of that of --optimizer adam' err)" = 1 ] && pass || flunk "momentum twice, $exchange"
+done
 refuses 2 "cluster.yaml:2: there are 4 learners here, -n gives 3" "$weft" simulate $small -n 3 --cluster cluster.yaml --exchange server
 refuses 2 "give --exchange server, easgd or gossip" "$weft" simulate $small -n 4 --exchange average
 refuses 2 "--mesh has no effect here" "$weft" simulate $small -n 4 --mesh data=2 --exchange server

@@ -171,16 +171,16 @@ bool weft_codec_checkpoint_state(const weft_codec_checkpoint *checkpoint, int i,
 }
 
 void weft_codec_checkpoint_note_momentum(const weft_codec_checkpoint *checkpoint,
-                                         const weft_exchange_site *site)
+                                         const weft_context *context, const char *codec,
+                                         const weft_optimizer_options *o)
 {
-    const weft_optimizer_options *o = site->optimizer;
-    if (checkpoint->momentum <= 0 || !o || site->endpoint->learner > 0) return;
+    if (checkpoint->momentum <= 0 || !o) return;
     double more = 1 / (1 - checkpoint->momentum);
     if (strcmp(o->name, "sgd") != 0 || o->momentum > 0)
         weft_log(
-            site->context, WEFT_LOG_NOTE,
+            context, WEFT_LOG_NOTE,
             "--compress %s gathers updates with a momentum of %g, on top of that of --optimizer "
             "%s: steps become about %.3g times as large; momentum=0 of the codec, or sgd "
             "without momentum, leaves one of them out",
-            site->codec, checkpoint->momentum, o->name, more);
+            codec, checkpoint->momentum, o->name, more);
 }

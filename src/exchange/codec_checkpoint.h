@@ -30,9 +30,10 @@ void weft_codec_checkpoint_store(weft_codec_checkpoint *checkpoint, weft_codec *
 weft_status weft_codec_checkpoint_exclude_padding(const weft_codec_checkpoint *checkpoint,
                                                   weft_codec *codec, int64_t begin) WEFT_NODISCARD;
 
-/* The first learner logs a note if the codec and the optimizer both apply momentum. */
+/* Logs a note if the codec and the optimizer both apply momentum. */
 void weft_codec_checkpoint_note_momentum(const weft_codec_checkpoint *checkpoint,
-                                         const weft_exchange_site *site);
+                                         const weft_context *context, const char *codec,
+                                         const weft_optimizer_options *optimizer);
 
 /* padding.c: like weft_parameter_gaps; with `shared`, parameters for which another rank is the
  * leader count as padding, too. */
