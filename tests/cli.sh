@@ -28,6 +28,8 @@ for command in train simulate compare selftest eval predict inspect export coord
     holds out '^\.TH WEFT'
 done
 "$weft" help simulate | grep -q -- '--checkpoint DIR  *write DIR/step-N when the simulation is over$' && pass || flunk "when a simulation is saved"
+refuses 2 "'compare' is a second one" "$weft" help train compare
+refuses 2 "'compare' is a second one" "$weft" help --man train compare
 accepts "list" "$weft" inspect --list
 holds out 'softmax_xent'
 grep -qE '^ +self ' out && flunk "an engine that --engine refuses" || pass
@@ -231,8 +233,6 @@ refuses 2 "the checkpoint run is shown as it is" "$weft" inspect run --program
 refuses 2 "the checkpoint run is shown as it is" "$weft" inspect --batch 3 run
 for rank in x -1 1.5 ""; do refuses 2 "'dump' is '$rank', must be a whole number" "$weft" plan --dump=$rank; done
 refuses 2 "there is no rank 1" "$weft" plan $small --dump=1
-refuses 2 "have samples of shape [1, 20, 20], the checkpoint was trained on [1, 16, 16]" "$weft" eval --checkpoint run --data glyphs:size=20
-refuses 2 "was made with --model lenet, this run has mlp" "$weft" train --model mlp $small --epochs 3 --checkpoint run --resume
 # Servers that cannot be are refused by a plan as by the run.
 printf 'layers: [{type: dense, units: classes}]\n' >few.yaml
 awk 'BEGIN { print "a,k"; for (i = 0; i < 20; i++) print i "," i % 2 }' >few.csv
@@ -241,6 +241,8 @@ for command in plan train; do
     refuses 2 "the model has only 4 parameters to share out; give --servers 4" "$weft" $command --model few.yaml --data csv:few.csv,label=k --batch 4 -n 2 --exchange server --servers 20
 done
 accepts "a plan of server processes" "$weft" plan $small -n 2 --exchange server --servers 500 --engine processes
+refuses 2 "have samples of shape [1, 20, 20], the checkpoint was trained on [1, 16, 16]" "$weft" eval --checkpoint run --data glyphs:size=20
+refuses 2 "was made with --model lenet, this run has mlp" "$weft" train --model mlp $small --epochs 3 --checkpoint run --resume
 refuses 1 "/nowhere/m.jsonl: cannot open: No such file or directory" "$weft" train $small --model mlp --metrics /nowhere/m.jsonl
 refuses 1 "/proc/run: cannot make the folder" "$weft" train $small --model mlp --checkpoint /proc/run
 refuses 1 "/nowhere/w.safetensors: cannot create: No such file or directory" "$weft" export run/latest -o /nowhere/w.safetensors
@@ -376,6 +378,15 @@ for pair in "--metrics same --trace same" "--metrics same --trace ./same" "--met
     # shellcheck disable=SC2086
     refuses 2 "are the same file" "$weft" train $small --model mlp --steps 1 $pair
 done
+# The same for the files that a user writes by hand: the run file and the cluster.
+echo 'steps: 1' >hand.yaml && echo 'rate: 1e9' >cluster.yaml
+for option in metrics trace; do
+    refuses 2 "is the run file" "$weft" train ./hand.yaml $small --model mlp --$option hand.yaml
+done
+refuses 2 "is the run file" "$weft" compare hand.yaml $small --strategies "n=2 exchange=average" --plot ./hand.yaml
+refuses 2 "is the run file" "$weft" simulate hand.yaml $small -n 2 --exchange server --metrics hand.yaml
+refuses 2 "is the file of --cluster" "$weft" simulate $small --model mlp -n 2 --exchange server --steps 1 --cluster cluster.yaml --metrics ./cluster.yaml
+[ "$(cat hand.yaml cluster.yaml)" = "$(printf 'steps: 1\nrate: 1e9')" ] && pass || flunk "a file written by hand was written over"
 [ ! -e same ] && grep -q dense own.yaml && pass || flunk "an output that is refused was written"
 accepts "the same name elsewhere" "$weft" train $small --model mlp --steps 1 -q --metrics same --trace sub/same
 accepts "nothing twice" "$weft" train $small --model mlp --steps 1 -q --metrics /dev/null --trace /dev/null
@@ -386,15 +397,6 @@ for option in metrics trace; do
     refuses 2 "is a file of the data" "$weft" train --model mlp --batch 1 --data csv:mine.csv,test=0 --$option ./mine.csv
 done
 cmp -s new.csv mine.csv && pass || flunk "data were written over"
-# The same for the files that a user writes by hand: the run file and the cluster.
-echo 'steps: 1' >hand.yaml && echo 'rate: 1e9' >cluster.yaml
-for option in metrics trace; do
-    refuses 2 "is the run file" "$weft" train ./hand.yaml $small --model mlp --$option hand.yaml
-done
-refuses 2 "is the run file" "$weft" compare hand.yaml $small --strategies "n=2 exchange=average" --plot ./hand.yaml
-refuses 2 "is the run file" "$weft" simulate hand.yaml $small -n 2 --exchange server --metrics hand.yaml
-refuses 2 "is the file of --cluster" "$weft" simulate $small --model mlp -n 2 --exchange server --steps 1 --cluster cluster.yaml --metrics ./cluster.yaml
-[ "$(cat hand.yaml cluster.yaml)" = "$(printf 'steps: 1\nrate: 1e9')" ] && pass || flunk "a file written by hand was written over"
 
 # One of something, and nothing to do.
 accepts one "$weft" train --data glyphs:size=16,train=20,test=1 --batch 20 --model mlp --steps 1 --checkpoint one

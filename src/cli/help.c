@@ -120,6 +120,14 @@ static int run(weft_context *context, int argc, char **argv)
 {
     bool man = argc > 0 && strcmp(argv[0], "--man") == 0;
     const char *name = argc > man ? argv[man] : NULL;
+    char shown[256];
+    if (argc > man + 1) {
+        fprintf(stderr,
+                "weft: help explains one command, and '%s' is a second one; give one of them\n"
+                "Try 'weft help'.\n",
+                weft_printable(argv[man + 1], shown, sizeof(shown)));
+        return 2;
+    }
     if (!name && man) return man_overview();
     if (!name) {
         overview();
@@ -128,7 +136,6 @@ static int run(weft_context *context, int argc, char **argv)
     for (int i = 0; commands[i]; i++)
         if (strcmp(commands[i]->name, name) == 0)
             return man ? man_page(context, commands[i]) : explain(context, commands[i]);
-    char shown[256];
     fprintf(stderr, "weft: no command is named '%s'\nTry 'weft help'.\n",
             weft_printable(name, shown, sizeof(shown)));
     return 2;
