@@ -32,7 +32,7 @@ static void test_stop_and_resume(void **state)
                                        "ranks=3 dtype=f64 device=distant", "ranks=2 device=cpu",
                                        "ranks=4 mesh=data=2 dtype=f64 device=reference",
                                        "ranks=4 mesh=tensor=2 device=cpu"};
-    static const char *const files[] = {"parameters", "state", "learners", "exchange"};
+    static const char *const files[] = {"state", "learners", "exchange"};
     char *root = temporary_folder(), words[500], name[60];
     const weft_entry *e;
     for (int i = 0; (e = exchange_at(i)); i++)
@@ -48,8 +48,9 @@ static void test_stop_and_resume(void **state)
             run(words, ways[w], b, 4);
             (void)snprintf(words + strlen(words), sizeof(words) - strlen(words), " resume=true");
             run(words, ways[w], b, 0);
+            assert_same(a, b, "parameters", 0, e->name);
             for (size_t f = 0; f < sizeof(files) / sizeof(files[0]); f++)
-                assert_same(a, b, files[f], 0, e->name);
+                assert_same_or_none(a, b, files[f], e->name);
         }
     remove_folder(root);
 }

@@ -43,9 +43,9 @@ static weft_status set_words(const weft_option *table, void *options, const char
     (void)snprintf(copy, sizeof(copy), "%s", words);
     for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
         char *equals = strchr(w, '=');
-        if (!equals) continue; /* the word "simulate" is no option */
-        *equals = '\0';
-        weft_status status = weft_options_set(table, options, w, equals + 1);
+        if (strcmp(w, "simulate") == 0) continue; /* no option */
+        if (equals) *equals = '\0';
+        weft_status status = weft_options_set(table, options, w, equals ? equals + 1 : "");
         if (status != WEFT_OK) return status;
     }
     return WEFT_OK;
