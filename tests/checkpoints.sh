@@ -66,6 +66,28 @@ for n in 1 2 3 4 5 6 7 8; do
     "$weft" train $small --keep 1 --steps 9 --epochs 9 --checkpoint killed --resume >out 2>err && [ -z "$(hidden killed)" ] &&
         [ "$(echo killed/step-*)" = killed/step-9 ] && pass || flunk "what removal $n left: $(ls -A killed)"
 done 2>/dev/null
+# A folder that cannot be removed yet stays hidden until a later run removes it.
+rm -rf busy
+# shellcheck disable=SC2086
+POWER_BUSY=1 POWER_DIR=$PWD/busy LD_PRELOAD=$preload "$weft" train $small --keep 1 --steps 6 --epochs 9 --checkpoint "$PWD/busy" >out 2>err &&
+    [ ! -s err ] && [ "$(hidden busy | wc -l)" = 5 ] && [ "$(echo busy/step-*)" = busy/step-6 ] && pass || flunk "folders that cannot be removed: $(ls -A busy)"
+# shellcheck disable=SC2086
+accepts "a run after them" "$weft" train $small --keep 1 --steps 9 --epochs 9 --checkpoint busy --resume
+[ -z "$(hidden busy)" ] && pass || flunk "folders that can be removed now: $(ls -A busy)"
+# NFS keeps mapped files: a run that has begun, or a server that is ready, maps none of its checkpoint.
+# shellcheck disable=SC2086
+"$weft" train $endless --checkpoint mapped --steps 10 >out 2>err || flunk "a run to go on from"
+# shellcheck disable=SC2086
+"$weft" train $endless --checkpoint mapped --resume >first 2>first.err &
+job=$!
+moves_on mapped step-10 && ! grep -F "$PWD/mapped/" /proc/$job/maps && lives $job && pass || flunk "files that a resumed run maps"
+kill -TERM $job
+wait $job
+"$weft" serve m=mapped/latest --port 0 --metrics-port -1 >served 2>served.err &
+job=$!
+appears mapped/times.json && ! grep -F "$PWD/mapped/" /proc/$job/maps && lives $job && pass || flunk "files that a server maps"
+kill -TERM $job
+wait $job
 # A folder that an older version left half removed counts for nothing, and goes; what is not ours stays.
 rm -rf gutted && cp -r killed gutted && cp -r killed/step-9 gutted/step-3 && cp -r killed/step-9 gutted/step-06 && mkdir gutted/step-5
 rm gutted/step-3/index.json

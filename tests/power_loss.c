@@ -136,6 +136,11 @@ int mkdir(const char *path, mode_t mode)
 int rmdir(const char *path)
 {
     REAL(rmdir);
+    /* As with NFS, where a removed file that is still mapped has another name in its folder. */
+    if (getenv("POWER_BUSY") && wanted(path)) {
+        errno = ENOTEMPTY;
+        return -1;
+    }
     int code = real(path);
     if (code == 0 && wanted(path)) note("rmdir\t%s\n", path);
     return code;

@@ -235,6 +235,8 @@ weft_status weft_fail_io(const char *what, const char *path) WEFT_NODISCARD;
 /* Maps a file read-only. IO: the message names the path and the reason. */
 weft_status weft_file_map(const char *path, weft_bytes *out) WEFT_NODISCARD;
 void weft_file_unmap(weft_bytes *bytes);
+/* Copies a file into memory; the caller frees out->data. */
+weft_status weft_file_read(const char *path, weft_bytes *out) WEFT_NODISCARD;
 /* temp_file.c: creates and locks a temporary file beside the file that it will replace, and opens
  * it for writing. *name is its name; *file is its descriptor, which holds the lock while it is
  * open, or -1 with errno. */

@@ -49,6 +49,20 @@ void weft_file_unmap(weft_bytes *bytes)
     *bytes = (weft_bytes){0};
 }
 
+weft_status weft_file_read(const char *path, weft_bytes *out)
+{
+    weft_bytes file = {0};
+    unsigned char *copy;
+    WEFT_TRY(weft_file_map(path, &file));
+    weft_status status = WEFT_NEW(&copy, file.size);
+    if (status == WEFT_OK) {
+        if (file.size > 0) memcpy(copy, file.data, file.size);
+        *out = (weft_bytes){.data = copy, .size = file.size};
+    }
+    weft_file_unmap(&file);
+    return status;
+}
+
 static weft_status write_all(int file, const char *path, const void *data, size_t size)
 {
     const char *next = data;
@@ -138,11 +152,16 @@ weft_status weft_dir_remove(const char *path)
         return weft_fail_io("open", path);
     }
     struct dirent *entry;
+    int why = 0;
     while ((entry = readdir(dir)))
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            (void)unlinkat(dirfd(dir), entry->d_name, 0);
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+            unlinkat(dirfd(dir), entry->d_name, 0) != 0 && errno != EBUSY)
+            why = errno;
     closedir(dir);
-    return rmdir(path) != 0 ? weft_fail_io("remove", path) : WEFT_OK;
+    if (rmdir(path) == 0) return WEFT_OK;
+    if (why == 0 && (errno == ENOTEMPTY || errno == EBUSY)) return WEFT_OK; /* of NFS */
+    if (why != 0) errno = why;
+    return weft_fail_io("remove", path);
 }
 
 bool weft_file_exists(const char *path)

@@ -114,7 +114,7 @@ static weft_status read_names(const char *file, const json_t *names, char ***out
     return WEFT_OK;
 }
 
-/* What the numbers of an array must be. */
+/* Means are any numbers, deviations are above 0. */
 typedef enum wanted { ANY_FINITE, POSITIVE } wanted;
 
 static weft_status read_numbers(const char *file, const json_t *array, int count, wanted must,

@@ -53,7 +53,7 @@ typedef struct weft_checkpoint {
     weft_settings settings; /* of the run that wrote it */
     weft_data_stats stats;
     weft_split_id splits[2]; /* of the data of that run; samples 0: unknown, in older checkpoints */
-    weft_bytes model;        /* text of the YAML model, or empty */
+    weft_bytes model;        /* text of the YAML model, allocated, or empty */
     /* In the order of the enum: parameters of the first learner, its state, parameters and state of
      * the other learners, state of the exchange. The last two files may be absent. */
     weft_bytes files[WEFT_CHECKPOINT_FILES];
@@ -71,6 +71,9 @@ typedef struct weft_checkpoint {
  * FORMAT: the checkpoint is damaged; the message suggests the previous checkpoint. */
 weft_status weft_checkpoint_open(const char *path, const weft_option *table,
                                  weft_checkpoint *out) WEFT_NODISCARD;
+/* Unmaps the files of tensors, once these are loaded; all else stays. NFS cannot remove the folder
+ * of a file that is mapped. */
+void weft_checkpoint_unmap(weft_checkpoint *checkpoint);
 void weft_checkpoint_close(weft_checkpoint *checkpoint);
 
 /* Copies the tensors of the checkpoint into the store; of a sharded tensor, only the part that the

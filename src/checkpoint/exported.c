@@ -67,11 +67,20 @@ static weft_status read_about(const char *file, const weft_option *table, weft_c
     return status;
 }
 
-static weft_status map(const char *folder, const char *name, bool needed, weft_bytes *out)
+static weft_status map(const char *folder, const char *name, weft_bytes *out)
 {
     char *path;
     WEFT_TRY(weft_format(&path, "%s/%s", folder, name));
-    weft_status status = needed || weft_file_exists(path) ? weft_file_map(path, out) : WEFT_OK;
+    weft_status status = weft_file_map(path, out);
+    free(path);
+    return status;
+}
+
+static weft_status read_model(weft_checkpoint *c)
+{
+    char *path;
+    WEFT_TRY(weft_format(&path, "%s/%s", c->path, names[MODEL]));
+    weft_status status = weft_file_exists(path) ? weft_file_read(path, &c->model) : WEFT_OK;
     free(path);
     return status;
 }
@@ -81,9 +90,8 @@ static weft_status read_files(weft_checkpoint *c, const json_t *files)
     char *path;
     weft_bytes *bytes = &c->files[WEFT_PARAMETERS_FILE];
     /* A model.yaml that `files` does not list was left in the folder by an earlier export. */
-    if (!files || json_object_get(files, names[MODEL]))
-        WEFT_TRY(map(c->path, names[MODEL], false, &c->model));
-    WEFT_TRY(map(c->path, names[WEIGHTS], true, bytes));
+    if (!files || json_object_get(files, names[MODEL])) WEFT_TRY(read_model(c));
+    WEFT_TRY(map(c->path, names[WEIGHTS], bytes));
     if (files) {
         WEFT_TRY(weft_checkpoint_check_file(c->path, names[MODEL], files, false, &c->model));
         WEFT_TRY(weft_checkpoint_check_file(c->path, names[WEIGHTS], files, true, bytes));
@@ -117,7 +125,7 @@ static weft_status add_file(json_t *files, const char *folder, int name)
 {
     weft_bytes bytes = {0};
     char crc[16];
-    WEFT_TRY(map(folder, names[name], true, &bytes));
+    WEFT_TRY(map(folder, names[name], &bytes));
     (void)snprintf(crc, sizeof(crc), "%08x", weft_crc32(bytes.data, bytes.size));
     json_object_set_new(files, names[name],
                         json_pack("{s:I, s:s}", "bytes", (json_int_t)bytes.size, "crc32", crc));

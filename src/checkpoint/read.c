@@ -90,16 +90,17 @@ done:
     return status;
 }
 
-/* Maps a file if the index names it. The mapping stays readable if the run deletes the file. */
-static weft_status map_file(const char *folder, const char *name, const json_t *files,
-                            weft_bytes *out)
+/* Opens a file if the index names it, by weft_file_map or weft_file_read. A mapping stays readable
+ * if the run deletes the file. */
+static weft_status open_file(const char *folder, const char *name, const json_t *files,
+                             weft_status (*by)(const char *path, weft_bytes *out), weft_bytes *out)
 {
     char *path;
     if (!json_object_get(files, name)) return WEFT_OK;
     WEFT_TRY(weft_format(&path, "%s/%s", folder, name));
     weft_status status = access(path, F_OK) != 0 && errno == ENOENT
                              ? weft_checkpoint_damaged(path, "it is missing")
-                             : weft_file_map(path, out);
+                             : by(path, out);
     free(path);
     return status;
 }
@@ -158,9 +159,9 @@ static weft_status read_files(const json_t *index, weft_checkpoint *c)
 {
     const char *const *names = weft_checkpoint_files;
     const json_t *files = json_object_get(index, "files");
-    WEFT_TRY(map_file(c->path, "model.yaml", files, &c->model));
+    WEFT_TRY(open_file(c->path, "model.yaml", files, weft_file_read, &c->model));
     for (int i = 0; i < WEFT_CHECKPOINT_FILES; i++)
-        WEFT_TRY(map_file(c->path, names[i], files, &c->files[i]));
+        WEFT_TRY(open_file(c->path, names[i], files, weft_file_map, &c->files[i]));
     WEFT_TRY(weft_checkpoint_check_file(c->path, "model.yaml", files, false, &c->model));
     for (int i = 0; i < WEFT_CHECKPOINT_FILES; i++) {
         WEFT_TRY(weft_checkpoint_check_file(c->path, names[i], files, i <= WEFT_STATE_FILE,
@@ -230,18 +231,23 @@ weft_status weft_checkpoint_open(const char *path, const weft_option *table, wef
     return status;
 }
 
-void weft_checkpoint_close(weft_checkpoint *c)
+void weft_checkpoint_unmap(weft_checkpoint *c)
 {
     for (int i = 0; i < WEFT_CHECKPOINT_FILES; i++) {
         weft_safetensors_free(&c->tensors[i]);
         weft_file_unmap(&c->files[i]);
     }
+}
+
+void weft_checkpoint_close(weft_checkpoint *c)
+{
+    weft_checkpoint_unmap(c);
     for (size_t i = 0; i < c->word_count; i++) {
         free(c->words[i].name);
         free(c->words[i].what);
     }
     free(c->words);
-    weft_file_unmap(&c->model);
+    free((void *)(uintptr_t)c->model.data);
     weft_data_stats_free(&c->stats);
     weft_settings_free(&c->settings);
     free(c->path);

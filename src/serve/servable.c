@@ -77,7 +77,9 @@ static weft_status prepare(weft_servable *s, const weft_service_site *site, cons
     WEFT_TRY(weft_batch_times_file(s, o->times, &s->times_path));
     WEFT_TRY(open_ranks(s, site));
     WEFT_TRY(open_full_batches(s));
-    return weft_servable_plan_sizes(s, o->measure, like);
+    WEFT_TRY(weft_servable_plan_sizes(s, o->measure, like));
+    weft_checkpoint_unmap(&s->checkpoint);
+    return WEFT_OK;
 }
 
 weft_status weft_servable_open(const weft_service_site *site, const char *name, const char *path,

@@ -56,25 +56,11 @@ static weft_status check_model(const weft_trainer *t)
                      t->resumed.path, then, t->options.task.model);
 }
 
-/* Copies a model file into memory, since a user may edit it during the run. */
-static weft_status read_file(const char *path, weft_bytes *out)
-{
-    weft_bytes file;
-    unsigned char *copy;
-    WEFT_TRY(weft_file_map(path, &file));
-    weft_status status = WEFT_NEW(&copy, file.size);
-    if (status == WEFT_OK) {
-        if (file.size > 0) memcpy(copy, file.data, file.size);
-        *out = (weft_bytes){.data = copy, .size = file.size};
-    }
-    weft_file_unmap(&file);
-    return status;
-}
-
 weft_status weft_trainer_read_model(weft_trainer *t)
 {
     if (t->model.size == 0 && weft_model_is_file(t->options.task.model)) {
-        weft_status status = read_file(t->options.task.model, &t->model);
+        /* A copy, since a user may edit the file during the run. */
+        weft_status status = weft_file_read(t->options.task.model, &t->model);
         if (status != WEFT_OK && t->resumed.model.size > 0)
             return weft_fail(status, "%s; %s/model.yaml is the one that this run was begun with",
                              weft_last_message(), t->resumed.path);

@@ -205,6 +205,7 @@ static weft_status make(weft_trainer *t)
     WEFT_TRY(weft_trainer_read_model(t));
     WEFT_TRY(weft_trainer_write_run_spec(t));
     WEFT_TRY(weft_trainer_everywhere(t, build));
+    weft_checkpoint_unmap(&t->resumed);
     return weft_trainer_check_servers(t);
 }
 
