@@ -24,6 +24,15 @@ for file in run/latest/index.json ./run/step-6/parameters.safetensors run/latest
     done
 done
 diff -r run kept >out && pass || flunk "a file of a checkpoint was written over"
+refuses 2 "--output and --folder are both given" "$weft" export run -o both.st -f both
+[ ! -e both ] && [ ! -e both.st ] && pass || flunk "an export to a file and a folder"
+# A folder in which files may be made but not listed takes them. Root gives up the right to list it all the same.
+mkdir blind && chmod 300 blind
+plainly=()
+[ "$(id -u)" = 0 ] && setpriv --bounding-set=-dac_override,-dac_read_search true 2>/dev/null && plainly=(setpriv --bounding-set=-dac_override,-dac_read_search)
+accepts "a folder that cannot be read" "${plainly[@]}" "$weft" predict run -o blind/said.csv
+chmod 700 blind
+[ -s blind/said.csv ] && pass || flunk "what is written to a folder that cannot be read"
 accepts "a file beside the checkpoints" "$weft" predict run -o run/said.csv
 accepts "the same again" "$weft" export run -q -o run/said.csv
 mkdir plain

@@ -227,14 +227,16 @@ weft_status weft_output_flush(weft_output *o)
 }
 
 /* Syncs the folder of a renamed file, since the rename is durable only when the directory entry is
- * synced. */
+ * synced. A folder without read permission cannot be opened, so it is not synced. */
 static weft_status sync_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
     char *folder;
-    if (!slash) return weft_dir_sync(".");
-    WEFT_TRY(weft_format(&folder, "%.*s", (int)(slash - path) + 1, path));
-    weft_status status = weft_dir_sync(folder);
+    if (slash)
+        WEFT_TRY(weft_format(&folder, "%.*s", (int)(slash - path) + 1, path));
+    else
+        WEFT_TRY(weft_strdup(".", &folder));
+    weft_status status = access(folder, R_OK) == 0 ? weft_dir_sync(folder) : WEFT_OK;
     free(folder);
     return status;
 }

@@ -17,8 +17,7 @@ static const weft_option export_table[] = {
      .kind = WEFT_OPT_STRING,
      .offset = offsetof(export_options, output),
      .group = "Output",
-     .initial = "weights.safetensors",
-     .help = "file to write; - is standard output"},
+     .help = "file to write (default: weights.safetensors); - is standard output"},
     {.name = "folder",
      .letter = 'f',
      .argument = "DIR",
@@ -53,8 +52,14 @@ static int run(weft_context *context, int argc, char **argv)
     } else if (count == 0) {
         fprintf(stderr, "weft: no checkpoint is given\nTry 'weft help export'.\n");
         code = 2;
+    } else if (options.output && options.folder) {
+        fprintf(stderr, "weft: --output and --folder are both given, and an export is either a "
+                        "file or a folder; give one of them\nTry 'weft help export'.\n");
+        code = 2;
     } else {
-        const char *to = options.folder ? options.folder : options.output;
+        const char *to = options.folder   ? options.folder
+                         : options.output ? options.output
+                                          : "weights.safetensors";
         code = report_failure(options.folder ? weft_checkpoint_export_folder(context, words[0], to)
                                              : weft_checkpoint_export(context, words[0], to));
         if (code == 0 && !options.quiet && (options.folder || !weft_output_is_standard(to)))
