@@ -236,10 +236,16 @@ static void test_csv_header(void **state)
     text = "1,2,NA\n3,4,5\n";
     assert_refused(weft_csv_parse("t.csv", text, strlen(text), NULL, NULL, &measured, &c),
                    WEFT_ERR_FORMAT, "give target=NAME");
+    assert_refused(csv("0,1,target\n5,6,2\n5,7,3\n", NULL, &c), WEFT_ERR_FORMAT,
+                   "t.csv:1: column 3, the label, holds 'target', and a number in all other rows; "
+                   "if row 1 is a header, give label=NAME");
+    assert_ok(csv("0,1,b\n5,6,2\n5,7,b\n", NULL, &c));
+    assert_true(!c.has_header && c.rows == 3 && c.classes == 2);
+    weft_csv_free(&c);
     assert_ok(csv("1990,b,kind\n5,6,2\n5,7,3\n", "kind", &c));
     assert_true(c.has_header && c.rows == 2);
     weft_csv_free(&c);
-    assert_ok(csv("1,2,\"\"\"x\"\"\"\n5,7,3\n", NULL, &c));
+    assert_ok(csv("1,2,\"\"\"x\"\"\"\n5,7,y\n", NULL, &c));
     assert_true(!c.has_header && c.rows == 2);
     weft_csv_free(&c);
 }

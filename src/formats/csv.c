@@ -232,6 +232,23 @@ static weft_status take_header(reader *r, weft_csv *csv)
     return row(r);
 }
 
+/* FORMAT: the label of row 1 is the only one that is not a number, so row 1 may be a header whose
+ * other names are numbers. */
+static weft_status check_first_label(const reader *r, const weft_csv *csv)
+{
+    double ignored;
+    bool only = csv->classes > 1 && !weft_parse_real(csv->class_names[0], &ignored);
+    for (int i = 1; i < csv->classes && only; i++)
+        only = weft_parse_real(csv->class_names[i], &ignored);
+    for (int64_t i = 1; i < csv->rows && only; i++) only = csv->labels[i] != 0;
+    if (!only) return WEFT_OK;
+    return weft_fail(
+        WEFT_ERR_FORMAT,
+        "%s:1: column %d, the label, holds '%.40s', and a number in all other rows; if "
+        "row 1 is a header, give label=NAME, else a number must stand there",
+        r->name, csv->label + 1, csv->class_names[0]);
+}
+
 static weft_status parse(reader *r, const char *label, const char *weight,
                          const weft_csv_known *known, weft_csv *csv)
 {
@@ -247,7 +264,9 @@ static weft_status parse(reader *r, const char *label, const char *weight,
         WEFT_TRY(row(r));
     }
     if (csv->rows == 0) return weft_fail(WEFT_ERR_FORMAT, "%s: has a header but no rows", r->name);
-    return csv->labels ? sort_classes(csv) : WEFT_OK;
+    if (!csv->labels) return WEFT_OK;
+    if (!csv->has_header && !(known && known->features > 0)) WEFT_TRY(check_first_label(r, csv));
+    return sort_classes(csv);
 }
 
 weft_status weft_csv_parse(const char *name, const void *data, size_t size, const char *label,
