@@ -262,12 +262,10 @@ static weft_status check_plain(const average *a)
     return WEFT_OK;
 }
 
-/* Whether some rank of this learner has another number than a rank with the same shard in another
- * learner. Collective over all ranks of all learners, which get the same answer. */
+/* Whether the ranks that hold this shard in the learners have different numbers. */
 static weft_status compare(average *a, const char *what, uint64_t mine, bool *differ)
 {
     uint64_t *all;
-    double count = 0;
     int n = a->head.site.endpoint->learners;
     WEFT_TRY(WEFT_NEW(&all, n));
     weft_status status =
@@ -277,17 +275,10 @@ static weft_status compare(average *a, const char *what, uint64_t mine, bool *di
                                                                        .send = &mine,
                                                                        .receive = all,
                                                                        .count = sizeof(mine)});
-    for (int r = 0; r < n; r++) count += all[r] != all[0];
+    *differ = false;
+    for (int r = 0; r < n; r++) *differ = *differ || all[r] != all[0];
     free(all);
-    WEFT_TRY(status);
-    WEFT_TRY(weft_comm_run(a->head.site.learner, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
-                                                                  .dtype = WEFT_F64,
-                                                                  .what = what,
-                                                                  .send = &count,
-                                                                  .receive = &count,
-                                                                  .count = 1}));
-    *differ = count > 0;
-    return WEFT_OK;
+    return status;
 }
 
 /* Adds tensor i of the store to a checksum that does not depend on the memory layout. */
@@ -302,7 +293,8 @@ static weft_status add_plain(const weft_store *store, int i, uint64_t *sum)
     return status;
 }
 
-/* Whether the parameters of the learners differ, as they may in a resumed run. */
+/* Whether the parameters of the learners differ, as they may in a resumed run. All ranks of all
+ * learners get the same answer. */
 static weft_status compare_parameters(average *a, bool *differ)
 {
     weft_store *store = a->head.site.store;
@@ -310,6 +302,7 @@ static weft_status compare_parameters(average *a, bool *differ)
     void *data;
     size_t bytes;
     uint64_t sum = 0;
+    double count;
     if (a->plain) {
         for (int i = 0; i < weft_store_count(store); i++)
             if (weft_store_kind(store, i) == WEFT_VALUE_PARAM) WEFT_TRY(add_plain(store, i, &sum));
@@ -318,7 +311,16 @@ static weft_status compare_parameters(average *a, bool *differ)
         sum = weft_crc32(data, bytes);
         weft_store_unmap_read(store, data);
     }
-    return compare(a, "checksums of the parameters", sum, differ);
+    WEFT_TRY(compare(a, "checksums of the parameters", sum, differ));
+    count = *differ;
+    WEFT_TRY(weft_comm_run(a->head.site.learner, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                                  .dtype = WEFT_F64,
+                                                                  .what = "whether learners differ",
+                                                                  .send = &count,
+                                                                  .receive = &count,
+                                                                  .count = 1}));
+    *differ = count > 0;
+    return WEFT_OK;
 }
 
 /* The outer optimizer measures its first step from parameters that are equal in all learners. */
