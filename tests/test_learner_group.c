@@ -205,6 +205,20 @@ static void test_flat_optimizer(void **state)
     }
     assert_true(momentum && step);
     weft_flat_optimizer_close(&flat);
+    /* Counts of steps and of updates stay at their largest value. */
+    o.name = "adam";
+    assert_ok(weft_flat_optimizer_open(c, store, &o, WEFT_F64, 5, &flat));
+    for (int i = 0; weft_flat_optimizer_state(flat, i, &s); i++)
+        if (s.type.dtype == WEFT_I32) *(int32_t *)s.data = INT32_MAX - 1;
+    int counts = 0;
+    for (int k = 0; k < 3; k++) assert_ok(weft_flat_optimizer_step(flat, w, gradient));
+    for (int i = 0; weft_flat_optimizer_state(flat, i, &s); i++) {
+        if (s.type.dtype != WEFT_I32) continue;
+        assert_int_equal(*(int32_t *)s.data, INT32_MAX);
+        counts++;
+    }
+    assert_int_equal(counts, 2);
+    weft_flat_optimizer_close(&flat);
     o.clip_norm = 1;
     assert_refused(weft_flat_optimizer_open(c, store, &o, WEFT_F64, 5, &flat), WEFT_ERR_ARGUMENT,
                    "clip_norm 0");

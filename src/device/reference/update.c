@@ -71,9 +71,12 @@ static void schedule(const weft_ref *a)
     *(real *)a->out[0] = (real)lr;
 }
 
+/* The count stays at its largest value: the moments of a server are updated once for each step of
+ * every learner. */
 static void counter(const weft_ref *a)
 {
-    *(int32_t *)a->out[0] = *(const int32_t *)a->in[0] + 1;
+    int32_t count = *(const int32_t *)a->in[0];
+    *(int32_t *)a->out[0] = count < INT32_MAX ? count + 1 : count;
 }
 
 static void accumulate(const weft_ref *a)
