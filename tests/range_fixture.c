@@ -58,7 +58,7 @@ weft_push_result push_as(learner *l, weft_range *r, int64_t count, int64_t seque
 {
     weft_push_result fate;
     weft_buffer *blob = gradient(l, count);
-    weft_push push = {l->id, sequence, sequence, l->version, blob, 0, 1};
+    weft_push push = {l->id, sequence, sequence, l->version, blob, 0, 1, false};
     assert_int_equal(weft_range_push(r, &push, &fate), WEFT_OK);
     weft_buffer_unref(&blob);
     return fate;

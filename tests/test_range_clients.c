@@ -37,7 +37,7 @@ static void test_members(void **state)
     l[3].clock = 2;
     weft_buffer *blob = gradient(&l[3], 2);
     weft_push_result fate;
-    weft_push late = {4, 1, 2, 1, blob, 0, 1};
+    weft_push late = {4, 1, 2, 1, blob, 0, 1, false};
     assert_int_equal(weft_range_push(r, &late, &fate), WEFT_OK);
     assert_int_equal(fate, WEFT_PUSH_ACCEPTED);
     assert_int_equal(weft_range_version(r), 2);
@@ -158,8 +158,8 @@ static void test_damage(void **state)
     learner l = begin_learner(context, 1, 2);
     weft_buffer *blob = gradient(&l, 2);
     weft_push_result fate;
-    weft_push cut = {1, 1, 1, 0, blob, 0, 1}, newer = {1, 1, 1, 5, blob, 0, 1},
-              none = {1, 1, 1, 0, NULL, 0, 1}, back = {1, 1, 0, 0, blob, 0, 1};
+    weft_push cut = {1, 1, 1, 0, blob, 0, 1, false}, newer = {1, 1, 1, 5, blob, 0, 1, false},
+              none = {1, 1, 1, 0, NULL, 0, 1, false}, back = {1, 1, 0, 0, blob, 0, 1, false};
     blob->bytes--;
     assert_int_equal(weft_range_push(r, &cut, &fate), WEFT_ERR_FORMAT);
     blob->bytes++;
@@ -188,7 +188,7 @@ static void test_ahead(void **state)
         weft_push_result fate;
         weft_buffer *blob = gradient(&l, 2);
         for (int i = 0; i <= bound; i++) push(&l, r, 2);
-        weft_push next = {1, l.sequence + 1, bound + 2, 0, blob, 0, 1}, last = next;
+        weft_push next = {1, l.sequence + 1, bound + 2, 0, blob, 0, 1, false}, last = next;
         assert_int_equal(weft_range_push(r, &next, &fate), WEFT_ERR_FORMAT);
         assert_non_null(
             strstr(weft_last_message(),

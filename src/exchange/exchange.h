@@ -296,6 +296,9 @@ typedef struct weft_exchange_ops {
      * its own state to where `state` says. Required if the exchange has state that differs between
      * learners. */
     weft_status (*store_state)(weft_exchange *exchange);
+    /* The number of updates of which the mean is applied in a run of `learners`, so that each, with
+     * its part of an additive state, counts for one divided by it. NULL: 1. */
+    int (*averages)(const weft_exchange *exchange, int learners);
     /* Without lock step: whether no learner begins a step before all have finished the one before.
      * NULL: learners may be at different steps. */
     bool (*together)(const weft_exchange *exchange);
@@ -333,6 +336,7 @@ struct weft_exchange {
     /* Sum of the weights of this learner's samples in the running step. Set before the call of
      * `before`. */
     double weight;
+    bool empty; /* this learner has no samples in the running step; set with `weight` */
     /* Seconds that the exchange has made its rank wait for replies, in all hooks together; the
      * exchange counts them. */
     double waited;

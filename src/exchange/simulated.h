@@ -32,6 +32,7 @@ typedef struct weft_sim_exchange_options {
      * place. */
     void *const *parameters, *const *gradients;
     const double *weights; /* [learners]: sum of the sample weights of the last computation */
+    const bool *empty;     /* [learners]: the last computation had no samples */
 } weft_sim_exchange_options;
 
 typedef struct weft_sim_exchange_ops {

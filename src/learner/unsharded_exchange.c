@@ -170,6 +170,7 @@ static weft_status unsharded_before(weft_exchange *exchange, int64_t step)
     unsharded *w = (unsharded *)exchange;
     if (w->inner) {
         w->inner->weight = exchange->weight;
+        w->inner->empty = exchange->empty;
         WEFT_TRY(from_inner(w, weft_exchange_before(w->inner, step)));
     }
     bool other = w->ops.owns_update || w->saved;

@@ -107,10 +107,11 @@ typedef struct weft_ps_client_options {
     void *parameters;
     const void *gradients; /* the flat gradients that a computation writes */
     double first_timeout;  /* first retransmission timeout, in seconds */
-    /* The step of the run that the running computation is, and the sum of its sample weights. NULL:
-     * the number of the computation, and 1. */
+    /* The step of the run that the running computation is, the sum of its sample weights, and
+     * whether it has no samples. NULL: the number of the computation, 1, and false. */
     const int64_t *step;
     const double *weight;
+    const bool *empty;
     /* The client adds up the gradients of `push` steps before a push, and pulls parameters every
      * `fetch` steps; 0: one. Push and pull are also made after the last step. */
     int64_t push, fetch;

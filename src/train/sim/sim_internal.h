@@ -40,6 +40,7 @@ typedef struct weft_simulation {
     int learners;
     void **parameters, **gradients; /* [learners]: their buffers; gradients NULL: not exported */
     double *weights;                /* [learners]: sums of sample weights of their last steps */
+    bool *empty;                    /* [learners]: their last steps had no samples */
     weft_dtype dtype;
     int64_t count;         /* number of parameters */
     double pass, flops;    /* operations of a micro-batch, and of a step, of one learner */

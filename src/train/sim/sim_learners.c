@@ -55,6 +55,7 @@ static weft_status compute(void *user, int worker, int index)
     h->now = p;
     make_batch(s, index, h);
     s->weights[index] = h->batch.weight;
+    s->empty[index] = h->batch.valid == 0;
     h->rank.store = p->store;
     h->rank.position.step = p->steps;
     WEFT_TRY(weft_instance_use(h->rank.instance, p->store));
@@ -122,6 +123,7 @@ static weft_status make_room(weft_simulation *s)
     WEFT_TRY(WEFT_NEW(&s->learner, s->learners));
     WEFT_TRY(WEFT_NEW(&s->parameters, s->learners));
     WEFT_TRY(WEFT_NEW(&s->weights, s->learners));
+    WEFT_TRY(WEFT_NEW(&s->empty, s->learners));
     if (ops->owns_update) WEFT_TRY(WEFT_NEW(&s->gradients, s->learners));
     return WEFT_OK;
 }
@@ -153,5 +155,6 @@ void weft_simulation_stop_learners(weft_simulation *s)
     free(s->learner);
     free((void *)s->parameters);
     free(s->weights);
+    free(s->empty);
     free((void *)s->gradients);
 }

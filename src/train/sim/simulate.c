@@ -127,7 +127,8 @@ static weft_status open_actors(weft_simulation *s)
                                              .count = s->count,
                                              .parameters = s->parameters,
                                              .gradients = s->gradients,
-                                             .weights = s->weights};
+                                             .weights = s->weights,
+                                             .empty = s->empty};
     return weft_sim_exchange_open(k->exchange, &sim_options, &s->exchange);
 }
 

@@ -24,6 +24,7 @@ typedef struct range_request {
     weft_buffer *initial;                /* payload of Init, until that is acknowledged */
     int64_t update_version, update_step; /* of `update`: its version, and its step of the run */
     double update_weight;
+    bool update_empty;  /* `update` has no samples */
     int64_t clock;      /* clock of the learner at its last push, or its start clock */
     int64_t begins;     /* start clock that the server offers to the learner */
     int64_t met, stale; /* the server's count of this learner's updates, and of their staleness */

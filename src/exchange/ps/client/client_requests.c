@@ -97,6 +97,7 @@ static weft_status send_push(ps_client *c, const range_request *r)
     m.version = r->update_version;
     m.step = r->update_step;
     m.weight = r->update_weight;
+    m.empty = r->update_empty;
     m.last = c->end;
     m.view = weft_member_view(c->member)->number;
     return weft_rpc_send(&c->head, r->server, WEFT_RPC_PUSH, &m, r->update);
@@ -144,6 +145,12 @@ int64_t weft_range_request_step(const ps_client *c, int64_t clock)
 static double step_weight(const ps_client *c)
 {
     return c->options.weight && !c->options.elastic.options ? *c->options.weight : 1;
+}
+
+/* Whether the running step has no samples. */
+static bool step_empty(const ps_client *c)
+{
+    return c->options.empty && !c->options.elastic.options && *c->options.empty;
 }
 
 /* Weight of the next push, by which a server multiplies it. Accumulated gradients are a sum, so
@@ -199,6 +206,7 @@ static weft_status send_update(ps_client *c, range_request *r, int64_t clock)
     r->update = r->next;
     r->next = NULL;
     r->update_weight = weight_of(c, r);
+    r->update_empty = r->accrual.steps > 0 ? r->accrual.empty : step_empty(c);
     weft_status status = encode(c, r, gradient);
     if (status != WEFT_OK) {
         weft_buffer_unref(&r->update); /* nothing was sent, so no reply is due */
@@ -226,7 +234,7 @@ weft_status weft_range_request_push(ps_client *c, range_request *r, int64_t cloc
     if (c->options.push > 1)
         WEFT_TRY(weft_grad_accumulator_add(&r->accrual, c->options.dtype, r->of.count,
                                            gradients + weft_range_request_offset(c, r), r->version,
-                                           step_weight(c)));
+                                           step_weight(c), step_empty(c)));
     return weft_range_request_due(c, c->options.push, clock) ? send_update(c, r, clock) : WEFT_OK;
 }
 

@@ -6,7 +6,8 @@
 /* --- accumulation --- */
 
 weft_status weft_grad_accumulator_add(weft_grad_accumulator *a, weft_dtype dtype, int64_t count,
-                                      const void *gradient, int64_t version, double weight)
+                                      const void *gradient, int64_t version, double weight,
+                                      bool empty)
 {
     size_t bytes = (size_t)count * weft_dtype_size(dtype);
     if (!a->sum) WEFT_TRY(weft_new_aligned(bytes, &a->sum));
@@ -16,8 +17,10 @@ weft_status weft_grad_accumulator_add(weft_grad_accumulator *a, weft_dtype dtype
         memcpy(a->sum, gradient, bytes);
         a->version = version;
         a->weight = 0;
+        a->empty = true;
     }
     a->weight += weight;
+    a->empty = a->empty && empty;
     return WEFT_OK;
 }
 

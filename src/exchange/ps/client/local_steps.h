@@ -12,10 +12,11 @@ typedef struct weft_grad_accumulator {
     int64_t steps;   /* number of gradients in the sum */
     int64_t version; /* version on which the first of them was computed */
     double weight;   /* sum of their sample weights; of a push, the mean counts */
+    bool empty;      /* none of them has samples */
 } weft_grad_accumulator;
 weft_status weft_grad_accumulator_add(weft_grad_accumulator *accrual, weft_dtype dtype,
                                       int64_t count, const void *gradient, int64_t version,
-                                      double weight) WEFT_NODISCARD;
+                                      double weight, bool empty) WEFT_NODISCARD;
 void weft_grad_accumulator_free(weft_grad_accumulator *accrual);
 
 /* Local SGD: plain SGD on a learner's parameters between two pulls, with the run's learning rate of

@@ -154,6 +154,7 @@ static weft_status make_learner(sim_servers *c, int i, weft_actor **out)
                                       .gradients = s->gradients ? s->gradients[i] : m->force,
                                       .first_timeout = 1,
                                       .weight = s->weights ? &s->weights[i] : NULL,
+                                      .empty = s->empty ? &s->empty[i] : NULL,
                                       .push = c->options.push,
                                       .fetch = c->options.fetch,
                                       .descent = m->descent,

@@ -180,12 +180,24 @@ static double mean_weight(const weft_range *r, int n)
     return alike ? 0 : sum / n;
 }
 
+/* Makes an update of the mean that r->mean has gathered. */
+static weft_status update(weft_range *r, int64_t step)
+{
+    const weft_range_options *o = &r->options;
+    const void *sum = weft_weighted_mean_in_place(&r->mean);
+    if (!sum) weft_weighted_mean_make(&r->mean, r->gradient);
+    if (o->at && step > 0) o->at(o->user, step);
+    return o->update(o->user, r->parameters, sum ? sum : r->gradient);
+}
+
 /* Makes a version of the first n pending updates, which are summed in the order of their learners'
- * slots, not of their arrival. */
+ * slots, not of their arrival. If none of them has samples, the optimizer makes no step, in which
+ * momentum and weight decay would change the parameters. */
 static weft_status apply(weft_range *r, int n)
 {
     const weft_range_options *o = &r->options;
     int64_t step = 0;
+    bool empty = true;
     double mean = mean_weight(r, n);
     qsort(r->waiting, (size_t)n, sizeof(pushed), by_learner);
     WEFT_TRY(weft_weighted_mean_begin(&r->mean, o->dtype, o->count, n));
@@ -198,11 +210,9 @@ static weft_status apply(weft_range *r, int n)
         weft_weighted_mean_take(&r->mean, v, &r->waiting[v].message,
                                 weft_policy_weight(&o->policy, staleness) * share);
         step = WEFT_MAX(step, push->step);
+        empty = empty && push->empty;
     }
-    const void *sum = weft_weighted_mean_in_place(&r->mean);
-    if (!sum) weft_weighted_mean_make(&r->mean, r->gradient);
-    if (o->at && step > 0) o->at(o->user, step);
-    WEFT_TRY(o->update(o->user, r->parameters, sum ? sum : r->gradient));
+    if (!empty) WEFT_TRY(update(r, step));
     for (int v = 0; v < n; v++) weft_buffer_unref(&r->waiting[v].push.update);
     r->waiting_count -= (size_t)n;
     memmove(r->waiting, r->waiting + n, r->waiting_count * sizeof(pushed));

@@ -109,6 +109,7 @@ typedef struct weft_push {
     weft_buffer *update; /* encoded as in compress/compress.h */
     int64_t step;        /* step of the run, for the learning-rate schedule; 0: not known */
     double weight;       /* weight of its samples in the mean; equal weights have no effect */
+    bool empty;          /* it has no samples: updates of such pushes alone change nothing */
 } weft_push;
 typedef enum weft_push_result {
     WEFT_PUSH_ACCEPTED,     /* the update makes a version now, or together with later updates */

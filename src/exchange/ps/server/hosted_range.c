@@ -48,7 +48,8 @@ static weft_status apply(hosted_range *f, const change *c, weft_push_result *res
                       .version = c->version,
                       .update = c->update,
                       .step = c->step,
-                      .weight = c->weight};
+                      .weight = c->weight,
+                      .empty = c->empty};
     switch (c->kind) {
     case WEFT__APPEND__KIND__PUSH: return weft_range_push(r, &push, result);
     case WEFT__APPEND__KIND__JOIN: return weft_range_join(r, c->learner, c->slot, c->clock);

@@ -53,6 +53,7 @@ static weft_status send_change(server *s, const hosted_range *f, const change *c
     m.version = c->version;
     m.step = c->step;
     m.weight = c->weight;
+    m.empty = c->empty;
     return weft_rpc_send(&s->head, f->replica, WEFT_RPC_APPEND, &m, c->update);
 }
 
@@ -241,6 +242,7 @@ weft_status weft_take_append(void *self, const weft_message *message, const void
                     .version = m->version,
                     .step = m->step,
                     .weight = m->weight,
+                    .empty = m->empty,
                     .update = message->payload};
         weft_push_result result;
         weft_status status = weft_hosted_range_apply(s, f, &c, &result);

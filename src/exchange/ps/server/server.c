@@ -153,6 +153,7 @@ static weft_status take_push(void *self, const weft_message *message, const void
                 .version = m->version,
                 .step = m->step,
                 .weight = m->weight,
+                .empty = m->empty,
                 .update = message->payload};
     if (!f || !f->initialized) return leave_open(s, message->from, m->view);
     if (m->last > 0) WEFT_TRY(end_at(s, f, m->last));

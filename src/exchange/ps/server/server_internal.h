@@ -23,6 +23,7 @@ typedef struct change {
     int slot;
     int64_t sequence, clock, version, step;
     double weight;
+    bool empty;
     weft_buffer *update;
 } change;
 
