@@ -115,18 +115,24 @@ static weft_status add_other(const weft_checkpoint *c, weft_exchange *e,
     return status;
 }
 
+/* The number of updates of which the exchange applies the mean in a run of so many learners. */
+static double averages(const weft_exchange *e, int learners)
+{
+    return e->ops->averages ? e->ops->averages(e, learners) : 1;
+}
+
 /* Redistributes an additive state, such as a residual, when the number of learners has changed, so
  * that the sum that reaches the parameters is unchanged. Learner k gets the states of the removed
- * learners k + learners, k + 2 * learners, ... If each update is the mean over the learners, the
- * state is then scaled by new over old number of learners. A checkpoint that has neither that
- * number nor the state of more than one learner may be of any number: the state is left as it is.
+ * learners k + learners, k + 2 * learners, ... If the mean of several updates is applied, the state
+ * is then scaled by the new over the old number of these. A checkpoint that has neither that number
+ * nor the state of more than one learner may be of any number: the state is left as it is.
  */
 static weft_status share_again(const weft_checkpoint *c, weft_exchange *e,
                                const weft_exchange_state *s, int learner)
 {
     int learners = e->site.endpoint->learners;
     int before = c->learners > 0 ? c->learners : most_learner(c) + 1;
-    double factor = (double)learners / before;
+    double factor = averages(e, learners) / averages(e, before);
     weft_dtype dtype;
     size_t bytes;
     void *parameters;
@@ -136,7 +142,7 @@ static weft_status share_again(const weft_checkpoint *c, weft_exchange *e,
     weft_store_unmap_read(e->site.store, parameters);
     for (int k = learner + learners; k < before; k += learners)
         if (has(c, s, k)) WEFT_TRY(add_other(c, e, s, dtype, k));
-    if (!weft_exchange_is_together(e)) return WEFT_OK;
+    if (factor == 1) return WEFT_OK;
     for (size_t n = 0; n < s->bytes / weft_dtype_size(dtype); n++)
         weft_number_put(dtype, s->data, (int64_t)n,
                         factor * weft_number_get(dtype, s->data, (int64_t)n));

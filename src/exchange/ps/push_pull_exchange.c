@@ -171,6 +171,12 @@ static bool server_together(const weft_exchange *exchange)
     return ((const weft_ps_exchange *)exchange)->options.policy.bound == 0;
 }
 
+static int server_averages(const weft_exchange *exchange, int learners)
+{
+    int count = ((const weft_ps_exchange *)exchange)->options.policy.count;
+    return count > 0 ? WEFT_MIN(count, learners) : learners;
+}
+
 static weft_status server_save(weft_exchange *exchange)
 {
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
@@ -236,6 +242,7 @@ const weft_exchange_ops weft_exchange_server = {
     .state = weft_ps_exchange_state_at,
     .save = server_save,
     .store_state = weft_ps_exchange_store_state,
+    .averages = server_averages,
     .together = server_together,
     .end = server_end,
     .figure = weft_ps_exchange_stat,
