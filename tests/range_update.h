@@ -9,13 +9,13 @@ typedef struct descent {
     int64_t count; /* elements, of f64 */
 } descent;
 
-/* w -= lr g */
-static inline weft_status descend(void *user, void *parameters, const void *gradient)
+/* w -= lr rate g */
+static inline weft_status descend(void *user, void *parameters, const void *gradient, double rate)
 {
     const descent *d = user;
     double *w = parameters;
     const double *g = gradient;
-    for (int64_t i = 0; i < d->count; i++) w[i] -= d->lr * g[i];
+    for (int64_t i = 0; i < d->count; i++) w[i] -= d->lr * rate * g[i];
     return WEFT_OK;
 }
 

@@ -205,6 +205,18 @@ static void test_flat_optimizer(void **state)
     }
     assert_true(momentum && step);
     weft_flat_optimizer_close(&flat);
+    /* The factor scales the step of optimizers that cancel the size of a gradient, too. */
+    o.name = "adam";
+    double full[5] = {1, 2, 3, 4, 5}, half[5] = {1, 2, 3, 4, 5};
+    for (int k = 0; k < 2; k++) {
+        assert_ok(weft_flat_optimizer_open(c, store, &o, WEFT_F64, 5, &flat));
+        if (k) weft_flat_optimizer_scale_rate(flat, 0.5);
+        assert_ok(weft_flat_optimizer_step(flat, k ? half : full, gradient));
+        weft_flat_optimizer_close(&flat);
+    }
+    for (int i = 0; i < 5; i++)
+        assert_true(fabs(full[i] - (i + 1) - 2 * (half[i] - (i + 1))) < 1e-12 &&
+                    (gradient[i] == 0 || full[i] != i + 1));
     /* Counts of steps and of updates stay at their largest value. */
     o.name = "adam";
     assert_ok(weft_flat_optimizer_open(c, store, &o, WEFT_F64, 5, &flat));

@@ -13,8 +13,9 @@
 
 /* The update function of the servers. A mark is an element that is 1 in one update and 0 in all
  * others; in the mean of several updates it is a fraction of 1, so every value but 0 counts. */
-static weft_status count_marks(void *user, void *parameters, const void *mean)
+static weft_status count_marks(void *user, void *parameters, const void *mean, double rate)
 {
+    (void)rate;
     chaos *c = user;
     int from[LIVES], count = 0;
     for (int i = 0; i < COUNT; i++) {

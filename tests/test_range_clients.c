@@ -305,10 +305,10 @@ static void test_policies(void **state)
         if (!strstr(weft_last_message(), wrong[i].says)) fail_msg("'%s'", weft_last_message());
     }
     p = policy_of("softsync", 4, -1, "exp");
-    assert_true(weft_policy_weight(&p, 0) == 1);
-    assert_true(fabs(weft_policy_weight(&p, 3) - exp(-1.5)) < 1e-15);
+    assert_true(weft_policy_rate(&p, 0) == 1);
+    assert_true(fabs(weft_policy_rate(&p, 3) - exp(-1.5)) < 1e-15);
     p = policy_of("async", -1, -1, "inverse");
-    assert_true(weft_policy_weight(&p, 1) == 1 && weft_policy_weight(&p, 4) == 0.25);
+    assert_true(weft_policy_rate(&p, 1) == 1 && weft_policy_rate(&p, 4) == 0.25);
 }
 
 int main(void)

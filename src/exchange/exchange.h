@@ -436,6 +436,8 @@ weft_status weft_flat_optimizer_step(weft_flat_optimizer *optimizer, void *param
 /* Sets the step of the run, from 1, whose learning rate the next update uses. Without this call the
  * schedule counts the updates. */
 void weft_flat_optimizer_set_step(weft_flat_optimizer *optimizer, int64_t step);
+/* Multiplies the learning rate of the following updates by this factor, which is 1 at first. */
+void weft_flat_optimizer_scale_rate(weft_flat_optimizer *optimizer, double factor);
 /* For updates without copies: `_rooms` gives the optimizer's own parameters and its own buffer for
  * a gradient, [count] each. `_run` updates these parameters with a gradient at any address that is
  * a multiple of the element size. */

@@ -59,6 +59,8 @@ static weft_status build_graph(weft_flat_optimizer *o, const weft_optimizer_opti
     o->gradient = weft_graph_leaf(o->graph, WEFT_VALUE_INPUT, "gradient", dtype, &shape, zero);
     WEFT_TRY(weft_graph_status(o->graph));
     o->graph->values[w].gradient = o->gradient;
+    const weft_shape scalar = {.rank = 0};
+    o->graph->rate = weft_graph_leaf(o->graph, WEFT_VALUE_INPUT, "rate", dtype, &scalar, zero);
     return weft_optimizer_build(o->graph, options, &values);
 }
 
@@ -102,6 +104,7 @@ weft_status weft_flat_optimizer_open(weft_context *context, const weft_store *li
         return status;
     }
     o->parameter = weft_store_find(o->store, RANGE);
+    weft_flat_optimizer_scale_rate(o, 1);
     *out = o;
     return WEFT_OK;
 }
@@ -137,6 +140,11 @@ weft_status weft_flat_optimizer_step(weft_flat_optimizer *o, void *parameters, c
 void weft_flat_optimizer_set_step(weft_flat_optimizer *o, int64_t step)
 {
     *o->step = (int32_t)(step - 1);
+}
+
+void weft_flat_optimizer_scale_rate(weft_flat_optimizer *o, double factor)
+{
+    weft_number_put(o->graph->real, weft_instance_input(o->instance, o->graph->rate), 0, factor);
 }
 
 void weft_flat_optimizer_buffers(weft_flat_optimizer *o, void **parameters, void **gradient)

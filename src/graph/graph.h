@@ -141,8 +141,9 @@ struct weft_graph {
     weft_phase phase;
     int origin; /* weft_node.origin of new nodes */
     /* Leaves that rewrites and layers request, or WEFT_NO_VALUE: the number of finished steps, and
-     * the input that holds the index of the micro-batch in its step. */
-    weft_value step, micro;
+     * the input that holds the index of the micro-batch in its step. The caller of the optimizer
+     * may set `rate`, a scalar by which the update multiplies its learning rate. */
+    weft_value step, micro, rate;
     weft_error error; /* the first failure; later additions are ignored */
 };
 

@@ -209,7 +209,11 @@ static weft_value add_schedule(builder *b)
                          WEFT_ATTR_INT("warmup", o->warmup), WEFT_ATTR_INT("total", o->total),
                          WEFT_ATTR_INT("every", o->every),   WEFT_ATTR_REAL("gamma", o->gamma),
                          WEFT_ATTR_REAL("floor", o->floor)};
-    return weft_graph_node(b->graph, "schedule", "learning_rate", &b->graph->step, 1, attrs, 7);
+    weft_value lr =
+        weft_graph_node(b->graph, "schedule", "learning_rate", &b->graph->step, 1, attrs, 7);
+    if (b->graph->rate == WEFT_NO_VALUE) return lr;
+    return weft_graph_node(b->graph, "mul", "scaled_rate", (weft_value[]){lr, b->graph->rate}, 2,
+                           NULL, 0);
 }
 
 /* Adds the accumulation of a gradient over the micro-batches of a step, and returns the sum, which

@@ -58,9 +58,10 @@ static const weft_runtime_ops host_ops = {host_now,     host_send, host_set_time
 
 /* --- actors --- */
 
-static weft_status descend(void *user, void *parameters, const void *mean)
+static weft_status descend(void *user, void *parameters, const void *mean, double rate)
 {
     (void)user;
+    (void)rate;
     for (int i = 0; i < COUNT / RANGES; i++)
         ((float *)parameters)[i] -= 0.125F * ((const float *)mean)[i];
     return WEFT_OK;

@@ -1,5 +1,5 @@
 /* Makes the consistency policy of a range (bsp, ssp, softsync, async) from its options, and gives
- * the weight of a stale update. */
+ * the learning rate of a stale update. */
 #include <math.h>
 
 #include "exchange/ps/range/range.h"
@@ -77,7 +77,7 @@ weft_status weft_policy_make(const char *name, double count, double bound, const
     return set_scale(scale ? scale : "none", beta, out);
 }
 
-double weft_policy_weight(const weft_policy *p, int64_t staleness)
+double weft_policy_rate(const weft_policy *p, int64_t staleness)
 {
     if (staleness <= 0 || p->scale == WEFT_SCALE_NONE) return 1;
     if (p->scale == WEFT_SCALE_INVERSE) return 1 / (double)staleness;

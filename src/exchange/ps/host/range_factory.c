@@ -46,10 +46,12 @@ const char *weft_range_factory_back(bool adds, const char *codec, const char *ba
 
 /* --- updates --- */
 
-static weft_status optimize(void *user, void *parameters, const void *mean)
+static weft_status optimize(void *user, void *parameters, const void *mean, double rate)
 {
+    weft_flat_optimizer *optimizer = ((made_range *)user)->optimizer;
     (void)parameters; /* the optimizer's own memory */
-    return weft_flat_optimizer_run(((made_range *)user)->optimizer, mean);
+    weft_flat_optimizer_scale_rate(optimizer, rate);
+    return weft_flat_optimizer_run(optimizer, mean);
 }
 
 static void set_step(void *user, int64_t step)
@@ -57,9 +59,11 @@ static void set_step(void *user, int64_t step)
     weft_flat_optimizer_set_step(((made_range *)user)->optimizer, step);
 }
 
-static weft_status add(void *user, void *parameters, const void *mean)
+/* Additions have no learning rate; their policy does not scale. */
+static weft_status add(void *user, void *parameters, const void *mean, double rate)
 {
     const made_range *r = user;
+    (void)rate;
     weft_tree_add(r->dtype, parameters, mean, parameters, r->count);
     return WEFT_OK;
 }

@@ -180,14 +180,29 @@ static double mean_weight(const weft_range *r, int n)
     return alike ? 0 : sum / n;
 }
 
+/* Mean factor of the learning rate of the first n pending updates: exactly that of each if all are
+ * equally stale. */
+static double mean_rate(const weft_range *r, int n)
+{
+    double sum = 0, first = 0;
+    bool alike = true;
+    for (int i = 0; i < n; i++) {
+        double rate = weft_policy_rate(&r->options.policy, r->version - r->waiting[i].push.version);
+        if (i == 0) first = rate;
+        sum += rate;
+        alike = alike && rate == first;
+    }
+    return alike ? first : sum / n;
+}
+
 /* Makes an update of the mean that r->mean has gathered. */
-static weft_status update(weft_range *r, int64_t step)
+static weft_status update(weft_range *r, int64_t step, double rate)
 {
     const weft_range_options *o = &r->options;
     const void *sum = weft_weighted_mean_in_place(&r->mean);
     if (!sum) weft_weighted_mean_make(&r->mean, r->gradient);
     if (o->at && step > 0) o->at(o->user, step);
-    return o->update(o->user, r->parameters, sum ? sum : r->gradient);
+    return o->update(o->user, r->parameters, sum ? sum : r->gradient, rate);
 }
 
 /* Makes a version of the first n pending updates, which are summed in the order of their learners'
@@ -198,7 +213,7 @@ static weft_status apply(weft_range *r, int n)
     const weft_range_options *o = &r->options;
     int64_t step = 0;
     bool empty = true;
-    double mean = mean_weight(r, n);
+    double mean = mean_weight(r, n), rate = mean_rate(r, n);
     qsort(r->waiting, (size_t)n, sizeof(pushed), by_learner);
     WEFT_TRY(weft_weighted_mean_begin(&r->mean, o->dtype, o->count, n));
     for (int v = 0; v < n; v++) {
@@ -208,11 +223,12 @@ static weft_status apply(weft_range *r, int n)
         WEFT_TRY(note_staleness(r, staleness));
         note_met(r, push->learner, staleness);
         weft_weighted_mean_take(&r->mean, v, &r->waiting[v].message,
-                                weft_policy_weight(&o->policy, staleness) * share);
+                                (rate > 0 ? weft_policy_rate(&o->policy, staleness) / rate : 1) *
+                                    share);
         step = WEFT_MAX(step, push->step);
         empty = empty && push->empty;
     }
-    if (!empty) WEFT_TRY(update(r, step));
+    if (!empty) WEFT_TRY(update(r, step, rate));
     for (int v = 0; v < n; v++) weft_buffer_unref(&r->waiting[v].push.update);
     r->waiting_count -= (size_t)n;
     memmove(r->waiting, r->waiting + n, r->waiting_count * sizeof(pushed));

@@ -10,7 +10,8 @@
 #include "actor/actor.h"
 #include "base/base.h"
 
-/* Weight of an update of staleness t (Zhang et al. 2016): 1, 1/t, or exp(-beta t). */
+/* Factor of the learning rate for an update of staleness t (Zhang et al. 2016): 1, 1/t, or
+ * exp(-beta t). */
 typedef enum weft_scale { WEFT_SCALE_NONE, WEFT_SCALE_INVERSE, WEFT_SCALE_EXP } weft_scale;
 
 /* The policy says which updates make a version, and when a learner may begin a step. bsp: one
@@ -31,12 +32,17 @@ enum { WEFT_NO_BOUND = -1 };
  * not. */
 weft_status weft_policy_make(const char *name, double count, double bound, const char *scale,
                              double beta, weft_policy *out) WEFT_NODISCARD;
-/* The weight of an update of that staleness. */
-double weft_policy_weight(const weft_policy *policy, int64_t staleness);
+/* The factor of the learning rate for an update of that staleness. */
+double weft_policy_rate(const weft_policy *policy, int64_t staleness);
 
-/* Applies the mean of a version's updates to the parameters. The address of the mean is a multiple
- * of 8 bytes only, since that of a single update may be read in its message. */
-typedef weft_status (*weft_range_update_fn)(void *user, void *parameters, const void *gradient);
+/* Applies the mean of a version's updates to the parameters, with the learning rate multiplied by
+ * `rate`, the mean of their factors. The updates are weighted by factor / mean, so that plain
+ * gradient descent moves by the mean of the updates, each with a learning rate of its own, and
+ * other optimizers, which may cancel the size of a gradient, take smaller steps as well. The
+ * address of the mean is a multiple of 8 bytes only, since that of a single update may be read in
+ * its message. */
+typedef weft_status (*weft_range_update_fn)(void *user, void *parameters, const void *gradient,
+                                            double rate);
 
 typedef struct weft_range_options {
     size_t struct_size; /* sizeof(weft_range_options) */
