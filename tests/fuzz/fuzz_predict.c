@@ -16,8 +16,10 @@ static void answer(const weft_servable_info *about, weft_inference *i)
     weft_reply reply = {.code = 0};
     int64_t columns = about->targets ? about->targets : about->classes,
             features = weft_shape_elements(&about->sample);
-    for (int64_t k = 0; k < i->request.rows * columns; k++)
-        i->prediction[k] = (double)i->x[k % (i->request.rows * features)];
+    for (int64_t k = 0; k < i->request.rows * columns; k++) {
+        int64_t at = k % (i->request.rows * features);
+        i->prediction[k] = i->x ? (double)i->x[at] : i->x_double[at];
+    }
     must(weft_predict_write(about, i, &reply) == WEFT_OK);
     must(reply.code == 200 && reply.text.size > 0);
     free(reply.text.data);
@@ -42,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     /* Large pictures are skipped here, since decoding one takes the time of many inputs. */
     if (weft_predict_is_long(&body)) return 0;
     if (weft_predict_read(&about, &body, &i) != WEFT_OK) {
-        must(weft_last_message()[0] && !i.x);
+        must(weft_last_message()[0] && !i.x && !i.x_double);
         return 0;
     }
     must(i.request.rows >= 1 && i.request.rows <= about.limit);
