@@ -64,6 +64,26 @@ learned l1
 for l in l4 l5 l6; do ends 0 $l; done
 for l in l5 l6; do holds $l.out '^resumed after step [1-9][0-9]*, in epoch [0-9]+$'; done
 
+what="connections to members that are gone are closed"
+files() { find "/proc/$(self "$l1")/fd" -mindepth 1 | wc -l; }
+coordinator -n 1 --exchange gossip --epochs 4000 --failure-timeout 4
+join l1
+within '"$weft" status "$at" | grep -Eq "learner 0 +[0-9]+ +[^ ]+ +[1-9][0-9]"' || flunk "does not begin: $what"
+alone=$(files)
+for l in 2 3 4; do
+    join l$l
+    until_there learner 2
+    within '[ "$(files)" -gt "$alone" ]' || flunk "no connection: $what"
+    leaver=l$l
+    [ $l = 2 ] && kill -KILL "$(self "${!leaver}")" || kill -INT "$(self "${!leaver}")"
+    until_there learner 1
+done
+within '[ "$(files)" -le "$alone" ]' && pass || { ls -l "/proc/$(self "$l1")/fd" >out; flunk "$what"; }
+kill -INT "$(self "$l1")"
+ends 130 l1
+kill -KILL "$(self "$c")" 2>/dev/null
+wait "$c" 2>/dev/null
+
 for mode in updates average; do
     what="the coordinator is killed, then a learner: mode=$mode"
     coordinator -n 3 --exchange gossip:topology=ring,mode=$mode --epochs 60 --failure-timeout 4

@@ -101,6 +101,7 @@ typedef struct weft_runtime_ops {
     weft_status (*set_timer)(weft_actor *actor, int timer, double seconds);
     weft_status (*compute)(weft_actor *actor, int64_t ticket);
     weft_status (*know)(weft_runtime *host, weft_actor_id id, const char *address);
+    void (*forget)(weft_runtime *host, weft_actor_id id);
     const char *(*address)(weft_runtime *host);
 } weft_runtime_ops;
 
@@ -141,6 +142,11 @@ static inline weft_status weft_actor_compute(weft_actor *actor, int64_t ticket)
 static inline weft_status weft_actor_know(weft_actor *actor, weft_actor_id id, const char *address)
 {
     return actor->host->ops->know(actor->host, id, address);
+}
+/* Tells the runtime that another actor is gone, which frees its connection. */
+static inline void weft_actor_forget(weft_actor *actor, weft_actor_id id)
+{
+    actor->host->ops->forget(actor->host, id);
 }
 /* The address of this actor, for weft_actor_know in other actors; "": there is none, or none is
  * needed. */

@@ -57,6 +57,11 @@ static weft_status net_know(weft_runtime *host, weft_actor_id id, const char *ad
     return WEFT_OK;
 }
 
+static void net_forget(weft_runtime *host, weft_actor_id id)
+{
+    weft_net_forget_peer((weft_net *)host, id);
+}
+
 static const char *net_address(weft_runtime *host)
 {
     const weft_net *net = (const weft_net *)host;
@@ -69,6 +74,7 @@ static const weft_runtime_ops net_ops = {
     .set_timer = net_set_timer,
     .compute = net_compute,
     .know = net_know,
+    .forget = net_forget,
     .address = net_address,
 };
 

@@ -103,6 +103,8 @@ void weft_net_discard_pending(weft_net *net);
  * on this machine or in a network of this machine; without one, nothing changes. A peer with a key
  * in the address is allowed to connect; "#KEY" alone does only that. */
 weft_status weft_net_add_peer(weft_net *net, weft_actor_id id, const char *list) WEFT_NODISCARD;
+/* Closes the connection to actor `id`, whose address is then not known; it may be added again. */
+void weft_net_forget_peer(weft_net *net, weft_actor_id id);
 /* The reason why there is no connection to actor `id`, as far as is known; NULL: there is one, or
  * none was tried. *listens: a process listens at its address, and the reason is about that
  * process. */

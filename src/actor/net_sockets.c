@@ -208,6 +208,15 @@ weft_status weft_net_add_peer(weft_net *net, weft_actor_id id, const char *list)
     return weft_strdup(list, &f->address);
 }
 
+void weft_net_forget_peer(weft_net *net, weft_actor_id id)
+{
+    weft_connection *f = weft_net_connection(net, id);
+    if (!f) return;
+    close_watched(&f->socket, &f->monitor);
+    free(f->address);
+    *f = net->fars[--net->far_count];
+}
+
 static bool set_name(const weft_net *net, const weft_connection *f)
 {
     char name[WEFT_NAME_BYTES];

@@ -75,13 +75,19 @@ static weft_status sim_set_timer(weft_actor *actor, int timer, double seconds)
                                       .what = timer});
 }
 
-/* Does nothing: the simulator knows all actors by their ids. */
+/* Addresses have no effect: the simulator knows all actors by their ids. */
 static weft_status sim_know(weft_runtime *host, weft_actor_id id, const char *address)
 {
     (void)host;
     (void)id;
     (void)address;
     return WEFT_OK;
+}
+
+static void sim_forget(weft_runtime *host, weft_actor_id id)
+{
+    (void)host;
+    (void)id;
 }
 
 static const char *sim_address(weft_runtime *host)
@@ -96,6 +102,7 @@ static const weft_runtime_ops host_ops = {
     .set_timer = sim_set_timer,
     .compute = weft_sim_compute,
     .know = sim_know,
+    .forget = sim_forget,
     .address = sim_address,
 };
 

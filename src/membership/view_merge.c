@@ -13,10 +13,12 @@ bool weft_member_was_removed(const weft_member *m, weft_actor_id id)
     return false;
 }
 
-/* Adds an id, for which make_room has reserved memory. */
+/* Adds the id of a removed member, for which make_room has reserved memory, and closes the
+ * connection to it. */
 static void add_tombstone(weft_member *m, weft_actor_id id)
 {
     if (!weft_member_was_removed(m, id)) m->tombstones[m->tombstone_count++] = id;
+    weft_actor_forget(m->actor, id);
 }
 
 static weft_status make_room(weft_member *m, const weft_view *view)

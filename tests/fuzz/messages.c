@@ -47,14 +47,20 @@ static weft_status host_know(weft_runtime *host, weft_actor_id id, const char *a
     return WEFT_OK;
 }
 
+static void host_forget(weft_runtime *host, weft_actor_id id)
+{
+    (void)host;
+    (void)id;
+}
+
 static const char *host_address(weft_runtime *host)
 {
     (void)host;
     return "inproc://here";
 }
 
-static const weft_runtime_ops host_ops = {host_now,     host_send, host_set_timer,
-                                          host_compute, host_know, host_address};
+static const weft_runtime_ops host_ops = {host_now,  host_send,   host_set_timer, host_compute,
+                                          host_know, host_forget, host_address};
 
 /* --- actors --- */
 
