@@ -2,6 +2,9 @@
  * malformed addresses and ports in use are refused with a message; a process may have many sockets,
  * up to the limit of open files; and a message that is too large is not sent. */
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "net_pair.h"
 
@@ -108,6 +111,34 @@ static void test_taken_port(void **state)
     side_close(&b);
 }
 
+/* A second listener at an ipc address gets that error, too, and takes nothing from the first one;
+ * the socket that a killed process has left is replaced. */
+static void test_taken_file(void **state)
+{
+    (void)state;
+    side server, client, second;
+    char folder[] = "/tmp/weft-net-XXXXXX", at[64];
+    struct sockaddr_un path = {.sun_family = AF_UNIX};
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(at, sizeof(at), "ipc://%s/s", folder);
+    (void)snprintf(path.sun_path, sizeof(path.sun_path), "%s/s", folder);
+    int left = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(left, (struct sockaddr *)&path, sizeof(path)), 0);
+    close(left);
+    side_open(&server, false, SERVER, true);
+    side_open(&client, false, CLIENT, false);
+    side_open(&second, false, SERVER, true);
+    assert_int_equal(weft_net_bind(server.net, at, NULL, 0), WEFT_OK);
+    assert_int_equal(weft_net_bind(second.net, at, NULL, 0), WEFT_ERR_IO);
+    assert_non_null(strstr(weft_last_message(), "another process listens there already"));
+    side_close(&second);
+    assert_int_equal(weft_net_add_peer(client.net, SERVER, at), WEFT_OK);
+    assert_int_equal(talk(&client, &server, SERVER, 3, 10), 3);
+    side_close(&client);
+    side_close(&server);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 /* A server listens at the address of another one that is gone. The client's connection to the old
  * one reaches the new one as well, and must not take the place of the connection to the new one. */
 static void test_reused_address(void **state)
@@ -161,6 +192,7 @@ int main(void)
         cmocka_unit_test(test_too_large_to_send), cmocka_unit_test(test_beyond_this_machine),
         cmocka_unit_test(test_no_address),        cmocka_unit_test(test_many),
         cmocka_unit_test(test_taken_port),        cmocka_unit_test(test_reused_address),
+        cmocka_unit_test(test_taken_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -143,6 +143,14 @@ weft_status weft_net_connect(weft_net *net, weft_connection *f) WEFT_NODISCARD;
 weft_status weft_net_look(weft_net *net) WEFT_NODISCARD;
 void weft_net_close_sockets(weft_net *net);
 
+/* --- net_ipc.c --- */
+
+/* The path of an ipc address; NULL: the address has no file. */
+const char *weft_net_ipc_file(const char *at);
+/* IO: a process listens at this ipc address, or there is a file other than a socket, both of which
+ * ZeroMQ would remove. */
+weft_status weft_net_ipc_check(const char *at) WEFT_NODISCARD;
+
 /* --- net_messages.c --- */
 
 weft_status weft_net_send(weft_actor *from, weft_actor_id to,

@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "actor/net_internal.h"
@@ -351,27 +350,6 @@ static weft_status set_lock(const weft_net *net, bool locked)
     return weft_fail_zmq("a socket cannot be set up");
 }
 
-/* The path of an ipc address; NULL: the address has no file. */
-static const char *file_of(const char *at)
-{
-    static const char ipc[] = "ipc://";
-    size_t n = sizeof(ipc) - 1;
-    return at && strncmp(at, ipc, n) == 0 && at[n] != '*' && at[n] != '@' ? at + n : NULL;
-}
-
-/* Fails if there is a file other than a socket at the path of an ipc address, since ZeroMQ would
- * remove it. */
-static weft_status check_file(const char *at)
-{
-    struct stat about;
-    const char *file = file_of(at);
-    if (!file || lstat(file, &about) != 0 || S_ISSOCK(about.st_mode)) return WEFT_OK;
-    return weft_fail(
-        WEFT_ERR_IO,
-        "cannot listen at %s: the file exists and is not a socket; give another path, or remove it",
-        at);
-}
-
 static weft_status fail_bind(const char *at, int error)
 {
     if (error == ENODEV || error == EADDRNOTAVAIL)
@@ -391,7 +369,7 @@ weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_
     WEFT_TRY(weft_net_address_read(address, &to));
     bool locked = weft_net_context_has_keys(net->world, NULL) && to.tcp;
     WEFT_TRY(check_open(net, &to, locked));
-    WEFT_TRY(check_file(to.at));
+    WEFT_TRY(weft_net_ipc_check(to.at));
     if (!net->listener) WEFT_TRY(open_socket(net, ZMQ_ROUTER, &net->listener));
     WEFT_TRY(set_lock(net, locked));
     if (to.tcp && !net->monitor)
@@ -422,7 +400,7 @@ void weft_net_discard_pending(weft_net *net)
 
 void weft_net_close_sockets(weft_net *net)
 {
-    const char *file = net->listener ? file_of(net->at) : NULL;
+    const char *file = net->listener ? weft_net_ipc_file(net->at) : NULL;
     close_watched(&net->listener, &net->monitor);
     if (file) (void)unlink(file); /* ZeroMQ would remove it later, in its own thread */
     for (size_t i = 0; i < net->far_count; i++) {
