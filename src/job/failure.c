@@ -112,12 +112,19 @@ static void hear_failure(job *j, const weft_status_line *said)
     weft_job_say(j, "weft: %s%s", said->message, where);
 }
 
+static bool is_here(const char *host)
+{
+    char here[128] = "";
+    return gethostname(here, sizeof(here) - 1) == 0 && strcmp(host, here) == 0;
+}
+
 static void hear(job *j, const weft_status_line *said)
 {
     if (strcmp(said->what, WEFT_RANK_STATUS_BUILT) == 0) {
         if (!j->built) weft_hosts_forget(&j->hosts); /* all hosts were reached */
         if (j->ending == 0) j->explained = false;    /* messages so far explain no failure */
         j->built = j->begun = true;
+        j->afar = j->afar || (j->mpi && !is_here(said->host));
         j->on[said->rank] = weft_hosts_find(&j->hosts, said->host);
     } else if (strcmp(said->what, WEFT_RANK_STATUS_FINISHED) == 0) {
         if (j->finished == 0) j->finished = weft_job_seconds(j);

@@ -33,7 +33,7 @@ bool weft_job_needed(const weft_job_options *o)
  * known. */
 static bool unfinished(const job *j)
 {
-    if (j->hosts.count > 0) return j->finished == 0;
+    if (j->afar) return j->finished == 0;
     for (int r = 0; r < (int)j->ranks; r++)
         if (atomic_load(&j->page->stage[r]) != WEFT_STAGE_FINISHED) return true;
     return false;
@@ -142,6 +142,7 @@ static weft_status supervise(job *j, int *code)
     if (j->mpi) j->environment[3] = "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1";
     if (j->mpi) WEFT_TRY(weft_job_find_mpirun(j));
     if (j->mpi) WEFT_TRY(weft_hosts_parse(j->options->hosts, &j->hosts));
+    j->afar = j->hosts.count > 0;
     WEFT_TRY(weft_status_page_make(where, sizeof(where), &j->page, &file));
     (void)snprintf(page, sizeof(page), WEFT_STATUS_PAGE_VARIABLE "=%s", where);
     weft_job_catch(before);

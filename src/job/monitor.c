@@ -59,9 +59,9 @@ static bool stuck_afar(job *j, double since)
     if (starting || ending)
         weft_job_say(
             j,
-            "weft: the job has not %s after %.0f s on --hosts %s; a longer --timeout would "
-            "wait for it",
-            starting ? "started" : "ended", limit, j->options->hosts);
+            "weft: the job has not %s after %.0f s on %s%s; a longer --timeout would wait for it",
+            starting ? "started" : "ended", limit, j->options->hosts ? "--hosts " : "its machines",
+            j->options->hosts ? j->options->hosts : "");
     return starting || ending;
 }
 
@@ -73,7 +73,7 @@ static bool stands_still(job *j, const weft_child *c)
     uint64_t done = 0;
     /* With other hosts the limit is longer: ranks detect a broken connection later, and describe it
      * better. */
-    double grace = j->hosts.count > 0 ? 4 * GRACE : GRACE;
+    double grace = j->afar ? 4 * GRACE : GRACE;
     double now = weft_job_seconds(j), limit = j->options->timeout + grace;
     int64_t step = 0;
     if (now - j->looked < 1) return false;
@@ -99,8 +99,7 @@ static bool stands_still(job *j, const weft_child *c)
 static bool hangs(job *j, const weft_child *c, double since)
 {
     if (j->ending > 0 && weft_job_seconds(j) - j->ending > GRACE) return true;
-    if (j->mpi && (j->hosts.count > 0 ? stuck_afar(j, since) : stuck(j, since, &j->finished)))
-        return true;
+    if (j->mpi && (j->afar ? stuck_afar(j, since) : stuck(j, since, &j->finished))) return true;
     return stands_still(j, c);
 }
 

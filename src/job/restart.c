@@ -82,7 +82,7 @@ bool weft_job_can_restart(const job *j, int code)
 bool weft_job_has_checkpoint(const job *j)
 {
     bool found;
-    if (j->hosts.count > 0) return true;
+    if (j->afar) return true;
     return weft_checkpoint_found(j->options->checkpoint, &found) != WEFT_OK || found;
 }
 

@@ -21,8 +21,9 @@ typedef struct job {
     bool alone;     /* the data axis of that mesh has one rank left */
     char *model;    /* after a restart: the YAML file saved with the checkpoint; NULL: the user's */
     weft_status_page *page;
-    weft_hosts hosts;      /* remaining hosts; none: this machine */
-    bool begun;            /* the ranks were built in this start or an earlier one */
+    weft_hosts hosts; /* remaining hosts; none: this machine */
+    bool afar;  /* ranks are on other machines: of --hosts, or those that mpirun found itself */
+    bool begun; /* the ranks were built in this start or an earlier one */
     weft_wait_clock clock; /* see weft_job_seconds */
     /* State of the current start: */
     bool built; /* all ranks are built */
