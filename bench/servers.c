@@ -80,15 +80,17 @@ typedef struct rig {
     int64_t step;
 } rig;
 
-static weft_status add(void *user, void *parameters, const void *mean)
+static weft_status add(void *user, void *parameters, const void *mean, double rate)
 {
+    (void)rate;
     weft_tree_add(WEFT_F32, parameters, mean, parameters, (int64_t)(intptr_t)user);
     return WEFT_OK;
 }
 
-static weft_status descend(void *user, void *parameters, const void *mean)
+static weft_status descend(void *user, void *parameters, const void *mean, double rate)
 {
     (void)parameters;
+    weft_flat_optimizer_scale_rate(user, rate);
     return weft_flat_optimizer_run(user, mean);
 }
 

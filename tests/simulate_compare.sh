@@ -143,6 +143,14 @@ for more in "-n 2" "--cluster cluster.yaml"; do
     refuses 1 "nowhere.csv: cannot open" "$weft" compare $more --model mlp --data csv:nowhere.csv,target=y --strategies "$pair"
     grep -q "weft help" err && flunk "help for a file that is missing" || pass
 done
+sums=$(cksum linear.csv lin.yaml cluster.yaml)
+fixed="--model lin.yaml --data csv:linear.csv,target=price"
+# shellcheck disable=SC2086
+refuses 2 "is a file of the data" "$weft" compare $fixed -n 2 --strategies "$pair" --plot ./linear.csv
+# shellcheck disable=SC2086
+refuses 2 "is the model file" "$weft" compare $fixed -n 2 --strategies "$pair" --plot ./lin.yaml
+refuses 2 "is the file of --cluster" "$weft" compare $small --cluster cluster.yaml --strategies "$pair" --plot ./cluster.yaml
+[ "$(cksum linear.csv lin.yaml cluster.yaml)" = "$sums" ] && pass || flunk "a plot replaced an input"
 refuses 1 "nowhere/x.svg: cannot create" "$weft" compare -n 2 --strategies "$pair" --plot nowhere/x.svg
 
 # What is built in is what it must be, and whoever asks hears of it if not: here nothing can be saved.

@@ -118,6 +118,12 @@ WEFT_API void weft_trainer_stop(weft_trainer *trainer);
  * trainer. */
 WEFT_API const weft_train_options *weft_trainer_options(const weft_trainer *trainer);
 
+/* ARGUMENT: the output file `path` (NULL: none), which the option named `option` gives, is an input
+ * of this training: its model file, a file of its data, or a file of a checkpoint. */
+WEFT_API WEFT_NODISCARD weft_status weft_train_refuse_overwrite(const weft_train_options *options,
+                                                                const char *option,
+                                                                const char *path);
+
 /* The training graph and program of the first rank of this process, for inspection; owned by the
  * trainer. */
 WEFT_API const weft_graph *weft_trainer_graph(const weft_trainer *trainer);

@@ -188,6 +188,11 @@ static bool take_strategies(comparison *k, const char *given)
 static weft_status check_one(comparison *k, const weft_compare_options *o)
 {
     weft_trainer *trainer = NULL;
+    weft_status inputs = weft_train_refuse_overwrite(&o->base.train, "plot", o->plot);
+    if (inputs == WEFT_OK && k->simulated)
+        inputs = weft_options_refuse_overwrite(weft_compare_table(k->context), o,
+                                               "the file of --cluster", o->base.cluster);
+    if (inputs != WEFT_OK) return inputs;
     if (k->simulated) return weft_simulate_check(k->context, &o->base);
     weft_status status = weft_trainer_create(k->context, &o->base.train, &trainer);
     weft_trainer_destroy(&trainer);

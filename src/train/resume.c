@@ -102,26 +102,34 @@ static weft_status count_checkpoints(const weft_trainer *t, int *count)
     return refuse_new_run(t, *count);
 }
 
-/* Checks that no output file is given twice, or is also an input. */
-static weft_status check_outputs(const weft_output_choice *o, const weft_task_choice *task)
+weft_status weft_train_refuse_overwrite(const weft_train_options *options, const char *option,
+                                        const char *path)
 {
+    const weft_task_choice *task = &options->task;
+    if (!path) return WEFT_OK;
+    if (weft_model_is_file(task->model) && weft_output_same(task->model, path))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "--%s %s is the model file, which would be lost; give another", option,
+                         path);
+    WEFT_TRY(weft_spec_refuse_overwrite(task->data, option, path));
+    return weft_checkpoint_refuse_overwrite(option, path);
+}
+
+/* Checks that no output file is given twice, or is also an input. */
+static weft_status check_outputs(const weft_train_options *options)
+{
+    const weft_output_choice *o = &options->output;
     const struct {
         const char *name, *path;
-    } all[] = {{"metrics", o->metrics},
-               {"trace", o->trace},
-               {"checkpoint", o->checkpoint},
-               {"model", weft_model_is_file(task->model) ? task->model : NULL}};
+    } all[] = {{"metrics", o->metrics}, {"trace", o->trace}, {"checkpoint", o->checkpoint}};
     for (size_t i = 0; i < WEFT_COUNT(all); i++)
         for (size_t k = 0; k < i; k++)
             if (all[i].path && all[k].path && weft_output_same(all[i].path, all[k].path))
                 return weft_fail(WEFT_ERR_ARGUMENT,
                                  "--%s %s and --%s %s are the same file; each needs one of its own",
                                  all[k].name, all[k].path, all[i].name, all[i].path);
-    for (size_t i = 0; i < 2; i++) {
-        WEFT_TRY(weft_spec_refuse_overwrite(task->data, all[i].name, all[i].path));
-        WEFT_TRY(weft_checkpoint_refuse_overwrite(all[i].name, all[i].path));
-    }
-    return WEFT_OK;
+    WEFT_TRY(weft_train_refuse_overwrite(options, "metrics", o->metrics));
+    return weft_train_refuse_overwrite(options, "trace", o->trace);
 }
 
 void weft_log_new_run(const weft_context *context, const char *folder)
@@ -215,7 +223,7 @@ weft_status weft_trainer_find_resumed(weft_trainer *t)
 {
     const char *folder = t->options.output.checkpoint;
     bool several = t->worlds[0] && t->local < t->size; /* ranks are processes */
-    WEFT_TRY(check_outputs(&t->options.output, &t->options.task));
+    WEFT_TRY(check_outputs(&t->options));
     if (!folder) return find_nothing(t);
     WEFT_TRY(weft_folder_suits_run(folder));
     if (weft_file_exists(folder)) WEFT_TRY(take_folder(t));
