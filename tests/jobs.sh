@@ -122,7 +122,8 @@ for engine in $engines; do
     [ $got = 130 ] && grep -q "^weft: .* died of signal 9" err && grep -q "^weft: stopped, and the last steps are not saved" err &&
         ! grep -q starting err && pass || flunk "a death after a request to stop: $got, $engine"
     # A launcher that stands still as well is killed with a third one, and what it leaves goes, but not what others have.
-    if [ $engine = mpi ] && mpirun --version 2>/dev/null | grep -q "Open MPI"; then
+    # The names are those of Open MPI 4.
+    if [ $engine = mpi ] && mpirun --version 2>/dev/null | grep -q "Open MPI) 4"; then
         begin stopped -n 2 --engine mpi
         all=$(below $job)
         launcher=$(head -n 1 <<<"$all")
@@ -136,7 +137,7 @@ for engine in $engines; do
         gone $job $all && pass || flunk "a third signal"
         end
         # shellcheck disable=SC2086
-        [ -z "$(ls $mapped 2>/dev/null)" ] || [ -z "$mapped" ] && [ ! -e "${TMPDIR:-/tmp}/ompi.$(hostname).$(id -u)/pid.$launcher" ] && [ -e "$other" ] && pass ||
+        [ -n "$mapped" ] && [ -z "$(ls $mapped 2>/dev/null)" ] && [ ! -e "${TMPDIR:-/tmp}/ompi.$(hostname).$(id -u)/pid.$launcher" ] && [ -e "$other" ] && pass ||
             flunk "what a killed launcher leaves: $(echo $mapped)"
         rm -f "$other"
     fi

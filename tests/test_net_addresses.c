@@ -1,6 +1,7 @@
 /* Tests of the addresses of actors: without keys, addresses beyond this machine are refused;
- * malformed addresses and ports in use are refused with a message; a process may have many sockets,
- * up to the limit of open files; and a message that is too large is not sent. */
+ * malformed addresses and those in use are refused with a message, and that of an ended listener
+ * may be used again; a process may have many sockets, up to the limit of open files; and a message
+ * that is too large is not sent. */
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>

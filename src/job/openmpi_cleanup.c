@@ -1,4 +1,4 @@
-/* Removes what Open MPI leaves on this machine when its launcher is killed: the session folder,
+/* Removes what Open MPI 4 leaves on this machine when its launcher is killed: the session folder,
  * whose name ends with the launcher's process id, and the shared memory of the ranks, whose names
  * contain the job id. Nothing else is touched. */
 #include <ctype.h>
