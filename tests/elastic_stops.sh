@@ -121,11 +121,21 @@ ends 0 s3
 holds s3.err 'this server has left, as requested; the run continues$'
 until_there server 1
 
-what="a stopped server with the only copy, whose coordinator says nothing, ends at the second signal"
-still "$c"
+what="a server goes on while the server with the other copy is silent"
+server s5
+until_there server 2
+still "$s5"
 goes_on INT s4
-holds s4.err 'the coordinator does not answer'
-ends_by TERM s4
+holds s4.err 'has not been heard since|no other server has all of its parameters'
+kill -CONT "$(self "$s5")"
+ends 130 s4
+until_there server 1
+
+what="a stopped server whose coordinator says nothing ends at the second signal"
+still "$c"
+goes_on INT s5
+holds s5.err 'the coordinator does not answer'
+ends_by TERM s5
 gone "$c"
 gone "$l1"
 none_left

@@ -230,8 +230,8 @@ static void test_weights_that_are_no_numbers(void **state)
                                        "model=lenet lr=1000000 steps=6 ranks=2",
                                        "model=lenet lr=1000000 steps=6 recompute=true",
                                        "model=lenet lr=1000000 steps=6 ranks=2 exchange=oneshot",
-                                       "model=lenet lr=1000000 steps=4 ranks=2 timeout=60 "
-                                       "exchange=gossip:mode=average",
+                                       ("model=lenet lr=1000000 steps=4 ranks=2 timeout=60 "
+                                        "exchange=gossip:mode=average"),
                                        "model=lenet lr=1000000 steps=6 ranks=2 zero=3"};
     char *root = temporary_folder(), folder[4200], latest[4300];
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {

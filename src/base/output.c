@@ -231,14 +231,9 @@ weft_status weft_output_flush(weft_output *o)
 static weft_status sync_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char *folder;
-    if (slash)
-        WEFT_TRY(weft_format(&folder, "%.*s", (int)(slash - path) + 1, path));
-    else
-        WEFT_TRY(weft_strdup(".", &folder));
-    weft_status status = access(folder, R_OK) == 0 ? weft_dir_sync(folder) : WEFT_OK;
-    free(folder);
-    return status;
+    char folder[PATH_MAX] = "."; /* the file is in place, so no allocation may fail */
+    if (slash) (void)snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path) + 1, path);
+    return access(folder, R_OK) == 0 ? weft_dir_sync(folder) : WEFT_OK;
 }
 
 static weft_status put_in_place(weft_output *o)

@@ -182,7 +182,7 @@ const char *weft_member_listens_at(weft_net_context *world)
 }
 
 /* A server that is to stop requests its removal, and ends when it is removed, or without an answer
- * if all its parameters have other copies. Servers of a job end at once, since their supervisor
+ * if it has no parameters. Servers of a job end at once, since their supervisor
  * replaces them; any server ends at once if it is to stop twice. */
 typedef struct sign_off {
     bool asked, noted;
@@ -191,12 +191,12 @@ typedef struct sign_off {
 
 static weft_status advance_sign_off(const weft_waiting *w, weft_actor *actor, bool job, sign_off *s)
 {
-    static const double IN_A_HURRY = 1;
+    static const double WITHOUT_ANSWER = 3; /* seconds, some heartbeats */
     if (!is_stopped(w)) return WEFT_OK;
     if (job || w->stop->wanted > 1) return fail_stopped("the server");
     if (!s->asked) WEFT_TRY(weft_server_sign_off(actor));
     s->asked = true;
-    if (weft_wait_clock_read(&s->wait_clock, 1) < IN_A_HURRY) return WEFT_OK;
+    if (weft_wait_clock_read(&s->wait_clock, 1) < WITHOUT_ANSWER) return WEFT_OK;
     const char *why = weft_member_must_stay(weft_server_member(actor));
     if (!why) return fail_stopped("the server");
     if (!s->noted)

@@ -113,7 +113,8 @@ static weft_status take_heartbeat(void *self, const weft_message *message, const
     /* A removed member, which was unreachable for a while, may have taken steps, too. */
     if (m->run == c->view.run && m->figures && m->figures->clock > 0) c->stepped = true;
     if (!member || m->run != c->view.run) return refuse_unknown(c, message->from, m->run);
-    c->records[member - c->view.members].last_message = weft_actor_now(&c->head);
+    member_record *record = &c->records[member - c->view.members];
+    record->last_message = record->heard = weft_actor_now(&c->head);
     if (m->figures) member->figures = weft_coordinator_stats_of(m->figures);
     if (m->view < c->view.number) return weft_coordinator_send_view(c, message->from, &c->view);
     bool others = m->members != 0 && m->members != weft_view_sum(&c->view);

@@ -22,7 +22,11 @@ typedef struct slot_reservation {
 typedef struct member_record {
     bool keyed; /* `key` is known; false: a former coordinator admitted the member */
     uint64_t key;
-    double last_message; /* time of its last message */
+    double last_message; /* time of its last message, moved by the time this process slept */
+    double heard;        /* time of its last message */
+    /* Since when a server has asked to leave that may: it does when each server that has a copy of
+     * its ranges was heard since. 0: it has not asked. */
+    double asks_leave;
 } member_record;
 
 /* A member's report from its heartbeat or Leave, which arrives before the view is recovered. */

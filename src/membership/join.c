@@ -317,7 +317,8 @@ weft_status weft_coordinator_join(void *self, const weft_message *message, const
         WEFT_TRY(admit(c, message, m));
         member = &c->view.members[c->view.member_count - 1];
     }
-    c->records[member - c->view.members] = (member_record){true, m->key, weft_actor_now(&c->head)};
+    c->records[member - c->view.members] =
+        (member_record){.keyed = true, .key = m->key, .last_message = weft_actor_now(&c->head)};
     describe_missing(c, text, sizeof(text));
     WEFT_TRY(welcome(c, member, text));
     if (repeated)

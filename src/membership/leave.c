@@ -101,6 +101,45 @@ static weft_status refuse_leave(coordinator_state *c, weft_actor_id to, char *re
     return weft_rpc_send(&c->head, to, WEFT_RPC_REJECT, &no, NULL);
 }
 
+/* A server that has a copy of this server's ranges and was not heard since a time; NULL: none. */
+static const weft_view_member *silent_copy(const coordinator_state *c, weft_actor_id server,
+                                           double since)
+{
+    const weft_view *v = &c->view;
+    for (int k = 0; k < v->range_count; k++) {
+        const weft_range_owner *r = &v->ranges[k];
+        weft_actor_id copy = r->primary == server   ? r->replica
+                             : r->replica == server ? r->primary
+                                                    : WEFT_NOBODY;
+        const weft_view_member *m = weft_view_find(v, copy);
+        if (m && c->records[m - v->members].heard <= since) return m;
+    }
+    return NULL;
+}
+
+/* Whether a member may leave, at its own request or a client's. The server with the other copy of a
+ * range may just have died, so a server leaves when the other one was heard after the request,
+ * which is repeated until then. *for_ever: no repetition helps at present; `why`: why it may not
+ * leave. */
+static bool may_leave_now(coordinator_state *c, const weft_view_member *m, bool itself,
+                          bool *for_ever, char *why, size_t size)
+{
+    member_record *record = &c->records[m - c->view.members];
+    const weft_view_member *silent = NULL;
+    char name[WEFT_MEMBER_NAME];
+    *for_ever = !may_leave(c, m, itself, why, size);
+    if (record->asks_leave == 0 || *for_ever)
+        record->asks_leave = *for_ever ? 0 : weft_actor_now(&c->head);
+    if (!*for_ever && m->role == WEFT_MEMBER_SERVER && !c->view.over && !c->view.fault)
+        silent = silent_copy(c, m->id, record->asks_leave);
+    if (silent) {
+        weft_member_name(silent->role, silent->slot, name);
+        (void)snprintf(why, size,
+                       "%s, which has a copy of its parameters, has not been heard since", name);
+    }
+    return !*for_ever && !silent;
+}
+
 weft_status weft_coordinator_leave(void *self, const weft_message *message, const void *content)
 {
     coordinator_state *c = self;
@@ -108,15 +147,17 @@ weft_status weft_coordinator_leave(void *self, const weft_message *message, cons
     Weft__LeaveAck reply = WEFT__LEAVE_ACK__INIT;
     weft_view_member *other = weft_view_find(&c->view, m->other);
     const weft_view_member *here = weft_view_find(&c->view, message->from);
+    const weft_view_member *asked = other && !other->dismissed              ? other
+                                    : m->other == WEFT_NOBODY && m->if_safe ? here
+                                                                            : NULL;
     char reason[160];
+    bool for_ever;
+    if (asked && !may_leave_now(c, asked, asked == here, &for_ever, reason, sizeof(reason)))
+        return for_ever || asked == here ? refuse_leave(c, message->from, reason) : WEFT_OK;
     if (other && !other->dismissed) {
-        if (!may_leave(c, other, false, reason, sizeof(reason)))
-            return refuse_leave(c, message->from, reason);
         other->dismissed = true;
         WEFT_TRY(weft_coordinator_changed(c));
     } else if (m->other == WEFT_NOBODY && here) {
-        if (m->if_safe && !may_leave(c, here, true, reason, sizeof(reason)))
-            return refuse_leave(c, message->from, reason);
         WEFT_TRY(weft_coordinator_take_out(c, message->from, m->done));
         WEFT_TRY(weft_coordinator_changed(c));
     } else if (m->other == WEFT_NOBODY && !c->view.running) {

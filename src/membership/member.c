@@ -35,8 +35,8 @@ const char *weft_member_must_stay(const weft_member *m)
 {
     if (m->view.over || m->view.fault) return NULL;
     if (m->leave_refusal) return m->leave_refusal;
-    return weft_assignment_is_last_copy(&m->view, m->actor->id)
-               ? "the coordinator does not answer, and no other server has all of its parameters"
+    return weft_assignment_has_range(&m->view, m->actor->id)
+               ? "the coordinator does not answer, so no other server has taken its parameters over"
                : NULL;
 }
 

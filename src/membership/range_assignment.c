@@ -114,3 +114,10 @@ bool weft_assignment_is_last_copy(const weft_view *v, weft_actor_id server)
     }
     return false;
 }
+
+bool weft_assignment_has_range(const weft_view *v, weft_actor_id server)
+{
+    for (int k = 0; k < v->range_count; k++)
+        if (v->ranges[k].primary == server || v->ranges[k].replica == server) return true;
+    return false;
+}

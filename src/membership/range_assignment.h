@@ -18,5 +18,7 @@ bool weft_assignment_add_replicas(weft_view *view);
 /* Whether the server has the last copy of a range: no other server that stays has all of the range.
  * A server that was asked to leave does not stay, although it is still in the view. */
 bool weft_assignment_is_last_copy(const weft_view *view, weft_actor_id server);
+/* Whether the server has a copy of a range. */
+bool weft_assignment_has_range(const weft_view *view, weft_actor_id server);
 
 #endif
