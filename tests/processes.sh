@@ -349,6 +349,20 @@ kill -INT "$job"
 ends 130
 grep -q 'stopped before the first step\|stopped after step' err && ! grep -q "died of signal" err && pass || flunk "said '$(tail -n 1 err)': $what"
 nothing_left
+what="a learner is told to end before the run has begun"
+# catches PID: the process has a handler for SIGTERM.
+catches() { [ $((0x$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null || echo 0) >> 14 & 1)) = 1 ]; }
+run -n 3 --model mlp --exchange gossip -e 4000
+within '[ -n "$(part join 0)" ]'
+first=$(part join 0)
+kill -STOP "$first" # it has not joined yet, so the others wait for it
+within '[ -n "$(part join 1)" ] && catches "$(part join 1)"'
+kill -TERM "$(part join 1)"
+sleep 0.5
+lives "$first" && kill -CONT "$first"
+ends 143
+holds err 'learner 1 was stopped by signal 15'
+nothing_left
 in_full || return 0
 what="signals"
 run -n 2 $async -e 4000

@@ -72,11 +72,35 @@ static void fail(process_set *t, int code, bool own)
     if (own) t->j->own = t->code;
 }
 
+/* Whether any learner has begun a step. */
+static bool has_begun(const process_set *t)
+{
+    for (int i = 0; i < t->count; i++)
+        if (weft_child_process_step(t, &t->all[i]) > 0) return true;
+    return false;
+}
+
+/* Asks all learners to save and stop. A learner that has not begun has nothing to save, and is
+ * killed. */
+static void stop_learners(process_set *t)
+{
+    t->stopping = true;
+    for (int i = 0; i < t->count; i++) {
+        child_process *p = &t->all[i];
+        if (!p->runs || p->part->role != WEFT_PART_LEARNER) continue;
+        weft_child_ask(&p->child);
+        p->not_begun = weft_child_process_step(t, p) == 0;
+        if (p->not_begun) kill(p->child.pid, SIGKILL);
+    }
+}
+
 /* Handles a learner that ended because it was interrupted: it stops the job, since the learners of
- * a job stop together. A learner that stops because the others do ends with the code of SIGINT. */
+ * a job stop together. A learner that stops because the others do ends with the code of SIGINT.
+ * Before the run begins, nothing tells the others, which wait for the learner. */
 static void take_stop(process_set *t, child_process *p, int code)
 {
     char name[64];
+    if (!t->stopping && !has_begun(t)) stop_learners(t);
     if (t->passed == 0 && code > 128 && code != 128 + SIGINT && !t->by[0])
         (void)snprintf(t->by, sizeof(t->by), "%s was stopped by signal %d (%s)",
                        weft_child_process_name(p, name, sizeof(name)), code - 128,
@@ -108,14 +132,6 @@ static void take_end(process_set *t, child_process *p, int state)
                    "weft: stopped, and the last steps are not saved, since %.300s; continue with "
                    "--resume from the newest checkpoint, if there is one",
                    p->why);
-}
-
-/* Whether any learner has begun a step. */
-static bool has_begun(const process_set *t)
-{
-    for (int i = 0; i < t->count; i++)
-        if (weft_child_process_step(t, &t->all[i]) > 0) return true;
-    return false;
 }
 
 /* Schedules a restart of a process; if it held the only copy of some state, the job fails. */
@@ -204,22 +220,13 @@ void weft_process_set_suspend(const process_set *t)
 }
 
 /* Handles signals that ask this process to stop: the first one lets learners save and stop, the
- * next one kills all processes. A learner that has not begun has nothing to save, and is killed. */
+ * next one kills all processes. */
 static void pass_on(process_set *t)
 {
     int now;
     weft_job_asked(&now);
     weft_process_set_suspend(t);
-    if (now > 0 && t->passed == 0) {
-        t->stopping = true;
-        for (int i = 0; i < t->count; i++) {
-            const child_process *p = &t->all[i];
-            if (!p->runs || p->part->role != WEFT_PART_LEARNER) continue;
-            weft_child_ask(&p->child);
-            t->all[i].not_begun = weft_child_process_step(t, p) == 0;
-            if (p->not_begun) kill(p->child.pid, SIGKILL);
-        }
-    }
+    if (now > 0 && t->passed == 0) stop_learners(t);
     if (now > 1 && now > t->passed) {
         t->failed = true;
         t->code = 128 + SIGINT;
