@@ -42,15 +42,16 @@ static weft_status say(coordinator_state *c)
 }
 
 /* Sends the view at once, unless the last one was sent just before: then a timer sends all changes
- * since in one view. */
+ * since in one view. Without a failure timeout only changes of one instant share a view. */
 weft_status weft_coordinator_changed(coordinator_state *c)
 {
-    double quiet = OFTEN * c->options.limit, now = weft_actor_now(&c->head);
+    bool fails = c->options.limit < WEFT_NO_FAILURE_TIMEOUT;
+    double quiet = fails ? OFTEN * c->options.limit : 0, now = weft_actor_now(&c->head);
     c->view.number++;
     if (!c->view.running) return WEFT_OK;
     if (c->options.replicas && !c->view.over) weft_assignment_add_replicas(&c->view);
     if (c->unsaid) return WEFT_OK;
-    if (now - c->said >= quiet) return say(c);
+    if (now - c->said > quiet) return say(c);
     c->unsaid = true;
     return weft_actor_set_timer(&c->head, SAY, c->said + quiet - now);
 }

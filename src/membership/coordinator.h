@@ -28,6 +28,10 @@ typedef struct weft_fingerprint {
 weft_status weft_fingerprint_texts(const weft_fingerprint *fingerprint,
                                    char *texts[3]) WEFT_NODISCARD;
 
+/* The failure timeout of a run whose members live as long as the job that they belong to: no member
+ * is removed for silence, and every change of the view is sent at once. */
+#define WEFT_NO_FAILURE_TIMEOUT 1e9
+
 typedef struct weft_coordinator_options {
     size_t struct_size;              /* sizeof(weft_coordinator_options) */
     uint64_t run;                    /* run id, which the caller draws at random */
@@ -38,7 +42,7 @@ typedef struct weft_coordinator_options {
      * finished. */
     bool first;
     int most;      /* bound on members; 0: WEFT_MOST_MEMBERS */
-    double limit;  /* failure timeout of members, in seconds */
+    double limit;  /* failure timeout of members, in seconds, or WEFT_NO_FAILURE_TIMEOUT */
     int64_t steps; /* step after which the run is over; 0: not known */
     /* This coordinator replaces the one of a run that has reached this step: if no member sends its
      * view within a failure timeout, the run fails. 0: if there are no such members, a run

@@ -9,10 +9,8 @@ typedef struct meanwhile {
     void *served, *force;    /* elastic averaging: the centre as last pulled; the next push */
 } meanwhile;
 
-/* Seconds between two heartbeats, whose answers also bring lost views again, and the failure
- * timeout. No process of a simulation dies, so the coordinator removes no member for silence, as in
- * a single job. */
-static const double BEAT = 60, LIMIT = 1e9;
+/* Seconds between two heartbeats, whose answers also bring lost views again. */
+static const double BEAT = 60;
 
 typedef struct sim_servers {
     weft_sim_exchange head;
@@ -97,7 +95,7 @@ static weft_status make_coordinator(const sim_servers *c, weft_actor **out)
                                         .run = 1,
                                         .expected = {c->head.sim_options.learners, c->servers},
                                         .ranges = c->range_count,
-                                        .limit = LIMIT};
+                                        .limit = WEFT_NO_FAILURE_TIMEOUT};
     return weft_coordinator_create(&options, out);
 }
 

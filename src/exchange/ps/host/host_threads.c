@@ -6,9 +6,9 @@
 #include "exchange/ps/ps_exchange.h"
 #include "exchange/elastic.h"
 
-/* Seconds between two heartbeats, and the failure timeout. Members of a single job live as long as
- * the job, which detects lost ranks itself; so the coordinator removes no member for silence. */
-static const double BEAT = 1, LIMIT = 1e9;
+/* Seconds between two heartbeats. A job detects lost ranks itself, so its coordinator has no
+ * failure timeout. */
+static const double BEAT = 1;
 
 static int host_of(const weft_ps_exchange *x, int server)
 {
@@ -65,7 +65,7 @@ static weft_status run_coordinator(weft_ps_exchange *x, bool others, char addres
                                         .expected = {between->learners, x->servers},
                                         .ranges = x->range_count,
                                         .replicas = x->head.site.replicas > 0,
-                                        .limit = LIMIT,
+                                        .limit = WEFT_NO_FAILURE_TIMEOUT,
                                         .fingerprint = {.version = WEFT_VERSION}};
     if (between->learner == 0) {
         WEFT_TRY(weft_coordinator_create(&options, &coordinator));
