@@ -4,7 +4,7 @@
 usage: strategies.py WEFT [EPOCHS] [NAME...]
 
 For each: samples until the test part is 96 % right (looked at once an epoch), the best and the last accuracy, bytes
-sent between learners and servers (with everything around the numbers), and how many times fewer that is than the same
+sent by all learners and servers together (with everything around the numbers), and how many times fewer that is than the same
 strategy would send as float32. Those that are held against each other for the hundredfold run over three seeds: the
 accuracies are means then, with the least and the most of the last, and samples are those of the slowest.
 NAME: only strategies whose options have it in them.
@@ -88,7 +88,8 @@ def figures(options, rows):
     summary = rows[-1]
     evals = [row for row in rows if row["event"] == "eval"]
     reached = [row["step"] * BATCH * LEARNERS for row in evals if row["accuracy"] >= TARGET]
-    sent = summary.get("exchange_bytes") or sum(row.get("comm_bytes", 0) for row in rows)
+    # comm_bytes are those of the first learner, exchange_bytes those of all.
+    sent = summary.get("exchange_bytes", 0) + summary["learners"] * sum(row.get("comm_bytes", 0) for row in rows)
     dense = dense_bytes(options, summary["steps"])
     return (reached[0] if reached else float("inf"), max(row["accuracy"] for row in evals), evals[-1]["accuracy"],
             sent, dense / sent if dense and sent else 0)
