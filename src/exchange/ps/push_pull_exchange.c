@@ -222,7 +222,9 @@ const weft_exchange_ops weft_exchange_server = {
             "[,beta=X][,push=N][,fetch=N]",
     .help = "parameter servers: an update combines one push of each learner (bsp), "
             "c pushes (softsync), or is one push (async; ssp: a learner waits while "
-            "it is more than `bound` steps ahead of the slowest); a push is the sum "
+            "it is more than `bound` steps ahead of the slowest); scale=exp multiplies the "
+            "learning rate by exp(-beta * staleness), where beta is 0.5 unless given; a push is "
+            "the sum "
             "of the gradients of `push` steps, and learners pull every `fetch` "
             "steps",
     .owns_update = true,
