@@ -114,51 +114,82 @@ static double owed(const char *folder, const char *state, const char *tensor, in
 
 enum { LEARNERS = 5 };
 
-/* A run that is resumed with another number of learners keeps the effect of the residuals: their
- * sum, or their mean where a version is the mean over all learners; a version of `of` updates is
- * the mean of all learners that are left if these are fewer. No update is ever sent, since tau is
- * 1e6, so the residuals are the sum of all gradients; the clip norm of the resumed run makes new
- * gradients vanish. */
-static void check_other_numbers(const char *root, const char *policy, int of, int after)
+/* A policy with the number of updates of which it applies the mean. */
+typedef struct mean_of {
+    const char *policy;
+    int of;
+} mean_of;
+
+/* A run that is resumed with another number of learners or another policy keeps the effect of the
+ * residuals: their sum, or their mean where a version is the mean of several updates. No update is
+ * ever sent, since tau is 1e6, so the residuals are the sum of all gradients; the clip norm of the
+ * resumed run makes new gradients vanish. */
+static void check_resumed(const char *root, mean_of from, mean_of to, int after)
 {
-    bool mean = of == LEARNERS;
+    static const char all[] =
+        EXACT "batch=4 optimizer=sgd lr=0.1 servers=2 compress=threshold:tau=1e6";
+    bool mean = from.of == LEARNERS;
     char words[500];
     int before, now;
-    (void)snprintf(words, sizeof(words), "%s-%d", policy, after);
+    (void)snprintf(words, sizeof(words), "%s-%s-%d", from.policy, to.policy, after);
     const char *folder = made(root, words);
-    char run_words[500];
-    (void)snprintf(run_words, sizeof(run_words),
-                   EXACT "batch=4 optimizer=sgd lr=0.1 servers=2 compress=threshold:tau=1e6 "
-                         "exchange=server:policy=%s",
-                   policy);
     /* Learners always send their residuals at the end of a run; for a checkpoint in the middle only
      * policies that keep learners together make all of them send. */
-    run(run_words, mean ? "ranks=5 steps=6 checkpoint-every=3 keep=9" : "ranks=5 steps=3", folder,
-        0);
+    (void)snprintf(words, sizeof(words), "ranks=%d exchange=server:policy=%s %s", LEARNERS,
+                   from.policy, mean ? "steps=6 checkpoint-every=3 keep=9" : "steps=3");
+    run(all, words, folder, 0);
     if (mean) go_back_to(folder, 3, 6);
     double want = owed(folder, "threshold_residual", "fc1/weight", &before);
-    (void)snprintf(words, sizeof(words), "ranks=%d steps=4 resume=true clip-norm=1e-12", after);
-    run(run_words, words, folder, 0);
+    (void)snprintf(words, sizeof(words),
+                   "ranks=%d steps=4 resume=true clip-norm=1e-12 exchange=server:policy=%s", after,
+                   to.policy);
+    run(all, words, folder, 0);
     double have = owed(folder, "threshold_residual", "fc1/weight", &now);
     assert_int_equal(now, after);
     assert_true(fabs(want) > 1e-3);
-    want *= (double)(mean ? after : WEFT_MIN(of, after)) / of;
+    want *= (double)to.of / from.of;
     if (fabs(want - have) > 1e-9 * fabs(want))
-        fail_msg("%s: %d learners owe %.17g, should %.17g", policy, after, have, want);
+        fail_msg("%s, then %s: %d learners owe %.17g, should %.17g", from.policy, to.policy, after,
+                 have, want);
 }
 
+/* A version of softsync is the mean of all learners that are left if these are fewer. */
 static void test_other_numbers(void **state)
 {
     (void)state;
+    static const mean_of policies[] = {{"bsp", LEARNERS},
+                                       {"ssp,bound=0", LEARNERS},
+                                       {"async", 1},
+                                       {"softsync,c=2", 2},
+                                       {"softsync,c=4", 4}};
     static const int after[] = {2, 3, 5, 7};
     char *root = temporary_folder();
-    for (size_t i = 0; i < WEFT_COUNT(after); i++) {
-        check_other_numbers(root, "bsp", LEARNERS, after[i]);
-        check_other_numbers(root, "ssp,bound=0", LEARNERS, after[i]);
-        check_other_numbers(root, "async", 1, after[i]);
-        check_other_numbers(root, "softsync,c=2", 2, after[i]);
-        check_other_numbers(root, "softsync,c=4", 4, after[i]);
-    }
+    for (size_t i = 0; i < WEFT_COUNT(after); i++)
+        for (size_t p = 0; p < WEFT_COUNT(policies); p++) {
+            mean_of to = policies[p];
+            to.of = to.of == LEARNERS ? after[i] : WEFT_MIN(to.of, after[i]);
+            check_resumed(root, policies[p], to, after[i]);
+        }
+    remove_folder(root);
+}
+
+static void test_other_policies(void **state)
+{
+    (void)state;
+    static const struct {
+        mean_of from, to;
+        int after;
+    } ways[] = {
+        {{"bsp", LEARNERS}, {"async", 1}, LEARNERS},
+        {{"async", 1}, {"bsp", LEARNERS}, LEARNERS},
+        {{"async", 1}, {"bsp", 3}, 3},
+        {{"bsp", LEARNERS}, {"softsync,c=2", 2}, LEARNERS},
+        {{"softsync,c=1", 1}, {"ssp,bound=0", 2}, 2},
+        {{"softsync,c=4", 4}, {"ssp,bound=1", 1}, 7},
+    };
+    char *root = temporary_folder();
+    for (size_t i = 0; i < WEFT_COUNT(ways); i++)
+        check_resumed(root, ways[i].from, ways[i].to, ways[i].after);
     remove_folder(root);
 }
 
@@ -225,8 +256,8 @@ static void test_rest_is_pushed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fixed_order), cmocka_unit_test(test_begins_in_padding),
-        cmocka_unit_test(test_other_numbers), cmocka_unit_test(test_no_order),
-        cmocka_unit_test(test_rest_is_pushed)};
+        cmocka_unit_test(test_fixed_order),   cmocka_unit_test(test_begins_in_padding),
+        cmocka_unit_test(test_other_numbers), cmocka_unit_test(test_other_policies),
+        cmocka_unit_test(test_no_order),      cmocka_unit_test(test_rest_is_pushed)};
     return cmocka_run_group_tests_name("middle", tests, begin, end);
 }

@@ -1,6 +1,6 @@
 /* Loads the state of an exchange (residuals, server moments, clocks) from a checkpoint, by the
- * names that save.c gives. When the number of learners has changed, additive state, such as
- * residuals, is redistributed over the learners. */
+ * names that save.c gives. When the number of learners or the exchange's options have changed,
+ * additive state, such as residuals, is redistributed over the learners. */
 #include <stdio.h>
 
 #include "checkpoint/checkpoint.h"
@@ -115,37 +115,33 @@ static weft_status add_other(const weft_checkpoint *c, weft_exchange *e,
     return status;
 }
 
-/* The number of updates of which the exchange applies the mean in a run of so many learners. */
-static double averages(const weft_exchange *e, int learners)
-{
-    return e->ops->averages ? e->ops->averages(e, learners) : 1;
-}
-
-/* Redistributes an additive state, such as a residual, when the number of learners has changed, so
- * that the sum that reaches the parameters is unchanged. Learner k gets the states of the removed
- * learners k + learners, k + 2 * learners, ... If the mean of several updates is applied, the state
- * is then scaled by the new over the old number of these. A checkpoint that has neither that number
- * nor the state of more than one learner may be of any number: the state is left as it is.
- */
+/* Redistributes an additive state, such as a residual, when the number of learners or the options
+ * of the exchange have changed, so that the sum that reaches the parameters is unchanged. Learner k
+ * gets the states of the removed learners k + learners, k + 2 * learners, ... If the mean of
+ * several updates is applied, before or now, the state is then scaled by the new over the old
+ * number of these. A checkpoint that has neither the number of learners nor the state of more than
+ * one may be of any number: the state is left as it is. */
 static weft_status share_again(const weft_checkpoint *c, weft_exchange *e,
                                const weft_exchange_state *s, int learner)
 {
     int learners = e->site.endpoint->learners;
     int before = c->learners > 0 ? c->learners : most_learner(c) + 1;
-    double factor = averages(e, learners) / averages(e, before);
+    double now = e->ops->averages ? e->ops->averages(e, learners) : 1, then;
     weft_dtype dtype;
     size_t bytes;
     void *parameters;
     bool unknown = c->learners == 0 && before == 1;
-    if (!s->adds || s->alike || learners == before || unknown) return WEFT_OK;
+    if (!s->adds || s->alike || unknown) return WEFT_OK;
+    WEFT_TRY(weft_exchange_averages(e->site.context, weft_settings_find(&c->settings, "exchange"),
+                                    before, &then));
     WEFT_TRY(weft_store_map(e->site.store, WEFT_ALL_PARAMETERS, &dtype, &parameters, &bytes));
     weft_store_unmap_read(e->site.store, parameters);
     for (int k = learner + learners; k < before; k += learners)
         if (has(c, s, k)) WEFT_TRY(add_other(c, e, s, dtype, k));
-    if (factor == 1) return WEFT_OK;
+    if (now == then) return WEFT_OK;
     for (size_t n = 0; n < s->bytes / weft_dtype_size(dtype); n++)
         weft_number_put(dtype, s->data, (int64_t)n,
-                        factor * weft_number_get(dtype, s->data, (int64_t)n));
+                        now / then * weft_number_get(dtype, s->data, (int64_t)n));
     return WEFT_OK;
 }
 

@@ -115,6 +115,16 @@ weft_status weft_exchange_check(weft_context *context, const char *spec)
     return WEFT_OK;
 }
 
+weft_status weft_exchange_averages(const weft_context *context, const char *spec, int learners,
+                                   double *out)
+{
+    weft_exchange *e;
+    WEFT_TRY(open_at(context, spec, NULL, &e));
+    *out = e->ops->averages ? e->ops->averages(e, learners) : 1;
+    weft_exchange_close(&e);
+    return WEFT_OK;
+}
+
 weft_status weft_exchange_open(const char *spec, const weft_exchange_site *site,
                                weft_exchange **out)
 {

@@ -247,7 +247,7 @@ typedef struct weft_exchange_ops {
      * `compress-downlink`, separated by commas; NULL: none. */
     const char *reads;
     /* Opens the exchange, whose state has its initial values. site NULL: only checks the arguments;
-     * only `fits`, `sockets` and `close` may follow. */
+     * only `fits`, `sockets`, `averages` and `close` may follow. */
     weft_status (*open)(const char *arguments, const weft_exchange_site *site, weft_exchange **out);
     void (*close)(weft_exchange *exchange);
     /* Checks whether the planned run can have this exchange, which was opened without a site.
@@ -364,6 +364,10 @@ weft_status weft_exchange_open(const char *spec, const weft_exchange_site *site,
                                weft_exchange **out) WEFT_NODISCARD;
 /* Checks a specification alone, without a run. */
 weft_status weft_exchange_check(weft_context *context, const char *spec) WEFT_NODISCARD;
+/* The number of updates of which an exchange of this specification applies the mean in a run of so
+ * many learners (the hook `averages`). */
+weft_status weft_exchange_averages(const weft_context *context, const char *spec, int learners,
+                                   double *out) WEFT_NODISCARD;
 /* Checks a specification, and whether the planned run can have the exchange; weft_exchange_open
  * includes this check. */
 weft_status weft_exchange_fits(weft_context *context, const char *spec,
