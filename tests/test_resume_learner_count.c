@@ -148,10 +148,74 @@ static void test_learners_that_differ(void **state)
     remove_folder(root);
 }
 
+/* The mean over the learners of a checkpoint, of the weights and of the first moment. */
+static void mean_of(const char *folder, int step, int learners, const char *moment, row mean[ROWS])
+{
+    row of[ROWS];
+    memset(mean, 0, ROWS * sizeof(*mean));
+    for (int k = 0; k < learners; k++) {
+        read_rows(folder, step, k, moment, of);
+        for (int i = 0; i < ROWS; i++)
+            for (int c = 0; c < CLASSES; c++) {
+                mean[i].w[c] += of[i].w[c] / learners;
+                mean[i].m[c] += of[i].m[c] / learners;
+            }
+    }
+}
+
+/* Learners that differ in a checkpoint begin with the mean of all of them, weights and moments, in
+ * every run that does not keep them apart: one with another exchange, another number of learners,
+ * or one learner. No step is left to take, so the run ends with the mean and saves it. */
+static void test_no_work_is_lost(void **state)
+{
+    (void)state;
+    enum { LEARNERS = 3 };
+    static const struct {
+        const char *optimizer, *after;
+    } ways[] = {
+        {"adam", "ranks=1"},
+        {"adam", "ranks=3"},
+        {"adam", "ranks=2 exchange=average:every=2"},
+        {"adam", "ranks=5 exchange=oneshot"},
+        {"adam", "ranks=3 exchange=gossip"},
+        {"adam", "ranks=2 exchange=gossip:mode=average"},
+        {"adam", "ranks=3 exchange=hogwild"},
+        {"adam", "ranks=3 exchange=easgd"},
+        {"sgd", "ranks=3 exchange=server:policy=bsp"},
+        {"sgd", "ranks=2 exchange=server:policy=async servers=2"},
+    };
+    char *root = temporary_folder(), data[4400], words[9000], folder[4200], all[10000];
+    row first[ROWS], want[ROWS], have[ROWS];
+    log_of_run l;
+    write_rows(root, NULL, 0, 0.2, data, sizeof(data));
+    for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++) {
+        const char *moment = strcmp(ways[w].optimizer, "adam") == 0 ? "m" : NULL;
+        (void)snprintf(words, sizeof(words), "%s dtype=f64 threads=1 optimizer=%s lr=0.1 batch=4",
+                       data, ways[w].optimizer);
+        (void)snprintf(folder, sizeof(folder), "%s/%zu", root, w);
+        (void)snprintf(all, sizeof(all), "%s epochs=5 ranks=%d exchange=oneshot", words, LEARNERS);
+        assert_refused(train(all, folder, 2, &l), WEFT_ERR_INTERRUPTED, "after step");
+        int step = l.steps;
+        read_rows(folder, step, 0, moment, first);
+        mean_of(folder, step, LEARNERS, moment, want);
+        assert_true(distance(first[0].w, want[0].w) > 1e-3);
+        (void)snprintf(all, sizeof(all), "%s steps=%d resume=true %s", words, step, ways[w].after);
+        assert_ok(train(all, folder, 0, &l));
+        assert_int_equal(l.steps, 0);
+        read_rows(folder, step, 0, moment, have);
+        for (int i = 0; i < ROWS; i++)
+            if (distance(have[i].w, want[i].w) > 1e-12 || distance(have[i].m, want[i].m) > 1e-12)
+                fail_msg("%s: row %d begins %g and its moment %g from the mean of the learners",
+                         ways[w].after, i, distance(have[i].w, want[i].w),
+                         distance(have[i].m, want[i].m));
+    }
+    remove_folder(root);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_middle_of_an_epoch),
-                                       cmocka_unit_test(test_learners_that_differ),
-                                       cmocka_unit_test(test_orders)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_middle_of_an_epoch), cmocka_unit_test(test_learners_that_differ),
+        cmocka_unit_test(test_no_work_is_lost), cmocka_unit_test(test_orders)};
     return cmocka_run_group_tests_name("other learners", tests, setup, teardown);
 }

@@ -102,12 +102,16 @@ weft_status weft_dropped_tell(const weft_dropped *dropped, weft_context *context
                               const weft_checkpoint *checkpoint) WEFT_NODISCARD;
 void weft_dropped_free(weft_dropped *dropped);
 
+/* The number of learners in the checkpoint if their parameters differ; otherwise 1. */
+int weft_checkpoint_differing(const weft_checkpoint *checkpoint);
 /* As weft_checkpoint_load, for one of several learners of a resumed run. A learner that the
- * checkpoint lacks gets the parameters and state of the first learner. If the checkpoint lacks any
+ * checkpoint lacks gets the parameters and state of the first learner. merges: every learner gets
+ * the mean of all learners of the checkpoint instead: of the parameters, of the optimizer's state,
+ * and of running statistics. If the checkpoint lacks any
  * optimizer state that the graph needs, none is loaded, and the optimizer starts anew; state that
  * is not loaded is recorded in `dropped`. dropped NULL: both cases are refused (ARGUMENT). */
 weft_status weft_checkpoint_load_learner(const weft_checkpoint *checkpoint, weft_store *store,
-                                         const weft_graph *graph, int learner,
+                                         const weft_graph *graph, int learner, bool merges,
                                          weft_dropped *dropped) WEFT_NODISCARD;
 /* Loads the states of the exchange (NULL: the run has no exchange) by their names. If the
  * checkpoint has none of them, the exchange starts without state, and a note names each absent one.

@@ -20,14 +20,15 @@ static const weft_tensor *find(const weft_safetensors *file, const char *prefix,
     return NULL;
 }
 
-weft_status weft_checkpoint_load_one(const weft_checkpoint *c, weft_store *store, int i, int file,
-                                     const char *prefix)
+/* Copies the part that the store has of its tensor i to *out, which the caller frees. The arguments
+ * are those of weft_checkpoint_load_one. */
+static weft_status read_part(const weft_checkpoint *c, const weft_store *store, int i, int file,
+                             const char *prefix, void **out)
 {
     const char *name = weft_store_name(store, i);
     weft_type type = weft_store_type(store, i), whole = type;
     int64_t start[WEFT_MAX_RANK];
     weft_store_part(store, i, &whole.shape, start);
-    if (weft_store_role(store, i) == WEFT_ROLE_SUM) return WEFT_OK;
     bool param = weft_store_kind(store, i) == WEFT_VALUE_PARAM;
     if (!prefix) file = param || c->exported ? WEFT_PARAMETERS_FILE : WEFT_STATE_FILE;
     const weft_tensor *t = find(&c->tensors[file], prefix, name);
@@ -55,9 +56,17 @@ weft_status weft_checkpoint_load_one(const weft_checkpoint *c, weft_store *store
             weft_safetensors_dtype(type.dtype), weft_shape_text(&whole.shape, want, sizeof(want)),
             weft_settings_find(&c->settings, "model"));
     /* The part is copied first, since the file may not have it aligned as the device requires. */
+    WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), out));
+    weft_copy_part(&whole, start, &type.shape, (void *)(uintptr_t)t->data, *out, true);
+    return WEFT_OK;
+}
+
+weft_status weft_checkpoint_load_one(const weft_checkpoint *c, weft_store *store, int i, int file,
+                                     const char *prefix)
+{
     void *copy;
-    WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), &copy));
-    weft_copy_part(&whole, start, &type.shape, (void *)(uintptr_t)t->data, copy, true);
+    if (weft_store_role(store, i) == WEFT_ROLE_SUM) return WEFT_OK;
+    WEFT_TRY(read_part(c, store, i, file, prefix, &copy));
     weft_status status = weft_store_write(store, i, copy);
     free(copy);
     return status;
@@ -96,6 +105,54 @@ bool weft_checkpoint_knows(const weft_checkpoint *c, int file, const char *prefi
         if (strncmp(name, prefix, size) == 0 && name[size] == '/') return true;
     }
     return false;
+}
+
+/* --- learners that differ --- */
+
+/* The prefix of learner k, not the first, in the learners' file. */
+static const char *prefix_of(int k, char room[16])
+{
+    (void)snprintf(room, 16, "%d", k);
+    return room;
+}
+
+int weft_checkpoint_differing(const weft_checkpoint *c)
+{
+    const weft_safetensors *first = &c->tensors[WEFT_PARAMETERS_FILE];
+    char prefix[16];
+    bool differ = false;
+    int k = 1;
+    for (; weft_checkpoint_knows(c, WEFT_LEARNERS_FILE, prefix_of(k, prefix)); k++)
+        for (size_t i = 0; i < first->count && !differ; i++) {
+            const weft_tensor *a = &first->tensors[i];
+            const weft_tensor *b = find(&c->tensors[WEFT_LEARNERS_FILE], prefix, a->name);
+            differ = b && (a->bytes != b->bytes || memcmp(a->data, b->data, a->bytes) != 0);
+        }
+    return differ ? k : 1;
+}
+
+/* Loads the mean of tensor i over all learners of the checkpoint. A running mean gives the same
+ * bits where all numbers are equal. */
+static weft_status load_mean(const weft_checkpoint *c, weft_store *store, int i, int learners)
+{
+    weft_type type = weft_store_type(store, i);
+    void *mean, *own;
+    char prefix[16];
+    WEFT_TRY(read_part(c, store, i, 0, NULL, &mean));
+    weft_status status = WEFT_OK;
+    for (int k = 1; k < learners && status == WEFT_OK; k++) {
+        status = read_part(c, store, i, WEFT_LEARNERS_FILE, prefix_of(k, prefix), &own);
+        if (status != WEFT_OK) break;
+        for (int64_t n = 0; n < weft_shape_elements(&type.shape); n++) {
+            double m = weft_number_get(type.dtype, mean, n);
+            weft_number_put(type.dtype, mean, n,
+                            m + (weft_number_get(type.dtype, own, n) - m) / (k + 1));
+        }
+        free(own);
+    }
+    if (status == WEFT_OK) status = weft_store_write(store, i, mean);
+    free(mean);
+    return status;
 }
 
 /* --- optimizer state --- */
@@ -168,22 +225,29 @@ static weft_status leave_out(const weft_checkpoint *c, const weft_graph *graph, 
 }
 
 weft_status weft_checkpoint_load_learner(const weft_checkpoint *c, weft_store *store,
-                                         const weft_graph *graph, int learner,
+                                         const weft_graph *graph, int learner, bool merges,
                                          weft_dropped *dropped)
 {
     char prefix[16];
     const char *missing = find_missing(c, graph);
     weft_role skip = missing ? WEFT_ROLE_OPTIMIZER : WEFT_ROLE_SUM;
-    (void)snprintf(prefix, sizeof(prefix), "%d", learner);
+    int learners = merges ? weft_checkpoint_differing(c) : 0;
     if (missing && !dropped) return refuse_missing(c, missing);
     WEFT_TRY(load_all(c, store, graph, skip));
     WEFT_TRY(leave_out(c, graph, WEFT_STATE_FILE, missing, dropped));
     WEFT_TRY(leave_out(c, graph, WEFT_LEARNERS_FILE, missing, dropped));
-    if (learner == 0 || !weft_checkpoint_knows(c, WEFT_LEARNERS_FILE, prefix)) return WEFT_OK;
+    (void)prefix_of(learner, prefix);
+    if (!merges && (learner == 0 || !weft_checkpoint_knows(c, WEFT_LEARNERS_FILE, prefix)))
+        return WEFT_OK;
     /* The counters that were loaded above, those of the first learner, stay, so that all learners
      * continue at its step. */
-    for (int i = 0; i < weft_store_count(store); i++)
-        if (weft_store_role(store, i) != WEFT_ROLE_COUNTER && weft_store_role(store, i) != skip)
+    for (int i = 0; i < weft_store_count(store); i++) {
+        weft_role role = weft_store_role(store, i);
+        if (role == WEFT_ROLE_COUNTER || role == WEFT_ROLE_SUM || role == skip) continue;
+        if (!merges)
             WEFT_TRY(weft_checkpoint_load_one(c, store, i, WEFT_LEARNERS_FILE, prefix));
+        else if (weft_dtype_is_float(weft_store_type(store, i).dtype))
+            WEFT_TRY(load_mean(c, store, i, learners));
+    }
     return WEFT_OK;
 }

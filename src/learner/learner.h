@@ -134,6 +134,7 @@ typedef struct weft_rank {
     /* leaves: the exchange has requested that this learner leaves the run; dismissed: because this
      * learner alone was asked to leave; ended: the exchange has ended. */
     bool leaves, dismissed, ended;
+    bool merged; /* the run began with the mean of learners that differ in the checkpoint */
     weft_optimizer_options elsewhere; /* the run's, for an exchange that owns the update */
 
     bool plain_sums; /* see weft_plan_options */

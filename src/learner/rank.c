@@ -287,6 +287,21 @@ static weft_status open_exchange(weft_rank *r)
     return WEFT_OK;
 }
 
+/* Learners that differ in the checkpoint stay apart if they meet in lock step, at the averages of
+ * the exchange, and if they are as many as before. Otherwise the run begins with their mean: most
+ * exchanges need equal parameters, and no learner's work is to be lost. */
+static weft_status decide_merge(weft_rank *r)
+{
+    const weft_run_spec *k = r->run_spec;
+    const weft_exchange_ops *ops = NULL;
+    const char *arguments;
+    int saved = weft_checkpoint_differing(k->resumed);
+    if (k->learners > 1 || k->cluster)
+        WEFT_TRY(weft_exchange_find(k->context, k->exchange, &ops, &arguments));
+    r->merged = saved > 1 && !(ops && ops->lockstep && k->learners == saved);
+    return WEFT_OK;
+}
+
 /* Opens the exchange, and loads the state of this rank and its exchange from the checkpoint. */
 static weft_status open_with_state(weft_rank *r, weft_dropped *dropped)
 {
@@ -294,7 +309,9 @@ static weft_status open_with_state(weft_rank *r, weft_dropped *dropped)
     int learner = r->learner_index;
     if (k->resumed) {
         r->position = k->resumed->position;
-        WEFT_TRY(weft_checkpoint_load_learner(k->resumed, r->store, r->graph, learner, dropped));
+        WEFT_TRY(decide_merge(r));
+        WEFT_TRY(weft_checkpoint_load_learner(k->resumed, r->store, r->graph, learner, r->merged,
+                                              dropped));
     }
     if (k->cluster || weft_comm_size(r->between) > 1) WEFT_TRY(open_exchange(r));
     if (!k->resumed) return WEFT_OK;
@@ -315,6 +332,9 @@ weft_status weft_rank_build(weft_rank *r)
         status = weft_dropped_tell(&dropped, k->context, k->resumed);
     weft_dropped_free(&dropped);
     WEFT_TRY(status);
+    if (r->merged && r->rank == 0 && speaks)
+        weft_log(k->context, WEFT_LOG_NOTE,
+                 "the learners in %s differ; this run begins with their mean", k->resumed->path);
     WEFT_TRY(weft_comm_barrier(r->world));
     r->began = weft_seconds();
     return WEFT_OK;

@@ -258,7 +258,7 @@ static weft_status run_rank(weft_run *run)
     weft_rank *r = &run->rank;
     weft_loader *loader;
     run->first_step = r->position.step;
-    if (t->resumed.path) run->saved_step = r->position.step; /* nothing to save yet */
+    if (t->resumed.path && !r->merged) run->saved_step = r->position.step; /* nothing to save yet */
     run->started = weft_seconds();
     weft_loader_options options = {.split = WEFT_TRAIN,
                                    .batch = t->options.length.batch,

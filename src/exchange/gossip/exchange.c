@@ -99,18 +99,13 @@ static bool may_continue(const weft_actor *peer)
 }
 
 /* Opens the peer and waits until it requests the first computation. An elastic learner then takes
- * over the parameters and the step of its peer, which may have received them from the run. Fixed
- * peers send only changes, so they must begin with equal parameters; a checkpoint in which learners
- * differ, as those of `oneshot` do, gives them the mean. */
+ * over the parameters and the step of its peer, which may have received them from the run. */
 static weft_status gossip_begin(weft_exchange *exchange)
 {
     gossip *x = (gossip *)exchange;
-    bool joins = exchange->site.cluster, resumes = !joins && exchange->site.resumed_run;
+    bool joins = exchange->site.cluster;
     WEFT_TRY(weft_shared_params_read(x->shared));
     if (x->is_leader) {
-        if (resumes)
-            WEFT_TRY(weft_exchange_mean(exchange, "parameters of the peers", x->dtype,
-                                        x->parameters, x->count));
         WEFT_TRY(weft_codec_checkpoint_load(x->codec_state, x->codec, 0));
         WEFT_TRY(weft_net_context_of(exchange->site.context, &x->net_context));
         WEFT_TRY(joins ? weft_gossip_join(x) : weft_gossip_connect(x));
@@ -120,7 +115,7 @@ static weft_status gossip_begin(weft_exchange *exchange)
             weft_elastic_check_slot(&exchange->site, weft_peer_member(weft_net_actor(x->net))));
         x->step = weft_peer_clock(weft_net_actor(x->net));
     }
-    return joins || resumes ? weft_shared_params_write(x->shared) : WEFT_OK;
+    return joins ? weft_shared_params_write(x->shared) : WEFT_OK;
 }
 
 static weft_status gossip_poll(weft_exchange *exchange)
