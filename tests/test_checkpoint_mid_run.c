@@ -83,6 +83,29 @@ static void test_begins_in_padding(void **state)
     remove_folder(root);
 }
 
+/* Running statistics of a batch normalisation are in a checkpoint in the middle only for the first
+ * learner; its statistics and all else have the bits of an undisturbed run. */
+static void test_statistics(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"parameters", "state", "exchange"};
+    static const char net[] = "layers:\n  - {type: dense, units: 9}\n  - {type: batch_norm}\n"
+                              "  - {type: relu}\n  - {type: dense, units: classes}\n";
+    char *root = temporary_folder(), model[4200], words[4600];
+    const char *a = made(root, "a"), *b = made(root, "b");
+    write_file(root, "norm.yaml", net, sizeof(net) - 1, model, sizeof(model));
+    (void)snprintf(words, sizeof(words),
+                   EXACT "model=%s batch=4 optimizer=adam lr=0.02 servers=2 ranks=3 "
+                         "compress=topk:ratio=0.2 exchange=server:policy=bsp",
+                   model);
+    run(words, "steps=9", a, 0);
+    run(words, "steps=9 checkpoint-every=4 keep=9", b, 0);
+    go_back_to(b, 4, 9);
+    run(words, "steps=9 resume=true", b, 0);
+    for (size_t f = 0; f < WEFT_COUNT(files); f++) assert_same(a, b, files[f], 0, "statistics");
+    remove_folder(root);
+}
+
 /* The weighted sum of the residuals of learners `first` to `last` for one tensor; *learners: how
  * many of them have one. */
 static double owed_by(const char *folder, int first, int last, const char *state,
@@ -256,8 +279,9 @@ static void test_rest_is_pushed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fixed_order),   cmocka_unit_test(test_begins_in_padding),
-        cmocka_unit_test(test_other_numbers), cmocka_unit_test(test_other_policies),
-        cmocka_unit_test(test_no_order),      cmocka_unit_test(test_rest_is_pushed)};
+        cmocka_unit_test(test_fixed_order),    cmocka_unit_test(test_begins_in_padding),
+        cmocka_unit_test(test_statistics),     cmocka_unit_test(test_other_numbers),
+        cmocka_unit_test(test_other_policies), cmocka_unit_test(test_no_order),
+        cmocka_unit_test(test_rest_is_pushed)};
     return cmocka_run_group_tests_name("middle", tests, begin, end);
 }
