@@ -287,18 +287,20 @@ static weft_status open_exchange(weft_rank *r)
     return WEFT_OK;
 }
 
-/* Learners that differ in the checkpoint stay apart if they meet in lock step, at the averages of
- * the exchange, and if they are as many as before. Otherwise the run begins with their mean: most
- * exchanges need equal parameters, and no learner's work is to be lost. */
+/* Learners that differ in the checkpoint stay apart if they are as many as before, and either go on
+ * with the same exchange or meet in lock step, at the averages of the exchange. Otherwise the run
+ * begins with their mean: most exchanges need equal parameters, and no learner's work is to be
+ * lost. */
 static weft_status decide_merge(weft_rank *r)
 {
     const weft_run_spec *k = r->run_spec;
     const weft_exchange_ops *ops = NULL;
-    const char *arguments;
+    const char *arguments, *before = weft_settings_find(&k->resumed->settings, "exchange");
     int saved = weft_checkpoint_differing(k->resumed);
     if (k->learners > 1 || k->cluster)
         WEFT_TRY(weft_exchange_find(k->context, k->exchange, &ops, &arguments));
-    r->merged = saved > 1 && !(ops && ops->lockstep && k->learners == saved);
+    bool apart = ops && (ops->lockstep || (before && strcmp(before, k->exchange) == 0));
+    r->merged = saved > 1 && !(apart && k->learners == saved);
     return WEFT_OK;
 }
 
