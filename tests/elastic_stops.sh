@@ -126,7 +126,7 @@ server s5
 until_there server 2
 still "$s5"
 goes_on INT s4
-holds s4.err 'has not been heard since|no other server has all of its parameters'
+holds s4.err 'has not been heard since the request|no other server has all of its parameters'
 kill -CONT "$(self "$s5")"
 ends 130 s4
 until_there server 1

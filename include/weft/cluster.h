@@ -55,10 +55,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_coordinator_run(weft_context *context,
                                                          const weft_stop *stop,
                                                          weft_cluster_fn tell, void *user);
 /* Runs a server of the run whose coordinator is at `address`, until the run is over or the server
- * is asked to leave. When `stop` is set, the server hands its parameters over and leaves; one that
- * has the last copy of some stays until another server has them, or `stop` is set again (a second
- * increment). PEER: the coordinator cannot be reached or rejects the server, or the run cannot
- * continue; INTERRUPTED: `stop` was set. */
+ * is asked to leave. When `stop` is set, the server hands its parameters over and leaves; it stays
+ * while it may have the last copy of some, until another server has them, the run is over, or
+ * `stop` is set again (a second increment). PEER: the coordinator cannot be reached or rejects the
+ * server, or the run cannot continue; INTERRUPTED: `stop` was set. */
 WEFT_API WEFT_NODISCARD weft_status weft_server_run(weft_context *context, const char *address,
                                                     const weft_cluster_options *options,
                                                     const weft_stop *stop);

@@ -107,9 +107,9 @@ int weft_checkpoint_differing(const weft_checkpoint *checkpoint);
 /* As weft_checkpoint_load, for one of several learners of a resumed run. A learner that the
  * checkpoint lacks gets the parameters and state of the first learner. merges: every learner gets
  * the mean of all learners of the checkpoint instead: of the parameters, of the optimizer's state,
- * and of running statistics. If the checkpoint lacks any
- * optimizer state that the graph needs, none is loaded, and the optimizer starts anew; state that
- * is not loaded is recorded in `dropped`. dropped NULL: both cases are refused (ARGUMENT). */
+ * and of running statistics. If the checkpoint lacks any optimizer state that the graph needs, none
+ * is loaded, and the optimizer starts anew; state that is not loaded is recorded in `dropped`.
+ * dropped NULL: both cases are refused (ARGUMENT). */
 weft_status weft_checkpoint_load_learner(const weft_checkpoint *checkpoint, weft_store *store,
                                          const weft_graph *graph, int learner, bool merges,
                                          weft_dropped *dropped) WEFT_NODISCARD;

@@ -199,9 +199,9 @@ const command command_server = {
     .text =
         "Joins the run of the coordinator at this address as a server. The coordinator assigns\n"
         "its ranges of the parameters and their update rule. The server ends when the run ends.\n"
-        "At Ctrl-C or SIGTERM it hands its ranges over to the other servers and leaves. If it has\n"
-        "the only copy of a range, it says so and goes on until another server has a copy; a\n"
-        "second signal ends it at once.",
+        "At Ctrl-C or SIGTERM it hands its ranges over to the other servers and leaves. While it\n"
+        "has the only copy of a range, or the coordinator or the server with the other copy does\n"
+        "not answer, it says so and goes on; a second signal ends it at once.",
     .examples = "  weft server tcp://127.0.0.1:7070\n",
     .table = server_table,
     .run = run_server,

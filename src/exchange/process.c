@@ -182,8 +182,8 @@ const char *weft_member_listens_at(weft_net_context *world)
 }
 
 /* A server that is to stop requests its removal, and ends when it is removed, or without an answer
- * if it has no parameters. Servers of a job end at once, since their supervisor
- * replaces them; any server ends at once if it is to stop twice. */
+ * if it has no parameters. Servers of a job end at once, since their supervisor replaces them; any
+ * server ends at once if it is to stop twice. */
 typedef struct sign_off {
     bool asked, noted;
     weft_wait_clock wait_clock;

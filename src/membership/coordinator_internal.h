@@ -24,9 +24,9 @@ typedef struct member_record {
     uint64_t key;
     double last_message; /* time of its last message, moved by the time this process slept */
     double heard;        /* time of its last message */
-    /* Since when a server has asked to leave that may: it does when each server that has a copy of
-     * its ranges was heard since. 0: it has not asked. */
-    double asks_leave;
+    /* Time of the first request that this server leaves, since it may: it leaves as soon as each
+     * server with a copy of its ranges was heard after that. 0: there is no such request. */
+    double leave_requested;
 } member_record;
 
 /* A member's report from its heartbeat or Leave, which arrives before the view is recovered. */

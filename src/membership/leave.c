@@ -101,7 +101,7 @@ static weft_status refuse_leave(coordinator_state *c, weft_actor_id to, char *re
     return weft_rpc_send(&c->head, to, WEFT_RPC_REJECT, &no, NULL);
 }
 
-/* A server that has a copy of this server's ranges and was not heard since a time; NULL: none. */
+/* A server that has a copy of this server's ranges and was not heard after a time; NULL: none. */
 static const weft_view_member *silent_copy(const coordinator_state *c, weft_actor_id server,
                                            double since)
 {
@@ -117,27 +117,28 @@ static const weft_view_member *silent_copy(const coordinator_state *c, weft_acto
     return NULL;
 }
 
-/* Whether a member may leave, at its own request or a client's. The server with the other copy of a
- * range may just have died, so a server leaves when the other one was heard after the request,
- * which is repeated until then. *for_ever: no repetition helps at present; `why`: why it may not
- * leave. */
+/* Whether a member may leave now, at its own request or a client's; if not, `why` is the reason.
+ * The server with the other copy of a range may just have died, so a server leaves when the other
+ * one was heard after the request. *refused: the request is to be rejected; false: the sender
+ * repeats it until that server was heard. */
 static bool may_leave_now(coordinator_state *c, const weft_view_member *m, bool itself,
-                          bool *for_ever, char *why, size_t size)
+                          bool *refused, char *why, size_t size)
 {
     member_record *record = &c->records[m - c->view.members];
     const weft_view_member *silent = NULL;
     char name[WEFT_MEMBER_NAME];
-    *for_ever = !may_leave(c, m, itself, why, size);
-    if (record->asks_leave == 0 || *for_ever)
-        record->asks_leave = *for_ever ? 0 : weft_actor_now(&c->head);
-    if (!*for_ever && m->role == WEFT_MEMBER_SERVER && !c->view.over && !c->view.fault)
-        silent = silent_copy(c, m->id, record->asks_leave);
+    *refused = !may_leave(c, m, itself, why, size);
+    if (record->leave_requested == 0 || *refused)
+        record->leave_requested = *refused ? 0 : weft_actor_now(&c->head);
+    if (!*refused && m->role == WEFT_MEMBER_SERVER && !c->view.over && !c->view.fault)
+        silent = silent_copy(c, m->id, record->leave_requested);
     if (silent) {
         weft_member_name(silent->role, silent->slot, name);
-        (void)snprintf(why, size,
-                       "%s, which has a copy of its parameters, has not been heard since", name);
+        (void)snprintf(
+            why, size,
+            "%s, which has a copy of its parameters, has not been heard since the request", name);
     }
-    return !*for_ever && !silent;
+    return !*refused && !silent;
 }
 
 weft_status weft_coordinator_leave(void *self, const weft_message *message, const void *content)
@@ -151,9 +152,9 @@ weft_status weft_coordinator_leave(void *self, const weft_message *message, cons
                                     : m->other == WEFT_NOBODY && m->if_safe ? here
                                                                             : NULL;
     char reason[160];
-    bool for_ever;
-    if (asked && !may_leave_now(c, asked, asked == here, &for_ever, reason, sizeof(reason)))
-        return for_ever || asked == here ? refuse_leave(c, message->from, reason) : WEFT_OK;
+    bool refused;
+    if (asked && !may_leave_now(c, asked, asked == here, &refused, reason, sizeof(reason)))
+        return refused || asked == here ? refuse_leave(c, message->from, reason) : WEFT_OK;
     if (other && !other->dismissed) {
         other->dismissed = true;
         WEFT_TRY(weft_coordinator_changed(c));

@@ -224,9 +224,7 @@ const weft_exchange_ops weft_exchange_server = {
             "c pushes (softsync), or is one push (async; ssp: a learner waits while "
             "it is more than `bound` steps ahead of the slowest); scale=exp multiplies the "
             "learning rate by exp(-beta * staleness), where beta is 0.5 unless given; a push is "
-            "the sum "
-            "of the gradients of `push` steps, and learners pull every `fetch` "
-            "steps",
+            "the sum of the gradients of `push` steps, and learners pull every `fetch` steps",
     .owns_update = true,
     .reads = "servers,replicas,compress,compress-downlink",
     .open = server_open,
