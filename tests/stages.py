@@ -43,9 +43,16 @@ def orphan(job):
 def long(job):
     job.run("long", ["sh", "-c", "setsid sleep 1000 & echo $! >pid; sleep 1000"])
 
+def once(job):
+    for name in ("a", "b"):
+        job.run_once(name, ["build/p/" + name], {"WORD": os.environ.get("WORD", "")})
+    job.run_once("script", ["tests/run.sh", "build/p/a"])
+    job.run_once("tree", ["build/p/a", "build/p"])
+
 STAGES = (Stage("good", "passes", "", ("src/",), good), Stage("bad", "fails", "", ("src/",), bad),
           Stage("skips", "is skipped", "", ("src/",), skips), Stage("orphan", "leaves an orphan", "", ("src/",), orphan),
           Stage("needs", "needs packages", "rare", ("src/",), good), Stage("long", "never ends", "", ("src/",), long),
+          Stage("once", "keeps what has passed", "", ("src/", "tests/"), once),
           Stage("empty", "runs nothing", "", ("src/",), lambda job: None))
 GROUPS = {"all": ["good", "bad"], "few": ["good", "skips"]}
 '''
@@ -110,6 +117,48 @@ def ends():
     check("a stage that runs nothing has failed", "ran no check" in text, text)
     run("orphan", "--again")
     check("--list", re.search(r"^long +never ends$", run("--list"), re.M))
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as f:
+        f.write(text)
+    os.chmod(path, 0o755)
+
+
+def checks_are_kept():
+    """A check that has passed runs again when its program, a file that it may read, its words or its environment change."""
+    def ran(what, expected, *words, code=0, **more):
+        before = open("ran").read() if os.path.exists("ran") else ""
+        text = run("once", *words, code=code, **more)
+        now = open("ran").read()[len(before):]
+        check(f"checks that run after {what}", "".join(sorted(now)) == expected, (now, text[-600:]))
+        return text
+
+    write("build/p/a", "#!/bin/sh\nprintf a >>ran; echo SKIPPED half\n")
+    write("build/p/b", "#!/bin/sh\nprintf b >>ran; exit 1\n")
+    write("build/p/libx.so", "1")
+    write("tests/run.sh", "#!/bin/sh\nprintf s >>ran\n")
+    text = ran("nothing", "aabs", code=1)
+    check("counts of checks that run", "3 passed, 1 failed, 2 skipped" in text, text)
+    text = ran("a failure", "ab", code=1)  # tree: it gets a folder, so it runs always
+    check("counts of checks that are kept", "3 passed, 1 failed, 2 skipped" in text and "2 that took" in text, text)
+    write("build/p/b", "#!/bin/sh\nprintf b >>ran\n")
+    ran("another program", "abs")  # the script might start it
+    with open("src/a.c", "a") as f:
+        f.write("\n")
+    ran("a source that no program changes for", "a")
+    write("tests/run.sh", "#!/bin/sh\nprintf S >>ran\n")
+    ran("another script", "Sa")
+    write("tests/table", "1")
+    ran("another file of the tests", "Saab")
+    write("build/p/libx.so", "2")
+    with open("src/a.c", "a") as f:
+        f.write("\n")
+    ran("another library", "Saab")
+    write("tests/test_a.c", "1")
+    ran("another word in the environment", "aab", env=dict(os.environ, WORD="x"))
+    ran("--again", "Saab", "--again")
 
 
 def ended_by(number, code):
@@ -182,6 +231,7 @@ try:
     open("src/a.c", "w").close()
     records()
     ends()
+    checks_are_kept()
     ended_by(signal.SIGINT, 130)
     ended_by(signal.SIGTERM, 143)
     full_disk()

@@ -159,6 +159,13 @@ static void test_layouts_are_kept(void **state)
     net_drop(&n);
 }
 
+/* Whether valgrind runs this test, and would report faults that are none: kernels of oneDNN use the
+ * stack pointer for data, which valgrind then takes for a stack without values. */
+static bool confuses_valgrind(const char *device)
+{
+    return getenv("WEFT_VALGRIND") && strcmp(device, "cpu") == 0;
+}
+
 /* Two programs on one store see the same parameters, so an evaluation uses those of the last
  * step. */
 static void test_programs_share_a_store(void **state)
@@ -170,6 +177,7 @@ static void test_programs_share_a_store(void **state)
         weft_instance *second;
         weft_model_values values;
         weft_model_options o;
+        if (confuses_valgrind(built_in(WEFT_KIND_DEVICE, d))) continue;
         net_make(&n, "lenet", built_in(WEFT_KIND_DEVICE, d), true, 4);
         weft_model_options_init(&o);
         o.sample = weft_shape_of(3, (int64_t[]){1, 28, 28});

@@ -32,9 +32,11 @@ class Result:
 
 
 class Job:
-    def __init__(self, log):
-        """log: an open file that gets all output. Progress and failures go to standard output as well."""
-        self.log, self.results, self.builds = log, [], []
+    def __init__(self, log, passed=None):
+        """log: an open file that gets all output. Progress and failures go to standard output as well. passed: the checks
+        that have passed before (see passed.py), or None."""
+        self.log, self.passed, self.results, self.builds = log, passed, [], []
+        self.kept = self.kept_seconds = 0  # checks that were not run again, and what they took
         self.terminal = sys.stdout.isatty()
 
     # --- what a person sees ---
@@ -61,6 +63,26 @@ class Job:
 
     # --- commands ---
 
+    def run_once(self, name, argv, environment=None, **more):
+        """As run, for a check whose result depends on its programs and files alone: what has passed is not run again."""
+        key = self.passed and self.passed.key(argv, environment)
+        before = self.passed and self.passed.find(name, key)
+        if before:
+            self.kept += 1
+            self.kept_seconds += before["seconds"]
+            self.write(f"\n--- {name}: has passed before\n")
+            result = Result(name, "passed", 0, "\n".join(before["skipped"]), before["counts"])
+            self.add(result)
+        else:
+            result = self.run(name, argv, environment, **more)
+        skipped = sorted(set(re.findall(r"^SKIPPED.*$", result.output, re.M)))
+        if self.passed and not before:
+            self.passed.add(name, key, result, skipped)
+        # A check that passed may have left a part out, and says so.
+        for line in skipped if result.state == "passed" else ():
+            self.add(Result(name, "skipped", 0, line))
+        return result
+
     def run(self, name, argv, environment=None, limit=None, own_counts=False, skip_code=77, skip_words=(), **more):
         """Runs one command, adds its result and returns it. own_counts: its last line of counts is added up instead of 1."""
         began = time.monotonic()
@@ -82,11 +104,11 @@ class Job:
         self.add(result)
         return result
 
-    def run_all(self, commands, jobs=CORES):
-        """commands: (name, argv, environment), as many at a time as `jobs`."""
+    def run_all(self, commands, jobs=CORES, once=False):
+        """commands: (name, argv, environment), as many at a time as `jobs`. once: by run_once."""
         done = 0
         with ThreadPoolExecutor(jobs) as pool:
-            pending = [pool.submit(self.run, *c) for c in commands]
+            pending = [pool.submit(self.run_once if once else self.run, *c) for c in commands]
             for (name, *_), future in zip(commands, pending):
                 self.progress(f"{done} of {len(commands)}  {name}")
                 future.result()
@@ -154,10 +176,8 @@ class Job:
             elif core is not None and "cores" not in test.labels:
                 os.sched_setaffinity(0, {core})
 
-        result = self.run(test.name, test.command, more, test.limit, skip_code=test.skip_code, skip_words=test.skip_words, preexec_fn=prepare)
-        # A test that passed may have left a part out, and says so.
-        for line in sorted(set(re.findall(r"^SKIPPED.*$", result.output, re.M))) if result.state == "passed" else ():
-            self.add(Result(test.name, "skipped", 0, line))
+        self.run_once(test.name, test.command, more, limit=test.limit, skip_code=test.skip_code, skip_words=test.skip_words,
+                      preexec_fn=prepare)
 
 
 class Test:

@@ -83,7 +83,7 @@ def tsan(job):
     commands += [(f"train --mesh {m}", train + f"--batch 20 --mesh {m}".split(), environment) for m in meshes]
     commands += [("train --exchange", train + "--batch 10 --exchange average:every=2,outer=nesterov --mesh tensor=2".split(), environment),
                  ("hunt", ["build/tsan/tests/hunt/hunt", "--seed", "1", "--seconds", "15"], environment)]
-    job.run_all(commands)
+    job.run_all(commands, once=True)
 
 
 def command_under_valgrind(folder):
@@ -104,10 +104,11 @@ def valgrind(job):
         return
     under = ["valgrind", "-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite",
              "--suppressions=tests/valgrind.supp"]
-    job.run_all([(t, under + [f"build/valgrind/tests/test_{t}"], {"OMP_NUM_THREADS": "2"}) for t in VALGRIND])
+    environment = {"OMP_NUM_THREADS": "2", "WEFT_VALGRIND": "1"}
+    job.run_all([(t, under + [f"build/valgrind/tests/test_{t}"], environment) for t in VALGRIND], once=True)
     with tempfile.TemporaryDirectory() as folder:
         for name, words in command_under_valgrind(folder):
-            job.run(f"weft {name}", under + ["build/valgrind/weft", *words], {"OMP_NUM_THREADS": "2"})
+            job.run(f"weft {name}", under + ["build/valgrind/weft", *words], environment)
 
 
 # --- what draws new cases ---

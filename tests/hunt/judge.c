@@ -261,11 +261,11 @@ static void check_way(trial *t)
         compare(t, "the way to run against one rank", &t->base, &r, how, false);
     if (c->evaluate && t->v->fault == CLEAN) check_evaluation(t, &r);
     check_promises(t, &r);
-    check_resumed(t, &r);
     if (c->plan && t->v->fault == CLEAN) check_plan(t, &r);
     if (c->processes && *hunt_command && c->exchange.kind != HOGWILD && t->v->fault == CLEAN &&
         way_ranks(&c->way) * learners_of(c) > 1)
         check_processes(t, &r);
+    check_resumed(t, &r); /* last, since it may forget learners of r */
     result_free(&r);
 }
 
