@@ -223,6 +223,7 @@ both("few", [3, 7, 7] * 8)
 both("tens", [10, 20] * 20)
 both("words", [0, 1] * 20, lambda c: "no" if c else "yes")
 both("eleven", [11, 3] * 8)
+both("beyond", [20, 21] * 8)
 PY
 accepts "train on numbers" "$weft" train -q --model own.yaml --data npy:ten_x.npy,ten_y.npy --normalize standard --batch 8 --lr 0.1 --epochs 20 --checkpoint numbers
 accepts "train on names" "$weft" train -q --model own.yaml --data csv:tens.csv --batch 8 --epochs 4 --checkpoint named
@@ -240,6 +241,8 @@ refuses 2 "label 'no' is not among the 10 classes the model was trained on" "$we
 refuses 2 "label '11' is not among the 10 classes the model was trained on" "$weft" eval numbers -d csv:eleven.csv,test=1
 refuses 2 "the test part, sample 0: label 0 is not among the 2 classes the model was trained on" \
     "$weft" eval named -d npy:words_x.npy,words_y.npy,test=1
+refuses 2 "the test part, sample 1: label 21 is not among the 2 classes the model was trained on" \
+    "$weft" eval named -d npy:beyond_x.npy,beyond_y.npy,test=1
 accepts "predict the samples of other classes" "$weft" predict named -d npy:words_x.npy
 
 # What a description of a model says can be computed with, or it is refused. One of an older version has no checksum.

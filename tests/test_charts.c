@@ -415,6 +415,12 @@ static void test_range(void **state)
     assert_non_null(strstr(text, "virtual time, seconds (logarithmic)"));
     assert_non_null(strstr(text, "2 strategies, 4 learners, simulated"));
     free(text);
+    /* The ticks of one or two decades are at 1, 2 and 5 times a power of ten. */
+    for (int i = 0; i < 100; i++) points[0][i].loss = points[1][i].loss = exp(-i / 25.0);
+    text = draw(all, 2, true);
+    assert_true(strstr(text, ">0.2<") && strstr(text, ">0.5<") && strstr(text, ">0.05<"));
+    assert_true(!strstr(text, ">0.3<") && !strstr(text, ">0.4<"));
+    free(text);
 }
 
 /* The title names model and data if all runs have the same ones, whichever run differs. */
