@@ -6,6 +6,7 @@ test costs that test, and a run that was ended goes on with the check that it wa
 import hashlib
 import json
 import os
+import re
 
 from . import record
 from .job import ROOT
@@ -19,6 +20,10 @@ class Passed:
         """again: whether what has passed is forgotten."""
         self.path = os.path.join(record.FOLDER, stage.name + ".passed")
         self.stage, self.inputs, self.known, self.hashes = stage, inputs, {}, {}
+        # Scripts of the tests, by the words that name them: in a shell its file name, in Python also an import.
+        self.scripts = {path: re.compile(rf"\b{re.escape(os.path.basename(path))}\b" +
+                                         (rf"|\b(?:import|from) {re.escape(os.path.basename(path)[:-3])}\b" if path.endswith(".py") else ""))
+                        for path in inputs.hashes if self.is_script(path)}
         if again and os.path.exists(self.path):
             os.remove(self.path)
         if os.path.exists(self.path):
@@ -47,6 +52,20 @@ class Passed:
                     found.append(path)
         return found
 
+    @staticmethod
+    def is_script(path):
+        folder, name = os.path.split(path)
+        return path.startswith("tests/") and (name.endswith((".sh", ".py")) or (folder == "tests" and "." not in name))
+
+    def reached(self, paths):
+        """The scripts among these paths and those that they name, directly or not."""
+        found = [path for path in paths if path in self.scripts]
+        for path in found:
+            with open(os.path.join(ROOT, path), errors="replace") as f:
+                text = f.read()
+            found += [other for other, words in self.scripts.items() if other not in found and words.search(text)]
+        return found
+
     def key(self, argv, environment):
         """A hash of a command: its words, its programs and the files that it may read; None if a word is a folder that is
         no part of the tree."""
@@ -62,16 +81,19 @@ class Passed:
                 for path in self.beside(word, script):
                     total.update(f"{path} {self.hash_of(path)}".encode())
         said = repr((argv, environment))
+        reached = self.reached(os.path.relpath(word, ROOT) for word in words)
         for path, digest in self.inputs.hashes.items():
-            if self.may_read(path, script) and (not path.endswith(".supp") or os.path.basename(path) in said):
+            named = not path.endswith(".supp") and not path.startswith("tests/fuzz/") or os.path.basename(path) in said or \
+                any(path.startswith(os.path.relpath(word, ROOT) + "/") for word in words)
+            if path in reached or (named and self.may_read(path, script)):
                 total.update(f"{path} {digest}\n".encode())
         return total.hexdigest()[:16]
 
     def may_read(self, path, script):
-        """Whether a command may read a file of the tree. script: it is a script; others read data of the tests alone."""
-        if path.endswith(SOURCES) or path.startswith(RUNNER):
+        """Whether a command may read a file of the tree that is no script. script: it is one; others read data of the tests alone."""
+        if path.endswith(SOURCES) or path.startswith(RUNNER) or self.is_script(path):
             return False
-        return path.startswith(tuple(self.stage.reads)) if script else path.startswith("tests/") and not path.endswith((".sh", ".py"))
+        return path.startswith(tuple(self.stage.reads) if script else "tests/")
 
     def find(self, name, key):
         """The record of a check that has passed with this key, or None."""
