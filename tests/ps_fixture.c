@@ -12,6 +12,27 @@ void gradient(int learner, int64_t step, const double *w, double *g)
         g[i] = (w[i] - sin(1.0 + learner)) * (1 + 0.1 * i) + 0.01 * cos((double)(step * (i + 1)));
 }
 
+void synchronous(const run *r, double *w)
+{
+    double all[MOST_LEARNERS][COUNT], sum[COUNT];
+    const void *source[MOST_LEARNERS];
+    double *room = malloc(weft_tree_room(r->learners, 1));
+    for (int i = 0; i < r->learners; i++) source[i] = all[i];
+    memset(w, 0, COUNT * sizeof(double));
+    for (int64_t t = 1; t <= r->steps; t++) {
+        for (int i = 0; i < r->learners; i++) gradient(i, t, w, all[i]);
+        weft_tree tree = {.dtype = WEFT_F64,
+                          .ranks = r->learners,
+                          .leaves = r->learners,
+                          .source = source,
+                          .stride = COUNT,
+                          .room = room};
+        weft_tree_sum(&tree, 0, COUNT, sum);
+        for (int i = 0; i < COUNT; i++) w[i] -= LR * (sum[i] / r->learners);
+    }
+    free(room);
+}
+
 static int64_t begin_of(const run *r, int server)
 {
     return weft_part_start(COUNT, server, r->servers);
@@ -19,9 +40,23 @@ static int64_t begin_of(const run *r, int server)
 
 static descent ranges[MOST_SERVERS];
 
+static weft_status open_downlink(host *h, int number, int64_t count, weft_served *out)
+{
+    weft_codec *codec;
+    if (!h->run->back) return WEFT_OK;
+    WEFT_TRY(weft_codec_open_back(context, h->run->back, WEFT_F64, count, &codec));
+    WEFT_TRY(weft_downlink_open(codec, &out->published));
+    h->reference[number] =
+        (struct iovec){weft_downlink_reference(out->published), (size_t)count * sizeof(double)};
+    out->states = &h->reference[number];
+    out->state_count = 1;
+    return WEFT_OK;
+}
+
 static weft_status open_range(void *user, int number, weft_served *out)
 {
-    const run *r = user;
+    host *h = user;
+    const run *r = h->run;
     ranges[number] = (descent){LR, begin_of(r, number + 1) - begin_of(r, number)};
     weft_range_options options = {.struct_size = sizeof(options),
                                   .policy = r->policy,
@@ -29,6 +64,7 @@ static weft_status open_range(void *user, int number, weft_served *out)
                                   .count = ranges[number].count,
                                   .update = descend,
                                   .user = &ranges[number]};
+    WEFT_TRY(open_downlink(h, number, options.count, out));
     return weft_range_create(&options, &out->range);
 }
 
@@ -57,7 +93,8 @@ static weft_status make_server(run *r, int k, weft_actor **out)
                                    .member = member_of((uint64_t)k, k),
                                    .first_timeout = 0.5,
                                    .open = open_range,
-                                   .user = r};
+                                   .user = &r->hosts[k]};
+    r->hosts[k].run = r;
     return weft_server_create(&options, out);
 }
 
@@ -140,6 +177,7 @@ void simulate(run *r)
                                 .make = r->make ? r->make : make,
                                 .compute = compute,
                                 .ended = ended,
+                                .check = r->check,
                                 .user = r};
     if (r->early) {
         options.needs = r->needs;
@@ -152,7 +190,8 @@ void simulate(run *r)
         assert_int_equal(weft_sim_add(r->sim, (weft_actor_id)(FIRST_SERVER + k), 0), WEFT_OK);
     for (int i = 0; i < r->learners; i++)
         assert_int_equal(weft_sim_add(r->sim, (weft_actor_id)(FIRST_LEARNER + i), 0), WEFT_OK);
-    if (r->death.who) assert_int_equal(weft_sim_kill(r->sim, r->death.who, r->death.when), WEFT_OK);
+    for (int i = 0; i < MOST_DEATHS && r->deaths[i].who; i++)
+        assert_int_equal(weft_sim_kill(r->sim, r->deaths[i].who, r->deaths[i].when), WEFT_OK);
     if (weft_sim_run(r->sim, INFINITY) != WEFT_OK) fail_msg("%s", weft_last_message());
     for (int i = 0; i < r->learners; i++) {
         const weft_actor *a = weft_sim_actor(r->sim, (weft_actor_id)(FIRST_LEARNER + i));

@@ -16,9 +16,16 @@ enum {
     MOST_LEARNERS = 30,
     SYNCHRONOUS = 8,
     MOST_SERVERS = 5,
+    MOST_DEATHS = 2,
     FIRST_SERVER = 1,
     FIRST_LEARNER = 100
 };
+
+/* A server of a simulated run, and the reference parameters of its ranges' downlinks. */
+typedef struct host {
+    struct run *run;
+    struct iovec reference[MOST_SERVERS];
+} host;
 
 /* A simulated run. The loss of each learner is a quadratic with a minimum of its own; a small term
  * of the gradient changes with the step. */
@@ -26,6 +33,7 @@ typedef struct run {
     weft_policy policy;
     int learners, servers, steps;
     const char *codec;
+    const char *back; /* downlink codec; NULL: none */
     bool replicas;
     weft_sim_link link;
     double seconds[MOST_LEARNERS]; /* duration of a step */
@@ -37,14 +45,16 @@ typedef struct run {
     weft_random random;
     uint64_t seed;
     struct {
-        weft_actor_id who; /* the actor that is killed; 0: none */
+        weft_actor_id who; /* an actor that is killed; 0: none */
         double when;
-    } death;
-    weft_sim_make_fn make; /* in place of `make`; may be NULL */
+    } deaths[MOST_DEATHS];
+    weft_sim_make_fn make;            /* in place of `make`; may be NULL */
+    weft_status (*check)(void *user); /* called with this run before each event; may be NULL */
     /* state of the running simulation */
     weft_sim *sim;
     double w[MOST_LEARNERS][COUNT], g[MOST_LEARNERS][COUNT], weight[MOST_LEARNERS];
     weft_server_range reach[MOST_LEARNERS][MOST_SERVERS];
+    host hosts[MOST_SERVERS];
     double parts[MOST_SERVERS];
     int64_t clock[MOST_LEARNERS];
     /* Largest difference between the running step of a learner and the clock of another one. */
@@ -69,6 +79,8 @@ weft_status make(void *user, weft_actor_id id, int life, weft_actor **out);
 weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_sim_work *work);
 void simulate(run *r);
 void finish(run *r);
+/* Synchronous training, for comparison: each step takes the mean of all learners' gradients. */
+void synchronous(const run *r, double *w);
 run draw(const char *policy, double count, double bound, int learners, int servers, uint64_t seed);
 
 #endif

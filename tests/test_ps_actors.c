@@ -1,31 +1,9 @@
 /* Tests parameter servers and their clients in the simulator: bsp gives the bits of synchronous
- * training on links that lose messages and if a server dies, policies keep their bounds, and pulls
- * overlap with the forward pass. */
+ * training on links that lose messages, policies keep their bounds, and pulls overlap with the
+ * forward pass. */
 #include <math.h>
 
 #include "ps_fixture.h"
-
-/* Synchronous training, for comparison: each step takes the mean of all learners' gradients. */
-static void synchronous(const run *r, double *w)
-{
-    double all[MOST_LEARNERS][COUNT], sum[COUNT];
-    const void *source[MOST_LEARNERS];
-    double *room = malloc(weft_tree_room(r->learners, 1));
-    for (int i = 0; i < r->learners; i++) source[i] = all[i];
-    memset(w, 0, COUNT * sizeof(double));
-    for (int64_t t = 1; t <= r->steps; t++) {
-        for (int i = 0; i < r->learners; i++) gradient(i, t, w, all[i]);
-        weft_tree tree = {.dtype = WEFT_F64,
-                          .ranks = r->learners,
-                          .leaves = r->learners,
-                          .source = source,
-                          .stride = COUNT,
-                          .room = room};
-        weft_tree_sum(&tree, 0, COUNT, sum);
-        for (int i = 0; i < COUNT; i++) w[i] -= LR * (sum[i] / r->learners);
-    }
-    free(room);
-}
 
 /* A large share of a server is cut into several ranges, the same number on every server. */
 static void test_pieces(void **state)
@@ -190,104 +168,6 @@ static void test_once(void **state)
     }
 }
 
-/* One server dies in the middle of a bsp run; it was primary of some ranges and replica of others.
- * All learners end with the bits of an undisturbed run. */
-static void test_lost_server(void **state)
-{
-    (void)state;
-    for (int servers = 2; servers <= MOST_SERVERS; servers++)
-        for (int lost = 0; lost < servers; lost++)
-            for (int bad = 0; bad < 2; bad++) {
-                run r = draw("bsp", -1, -1, 1 + servers % 4, servers, (uint64_t)(servers + lost));
-                double w[COUNT];
-                if (bad) r.link = BAD;
-                r.replicas = true;
-                r.death.who = (weft_actor_id)(FIRST_SERVER + lost);
-                r.death.when = 15 + 3 * bad;
-                synchronous(&r, w);
-                simulate(&r);
-                assert_null(weft_sim_actor(r.sim, (weft_actor_id)(FIRST_SERVER + lost)));
-                for (int i = 0; i < r.learners; i++) assert_memory_equal(r.w[i], w, sizeof(w));
-                finish(&r);
-            }
-}
-
-/* Servers whose messages are measured before they handle them. */
-static const weft_actor_ops *measured;
-static weft_actor_ops measuring;
-static size_t largest; /* bytes of the largest payload */
-
-static weft_status measure(weft_actor *actor, const weft_message *message)
-{
-    if (message->payload) largest = WEFT_MAX(largest, message->payload->bytes);
-    return measured->message(actor, message);
-}
-
-static weft_status make_measured(void *user, weft_actor_id id, int life, weft_actor **out)
-{
-    WEFT_TRY(make(user, id, life, out));
-    if (id == WEFT_COORDINATOR || id >= FIRST_LEARNER) return WEFT_OK;
-    measured = (*out)->ops;
-    measuring = *measured;
-    measuring.message = measure;
-    (*out)->ops = &measuring;
-    return WEFT_OK;
-}
-
-/* The snapshot for a new replica is within the bound on messages, which does not depend on how many
- * learners have joined: also if a replica is lost while the updates of many learners wait for the
- * last one. */
-static void test_snapshot_size(void **state)
-{
-    (void)state;
-    enum { CARD = 64 }; /* bytes for each learner beside parameters and state, at most */
-    static const char *const policies[] = {"bsp", "softsync"};
-    size_t most = weft_server_message_bytes(COUNT, WEFT_F64) + (size_t)MOST_LEARNERS * CARD;
-    for (int p = 0; p < 2; p++)
-        for (int at = 0; at < 10; at++) {
-            run r = draw(policies[p], p ? MOST_LEARNERS : -1, -1, MOST_LEARNERS, 3, 7);
-            r.replicas = true;
-            r.make = make_measured;
-            r.death.who = FIRST_SERVER;
-            r.death.when = 15 + 0.3 * at;
-            largest = 0;
-            simulate(&r);
-            if (largest > most)
-                fail_msg("a message has %zu bytes, and may have %zu", largest, most);
-            finish(&r);
-        }
-}
-
-/* If the last copy of a range is lost, the run ends with a message that names server and range. */
-static void test_lost_range(void **state)
-{
-    (void)state;
-    static const char *const why[] = {
-        "server 1 is lost, and with it range 1 of 2 of the parameters: it has no replica "
-        "(--replicas 1 keeps one on another server); begin the run again from a checkpoint "
-        "(--checkpoint FOLDER --resume)",
-        "server 0 is lost, and with it range 0 of 2 of the parameters: this was the last copy, "
-        "since no other server was left to keep one; begin the run again from a checkpoint"};
-    for (int replicas = 0; replicas < 2; replicas++) {
-        run r = draw("async", -1, -1, 1, 2, 4);
-        weft_sim_options options = {.struct_size = sizeof(options),
-                                    .link = r.link,
-                                    .make = make,
-                                    .compute = compute,
-                                    .user = &r};
-        r.replicas = replicas;
-        assert_int_equal(weft_sim_create(&options, &r.sim), WEFT_OK);
-        for (weft_actor_id id = 0; id <= 2; id++)
-            assert_int_equal(weft_sim_add(r.sim, id, 0), WEFT_OK);
-        assert_int_equal(weft_sim_add(r.sim, FIRST_LEARNER, 0), WEFT_OK);
-        for (int k = 1 - replicas; k < 2; k++)
-            assert_int_equal(weft_sim_kill(r.sim, (weft_actor_id)(FIRST_SERVER + k), 10), WEFT_OK);
-        assert_int_equal(weft_sim_run(r.sim, INFINITY), WEFT_ERR_PEER);
-        if (!strstr(weft_last_message(), why[replicas])) fail_msg("%s", weft_last_message());
-        finish(&r);
-    }
-}
-
 /* --- staleness --- */
 
 static double mean_staleness(const run *r, double *beyond, int64_t limit)
@@ -394,9 +274,6 @@ int main(void)
         cmocka_unit_test(test_what_is_read_first_comes_first),
         cmocka_unit_test(test_straggler),
         cmocka_unit_test(test_once),
-        cmocka_unit_test(test_lost_server),
-        cmocka_unit_test(test_snapshot_size),
-        cmocka_unit_test(test_lost_range),
         cmocka_unit_test(test_round_robin),
         cmocka_unit_test(test_softsync),
         cmocka_unit_test(test_residual_without_samples),

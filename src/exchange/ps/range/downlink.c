@@ -80,6 +80,20 @@ void *weft_downlink_reference(const weft_downlink *p)
     return p->public;
 }
 
+weft_downlink_position weft_downlink_position_of(const weft_downlink *p)
+{
+    return (weft_downlink_position){p->version, p->codec->messages, p->codec->step};
+}
+
+void weft_downlink_continue(weft_downlink *p, const weft_downlink_position *position)
+{
+    forget(p, p->count);
+    weft_buffer_unref(&p->last);
+    p->version = position->version;
+    p->codec->messages = position->messages;
+    p->codec->step = position->step;
+}
+
 #define SUBTRACT(type)                                                                             \
     do {                                                                                           \
         type *to = (type *)(void *)p->difference;                                                  \

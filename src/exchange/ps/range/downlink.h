@@ -23,6 +23,16 @@ void weft_downlink_close(weft_downlink **published);
 /* The reference parameters at the newest version, [count]. The caller may write them before the
  * first version; all learners begin with them. */
 void *weft_downlink_reference(const weft_downlink *published);
+/* The position from which a downlink with the same reference encodes the same messages: the version
+ * of the reference (-1: none yet), and the codec's count of messages and its step. */
+typedef struct weft_downlink_position {
+    int64_t version;
+    double messages, step;
+} weft_downlink_position;
+weft_downlink_position weft_downlink_position_of(const weft_downlink *published);
+/* Continues at that position of another downlink, whose reference the caller has written. Learners
+ * of earlier versions get the whole reference. */
+void weft_downlink_continue(weft_downlink *published, const weft_downlink_position *position);
 /* Brings the reference to a new version of the parameters. If the first version is not 0, the
  * reference becomes the parameters. NUMERIC: a parameter is not finite. */
 weft_status weft_downlink_update(weft_downlink *published, const void *parameters,

@@ -39,6 +39,13 @@ void weft_hosted_range_remove(server *s, hosted_range *f)
 
 /* --- log entries --- */
 
+static weft_status publish(hosted_range *f)
+{
+    weft_range *r = f->of.range;
+    if (!f->of.published) return weft_fail(WEFT_ERR_FORMAT, "a range without a downlink codec");
+    return weft_downlink_update(f->of.published, weft_range_parameters(r), weft_range_version(r));
+}
+
 static weft_status apply(hosted_range *f, const change *c, weft_push_result *result)
 {
     weft_range *r = f->of.range;
@@ -56,6 +63,7 @@ static weft_status apply(hosted_range *f, const change *c, weft_push_result *res
     case WEFT__APPEND__KIND__ADVANCE: return weft_range_advance(r, c->learner, c->clock);
     case WEFT__APPEND__KIND__LEAVE: return weft_range_leave(r, c->learner);
     case WEFT__APPEND__KIND__HALT: weft_range_halt(r, c->clock); return WEFT_OK;
+    case WEFT__APPEND__KIND__PUBLISH: return publish(f);
     default: return weft_fail(WEFT_ERR_FORMAT, "a replicated change of an unknown kind");
     }
 }

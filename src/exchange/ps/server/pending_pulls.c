@@ -16,6 +16,17 @@ static weft_status copy_parameters(hosted_range *f)
     return WEFT_OK;
 }
 
+/* Brings the downlink to the newest version. Its state depends on the versions at which learners
+ * pull, so this is a change that the replica makes, too. */
+static weft_status publish(server *s, hosted_range *f)
+{
+    const change c = {.kind = WEFT__APPEND__KIND__PUBLISH};
+    if (!f->of.published ||
+        weft_downlink_position_of(f->of.published).version == weft_range_version(f->of.range))
+        return WEFT_OK;
+    return weft_hosted_range_apply(s, f, &c, NULL);
+}
+
 /* Chooses the payload of a reply: all parameters, or with *changes the differences since the
  * learner's version; NULL: the learner has the newest parameters. */
 static weft_status pick(hosted_range *f, const pending_pull *q, weft_buffer **out, bool *changes)
@@ -24,7 +35,6 @@ static weft_status pick(hosted_range *f, const pending_pull *q, weft_buffer **ou
     int64_t version = weft_range_version(f->of.range);
     *out = NULL;
     *changes = false;
-    if (p) WEFT_TRY(weft_downlink_update(p, weft_range_parameters(f->of.range), version));
     if (q->with_state) return weft_hosted_range_snapshot(f, out);
     /* The final parameters are sent exactly, not compressed. */
     if (p && !q->leaving)
@@ -47,6 +57,7 @@ static weft_status answer(server *s, hosted_range *f, const pending_pull *q)
     p.halt = s->halt;
     p.last = f->halted < INT64_MAX ? f->halted : 0;
     weft_range_met(f->of.range, q->learner, &p.met, &p.stale);
+    WEFT_TRY(publish(s, f));
     WEFT_TRY(pick(f, q, &what, &changes));
     p.changes = changes;
     weft_status status =

@@ -10,7 +10,8 @@
 /* Header of a snapshot: before the serialized range, and the parameters with the optimizer
  * state. */
 typedef struct state_card {
-    uint64_t snapshot_bytes; /* bytes of parameters and optimizer state */
+    uint64_t snapshot_bytes;         /* bytes of parameters and optimizer state */
+    weft_downlink_position position; /* of the downlink, if there is one */
 } state_card;
 
 static weft_status pack_state(const hosted_range *f, weft_buffer **out)
@@ -23,6 +24,7 @@ static weft_status pack_state(const hosted_range *f, weft_buffer **out)
     if (status == WEFT_OK) {
         char *at = (*out)->data;
         state_card card = {.snapshot_bytes = snapshot->bytes};
+        if (f->of.published) card.position = weft_downlink_position_of(f->of.published);
         memcpy(at, &card, sizeof(card));
         memcpy(at + sizeof(card), range->data, range->bytes);
         memcpy(at + sizeof(card) + range->bytes, snapshot->data, snapshot->bytes);
@@ -207,7 +209,9 @@ static weft_status load_state(hosted_range *f, const weft_buffer *blob)
     weft_buffer snapshot = {.bytes = (size_t)card.snapshot_bytes,
                             .data = (void *)(uintptr_t)(at + range)}; /* only read */
     WEFT_TRY(weft_range_load(f->of.range, at, range, &used));
-    return weft_hosted_range_restore(f, &snapshot);
+    WEFT_TRY(weft_hosted_range_restore(f, &snapshot));
+    if (f->of.published) weft_downlink_continue(f->of.published, &card.position);
+    return WEFT_OK;
 }
 
 weft_status weft_take_range_snapshot(void *self, const weft_message *message, const void *content)
