@@ -92,12 +92,12 @@ typedef struct weft_dropped {
         int learners; /* number of learners whose state of this kind is dropped */
     } * parts;
     size_t count, capacity;
-    char *absent; /* description of states that the checkpoint lacks; NULL: none are lacking */
+    char *absent; /* description of states of the exchange that the checkpoint lacks, or NULL */
 } weft_dropped;
 /* Records a dropped tensor; `name` is the tensor's name without the number of the learner. */
 weft_status weft_dropped_add(weft_dropped *dropped, const char *what,
                              const char *name) WEFT_NODISCARD;
-/* Logs all dropped parts in one sentence, if there are any. */
+/* Logs all dropped parts in one sentence, if there are any, and then what the checkpoint lacks. */
 weft_status weft_dropped_tell(const weft_dropped *dropped, weft_context *context,
                               const weft_checkpoint *checkpoint) WEFT_NODISCARD;
 void weft_dropped_free(weft_dropped *dropped);
@@ -114,11 +114,10 @@ weft_status weft_checkpoint_load_learner(const weft_checkpoint *checkpoint, weft
                                          const weft_graph *graph, int learner, bool merges,
                                          weft_dropped *dropped) WEFT_NODISCARD;
 /* Loads the states of the exchange (NULL: the run has no exchange) by their names. If the
- * checkpoint has none of them, the exchange starts without state, and a note names each absent one.
- * If the checkpoint has only a part of them, has another type, or has the state of another
- * exchange, this state is recorded in `dropped` and not loaded; with dropped NULL it is refused
- * (ARGUMENT). */
-weft_status weft_checkpoint_load_exchange(const weft_checkpoint *checkpoint, weft_context *context,
+ * checkpoint has none of them, the exchange starts without state, which `dropped` names. If the
+ * checkpoint has only a part of them, has another type, or has the state of another exchange, this
+ * state is recorded in `dropped` and not loaded; with dropped NULL it is refused (ARGUMENT). */
+weft_status weft_checkpoint_load_exchange(const weft_checkpoint *checkpoint,
                                           weft_exchange *exchange, int learner,
                                           weft_dropped *dropped) WEFT_NODISCARD;
 

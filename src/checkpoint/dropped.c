@@ -23,17 +23,14 @@ weft_status weft_dropped_tell(const weft_dropped *d, weft_context *context,
 {
     weft_text text = {0};
     char *sentence;
-    if (d->count == 0 && !d->absent) return WEFT_OK;
-    weft_text_add(&text,
-                  d->count ? "dropped from the checkpoint of step %lld: "
-                           : "the checkpoint of step %lld",
-                  (long long)c->position.step);
+    if (d->count == 0) return WEFT_OK;
+    weft_text_add(&text, "dropped from the checkpoint of step %lld: ", (long long)c->position.step);
     for (size_t i = 0; i < d->count; i++) {
         const struct weft_dropped_part *part = &d->parts[i];
         weft_text_add(&text, "%s%s", i ? ", " : "", part->what);
         if (part->learners > 1) weft_text_add(&text, " (%d learners)", part->learners);
     }
-    if (d->absent) weft_text_add(&text, "%s lacks %s", d->count ? "; it" : "", d->absent);
+    if (d->absent) weft_text_add(&text, "; it lacks %s", d->absent);
     WEFT_TRY(weft_text_take(&text, &sentence));
     weft_log(context, WEFT_LOG_NOTE, "%s", sentence);
     free(sentence);

@@ -294,8 +294,8 @@ static weft_status list_absent(weft_exchange *e, const group groups[2], char **o
     return weft_text_take(&text, out);
 }
 
-weft_status weft_checkpoint_load_exchange(const weft_checkpoint *c, weft_context *context,
-                                          weft_exchange *e, int learner, weft_dropped *dropped)
+weft_status weft_checkpoint_load_exchange(const weft_checkpoint *c, weft_exchange *e, int learner,
+                                          weft_dropped *dropped)
 {
     group groups[] = {{.alike = true}, {.alike = false}}, *alike = &groups[0], *own = &groups[1];
     if (!e) return check_taken(c, e, groups, dropped);
@@ -303,14 +303,5 @@ weft_status weft_checkpoint_load_exchange(const weft_checkpoint *c, weft_context
     WEFT_TRY(check_taken(c, e, groups, dropped));
     e->restored = alike->count > 0 ? alike->found > 0 : own->found > 0;
     bool anew = alike->count + own->count > alike->found + own->found && learner == 0;
-    if (!anew) return WEFT_OK;
-    char *absent;
-    WEFT_TRY(list_absent(e, groups, &absent));
-    if (dropped) { /* weft_dropped_tell reports it together with the dropped state */
-        dropped->absent = absent;
-        return WEFT_OK;
-    }
-    weft_log(context, WEFT_LOG_NOTE, "%s lacks %s", c->path, absent);
-    free(absent);
-    return WEFT_OK;
+    return anew && dropped ? list_absent(e, groups, &dropped->absent) : WEFT_OK;
 }

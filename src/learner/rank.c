@@ -317,7 +317,7 @@ static weft_status open_with_state(weft_rank *r, weft_dropped *dropped)
     }
     if (k->cluster || weft_comm_size(r->between) > 1) WEFT_TRY(open_exchange(r));
     if (!k->resumed) return WEFT_OK;
-    return weft_checkpoint_load_exchange(k->resumed, k->context, r->exchange, learner, dropped);
+    return weft_checkpoint_load_exchange(k->resumed, r->exchange, learner, dropped);
 }
 
 weft_status weft_rank_build(weft_rank *r)
