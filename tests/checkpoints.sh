@@ -153,6 +153,29 @@ rm -rf lost/step-4
 # shellcheck disable=SC2086
 timeout 300 "$weft" train $small --steps 2 --checkpoint lost >out 2>err
 [ $? = 1 ] && grep -q "step-9/index.json: damaged checkpoint" err && [ ! -e lost/step-2 ] && pass || flunk "a lost index and a new run"
+# A link that leads nowhere is named, with the checkpoints that are there; a run goes on from the newest of them.
+rm -rf gone && cp -r killed gone && cp -r killed/step-9 gone/step-4 && cp -r killed/step-9 gone/step-7 && rm -r gone/step-9 && mkdir gone/step-8
+said="latest: holds no checkpoint, since it is a link to step-9, which is absent; complete checkpoints there: step-7, step-4; give gone/step-7"
+for command in "eval -q" "predict --data glyphs:size=16,train=60,test=20" "export -q -o weights" inspect "serve --port 0"; do
+    for path in gone/latest gone/latest/; do
+        # shellcheck disable=SC2086
+        refuses 1 "${said/#latest/$path}" timeout 300 "$weft" $command $path
+    done
+done
+(cd gone && refuses 1 "give ./step-7" "$weft" eval -q latest)
+refuses 1 "gone/step-9: holds no checkpoint (no index.json, no latest, no step-N); complete checkpoints there: step-7, step-4; give gone/step-7" \
+    "$weft" eval -q gone/step-9
+for resume in "" --resume; do
+    # shellcheck disable=SC2086
+    refuses 2 "gone/latest is a link to step-9, which is absent; a run needs the folder that holds its checkpoints" \
+        "$weft" train $small --steps 10 --epochs 9 --checkpoint gone/latest $resume
+done
+mkdir none && ln -s step-5 none/latest
+refuses 1 "none: holds no checkpoint, since its latest is a link to step-5, which is absent; give a folder that weft train" "$weft" eval -q none
+rmdir gone/step-8
+# shellcheck disable=SC2086
+accepts "a run after a lost newest checkpoint" "$weft" train $small --steps 10 --epochs 9 --checkpoint gone --resume
+[ "$(readlink gone/latest)" = step-10 ] && pass || flunk "the link after a lost newest checkpoint"
 # One that was being replaced has its name again.
 rm -rf moved && cp -r killed moved && mv moved/step-9 moved/.step-9.old && mkdir moved/.step-9.tmp && touch moved/.step-9.tmp/x
 mkdir moved/step-3 && cp moved/.step-9.old/* moved/step-3

@@ -5,6 +5,17 @@
 
 #include "checkpoint/checkpoint.h"
 
+/* offer.c. `_leads_nowhere`: whether the path is a link to what does not exist; `target` gets the
+ * text of the link. */
+bool weft_folder_leads_nowhere(const char *path, char *target, size_t size);
+/* Adds to the message of a failure the path of the next older complete checkpoint, which can be
+ * used in place of this one. A damaged checkpoint (FORMAT) may be removed; one that cannot be read
+ * (IO) may be intact. Returns the status of the failure. */
+weft_status weft_folder_offer_previous(const char *folder, weft_status status) WEFT_NODISCARD;
+/* IO, always: the path leads to no checkpoint. The message names a link that leads nowhere, and the
+ * complete checkpoints beside it. */
+weft_status weft_folder_fail_empty(const char *path) WEFT_NODISCARD;
+
 /* Suffix of a checkpoint that is being replaced: .step-N.old. */
 #define WEFT_ASIDE ".old"
 

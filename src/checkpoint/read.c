@@ -10,44 +10,12 @@
 #include <unistd.h>
 
 #include "checkpoint/about.h"
+#include "checkpoint/folder.h"
 #include "data/data.h"
 #include "formats/formats.h"
 
 /* How often weft_checkpoint_open tries, while a training run deletes each checkpoint it finds. */
 enum { OPEN_TRIES = 100 };
-
-/* Adds to the message of a failure the path of the next older complete checkpoint, which can be
- * used in place of this one. A damaged checkpoint (FORMAT) may be removed; one that cannot be read
- * (IO) may be intact. Returns the status of the failure. */
-static weft_status offer_previous(const char *folder, weft_status status)
-{
-    char *directory, offer[512] = "";
-    int64_t *steps = NULL, this_step = -1;
-    int count = 0;
-    if (weft_strdup(folder, &directory) != WEFT_OK) return status;
-    char *slash = strrchr(directory, '/');
-    bool latest = slash && strcmp(slash, "/latest") == 0; /* a folder, or a file */
-    if (latest) this_step = INT64_MAX;
-    if (latest ||
-        (slash && strncmp(slash + 1, "step-", 5) == 0 && weft_parse_int(slash + 6, &this_step))) {
-        weft_error found = {0};
-        *slash = '\0';
-        weft_error_catch(&found, status);
-        if (weft_checkpoint_list(directory, &steps, &count) != WEFT_OK) count = 0;
-        for (int i = 0; i < count && !offer[0]; i++)
-            if (steps[i] < this_step)
-                (void)snprintf(offer, sizeof(offer), "; the one before is %s/step-%lld%s",
-                               directory, (long long)steps[i],
-                               status == WEFT_ERR_FORMAT
-                                   ? " (remove the damaged folder to resume from it)"
-                                   : "");
-        status = weft_fail(status, "%s%s", found.message,
-                           offer[0] ? offer : "; there is none before it");
-        free(steps);
-    }
-    free(directory);
-    return status;
-}
 
 /* Finds the step folder that a path means: PATH itself, PATH/latest, or the newest PATH/step-N.
  * *out gets its path with links resolved. *held gets a descriptor that keeps the folder open, so
@@ -71,7 +39,8 @@ static weft_status find_folder(const char *path, char **out, int *held)
         WEFT_TRY_GOTO(weft_format(&index, "%s/index.json", *out), done);
         bool whole = weft_file_exists(index);
         if (!whole && i == 1) /* a damaged newest checkpoint must not be skipped silently */
-            status = offer_previous(*out, weft_checkpoint_damaged(index, "it is missing"));
+            status =
+                weft_folder_offer_previous(*out, weft_checkpoint_damaged(index, "it is missing"));
         free(index);
         if (whole || status != WEFT_OK) goto done;
         if (*held >= 0) close(*held);
@@ -79,11 +48,7 @@ static weft_status find_folder(const char *path, char **out, int *held)
         *out = NULL;
         *held = -1;
     }
-    status =
-        weft_fail(WEFT_ERR_IO,
-                  "%s: holds no checkpoint (no index.json, no latest, no step-N); give a folder "
-                  "that weft train --checkpoint wrote",
-                  path);
+    status = weft_folder_fail_empty(path);
 done:
     for (int i = 0; i < 3; i++) free(candidates[i]);
     free(steps);
@@ -192,7 +157,8 @@ static weft_status read_folder(const weft_option *table, weft_checkpoint *c)
     if (status == WEFT_OK) c->checksum = 1 + (uint64_t)weft_crc32(bytes.data, bytes.size);
     if (status == WEFT_OK) status = read_index(file, index, table, c);
     if (status == WEFT_OK) status = read_files(index, c);
-    if (status != WEFT_OK && status != WEFT_ERR_MEMORY) status = offer_previous(c->path, status);
+    if (status != WEFT_OK && status != WEFT_ERR_MEMORY)
+        status = weft_folder_offer_previous(c->path, status);
     json_decref(index);
     weft_file_unmap(&bytes);
     free(file);
@@ -269,12 +235,17 @@ weft_status weft_checkpoint_found(const char *directory, bool *found)
 
 weft_status weft_folder_suits_run(const char *directory)
 {
-    char real[PATH_MAX], *index;
+    char real[PATH_MAX], target[300], *index;
     if (weft_exported_is(directory))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s is an exported model, which no run resumes from; give another folder "
                          "for the checkpoints of this run",
                          directory);
+    if (weft_folder_leads_nowhere(directory, target, sizeof(target)))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s is a link to %s, which is absent; a run needs the folder that holds "
+                         "its checkpoints, and goes on from the newest one there",
+                         directory, target);
     WEFT_TRY(weft_format(&index, "%s/index.json", directory));
     bool suits = !weft_file_exists(index);
     free(index);
