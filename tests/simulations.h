@@ -72,7 +72,7 @@ static weft_status simulate(const char *words, const char *more, const char *fol
     return status;
 }
 
-static const char *cluster_file(const char *root, const char *name, const char *text)
+static inline const char *cluster_file(const char *root, const char *name, const char *text)
 {
     const char *path = made(root, name);
     FILE *f = fopen(path, "w");

@@ -68,50 +68,6 @@ static void test_alone_is_serial(void **state)
     remove_folder(root);
 }
 
-/* A learner without samples changes nothing: it makes no step of the servers' optimizer, in which
- * momentum and weight decay would act. So with one sample and two learners asynchronous training is
- * serial. A batch of samples without weight is a step, as in serial training. */
-static void test_without_samples(void **state)
-{
-    (void)state;
-    enum { WEIGHTED = 12 };
-    static const char *const policies[] = {"async", "softsync,c=1", "ssp,bound=3"};
-    char *root = temporary_folder(), table[4300], text[WEIGHTED * 20] = "x,w,t\n", words[9000];
-    for (int i = 0; i < WEIGHTED; i++)
-        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "%d,%d,%d\n", i * 5 % 7,
-                       i % 2, i % 4);
-    write_file(root, "t.csv", text, strlen(text), table, sizeof(table));
-    static const char one[] = "model=mlp seed=4 threads=1 dtype=f64 device=reference steps=8 "
-                              "optimizer=adamw lr=0.01 weight-decay=0.1 batch=1 "
-                              "data=glyphs:size=9,train=1,test=8";
-    (void)snprintf(words, sizeof(words),
-                   "model=mlp seed=4 threads=1 dtype=f64 device=reference epochs=2 batch=1 "
-                   "optimizer=sgd momentum=0.9 lr=0.01 data=csv:%s,target=t,weight=w,test=0.5",
-                   table);
-    run(one, "", made(root, "serial"), 0);
-    run(words, "", made(root, "weighted"), 0);
-    for (size_t p = 0; p < sizeof(policies) / sizeof(policies[0]); p++) {
-        told t;
-        char name[40], way[200];
-        (void)snprintf(way, sizeof(way), "exchange=server:policy=%s servers=2", policies[p]);
-        (void)snprintf(name, sizeof(name), "w%zu", p);
-        const char *to = made(root, name);
-        assert_ok(simulate(words, way, to, &t));
-        assert_same(made(root, "weighted"), to, "parameters", 0, way);
-        (void)snprintf(way + strlen(way), sizeof(way) - strlen(way), " ranks=2");
-        for (int real = 0; real < 2; real++) {
-            (void)snprintf(name, sizeof(name), "o%zu-%d", p, real);
-            to = made(root, name);
-            if (real)
-                run(one, way, to, 0);
-            else
-                assert_ok(simulate(one, way, to, &t));
-            assert_same(made(root, "serial"), to, "parameters", 0, way);
-        }
-    }
-    remove_folder(root);
-}
-
 /* EASGD with one learner that exchanges only once, at the end: with alpha 1 the centre moves all
  * the way to the learner's parameters. */
 static void test_centre(void **state)
@@ -365,17 +321,11 @@ static void test_full_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_is_the_real_run),
-        cmocka_unit_test(test_alone_is_serial),
-        cmocka_unit_test(test_without_samples),
-        cmocka_unit_test(test_centre),
-        cmocka_unit_test(test_goes_on),
-        cmocka_unit_test(test_replays),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_cluster_files),
-        cmocka_unit_test(test_poor_links),
-        cmocka_unit_test(test_full_folder),
-        cmocka_unit_test(test_weights_that_are_no_numbers),
+        cmocka_unit_test(test_is_the_real_run), cmocka_unit_test(test_alone_is_serial),
+        cmocka_unit_test(test_centre),          cmocka_unit_test(test_goes_on),
+        cmocka_unit_test(test_replays),         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_cluster_files),   cmocka_unit_test(test_poor_links),
+        cmocka_unit_test(test_full_folder),     cmocka_unit_test(test_weights_that_are_no_numbers),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -47,6 +47,44 @@ static int last_backward(const weft_schedule *s)
     return last;
 }
 
+/* Copies parameters and optimizer state out of the store, into new buffers, or back into it. */
+static weft_status keep_state(weft_store *store, void **kept, bool back)
+{
+    for (int i = 0; i < weft_store_count(store); i++) {
+        void *data;
+        size_t bytes;
+        weft_dtype dtype;
+        if (weft_store_kind(store, i) != WEFT_VALUE_PARAM &&
+            weft_store_role(store, i) != WEFT_ROLE_OPTIMIZER)
+            continue;
+        WEFT_TRY(weft_store_map(store, i, &dtype, &data, &bytes));
+        weft_status status = back ? WEFT_OK : weft_new_aligned(bytes, &kept[i]);
+        if (status == WEFT_OK) memcpy(back ? data : kept[i], back ? kept[i] : data, bytes);
+        if (back)
+            status = weft_store_unmap(store, i, data);
+        else
+            weft_store_unmap_read(store, data);
+        WEFT_TRY(status);
+    }
+    return WEFT_OK;
+}
+
+/* Runs the update for a batch without samples. That is no step of the optimizer, in which momentum
+ * and weight decay would change parameters: they and the optimizer's state are put back. Counters,
+ * and transfers that other ranks expect, are those of any step. */
+static weft_status update_without_samples(weft_rank *r)
+{
+    void **kept;
+    int count = weft_store_count(r->store);
+    WEFT_TRY(WEFT_NEW(&kept, count));
+    weft_status status = keep_state(r->store, kept, false);
+    if (status == WEFT_OK) status = weft_instance_run(r->instance, WEFT_PHASE_UPDATE);
+    if (status == WEFT_OK) status = keep_state(r->store, kept, true);
+    for (int i = 0; i < count; i++) free(kept[i]);
+    free((void *)kept);
+    return status;
+}
+
 weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_step_consensus *consensus)
 {
     const weft_schedule *s = &r->schedule;
@@ -82,7 +120,8 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_step_consensu
     }
     before = weft_comm_get_stats(r->world);
     weft_instance_announce(r->instance, true);
-    WEFT_TRY(weft_instance_run(r->instance, WEFT_PHASE_UPDATE));
+    bool steps = b->valid > 0 || (r->exchange && r->exchange->ops->owns_update);
+    WEFT_TRY(steps ? weft_instance_run(r->instance, WEFT_PHASE_UPDATE) : update_without_samples(r));
     weft_instance_announce(r->instance, false);
     if (r->exchange) WEFT_TRY(weft_exchange_update(r->exchange, r->position.step + 1));
     add_stats(&r->used, &before, r);

@@ -79,6 +79,7 @@ typedef struct weft_peer_options {
      * training step) changes them in place. */
     void *parameters;
     weft_codec *codec; /* UPDATES: encodes the changes; owned by the caller */
+    const bool *empty; /* whether the last computation had no samples; NULL: none had none */
     int64_t steps;
     double min_rto; /* least retransmission timeout, in seconds */
     /* UPDATES: limit in bytes, for each link, on the updates in flight, and again on the waiting

@@ -48,6 +48,7 @@ static weft_status sim_make(weft_sim_exchange *exchange, weft_actor_id id, weft_
                                  .count = s->count,
                                  .parameters = s->parameters[i],
                                  .codec = c->codecs[i],
+                                 .empty = s->empty ? &s->empty[i] : NULL,
                                  .steps = s->steps,
                                  .min_rto = 1};
     WEFT_TRY(weft_peer_create(&options, out));

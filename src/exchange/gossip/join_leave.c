@@ -23,6 +23,7 @@ static weft_status make_peer(const gossip *x, weft_actor **out)
                                  .count = x->count,
                                  .parameters = x->parameters,
                                  .codec = x->codec,
+                                 .empty = &x->head.empty,
                                  .steps = INT64_MAX,
                                  .min_rto = 1};
     if (link) options.member = weft_elastic_member(site, HEARTBEAT_SECONDS);

@@ -27,12 +27,14 @@ static void updates_close(weft_peer *p)
     weft_buffer_unref(&scratch);
 }
 
-/* Encodes and broadcasts the change of a step. Queues and logs may hold the update for long, so it
- * is copied from the scratch buffer into a buffer of just its size. */
+/* Encodes and broadcasts the change of a step. A step without samples has none: it is not
+ * broadcast, and the codec keeps its residual for a step that counts. Queues and logs may hold the
+ * update for long, so it is copied from the scratch buffer into a buffer of just its size. */
 static weft_status updates_computed(weft_peer *p, void *change)
 {
     const weft_peer_options *o = &p->options;
     weft_buffer *scratch = p->state, *payload;
+    if (o->empty && *o->empty) return WEFT_OK;
     weft_status status = weft_buffer_reuse(weft_encoded_bound(o->dtype, o->count), &scratch);
     p->state = scratch;
     WEFT_TRY(status);

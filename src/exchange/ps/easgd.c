@@ -92,6 +92,7 @@ static weft_status easgd_open(const char *arguments, const weft_exchange_site *s
     WEFT_TRY(WEFT_NEW(&e, 1));
     weft_status status = parse(&e->ps.options, arguments);
     if (status == WEFT_OK && site) status = make_room(e, site);
+    e->ps.idle = true;
     if (status == WEFT_OK)
         *out = &e->ps.head;
     else
@@ -129,12 +130,14 @@ static weft_status easgd_after(weft_exchange *exchange, weft_exchange_turn *turn
 {
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
     weft_ps_exchange_turn(x, turn);
+    x->idle = x->idle && exchange->empty;
     if (!turn->last && turn->step % x->options.fetch != 0) return WEFT_OK;
     WEFT_TRY(weft_shared_params_read(x->shared));
     if (x->leads) {
         WEFT_TRY(weft_net_computed(x->net, ++x->turn));
         WEFT_TRY(weft_ps_exchange_wait(x));
     }
+    x->idle = true;
     return weft_shared_params_write(x->shared);
 }
 

@@ -108,7 +108,8 @@ typedef struct weft_ps_client_options {
     const void *gradients; /* the flat gradients that a computation writes */
     double first_timeout;  /* first retransmission timeout, in seconds */
     /* The step of the run that the running computation is, the sum of its sample weights, and
-     * whether it has no samples. NULL: the number of the computation, 1, and false. */
+     * whether it has no samples. NULL: the number of the computation, 1, and false. An elastic
+     * update without samples since the one before moves the learner, but not the centre. */
     const int64_t *step;
     const double *weight;
     const bool *empty;

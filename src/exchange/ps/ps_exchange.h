@@ -67,6 +67,7 @@ typedef struct weft_ps_exchange {
     int state_count;
     int64_t turn; /* the clock of the running or last computation (easgd: of the elastic update) */
     int64_t step; /* the step of the run that `turn` is */
+    bool idle;    /* easgd: no step since the last elastic update had samples */
     /* A checkpoint has put the exact parameters into the store; `before` puts the reference
      * parameters back. */
     bool has_exact_parameters;

@@ -137,7 +137,9 @@ static weft_status respond(ps_client *c)
     o->elastic.options->draw(o->elastic.options, WEFT_MAX(there, o->elastic.learners), o->dtype,
                              last->begin + last->count, o->elastic.own, o->parameters,
                              o->elastic.force);
-    return push_all(c);
+    WEFT_TRY(push_all(c));
+    c->idle = true;
+    return WEFT_OK;
 }
 
 static weft_status compute(ps_client *c)
@@ -234,6 +236,7 @@ static weft_status learner_computed(weft_actor *actor, int64_t ticket)
     ps_client *c = (ps_client *)actor;
     if (c->gone) return WEFT_OK;
     c->computing = false;
+    c->idle = c->idle && c->options.empty && *c->options.empty;
     set_clock(c, ticket);
     c->responds = c->options.elastic.options && weft_range_request_due(c, c->options.fetch, ticket);
     /* Between two elastic updates a learner goes on whether or not its push is acknowledged. */
@@ -341,6 +344,7 @@ weft_status weft_ps_client_create(const weft_ps_client_options *options, weft_ac
     ps_client *c;
     WEFT_TRY(WEFT_NEW(&c, 1));
     c->head.ops = &learner_ops;
+    c->idle = true;
     c->options = *options;
     c->options.member.role = WEFT_MEMBER_LEARNER;
     weft_status status = WEFT_NEW(&c->requests, options->range_count);

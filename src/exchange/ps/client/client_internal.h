@@ -46,6 +46,7 @@ typedef struct ps_client {
      * that all are to leave. */
     bool leaving, halt, halted;
     int64_t end, last; /* end clock that its pushes carry; that servers report; 0: none */
+    bool idle;         /* no computation since the last elastic update had samples */
     bool responds;     /* the elastic update is due when all replies have arrived */
     bool with_state;   /* its pulls also request the optimizer state */
     bool gone;         /* it has left the servers, and only leaves the run now */

@@ -147,10 +147,10 @@ static double step_weight(const ps_client *c)
     return c->options.weight && !c->options.elastic.options ? *c->options.weight : 1;
 }
 
-/* Whether the running step has no samples. */
+/* Whether the running step, or all steps since the last elastic update, have no samples. */
 static bool step_empty(const ps_client *c)
 {
-    return c->options.empty && !c->options.elastic.options && *c->options.empty;
+    return c->options.elastic.options ? c->idle : c->options.empty && *c->options.empty;
 }
 
 /* Weight of the next push, by which a server multiplies it. Accumulated gradients are a sum, so
@@ -178,12 +178,14 @@ weft_status weft_range_request_write(const ps_client *c, range_request *r, const
     return weft_codec_lay(r->of.codec, gradient, at, n, r->next->data);
 }
 
-/* Encodes the next push. A server multiplies an update by its weight. So the message of a learner
- * without samples is zeros, and the codec keeps its residual for a message that counts. */
+/* Encodes the next push. A server multiplies an update by its weight, and does not add an elastic
+ * difference without samples. So the message of a learner without samples is zeros, and the codec
+ * keeps its residual for a message that counts. */
 static weft_status encode(const ps_client *c, range_request *r, const void *gradient)
 {
     weft_buffer *to = r->update;
-    if (r->update_weight != 0 || !r->of.codec->residual)
+    bool counts = r->update_weight != 0 && !(c->options.elastic.options && r->update_empty);
+    if (counts || !r->of.codec->residual)
         return weft_codec_encode(r->of.codec, gradient, to->data, &to->bytes);
     to->bytes = weft_encoded_bound(c->options.dtype, r->of.count);
     (void)weft_encoded_begin_sum(c->options.dtype, r->of.count, to->data);

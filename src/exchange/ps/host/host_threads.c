@@ -124,7 +124,7 @@ static weft_status open_learner(weft_ps_exchange *x, const char *coordinator)
                                       .first_timeout = 1,
                                       .step = &x->step,
                                       .weight = &x->head.weight,
-                                      .empty = &x->head.empty,
+                                      .empty = x->options.draw ? &x->idle : &x->head.empty,
                                       .push = x->options.push,
                                       .fetch = x->options.draw ? 1 : x->options.fetch,
                                       .clock_steps = x->options.draw ? x->options.fetch : 1,
