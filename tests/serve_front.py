@@ -239,7 +239,7 @@ def refusals():
     with Server("--policy", "fixed:wait=30000000,max=2", "--waiting", "2") as s:
         c = s.client()
         for turn in range(3):
-            for what, asked, code, words in (("an answer", body(2), 200, "prediction"), ("too late", body(1, timeout=1), 503, "deadline passed"),
+            for what, asked, code, words in (("an answer", body(2), 200, "prediction"), ("too late", body(1, timeout=1), 503, "its deadline"),
                                              ("too many beside one that waits", body(2), 503, "may have 2; try again later"),
                                              ("too many alone", body(3), 400, "(--waiting)")):
                 if "waits" in what:

@@ -469,6 +469,46 @@ static void test_late(void **state)
     close_gate(&g, &batcher);
 }
 
+/* A request that cannot begin before its deadline, since the batch in progress takes longer, is
+ * refused when it is submitted. */
+static void test_late_on_arrival(void **state)
+{
+    (void)state;
+    gate g;
+    weft_batch_queue_options lo;
+    weft_batcher *batcher;
+    weft_batch_queue *unused, *queue;
+    weft_batch_queue_stats s;
+    weft_request request;
+    asked r[2] = {{.number = 0}, {.number = 1}};
+    static const int64_t rows[] = {1};
+    static const double times[] = {36000};
+    open_gate(&g, "greedy", 8, &batcher, &unused);
+    weft_batch_queue_options_init(&lo);
+    lo.policy = "greedy";
+    lo.run = pass;
+    lo.user = &g;
+    lo.curve_rows = rows;
+    lo.curve_times = times;
+    lo.curve_sizes = 1;
+    assert_ok(weft_batch_queue_add(batcher, &lo, &queue));
+    submit(queue, &r[0], 0, 0, 0);
+    until_begun(&g, 1);
+    weft_request_init(&request);
+    request.queue_timeout = 3600;
+    assert_refused(weft_batch_queue_submit(queue, &request, NULL), WEFT_ERR_LATE,
+                   "the requests before it");
+    submit(queue, &r[1], 0, 0, 360000);
+    weft_batch_queue_describe(queue, &s);
+    assert_int_equal(s.expired, 1);
+    assert_int_equal(s.waiting, 1);
+    let(&g, 64);
+    until_answered(&r[1]);
+    assert_int_equal(r[0].status, WEFT_OK);
+    assert_int_equal(r[1].status, WEFT_OK);
+    close_gate(&g, &batcher);
+}
+
 /* Requests are taken by priority, then in order of arrival, and only requests with equal batch keys
  * share a batch. The requests of a batch that fails are computed again one by one, and each is
  * counted by its own result. */
@@ -624,11 +664,12 @@ static void test_come_and_go(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_crowd),    cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_reasons),  cmocka_unit_test(test_caller_leaves_others),
-        cmocka_unit_test(test_late),     cmocka_unit_test(test_order),
-        cmocka_unit_test(test_occupied), cmocka_unit_test(test_full),
-        cmocka_unit_test(test_lend),     cmocka_unit_test(test_come_and_go)};
+        cmocka_unit_test(test_crowd),      cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_reasons),    cmocka_unit_test(test_caller_leaves_others),
+        cmocka_unit_test(test_late),       cmocka_unit_test(test_late_on_arrival),
+        cmocka_unit_test(test_order),      cmocka_unit_test(test_occupied),
+        cmocka_unit_test(test_full),       cmocka_unit_test(test_lend),
+        cmocka_unit_test(test_come_and_go)};
     if (weft_context_create(&context) != WEFT_OK) return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     weft_context_destroy(&context);

@@ -122,7 +122,8 @@ WEFT_API void weft_request_init(weft_request *request);
 
 /* Submits a request, which is copied; *ticket (may be NULL) names it to weft_batch_queue_cancel.
  * ARGUMENT: a number of rows that the queue does not accept; BUSY: too many rows wait, or the queue
- * is being removed. */
+ * is being removed; LATE: with the batch times that the queue knows, the requests before it take
+ * longer than its queue_timeout. */
 WEFT_API WEFT_NODISCARD weft_status weft_batch_queue_submit(weft_batch_queue *queue,
                                                             const weft_request *request,
                                                             uint64_t *ticket);

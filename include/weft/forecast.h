@@ -55,7 +55,8 @@ WEFT_API void weft_forecast_options_init(weft_forecast_options *options);
 
 /* The result of a forecast, over the counted requests. */
 typedef struct weft_forecast {
-    /* requests: answered; refused: the queue was full; late: their queue_timeout passed */
+    /* requests: answered; refused: the queue was full; late: their queue_timeout passed, or was
+     * sure to pass when they arrived */
     int64_t requests, refused, late, batches;
     double mean, p50, p95, p99, p999; /* latency in seconds */
     double rows;                      /* mean rows of a batch */

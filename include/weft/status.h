@@ -33,7 +33,7 @@ typedef enum weft_status {
     WEFT_ERR_INTERRUPTED, /* the caller asked the call to stop; state is saved and consistent */
     WEFT_ERR_PEER,    /* another rank or process failed, left or did not answer; the job is over */
     WEFT_ERR_BUSY,    /* a limit is reached, or the object is being ended; nothing was changed */
-    WEFT_ERR_LATE,    /* the request's deadline passed before its start; nothing was computed */
+    WEFT_ERR_LATE,    /* the request cannot start before its deadline; nothing was computed */
     WEFT_ERR_INTERNAL /* an invariant of the library was violated: please report it */
 } weft_status;
 

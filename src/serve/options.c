@@ -49,8 +49,8 @@ const weft_option weft_server_rows[] = {
      AT(patience),
      .low = 0,
      .high = 1e6,
-     .help = "queue timeout in seconds: a request whose batch has not started by then is refused; "
-             "0: none"},
+     .help = "queue timeout in seconds: a request whose batch has not started by then is refused, "
+             "and so is one on its arrival whose batch cannot have started by then; 0: none"},
     {.name = "instances",
      .letter = 'n',
      .argument = "N",

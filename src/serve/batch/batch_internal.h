@@ -191,6 +191,8 @@ weft_status weft_request_queue_add(weft_request_queue *queue, const weft_request
 /* The slot of the request that a ticket names; -1: the request is no longer in the queue. */
 int weft_request_queue_find(const weft_request_queue *queue, uint64_t ticket);
 void weft_request_queue_remove(weft_request_queue *queue, int slot);
+/* The index of the kind with this `batch_key`; -1: no request of this kind waits. */
+int weft_request_queue_kind(const weft_request_queue *queue, uint64_t batch_key);
 /* Among the kinds that are due (`min_rows` rows wait, or a request has waited `max_delay` seconds)
  * the kind whose first request is first by priority and arrival; -1: none is due. *when: the next
  * time at which a waiting kind becomes due. `now` must not decrease. */
@@ -219,6 +221,7 @@ typedef struct weft_batch_job {
     int64_t rows;
     double began;
     weft_batch_reason reason;
+    bool running;
     bool one_by_one; /* the batch failed, and its requests were run again one by one */
     double charged;  /* estimated seconds that were added to the queue's usage at the start */
     double progress; /* the queue's `progress` at the start */
@@ -266,7 +269,7 @@ weft_status weft_dispatch_add(weft_dispatch *d, weft_context *context,
                               const weft_batch_queue_options *options,
                               weft_batch_queue **out) WEFT_NODISCARD;
 void weft_dispatch_remove(weft_dispatch *d, weft_batch_queue **queue);
-/* Queues a request, or refuses it at once: ARGUMENT, BUSY. *look: an executor in a timed wait
+/* Queues a request, or refuses it at once: ARGUMENT, BUSY, LATE. *look: an executor in a timed wait
  * should look again, since a batch may be due earlier than it expects. */
 weft_status weft_dispatch_put(weft_batch_queue *queue, const weft_request *request, double now,
                               bool *look, uint64_t *ticket) WEFT_NODISCARD;
@@ -289,5 +292,12 @@ bool weft_dispatch_expire(weft_dispatch *d, double now, weft_dequeued_request *o
 void weft_dispatch_end(weft_dispatch *d, weft_batch_job *batch, double now);
 /* Counts a latency in a histogram of WEFT_LATENCY_CELLS cells. */
 void weft_latency_count(int64_t *cells, double seconds);
+
+/* --- admission.c --- */
+
+/* LATE: the batch of the request, which has not been queued yet, cannot begin before its deadline,
+ * given the requests before it and the batch curve. */
+weft_status weft_admission_check(const weft_batch_queue *queue, const weft_request *request,
+                                 double now) WEFT_NODISCARD;
 
 #endif

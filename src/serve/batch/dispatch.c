@@ -130,6 +130,11 @@ weft_status weft_dispatch_put(weft_batch_queue *queue, const weft_request *r, do
                                "the queue has %lld rows and may have %lld; try again later",
                                (long long)queue->requests.rows, (long long)o->max_waiting);
     }
+    weft_status status = weft_admission_check(queue, r, now);
+    if (status != WEFT_OK) {
+        queue->stats.expired++;
+        return status;
+    }
     /* A queue gets no credit for time in which it was idle. */
     if (queue->requests.count == 0 && queue->running == 0)
         queue->usage = WEFT_MAX(queue->usage, queue->dispatch->virtual_time);
@@ -210,6 +215,7 @@ static weft_batch_job *take_batch(weft_batch_queue *queue, int kind, int executo
     fill(batch, &queue->requests, &queue->policy->setting, queue->options.limit, kind);
     queue->refused_recently = false;
     batch->began = now;
+    batch->running = true;
     batch->one_by_one = false;
     change_busy(queue->dispatch, 1, now);
     batch->busy = queue->dispatch->busy;
@@ -297,6 +303,7 @@ void weft_dispatch_end(weft_dispatch *d, weft_batch_job *batch, double now)
     double seconds = now - batch->began;
     bool steady = batch->changes == d->changes;
     change_busy(d, -1, now);
+    batch->running = false;
     queue->running--;
     queue->in_service -= batch->count;
     queue->usage += (seconds - batch->charged) / queue->options.share;

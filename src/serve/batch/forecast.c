@@ -172,8 +172,9 @@ static weft_status arrive(simulation *t, bool *look)
     t->stepped = t->o->step > 0 && t->arrivals >= t->first + t->o->step;
     weft_workload_take(&t->workload, t->stepped);
     weft_status status = weft_dispatch_put(t->queue, &request, t->now, look, NULL);
-    if (status == WEFT_ERR_BUSY) {
-        if (t->arrivals >= t->first) t->latency[t->arrivals - t->first] = REFUSED;
+    if (status == WEFT_ERR_BUSY || status == WEFT_ERR_LATE) {
+        if (t->arrivals >= t->first)
+            t->latency[t->arrivals - t->first] = status == WEFT_ERR_BUSY ? REFUSED : LATE;
         weft_workload_answered(&t->workload, t->now, t->stepped);
         status = WEFT_OK;
     }

@@ -108,12 +108,19 @@ static weft_status grow_buckets(weft_request_queue *q)
     return WEFT_OK;
 }
 
+int weft_request_queue_kind(const weft_request_queue *q, uint64_t batch_key)
+{
+    int kind = q->bucket_count > 0 ? *bucket_of(q, batch_key) : -1;
+    while (kind >= 0 && q->kinds[kind].batch_key != batch_key) kind = q->kinds[kind].next;
+    return kind;
+}
+
 /* The index of the kind with this `batch_key`, or of a free kind if there is none. */
 static weft_status find_kind(weft_request_queue *q, uint64_t batch_key, int *out)
 {
     WEFT_TRY(grow_buckets(q));
-    for (*out = *bucket_of(q, batch_key); *out >= 0; *out = q->kinds[*out].next)
-        if (q->kinds[*out].batch_key == batch_key) return WEFT_OK;
+    *out = weft_request_queue_kind(q, batch_key);
+    if (*out >= 0) return WEFT_OK;
     WEFT_TRY(WEFT_GROW(&q->all.item, &q->all.capacity, q->all.count));
     WEFT_TRY(WEFT_GROW(&q->due.item, &q->due.capacity, q->all.count));
     WEFT_TRY(WEFT_GROW(&q->not_due.item, &q->not_due.capacity, q->all.count));
