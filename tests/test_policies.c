@@ -67,6 +67,19 @@ static void test_degenerate(void **state)
 static const goal goals[] = {
     {"adaptive", mean_of}, {"adaptive:goal=p95", p95_of}, {"adaptive:goal=p99", p99_of}};
 
+/* The policy's value of a goal, divided by that of the best fixed setting for the same arrivals. */
+static double against_best(weft_forecast_options *o, const goal *g, double single)
+{
+    o->policy = g->policy;
+    weft_forecast f = forecast(o);
+    return g->of(&f) / best_fixed(o, g, single);
+}
+
+/* The best of 130 settings for some arrivals is best for these by chance, too, and of 8000 requests
+ * only 80 are above p99. So a load whose ratio is above the bound counts with the ratio over more
+ * arrivals. */
+static const double MOST_ABOVE = 1.05;
+
 static void test_brute_force(void **state)
 {
     (void)state;
@@ -90,20 +103,24 @@ static void test_brute_force(void **state)
         o.requests = 8000;
         o.seed = (uint64_t)i;
         const goal *g = &goals[i % 3];
-        o.policy = g->policy;
-        weft_forecast f = forecast(&o);
-        double ratio = g->of(&f) / best_fixed(&o, g, a + b);
+        double ratio = against_best(&o, g, a + b);
+        if (ratio > MOST_ABOVE) {
+            o.requests *= 8;
+            double longer = against_best(&o, g, a + b);
+            print_message("load %d (%s, %d executors%s, %.0f %%, limit %lld): %.3f, and %.3f over "
+                          "%lld requests\n",
+                          i, g->policy, executors, shared > 0 ? " sharing" : "",
+                          100 * o.rate / capacity, (long long)limit, ratio, longer,
+                          (long long)o.requests);
+            ratio = longer;
+        }
         if (ratio > worst) worst = ratio;
-        if (ratio > 1.05)
-            print_message("load %d (%s, %d executors%s, %.0f %%, limit %lld): %.3f\n", i, g->policy,
-                          executors, shared > 0 ? " sharing" : "", 100 * o.rate / capacity,
-                          (long long)limit, ratio);
         sum += ratio;
     }
     print_message(
         "against the best fixed setting of %d loads: %.3f in the mean, %.3f at the worst\n", loads,
         sum / loads, worst);
-    assert_true(worst < 1.06);
+    assert_true(worst < MOST_ABOVE);
     assert_true(sum / loads < (loads < 200 ? 1 : 0.9));
 }
 
