@@ -8,6 +8,7 @@ import signal
 import struct
 import subprocess
 import threading
+import time
 
 SIDE, ROWS = 11, 40
 SIZE = SIDE * SIDE
@@ -29,20 +30,20 @@ def end():
     return failed > 0
 
 
-def npy(path, rows):
-    header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({len(rows)}, 1, {SIDE}, {SIDE}), }}"
+def npy(path, rows, side=SIDE):
+    header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({len(rows)}, 1, {side}, {side}), }}"
     header += " " * (63 - (10 + len(header)) % 64) + "\n"
     with open(path, "wb") as f:
         f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + bytes(v for r in rows for v in r))
 
 
-def train(weft):
-    """Leaves a checkpoint c; rows to ask of it, and what weft predict answers."""
+def train(weft, name="c", seed=1):
+    """Leaves a checkpoint; rows to ask of it, and what weft predict answers."""
     rows = [[random.Random(i).randrange(256) for _ in range(SIZE)] for i in range(ROWS)]
     npy("x.npy", rows)
-    subprocess.run([weft, "train", "-m", "mlp", "--data", f"glyphs:size={SIDE},train=200,test=40", "-e", "1", "-c", "c", "-q", "-t", "1"], check=True,
-                   timeout=300)
-    told = subprocess.run([weft, "predict", "-t", "1", "-c", "c", "--json", "--data", "npy:x.npy"], check=True, timeout=300, capture_output=True, text=True)
+    subprocess.run([weft, "train", "-m", "mlp", "--data", f"glyphs:size={SIDE},train=200,test=40", "-e", "1", "-c", name, "--seed", str(seed), "-q", "-t",
+                    "1"], check=True, timeout=300)
+    told = subprocess.run([weft, "predict", "-t", "1", "-c", name, "--json", "--data", "npy:x.npy"], check=True, timeout=300, capture_output=True, text=True)
     return rows, [json.loads(line)["probabilities"] for line in told.stdout.splitlines()]
 
 
@@ -131,12 +132,16 @@ class Client:
 
 
 class Crowd:
-    """Clients that ask all the time. Every answer must be right; whoever gets none must be able to say why: a request fails only
-    where something was being broken (`breaking`) while its connection was open, or where the server says 503."""
+    """Clients that ask all the time. Every answer must be right, and come in time; whoever gets none must be able to say why: a request
+    fails, or is refused with 503, only where something was being broken (`breaking`) while its connection was open. `right` is what is
+    answered to each row, or a function that says it of the version of the model that answered."""
 
-    def __init__(self, port, rows, right, count=6, calls=20, pause=0):
-        self.port, self.rows, self.right, self.calls, self.pause = port, rows, right, calls, pause
-        self.path = "/v2/models/m/infer"
+    IN_TIME = 60  # seconds of a request until its answer or error
+
+    def __init__(self, port, rows, right, count=6, calls=20, pause=0, model="m"):
+        self.port, self.rows, self.calls, self.pause = port, rows, calls, pause
+        self.right = right if callable(right) else lambda version: right
+        self.path = f"/v2/models/{model}/infer"
         self.stop, self.lock = threading.Event(), threading.Lock()
         self.breaks, self.open = 0, 0  # so many things have begun to be broken; so many of them still are
         self.counts = collections.Counter()
@@ -153,35 +158,54 @@ class Crowd:
         with self.lock:
             self.open -= 1
 
+    def breaking(self):
+        """How many things had begun to be broken; of those that still are, one counts as yet to come."""
+        with self.lock:
+            return self.breaks - (self.open > 0)
+
     def run(self, seed):
         rng = random.Random(seed)
         while not self.stop.is_set():
-            with self.lock:
-                before, broken = self.breaks, self.open > 0
+            before = self.breaking()
             try:
-                self.talk(rng)
+                self.talk(rng, before)
             except TimeoutError as e:
                 check("no request hangs", False, repr(e))
             except (OSError, http.client.HTTPException) as e:
                 with self.lock:
-                    excused = broken or self.breaks != before
                     self.counts[f"failed: {type(e).__name__}"] += 1
-                check("a connection breaks where nothing was broken", excused, repr(e))
+                check("a connection breaks only where something was broken", self.breaks > before, repr(e))
                 self.stop.wait(0.02)  # nobody may be there for the moment
+            except Exception as e:
+                check("a client understands its answer", False, repr(e))
 
-    def talk(self, rng):
-        c = Client(self.port)
+    def talk(self, rng, before):
+        c = Client(self.port, self.IN_TIME)
         try:
             for _ in range(1 + rng.randrange(self.calls)):
                 k, n = rng.randrange(ROWS - 4), rng.randrange(1, 4)
-                code, text, _ = c.ask(self.path, json.dumps(one([v for r in self.rows[k:k + n] for v in r], [n, SIZE])))
+                code, text = self.ask(c, json.dumps(one([v for r in self.rows[k:k + n] for v in r], [n, SIZE])))
                 with self.lock:
                     self.counts[code] += 1
-                check("an answer is right", code == 503 or (code == 200 and is_right(text, self.right[k:k + n])), (code, text))
+                if code == 503:
+                    check("a request is refused only where something was broken", self.breaks > before, text)
+                    self.stop.wait(0.02)
+                else:
+                    check("an answer is right", code == 200 and is_right(text, self.right(json.loads(text)["model_version"])[k:k + n]), (code, text))
                 if self.stop.wait(self.pause):
                     return
         finally:
             c.close()
+
+    def ask(self, client, body):
+        began = time.monotonic()
+        try:
+            return client.ask(self.path, body)[:2]
+        finally:
+            took = time.monotonic() - began
+            with self.lock:
+                self.longest = max(self.longest, took)
+            check(f"a request ends within {self.IN_TIME} s", took < self.IN_TIME, took)
 
     def end(self):
         self.stop.set()

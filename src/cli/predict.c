@@ -89,7 +89,7 @@ static void json_prediction(sink *s, const weft_prediction *p)
         put(s, weft_output_print(s->to, ",\"predicted\":%d,\"probabilities\":[", p->predicted));
         for (int c = 0; c < p->classes; c++) {
             if (c) put(s, weft_output_print(s->to, ","));
-            put_number(s, (double)p->probabilities[c], 6);
+            put_number(s, (double)p->probabilities[c], SINGLE);
         }
     }
     put(s, weft_output_print(s->to, "]}\n"));
@@ -177,7 +177,8 @@ const command command_predict = {
     .summary = "print a checkpoint's predictions for each sample",
     .text =
         "For classes, prints CSV with the columns sample, label, predicted and probability, or\n"
-        "with --json one object per line with the probabilities of all classes. For numbers,\n"
+        "with --json one object per line with the probabilities of all classes, whose digits\n"
+        "are those of single precision, so that they read back as the same numbers. For numbers,\n"
         "prints sample, target and predicted, in the units of the target; several targets have\n"
         "a column each. Data may lack the target (csv: the column, npy: the second file, idx:\n"
         "the files of labels); it is empty then, or null. All rows of a table without a target\n"
