@@ -60,8 +60,9 @@ static void advance(const scene *s, world *w, int i, int reader, const int *vali
 {
     if (s->state == RESET && s->every) step = (step - 1) % s->every + 1;
     for (int k = 0; k < s->learners; k++)
-        update_row(&s->how, &w->rows[k][i], label_of(i), k == reader ? 1.0 / valid[k] : 0, 1,
-                   s->rate, step);
+        if (valid[k] > 0) /* a step without samples is none of the optimizer */
+            update_row(&s->how, &w->rows[k][i], label_of(i), k == reader ? 1.0 / valid[k] : 0, 1,
+                       s->rate, step);
     if (met) meet(s, w, i);
 }
 
