@@ -178,7 +178,7 @@ def memory():
     def resident():
         with open(f"/proc/{s.process.pid}/status") as f:
             return next(int(line.split()[1]) / 1024 for line in f if line.startswith("VmRSS"))
-    with Server("--body", "4") as s:
+    with Server("--body", "4", "--timeout", "3600", "--receive", "3600") as s:  # however long all of them take
         large = whole(body=BODY + " " * ((4 << 20) - len(BODY)))
         check("a large body", s.code(INFER, large.partition(b"\r\n\r\n")[2]) == 200)
         before, many = resident(), [s.plain() for _ in range(60)]

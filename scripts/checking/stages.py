@@ -84,6 +84,8 @@ def tsan(job):
     commands += [("train --exchange", train + "--batch 10 --exchange average:every=2,outer=nesterov --mesh tensor=2".split(), environment),
                  ("hunt", ["build/tsan/tests/hunt/hunt", "--seed", "1", "--seconds", "15"], environment)]
     job.run_all(commands, once=True)
+    if not job.suite("tsan", "http", environment):
+        job.add(Result("http", "failed", 0, "no test has the label http"))
 
 
 def command_under_valgrind(folder):
@@ -167,7 +169,7 @@ STAGES = (
           suite("test", environment=FAST)),
     Stage("sanitizers", "unit tests under the address and undefined sanitizers; each parser over its fuzz corpus", "test", CODE,
           suite("sanitize", "asan", dict(SANITIZERS, **FAST))),
-    Stage("asan", "all unit tests under the address and undefined sanitizers", "test", CODE, suite("unit", "asan", dict(SANITIZERS, **FAST))),
+    Stage("asan", "all unit and HTTP tests under the address and undefined sanitizers", "test", CODE, suite("unit", "asan", dict(SANITIZERS, **FAST))),
     Stage("tidy", "clang-tidy with its analyzer", "build lint", CODE + (".clang",), tidy_all),
     Stage("clang", "built with clang: unit tests", "test lint", CODE, suite("unit", "clang", FAST)),
     Stage("meshes", "every mesh with every model, every codec and exchange", "test", CODE, suite("meshes")),
@@ -177,7 +179,7 @@ STAGES = (
     Stage("faults", "every call on memory, files and messages fails once", "test", CODE, suite("faults", environment={"WEFT_STRIDE": "1"})),
     Stage("documents", "every command of the documents; headers and the installed library", "test",
           CODE + ("README.md", "docs/"), suite("documents")),
-    Stage("tsan", "the thread sanitizer", "test", CODE, tsan),
+    Stage("tsan", "the thread sanitizer: what has threads, and the HTTP tests", "test", CODE, tsan),
     Stage("valgrind", "valgrind", "test", CODE, valgrind),
     Stage("fuzz", "each parser for FUZZ_SECONDS (30) with new seeds", "build lint", CODE, fuzz),
     Stage("hunt", "random networks, data and ways to run for MINUTES (5), with a new SEED", "test", CODE, hunt),
