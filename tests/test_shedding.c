@@ -238,8 +238,8 @@ static void test_same_answers(void **state)
                         fail_msg(
                             "%s, load %d of kind %d, request %d: %g, and %g where none is refused",
                             l.policy, seed, how, i, shed[i], unshed[i]);
-                /* A request is refused if it is surely late: a microsecond too late is admitted. */
-                if (p < 2) assert_true(count(shed, LATE) <= 1 + count(shed, REFUSED) / 100);
+                /* The prediction is a lower bound while executors end at different times. */
+                if (p < 2) assert_true(count(shed, LATE) <= 1 + count(shed, REFUSED) / 25);
                 late += count(shed, LATE);
                 refused += count(shed, REFUSED);
             }
