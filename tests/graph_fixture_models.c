@@ -205,11 +205,12 @@ weft_value transformer(weft_graph *g, weft_value x)
 static weft_status build_by_hand(weft_graph *g, const weft_model_options *o, const model_case *m,
                                  weft_model_values *out)
 {
-    weft_shape x = {.rank = o->sample.rank + 1, .dim = {o->batch}}, scalar = {0};
+    const weft_shape *sample = &o->input[0].shape;
+    weft_shape x = {.rank = sample->rank + 1, .dim = {o->batch}}, scalar = {0};
     weft_shape batch = weft_shape_of(1, &o->batch);
     weft_dtype real = weft_graph_real(g);
     const weft_init none = {WEFT_INIT_CONSTANT, 0};
-    for (int i = 0; i < o->sample.rank; i++) x.dim[i + 1] = o->sample.dim[i];
+    for (int i = 0; i < sample->rank; i++) x.dim[i + 1] = sample->dim[i];
     weft_value in = weft_graph_leaf(g, WEFT_VALUE_INPUT, "x", real, &x, none);
     weft_value labels = weft_graph_leaf(g, WEFT_VALUE_INPUT, "labels", WEFT_I32, &batch, none);
     weft_value weights = weft_graph_leaf(g, WEFT_VALUE_INPUT, "weights", real, &batch, none);
@@ -241,7 +242,7 @@ static weft_status build_model(weft_graph *g, const setting *s, bool training,
     weft_model_options o;
     weft_model_options_init(&o);
     o.model = m->model;
-    o.sample = weft_shape_of(m->rank, m->sample);
+    weft_model_options_set_sample(&o, weft_shape_of(m->rank, m->sample));
     o.batch = m->batch / s->microbatches;
     o.classes = m->targets ? 0 : m->classes ? m->classes : 5;
     o.targets = m->targets;

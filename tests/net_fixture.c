@@ -8,7 +8,7 @@ void net_make(net *n, const char *model, const char *device, bool training, int6
     weft_optimizer_values ignored;
     weft_model_options_init(&o);
     o.model = model;
-    o.sample = weft_shape_of(3, (int64_t[]){1, 28, 28});
+    weft_model_options_set_sample(&o, weft_shape_of(3, (int64_t[]){1, 28, 28}));
     o.batch = batch;
     o.classes = 10;
     o.training = training;

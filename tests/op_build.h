@@ -92,9 +92,28 @@ static inline void out(fixture *f, weft_value v)
     X(batch_norm_folded_odd)                                                                       \
     X(batch_norm_folded_dense)                                                                     \
     X(layer_norm)
+/* The cases of op_cases_sequence.c. */
+#define SEQUENCE_CASES(X)                                                                          \
+    X(rms_norm)                                                                                    \
+    X(rms_norm_rows)                                                                               \
+    X(rms_norm_deep)                                                                               \
+    X(swiglu)                                                                                      \
+    X(geglu)                                                                                       \
+    X(rotary)                                                                                      \
+    X(rotary_interleaved)                                                                          \
+    X(rotary_inverse)                                                                              \
+    X(rotary_added)                                                                                \
+    X(bias_table)                                                                                  \
+    X(bias_middle)                                                                                 \
+    X(bias_whole)                                                                                  \
+    X(bias_not_of_channels)                                                                        \
+    X(embedding_long)                                                                              \
+    X(softmax_xent_smooth)                                                                         \
+    X(softmax_xent_smooth_tokens)
 #define DECLARE(name) void name(fixture *f);
 WINDOW_CASES(DECLARE)
 NORM_CASES(DECLARE)
+SEQUENCE_CASES(DECLARE)
 #undef DECLARE
 
 #endif

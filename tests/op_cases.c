@@ -61,6 +61,7 @@ static void matmul_square(fixture *f)
     }
 UNARY(relu)
 UNARY(gelu)
+UNARY(silu)
 UNARY(sigmoid)
 UNARY(tanh)
 
@@ -292,7 +293,7 @@ static void constant(fixture *f)
     }
 #define ENTRY(fn) CASE(fn),
 const op_case op_cases[] = {
-    WINDOW_CASES(ENTRY) CASE(dense),
+    WINDOW_CASES(ENTRY) SEQUENCE_CASES(ENTRY) CASE(dense),
     CASE(dense_one),
     CASE(dense_rows),
     CASE(dense_chain),
@@ -316,6 +317,8 @@ const op_case op_cases[] = {
     CASE(relu_blocks),
     CASE(gelu_case),
     CASE(gelu_blocks),
+    CASE(silu_case),
+    CASE(silu_blocks),
     CASE(sigmoid_case),
     CASE(sigmoid_blocks),
     CASE(tanh_case),

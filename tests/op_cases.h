@@ -42,6 +42,10 @@ void fixture_end(fixture *f);
  * MOST_OUTPUTS values; returns their number. */
 int fixture_fetch(const fixture *f, weft_value *fetch);
 
+/* Feed all inputs, and read element i of a real output. */
+void fixture_feed(const fixture *f, const weft_instance *p);
+double fixture_get(const fixture *f, const weft_instance *p, weft_value v, int64_t i);
+
 extern const op_case op_cases[];
 extern const int op_case_count;
 

@@ -92,3 +92,26 @@ int fixture_fetch(const fixture *f, weft_value *fetch)
             fetch[count++] = weft_graph_gradient(f->graph, f->inputs[i]);
     return count;
 }
+
+void fixture_feed(const fixture *f, const weft_instance *p)
+{
+    for (int i = 0; i < f->input_count; i++) {
+        void *to = weft_instance_input(p, f->inputs[i]);
+        for (int64_t j = 0; to && j < f->sizes[i]; j++) {
+            if (f->ints[i])
+                ((int32_t *)to)[j] = f->ints[i][j];
+            else if (weft_graph_real(f->graph) == WEFT_F32)
+                ((float *)to)[j] = (float)f->data[i][j];
+            else
+                ((double *)to)[j] = f->data[i][j];
+        }
+    }
+}
+
+double fixture_get(const fixture *f, const weft_instance *p, weft_value v, int64_t i)
+{
+    const void *data = weft_instance_output(p, v);
+    assert_non_null(data);
+    return weft_graph_real(f->graph) == WEFT_F32 ? (double)((const float *)data)[i]
+                                                 : ((const double *)data)[i];
+}

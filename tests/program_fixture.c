@@ -9,7 +9,7 @@ static void build_graph(lowered *l, weft_context *context, const char *model, ki
     weft_optimizer_values ignored;
     weft_model_options_init(&o);
     o.model = model;
-    o.sample = weft_shape_of(3, (int64_t[]){1, SIDE, SIDE});
+    weft_model_options_set_sample(&o, weft_shape_of(3, (int64_t[]){1, SIDE, SIDE}));
     o.batch = batch;
     o.classes = CLASSES;
     o.training = true;

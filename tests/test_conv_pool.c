@@ -314,7 +314,7 @@ static weft_status build(const char *yaml, int rank)
     weft_model_options o;
     weft_model_values values;
     weft_model_options_init(&o);
-    o.sample = weft_shape_of(rank, (int64_t[]){8, 8, 8, 8, 8});
+    weft_model_options_set_sample(&o, weft_shape_of(rank, (int64_t[]){8, 8, 8, 8, 8}));
     assert_ok(weft_context_create(&context));
     assert_ok(weft_graph_create(context, WEFT_F32, &graph));
     weft_status status = weft_model_build_text(graph, &o, "net.yaml", yaml, strlen(yaml), &values);

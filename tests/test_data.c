@@ -255,11 +255,13 @@ static void test_idx_folders(void **state)
     (void)snprintf(labels, sizeof(labels), "%s/t10k-labels-idx1-ubyte", folder);
     assert_int_equal(remove(labels), 0);
     double zero = 0, one = 1;
-    const weft_data_stats stats = {.shape = weft_shape_of(3, (int64_t[]){1, 2, 3}),
-                                   .features = 1,
-                                   .mean = &zero,
-                                   .deviation = &one,
-                                   .classes = 2};
+    const weft_data_stats stats = {
+        .inputs = 1,
+        .input = {{"x", WEFT_F32, weft_shape_of(3, (int64_t[]){1, 2, 3}), 0}},
+        .features = 1,
+        .mean = &zero,
+        .deviation = &one,
+        .classes = 2};
     assert_refused(weft_dataset_open(context, spec, NULL, &stats, &bare), WEFT_ERR_IO,
                    "t10k-labels-idx1-ubyte");
     assert_ok(weft_dataset_open_unlabelled(context, spec, &stats, &bare));

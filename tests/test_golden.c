@@ -78,7 +78,7 @@ static void start(run *r, const char *device)
     weft_optimizer_options opt;
     weft_optimizer_values values;
     weft_model_options_init(&o);
-    o.sample = weft_shape_of(3, (int64_t[]){1, 28, 28});
+    weft_model_options_set_sample(&o, weft_shape_of(3, (int64_t[]){1, 28, 28}));
     o.batch = r->batch;
     o.classes = 10;
     o.training = true;

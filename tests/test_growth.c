@@ -134,7 +134,7 @@ static void joined(int n, const char *device)
     weft_model_values v;
     weft_model_options o;
     weft_model_options_init(&o);
-    o.sample = weft_shape_of(1, (int64_t[]){2});
+    weft_model_options_set_sample(&o, weft_shape_of(1, (int64_t[]){2}));
     o.batch = 1;
     o.classes = 2 * n;
     weft_text_add(&yaml, "layers:\n");

@@ -9,34 +9,11 @@
 
 /* --- the harness --- */
 
-static void feed(const fixture *f, const weft_instance *p)
-{
-    for (int i = 0; i < f->input_count; i++) {
-        void *to = weft_instance_input(p, f->inputs[i]);
-        for (int64_t j = 0; to && j < f->sizes[i]; j++) {
-            if (f->ints[i])
-                ((int32_t *)to)[j] = f->ints[i][j];
-            else if (weft_graph_real(f->graph) == WEFT_F32)
-                ((float *)to)[j] = (float)f->data[i][j];
-            else
-                ((double *)to)[j] = f->data[i][j];
-        }
-    }
-}
-
-static double get(const fixture *f, const weft_instance *p, weft_value v, int64_t i)
-{
-    const void *data = weft_instance_output(p, v);
-    assert_non_null(data);
-    return weft_graph_real(f->graph) == WEFT_F32 ? (double)((const float *)data)[i]
-                                                 : ((const double *)data)[i];
-}
-
 static double loss_at(const fixture *f, weft_instance *p)
 {
-    feed(f, p);
+    fixture_feed(f, p);
     assert_ok(weft_instance_run(p, WEFT_PHASE_MICRO));
-    return get(f, p, f->loss, 0);
+    return fixture_get(f, p, f->loss, 0);
 }
 
 static void check_differences(fixture *f, weft_instance *p, const char *name)
@@ -49,7 +26,7 @@ static void check_differences(fixture *f, weft_instance *p, const char *name)
         int64_t stride = f->sizes[i] > 60 ? f->sizes[i] / 60 : 1;
         (void)loss_at(f, p);
         double *gradient = malloc((size_t)f->sizes[i] * sizeof(double));
-        for (int64_t j = 0; j < f->sizes[i]; j++) gradient[j] = get(f, p, dx, j);
+        for (int64_t j = 0; j < f->sizes[i]; j++) gradient[j] = fixture_get(f, p, dx, j);
         for (int64_t j = 0; j < f->sizes[i]; j += stride, checked++) {
             double x = f->data[i][j];
             f->data[i][j] = x + h;
@@ -122,7 +99,7 @@ static double *run_on(const op_case *c, const char *device, int64_t *sizes, int 
     insisting.candidates = insist;
     store->schema->device->ops = &insisting;
     assert_ok(weft_instance_build(store, f.graph, fetch, *count, &p));
-    feed(&f, p);
+    fixture_feed(&f, p);
     assert_ok(weft_instance_run(p, WEFT_PHASE_MICRO));
     for (int i = 0; i < *count; i++) {
         weft_type type = weft_graph_value_type(f.graph, fetch[i]);
@@ -130,7 +107,7 @@ static double *run_on(const op_case *c, const char *device, int64_t *sizes, int 
     }
     double *all = malloc((size_t)WEFT_MAX(total, 1) * sizeof(double));
     for (int i = 0; i < *count; i++)
-        for (int64_t j = 0; j < sizes[i]; j++) all[at++] = get(&f, p, fetch[i], j);
+        for (int64_t j = 0; j < sizes[i]; j++) all[at++] = fixture_get(&f, p, fetch[i], j);
     weft_instance_destroy(&p);
     weft_store_destroy(&store);
     fixture_end(&f);
@@ -342,11 +319,12 @@ static bool refuses_inputs(const op_case *c, int n, int change)
 }
 
 /* Each operator refuses one input more and one fewer than in its case, except for those that take
- * any number of inputs (concat, accumulate_tree) and sgd, whose momentum is optional. */
+ * any number of inputs (concat, accumulate_tree), and sgd and rotary, which have an optional one.
+ */
 static void test_number_of_inputs(void **state)
 {
     (void)state;
-    static const char *const any[] = {"concat", "sgd", "accumulate_tree"};
+    static const char *const any[] = {"concat", "sgd", "accumulate_tree", "rotary"};
     for (int c = 0; c < op_case_count; c++) {
         fixture f;
         fixture_start(&f, &op_cases[c], WEFT_F32);

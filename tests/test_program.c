@@ -125,7 +125,7 @@ static void test_inference_folds_batch_norm(void **state)
     weft_model_options o;
     char *text;
     weft_model_options_init(&o);
-    o.sample = weft_shape_of(3, (int64_t[]){3, 9, 9});
+    weft_model_options_set_sample(&o, weft_shape_of(3, (int64_t[]){3, 9, 9}));
     o.classes = 3;
     assert_ok(weft_context_create(&context));
     assert_ok(weft_graph_create(context, WEFT_F32, &g));
@@ -180,7 +180,7 @@ static void test_programs_share_a_store(void **state)
         if (confuses_valgrind(built_in(WEFT_KIND_DEVICE, d))) continue;
         net_make(&n, "lenet", built_in(WEFT_KIND_DEVICE, d), true, 4);
         weft_model_options_init(&o);
-        o.sample = weft_shape_of(3, (int64_t[]){1, 28, 28});
+        weft_model_options_set_sample(&o, weft_shape_of(3, (int64_t[]){1, 28, 28}));
         o.batch = 4;
         o.classes = 10;
         assert_ok(weft_graph_create(n.context, WEFT_F32, &eval));

@@ -190,7 +190,8 @@ static void test_about(void **state)
         assert_int_equal(about.classes, stats->classes);
         assert_int_equal(about.targets, stats->targets);
         assert_true(about.real == (strcmp(cases[i].dtype, "f64") == 0 ? WEFT_F64 : WEFT_F32));
-        assert_int_equal(weft_shape_elements(&about.sample), weft_shape_elements(&stats->shape));
+        assert_int_equal(weft_shape_elements(&about.sample),
+                         weft_shape_elements(&stats->input[0].shape));
         for (int c = 0; stats->class_names && c < stats->classes; c++)
             assert_string_equal(about.class_names[c], stats->class_names[c]);
         assert_true(about.bytes == cases[i].images && about.table != cases[i].images);

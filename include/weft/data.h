@@ -9,6 +9,8 @@
  *   csv:FILE[,label=COLUMN|target=COLUMN,weight=COLUMN,test=0.2] plain or gzip, header or not
  *   npy:SAMPLES,LABELS[,weight=FILE,layout=hwc|chw,test=0.2]     NumPy arrays
  *   npy:SAMPLES,target=FILE[,weight=FILE,layout=hwc|chw,test=0.2]
+ *   text:FILE[,unit=byte|char,context=256,stride=CONTEXT,test=0.1]         windows over a text
+ *   tokens:FILE,values=N[,type=uint16|uint32,context=...,stride=...,test=...]
  *
  * label= gives classes, target= numbers to predict, weight= sample weights; test= is the fraction
  * of samples in the test split.
@@ -35,8 +37,11 @@ typedef enum weft_split { WEFT_TRAIN = 0, WEFT_TEST = 1 } weft_split;
  * later data are normalised in the same way: features x become (x - mean) / deviation, and numeric
  * targets likewise with their own mean and deviation. */
 typedef struct weft_data_stats {
-    weft_shape shape; /* shape of one sample's features */
-    int features;     /* length of mean and deviation: 1, or one for each element of a sample */
+    int inputs; /* at least 1; tables have one */
+    weft_input input[WEFT_MAX_INPUTS];
+    /* Length of mean and deviation: 1, for all real inputs, or one for each element of the only
+     * input. */
+    int features;
     double *mean, *deviation;
     /* Whether features are pixels from 0 to 255, not fractions from 0 to 1: the data are bytes, or
      * some of the first training samples have features of at least 2. */
@@ -52,6 +57,10 @@ typedef struct weft_data_stats {
     char *weight_name; /* name of the column of sample weights; NULL: none */
     int weight_column; /* its number in a table, from 1, counting all columns; 0: none */
     int targets;       /* numbers of a target; 0: the target is a class */
+    /* Number of positions of a sample, each of which has a class of its own, such as the next
+     * token; 0: a sample has one target. */
+    int64_t positions;
+    char *tokenizer; /* description of the tokenizer of a text; NULL: none */
     double *target_mean, *target_deviation; /* [targets] */
 } weft_data_stats;
 
@@ -75,12 +84,12 @@ WEFT_API WEFT_NODISCARD weft_status weft_dataset_open_unlabelled(weft_context *c
                                                                  weft_dataset **out);
 WEFT_API void weft_dataset_close(weft_dataset **dataset);
 
-/* The shape of one sample's features: [channels, height, width] or [features]. */
+/* The shape of one sample's first input: [channels, height, width], [features], [positions]. */
 WEFT_API weft_shape weft_dataset_shape(const weft_dataset *dataset);
 
-/* Sets *out to column i: the first one is the features (f32), the second one, if there is a target,
- * a class (i32, a scalar) or numbers (f32, one dimension). false past the end. Valid once a split
- * has been prepared. */
+/* Sets *out to column i: first the inputs (f32, or i32 for tokens), then, if there is a target, a
+ * class (i32, a scalar, or one for each position) or numbers (f32, one dimension). false past the
+ * end. Valid once a split has been prepared. */
 WEFT_API bool weft_dataset_column(const weft_dataset *dataset, int i, weft_column *out);
 
 /* Decodes a split, unless that has been done, and checks its targets and weights. */

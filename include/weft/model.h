@@ -18,33 +18,38 @@ typedef struct weft_model_options {
     size_t struct_size; /* sizeof(weft_model_options) */
     /* A built-in name, or the path of a YAML file, which ends in .yaml or .yml. */
     const char *model;
-    weft_shape sample; /* shape of one sample's features */
+    int inputs; /* inputs of one sample */
+    weft_input input[WEFT_MAX_INPUTS];
     int64_t batch;     /* samples of a run of the graph */
     int classes;       /* number of classes, at least 2; 0: the target is numbers */
     int targets;       /* numbers of the target; 0: the target is a class */
+    int64_t positions; /* positions of a sample with a class each; 0: one target a sample */
     bool training;     /* builds dropout and batch statistics; false: for inference */
     uint64_t seed;     /* seed of dropout */
 } weft_model_options;
 
 WEFT_API void weft_model_options_init(weft_model_options *options);
+/* Gives samples one input "x" of real numbers with this shape. */
+WEFT_API void weft_model_options_set_sample(weft_model_options *options, weft_shape sample);
 
 /* An input or output of a model. */
 typedef struct weft_port {
-    const char *name; /* name of the graph's leaf and of the column; not copied */
+    const char *name; /* name of the leaf and of the column; an input's is owned by the graph */
     weft_port_role role;
     weft_value value;
 } weft_port;
 
 /* The inputs and outputs of a model, by name, role and type:
- *   x             features    [batch, sample...] real
- *   labels        target      [batch] i32, if the target is a class, or
+ *   x             features    [batch, sample...] real, or i32 for tokens; each input by its name
+ *   labels        target      [batch] or [batch, positions] i32, if the target is a class, or
  *   target        target      [batch, targets] real, if it is numbers
- *   weights       weights     [batch] real: add up to 1 over a step; 0 for padding (ops/softmax.c)
+ *   weights       weights     real, a number for each label or target: add up to 1 over a step; 0
+ *                             for padding (ops/softmax.c)
  *   first_sample  position    i32: row of the first sample in the whole batch of the step
- *   logits        logits      [batch, classes or targets]
+ *   logits        logits      [batch, classes or targets] or [batch, positions, classes]
  *   prediction    prediction  as logits: probabilities, or numbers normalised like the targets
  *   loss          loss        scalar: sum over the samples of weight times loss */
-#define WEFT_MAX_PORTS 16
+#define WEFT_MAX_PORTS (WEFT_MAX_INPUTS + 8)
 typedef struct weft_model_values {
     int count;
     weft_port ports[WEFT_MAX_PORTS];

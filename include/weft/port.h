@@ -31,6 +31,15 @@ typedef enum weft_port_role {
 /* The name of a role, "features", "target", ...; NULL past the end. */
 WEFT_API const char *weft_port_role_name(int role);
 
+/* An input of a sample: real numbers, or tokens, which are whole numbers from 0 to values - 1. */
+enum { WEFT_MAX_INPUTS = 8, WEFT_INPUT_NAME = 32 };
+typedef struct weft_input {
+    char name[WEFT_INPUT_NAME]; /* of the column, such as "x" */
+    weft_dtype dtype;           /* WEFT_F32: real numbers; WEFT_I32: tokens */
+    weft_shape shape;           /* of one sample */
+    int values;                 /* number of different tokens; 0: real numbers */
+} weft_input;
+
 /* A column of a data set. */
 typedef struct weft_column {
     const char *name; /* such as "x" */

@@ -54,9 +54,10 @@ WEFT_API bool weft_report_figure(const weft_report *report, int i, weft_figure *
 /* Sets *out to metric i of one target (r2, mae, rmse); false past the end. */
 WEFT_API bool weft_fit_figure(const weft_fit *fit, int i, weft_figure *out);
 
-/* The prediction for one sample: a class, or numbers. */
+/* The prediction for one sample, or for one of its positions: a class, or numbers. */
 typedef struct weft_prediction {
     int64_t sample;             /* index of the sample in the split, from 0 */
+    int64_t position;           /* in the sample, from 0; -1: the sample has one target */
     int classes;                /* number of classes; 0: numbers are predicted */
     int32_t label, predicted;   /* true and predicted class; label -1: unknown */
     const float *probabilities; /* [classes] */
@@ -65,7 +66,8 @@ typedef struct weft_prediction {
     const double *target;       /* [targets], true numbers, in the file's units; NULL: unknown */
     const double *numbers;      /* [targets], predicted numbers, in the same units */
 } weft_prediction;
-/* Called once for each sample of the split, in order; the prediction is valid during the call. */
+/* Called once for each sample of the split and each of its positions, in order; the prediction is
+ * valid during the call. */
 typedef void (*weft_predict_fn)(void *user, const weft_prediction *prediction);
 
 #ifdef __cplusplus

@@ -10,21 +10,31 @@ static bool is_steering(uint32_t c)
     return (c >= 0x80 && c < 0xA0) || (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
 }
 
-/* The number of bytes of the UTF-8 character that begins at c; 0: it is not printable or
- * invalid. */
-static size_t character(const unsigned char *c)
+size_t weft_utf8_decode(const unsigned char *c, size_t left, uint32_t *point)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    if (left == 0) return 0;
     size_t size = c[0] < 0x80 ? 1 : c[0] >= 0xF0 ? 4 : c[0] >= 0xE0 ? 3 : 2;
-    if (size == 1) return c[0] >= 0x20 && c[0] != 0x7F;
-    if (c[0] < 0xC2 || c[0] > 0xF4) return 0;
-    uint32_t point = c[0] & (0x7Fu >> size);
+    *point = size == 1 ? c[0] : c[0] & (0x7Fu >> size);
+    if (size == 1) return 1;
+    if (size > left || c[0] < 0xC2 || c[0] > 0xF4) return 0;
     for (size_t i = 1; i < size; i++) {
-        if ((c[i] & 0xC0) != 0x80) return 0; /* also if the text ends here */
-        point = point << 6 | (c[i] & 0x3Fu);
+        if ((c[i] & 0xC0) != 0x80) return 0; /* also if a string ends here */
+        *point = *point << 6 | (c[i] & 0x3Fu);
     }
-    bool legal = point >= least[size] && point <= 0x10FFFF && (point < 0xD800 || point > 0xDFFF);
-    return legal && !is_steering(point) ? size : 0;
+    bool legal =
+        *point >= least[size] && *point <= 0x10FFFF && (*point < 0xD800 || *point > 0xDFFF);
+    return legal ? size : 0;
+}
+
+/* The number of bytes of the UTF-8 character that begins at c, in a string; 0: it is not printable
+ * or invalid. */
+static size_t character(const unsigned char *c)
+{
+    uint32_t point;
+    size_t size = weft_utf8_decode(c, 4, &point);
+    bool control = point < 0x20 || point == 0x7F || is_steering(point);
+    return control ? 0 : size;
 }
 
 const char *weft_plural(long long count)

@@ -54,6 +54,26 @@ static json_t *names_json(char *const *names, int64_t count)
     return array;
 }
 
+static json_t *shape_json(const weft_shape *shape)
+{
+    json_t *array = json_array();
+    for (int i = 0; i < shape->rank; i++) json_array_append_new(array, json_integer(shape->dim[i]));
+    return array;
+}
+
+/* The inputs of a sample; NULL if there is one of real numbers, whose shape says all. */
+static json_t *inputs_json(const weft_data_stats *stats)
+{
+    if (stats->inputs == 1 && stats->input[0].values == 0) return NULL;
+    json_t *array = json_array();
+    for (int i = 0; i < stats->inputs; i++) {
+        const weft_input *in = &stats->input[i];
+        json_array_append_new(array, json_pack("{s:s, s:o, s:i}", "name", in->name, "shape",
+                                               shape_json(&in->shape), "values", in->values));
+    }
+    return array;
+}
+
 static json_t *numbers_json(const double *numbers, int count)
 {
     json_t *array = json_array();
@@ -61,18 +81,27 @@ static json_t *numbers_json(const double *numbers, int count)
     return array;
 }
 
+int weft_stats_format(const weft_data_stats *stats)
+{
+    bool plain = stats->inputs == 1 && stats->input[0].values == 0 && stats->positions == 0;
+    return !plain ? 4 : stats->targets ? 3 : 2;
+}
+
 json_t *weft_stats_json(const weft_data_stats *stats)
 {
     json_t *mean = numbers_json(stats->mean, stats->features),
-           *deviation = numbers_json(stats->deviation, stats->features), *shape = json_array();
-    for (int i = 0; i < stats->shape.rank; i++)
-        json_array_append_new(shape, json_integer(stats->shape.dim[i]));
+           *deviation = numbers_json(stats->deviation, stats->features),
+           *shape = shape_json(&stats->input[0].shape);
     json_t *object = json_pack("{s:i, s:o, s:o, s:o}", "classes", stats->classes, "shape", shape,
                                "mean", mean, "deviation", deviation);
     json_object_set_new(object, "bytes", json_boolean(stats->bytes));
     json_object_set_new(object, "class_names", names_json(stats->class_names, stats->classes));
-    json_object_set_new(object, "column_names",
-                        names_json(stats->column_names, weft_shape_elements(&stats->shape)));
+    json_object_set_new(
+        object, "column_names",
+        names_json(stats->column_names, weft_shape_elements(&stats->input[0].shape)));
+    json_object_set_new(object, "inputs", inputs_json(stats));
+    if (stats->tokenizer) json_object_set_new(object, "tokenizer", json_string(stats->tokenizer));
+    if (stats->positions) json_object_set_new(object, "positions", json_integer(stats->positions));
     if (stats->label_name)
         json_object_set_new(object, "label_name", json_string(stats->label_name));
     json_object_set_new(object, "label_column", json_integer(stats->label_column));
@@ -152,6 +181,36 @@ static weft_status read_shape(const char *file, const json_t *array, weft_shape 
     return WEFT_OK;
 }
 
+static weft_status read_input(const char *file, const json_t *object, weft_input *out)
+{
+    const char *name = json_string_value(json_object_get(object, "name"));
+    json_int_t values = json_integer_value(json_object_get(object, "values"));
+    if (!name || !*name || strlen(name) >= WEFT_INPUT_NAME || !weft_is_printable(name) ||
+        values < 0 || values > INT32_MAX)
+        return weft_checkpoint_damaged(file, "the description of an input is incomplete");
+    memcpy(out->name, name, strlen(name) + 1);
+    out->values = (int)values;
+    out->dtype = values ? WEFT_I32 : WEFT_F32;
+    return read_shape(file, json_object_get(object, "shape"), &out->shape);
+}
+
+/* Reads the inputs of a sample. Without a list there is one, of real numbers. */
+static weft_status read_inputs(const char *file, const json_t *object, weft_data_stats *out)
+{
+    const json_t *inputs = json_object_get(object, "inputs");
+    json_int_t positions = json_integer_value(json_object_get(object, "positions"));
+    size_t count = json_array_size(inputs);
+    if ((inputs && count < 1) || count > WEFT_MAX_INPUTS || positions < 0 || positions > INT32_MAX)
+        return weft_checkpoint_damaged(file, "the inputs of a sample are incomplete");
+    out->positions = positions;
+    out->inputs = inputs ? (int)count : 1;
+    for (size_t i = 0; i < count; i++)
+        WEFT_TRY(read_input(file, json_array_get(inputs, i), &out->input[i]));
+    if (inputs) return WEFT_OK;
+    out->input[0] = (weft_input){.name = "x", .dtype = WEFT_F32};
+    return read_shape(file, json_object_get(object, "shape"), &out->input[0].shape);
+}
+
 /* The number of a column, from 1; 0: none. */
 static weft_status read_column(const char *file, const json_t *number, int *out)
 {
@@ -182,8 +241,9 @@ static weft_status read_target(const char *file, const json_t *object, weft_data
 static void read_bytes(const json_t *object, weft_data_stats *out)
 {
     const json_t *bytes = json_object_get(object, "bytes");
-    out->bytes = bytes ? json_is_true(bytes)
-                       : out->features == 1 && out->shape.rank == 3 && out->deviation[0] >= 2;
+    out->bytes =
+        bytes ? json_is_true(bytes)
+              : out->features == 1 && out->input[0].shape.rank == 3 && out->deviation[0] >= 2;
 }
 
 weft_status weft_stats_read(const char *file, const json_t *object, weft_data_stats *out)
@@ -198,9 +258,9 @@ weft_status weft_stats_read(const char *file, const json_t *object, weft_data_st
     if (features == 0 || json_array_size(deviation) != features || classes < 0 || classes == 1 ||
         classes > 65536 || (names && json_array_size(names) != (size_t)classes))
         return weft_checkpoint_damaged(file, "its data statistics are incomplete");
-    WEFT_TRY(read_shape(file, json_object_get(object, "shape"), &out->shape));
-    int64_t numbers = weft_shape_elements(&out->shape);
-    if (features != 1 && (int64_t)features != numbers)
+    WEFT_TRY(read_inputs(file, object, out));
+    int64_t numbers = weft_shape_elements(&out->input[0].shape);
+    if (features != 1 && ((int64_t)features != numbers || out->inputs > 1))
         return weft_checkpoint_damaged(file,
                                        "its data statistics do not fit the shape of a sample");
     if (columns && (!label || json_array_size(columns) != (size_t)numbers))
@@ -217,6 +277,8 @@ weft_status weft_stats_read(const char *file, const json_t *object, weft_data_st
     WEFT_TRY(read_column(file, json_object_get(object, "label_column"), &out->label_column));
     if (label) WEFT_TRY(weft_strdup(label, &out->label_name));
     WEFT_TRY(read_column(file, json_object_get(object, "weight_column"), &out->weight_column));
+    const char *tokenizer = json_string_value(json_object_get(object, "tokenizer"));
+    if (tokenizer) WEFT_TRY(weft_strdup(tokenizer, &out->tokenizer));
     const char *weight = json_string_value(json_object_get(object, "weight_name"));
     return weight ? weft_strdup(weight, &out->weight_name) : WEFT_OK;
 }

@@ -32,9 +32,10 @@ enum {
 /* File names in the folder of a checkpoint. */
 extern const char *const weft_checkpoint_files[WEFT_CHECKPOINT_FILES];
 
-/* The newest format of the index. Format 2 added WEFT_INDEX_CRC, and format 3 numeric targets.
- * A checkpoint with classes is written in format 2, so that older versions can read it. */
-#define WEFT_CHECKPOINT_FORMAT 3
+/* The newest format of the index. Format 2 added WEFT_INDEX_CRC, format 3 numeric targets, and
+ * format 4 tokens and several inputs. A checkpoint is written in the oldest format that can hold
+ * it, so that older versions can read it. */
+#define WEFT_CHECKPOINT_FORMAT 4
 /* A file that weft serve writes to the folder of a model that is not named step-N. */
 #define WEFT_BATCH_TIMES_FILE "times.json"
 /* Precedes the eight digits of the checksum at the end of index.json and model.json. */

@@ -142,10 +142,9 @@ static weft_status write_about(const weft_checkpoint *c, const char *folder, con
     }
     weft_status status = add_file(files, folder, WEIGHTS);
     if (status == WEFT_OK && c->model.size > 0) status = add_file(files, folder, MODEL);
-    json_t *index =
-        json_pack("{s:i, s:s, s:o, s:o, s:o}", "format",
-                  c->stats.targets ? WEFT_CHECKPOINT_FORMAT : 2, "weft", weft_version(), "options",
-                  options, "data", weft_stats_json(&c->stats), "files", files);
+    json_t *index = json_pack("{s:i, s:s, s:o, s:o, s:o}", "format", weft_stats_format(&c->stats),
+                              "weft", weft_version(), "options", options, "data",
+                              weft_stats_json(&c->stats), "files", files);
     char *text = NULL;
     if (status == WEFT_OK) status = index ? weft_index_text(index, &text) : weft_fail_memory(1);
     if (status == WEFT_OK) status = weft_file_replace(file, text, strlen(text));

@@ -284,7 +284,7 @@ static weft_status write_folder(const char *folder, selection *s,
     weft_splits_add(data, what->splits);
     json_t *index =
         json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "format",
-                  what->stats->targets ? WEFT_CHECKPOINT_FORMAT : 2, "weft", weft_version(), "step",
+                  weft_stats_format(what->stats), "weft", weft_version(), "step",
                   (json_int_t)p.step, "epoch", (json_int_t)p.epoch, "batch", (json_int_t)p.batch,
                   "samples", (json_int_t)p.samples, "options", weft_settings_json(what->settings),
                   "data", data, "files", files, "states", weft_state_words_json(s->source));

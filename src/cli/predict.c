@@ -78,6 +78,8 @@ static void put_numbers(sink *s, const double *numbers, int count, int digits)
 static void json_prediction(sink *s, const weft_prediction *p)
 {
     put(s, weft_output_print(s->to, "{\"sample\":%lld,", (long long)p->sample));
+    if (p->position >= 0)
+        put(s, weft_output_print(s->to, "\"position\":%lld,", (long long)p->position));
     if (p->targets > 0) {
         put(s, weft_output_print(s->to, "\"target\":%s", p->target ? "[" : "null"));
         if (p->target) put_numbers(s, p->target, p->targets, EXACT);
@@ -101,7 +103,8 @@ static void csv_header(sink *s, const weft_prediction *p)
 {
     static const char *const of_numbers[] = {"target", "predicted"};
     if (p->targets == 0) {
-        put(s, weft_output_print(s->to, "sample,label,predicted,probability\n"));
+        put(s, weft_output_print(s->to, "sample,%slabel,predicted,probability\n",
+                                 p->position >= 0 ? "position," : ""));
         return;
     }
     put(s, weft_output_print(s->to, "sample"));
@@ -118,6 +121,7 @@ static void csv_prediction(sink *s, const weft_prediction *p)
     if (!s->started) csv_header(s, p);
     s->started = true;
     put(s, weft_output_print(s->to, "%lld,", (long long)p->sample));
+    if (p->position >= 0) put(s, weft_output_print(s->to, "%lld,", (long long)p->position));
     if (p->targets > 0) {
         put_numbers(s, p->target, p->targets, EXACT);
         put(s, weft_output_print(s->to, ","));
@@ -176,9 +180,10 @@ const command command_predict = {
     .usage = "--checkpoint DIR [options]",
     .summary = "print a checkpoint's predictions for each sample",
     .text =
-        "For classes, prints CSV with the columns sample, label, predicted and probability, or\n"
-        "with --json one object per line with the probabilities of all classes, whose digits\n"
-        "are those of single precision, so that they read back as the same numbers. For numbers,\n"
+        "For classes, prints CSV with the columns sample, label, predicted and probability (with\n"
+        "labels of positions also position), or with --json one object per line with the\n"
+        "probabilities of all classes, whose digits are those of single precision, so that they\n"
+        "read back as the same numbers. For numbers,\n"
         "prints sample, target and predicted, in the units of the target; several targets have\n"
         "a column each. Data may lack the target (csv: the column, npy: the second file, idx:\n"
         "the files of labels); it is empty then, or null. All rows of a table without a target\n"

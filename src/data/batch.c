@@ -24,30 +24,29 @@ const void *weft_batch_rows(const weft_batch *batch, int column, int64_t row)
     return (const char *)batch->data[column] + (size_t)row * row_bytes(&batch->column[column]);
 }
 
-/* Writes the weight of sample i. The last column of a batch holds the weights. */
+/* Writes the weight of each target of sample i. The last column of a batch holds the weights. */
 static void put_weight(weft_batch *batch, int64_t i, double weight)
 {
     const weft_column *c = &batch->column[batch->columns - 1];
-    void *all = batch->data[batch->columns - 1];
-    if (c->dtype == WEFT_F64)
-        ((double *)all)[i] = weight;
-    else
-        ((float *)all)[i] = (float)weight;
+    int64_t each = weft_shape_elements(&c->shape);
+    for (int64_t j = i * each; j < (i + 1) * each; j++)
+        weft_number_put(c->dtype, batch->data[batch->columns - 1], j, weight);
 }
 
-/* The sum of the weights of the `valid` samples of this learner's batch. Rows that this rank does
- * not read count as well, so all ranks of the learner compute the same sum. */
+/* The sum of the weights of the targets of the `valid` samples of this learner's batch. Rows that
+ * this rank does not read count as well, so all ranks of the learner compute the same sum. */
 static double sum_of_weights(const weft_dataset *data, const weft_loader_options *o, uint64_t key,
                              int64_t start, int64_t valid)
 {
+    int64_t positions = weft_dataset_stats(data)->positions, each = positions ? positions : 1,
+            count = weft_dataset_count(data, o->split);
     double sum = 0;
-    int64_t count = weft_dataset_count(data, o->split);
-    if (!weft_dataset_weighted(data)) return (double)valid;
+    if (!weft_dataset_weighted(data)) return (double)(valid * each);
     for (int64_t i = start; i < start + valid; i++) {
         int64_t which = o->shuffle ? weft_permute(key, count, i) : i;
         sum += weft_dataset_weight(data, o->split, which);
     }
-    return sum;
+    return sum * (double)each;
 }
 
 /* Replaces options that are unset by their defaults. */
@@ -116,7 +115,10 @@ weft_status weft_batch_open(const weft_dataset *data, const weft_loader_options 
     weft_status status = WEFT_OK;
     *out = (weft_batch){.columns = 0};
     while (weft_dataset_column(data, out->columns, &out->column[out->columns])) out->columns++;
-    out->column[out->columns++] = (weft_column){"weights", WEFT_PORT_WEIGHTS, o.real, {.rank = 0}};
+    weft_column weights = {"weights", WEFT_PORT_WEIGHTS, o.real, {.rank = 0}};
+    if (weft_dataset_stats(data)->positions > 0)
+        weights.shape = weft_shape_of(1, (int64_t[]){weft_dataset_stats(data)->positions});
+    out->column[out->columns++] = weights;
     for (int c = 0; c < out->columns && status == WEFT_OK; c++)
         status = weft_new_aligned((size_t)o.slots * row_bytes(&out->column[c]), &out->data[c]);
     if (status != WEFT_OK) weft_batch_close(out);

@@ -42,10 +42,10 @@ static double csv_number(const weft_source *source, weft_split split, int64_t i,
     return s->csv.values[row_of(s, split, i) * s->csv.features + j];
 }
 
-static int32_t csv_label(const weft_source *source, weft_split split, int64_t i)
+static void csv_label(const weft_source *source, weft_split split, int64_t i, int32_t *label)
 {
     const csv_source *s = (const csv_source *)source;
-    return s->csv.labels[row_of(s, split, i)];
+    *label = s->csv.labels[row_of(s, split, i)];
 }
 
 static double csv_target(const weft_source *source, weft_split split, int64_t i, int64_t j)
@@ -98,7 +98,7 @@ static weft_status load(csv_source *s, const char *path, const char *label, cons
         .place = -1, .weight_place = -1, .unlabelled = wish->unlabelled, .measured = measured};
     weft_bytes bytes;
     if (wish->stats) {
-        known.features = (int)weft_shape_elements(&wish->stats->shape);
+        known.features = (int)weft_shape_elements(&wish->stats->input[0].shape);
         known.names = wish->stats->column_names;
         known.label = wish->stats->label_name;
         known.place = wish->stats->label_column - 1;
@@ -110,7 +110,7 @@ static weft_status load(csv_source *s, const char *path, const char *label, cons
         weft_csv_parse(path, bytes.data, bytes.size, label, weight, &known, &s->csv);
     weft_gzip_close(&bytes);
     WEFT_TRY(status);
-    s->head.shape = weft_shape_of(1, (int64_t[]){s->csv.features});
+    weft_source_set_shape(&s->head, weft_shape_of(1, (int64_t[]){s->csv.features}));
     s->head.unlabelled = s->csv.label < 0;
     s->head.targets = measured;
     s->head.weighted = s->csv.weights != NULL;

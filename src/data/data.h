@@ -24,14 +24,15 @@ typedef struct weft_source_ops {
     void (*close)(weft_source *source);
     /* Reads a split; sets count[split] and, with the training split, classes and class_names. */
     weft_status (*prepare)(weft_source *source, weft_split split);
-    /* features: the raw features of sample i, if the source is not tabular. number: element j of
+    /* features: the raw numbers (float) or tokens (int32_t) of an input of sample i, if the source
+     * is not tabular. number: element j of
      * sample i of a table, as in the file, in double precision, since float32 may not distinguish
      * numbers far from zero that differ after the mean is subtracted. */
-    void (*features)(const weft_source *source, weft_split split, int64_t i, float *x);
+    void (*features)(const weft_source *source, weft_split split, int64_t i, int input, void *x);
     double (*number)(const weft_source *source, weft_split split, int64_t i, int64_t j);
-    /* The target of sample i, unless the source is unlabelled: label gives its class, target number
-     * j of a numeric target. */
-    int32_t (*label)(const weft_source *source, weft_split split, int64_t i);
+    /* The target of sample i, unless the source is unlabelled: label writes its class, or that of
+     * each position; target gives number j of a numeric target. */
+    void (*label)(const weft_source *source, weft_split split, int64_t i, int32_t *label);
     double (*target)(const weft_source *source, weft_split split, int64_t i, int64_t j);
     /* The weight of sample i, finite and at least 0. NULL: no weights. */
     double (*weight)(const weft_source *source, weft_split split, int64_t i);
@@ -43,7 +44,7 @@ static inline const char *weft_split_name(weft_split split)
     return split == WEFT_TRAIN ? "training" : "test";
 }
 
-/* dataset.c: identifies a prepared split by its number of samples and by a hash of the names of
+/* dataset_id.c: identifies a prepared split by its number of samples and by a hash of the names of
  * classes and columns and of a few samples as they stand in the file. samples 0: not known. */
 typedef struct weft_split_id {
     int64_t samples;
@@ -84,7 +85,11 @@ weft_status weft_data_stats_learn(const weft_source *source, weft_normalize norm
 /* The head of every source. */
 struct weft_source {
     const weft_source_ops *ops;
-    weft_shape shape;
+    int inputs;
+    weft_input input[WEFT_MAX_INPUTS];
+    int64_t positions;     /* positions of a sample with a class each; 0: one target a sample */
+    const char *tokenizer; /* description of the tokenizer of a text; NULL: none */
+    bool valid;            /* all tokens and labels are known to be in range */
     int64_t count[2];
     bool prepared[2];
     bool whole;   /* features are 64-bit integers or smaller */
@@ -105,9 +110,25 @@ struct weft_source {
     int label_column, weight_column;
 };
 
-extern const weft_source_ops weft_source_glyphs, weft_source_idx, weft_source_csv, weft_source_npy;
+extern const weft_source_ops weft_source_glyphs, weft_source_idx, weft_source_csv, weft_source_npy,
+    weft_source_text, weft_source_tokens, weft_source_pairs;
 /* Registers the built-in kinds of data and of normalisation. */
 weft_status weft_sources_register(weft_context *context) WEFT_NODISCARD;
+
+/* A data set: its source, and how what it reads is normalised. */
+struct weft_dataset {
+    weft_source *source;
+    weft_normalize normalize;
+    weft_data_stats stats;
+    bool given;       /* the caller gave the statistics, such as those of a checkpoint */
+    int32_t *relabel; /* [labels]: class number in the given statistics of each label of the
+                         source, -1: none; NULL: labels are these numbers */
+    int labels;
+    bool measured;       /* the statistics are known, and the next two fields are set */
+    float shift, factor; /* mean and 1 / deviation, for data other than tables */
+};
+/* The class number of a label of the source in the statistics; -1: there is none. */
+int32_t weft_dataset_class(const weft_dataset *dataset, int32_t label);
 
 /* Protects data files from an output option. ARGUMENT: `path`, the value of that option (NULL:
  * unset), is a file that the specification names. */
@@ -156,6 +177,25 @@ bool weft_layout_suggest(const weft_shape *file, const weft_shape *want, char *o
 
 /* --- loader --- */
 
+/* The shape of the first input. A source with a single input of real numbers calls
+ * weft_source_set_shape. */
+static inline const weft_shape *weft_source_shape(const weft_source *s)
+{
+    return &s->input[0].shape;
+}
+static inline void weft_source_set_shape(weft_source *s, weft_shape shape)
+{
+    s->inputs = 1;
+    s->input[0] = (weft_input){.name = "x", .dtype = WEFT_F32, .shape = shape};
+}
+/* The number of classes of a sample: one, or one for each position. */
+static inline int64_t weft_source_labels(const weft_source *s)
+{
+    return s->positions ? s->positions : 1;
+}
+/* The largest number of elements of an input. */
+int64_t weft_source_largest(const weft_source *s);
+
 /* The weight of sample i; 1 if the source has no weights. */
 static inline double weft_source_weight(const weft_source *s, weft_split split, int64_t i)
 {
@@ -163,10 +203,11 @@ static inline double weft_source_weight(const weft_source *s, weft_split split, 
 }
 
 /* A batch of one learner: `size` rows, of which the first `valid` are samples. The remaining rows
- * are padding: zero, and of weight zero. The weights of the samples are divided by their sum, so
- * each is 1 / valid if the data have no weights; if the sum is zero, they are zero. Rows that the
+ * are padding: zero, and of weight zero. The weights of the targets, of which a sample has one or
+ * one for each position, are divided by their sum, so each is 1 / targets if the data have no
+ * weights; if the sum is zero, they are zero. Rows that the
  * loader options do not request are undefined. */
-enum { WEFT_BATCH_COLUMNS = 4 };
+enum { WEFT_BATCH_COLUMNS = WEFT_MAX_INPUTS + 2 };
 typedef struct weft_batch {
     int columns; /* columns of the data set, then the sample weights */
     weft_column column[WEFT_BATCH_COLUMNS];
@@ -174,7 +215,7 @@ typedef struct weft_batch {
     int64_t size, valid;
     int64_t total;       /* valid samples of all parts in this step */
     int64_t before;      /* those of earlier parts: the place of row 0 in the batch of all parts */
-    double weight;       /* sum of the weights of the valid samples, before the division */
+    double weight;       /* sum of the weights of the targets, before the division */
     int64_t epoch, done; /* done: samples of the epoch, of all parts, up to the end of this step */
     bool last;           /* last batch of its epoch */
 } weft_batch;

@@ -8,18 +8,6 @@
 /* A data set: opens the source of a specification, checks labels and weights, and normalises
  * features and targets as samples are read. */
 
-struct weft_dataset {
-    weft_source *source;
-    weft_normalize normalize;
-    weft_data_stats stats;
-    bool given;       /* the caller gave the statistics, such as those of a checkpoint */
-    int32_t *relabel; /* [labels]: class number in the given statistics of each label of the
-                         source, -1: none; NULL: labels are these numbers */
-    int labels;
-    bool measured;       /* the statistics are known, and the next two fields are set */
-    float shift, factor; /* mean and 1 / deviation, for data other than tables */
-};
-
 static weft_status open_source(const char *spec, const weft_source_wish *wish, weft_source **out)
 {
     const weft_entry *entry;
@@ -30,24 +18,49 @@ static weft_status open_source(const char *spec, const weft_source_wish *wish, w
         ->open(spec[size] ? spec + size + 1 : "", wish, out);
 }
 
-static weft_status check_shape(const char *spec, const weft_source *s, const weft_shape *want)
+/* Checks that an input is like that of training. */
+static weft_status check_input(const char *spec, const weft_source *s, int i,
+                               const weft_input *want)
 {
     char a[128], b[128];
-    if (weft_shape_equal(&s->shape, want)) return WEFT_OK;
+    const weft_input *have = &s->input[i];
+    if (have->dtype != want->dtype || have->values != want->values)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "data '%s': input '%s' has %d different tokens (0: real numbers), the "
+                         "checkpoint was trained on %d",
+                         spec, have->name, have->values, want->values);
+    if (weft_shape_equal(&have->shape, &want->shape)) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "data '%s' have samples of shape %s, the checkpoint was trained on %s%s%s",
-                     spec, weft_shape_text(&s->shape, a, sizeof(a)),
-                     weft_shape_text(want, b, sizeof(b)), s->remedy ? "; give " : "",
+                     spec, weft_shape_text(&have->shape, a, sizeof(a)),
+                     weft_shape_text(&want->shape, b, sizeof(b)), s->remedy ? "; give " : "",
                      s->remedy ? s->remedy : "");
 }
 
-/* Checks that a sample has as many targets as in training. */
-static weft_status check_targets(const char *spec, const weft_source *s, int want)
+static weft_status check_inputs(const char *spec, const weft_source *s, const weft_data_stats *want)
 {
-    if (s->unlabelled || s->targets == want) return WEFT_OK;
+    if (s->inputs != want->inputs)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "data '%s' have %d input%s a sample, the checkpoint was trained on %d",
+                         spec, s->inputs, weft_plural(s->inputs), want->inputs);
+    for (int i = 0; i < s->inputs; i++) WEFT_TRY(check_input(spec, s, i, &want->input[i]));
+    return WEFT_OK;
+}
+
+/* Checks that a sample has as many targets as in training. */
+static weft_status check_targets(const char *spec, const weft_source *s,
+                                 const weft_data_stats *want)
+{
+    if (s->unlabelled) return WEFT_OK;
+    if (s->targets != want->targets)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "data '%s' have %d target%s a sample, the checkpoint was trained on %d",
+                         spec, s->targets, weft_plural(s->targets), want->targets);
+    if (s->positions == want->positions) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
-                     "data '%s' have %d target%s a sample, the checkpoint was trained on %d", spec,
-                     s->targets, weft_plural(s->targets), want);
+                     "data '%s' have labels of %lld positions a sample, the checkpoint was trained "
+                     "on %lld",
+                     spec, (long long)s->positions, (long long)want->positions);
 }
 
 /* Finds a kind of normalisation by its name; NULL leaves *out as it is, which is AUTO. */
@@ -72,8 +85,8 @@ static weft_status open_dataset(const char *spec, const char *normalize,
     if (status == WEFT_OK && stats) {
         d->given = true;
         status = weft_data_stats_copy(stats, &d->stats);
-        if (status == WEFT_OK) status = check_shape(spec, d->source, &stats->shape);
-        if (status == WEFT_OK) status = check_targets(spec, d->source, stats->targets);
+        if (status == WEFT_OK) status = check_inputs(spec, d->source, stats);
+        if (status == WEFT_OK) status = check_targets(spec, d->source, stats);
     }
     if (status != WEFT_OK) {
         weft_dataset_close(&d);
@@ -110,7 +123,7 @@ void weft_dataset_close(weft_dataset **dataset)
 
 weft_shape weft_dataset_shape(const weft_dataset *d)
 {
-    return d->source->shape;
+    return *weft_source_shape(d->source);
 }
 int64_t weft_dataset_count(const weft_dataset *d, weft_split split)
 {
@@ -126,8 +139,7 @@ bool weft_dataset_labelled(const weft_dataset *d)
     return !d->source->unlabelled;
 }
 
-/* The class number of a label of the source in the statistics; -1: there is none. */
-static int32_t class_of(const weft_dataset *d, int32_t label)
+int32_t weft_dataset_class(const weft_dataset *d, int32_t label)
 {
     if (!d->relabel) return label;
     return label >= 0 && label < d->labels ? d->relabel[label] : -1;
@@ -185,23 +197,36 @@ static weft_status find_relabel(weft_dataset *d)
     return WEFT_OK;
 }
 
+static weft_status check_label(const weft_dataset *d, weft_split split, int64_t i, int32_t label)
+{
+    int32_t c = weft_dataset_class(d, label);
+    if (c >= 0 && c < d->stats.classes) return WEFT_OK;
+    if (d->relabel)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the %s part, sample %lld: label %d is not among the %d classes the "
+                         "model was trained on",
+                         weft_split_name(split), (long long)i, label, d->stats.classes);
+    return weft_fail(WEFT_ERR_FORMAT,
+                     "the %s part, sample %lld: label %d is out of range, the classes are 0 "
+                     "to %d",
+                     weft_split_name(split), (long long)i, label, d->stats.classes - 1);
+}
+
 static weft_status check_labels(const weft_dataset *d, weft_split split)
 {
     const weft_source *s = d->source;
-    for (int64_t i = 0; i < s->count[split] && !s->unlabelled && s->targets == 0; i++) {
-        int32_t label = s->ops->label(s, split, i), c = class_of(d, label);
-        if (c >= 0 && c < d->stats.classes) continue;
-        if (d->relabel)
-            return weft_fail(WEFT_ERR_ARGUMENT,
-                             "the %s part, sample %lld: label %d is not among the %d classes the "
-                             "model was trained on",
-                             weft_split_name(split), (long long)i, label, d->stats.classes);
-        return weft_fail(WEFT_ERR_FORMAT,
-                         "the %s part, sample %lld: label %d is out of range, the classes are 0 "
-                         "to %d",
-                         weft_split_name(split), (long long)i, label, d->stats.classes - 1);
+    int64_t labels = weft_source_labels(s);
+    weft_status status = WEFT_OK;
+    int32_t *label;
+    if (s->unlabelled || s->targets > 0 || s->valid) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&label, labels));
+    for (int64_t i = 0; i < s->count[split] && status == WEFT_OK; i++) {
+        s->ops->label(s, split, i, label);
+        for (int64_t j = 0; j < labels && status == WEFT_OK; j++)
+            status = check_label(d, split, i, label[j]);
     }
-    return WEFT_OK;
+    free(label);
+    return status;
 }
 
 /* Checks that the sum of the weights of a split is positive and finite. */
@@ -237,96 +262,39 @@ weft_status weft_dataset_prepare(weft_dataset *d, weft_split split)
     return WEFT_OK;
 }
 
-/* --- comparison --- */
-
-static uint64_t mix_names(uint64_t hash, char *const *names, int64_t count)
-{
-    for (int64_t i = 0; names && i < count; i++) hash = weft_mix(hash, weft_hash_text(names[i]));
-    return hash;
-}
-
-static uint64_t mix_number(uint64_t hash, double number)
-{
-    uint64_t bits;
-    memcpy(&bits, &number, sizeof(bits));
-    return weft_mix(hash, bits);
-}
-
-/* x: room for the features of a sample. */
-static uint64_t mix_row(uint64_t hash, const weft_dataset *d, weft_split split, int64_t i, float *x)
-{
-    const weft_source *s = d->source;
-    int64_t size = weft_shape_elements(&s->shape);
-    if (!s->tabular) s->ops->features(s, split, i, x);
-    for (int64_t j = 0; j < size; j++)
-        hash = mix_number(hash, s->tabular ? s->ops->number(s, split, i, j) : (double)x[j]);
-    for (int j = 0; j < s->targets; j++) hash = mix_number(hash, s->ops->target(s, split, i, j));
-    if (s->targets > 0) return hash;
-    return weft_mix(hash, (uint64_t)class_of(d, s->ops->label(s, split, i)));
-}
-
-weft_status weft_dataset_identify(const weft_dataset *d, weft_split split, weft_split_id *out)
-{
-    enum { ROWS = 4 };
-    const weft_data_stats *stats = &d->stats;
-    int64_t size = weft_shape_elements(&stats->shape), count = weft_dataset_count(d, split);
-    float *x;
-    uint64_t hash = weft_mix(0, (uint64_t)count);
-    hash = mix_names(hash, stats->class_names, stats->classes);
-    hash = mix_names(hash, stats->column_names, size);
-    if (stats->label_name) hash = weft_mix(hash, weft_hash_text(stats->label_name));
-    WEFT_TRY(WEFT_NEW(&x, size));
-    for (int64_t i = 0; i < WEFT_MIN(count, ROWS) && weft_dataset_labelled(d); i++)
-        hash = mix_row(hash, d, split, i * (count - 1) / (ROWS - 1) % count, x);
-    free(x);
-    *out = (weft_split_id){.samples = count, .hash = hash};
-    return WEFT_OK;
-}
-
-weft_status weft_dataset_hash(const weft_dataset *d, uint64_t *out)
-{
-    weft_split_id train, test;
-    WEFT_TRY(weft_dataset_identify(d, WEFT_TRAIN, &train));
-    WEFT_TRY(weft_dataset_identify(d, WEFT_TEST, &test));
-    *out = weft_mix(train.hash, test.hash);
-    return WEFT_OK;
-}
-
-bool weft_split_differs(weft_split split, const weft_split_id *then, const weft_split_id *now,
-                        char *how, size_t size)
-{
-    if (then->samples == now->samples && then->hash == now->hash) return false;
-    if (then->samples != now->samples)
-        (void)snprintf(how, size, "the %s part has %lld sample%s, it had %lld",
-                       weft_split_name(split), (long long)now->samples, weft_plural(now->samples),
-                       (long long)then->samples);
-    else
-        (void)snprintf(how, size, "the %s part has other samples", weft_split_name(split));
-    return true;
-}
-
 /* --- columns --- */
 
-enum { FEATURES, TARGET };
+int64_t weft_source_largest(const weft_source *s)
+{
+    int64_t largest = 0;
+    for (int i = 0; i < s->inputs; i++)
+        largest = WEFT_MAX(largest, weft_shape_elements(&s->input[i].shape));
+    return largest;
+}
 
 bool weft_dataset_column(const weft_dataset *d, int i, weft_column *out)
 {
     const weft_source *s = d->source;
-    if (i < 0 || i > (s->unlabelled ? FEATURES : TARGET)) return false;
-    *out = (weft_column){"x", WEFT_PORT_FEATURES, WEFT_F32, s->shape};
-    if (i == TARGET && s->targets == 0)
-        *out = (weft_column){"labels", WEFT_PORT_TARGET, WEFT_I32, {.rank = 0}};
-    if (i == TARGET && s->targets > 0)
+    if (i < 0 || i >= s->inputs + !s->unlabelled) return false;
+    if (i < s->inputs) {
+        const weft_input *in = &s->input[i];
+        *out = (weft_column){in->name, WEFT_PORT_FEATURES, in->dtype, in->shape};
+    } else if (s->targets == 0) {
+        *out = (weft_column){"labels", WEFT_PORT_TARGET, WEFT_I32, {.rank = s->positions > 0}};
+        out->shape.dim[0] = s->positions;
+    } else {
         *out = (weft_column){"target", WEFT_PORT_TARGET, WEFT_F32,
                              weft_shape_of(1, (int64_t[]){s->targets})};
+    }
     return true;
 }
 
-static void read_features(const weft_dataset *d, weft_split split, int64_t i, float *x)
+static void read_input(const weft_dataset *d, weft_split split, int64_t i, int input, void *to)
 {
     const weft_source *s = d->source;
     const weft_data_stats *stats = &d->stats;
-    int64_t size = weft_shape_elements(&s->shape);
+    int64_t size = weft_shape_elements(&s->input[input].shape);
+    float *x = to;
     if (s->tabular) {
         for (int64_t j = 0; j < size; j++) {
             int f = stats->features > 1 ? (int)j : 0;
@@ -335,7 +303,8 @@ static void read_features(const weft_dataset *d, weft_split split, int64_t i, fl
         }
         return;
     }
-    s->ops->features(s, split, i, x);
+    s->ops->features(s, split, i, input, to);
+    if (s->input[input].dtype != WEFT_F32) return;
     for (int64_t j = 0; j < size; j++) x[j] = (x[j] - d->shift) * d->factor;
 }
 
@@ -358,14 +327,17 @@ void weft_dataset_read(const weft_dataset *d, weft_split split, int64_t i, int c
 {
     const weft_source *s = d->source;
     const weft_data_stats *stats = &d->stats;
-    if (column == FEATURES) {
-        read_features(d, split, i, to);
+    if (column < s->inputs) {
+        read_input(d, split, i, column, to);
     } else if (s->targets > 0) {
         for (int j = 0; j < s->targets; j++)
             ((float *)to)[j] =
                 (float)((weft_dataset_target(d, split, i, j) - stats->target_mean[j]) /
                         stats->target_deviation[j]);
     } else {
-        *(int32_t *)to = class_of(d, s->ops->label(s, split, i));
+        int32_t *label = to;
+        s->ops->label(s, split, i, label);
+        for (int64_t j = 0; d->relabel && j < weft_source_labels(s); j++)
+            label[j] = weft_dataset_class(d, label[j]);
     }
 }

@@ -244,16 +244,19 @@ static weft_status glyphs_prepare(weft_source *source, weft_split split)
     return WEFT_OK;
 }
 
-static void glyphs_features(const weft_source *source, weft_split split, int64_t i, float *x)
+static void glyphs_features(const weft_source *source, weft_split split, int64_t i, int input,
+                            void *to)
 {
+    float *x = to;
+    (void)input;
     const glyphs_source *s = (const glyphs_source *)source;
     const unsigned char *from = s->pixels[split] + i * s->size * s->size;
     for (int64_t j = 0; j < s->size * s->size; j++) x[j] = from[j];
 }
 
-static int32_t glyphs_label(const weft_source *source, weft_split split, int64_t i)
+static void glyphs_label(const weft_source *source, weft_split split, int64_t i, int32_t *label)
 {
-    return ((const glyphs_source *)source)->labels[split][i];
+    *label = ((const glyphs_source *)source)->labels[split][i];
 }
 
 static void glyphs_close(weft_source *source)
@@ -285,7 +288,7 @@ static weft_status glyphs_open(const char *arguments, const weft_source_wish *wi
     s->wanted[WEFT_TRAIN] = (int64_t)train;
     s->wanted[WEFT_TEST] = (int64_t)test;
     s->seed = (uint64_t)seed;
-    s->head.shape = weft_shape_of(3, (int64_t[]){1, s->size, s->size});
+    weft_source_set_shape(&s->head, weft_shape_of(3, (int64_t[]){1, s->size, s->size}));
     *out = &s->head;
     return WEFT_OK;
 }

@@ -136,25 +136,28 @@ static weft_status idx_prepare(weft_source *source, weft_split split)
     const weft_idx *images = &s->images[split];
     weft_shape shape = sample_shape(images);
     char a[64], b[64];
-    if (!weft_shape_equal(&shape, &s->head.shape))
+    if (!weft_shape_equal(&shape, weft_source_shape(&s->head)))
         return weft_fail(WEFT_ERR_FORMAT, "%s: test images are %s, training images %s",
                          s->directory, weft_shape_text(&shape, a, sizeof(a)),
-                         weft_shape_text(&s->head.shape, b, sizeof(b)));
+                         weft_shape_text(weft_source_shape(&s->head), b, sizeof(b)));
     s->head.count[split] = images->shape.dim[0];
     s->head.whole = !is_float(images);
     return check_images(s, split);
 }
 
-static int32_t idx_label(const weft_source *source, weft_split split, int64_t i)
+static void idx_label(const weft_source *source, weft_split split, int64_t i, int32_t *label)
 {
-    return (int32_t)weft_idx_get(&((const idx_source *)source)->labels[split], i);
+    *label = (int32_t)weft_idx_get(&((const idx_source *)source)->labels[split], i);
 }
 
-static void idx_features(const weft_source *source, weft_split split, int64_t i, float *x)
+static void idx_features(const weft_source *source, weft_split split, int64_t i, int input,
+                         void *to)
 {
+    float *x = to;
+    (void)input;
     const idx_source *s = (const idx_source *)source;
     const weft_idx *images = &s->images[split];
-    int64_t size = weft_shape_elements(&s->head.shape);
+    int64_t size = weft_shape_elements(weft_source_shape(&s->head));
     if (images->type == 0x08) {
         const unsigned char *from = images->data + i * size;
         for (int64_t j = 0; j < size; j++) x[j] = from[j];
@@ -184,7 +187,7 @@ static weft_status idx_open(const char *arguments, const weft_source_wish *wish,
         idx_close(&s->head);
         return status;
     }
-    s->head.shape = sample_shape(&s->images[WEFT_TRAIN]);
+    weft_source_set_shape(&s->head, sample_shape(&s->images[WEFT_TRAIN]));
     s->head.bytes = s->images[WEFT_TRAIN].type == 0x08;
     *out = &s->head;
     return WEFT_OK;

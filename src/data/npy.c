@@ -39,11 +39,14 @@ static int64_t row_of(const npy_source *s, weft_split split, int64_t i)
     return s->rows[split == WEFT_TRAIN ? i : s->head.count[WEFT_TRAIN] + i];
 }
 
-static void npy_features(const weft_source *source, weft_split split, int64_t i, float *x)
+static void npy_features(const weft_source *source, weft_split split, int64_t i, int input,
+                         void *to)
 {
+    float *x = to;
+    (void)input;
     const npy_source *s = (const npy_source *)source;
-    int64_t row = row_of(s, split, i), size = weft_shape_elements(&s->head.shape);
-    int64_t channels = s->channels == WEFT_CHANNELS_LAST ? s->head.shape.dim[0] : 1,
+    int64_t row = row_of(s, split, i), size = weft_shape_elements(weft_source_shape(&s->head));
+    int64_t channels = s->channels == WEFT_CHANNELS_LAST ? weft_source_shape(&s->head)->dim[0] : 1,
             pixels = size / channels;
     for (int64_t c = 0; c < channels; c++)
         for (int64_t j = 0; j < pixels; j++)
@@ -54,13 +57,13 @@ static double npy_number(const weft_source *source, weft_split split, int64_t i,
 {
     const npy_source *s = (const npy_source *)source;
     int64_t row = row_of(s, split, i);
-    return weft_npy_get(&s->images, row * weft_shape_elements(&s->head.shape) + j);
+    return weft_npy_get(&s->images, row * weft_shape_elements(weft_source_shape(&s->head)) + j);
 }
 
-static int32_t npy_label(const weft_source *source, weft_split split, int64_t i)
+static void npy_label(const weft_source *source, weft_split split, int64_t i, int32_t *label)
 {
     const npy_source *s = (const npy_source *)source;
-    return (int32_t)weft_npy_get(&s->labels, row_of(s, split, i));
+    *label = (int32_t)weft_npy_get(&s->labels, row_of(s, split, i));
 }
 
 static double npy_target(const weft_source *source, weft_split split, int64_t i, int64_t j)
@@ -217,13 +220,15 @@ static weft_status load(npy_source *s, const char *images, const char *labels, c
     s->head.unlabelled = !labels;
     if (test < 0) test = labels ? WEFT_USUAL_TEST : 1;
     WEFT_TRY(weft_layout_find(images, &s->images.shape, layout, wish->context, &s->channels));
-    s->head.shape = weft_layout_shape(&s->images.shape, s->channels);
-    if (wish->stats && !weft_shape_equal(&s->head.shape, &wish->stats->shape) &&
-        weft_layout_suggest(&s->images.shape, &wish->stats->shape, s->remedy, sizeof(s->remedy)))
+    weft_source_set_shape(&s->head, weft_layout_shape(&s->images.shape, s->channels));
+    if (wish->stats &&
+        !weft_shape_equal(weft_source_shape(&s->head), &wish->stats->input[0].shape) &&
+        weft_layout_suggest(&s->images.shape, &wish->stats->input[0].shape, s->remedy,
+                            sizeof(s->remedy)))
         s->head.remedy = s->remedy;
     s->head.whole = s->images.kind != 'f';
     s->head.bytes = s->images.kind == 'u' && s->images.size == 1;
-    s->head.tabular = s->head.shape.rank == 1;
+    s->head.tabular = weft_source_shape(&s->head)->rank == 1;
     return weft_split_rows(s->images.shape.dim[0], test, s->head.count, &s->rows);
 }
 

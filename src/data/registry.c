@@ -3,10 +3,8 @@
 #include "data/data.h"
 
 static const weft_source_ops *const sources[] = {
-    &weft_source_glyphs,
-    &weft_source_idx,
-    &weft_source_csv,
-    &weft_source_npy,
+    &weft_source_glyphs, &weft_source_idx,    &weft_source_csv,   &weft_source_npy,
+    &weft_source_text,   &weft_source_tokens, &weft_source_pairs,
 };
 
 static const struct {

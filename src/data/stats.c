@@ -28,8 +28,9 @@ static weft_status name_copy(const char *from, char **to)
 void weft_data_stats_free(weft_data_stats *stats)
 {
     names_free(&stats->class_names, stats->classes);
-    names_free(&stats->column_names, weft_shape_elements(&stats->shape));
+    names_free(&stats->column_names, weft_shape_elements(&stats->input[0].shape));
     free(stats->label_name);
+    free(stats->tokenizer);
     free(stats->weight_name);
     free(stats->mean);
     free(stats->deviation);
@@ -47,7 +48,10 @@ static weft_status numbers_copy(const double *from, int count, double **to)
 
 weft_status weft_data_stats_copy(const weft_data_stats *from, weft_data_stats *to)
 {
-    to->shape = from->shape;
+    to->inputs = from->inputs;
+    memcpy(to->input, from->input, sizeof(to->input));
+    to->positions = from->positions;
+    WEFT_TRY(name_copy(from->tokenizer, &to->tokenizer));
     to->features = from->features;
     to->bytes = from->bytes;
     to->classes = from->classes;
@@ -58,7 +62,8 @@ weft_status weft_data_stats_copy(const weft_data_stats *from, weft_data_stats *t
     WEFT_TRY(numbers_copy(from->target_deviation, from->targets, &to->target_deviation));
     to->label_column = from->label_column;
     WEFT_TRY(names_copy(from->class_names, from->classes, &to->class_names));
-    WEFT_TRY(names_copy(from->column_names, weft_shape_elements(&from->shape), &to->column_names));
+    WEFT_TRY(names_copy(from->column_names, weft_shape_elements(&from->input[0].shape),
+                        &to->column_names));
     to->weight_column = from->weight_column;
     WEFT_TRY(name_copy(from->weight_name, &to->weight_name));
     return name_copy(from->label_name, &to->label_name);
@@ -100,27 +105,34 @@ static weft_status finish(const char *what, const double *mean, double *deviatio
     return WEFT_OK;
 }
 
+/* Takes the elements of one input of a sample into mean and deviation. x: room for them. */
+static void measure_input(const weft_source *s, int64_t i, int input, double weight, double *n,
+                          float *x, weft_data_stats *stats)
+{
+    int64_t size = weft_shape_elements(&s->input[input].shape);
+    if (s->input[input].dtype != WEFT_F32) return;
+    if (!s->tabular) s->ops->features(s, WEFT_TRAIN, i, input, x);
+    if (s->tabular) *n += weight;
+    for (int64_t j = 0; j < size; j++) {
+        int f = s->tabular ? (int)j : 0;
+        if (!s->tabular) *n += weight;
+        double value = s->tabular ? s->ops->number(s, WEFT_TRAIN, i, j) : (double)x[j];
+        take(value, weight, *n, &stats->mean[f], &stats->deviation[f]);
+    }
+}
+
 static weft_status measure(const weft_source *s, weft_data_stats *stats)
 {
-    int64_t size = weft_shape_elements(&s->shape);
     double n = 0;
-    int features = s->tabular ? (int)size : 1;
     float *x;
-    WEFT_TRY(WEFT_NEW(&x, size));
+    WEFT_TRY(WEFT_NEW(&x, weft_source_largest(s)));
     for (int64_t i = 0; i < s->count[WEFT_TRAIN]; i++) {
         double weight = weft_source_weight(s, WEFT_TRAIN, i);
-        if (weight == 0) continue;
-        if (!s->tabular) s->ops->features(s, WEFT_TRAIN, i, x);
-        if (features > 1) n += weight;
-        for (int64_t j = 0; j < size; j++) {
-            int f = features > 1 ? (int)j : 0;
-            if (features == 1) n += weight;
-            double value = s->tabular ? s->ops->number(s, WEFT_TRAIN, i, j) : (double)x[j];
-            take(value, weight, n, &stats->mean[f], &stats->deviation[f]);
-        }
+        for (int k = 0; k < s->inputs && weight > 0; k++)
+            measure_input(s, i, k, weight, &n, x, stats);
     }
     free(x);
-    return finish("column", stats->mean, stats->deviation, features, n);
+    return finish("column", stats->mean, stats->deviation, stats->features, n);
 }
 
 /* Computes mean and deviation of numeric targets (0 and 1 if not `standard`). By these they are
@@ -146,13 +158,14 @@ static weft_status measure_target(const weft_source *s, bool standard, weft_data
 /* Sets stats->bytes. Pixels from 0 to 255 may be stored as floats, too, so a few samples decide. */
 static weft_status find_bytes(const weft_source *s, weft_data_stats *stats)
 {
-    int64_t size = weft_shape_elements(&s->shape), samples = WEFT_MIN(s->count[WEFT_TRAIN], 16);
+    int64_t size = weft_shape_elements(weft_source_shape(s)),
+            samples = WEFT_MIN(s->count[WEFT_TRAIN], 16);
     float *x;
     stats->bytes = s->bytes;
-    if (s->bytes || s->tabular) return WEFT_OK;
+    if (s->bytes || s->tabular || s->input[0].dtype != WEFT_F32) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&x, size));
     for (int64_t i = 0; i < samples && !stats->bytes; i++) {
-        s->ops->features(s, WEFT_TRAIN, i, x);
+        s->ops->features(s, WEFT_TRAIN, i, 0, x);
         for (int64_t j = 0; j < size; j++) stats->bytes |= x[j] >= 2;
     }
     free(x);
@@ -181,8 +194,11 @@ weft_status weft_data_stats_learn(const weft_source *s, weft_normalize normalize
               : s->tabular ? WEFT_NORMALIZE_STANDARD
                            : WEFT_NORMALIZE_NONE;
     bool standard = how == WEFT_NORMALIZE_STANDARD, unit = how == WEFT_NORMALIZE_UNIT;
-    stats->shape = s->shape;
-    stats->features = standard && s->tabular ? (int)weft_shape_elements(&s->shape) : 1;
+    stats->inputs = s->inputs;
+    memcpy(stats->input, s->input, sizeof(stats->input));
+    stats->positions = s->positions;
+    WEFT_TRY(name_copy(s->tokenizer, &stats->tokenizer));
+    stats->features = standard && s->tabular ? (int)weft_shape_elements(weft_source_shape(s)) : 1;
     WEFT_TRY(WEFT_NEW(&stats->mean, stats->features));
     WEFT_TRY(WEFT_NEW(&stats->deviation, stats->features));
     if (!standard) stats->deviation[0] = unit && s->bytes ? 255 : 1;
@@ -192,7 +208,8 @@ weft_status weft_data_stats_learn(const weft_source *s, weft_normalize normalize
     stats->classes = s->classes;
     stats->label_column = s->label_column;
     WEFT_TRY(names_copy(s->class_names, s->classes, &stats->class_names));
-    WEFT_TRY(names_copy(s->column_names, weft_shape_elements(&s->shape), &stats->column_names));
+    WEFT_TRY(names_copy(s->column_names, weft_shape_elements(weft_source_shape(s)),
+                        &stats->column_names));
     stats->weight_column = s->weight_column;
     WEFT_TRY(name_copy(s->weight_name, &stats->weight_name));
     return name_copy(s->label_name, &stats->label_name);
@@ -218,12 +235,13 @@ static weft_status out_of_range(weft_split split, int64_t i, const char *what, i
                      name ? name : "", name ? ")" : "", value);
 }
 
-/* x: room for the features of a sample. */
-static weft_status check_features(const weft_data_stats *stats, const weft_source *s,
-                                  weft_split split, int64_t i, float *x)
+/* x: room for the input. */
+static weft_status check_input(const weft_data_stats *stats, const weft_source *s, weft_split split,
+                               int64_t i, int input, float *x)
 {
-    int64_t size = weft_shape_elements(&s->shape);
-    if (!s->tabular) s->ops->features(s, split, i, x);
+    int64_t size = weft_shape_elements(&s->input[input].shape);
+    if (s->input[input].dtype != WEFT_F32) return WEFT_OK;
+    if (!s->tabular) s->ops->features(s, split, i, input, x);
     for (int64_t j = 0; j < size; j++) {
         int f = stats->features > 1 ? (int)j : 0;
         double value = s->tabular ? s->ops->number(s, split, i, j) : (double)x[j];
@@ -249,12 +267,13 @@ static weft_status check_target(const weft_data_stats *stats, const weft_source 
 weft_status weft_data_stats_check(const weft_data_stats *stats, const weft_source *s,
                                   weft_split split)
 {
-    bool fit = (s->whole || s->bytes) && integers_fit(stats);
+    bool fit = s->valid || ((s->whole || s->bytes) && integers_fit(stats));
     weft_status status = WEFT_OK;
     float *x;
-    WEFT_TRY(WEFT_NEW(&x, weft_shape_elements(&s->shape)));
+    WEFT_TRY(WEFT_NEW(&x, weft_source_largest(s)));
     for (int64_t i = 0; i < s->count[split] && status == WEFT_OK; i++) {
-        if (!fit) status = check_features(stats, s, split, i, x);
+        for (int k = 0; k < s->inputs && !fit && status == WEFT_OK; k++)
+            status = check_input(stats, s, split, i, k, x);
         if (status == WEFT_OK) status = check_target(stats, s, split, i);
     }
     free(x);

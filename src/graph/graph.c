@@ -123,10 +123,16 @@ weft_value weft_graph_leaf(weft_graph *g, weft_value_kind kind, const char *name
     status = weft_names_add(&g->leaves, leaf->name, (int)g->value_count - 1);
     if (status != WEFT_OK) return weft_graph_stick(g, status);
     leaf->init = init;
+    leaf->domain = shape->rank > 2 && dtype == g->real ? 2 : 0;
     leaf->role = kind == WEFT_VALUE_INPUT   ? WEFT_ROLE_DATA
                  : kind == WEFT_VALUE_PARAM ? WEFT_ROLE_PARAMETER
                                             : WEFT_ROLE_STATISTIC;
     return (weft_value)g->value_count - 1;
+}
+
+void weft_graph_set_domain(weft_graph *g, weft_value input, int dim)
+{
+    if (input >= 0 && (size_t)input < g->value_count) g->values[input].domain = dim;
 }
 
 bool weft_operator_is_transfer(const weft_context *context, const char *name)

@@ -116,8 +116,11 @@ typedef struct weft_value_info {
      * parameter's layout. */
     bool exported_range, exported_plain;
     int64_t exported_begin;
-    weft_value gradient_of;       /* result: the parameter whose gradient it is, or WEFT_NO_VALUE */
-    bool want_gradient;           /* input: its gradient was requested */
+    weft_value gradient_of; /* result: the parameter whose gradient it is, or WEFT_NO_VALUE */
+    bool want_gradient;     /* input: its gradient was requested */
+    /* input: the dimension that the domain axis splits, the first of space or that of positions; 0:
+     * none */
+    int domain;
     weft_role role;               /* leaf */
     weft_value role_of;           /* leaf: the parameter that it belongs to, or WEFT_NO_VALUE */
     weft_shape whole;             /* shape of the tensor of which this is a part, or its own */
@@ -161,6 +164,10 @@ void weft_graph_set_part(weft_graph *graph, weft_value value, const weft_shape *
  * the order of operator flat with `like`. weft_graph_set_part has declared where the part is. */
 void weft_graph_set_flat(weft_graph *graph, weft_value leaf, weft_value like,
                          const weft_shape *part, int64_t begin);
+
+/* Declares the dimension of an input that the domain axis splits. Without this it is dimension 2 of
+ * real inputs [batch, channels, ...]. */
+void weft_graph_set_domain(weft_graph *graph, weft_value input, int dim);
 
 /* "forward", "backward" or "update". */
 const char *weft_phase_name(weft_phase phase);

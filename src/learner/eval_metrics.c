@@ -4,12 +4,12 @@
 
 #include "learner/learner.h"
 
-/* The cells of weft_metric_sums. First come HEAD cells: number of samples, sum of weights, sum of
- * losses. With classes there follow CELLS cells for each class, the weights of the samples that are
- * of this class, that are predicted as it, and both, and then, with at most WEFT_CONFUSION_CLASSES,
- * the confusion matrix in samples. With numeric targets there follow SUMS cells for each target:
- * the weighted sums of its deviation from the training mean (OFF), of the square of this deviation,
- * of the absolute error and of the squared error. */
+/* The cells of weft_metric_sums. First come HEAD cells: number of samples, sum of weights of
+ * predictions, sum of losses. With classes there follow CELLS cells for each class, the weights of
+ * the samples that are of this class, that are predicted as it, and both, and then, with at most
+ * WEFT_CONFUSION_CLASSES, the confusion matrix in samples. With numeric targets there follow SUMS
+ * cells for each target: the weighted sums of its deviation from the training mean (OFF), of the
+ * square of this deviation, of the absolute error and of the squared error. */
 enum { SAMPLES, WEIGHT, LOSS, HEAD };
 enum { TRUE_ONES, PREDICTED, HITS, CELLS };
 enum { OFF, OFF_SQUARE, ERROR, ERROR_SQUARE, SUMS };
@@ -40,16 +40,15 @@ void weft_metric_sums_loss(weft_metric_sums *sums, double sum)
     sums->cell[LOSS] += sum;
 }
 
-static void add_sample(weft_metric_sums *sums, double weight)
+void weft_metric_sums_sample(weft_metric_sums *sums, double weight, int64_t count)
 {
     sums->cell[SAMPLES] += weight > 0;
-    sums->cell[WEIGHT] += weight;
+    sums->cell[WEIGHT] += weight * (double)count;
 }
 
 void weft_metric_sums_class(weft_metric_sums *sums, double weight, int32_t label, int predicted)
 {
     double *cell = sums->cell + HEAD, *matrix = cell + (int64_t)CELLS * sums->classes;
-    add_sample(sums, weight);
     if (label < 0) return;
     cell[label * CELLS + TRUE_ONES] += weight;
     cell[predicted * CELLS + PREDICTED] += weight;
@@ -61,7 +60,6 @@ void weft_metric_sums_class(weft_metric_sums *sums, double weight, int32_t label
 void weft_metric_sums_numbers(weft_metric_sums *sums, double weight, const weft_data_stats *stats,
                               const double *target, const double *predicted)
 {
-    add_sample(sums, weight);
     for (int j = 0; target && j < sums->targets; j++) {
         double *sum = sums->cell + HEAD + (int64_t)j * SUMS;
         double off = target[j] - stats->target_mean[j], error = predicted[j] - target[j];

@@ -13,9 +13,10 @@ struct weft_evaluator {
     weft_value loss, prediction;
     bool counts_loss, counts_rows; /* this rank adds its loss, and its rows, to the sums */
     int64_t batch;
-    int outputs;    /* numbers in a prediction: probabilities of classes, or targets */
-    double *number; /* of one sample: prediction, then target, in the units of the target */
-    float *row;     /* probabilities of one sample */
+    int outputs;       /* numbers in a prediction: probabilities of classes, or targets */
+    int64_t positions; /* of a sample with a prediction each; 0: one prediction a sample */
+    double *number;    /* of one sample: prediction, then target, in the units of the target */
+    float *row;        /* probabilities of one sample */
 };
 
 /* Cuts the graph for this rank by the plan of the training graph, so that parameters are sharded as
@@ -57,6 +58,7 @@ weft_status weft_evaluator_create(weft_context *context, weft_store *store, weft
     o.training = false;
     e->batch = o.batch;
     e->outputs = o.targets ? o.targets : o.classes;
+    e->positions = o.positions;
     WEFT_TRY_GOTO(WEFT_NEW(&e->row, e->outputs), failed);
     WEFT_TRY_GOTO(WEFT_NEW(&e->number, 2 * (size_t)e->outputs), failed);
     WEFT_TRY_GOTO(weft_graph_create(context, real, &e->whole), failed);
@@ -98,8 +100,8 @@ typedef struct evaluation {
     void *user;
 } evaluation;
 
-/* Fills *p with the predicted class of row `row` of this rank and with its label (-1: none), and
- * counts the sample. */
+/* Fills *p with the predicted class in row `row` of this rank's predictions and with its label (-1:
+ * none), and counts it. */
 static void take_class(evaluation *v, int64_t row, int32_t label, weft_prediction *p)
 {
     weft_evaluator *e = v->e;
@@ -140,30 +142,56 @@ static void take_numbers(evaluation *v, int64_t row, weft_prediction *p)
                                  p->target, said);
 }
 
-/* Adds a batch to the sums. The program's loss is the weighted mean over the valid samples, so it
+/* The part of a batch of predictions [rows, positions, outputs] that this rank has. */
+typedef struct part {
+    int64_t first, rows, first_position, positions;
+} part;
+
+static part part_of(const weft_evaluator *e)
+{
+    weft_shape whole, mine;
+    int64_t start[WEFT_MAX_RANK] = {0};
+    if (!e->counts_rows) return (part){0};
+    weft_graph_part(e->graph, e->prediction, &whole, start);
+    mine = weft_graph_value_type(e->graph, e->prediction).shape;
+    bool each = mine.rank > 2;
+    return (part){start[0], mine.dim[0], each ? start[1] : 0, each ? mine.dim[1] : 1};
+}
+
+/* Takes the predictions of a sample, which begin in row `row` of this rank's predictions. labels:
+ * of all positions; NULL: none. */
+static void take_sample(evaluation *v, const part *mine, int64_t row, int64_t sample,
+                        const int32_t *labels)
+{
+    const weft_data_stats *stats = weft_dataset_stats(v->data);
+    if (v->sums.cell)
+        weft_metric_sums_sample(&v->sums, weft_dataset_weight(v->data, v->split, sample),
+                                mine->positions);
+    for (int64_t j = 0; j < mine->positions; j++) {
+        int64_t position = mine->first_position + j;
+        weft_prediction p = {.sample = sample, .position = stats->positions ? position : -1};
+        if (stats->targets > 0)
+            take_numbers(v, row, &p);
+        else
+            take_class(v, row * mine->positions + j, labels ? labels[position] : -1, &p);
+        if (v->fn) v->fn(v->user, &p);
+    }
+}
+
+/* Adds a batch to the sums. The program's loss is the weighted mean over the valid targets, so it
  * is multiplied by their weight. first: number of the batch's first sample in the split. */
 static void count_batch(evaluation *v, const weft_batch *batch, int64_t first)
 {
-    weft_evaluator *e = v->e;
-    weft_shape whole = {0};
-    int64_t start[WEFT_MAX_RANK] = {0}, rows = 0;
+    const weft_evaluator *e = v->e;
+    const part mine = part_of(e);
     int labels = weft_batch_find(batch, WEFT_PORT_TARGET, "labels");
     if (v->sums.cell && e->counts_loss)
         weft_metric_sums_loss(&v->sums,
                               weft_fetch(e->graph, e->instance, e->loss, 0) * batch->weight);
-    if (e->counts_rows) {
-        weft_graph_part(e->graph, e->prediction, &whole, start);
-        rows = weft_graph_value_type(e->graph, e->prediction).shape.dim[0];
-    }
-    for (int64_t row = 0; row < rows && start[0] + row < batch->valid; row++) {
-        int64_t s = start[0] + row;
-        weft_prediction p = {.sample = first + s};
-        if (weft_dataset_stats(v->data)->targets > 0)
-            take_numbers(v, row, &p);
-        else
-            take_class(v, row,
-                       labels < 0 ? -1 : *(const int32_t *)weft_batch_rows(batch, labels, s), &p);
-        if (v->fn) v->fn(v->user, &p);
+    for (int64_t row = 0; row < mine.rows && mine.first + row < batch->valid; row++) {
+        int64_t s = mine.first + row;
+        take_sample(v, &mine, row, first + s,
+                    labels < 0 ? NULL : weft_batch_rows(batch, labels, s));
     }
 }
 
@@ -205,7 +233,7 @@ static weft_status run_batches(evaluation *v)
         .split = v->split, .batch = e->batch, .epochs = 1, .real = weft_graph_real(e->whole)};
     weft_status status = WEFT_OK;
     if (!weft_dataset_labelled(v->data))
-        status = WEFT_NEW(&zeros, (size_t)e->batch * (size_t)e->outputs);
+        status = WEFT_NEW(&zeros, (size_t)e->batch * (size_t)WEFT_MAX(e->outputs, e->positions));
     if (status == WEFT_OK) status = weft_loader_start(v->data, &options, &loader);
     for (const weft_batch *b; status == WEFT_OK && (b = weft_loader_next(loader));
          first += b->valid) {

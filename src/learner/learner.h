@@ -53,11 +53,13 @@ weft_status weft_metric_sums_init(weft_metric_sums *sums,
                                   const weft_data_stats *stats) WEFT_NODISCARD;
 void weft_metric_sums_free(weft_metric_sums *sums);
 void weft_metric_sums_loss(weft_metric_sums *sums, double sum);
-/* Adds the predicted class of a sample; a sample of weight 0 has no effect. label < 0: the true
- * class is unknown. */
+/* Counts a sample with a weight for each of `count` predictions; weight 0 has no effect. */
+void weft_metric_sums_sample(weft_metric_sums *sums, double weight, int64_t count);
+/* Adds a predicted class of a sample; weight 0 has no effect. label < 0: the true class is
+ * unknown. */
 void weft_metric_sums_class(weft_metric_sums *sums, double weight, int32_t label, int predicted);
-/* Adds the predicted numbers of a sample. Predictions and targets are in the units of the data;
- * target NULL: unknown. */
+/* Adds the predicted numbers of a sample that was counted. Predictions and targets are in the units
+ * of the data; target NULL: unknown. */
 void weft_metric_sums_numbers(weft_metric_sums *sums, double weight, const weft_data_stats *stats,
                               const double *target, const double *predicted);
 /* Computes the metrics: the loss; with classes, accuracy and macro F1 over the classes that occur

@@ -5,18 +5,42 @@
 #include "models/models.h"
 #include "weft/optim.h"
 
-static weft_value leaf(weft_model_builder *net, const char *layer, const char *name,
-                       weft_value_kind kind, weft_shape shape, weft_init init)
+/* The leaf "<layer>/<name>" of the layer whose weights this layer shares. ARGUMENT: the leaf has
+ * another shape. */
+static weft_value shared_leaf(weft_model_builder *net, const weft_layer *layer, const char *name,
+                              const weft_shape *shape)
 {
-    char *full = weft_graph_format(net->graph, "%s/%s", layer, name);
+    char have[128], want[128], *full = weft_graph_format(net->graph, "%s/%s", layer->share, name);
+    weft_value found = full ? weft_graph_find(net->graph, full) : WEFT_NO_VALUE;
+    free(full);
+    if (found == WEFT_NO_VALUE)
+        return weft_graph_stick(net->graph,
+                                weft_fail(WEFT_ERR_ARGUMENT,
+                                          "layer '%s' shares the weights of '%s', which has no %s",
+                                          layer->name, layer->share, name));
+    const weft_shape *there = &weft_value_type(net->graph, found)->shape;
+    if (weft_shape_equal(there, shape)) return found;
+    return weft_graph_stick(
+        net->graph,
+        weft_fail(WEFT_ERR_ARGUMENT,
+                  "layer '%s' shares the %s of '%s', which is %s there; here it would be %s",
+                  layer->name, name, layer->share, weft_shape_text(there, have, sizeof(have)),
+                  weft_shape_text(shape, want, sizeof(want))));
+}
+
+weft_value weft_layer_leaf(weft_model_builder *net, const weft_layer *layer, const char *name,
+                           weft_value_kind kind, weft_shape shape, weft_init init)
+{
+    if (layer->share && kind == WEFT_VALUE_PARAM) return shared_leaf(net, layer, name, &shape);
+    char *full = weft_graph_format(net->graph, "%s/%s", layer->name, name);
     weft_value made = weft_graph_leaf(net->graph, kind, full, net->graph->real, &shape, init);
     free(full);
     return made;
 }
 
-static weft_value emit(weft_model_builder *net, const char *layer, const char *suffix,
-                       const char *op, const weft_value *in, int count, const weft_attr *attrs,
-                       int attr_count)
+weft_value weft_layer_emit(weft_model_builder *net, const char *layer, const char *suffix,
+                           const char *op, const weft_value *in, int count, const weft_attr *attrs,
+                           int attr_count)
 {
     char *full = weft_graph_format(net->graph, "%s%s%s", layer, *suffix ? "/" : "", suffix);
     weft_value made = weft_graph_node(net->graph, op, full, in, count, attrs, attr_count);
@@ -24,8 +48,7 @@ static weft_value emit(weft_model_builder *net, const char *layer, const char *s
     return made;
 }
 
-/* The shape of a value, or an empty shape if the graph has failed. */
-static weft_shape shape_of(const weft_model_builder *net, weft_value x)
+weft_shape weft_layer_shape(const weft_model_builder *net, weft_value x)
 {
     return x == WEFT_NO_VALUE ? (weft_shape){0} : weft_value_type(net->graph, x)->shape;
 }
@@ -39,16 +62,27 @@ static weft_init weight_init(const weft_layer *layer, int64_t fan_in)
                      : (weft_init){WEFT_INIT_UNIFORM, 1 / sqrt(n)};
 }
 
+/* Whether a layer shares the table of an embedding, whose rows are then the weights of its
+ * outputs. */
+static bool shares_table(const weft_model_builder *net, const weft_layer *layer)
+{
+    const weft_graph *g = net->graph;
+    for (size_t n = 0; layer->share && n < g->node_count; n++)
+        if (strcmp(g->nodes[n]->name, layer->share) == 0)
+            return strcmp(g->nodes[n]->op->name, "embedding") == 0;
+    return false;
+}
+
 static weft_value add_bias(weft_model_builder *net, weft_value x, const weft_layer *layer,
                            int64_t units, int64_t fan_in, int64_t axis)
 {
-    if (layer->no_bias) return x;
+    if (layer->no_bias || shares_table(net, layer)) return x;
     weft_init init = {WEFT_INIT_UNIFORM, 1 / sqrt((double)WEFT_MAX(fan_in, (int64_t)1))};
     if (layer->he) init = (weft_init){WEFT_INIT_CONSTANT, 0};
-    weft_value b = leaf(net, layer->name, "bias", WEFT_VALUE_PARAM,
-                        weft_shape_of(1, (int64_t[]){units}), init);
+    weft_value b = weft_layer_leaf(net, layer, "bias", WEFT_VALUE_PARAM,
+                                   weft_shape_of(1, (int64_t[]){units}), init);
     weft_attr attr = WEFT_ATTR_INT("axis", axis);
-    return emit(net, layer->name, "add_bias", "bias", (weft_value[]){x, b}, 2, &attr, 1);
+    return weft_layer_emit(net, layer->name, "add_bias", "bias", (weft_value[]){x, b}, 2, &attr, 1);
 }
 
 static int64_t otherwise(int64_t value, int64_t other)
@@ -82,7 +116,7 @@ static weft_attr all_of(int64_t number)
 static int space_of(weft_model_builder *net, weft_value x, const weft_layer *layer,
                     const char *type)
 {
-    weft_shape in = shape_of(net, x);
+    weft_shape in = weft_layer_shape(net, x);
     if (in.rank > 2 && in.rank <= 2 + WEFT_MAX_SPACE) return in.rank - 2;
     if (x != WEFT_NO_VALUE)
         (void)weft_graph_stick(
@@ -121,7 +155,7 @@ static weft_status check_groups(const weft_layer *layer, int64_t channels, int64
 
 weft_value weft_layer_conv(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
-    weft_shape in = shape_of(net, x);
+    weft_shape in = weft_layer_shape(net, x);
     int64_t groups = otherwise(layer->groups, 1);
     int dims = space_of(net, x, layer, "conv");
     if (dims == 0) return WEFT_NO_VALUE;
@@ -140,25 +174,41 @@ weft_value weft_layer_conv(weft_model_builder *net, weft_value x, const weft_lay
         if (fan_in < (int64_t)1 << 40) fan_in *= kernel.ints[i]; /* leaf refuses more */
     }
     weft_value w =
-        leaf(net, layer->name, "weight", WEFT_VALUE_PARAM, shape, weight_init(layer, fan_in));
-    weft_value y = emit(net, layer->name, "", "conv", (weft_value[]){x, w}, 2, attrs, 4);
+        weft_layer_leaf(net, layer, "weight", WEFT_VALUE_PARAM, shape, weight_init(layer, fan_in));
+    weft_value y = weft_layer_emit(net, layer->name, "", "conv", (weft_value[]){x, w}, 2, attrs, 4);
     return add_bias(net, y, layer, layer->filters, fan_in, 1);
+}
+
+weft_value weft_layer_linear(weft_model_builder *net, weft_value x, const weft_layer *layer)
+{
+    weft_shape in = weft_layer_shape(net, x);
+    if (x != WEFT_NO_VALUE && weft_value_type(net->graph, x)->dtype == WEFT_I32)
+        return weft_graph_stick(net->graph,
+                                weft_fail(WEFT_ERR_ARGUMENT,
+                                          "layer '%s' reads numbers, and not the tokens of these "
+                                          "data; let an embedding layer read them",
+                                          layer->name));
+    int last = WEFT_MAX(in.rank, 2) - 1;
+    int64_t fan_in = in.rank >= 2 ? in.dim[last] : 1;
+    bool turned = shares_table(net, layer);
+    int64_t sizes[] = {fan_in, layer->filters}, turned_sizes[] = {layer->filters, fan_in};
+    weft_value w = weft_layer_leaf(net, layer, "weight", WEFT_VALUE_PARAM,
+                                   weft_shape_of(2, turned ? turned_sizes : sizes),
+                                   weight_init(layer, fan_in));
+    /* dense_dx multiplies with the transposed weight. */
+    weft_value y = weft_layer_emit(net, layer->name, "", turned ? "dense_dx" : "dense",
+                                   (weft_value[]){x, w}, 2, NULL, 0);
+    return add_bias(net, y, layer, layer->filters, fan_in, last);
 }
 
 weft_value weft_layer_dense(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
-    if (shape_of(net, x).rank > 2) {
+    if (weft_layer_shape(net, x).rank > 2) {
         char *name = weft_graph_format(net->graph, "%s/flatten", layer->name);
         x = weft_layer_flatten(net, x, &(weft_layer){.name = name});
         free(name);
     }
-    weft_shape in = shape_of(net, x);
-    int64_t fan_in = in.rank == 2 ? in.dim[1] : 1;
-    weft_value w =
-        leaf(net, layer->name, "weight", WEFT_VALUE_PARAM,
-             weft_shape_of(2, (int64_t[]){fan_in, layer->filters}), weight_init(layer, fan_in));
-    weft_value y = emit(net, layer->name, "", "dense", (weft_value[]){x, w}, 2, NULL, 0);
-    return add_bias(net, y, layer, layer->filters, fan_in, 1);
+    return weft_layer_linear(net, x, layer);
 }
 
 static weft_value pool(weft_model_builder *net, weft_value x, const weft_layer *layer,
@@ -169,7 +219,7 @@ static weft_value pool(weft_model_builder *net, weft_value x, const weft_layer *
     weft_attr kernel = each_of(net, layer, "kernel", &layer->kernel, dims, &two);
     weft_attr attrs[] = {kernel, each_of(net, layer, "stride", &layer->stride, dims, &kernel),
                          each_of(net, layer, "padding", &layer->padding, dims, &none)};
-    return emit(net, layer->name, "", op, &x, 1, attrs, 3);
+    return weft_layer_emit(net, layer->name, "", op, &x, 1, attrs, 3);
 }
 
 weft_value weft_layer_maxpool(weft_model_builder *net, weft_value x, const weft_layer *layer)
@@ -184,7 +234,7 @@ weft_value weft_layer_avgpool(weft_model_builder *net, weft_value x, const weft_
 
 weft_value weft_layer_global_avgpool(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
-    return emit(net, layer->name, "", "global_avgpool", &x, 1, NULL, 0);
+    return weft_layer_emit(net, layer->name, "", "global_avgpool", &x, 1, NULL, 0);
 }
 
 /* Normalises with the statistics of the batch. *running: the next running mean; the value after it
@@ -194,33 +244,37 @@ static weft_value by_batch(weft_model_builder *net, const char *name, weft_value
 {
     weft_value weights = weft_model_builder_input(net, WEFT_PORT_WEIGHTS), mean, variance;
     weft_value gamma = leaves[0], beta = leaves[1];
-    weft_shape in = shape_of(net, x);
+    weft_shape in = weft_layer_shape(net, x);
     int64_t positions = in.rank > 1 ? weft_shape_elements(&in) / (in.dim[0] * in.dim[1]) : 1;
     weft_attr attr = WEFT_ATTR_INT("positions", positions);
     if (net->counts == WEFT_NO_VALUE)
-        net->counts = emit(net, "batch", "count", "batch_count", &weights, 1, NULL, 0);
-    mean = emit(net, name, "batch_mean", "batch_mean", (weft_value[]){x, weights, net->counts}, 3,
-                NULL, 0);
-    variance = emit(net, name, "batch_variance", "batch_variance",
-                    (weft_value[]){x, weights, net->counts, mean}, 4, NULL, 0);
-    *running = emit(net, name, "running", "batch_running",
-                    (weft_value[]){mean, variance, net->counts, leaves[2], leaves[3]}, 5, &attr, 1);
-    return emit(net, name, "", "batch_norm",
-                (weft_value[]){x, gamma, beta, weights, net->counts, mean, variance}, 7, NULL, 0);
+        net->counts = weft_layer_emit(net, "batch", "count", "batch_count", &weights, 1, NULL, 0);
+    mean = weft_layer_emit(net, name, "batch_mean", "batch_mean",
+                           (weft_value[]){x, weights, net->counts}, 3, NULL, 0);
+    variance = weft_layer_emit(net, name, "batch_variance", "batch_variance",
+                               (weft_value[]){x, weights, net->counts, mean}, 4, NULL, 0);
+    *running = weft_layer_emit(net, name, "running", "batch_running",
+                               (weft_value[]){mean, variance, net->counts, leaves[2], leaves[3]}, 5,
+                               &attr, 1);
+    return weft_layer_emit(net, name, "", "batch_norm",
+                           (weft_value[]){x, gamma, beta, weights, net->counts, mean, variance}, 7,
+                           NULL, 0);
 }
 
 weft_value weft_layer_batch_norm(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
-    weft_shape in = shape_of(net, x);
+    weft_shape in = weft_layer_shape(net, x);
     weft_shape channels = weft_shape_of(1, (int64_t[]){in.rank > 1 ? in.dim[1] : 1});
     const weft_init one = {WEFT_INIT_CONSTANT, 1}, zero = {WEFT_INIT_CONSTANT, 0};
-    weft_value leaves[] = {leaf(net, layer->name, "gamma", WEFT_VALUE_PARAM, channels, one),
-                           leaf(net, layer->name, "beta", WEFT_VALUE_PARAM, channels, zero),
-                           leaf(net, layer->name, "mean", WEFT_VALUE_STATE, channels, zero),
-                           leaf(net, layer->name, "variance", WEFT_VALUE_STATE, channels, one)};
+    weft_value leaves[] = {
+        weft_layer_leaf(net, layer, "gamma", WEFT_VALUE_PARAM, channels, one),
+        weft_layer_leaf(net, layer, "beta", WEFT_VALUE_PARAM, channels, zero),
+        weft_layer_leaf(net, layer, "mean", WEFT_VALUE_STATE, channels, zero),
+        weft_layer_leaf(net, layer, "variance", WEFT_VALUE_STATE, channels, one)};
     if (!net->options->training)
-        return emit(net, layer->name, "", "batch_norm_infer",
-                    (weft_value[]){x, leaves[0], leaves[1], leaves[2], leaves[3]}, 5, NULL, 0);
+        return weft_layer_emit(net, layer->name, "", "batch_norm_infer",
+                               (weft_value[]){x, leaves[0], leaves[1], leaves[2], leaves[3]}, 5,
+                               NULL, 0);
     weft_value running, y = by_batch(net, layer->name, x, leaves, &running);
     if (y == WEFT_NO_VALUE) return y;
     weft_graph_assign(net->graph, leaves[2], running);
@@ -230,13 +284,14 @@ weft_value weft_layer_batch_norm(weft_model_builder *net, weft_value x, const we
 
 weft_value weft_layer_layer_norm(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
-    weft_shape in = shape_of(net, x);
+    weft_shape in = weft_layer_shape(net, x);
     weft_shape last = weft_shape_of(1, (int64_t[]){in.rank > 0 ? in.dim[in.rank - 1] : 1});
-    weft_value gamma =
-        leaf(net, layer->name, "gamma", WEFT_VALUE_PARAM, last, (weft_init){WEFT_INIT_CONSTANT, 1});
-    weft_value beta =
-        leaf(net, layer->name, "beta", WEFT_VALUE_PARAM, last, (weft_init){WEFT_INIT_CONSTANT, 0});
-    return emit(net, layer->name, "", "layer_norm", (weft_value[]){x, gamma, beta}, 3, NULL, 0);
+    weft_value gamma = weft_layer_leaf(net, layer, "gamma", WEFT_VALUE_PARAM, last,
+                                       (weft_init){WEFT_INIT_CONSTANT, 1});
+    weft_value beta = weft_layer_leaf(net, layer, "beta", WEFT_VALUE_PARAM, last,
+                                      (weft_init){WEFT_INIT_CONSTANT, 0});
+    return weft_layer_emit(net, layer->name, "", "layer_norm", (weft_value[]){x, gamma, beta}, 3,
+                           NULL, 0);
 }
 
 weft_value weft_layer_dropout(weft_model_builder *net, weft_value x, const weft_layer *layer)
@@ -247,21 +302,21 @@ weft_value weft_layer_dropout(weft_model_builder *net, weft_value x, const weft_
                          WEFT_ATTR_INT("stream", net->layers++)};
     weft_value in[] = {x, weft_graph_step(net->graph),
                        weft_model_builder_input(net, WEFT_PORT_POSITION)};
-    return emit(net, layer->name, "", "dropout", in, 3, attrs, 3);
+    return weft_layer_emit(net, layer->name, "", "dropout", in, 3, attrs, 3);
 }
 
 weft_value weft_layer_flatten(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
-    weft_shape in = shape_of(net, x);
+    weft_shape in = weft_layer_shape(net, x);
     if (in.rank < 2) return x;
     weft_attr shape = WEFT_ATTR_PAIR("shape", in.dim[0], weft_shape_elements(&in) / in.dim[0]);
-    return emit(net, layer->name, "", "reshape", &x, 1, &shape, 1);
+    return weft_layer_emit(net, layer->name, "", "reshape", &x, 1, &shape, 1);
 }
 
 weft_value weft_layer_activation(weft_model_builder *net, weft_value x, const char *op,
                                  const char *name)
 {
-    return emit(net, name, "", op, &x, 1, NULL, 0);
+    return weft_layer_emit(net, name, "", op, &x, 1, NULL, 0);
 }
 
 /* A node takes at most WEFT_MAX_OUTPUTS inputs, so more inputs are first concatenated in groups. */
@@ -269,7 +324,8 @@ weft_value weft_layer_concat(weft_model_builder *net, const weft_value *x, int c
                              const weft_layer *layer)
 {
     weft_attr axis = WEFT_ATTR_INT("axis", otherwise(layer->axis, 1));
-    if (count <= WEFT_MAX_OUTPUTS) return emit(net, layer->name, "", "concat", x, count, &axis, 1);
+    if (count <= WEFT_MAX_OUTPUTS)
+        return weft_layer_emit(net, layer->name, "", "concat", x, count, &axis, 1);
     int each = WEFT_MAX_OUTPUTS;
     while ((count + each - 1) / each > WEFT_MAX_OUTPUTS) each *= WEFT_MAX_OUTPUTS;
     weft_value parts[WEFT_MAX_OUTPUTS];
@@ -281,19 +337,19 @@ weft_value weft_layer_concat(weft_model_builder *net, const weft_value *x, int c
         parts[n++] = weft_layer_concat(net, x + at, WEFT_MIN(each, count - at), &part);
         free(name);
     }
-    return emit(net, layer->name, "", "concat", parts, n, &axis, 1);
+    return weft_layer_emit(net, layer->name, "", "concat", parts, n, &axis, 1);
 }
 
 weft_value weft_layer_add(weft_model_builder *net, weft_value a, weft_value b,
                           const weft_layer *layer)
 {
-    return emit(net, layer->name, "", "add", (weft_value[]){a, b}, 2, NULL, 0);
+    return weft_layer_emit(net, layer->name, "", "add", (weft_value[]){a, b}, 2, NULL, 0);
 }
 
 weft_status weft_model_builder_images(weft_model_builder *net, const char *model, int64_t side)
 {
     char shape[128];
-    const weft_shape *s = &net->options->sample;
+    const weft_shape *s = &net->options->input[0].shape;
     if (s->rank == 3 && s->dim[1] >= side && s->dim[2] >= side) return WEFT_OK;
     return weft_fail(
         WEFT_ERR_ARGUMENT,

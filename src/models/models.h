@@ -23,14 +23,17 @@ typedef struct weft_loss {
 struct weft_model_builder {
     weft_graph *graph;
     const weft_model_options *options;
+    const char *arguments; /* of a built-in model, such as "layers=6"; empty: none */
     const weft_loss *loss;
     weft_model_values values;
     int layers;        /* layers so far; each dropout has its own stream */
     weft_value counts; /* sample counts that all batch norms read; WEFT_NO_VALUE: none yet */
 };
 
-/* An input of the model by its role. */
+/* The first input of the model with a role. */
 weft_value weft_model_builder_input(const weft_model_builder *net, weft_port_role role);
+/* The input with this name that reads a column of features; WEFT_NO_VALUE: there is none. */
+weft_value weft_model_builder_feature(const weft_model_builder *net, const char *name);
 /* The number of outputs that the last layer has for a sample: one for each class or target. */
 int64_t weft_model_builder_outputs(const weft_model_builder *net);
 /* loss.c: whether this is the default loss for its kind of target. */
@@ -49,13 +52,30 @@ typedef struct weft_layer {
     weft_numbers kernel, stride, padding,
         dilation; /* one for all spatial dimensions, or one for each */
     int64_t groups, axis;
-    double rate; /* dropout */
-    bool he;     /* normal initialisation with deviation sqrt(2 / fan in), for deep relu networks */
+    double rate;       /* dropout */
+    const char *share; /* the layer whose weights this one uses; NULL: it has its own */
+    bool he; /* normal initialisation with deviation sqrt(2 / fan in), for deep relu networks */
     bool no_bias;
 } weft_layer;
 
+/* --- layers.c: parts of layers --- */
+
+/* The shape of a value, or an empty shape if the graph has failed. */
+weft_shape weft_layer_shape(const weft_model_builder *net, weft_value x);
+/* Adds the leaf "<layer>/<name>", or finds that of the layer whose weights this one shares. */
+weft_value weft_layer_leaf(weft_model_builder *net, const weft_layer *layer, const char *name,
+                           weft_value_kind kind, weft_shape shape, weft_init init);
+/* Adds the node "<layer>/<suffix>", or "<layer>" if the suffix is empty. */
+weft_value weft_layer_emit(weft_model_builder *net, const char *layer, const char *suffix,
+                           const char *op, const weft_value *in, int count, const weft_attr *attrs,
+                           int attr_count);
+
+/* --- layers --- */
+
 weft_value weft_layer_conv(weft_model_builder *net, weft_value x, const weft_layer *layer);
 weft_value weft_layer_dense(weft_model_builder *net, weft_value x, const weft_layer *layer);
+/* As dense, but of the last dimension, at each position. */
+weft_value weft_layer_linear(weft_model_builder *net, weft_value x, const weft_layer *layer);
 weft_value weft_layer_maxpool(weft_model_builder *net, weft_value x, const weft_layer *layer);
 weft_value weft_layer_avgpool(weft_model_builder *net, weft_value x, const weft_layer *layer);
 weft_value weft_layer_global_avgpool(weft_model_builder *net, weft_value x,
@@ -64,7 +84,7 @@ weft_value weft_layer_batch_norm(weft_model_builder *net, weft_value x, const we
 weft_value weft_layer_layer_norm(weft_model_builder *net, weft_value x, const weft_layer *layer);
 weft_value weft_layer_dropout(weft_model_builder *net, weft_value x, const weft_layer *layer);
 weft_value weft_layer_flatten(weft_model_builder *net, weft_value x, const weft_layer *layer);
-/* relu, gelu, sigmoid, tanh, softmax: the operator of that name. */
+/* relu, gelu, silu, sigmoid, tanh, softmax: the operator of that name. */
 weft_value weft_layer_activation(weft_model_builder *net, weft_value x, const char *op,
                                  const char *name);
 weft_value weft_layer_concat(weft_model_builder *net, const weft_value *x, int count,
@@ -72,12 +92,17 @@ weft_value weft_layer_concat(weft_model_builder *net, const weft_value *x, int c
 weft_value weft_layer_add(weft_model_builder *net, weft_value a, weft_value b,
                           const weft_layer *layer);
 
+/* --- sequence_layers.c: layers of sequences [positions, width] --- */
+
+/* A vector for each token. */
+weft_value weft_layer_embedding(weft_model_builder *net, weft_value x, const weft_layer *layer);
 /* ARGUMENT unless samples are images [channels, height, width] of at least `side` pixels a side. */
 weft_status weft_model_builder_images(weft_model_builder *net, const char *model,
                                       int64_t side) WEFT_NODISCARD;
 
 typedef struct weft_model {
     const char *name;
+    const char *form; /* with its arguments, as in "gpt[:layers=6]"; NULL: it has none */
     const char *summary;
     /* Adds the layers to the graph, and returns the logits. */
     weft_value (*build)(weft_model_builder *net, weft_value x);

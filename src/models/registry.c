@@ -1,4 +1,6 @@
 /* Registers the built-in models, and builds a model: its inputs, its layers and its loss. */
+#include <stdio.h>
+
 #include "base/registry.h"
 #include "formats/formats.h"
 #include "models/models.h"
@@ -16,6 +18,7 @@ weft_status weft_models_register(weft_context *context)
     for (size_t i = 0; i < WEFT_COUNT(models); i++)
         entries[i] = (weft_entry){.kind = WEFT_KIND_MODEL,
                                   .name = models[i]->name,
+                                  .form = models[i]->form,
                                   .summary = models[i]->summary,
                                   .ops = models[i]};
     WEFT_TRY(weft_layers_register(context));
@@ -27,6 +30,12 @@ void weft_model_options_init(weft_model_options *options)
 {
     *options = (weft_model_options){
         .struct_size = sizeof(*options), .model = "lenet", .batch = 1, .classes = 2};
+}
+
+void weft_model_options_set_sample(weft_model_options *options, weft_shape sample)
+{
+    options->inputs = 1;
+    options->input[0] = (weft_input){.name = "x", .dtype = WEFT_F32, .shape = sample};
 }
 
 static weft_status check_options(const weft_model_options *o)
@@ -45,9 +54,17 @@ static weft_status check_options(const weft_model_options *o)
     if (o->targets == 0 && o->classes < 2)
         return weft_fail(WEFT_ERR_ARGUMENT, "the data have %d class, a classifier needs at least 2",
                          o->classes);
-    if (o->sample.rank < 1 || o->sample.rank >= WEFT_MAX_RANK)
-        return weft_fail(WEFT_ERR_ARGUMENT, "a sample has %d dimensions, 1 to %d are possible",
-                         o->sample.rank, WEFT_MAX_RANK - 1);
+    if (o->inputs < 1 || o->inputs > WEFT_MAX_INPUTS)
+        return weft_fail(WEFT_ERR_ARGUMENT, "a sample has %d inputs, 1 to %d are possible",
+                         o->inputs, WEFT_MAX_INPUTS);
+    for (int i = 0; i < o->inputs; i++)
+        if (o->input[i].shape.rank < 1 || o->input[i].shape.rank >= WEFT_MAX_RANK)
+            return weft_fail(WEFT_ERR_ARGUMENT, "a sample has %d dimensions, 1 to %d are possible",
+                             o->input[i].shape.rank, WEFT_MAX_RANK - 1);
+    if (o->positions < 0 || (o->positions > 0 && o->targets > 0))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "positions is %lld and targets %d: positions have classes, not numbers",
+                         (long long)o->positions, o->targets);
     return WEFT_OK;
 }
 
@@ -68,6 +85,15 @@ int64_t weft_model_builder_outputs(const weft_model_builder *net)
     return net->options->targets ? net->options->targets : net->options->classes;
 }
 
+weft_value weft_model_builder_feature(const weft_model_builder *net, const char *name)
+{
+    for (int i = 0; i < net->values.count; i++) {
+        const weft_port *p = &net->values.ports[i];
+        if (p->role == WEFT_PORT_FEATURES && strcmp(p->name, name) == 0) return p->value;
+    }
+    return WEFT_NO_VALUE;
+}
+
 static void add_port(weft_model_builder *net, const char *name, weft_port_role role,
                      weft_value value)
 {
@@ -79,38 +105,66 @@ static void add_input(weft_model_builder *net, const char *name, weft_port_role 
 {
     const weft_init none = {WEFT_INIT_CONSTANT, 0};
     weft_value v = weft_graph_leaf(net->graph, WEFT_VALUE_INPUT, name, dtype, &shape, none);
-    add_port(net, name, role, v);
+    if (net->options->positions > 0 && shape.rank > 1) weft_graph_set_domain(net->graph, v, 1);
+    /* The leaf's own copy of its name lives as long as the graph. */
+    add_port(net, v == WEFT_NO_VALUE ? name : net->graph->values[v].name, role, v);
 }
 
 static void add_inputs(weft_model_builder *net)
 {
     const weft_model_options *o = net->options;
     weft_dtype real = net->graph->real;
-    weft_shape x = {.rank = o->sample.rank + 1, .dim = {o->batch}}, scalar = {0};
-    weft_shape batch = weft_shape_of(1, (int64_t[]){o->batch});
-    weft_shape numbers = weft_shape_of(2, (int64_t[]){o->batch, o->targets});
-    for (int i = 0; i < o->sample.rank; i++) x.dim[i + 1] = o->sample.dim[i];
-    add_input(net, "x", WEFT_PORT_FEATURES, real, x);
+    weft_shape scalar = {0}, numbers = weft_shape_of(2, (int64_t[]){o->batch, o->targets});
+    weft_shape labels = weft_shape_of(o->positions ? 2 : 1, (int64_t[]){o->batch, o->positions});
+    for (int i = 0; i < o->inputs; i++) {
+        const weft_input *in = &o->input[i];
+        weft_shape x = {.rank = in->shape.rank + 1, .dim = {o->batch}};
+        memcpy(x.dim + 1, in->shape.dim, (size_t)in->shape.rank * sizeof(*x.dim));
+        add_input(net, in->name, WEFT_PORT_FEATURES, in->values ? WEFT_I32 : real, x);
+    }
     if (o->targets > 0)
         add_input(net, "target", WEFT_PORT_TARGET, real, numbers);
     else
-        add_input(net, "labels", WEFT_PORT_TARGET, WEFT_I32, batch);
-    add_input(net, "weights", WEFT_PORT_WEIGHTS, real, batch);
+        add_input(net, "labels", WEFT_PORT_TARGET, WEFT_I32, labels);
+    add_input(net, "weights", WEFT_PORT_WEIGHTS, real, labels);
     add_input(net, "first_sample", WEFT_PORT_POSITION, WEFT_I32, scalar);
+}
+
+/* Refuses inputs of the data that no layer reads: the model would not learn from them. */
+static weft_status check_inputs_read(const weft_model_builder *net)
+{
+    weft_readers readers;
+    weft_status status = WEFT_OK;
+    WEFT_TRY(weft_readers_find(net->graph, &readers));
+    for (int i = 0; i < net->values.count && status == WEFT_OK; i++) {
+        const weft_port *p = &net->values.ports[i];
+        if (p->role == WEFT_PORT_FEATURES && weft_readers_count(&readers, p->value) == 0)
+            status = weft_fail(WEFT_ERR_ARGUMENT,
+                               "no layer of the model reads the input '%s' of these data; read it, "
+                               "or leave it out of the data",
+                               p->name);
+    }
+    weft_readers_free(&readers);
+    return status;
 }
 
 static weft_status add_loss(weft_model_builder *net, weft_value logits, weft_model_values *out)
 {
-    char have[128];
+    char have[128], each[32] = "";
     WEFT_TRY(weft_graph_status(net->graph));
     const weft_shape *s = &weft_value_type(net->graph, logits)->shape;
-    if (s->rank != 2 || s->dim[1] != weft_model_builder_outputs(net))
+    int64_t positions = net->options->positions;
+    int last = positions > 0 ? 2 : 1;
+    if (positions > 0) (void)snprintf(each, sizeof(each), "%lld, ", (long long)positions);
+    if (s->rank != last + 1 || s->dim[last] != weft_model_builder_outputs(net) ||
+        (positions > 0 && s->dim[1] != positions))
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "the last layer gives %s, must give [batch, %lld]: one number a %s "
+                         "the last layer gives %s, must give [batch, %s%lld]: one number a %s "
                          "(units: outputs)",
-                         weft_shape_text(s, have, sizeof(have)),
+                         weft_shape_text(s, have, sizeof(have)), each,
                          (long long)weft_model_builder_outputs(net),
                          net->loss->classes ? "class" : "target");
+    WEFT_TRY(check_inputs_read(net));
     weft_value in[] = {logits, weft_model_builder_input(net, WEFT_PORT_TARGET),
                        weft_model_builder_input(net, WEFT_PORT_WEIGHTS)};
     weft_value loss = weft_graph_node(net->graph, net->loss->op, "loss", in, 3, NULL, 0);
@@ -156,9 +210,13 @@ weft_status weft_model_build(weft_graph *graph, const weft_model_options *option
     WEFT_TRY(check_options(options));
     weft_model_builder net = {.graph = graph, .options = options, .counts = WEFT_NO_VALUE};
     const weft_entry *entry;
-    WEFT_TRY(weft_registry_find(graph->context, WEFT_KIND_MODEL, options->model,
-                                strlen(options->model), &entry));
+    size_t size = strcspn(options->model, ":");
+    WEFT_TRY(weft_registry_find(graph->context, WEFT_KIND_MODEL, options->model, size, &entry));
     const weft_model *model = entry->ops;
+    net.arguments = options->model[size] ? options->model + size + 1 : "";
+    if (options->model[size] && !model->form)
+        return weft_fail(WEFT_ERR_ARGUMENT, "model '%s' has no arguments; give %s", options->model,
+                         model->name);
     WEFT_TRY(weft_model_builder_set_loss(&net, NULL));
     add_inputs(&net);
     weft_value logits = model->build(&net, weft_model_builder_input(&net, WEFT_PORT_FEATURES));
@@ -167,7 +225,9 @@ weft_status weft_model_build(weft_graph *graph, const weft_model_options *option
 
 void weft_model_options_fit(weft_model_options *o, const weft_data_stats *stats)
 {
-    o->sample = stats->shape;
+    o->inputs = stats->inputs;
+    memcpy(o->input, stats->input, sizeof(o->input));
+    o->positions = stats->positions;
     o->classes = stats->classes;
     o->targets = stats->targets;
 }

@@ -8,7 +8,7 @@
  *     - {type: dense, units: outputs}
  *
  * The key `loss` names the loss, which by default depends on the target. A layer reads the previous
- * layer, or the layers that its key `from` names ("x" is the input of the model). */
+ * layer, or the layers or inputs of the data that its key `from` names ("x" is the usual input). */
 #include "formats/yaml.h"
 
 #include <math.h>
@@ -36,25 +36,29 @@ typedef struct layer_type {
                         const weft_layer *layer); /* NULL: see form */
     enum { ONE, ACTIVATION, JOIN, SUM } form;
     const char *needs; /* a required key */
-    const char *keys;  /* besides type, name and from */
+    const char *keys;  /* besides type, name and from, and share for layers with weights */
 } layer_type;
 
 static const layer_type types[] = {
     {"conv", "convolution with a bias", weft_layer_conv, ONE, "filters",
-     "filters, kernel, stride, padding, dilation, groups, bias, init"},
+     "filters, kernel, stride, padding, dilation, groups, bias, init, share"},
     {"dense", "matrix product with a bias; flattens its input", weft_layer_dense, ONE, "units",
-     "units, bias, init"},
+     "units, bias, init, share"},
+    {"linear", "matrix product of the last dimension with a bias, at each position",
+     weft_layer_linear, ONE, "units", "units, bias, init, share"},
+    {"embedding", "a vector for each token", weft_layer_embedding, ONE, "units", "units, share"},
     {"maxpool", "largest element of a window", weft_layer_maxpool, ONE, NULL,
      "kernel, stride, padding"},
     {"avgpool", "mean of a window", weft_layer_avgpool, ONE, NULL, "kernel, stride, padding"},
     {"global_avgpool", "mean over all dimensions of space", weft_layer_global_avgpool, ONE, NULL,
      ""},
     {"batch_norm", "normalises channels over the batch", weft_layer_batch_norm, ONE, NULL, ""},
-    {"layer_norm", "normalises the last dimension", weft_layer_layer_norm, ONE, NULL, ""},
+    {"layer_norm", "normalises the last dimension", weft_layer_layer_norm, ONE, NULL, "share"},
     {"dropout", "zeroes elements at random while training", weft_layer_dropout, ONE, NULL, "rate"},
     {"flatten", "one dimension a sample", weft_layer_flatten, ONE, NULL, ""},
     {"relu", "max(x, 0)", NULL, ACTIVATION, NULL, ""},
     {"gelu", "x times the normal distribution function", NULL, ACTIVATION, NULL, ""},
+    {"silu", "x / (1 + exp(-x))", NULL, ACTIVATION, NULL, ""},
     {"sigmoid", "1 / (1 + exp(-x))", NULL, ACTIVATION, NULL, ""},
     {"tanh", "hyperbolic tangent", NULL, ACTIVATION, NULL, ""},
     {"concat", "joins layers along an axis", NULL, JOIN, NULL, "axis"},
@@ -81,7 +85,9 @@ const char *weft_layer_keys(const weft_context *context, const char *type)
 static const char *made_candidate(const void *user, int i)
 {
     const reader *r = user;
-    return i == 0 ? "x" : i <= r->count ? r->names[i - 1] : NULL;
+    int inputs = r->net->options->inputs;
+    if (i < inputs) return r->net->options->input[i].name;
+    return i < inputs + r->count ? r->names[i - inputs] : NULL;
 }
 
 static weft_status at(const reader *r, const char *key, weft_status status)
@@ -117,13 +123,13 @@ static weft_status check_name(const reader *r, const char *name)
 {
     enum { LONGEST = 64 };
     bool fine = *name && strlen(name) <= LONGEST;
-    if (fine && strcmp(name, "x") != 0 && !strpbrk(name, " ,:;=*?[]{}'\"\\")) return WEFT_OK;
+    bool input = weft_model_builder_feature(r->net, name) != WEFT_NO_VALUE;
+    if (fine && !input && !strpbrk(name, " ,:;=*?[]{}'\"\\")) return WEFT_OK;
     return at(r, "name",
               weft_fail(WEFT_ERR_ARGUMENT,
                         "a layer is named '%s'; a name has 1 to %d bytes, without spaces and "
-                        "characters of lists and patterns (, : ; = * ? and brackets), and 'x' is "
-                        "the input",
-                        name, LONGEST));
+                        "characters of lists and patterns (, : ; = * ? and brackets)%s",
+                        name, LONGEST, input ? ", and this one is an input of the data" : ""));
 }
 
 static weft_value take(const reader *r, int layer)
@@ -146,7 +152,7 @@ static weft_status add_input(void *user, char *piece)
     const reader *r = l->r;
     char near[512], *name = piece + strspn(piece, " ");
     for (size_t n = strlen(name); n > 0 && name[n - 1] == ' '; n--) name[n - 1] = '\0';
-    weft_value v = strcmp(name, "x") == 0 ? take(r, -1) : WEFT_NO_VALUE;
+    weft_value v = weft_model_builder_feature(r->net, name);
     int layer = weft_names_find(&r->numbers, name);
     if (v == WEFT_NO_VALUE && layer >= 0) v = take(r, layer);
     if (v == WEFT_NO_VALUE)
@@ -192,6 +198,16 @@ static weft_status units_of(const reader *r, const layer_keys *k, int64_t *out)
                         k->units));
 }
 
+/* A layer shares the weights of an earlier layer. */
+static weft_status check_shared(const reader *r, const layer_keys *k)
+{
+    char near[512];
+    if (weft_names_find(&r->numbers, k->share) >= 0) return WEFT_OK;
+    return at(r, "share",
+              weft_fail(WEFT_ERR_ARGUMENT, "no layer before this one is named '%s'%s", k->share,
+                        weft_suggest(near, sizeof(near), k->share, made_candidate, r)));
+}
+
 static weft_status add_reading(reader *r, const layer_type *type, const layer_keys *k,
                                const char *name, const weft_value *in, int count)
 {
@@ -205,9 +221,11 @@ static weft_status add_reading(reader *r, const layer_type *type, const layer_ke
                         .groups = k->groups,
                         .axis = k->axis,
                         .rate = k->rate,
+                        .share = k->share,
                         .he = strcmp(k->init, "he") == 0,
                         .no_bias = !k->bias};
     if (k->units) WEFT_TRY(units_of(r, k, &layer.filters));
+    if (k->share) WEFT_TRY(check_shared(r, k));
     if ((type->form == ONE || type->form == ACTIVATION) && count != 1)
         return at(
             r, "from",

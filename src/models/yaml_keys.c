@@ -41,6 +41,7 @@ const weft_option weft_yaml_layers[] = {
      .kind = WEFT_OPT_STRING},
     {KEY(init, "initialization of weights"), .kind = WEFT_OPT_STRING, .choices = "uniform,he",
      .initial = "uniform"},
+    {KEY(share, "the layer whose weights this one uses"), .kind = WEFT_OPT_STRING},
     WHOLE(filters, "conv: output channels", 1, NULL),
     SIDES(kernel, "conv, pools: size of the window", 1),
     SIDES(stride, "conv, pools: stride of the window", 1),

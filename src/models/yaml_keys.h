@@ -11,7 +11,7 @@ typedef struct model_keys {
 
 /* The keys of a layer's mapping; the type of the layer determines which are allowed. */
 typedef struct layer_keys {
-    char *type, *name, *from, *units, *init;
+    char *type, *name, *from, *units, *init, *share;
     int64_t filters, groups, axis;
     weft_numbers kernel, stride, padding, dilation; /* one for all dimensions, or one for each */
     double rate;

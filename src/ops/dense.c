@@ -53,6 +53,18 @@ static void dense_gradient(weft_graph *g, const weft_node *node, const weft_valu
             weft_emit(g, node, "dx", "dense_dx", (weft_value[]){dy[0], node->in[1]}, 2, NULL, 0);
 }
 
+/* dense_dx, the product with the transposed weight, is also a layer whose weight is a table of
+ * embeddings. */
+static void dense_dx_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
+                              const bool *want, weft_value *dx)
+{
+    if (want[1])
+        dx[1] =
+            weft_emit(g, node, "dw", "dense_dw", (weft_value[]){dy[0], node->in[0]}, 2, NULL, 0);
+    if (want[0])
+        dx[0] = weft_emit(g, node, "dx", "dense", (weft_value[]){dy[0], node->in[1]}, 2, NULL, 0);
+}
+
 static double dense_flops(const weft_graph *g, const weft_node *node)
 {
     /* 2 rows k n operations. The formula does not depend on which of the three tensors are
@@ -102,13 +114,15 @@ const weft_op weft_op_dense = {.name = "dense",
                                .gradient = dense_gradient,
                                .labels = dense_labels,
                                .flops = dense_flops};
-const weft_op weft_op_dense_dx = {.name = "dense_dx",
-                                  .summary = "gradient of dense for its tensor, from (dy, w)",
-                                  .min_inputs = 2,
-                                  .max_inputs = 2,
-                                  .shape = dense_dx_shape,
-                                  .labels = dense_dx_labels,
-                                  .flops = dense_flops};
+const weft_op weft_op_dense_dx = {
+    .name = "dense_dx",
+    .summary = "product with a transposed weight, from (dy, w): gradient of dense",
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .shape = dense_dx_shape,
+    .gradient = dense_dx_gradient,
+    .labels = dense_dx_labels,
+    .flops = dense_flops};
 const weft_op weft_op_dense_dw = {.name = "dense_dw",
                                   .summary = "gradient of dense for its weight, from (x, dy)",
                                   .min_inputs = 2,

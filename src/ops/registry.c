@@ -10,11 +10,12 @@
     X(maxpool) X(maxpool_grad) X(avgpool) X(avgpool_grad) X(global_avgpool) X(global_avgpool_grad) \
     X(batch_count) X(batch_mean) X(batch_variance) X(batch_norm) X(batch_running) \
     X(batch_norm_sums) X(batch_norm_dx) X(batch_norm_infer) X(layer_norm) X(layer_norm_grad) \
-    X(relu) X(relu_grad) X(gelu) X(gelu_grad) X(sigmoid) X(sigmoid_grad) X(tanh) X(tanh_grad) \
+    X(rms_norm) X(rms_norm_grad) \
+    X(relu) X(relu_grad) X(gelu) X(gelu_grad) X(silu) X(silu_grad) X(sigmoid) X(sigmoid_grad) X(tanh) X(tanh_grad) \
     X(softmax) X(softmax_grad) X(dropout) \
     X(concat) X(split) X(slice) X(pad) X(reshape) X(transpose) X(flat) X(unflat) \
     X(reduce_sum) X(reduce_mean) X(broadcast) \
-    X(embedding) X(embedding_grad) \
+    X(embedding) X(embedding_grad) X(rotary) \
     X(softmax_xent) X(softmax_xent_grad) X(mse) X(mse_grad) \
     X(all_reduce) X(reduce_scatter) X(all_gather) X(all_to_all) X(halo) X(halo_add) \
     X(send) X(receive) \

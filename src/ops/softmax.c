@@ -3,7 +3,11 @@
  *
  * The loss is a weighted sum over samples. The sample weights of a step add up to 1, and padding
  * has weight 0, so the loss is the mean over the real samples of the whole batch. This holds for
- * any division of the batch, and makes padding, accumulation and data parallelism exact. */
+ * any division of the batch, and makes padding, accumulation and data parallelism exact. A sample
+ * of weight 0 may have any label.
+ *
+ * With the attribute `smoothing` s, the target of a sample is the distribution with 1 - s at its
+ * label plus s/c at each of the c classes (Szegedy et al. 2016). */
 #include "ops/ops.h"
 
 static void softmax_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
@@ -30,9 +34,18 @@ static void softmax_labels(const weft_graph *g, const weft_node *node, weft_text
     weft_labels_dims(text, rank, rank - 1);
 }
 
+static weft_status check_smoothing(const weft_node *node)
+{
+    double smoothing = weft_node_real(node, "smoothing", 0);
+    if (smoothing >= 0 && smoothing < 1) return WEFT_OK;
+    return weft_node_fail(node, "the smoothing is %g, must be from 0 up to but not including 1",
+                          smoothing);
+}
+
 /* (logits [..., c], labels [...], weights [...]) -> (loss, probabilities [..., c]) */
 static weft_status xent_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
+    WEFT_TRY(check_smoothing(node));
     WEFT_TRY(weft_expect_real(g, node, 0, "the logits", 2));
     const weft_type *x = weft_in(g, node, 0);
     weft_type rows = weft_type_like(x, x->shape.rank - 1), labels = rows;
@@ -47,6 +60,7 @@ static weft_status xent_shape(const weft_graph *g, weft_node *node, weft_type *o
 
 static weft_status xent_grad_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
+    WEFT_TRY(check_smoothing(node));
     WEFT_TRY(weft_expect_real(g, node, 0, "the probabilities", 2));
     const weft_type *p = weft_in(g, node, 0);
     weft_type rows = weft_type_like(p, p->shape.rank - 1), labels = rows;
@@ -64,8 +78,7 @@ static void xent_gradient(weft_graph *g, const weft_node *node, const weft_value
 {
     weft_value p = node->out + 1, in[] = {p, node->in[1], node->in[2], dy[0]}, through;
     if (!want[0]) return;
-    if (dy[0] != WEFT_NO_VALUE)
-        dx[0] = weft_emit(g, node, "dx", "softmax_xent_grad", in, 4, NULL, 0);
+    if (dy[0] != WEFT_NO_VALUE) dx[0] = weft_emit_same(g, node, "dx", "softmax_xent_grad", in, 4);
     if (dy[1] == WEFT_NO_VALUE) return;
     through = weft_emit(g, node, "dx", "softmax_grad", (weft_value[]){p, dy[1]}, 2, NULL, 0);
     dx[0] = dy[0] == WEFT_NO_VALUE
@@ -124,6 +137,7 @@ const weft_op weft_op_softmax_xent = {
     .summary = "weighted sum of -log softmax(logits)[label]; also gives the probabilities",
     .min_inputs = 3,
     .max_inputs = 3,
+    .attrs = WEFT_ATTRS("smoothing"),
     .shape = xent_shape,
     .gradient = xent_gradient,
     .labels = xent_labels,
@@ -133,6 +147,7 @@ const weft_op weft_op_softmax_xent_grad = {
     .summary = "gradient of softmax_xent, from (probabilities, labels, weights, dloss)",
     .min_inputs = 4,
     .max_inputs = 4,
+    .attrs = WEFT_ATTRS("smoothing"),
     .shape = xent_grad_shape,
     .labels = xent_grad_labels,
     .flops = row_flops};

@@ -23,6 +23,13 @@ static weft_status check_parts(const rewriter *r, weft_value v)
                              "mesh data=%d: '%s' has %lld row%s (samples, if it is a batch) to "
                              "share out; give %d rows or more, or data=%lld or less",
                              ranks, info->name, have, weft_plural(have), ranks, have);
+        if (dim == 1 && a == AXIS_DOMAIN)
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "mesh domain=%d: '%s' is %s (batch, then positions), and has %lld "
+                             "position%s to share out; give domain=%lld or less",
+                             ranks, info->name,
+                             weft_shape_text(&info->type.shape, shape, sizeof(shape)), have,
+                             weft_plural(have), have);
         if (dim == 2 && a == AXIS_DOMAIN)
             return weft_fail(WEFT_ERR_ARGUMENT,
                              "mesh domain=%d: '%s' is %s (batch, channels, then space), and the "
@@ -43,9 +50,8 @@ weft_status weft_leaf_split_input(rewriter *r, weft_value v)
     const weft_value_info *info = &r->from->values[v];
     value_state *s = &r->values[v];
     if (info->type.shape.rank > 0 && r->plan->size[AXIS_DATA] > 1) s->split.at[AXIS_DATA] = 0;
-    if (info->type.shape.rank > 2 && info->type.dtype == r->from->real &&
-        r->plan->size[AXIS_DOMAIN] > 1) /* the first spatial dimension */
-        s->split.at[AXIS_DOMAIN] = 2;
+    if (info->domain > 0 && r->plan->size[AXIS_DOMAIN] > 1)
+        s->split.at[AXIS_DOMAIN] = (int16_t)info->domain;
     const leaf_plan *pin = weft_plan_leaf(r->plan, info->name);
     for (int a = 0; pin && a < SHARD_AXES; a++)
         if (pin->fixed[a]) {

@@ -59,7 +59,7 @@ static void put_picture(const weft_data_stats *stats, const weft_inference_reque
 static void put_rows(const weft_servable *s, void *const *requests, int count, void *input)
 {
     const weft_data_stats *stats = &s->checkpoint.stats;
-    int64_t size = weft_shape_elements(&stats->shape), at = 0;
+    int64_t size = weft_shape_elements(&stats->input[0].shape), at = 0;
     bool table = weft_servable_is_table(s), wide = s->real == WEFT_F64;
     for (int k = 0; k < count; k++) {
         const weft_inference_request *q = requests[k];

@@ -17,7 +17,11 @@ static weft_status read_checkpoint(weft_servable *s, const char *path)
     (void)weft_dtype_parse(s->run.task.dtype, &s->real);
     const weft_data_stats *stats = &s->checkpoint.stats;
     s->outputs = stats->targets ? stats->targets : stats->classes;
-    return WEFT_OK;
+    if (stats->inputs == 1 && stats->input[0].values == 0 && stats->positions == 0) return WEFT_OK;
+    return weft_fail(WEFT_ERR_UNSUPPORTED,
+                     "%s: its samples are tokens or have several inputs, and only models of one "
+                     "real input can be served; use weft predict",
+                     s->checkpoint.path);
 }
 
 static weft_status open_ranks(weft_servable *s, const weft_service_site *site)
@@ -38,7 +42,7 @@ static weft_status open_ranks(weft_servable *s, const weft_service_site *site)
 static weft_status open_full_batches(weft_servable *s)
 {
     size_t rows = (size_t)s->limit, numbers = rows * (size_t)s->outputs;
-    size_t features = rows * (size_t)weft_shape_elements(&s->checkpoint.stats.shape);
+    size_t features = rows * (size_t)weft_shape_elements(&s->checkpoint.stats.input[0].shape);
     if (s->ranks == 1) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&s->full_batches, s->executors));
     for (int e = 0; e < s->executors; e++) {

@@ -89,7 +89,7 @@ void weft_servable_close(weft_servable **servable);
 /* Whether the samples of the model are rows of a table, not pictures. */
 static inline bool weft_servable_is_table(const weft_servable *servable)
 {
-    return servable->checkpoint.stats.shape.rank == 1;
+    return servable->checkpoint.stats.input[0].shape.rank == 1;
 }
 /* batch_sizes.c: loads the weights, chooses the batch sizes and plans a batch program for each, and
  * measures some of them. Measuring takes about `budget` seconds; 0: nothing is measured. */

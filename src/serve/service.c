@@ -246,7 +246,7 @@ void weft_servable_describe(const weft_servable *servable, weft_servable_info *o
                                 .version = servable->version,
                                 .model = servable->run.task.model,
                                 .real = servable->real,
-                                .sample = stats->shape,
+                                .sample = stats->input[0].shape,
                                 .classes = stats->targets ? 0 : stats->classes,
                                 .targets = stats->targets,
                                 .class_names = stats->class_names,

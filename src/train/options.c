@@ -24,7 +24,8 @@ const weft_option weft_train_rows[] = {
      TEXT,
      RUN(task.data),
      .help = "training and test data: glyphs, idx:DIR, csv:FILE,label=COLUMN (a class) or "
-             "csv:FILE,target=COLUMN (a number), npy:SAMPLES,LABELS or npy:SAMPLES,target=FILE"},
+             "csv:FILE,target=COLUMN (a number), npy:SAMPLES,LABELS or npy:SAMPLES,target=FILE, "
+             "text:FILE, tokens:FILE,values=N, pairs:FILE"},
     {.name = "normalize",
      .argument = "HOW",
      .initial = "auto",

@@ -29,15 +29,15 @@ static weft_status check_splits(weft_trainer *t)
 /* Logs that most of the class numbers do not occur, as with labels that are identifiers. */
 static weft_status note_gaps(const weft_trainer *t)
 {
-    enum { LABELS = 1 };
     const weft_data_stats *s = weft_dataset_stats(t->data);
     int32_t label;
     bool *seen;
     int present = 0;
-    if (s->classes == 0 || s->class_names || t->runs[0].rank.rank != 0) return WEFT_OK;
+    if (s->classes == 0 || s->class_names || s->positions > 0 || t->runs[0].rank.rank != 0)
+        return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&seen, s->classes));
     for (int64_t i = 0; i < t->samples; i++) {
-        weft_dataset_read(t->data, WEFT_TRAIN, i, LABELS, &label);
+        weft_dataset_read(t->data, WEFT_TRAIN, i, s->inputs, &label);
         present += !seen[label];
         seen[label] = true;
     }
@@ -187,7 +187,8 @@ static weft_status describe_data(weft_trainer *t)
     uint64_t hash;
     WEFT_TRY(weft_dataset_hash(t->data, &hash));
     WEFT_TRY(weft_format(&t->link_texts[2], "%lld samples of %s with %d %s #%08x",
-                         (long long)t->samples, weft_shape_text(&s->shape, shape, sizeof(shape)),
+                         (long long)t->samples,
+                         weft_shape_text(&s->input[0].shape, shape, sizeof(shape)),
                          s->targets ? s->targets : s->classes, s->targets ? "targets" : "classes",
                          (unsigned)(hash >> 32)));
     t->link.data = t->link_texts[2];

@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (weft_graph_create(context, WEFT_F32, &graph) != WEFT_OK) return 0;
     weft_model_options_init(&o);
     o.model = "fuzz.yaml";
-    o.sample = weft_shape_of(3, (int64_t[]){2, 9, 9});
+    weft_model_options_set_sample(&o, weft_shape_of(3, (int64_t[]){2, 9, 9}));
     o.batch = 2;
     o.classes = 3;
     o.training = true;

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     json_t *object = json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES, &error);
     if (!object) return 0;
     if (weft_stats_read("fuzz", object, &stats) == WEFT_OK) {
-        if (weft_shape_elements(&stats.shape) < 1) abort();
+        if (weft_shape_elements(&stats.input[0].shape) < 1) abort();
         for (int i = 0; i < stats.features; i++)
             if (!isfinite(stats.mean[i]) || !(stats.deviation[i] > 0)) abort();
         for (int i = 0; i < stats.targets; i++)

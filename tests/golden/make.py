@@ -2,8 +2,9 @@
 
     /usr/bin/python3 tests/golden/make.py tests/golden
 
-writes lenet.txt (initial loss and gradients, ten steps of SGD), optimizers.txt, and windows.txt
-(convolutions and pools over 1, 2 and 3 dimensions, with their gradients). All numbers that go in come from one integer hash, which the tests compute too.
+writes lenet.txt (initial loss and gradients, ten steps of SGD), optimizers.txt, windows.txt
+(convolutions and pools over 1, 2 and 3 dimensions, with their gradients) and sequence.txt (operators
+of sequence models, with their gradients). All numbers that go in come from one integer hash, which the tests compute too.
 """
 import sys
 
@@ -128,6 +129,71 @@ def windows(folder):
                 put(out, f"{op}/{name}", kinds[len(xs) - 3](x, kernel, stride, padding, **more), {"x": x})
 
 
+def sequence(folder):
+    """The cases of op_cases_sequence.c: input i has stream i + 1, so has the loss's weight of the result."""
+    f = nn.functional
+
+    def ints(limit, *shape):
+        count = int(numpy.prod(shape))
+        return torch.tensor([(i * 7 + 3) % limit for i in range(count)]).view(shape)
+
+    def rms_norm(epsilon):
+        return lambda x, gamma: x / ((x * x).mean(-1, keepdim=True) + epsilon).sqrt() * gamma
+
+    def rotary(first=0, base=10000.0, interleaved=False, sign=1):
+        def turn(x, *_):  # a pair is a complex number
+            t, pairs = x.shape[1], x.shape[3] // 2
+            rates = base ** (-torch.arange(pairs, dtype=torch.float64) / pairs)
+            angles = sign * torch.outer(torch.arange(first, first + t, dtype=torch.float64), rates)
+            turns = torch.polar(torch.ones_like(angles), angles)[None, :, None, :]
+            if interleaved:
+                y = torch.view_as_complex(x.reshape(*x.shape[:-1], pairs, 2)) * turns
+                return torch.view_as_real(y).reshape(x.shape)
+            y = torch.complex(x[..., :pairs], x[..., pairs:]) * turns
+            return torch.cat((y.real, y.imag), -1)
+        return turn
+
+    def smoothed(x, labels, weights):
+        losses = f.cross_entropy(x.reshape(-1, x.shape[-1]), labels.reshape(-1), reduction="none", label_smoothing=0.1)
+        return (losses * weights.reshape(-1)).sum()
+
+    gate = [(3, 20), (20, 18), (20, 18)]
+    cases = {  # shapes or integers of the inputs, function
+        "silu_case": ([(3, 5, 2)], f.silu),
+        "rms_norm": ([(2, 3, 7), (7,)], rms_norm(0.01)),
+        "rms_norm_rows": ([(5, 83), (83,)], rms_norm(1e-5)),
+        "rms_norm_deep": ([(2, 3, 2, 16), (16,)], rms_norm(1e-5)),
+        "swiglu": (gate, lambda x, v, w: f.silu(x @ v) * (x @ w)),
+        "geglu": (gate, lambda x, v, w: f.gelu(x @ v) * (x @ w)),
+        "rotary": ([(2, 5, 3, 6)], rotary()),
+        "rotary_interleaved": ([(1, 3, 2, 70)], rotary(7, 100.0, True)),
+        "rotary_inverse": ([(2, 3, 1, 2)], rotary(sign=-1)),
+        "rotary_added": ([(2, 3, 1, 38), ints(5, 1)], rotary(5)),
+        "bias_table": ([(2, 3, 5), (3, 5)], lambda x, b: x + b),
+        "bias_middle": ([(2, 3, 4, 5), (3, 4)], lambda x, b: x + b[None, :, :, None]),
+        "embedding_long": ([ints(11, 13), (17, 37)], f.embedding),
+        "softmax_xent_smooth": ([(5, 4), ints(4, 5), (5,)], smoothed),
+        "softmax_xent_smooth_tokens": ([(2, 3, 5), ints(5, 2, 3), (2, 3)], smoothed),
+    }
+
+    def picks(t):
+        t = t.reshape(-1)
+        return f"{t.norm().item():.15e} " + " ".join(f"{t[(k * 7919) % t.numel()].item():.15e}" for k in range(8))
+
+    with open(f"{folder}/sequence.txt", "w") as out:
+        for name, (inputs, function) in cases.items():
+            leaves = [i if torch.is_tensor(i) else
+                      numbers(n + 1, int(numpy.prod(i)), 1).view(i).clone().requires_grad_()
+                      for n, i in enumerate(inputs)]
+            y = function(*leaves)
+            (y * numbers(len(leaves) + 1, y.numel(), 1).view(y.shape)).sum().backward()
+            print(name, "y", picks(y.detach()), file=out)
+            for n, leaf in enumerate(leaves):
+                if leaf.is_floating_point() and not (function is smoothed and n == 2):
+                    print(name, n, picks(leaf.grad), file=out)
+
+
 lenet(sys.argv[1])
 optimizers(sys.argv[1])
 windows(sys.argv[1])
+sequence(sys.argv[1])

@@ -43,6 +43,7 @@ typedef enum kind {
     FLATTEN,
     RELU,
     GELU,
+    SILU,
     SIGMOID,
     TANH,
     CONCAT,

@@ -111,11 +111,26 @@ struct cpu_loop {
     int64_t size; /* elements of the first operand in memory, including padding */
     int threads;
     cpu_planes planes;
+    void *table; /* numbers that are computed when the kernel is made; freed with it */
 };
 
 /* Creates a kernel for the group's single node; layouts are set in `head`. */
 weft_status cpu_loop_make(weft_device *device, const weft_group *group, cpu_loop_fn fn,
                           cpu_loop **out) WEFT_NODISCARD;
+/* As cpu_loop_make; all operands are plain, and results that nothing reads go to scratch memory. */
+weft_status cpu_plain_make(weft_device *device, const weft_group *group, cpu_loop_fn fn,
+                           cpu_loop **out) WEFT_NODISCARD;
+/* Defines name_make, which creates the kernel for name_loop with plain operands. */
+#define CPU_PLAIN(name)                                                                            \
+    static weft_status name##_make(weft_device *device, const weft_group *group,                   \
+                                   const weft_layout *const *in, weft_kernel **out)                \
+    {                                                                                              \
+        cpu_loop *k;                                                                               \
+        (void)in;                                                                                  \
+        WEFT_TRY(cpu_plain_make(device, group, name##_loop, &k));                                  \
+        *out = &k->head;                                                                           \
+        return WEFT_OK;                                                                            \
+    }
 
 /* --- implementations, by operator --- */
 
@@ -129,7 +144,18 @@ typedef struct cpu_entry {
     double (*seconds)(const weft_group *group, const weft_layout *const *in);
 } cpu_entry;
 
-#define CPU_FILES(X) X(conv) X(dense) X(pool) X(eltwise) X(shape) X(update) X(norm) X(batch_norm)
+#define CPU_FILES(X)                                                                               \
+    X(conv)                                                                                        \
+    X(dense)                                                                                       \
+    X(pool)                                                                                        \
+    X(eltwise)                                                                                     \
+    X(bias)                                                                                        \
+    X(shape)                                                                                       \
+    X(update)                                                                                      \
+    X(norm)                                                                                        \
+    X(batch_norm)                                                                                  \
+    X(rms_norm)                                                                                    \
+    X(rotary)
 #define CPU_DECLARE(file) extern const cpu_entry cpu_##file##_entries[];
 CPU_FILES(CPU_DECLARE)
 

@@ -1,6 +1,6 @@
 /* Implements elementwise operators. Simple functions with f(0) = 0 are loops over the memory of any
- * layout, including its padding, which stays zero. Functions such as sigmoid, tanh and gelu are
- * oneDNN's, which keeps padding zero. */
+ * layout, including its padding, which stays zero. Functions such as sigmoid, tanh, gelu and silu
+ * are oneDNN's, which keeps padding zero. */
 #include "base/tree_sum.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/simd.h"
@@ -157,6 +157,7 @@ static const struct {
     onednn_pass pass;
 } functions[] = {
     {"gelu", ONEDNN_GELU, ONEDNN_FORWARD},       {"gelu_grad", ONEDNN_GELU, ONEDNN_BACKWARD},
+    {"silu", ONEDNN_SILU, ONEDNN_FORWARD},       {"silu_grad", ONEDNN_SILU, ONEDNN_BACKWARD},
     {"sigmoid", ONEDNN_SIGMOID, ONEDNN_FORWARD}, {"sigmoid_grad", ONEDNN_SIGMOID, ONEDNN_BACKWARD},
     {"tanh", ONEDNN_TANH, ONEDNN_FORWARD},       {"tanh_grad", ONEDNN_TANH, ONEDNN_BACKWARD},
 };
@@ -211,6 +212,8 @@ const cpu_entry cpu_eltwise_entries[] = {
     {"accumulate_tree", "loop", cpu_single, accumulate_tree_make, NULL},
     {"gelu", "onednn", function_supports, function_make, NULL},
     {"gelu_grad", "onednn", function_supports, function_make, NULL},
+    {"silu", "onednn", function_supports, function_make, NULL},
+    {"silu_grad", "onednn", function_supports, function_make, NULL},
     {"sigmoid", "onednn", function_supports, function_make, NULL},
     {"sigmoid_grad", "onednn", function_supports, function_make, NULL},
     {"tanh", "onednn", function_supports, function_make, NULL},

@@ -14,10 +14,8 @@ static onednn_function activation_of(const weft_node *node)
         const char *op;
         onednn_function function;
     } known[] = {
-        {"relu", ONEDNN_RELU},
-        {"gelu", ONEDNN_GELU},
-        {"sigmoid", ONEDNN_SIGMOID},
-        {"tanh", ONEDNN_TANH},
+        {"relu", ONEDNN_RELU},       {"gelu", ONEDNN_GELU}, {"silu", ONEDNN_SILU},
+        {"sigmoid", ONEDNN_SIGMOID}, {"tanh", ONEDNN_TANH},
     };
     for (size_t i = 0; i < WEFT_COUNT(known); i++)
         if (strcmp(known[i].op, node->op->name) == 0) return known[i].function;
@@ -36,6 +34,7 @@ static bool take_link(const weft_group *group, const weft_node *node, weft_value
         if (node->in[0] != tail || chain->bias != WEFT_NO_VALUE || chain->norm || added)
             return false;
         const weft_shape *s = &weft_in(group->graph, node, 0)->shape;
+        if (weft_in(group->graph, node, 1)->shape.rank != 1) return false;
         int wanted = chain->rank > 2 ? 1 : s->rank - 1;
         if (weft_node_int(node, "axis", 0, 1) != wanted) return false;
         chain->bias = node->in[1];

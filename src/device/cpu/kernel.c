@@ -211,6 +211,7 @@ static weft_status loop_bind(const weft_kernel *kernel, weft_bound **out)
 
 static void loop_destroy(weft_kernel *kernel)
 {
+    free(((cpu_loop *)kernel)->table);
     free(kernel);
 }
 
@@ -227,6 +228,26 @@ weft_status cpu_loop_make(weft_device *device, const weft_group *group, cpu_loop
     k->threads = device->threads;
     memcpy(k->head.text, "loop", sizeof("loop"));
     weft_kernel_in_place(group, &k->head);
+    *out = k;
+    return WEFT_OK;
+}
+
+weft_status cpu_plain_make(weft_device *device, const weft_group *group, cpu_loop_fn fn,
+                           cpu_loop **out)
+{
+    const weft_graph *g = group->graph;
+    cpu_loop *k;
+    WEFT_TRY(cpu_loop_make(device, group, fn, &k));
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < group->in_count && status == WEFT_OK; i++)
+        status = weft_layout_plain(device, weft_value_type(g, group->in[i]), &k->head.in[i]);
+    for (int i = 0; i < group->out_count && status == WEFT_OK; i++)
+        status = weft_layout_plain(device, weft_value_type(g, group->out[i]), &k->head.out[i]);
+    if (status != WEFT_OK) {
+        loop_destroy(&k->head);
+        return status;
+    }
+    weft_kernel_unread_size(group, &k->head);
     *out = k;
     return WEFT_OK;
 }

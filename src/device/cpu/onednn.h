@@ -71,6 +71,7 @@ typedef enum onednn_function {
     ONEDNN_NO_FUNCTION,
     ONEDNN_RELU,
     ONEDNN_GELU,
+    ONEDNN_SILU,
     ONEDNN_SIGMOID,
     ONEDNN_TANH,
 } onednn_function;

@@ -138,26 +138,7 @@ static void rows_loop(const cpu_loop *k)
     weft_parallel(k->threads, r.width * r.height, GRAIN, rows_part, &r);
 }
 
-static weft_status rows_make(weft_device *device, const weft_group *group,
-                             const weft_layout *const *in, weft_kernel **out)
-{
-    (void)in;
-    cpu_loop *k;
-    WEFT_TRY(cpu_loop_make(device, group, rows_loop, &k));
-    weft_status status = WEFT_OK;
-    for (int i = 0; i < group->in_count && status == WEFT_OK; i++)
-        status =
-            weft_layout_plain(device, weft_value_type(group->graph, group->in[i]), &k->head.in[i]);
-    if (status == WEFT_OK)
-        status = weft_layout_plain(device, weft_value_type(group->graph, group->out[0]),
-                                   &k->head.out[0]);
-    if (status != WEFT_OK) {
-        k->head.ops->destroy(&k->head);
-        return status;
-    }
-    *out = &k->head;
-    return WEFT_OK;
-}
+CPU_PLAIN(rows)
 
 /* Estimated seconds: a start-up time, the time of each change to the next piece, and the time of
  * the copied bytes. */

@@ -43,10 +43,10 @@ static void bias(const weft_ref *a)
     const real *x = a->in[0], *b = a->in[1];
     real *y = a->out[0];
     const weft_shape *s = in_shape(a, 0);
-    int axis = (int)weft_node_int(a->node, "axis", 0, 1);
-    int64_t inner = 1;
-    for (int i = axis + 1; i < s->rank; i++) inner *= s->dim[i];
-    EACH (i, out_size(a, 0)) y[i] = x[i] + b[i / inner % s->dim[axis]];
+    int end = (int)weft_node_int(a->node, "axis", 0, 1) + in_shape(a, 1)->rank;
+    int64_t inner = 1, size = in_size(a, 1);
+    for (int i = end; i < s->rank; i++) inner *= s->dim[i];
+    EACH (i, out_size(a, 0)) y[i] = x[i] + b[i / inner % size];
 }
 
 static void relu(const weft_ref *a)
@@ -112,6 +112,45 @@ static void gelu_grad(const weft_ref *a)
     }
 }
 
+static void silu(const weft_ref *a)
+{
+    const real *x = a->in[0];
+    real *y = a->out[0];
+    EACH (i, out_size(a, 0)) y[i] = (real)((double)x[i] / (1 + exp(-(double)x[i])));
+}
+
+static void silu_grad(const weft_ref *a)
+{
+    const real *x = a->in[0], *dy = a->in[1];
+    real *dx = a->out[0];
+    EACH (i, out_size(a, 0)) {
+        double v = (double)x[i], s = 1 / (1 + exp(-v));
+        dx[i] = (real)((double)dy[i] * s * (1 + v * (1 - s)));
+    }
+}
+
+/* Rotates each pair of elements, see ops/rotary.c. */
+static void rotary(const weft_ref *a)
+{
+    const real *x = a->in[0];
+    real *y = a->out[0];
+    const int64_t *dim = in_shape(a, 0)->dim, pairs = dim[3] / 2;
+    bool interleaved = weft_node_int(a->node, "interleaved", 0, 0) != 0;
+    double base = weft_node_real(a->node, "base", 10000);
+    double sign = weft_node_int(a->node, "inverse", 0, 0) ? -1 : 1;
+    int64_t first = weft_node_int(a->node, "first", 0, 0);
+    if (a->node->in_count == 2) first += *(const int32_t *)a->in[1];
+    EACH (row, dim[0] * dim[1] * dim[2])
+        EACH (i, pairs) {
+            double position = (double)(first + row / dim[2] % dim[1]);
+            double angle = position * pow(base, -(double)i / (double)pairs);
+            double c = cos(angle), s = sign * sin(angle);
+            int64_t u = row * dim[3] + (interleaved ? 2 * i : i), v = u + (interleaved ? 1 : pairs);
+            y[u] = (real)((double)x[u] * c - (double)x[v] * s);
+            y[v] = (real)((double)x[v] * c + (double)x[u] * s);
+        }
+}
+
 /* The index, in the whole sample, of element j of a part of a sample. */
 static int64_t place_in_sample(const weft_ref *a, int64_t j)
 {
@@ -162,5 +201,7 @@ const weft_ref_entry WEFT_REF_TABLE(elementwise)[] = {
     {"sigmoid", sigmoid, 0},   {"sigmoid_grad", sigmoid_grad, 0},
     {"tanh", tanh_, 0},        {"tanh_grad", tanh_grad, 0},
     {"gelu", gelu, 0},         {"gelu_grad", gelu_grad, 0},
-    {"dropout", dropout, 0},   {NULL, NULL, 0},
+    {"silu", silu, 0},         {"silu_grad", silu_grad, 0},
+    {"rotary", rotary, 0},     {"dropout", dropout, 0},
+    {NULL, NULL, 0},
 };

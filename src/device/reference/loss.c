@@ -2,6 +2,15 @@
 
 #include "device/reference/reference.h"
 
+/* The cross entropy of one sample; lse: the logarithm of the sum of exp(row). */
+static double row_loss(const real *row, int64_t n, int64_t label, double lse, double smoothing)
+{
+    double even = 0;
+    if (smoothing == 0) return lse - (double)row[label];
+    for (int64_t i = 0; i < n; i++) even += (lse - (double)row[i]) / (double)n;
+    return (1 - smoothing) * (lse - (double)row[label]) + smoothing * even;
+}
+
 /* The loss of a sample of weight zero is ignored, since padding may contain anything. A label out
  * of range makes the loss NaN, which stops the run with a message. */
 static void softmax_xent(const weft_ref *a)
@@ -11,7 +20,7 @@ static void softmax_xent(const weft_ref *a)
     real *loss = a->out[0], *p = a->out[1];
     const weft_shape *s = in_shape(a, 0);
     int64_t n = s->dim[s->rank - 1], rows = in_size(a, 0) / n;
-    double total = 0;
+    double total = 0, smoothing = weft_node_real(a->node, "smoothing", 0);
     for (int64_t r = 0; r < rows; r++) {
         const real *row = x + r * n;
         double top = (double)row[0], sum = 0;
@@ -20,7 +29,8 @@ static void softmax_xent(const weft_ref *a)
         for (int64_t i = 0; i < n; i++) p[r * n + i] = (real)(exp((double)row[i] - top) / sum);
         if (weights[r] == 0) continue;
         bool known = labels[r] >= 0 && labels[r] < n;
-        total += known ? (double)weights[r] * (log(sum) + top - (double)row[labels[r]]) : NAN;
+        total += known ? (double)weights[r] * row_loss(row, n, labels[r], log(sum) + top, smoothing)
+                       : NAN;
     }
     *loss = (real)total;
 }
@@ -32,10 +42,14 @@ static void softmax_xent_grad(const weft_ref *a)
     real *dx = a->out[0];
     const weft_shape *s = in_shape(a, 0);
     int64_t n = s->dim[s->rank - 1], rows = in_size(a, 0) / n;
+    double smoothing = weft_node_real(a->node, "smoothing", 0);
+    real other = (real)(smoothing / (double)n), own = (real)(1 - smoothing + smoothing / (double)n);
     for (int64_t r = 0; r < rows; r++) {
         real factor = weights[r] * dloss;
-        for (int64_t i = 0; i < n; i++)
-            dx[r * n + i] = weights[r] == 0 ? 0 : factor * (p[r * n + i] - (labels[r] == i));
+        for (int64_t i = 0; i < n; i++) {
+            real target = labels[r] == i ? own : other;
+            dx[r * n + i] = weights[r] == 0 ? 0 : factor * (p[r * n + i] - target);
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-/* Implements batch normalization, layer normalization and softmax, with their gradients. */
+/* Implements batch, layer and root mean square normalization and softmax, with their gradients. */
 #include <math.h>
 
 #include "device/reference/reference.h"
@@ -219,6 +219,41 @@ static void layer_norm_grad(const weft_ref *a)
     }
 }
 
+static void rms_norm(const weft_ref *a)
+{
+    const real *x = a->in[0], *gamma = a->in[1];
+    real *y = a->out[0], *rstd_out = a->out[1];
+    int64_t n = in_size(a, 1), rows = in_size(a, 0) / n;
+    for (int64_t r = 0; r < rows; r++, x += n, y += n) {
+        double square = 0;
+        for (int64_t i = 0; i < n; i++) square += (double)x[i] * (double)x[i] / (double)n;
+        double rstd = 1 / sqrt(square + weft_node_real(a->node, "epsilon", 1e-5));
+        for (int64_t i = 0; i < n; i++) y[i] = (real)((double)x[i] * rstd * (double)gamma[i]);
+        rstd_out[r] = (real)rstd;
+    }
+}
+
+static void rms_norm_grad(const weft_ref *a)
+{
+    const real *dy = a->in[0], *x = a->in[1], *gamma = a->in[2], *rstd = a->in[3];
+    real *dx = a->out[0], *dgamma = a->out[1];
+    int64_t n = in_size(a, 2), rows = in_size(a, 0) / n;
+    for (int64_t r = 0; r < rows; r++) {
+        double mean = 0, s = (double)rstd[r]; /* mean: of dy gamma xhat, with xhat = x rstd */
+        for (int64_t i = r * n; i < (r + 1) * n; i++)
+            mean += (double)dy[i] * (double)gamma[i - r * n] * (double)x[i] * s / (double)n;
+        for (int64_t i = r * n; i < (r + 1) * n; i++)
+            dx[i] =
+                (real)(s * ((double)dy[i] * (double)gamma[i - r * n] - (double)x[i] * s * mean));
+    }
+    for (int64_t i = 0; i < n; i++) {
+        double sum = 0;
+        for (int64_t r = 0; r < rows; r++)
+            sum += (double)dy[r * n + i] * (double)x[r * n + i] * (double)rstd[r];
+        dgamma[i] = (real)sum;
+    }
+}
+
 static void softmax(const weft_ref *a)
 {
     const real *x = a->in[0];
@@ -257,6 +292,8 @@ const weft_ref_entry WEFT_REF_TABLE(norm)[] = {
     {"batch_norm_infer", batch_norm_infer, 0},
     {"layer_norm", layer_norm, 0},
     {"layer_norm_grad", layer_norm_grad, 0},
+    {"rms_norm", rms_norm, 0},
+    {"rms_norm_grad", rms_norm_grad, 0},
     {"softmax", softmax, 0},
     {"softmax_grad", softmax_grad, 0},
     {NULL, NULL, 0},

@@ -7,12 +7,14 @@
 static const struct {
     dnnl_alg_kind_t forward, backward;
     bool by_result;
+    float alpha;
 } functions[] = {
-    [ONEDNN_NO_FUNCTION] = {dnnl_alg_kind_undef, dnnl_alg_kind_undef, false},
-    [ONEDNN_RELU] = {dnnl_eltwise_relu, dnnl_eltwise_relu, false},
-    [ONEDNN_GELU] = {dnnl_eltwise_gelu_erf, dnnl_eltwise_gelu_erf, false},
-    [ONEDNN_SIGMOID] = {dnnl_eltwise_logistic, dnnl_eltwise_logistic_use_dst_for_bwd, true},
-    [ONEDNN_TANH] = {dnnl_eltwise_tanh, dnnl_eltwise_tanh_use_dst_for_bwd, true},
+    [ONEDNN_NO_FUNCTION] = {dnnl_alg_kind_undef, dnnl_alg_kind_undef, false, 0},
+    [ONEDNN_RELU] = {dnnl_eltwise_relu, dnnl_eltwise_relu, false, 0},
+    [ONEDNN_GELU] = {dnnl_eltwise_gelu_erf, dnnl_eltwise_gelu_erf, false, 0},
+    [ONEDNN_SILU] = {dnnl_eltwise_swish, dnnl_eltwise_swish, false, 1},
+    [ONEDNN_SIGMOID] = {dnnl_eltwise_logistic, dnnl_eltwise_logistic_use_dst_for_bwd, true, 0},
+    [ONEDNN_TANH] = {dnnl_eltwise_tanh, dnnl_eltwise_tanh_use_dst_for_bwd, true, 0},
 };
 
 bool onednn_by_result(onednn_function function)
@@ -29,7 +31,8 @@ static weft_status append(dnnl_post_ops_t ops, const onednn_tail *tail)
     if (tail->addend)
         DNNL_TRY(dnnl_post_ops_append_binary(ops, dnnl_binary_add, onednn_theirs(tail->addend)));
     if (tail->function != ONEDNN_NO_FUNCTION)
-        DNNL_TRY(dnnl_post_ops_append_eltwise(ops, functions[tail->function].forward, 0, 0));
+        DNNL_TRY(dnnl_post_ops_append_eltwise(ops, functions[tail->function].forward,
+                                              functions[tail->function].alpha, 0));
     return WEFT_OK;
 }
 
@@ -80,8 +83,8 @@ static weft_status forward(const onednn *o, const onednn_spec *s, cpu_md bias,
     case ONEDNN_ELTWISE:
         return DNNL_CALL(dnnl_eltwise_forward_primitive_desc_create(
             out, e, prop,
-            by_result ? functions[s->function].backward : functions[s->function].forward, x, y, 0,
-            0, attr));
+            by_result ? functions[s->function].backward : functions[s->function].forward, x, y,
+            functions[s->function].alpha, 0, attr));
     case ONEDNN_MATMUL:
         return DNNL_CALL(dnnl_matmul_primitive_desc_create(out, e, x, w, b, y, attr));
     case ONEDNN_CONCAT: return concat(o, s, out);
@@ -122,7 +125,8 @@ static weft_status backward(const onednn *o, const onednn_spec *s, dnnl_primitiv
             o->attr));
     case ONEDNN_ELTWISE:
         return DNNL_CALL(dnnl_eltwise_backward_primitive_desc_create(
-            out, e, functions[s->function].backward, x, y, x, 0, 0, hint, o->attr));
+            out, e, functions[s->function].backward, x, y, x, functions[s->function].alpha, 0, hint,
+            o->attr));
     default: return weft_fail(WEFT_ERR_INTERNAL, "a primitive without a gradient");
     }
 }

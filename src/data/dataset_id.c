@@ -1,0 +1,83 @@
+/* Identifies the splits of a data set, so that a resumed run, an evaluation and other learners
+ * notice data that have changed. */
+#include <stdio.h>
+
+#include "data/data.h"
+
+static uint64_t mix_names(uint64_t hash, char *const *names, int64_t count)
+{
+    for (int64_t i = 0; names && i < count; i++) hash = weft_mix(hash, weft_hash_text(names[i]));
+    return hash;
+}
+
+static uint64_t mix_number(uint64_t hash, double number)
+{
+    uint64_t bits;
+    memcpy(&bits, &number, sizeof(bits));
+    return weft_mix(hash, bits);
+}
+
+/* x: room for an input of a sample, or for its labels. */
+static uint64_t mix_input(uint64_t hash, const weft_source *s, weft_split split, int64_t i,
+                          int input, void *x)
+{
+    int64_t size = weft_shape_elements(&s->input[input].shape);
+    if (!s->tabular) s->ops->features(s, split, i, input, x);
+    for (int64_t j = 0; j < size; j++)
+        hash = mix_number(hash, s->tabular ? s->ops->number(s, split, i, j)
+                                           : weft_number_get(s->input[input].dtype, x, j));
+    return hash;
+}
+
+static uint64_t mix_row(uint64_t hash, const weft_dataset *d, weft_split split, int64_t i, void *x)
+{
+    const weft_source *s = d->source;
+    for (int k = 0; k < s->inputs; k++) hash = mix_input(hash, s, split, i, k, x);
+    for (int j = 0; j < s->targets; j++) hash = mix_number(hash, s->ops->target(s, split, i, j));
+    if (s->targets > 0) return hash;
+    s->ops->label(s, split, i, x);
+    for (int64_t j = 0; j < weft_source_labels(s); j++)
+        hash = weft_mix(hash, (uint64_t)weft_dataset_class(d, ((const int32_t *)x)[j]));
+    return hash;
+}
+
+weft_status weft_dataset_identify(const weft_dataset *d, weft_split split, weft_split_id *out)
+{
+    enum { ROWS = 4 };
+    const weft_data_stats *stats = &d->stats;
+    int64_t size = weft_shape_elements(&stats->input[0].shape),
+            count = weft_dataset_count(d, split);
+    float *x;
+    uint64_t hash = weft_mix(0, (uint64_t)count);
+    hash = mix_names(hash, stats->class_names, stats->classes);
+    hash = mix_names(hash, stats->column_names, size);
+    if (stats->label_name) hash = weft_mix(hash, weft_hash_text(stats->label_name));
+    WEFT_TRY(WEFT_NEW(&x, WEFT_MAX(weft_source_largest(d->source), weft_source_labels(d->source))));
+    for (int64_t i = 0; i < WEFT_MIN(count, ROWS) && weft_dataset_labelled(d); i++)
+        hash = mix_row(hash, d, split, i * (count - 1) / (ROWS - 1) % count, x);
+    free(x);
+    *out = (weft_split_id){.samples = count, .hash = hash};
+    return WEFT_OK;
+}
+
+weft_status weft_dataset_hash(const weft_dataset *d, uint64_t *out)
+{
+    weft_split_id train, test;
+    WEFT_TRY(weft_dataset_identify(d, WEFT_TRAIN, &train));
+    WEFT_TRY(weft_dataset_identify(d, WEFT_TEST, &test));
+    *out = weft_mix(train.hash, test.hash);
+    return WEFT_OK;
+}
+
+bool weft_split_differs(weft_split split, const weft_split_id *then, const weft_split_id *now,
+                        char *how, size_t size)
+{
+    if (then->samples == now->samples && then->hash == now->hash) return false;
+    if (then->samples != now->samples)
+        (void)snprintf(how, size, "the %s part has %lld sample%s, it had %lld",
+                       weft_split_name(split), (long long)now->samples, weft_plural(now->samples),
+                       (long long)then->samples);
+    else
+        (void)snprintf(how, size, "the %s part has other samples", weft_split_name(split));
+    return true;
+}

@@ -1,0 +1,112 @@
+/* The data source of token files: arrays of 16 or 32 bit numbers, mapped, so they may be larger
+ * than memory. */
+#include <stdio.h>
+
+#include "data/windows.h"
+
+typedef struct token_source {
+    weft_windows windows;
+    weft_bytes file;
+} token_source;
+
+static void tokens_close(weft_source *source)
+{
+    token_source *s = (token_source *)source;
+    weft_file_unmap(&s->file);
+    free(s);
+}
+
+/* Checks that all tokens are below `values`. */
+static weft_status check_tokens(const token_source *s, const char *path, int64_t values)
+{
+    const weft_windows *w = &s->windows;
+    const uint16_t *halves = w->tokens;
+    const uint32_t *words = w->tokens;
+    for (int64_t i = 0; i < w->total; i++) {
+        uint32_t token = w->width == 2 ? halves[i] : words[i];
+        if (token < values) continue;
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s: token %lld (byte %lld) is %lu, and there are %lld different tokens, "
+                         "from 0; give values=%lu or more, or another type",
+                         path, (long long)i, (long long)(i * w->width), (unsigned long)token,
+                         (long long)values, (unsigned long)token + 1);
+    }
+    return WEFT_OK;
+}
+
+static weft_status load(token_source *s, const char *path, const char *type, double values,
+                        weft_window_keys *keys, const weft_source_wish *wish)
+{
+    weft_windows *w = &s->windows;
+    bool wide = type && strcmp(type, "uint32") == 0;
+    if (type && !wide && strcmp(type, "uint16") != 0)
+        return weft_fail(WEFT_ERR_ARGUMENT, "data 'tokens': type is '%s', must be uint16 or uint32",
+                         type);
+    if (values == 0 && wish->stats) values = wish->stats->input[0].values;
+    if (values == 0)
+        return weft_fail(WEFT_ERR_ARGUMENT, "data 'tokens': give the number of different tokens, "
+                                            "as in values=50257");
+    WEFT_TRY(weft_file_map(path, &s->file));
+    w->width = wide ? 4 : 2;
+    if (s->file.size % (size_t)w->width)
+        return weft_fail(WEFT_ERR_FORMAT, "%s has %zu bytes, no multiple of the %d of a %s", path,
+                         s->file.size, w->width, wide ? "uint32" : "uint16");
+    w->tokens = s->file.data;
+    w->total = (int64_t)s->file.size / w->width;
+    WEFT_TRY(check_tokens(s, path, (int64_t)values));
+    weft_windows_complete(keys, wish);
+    return weft_windows_open(w, path, keys, (int)values);
+}
+
+static weft_status tokens_prepare(weft_source *source, weft_split split)
+{
+    (void)source;
+    (void)split; /* tokens_open has mapped and checked the file */
+    return WEFT_OK;
+}
+
+static weft_status tokens_open(const char *arguments, const weft_source_wish *wish,
+                               weft_source **out)
+{
+    weft_window_keys window = {.test = -1};
+    double values = 0;
+    char *path, *rest, *type = NULL;
+    const weft_spec_key keys[] = {
+        {.name = "type", .text = &type},
+        {.name = "values", .number = &values, .low = 2, .high = 65536 * 16, .integer = true},
+        WEFT_WINDOW_KEYS(window),
+        {.name = NULL}};
+    token_source *s;
+    WEFT_TRY(weft_strdup(arguments, &path));
+    weft_status status = WEFT_NEW(&s, 1);
+    if (status != WEFT_OK) {
+        free(path);
+        return status;
+    }
+    s->windows.head.ops = &weft_source_tokens;
+    rest = strchr(path, ',');
+    if (rest) *rest++ = '\0';
+    if (!*path)
+        status = weft_fail(WEFT_ERR_ARGUMENT, "data 'tokens': give a file, as in tokens:FILE");
+    if (status == WEFT_OK && rest) status = weft_spec_parse("data 'tokens'", rest, keys);
+    if (status == WEFT_OK) status = load(s, path, type, values, &window, wish);
+    free(path);
+    free(type);
+    if (status == WEFT_OK)
+        *out = &s->windows.head;
+    else
+        tokens_close(&s->windows.head);
+    return status;
+}
+
+const weft_source_ops weft_source_tokens = {
+    .kind = "tokens",
+    .form = "tokens:FILE,values=N[,type=uint16|uint32," WEFT_WINDOW_FORM "]",
+    .help = "a file of little-endian numbers, memory-mapped: tokens from 0 to values - 1, in "
+            "windows as text",
+    .open = tokens_open,
+    .close = tokens_close,
+    .prepare = tokens_prepare,
+    .features = weft_windows_features,
+    .label = weft_windows_label,
+};

@@ -1,0 +1,131 @@
+/* Implements rotary. The kernel has a table of the cosines and sines of all angles, which are
+ * computed in double precision when the kernel is made. With a position that is added, a run
+ * computes the table of that position from the frequencies. */
+#include <math.h>
+
+#include "device/cpu/cpu.h"
+#include "device/cpu/simd.h"
+
+enum { GRAIN = 8192 };
+
+/* Sizes of x [batch, positions, heads, 2 pairs]. */
+typedef struct rotary_sizes {
+    int64_t batch, positions, heads, pairs;
+} rotary_sizes;
+
+static rotary_sizes sizes_of(const weft_group *group)
+{
+    const int64_t *dim = weft_in(group->graph, group->node[0], 0)->shape.dim;
+    return (rotary_sizes){dim[0], dim[1], dim[2], dim[3] / 2};
+}
+
+typedef struct rotary_job {
+    const float *x, *cosine, *sine;
+    float *y;
+    rotary_sizes size;
+    void (*turn)(const float *x, float *y, const float *cosine, const float *sine, int64_t pairs);
+} rotary_job;
+
+static WEFT_CLONES void turn_halves(const float *restrict x, float *restrict y,
+                                    const float *restrict cosine, const float *restrict sine,
+                                    int64_t pairs)
+{
+    for (int64_t i = 0; i < pairs; i++) {
+        y[i] = x[i] * cosine[i] - x[pairs + i] * sine[i];
+        y[pairs + i] = x[pairs + i] * cosine[i] + x[i] * sine[i];
+    }
+}
+
+static WEFT_CLONES void turn_neighbours(const float *restrict x, float *restrict y,
+                                        const float *restrict cosine, const float *restrict sine,
+                                        int64_t pairs)
+{
+    for (int64_t i = 0; i < pairs; i++) {
+        y[2 * i] = x[2 * i] * cosine[i] - x[2 * i + 1] * sine[i];
+        y[2 * i + 1] = x[2 * i + 1] * cosine[i] + x[2 * i] * sine[i];
+    }
+}
+
+/* Turns the heads of positions [begin, end), which are counted through all samples. */
+static void rotary_part(void *user, int64_t begin, int64_t end)
+{
+    const rotary_job *j = user;
+    int64_t pairs = j->size.pairs;
+    for (int64_t p = begin; p < end; p++) {
+        int64_t angles = p % j->size.positions * pairs;
+        for (int64_t h = p * j->size.heads; h < (p + 1) * j->size.heads; h++)
+            j->turn(j->x + h * 2 * pairs, j->y + h * 2 * pairs, j->cosine + angles,
+                    j->sine + angles, pairs);
+    }
+}
+
+/* Fills turns[] with the cosines, then the sines, of all positions from `first` on. */
+static void fill_turns(const weft_node *node, const rotary_sizes *size, const double *frequency,
+                       int64_t first, float *turns)
+{
+    int64_t count = size->positions * size->pairs;
+    double sign = weft_node_int(node, "inverse", 0, 0) ? -1 : 1;
+    for (int64_t i = 0; i < count; i++) {
+        double angle = (double)(first + i / size->pairs) * frequency[i % size->pairs];
+        turns[i] = (float)cos(angle);
+        turns[count + i] = (float)(sign * sin(angle));
+    }
+}
+
+/* The kernel's table: a frequency for each pair and, unless a position is added, the turns. */
+static weft_status make_table(cpu_loop *k)
+{
+    const weft_node *node = k->group.node[0];
+    rotary_sizes size = sizes_of(&k->group);
+    bool added = node->in_count == 2;
+    double base = weft_node_real(node, "base", 10000), *frequency;
+    WEFT_TRY(WEFT_NEW(&frequency, size.pairs + (added ? 0 : size.positions * size.pairs)));
+    k->table = frequency;
+    for (int64_t i = 0; i < size.pairs; i++)
+        frequency[i] = pow(base, -(double)i / (double)size.pairs);
+    if (!added)
+        fill_turns(node, &size, frequency, weft_node_int(node, "first", 0, 0),
+                   (float *)(frequency + size.pairs));
+    return WEFT_OK;
+}
+
+static void rotary_loop(const cpu_loop *k)
+{
+    const weft_node *node = k->group.node[0];
+    rotary_job j = {.x = k->in[0], .y = k->out[0], .size = sizes_of(&k->group)};
+    const double *frequency = k->table;
+    int64_t count = j.size.positions * j.size.pairs;
+    j.cosine = (const float *)(frequency + j.size.pairs);
+    if (node->in_count == 2) {
+        int64_t first = weft_node_int(node, "first", 0, 0) + *(const int32_t *)k->in[1];
+        fill_turns(node, &j.size, frequency, first, k->scratch);
+        j.cosine = k->scratch;
+    }
+    j.sine = j.cosine + count;
+    j.turn = weft_node_int(node, "interleaved", 0, 0) ? turn_neighbours : turn_halves;
+    weft_parallel(k->threads, j.size.batch * j.size.positions,
+                  GRAIN / (j.size.heads * j.size.pairs) + 1, rotary_part, &j);
+}
+
+static weft_status rotary_make(weft_device *device, const weft_group *group,
+                               const weft_layout *const *in, weft_kernel **out)
+{
+    cpu_loop *k;
+    rotary_sizes size = sizes_of(group);
+    (void)in;
+    WEFT_TRY(cpu_plain_make(device, group, rotary_loop, &k));
+    weft_status status = make_table(k);
+    if (status != WEFT_OK) {
+        k->head.ops->destroy(&k->head);
+        return status;
+    }
+    if (group->node[0]->in_count == 2)
+        k->head.scratch += (size_t)(2 * size.positions * size.pairs) * sizeof(float);
+    *out = &k->head;
+    return WEFT_OK;
+}
+
+const cpu_entry cpu_rotary_entries[] = {
+    {"rotary", "loop", cpu_single, rotary_make, NULL},
+    {.op = NULL},
+};

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Texts, tokens and pairs of passages as data, and models that share weights: tests/sequences.sh PATH/TO/weft
+set -u
+weft=$1
+. "$(dirname "$0")/check.sh"
+python3 - <<'PYTHON'
+import random
+random.seed(3)
+words = "a an the weft warp thread loom é gives takes holds and then not".split()
+text = " ".join(random.choice(words) + random.choice(["", ".", "\n"]) for _ in range(3000))
+open("text.txt", "w", encoding="utf-8").write(text)
+PYTHON
+printf 'layers:
+  - {type: embedding, name: tokens, units: 12}
+  - {type: linear, name: hidden, units: 20}
+  - {type: gelu}
+  - {type: layer_norm}
+  - {type: linear, name: narrow, units: 12}
+  - {type: linear, name: head, units: outputs, share: tokens}\n' >tied.yaml
+printf 'layers:
+  - {type: dense, name: first, from: a, units: 9}
+  - {type: relu, name: one}
+  - {type: dense, name: second, from: b, units: 9, share: first}
+  - {type: relu, name: two}
+  - {type: concat, from: "one, two"}
+  - {type: dense, units: outputs}\n' >twins.yaml
+same="--device reference --dtype f64 -t 1 --steps 6 --lr 0.01 --batch 12"
+tied="--model tied.yaml --data text:text.txt,unit=char,context=14,stride=33 $same"
+twins="--model twins.yaml --data pairs:text.txt,length=7,train=60,test=20 $same"
+# The same losses on every mesh, to rounding, also where layers that share weights are on different ranks.
+# shellcheck disable=SC2086
+alike() { # MODEL NAME OPTIONS...
+    local name=$1 options=$2
+    shift 2
+    "$weft" train $options "$@" >out 2>err && grep 'test loss' out >"$name" && cmp -s one-$name0 "$name" && pass || flunk "$name $*: $(cat "$name" err)"
+}
+for name in tied twins; do
+    name0=$name
+    options=$tied
+    [ $name = twins ] && options=$twins
+    # shellcheck disable=SC2086
+    "$weft" train $options >out 2>err && grep 'test loss' out >one-$name && pass || flunk "one rank: $(cat err)"
+    alike $name "$options" -n 2 --mesh data=2
+    alike $name "$options" -n 2 --mesh tensor=2
+    alike $name "$options" -n 2 --mesh pipeline=2 --microbatches 2
+    alike $name "$options" -n 3 --mesh data=3 --zero 3
+    alike $name "$options" -n 2 --mesh data=2 --virtual-workers 4
+    alike $name "$options" -n 4 --mesh tensor=2,pipeline=2 --microbatches 2
+done
+name0=tied
+alike tied "$tied" -n 2 --mesh domain=2
+alike tied "$tied" -n 6 --mesh data=3,domain=2
+alike tied "$tied" -n 2 --place 'tokens=cpu:0,head*=cpu:0,*=cpu:1'
+name0=twins
+alike twins "$twins" -n 2 --place 'first*=cpu:0,one=cpu:0,second*=cpu:1,two=cpu:1,*=cpu:0'
+# A checkpoint knows the characters; evaluation, prediction and a resumed run read other texts by them.
+# shellcheck disable=SC2086
+accepts "train" "$weft" train $tied -q --checkpoint run
+accepts "evaluate" "$weft" eval run --json --device reference
+grep -o '"loss":[0-9.]*' out >loss
+accepts "evaluate another file" "$weft" eval run --json --device reference --data text:text.txt
+grep -o '"loss":[0-9.]*' out | cmp -s - loss && pass || flunk "the same text: $(cat loss out)"
+accepts "predict" "$weft" predict run
+[ "$(head -1 out)" = sample,position,label,predicted,probability ] && grep -q '^0,13,' out && pass || flunk "positions: $(head -3 out)"
+# shellcheck disable=SC2086
+accepts "go on" "$weft" train $tied -q --checkpoint run --resume --steps 9
+printf 'a weft of silk, not of weft' >silk.txt
+refuses 1 "silk.txt: byte 14: the character ',' is not among the 22" "$weft" eval run --data text:silk.txt,test=1
+refuses 2 "was trained on 'char'" "$weft" eval run --data text:text.txt,unit=byte
+refuses 2 "samples of shape [9]" "$weft" eval run --data text:text.txt,context=9
+refuses 2 "has no tokenizer" sh -c "\"$weft\" train --model mlp --data glyphs:size=16,train=60,test=20 --batch 20 --steps 1 -q --checkpoint g && \"$weft\" eval g --data text:text.txt"
+refuses 1 "only models of one real input can be served" "$weft" serve m=run --port 0 --metrics-port 0
+# Models and data that do not fit.
+# shellcheck disable=SC2086
+{
+    refuses 2 "reads numbers, and not the tokens" "$weft" train $same --model mlp --data text:text.txt
+    refuses 2 "reads tokens, an input such as that of data text:FILE" "$weft" train $same --model tied.yaml --data glyphs
+    refuses 2 "no layer of the model reads the input 'b'" "$weft" train $same --model mlp --data pairs:text.txt,train=60,test=20
+    sed 's/from: b/from: c/' twins.yaml >names.yaml
+    refuses 2 "no layer before this one is named 'c'" "$weft" train $twins --model names.yaml
+    sed 's/units: 9, share: first/units: 8, share: first/' twins.yaml >wide.yaml
+    refuses 2 "layer 'second' shares the weight of 'first', which is [1792, 9] there; here it would be [1792, 8]" "$weft" train $twins --model wide.yaml
+    sed 's/share: first/share: third/' twins.yaml >third.yaml
+    refuses 2 "no layer before this one is named 'third'" "$weft" train $twins --model third.yaml
+    sed 's/name: one/name: a/' twins.yaml >input.yaml
+    refuses 2 "this one is an input of the data" "$weft" train $twins --model input.yaml
+    refuses 2 "model 'mlp:layers=3' has no arguments" "$weft" train $same --model mlp:layers=3
+    refuses 2 "15 positions to share out" "$weft" train $same --model tied.yaml --data text:text.txt,context=15 -n 16 --mesh domain=16
+}
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
