@@ -43,6 +43,9 @@ def orphan(job):
 def long(job):
     job.run("long", ["sh", "-c", "setsid sleep 1000 & echo $! >pid; sleep 1000"])
 
+def several(job):
+    job.run_all([(f"long {k}", ["sh", "-c", "echo $$ >>pids; echo $$ >pid; exec sleep 1000"], None) for k in range(9)], jobs=2)
+
 def once(job):
     for name in ("a", "b"):
         job.run_once(name, ["build/p/" + name], {"WORD": os.environ.get("WORD", "")})
@@ -52,6 +55,7 @@ def once(job):
 STAGES = (Stage("good", "passes", "", ("src/",), good), Stage("bad", "fails", "", ("src/",), bad),
           Stage("skips", "is skipped", "", ("src/",), skips), Stage("orphan", "leaves an orphan", "", ("src/",), orphan),
           Stage("needs", "needs packages", "rare", ("src/",), good), Stage("long", "never ends", "", ("src/",), long),
+          Stage("several", "never end", "", ("src/",), several),
           Stage("once", "keeps what has passed", "", ("src/", "tests/"), once),
           Stage("empty", "runs nothing", "", ("src/",), lambda job: None))
 GROUPS = {"all": ["good", "bad"], "few": ["good", "skips"]}
@@ -172,19 +176,23 @@ def checks_are_kept():
     ran("--again", "aabs", "--again")
 
 
-def ended_by(number, code):
-    if os.path.exists("pid"):
-        os.remove("pid")
+def ended_by(number, code, stage):
+    for name in ("pid", "pids"):
+        if os.path.exists(name):
+            os.remove(name)
     with open("src/a.c", "a") as f:
         f.write("\n")
-    process = subprocess.Popen(["scripts/check", "good", "long"], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(["scripts/check", "good", stage], stdout=subprocess.PIPE, text=True)
     until = time.monotonic() + 120
     while not (os.path.exists("pid") and open("pid").read()) and time.monotonic() < until:
         time.sleep(0.05)
     process.send_signal(number)
     text = process.communicate(timeout=120)[0]
-    check(f"ended by signal {number}", process.returncode == code and re.search(r"long +- .*has not ended", text), (process.returncode, text))
+    check(f"ended by signal {number}", process.returncode == code and re.search(stage + " +- .*has not ended", text), (process.returncode, text))
     check("its processes have ended", not alive(int(open("pid").read())))
+    if stage == "several":
+        started = open("pids").read().split()
+        check("nothing is started after a signal", len(started) <= 2 and not any(alive(int(pid)) for pid in started), started)
     before = runs()
     run("good")
     check("what was done stays done", runs() == before)
@@ -244,8 +252,9 @@ try:
     records()
     ends()
     checks_are_kept()
-    ended_by(signal.SIGINT, 130)
-    ended_by(signal.SIGTERM, 143)
+    ended_by(signal.SIGINT, 130, "long")
+    ended_by(signal.SIGTERM, 143, "long")
+    ended_by(signal.SIGTERM, 143, "several")
     full_disk()
     names_exist()
     exit_status_is_kept()

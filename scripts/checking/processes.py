@@ -8,6 +8,7 @@ import time
 
 started = set()
 starting = threading.Lock()  # held from the start of a child until it is in `started`
+ending = threading.Event()  # a signal has come: nothing is started any more
 
 
 def adopt_orphans():
@@ -39,8 +40,11 @@ def reap_orphan(pid):
 
 
 def end_on_signals():
-    """SIGINT, SIGTERM and SIGHUP raise SystemExit, so `finally` blocks run."""
+    """SIGINT, SIGTERM and SIGHUP end all children and raise SystemExit, so `finally` blocks run. The children end first,
+    since threads that wait for them would keep their pool, and with it this process."""
     def end(number, _):
+        ending.set()
+        end_children()
         raise SystemExit(128 + number)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -95,6 +99,8 @@ def end_children():
 def start(argv, environment=None, **more):
     """A child in a process group of its own: a terminal's Ctrl-C reaches this script alone, which then ends its children."""
     with starting:
+        if ending.is_set():
+            raise SystemExit("a signal has ended this run")
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                    errors="replace", env=environment, start_new_session=True, **more)
         started.add(process.pid)
