@@ -110,10 +110,27 @@ static inline void out(fixture *f, weft_value v)
     X(embedding_long)                                                                              \
     X(softmax_xent_smooth)                                                                         \
     X(softmax_xent_smooth_tokens)
+/* The cases of op_cases_recurrences.c. */
+#define RECURRENCE_CASES(X)                                                                        \
+    X(lstm_plain)                                                                                  \
+    X(lstm_states)                                                                                 \
+    X(lstm_reverse)                                                                                \
+    X(lstm_lengths)                                                                                \
+    X(lstm_lengths_reverse)                                                                        \
+    X(lstm_last)                                                                                   \
+    X(lstm_wide)                                                                                   \
+    X(gru_plain)                                                                                   \
+    X(gru_state)                                                                                   \
+    X(gru_reverse)                                                                                 \
+    X(gru_lengths)                                                                                 \
+    X(gru_lengths_reverse)                                                                         \
+    X(gru_last)                                                                                    \
+    X(gru_wide)
 #define DECLARE(name) void name(fixture *f);
 WINDOW_CASES(DECLARE)
 NORM_CASES(DECLARE)
 SEQUENCE_CASES(DECLARE)
+RECURRENCE_CASES(DECLARE)
 #undef DECLARE
 
 #endif

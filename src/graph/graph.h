@@ -209,6 +209,30 @@ struct weft_window {
 };
 weft_window weft_node_window(const weft_node *node, int dims);
 
+/* A recurrence over the positions of a sequence (lstm, gru), or the gradient of one. The optional
+ * inputs are those that the node has: see ops/recurrence.c. */
+typedef struct weft_recurrence {
+    int gates;     /* lstm: 4, gru: 3 */
+    bool backward; /* from the last position to the first */
+    int64_t batch, positions, units;
+    int h0, c0, lengths, dy, dh, dc; /* indices of the optional inputs; -1: not given */
+    int inputs;                      /* the number of inputs that these make */
+} weft_recurrence;
+/* Reads the node of an lstm (4 gates) or gru (3), or of its gradient. */
+weft_recurrence weft_node_recurrence(const weft_graph *graph, const weft_node *node, int gates,
+                                     bool gradient);
+/* The number of positions of row b; all of them if `lengths` is NULL. -1: the length is not one
+ * from 0 to the number of positions. */
+int64_t weft_recurrence_length(const weft_recurrence *r, const int32_t *lengths, int64_t b);
+/* Whether position t counts in a row of this length. In a row whose length is wrong all positions
+ * count, and its states are NaN, which the run's check of finite losses reports. */
+static inline bool weft_recurrence_counts(int64_t length, int64_t t)
+{
+    return length < 0 || t < length;
+}
+/* The position that is computed before position t, or -1 if that is the first one of its row. */
+int64_t weft_recurrence_before(const weft_recurrence *r, int64_t length, int64_t t);
+
 /* Fails with ARGUMENT and the message, after a prefix such as "node 'conv1' (conv): ". */
 weft_status weft_node_fail(const weft_node *node, const char *format, ...)
     WEFT_PRINTF(2, 3) WEFT_NODISCARD;

@@ -3,8 +3,9 @@
     /usr/bin/python3 tests/golden/make.py tests/golden
 
 writes lenet.txt (initial loss and gradients, ten steps of SGD), optimizers.txt, windows.txt
-(convolutions and pools over 1, 2 and 3 dimensions, with their gradients) and sequence.txt (operators
-of sequence models, with their gradients). All numbers that go in come from one integer hash, which the tests compute too.
+(convolutions and pools over 1, 2 and 3 dimensions, with their gradients) sequence.txt (operators
+of sequence models, with their gradients), and recurrences.txt (LSTM and GRU, also over packed
+sequences, with their gradients). All numbers that go in come from one integer hash, which the tests compute too.
 """
 import sys
 
@@ -86,6 +87,16 @@ def optimizers(folder):
             print(name, " ".join(f"{v:.15e}" for v in w.detach()), file=out)
 
 
+def picks(t):
+    t = t.reshape(-1)
+    return f"{t.norm().item():.15e} " + " ".join(f"{t[(k * 7919) % t.numel()].item():.15e}" for k in range(8))
+
+
+def leaf(stream, shape):
+    count = int(numpy.prod(shape))
+    return numbers(stream, count, 1).view(shape).clone().requires_grad_()
+
+
 def windows(folder):
     """Lines "case operand norm picks...": y of the operator, and the gradients of sum(y * c)."""
     f = nn.functional
@@ -102,19 +113,11 @@ def windows(folder):
         "volume": ((2, 2, 7, 6, 8), (3, 2, 3), (2, 2, 1), (1, 0, 1)),
     }
 
-    def picks(t):
-        t = t.reshape(-1)
-        return f"{t.norm().item():.15e} " + " ".join(f"{t[(k * 7919) % t.numel()].item():.15e}" for k in range(8))
-
     def put(out, name, y, leaves):
         (y * numbers(3, y.numel(), 1).view(y.shape)).sum().backward()
         print(name, "y", picks(y.detach()), file=out)
         for what, leaf in leaves.items():
             print(name, what, picks(leaf.grad), file=out)
-
-    def leaf(stream, shape):
-        count = int(numpy.prod(shape))
-        return numbers(stream, count, 1).view(shape).clone().requires_grad_()
 
     with open(f"{folder}/windows.txt", "w") as out:
         for name, (xs, ws, stride, padding, dilation, groups) in convolutions.items():
@@ -193,7 +196,61 @@ def sequence(folder):
                     print(name, n, picks(leaf.grad), file=out)
 
 
+def recurrences(folder):
+    """Lines "case operand norm picks...": y, the last states, and the gradients of their sum, weighed."""
+    batch, positions, units = 5, 7, 6
+    lengths = torch.tensor([7, 3, 1, 7, 5])
+    with open(f"{folder}/recurrences.txt", "w") as out:
+        for kind, module, gates in (("lstm", nn.LSTM, 4), ("gru", nn.GRU, 3)):
+            for states in (False, True):
+                for packed in (False, True):
+                    for reverse in (False, True):
+                        name = kind + "_states" * states + "_lengths" * packed + "_reverse" * reverse
+                        # The operator gets projected inputs, so the projection here is the identity.
+                        net = module(gates * units, units, batch_first=True, bidirectional=True)
+                        way = "_reverse" if reverse else ""
+                        for key, p in net.named_parameters():
+                            p.data.zero_()
+                            if "weight_ih" in key:
+                                p.data.copy_(torch.eye(gates * units))
+                        g, w, bias = leaf(1, (batch, positions, gates * units)), leaf(2, (units, gates * units)), leaf(6, (gates * units,))
+                        h0, c0 = leaf(7, (batch, units)), leaf(8, (batch, units))
+                        values = {f"weight_hh_l0{way}": w.t()}
+                        if kind == "gru":
+                            values[f"bias_hh_l0{way}"] = bias
+                        both = [torch.stack([h0, h0]), torch.stack([c0, c0])] if states else None
+                        if both and kind == "gru":
+                            both = both[:1]
+                        x = g
+                        if packed:
+                            x = nn.utils.rnn.pack_padded_sequence(g, lengths, batch_first=True, enforce_sorted=False)
+                        first = None if not both else tuple(both) if kind == "lstm" else both[0]
+                        y, last = torch.func.functional_call(net, values, (x, first) if first is not None else (x,))
+                        if packed:
+                            y, _ = nn.utils.rnn.pad_packed_sequence(y, batch_first=True, total_length=positions)
+                        side = int(reverse)
+                        results = {"y": y[..., side * units:(side + 1) * units]}
+                        for key, state in zip("hc", last if kind == "lstm" else (last,)):
+                            results[key] = state[side]
+                        sum((v * numbers(3 + i, v.numel(), 1).view(v.shape)).sum()
+                            for i, v in enumerate(results.values())).backward()
+                        for key, v in results.items():
+                            print(name, key, picks(v.detach()), file=out)
+                        leaves = {"dg": g, "dw": w}
+                        if kind == "gru":
+                            leaves["dbias"] = bias
+                        if states:
+                            leaves["dh0"] = h0
+                        if states and kind == "lstm":
+                            leaves["dc0"] = c0
+                        for key, v in leaves.items():
+                            print(name, key, picks(v.grad), file=out)
+
+
 lenet(sys.argv[1])
 optimizers(sys.argv[1])
 windows(sys.argv[1])
 sequence(sys.argv[1])
+
+
+recurrences(sys.argv[1])

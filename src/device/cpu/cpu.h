@@ -155,7 +155,8 @@ typedef struct cpu_entry {
     X(norm)                                                                                        \
     X(batch_norm)                                                                                  \
     X(rms_norm)                                                                                    \
-    X(rotary)
+    X(rotary)                                                                                      \
+    X(recurrence)
 #define CPU_DECLARE(file) extern const cpu_entry cpu_##file##_entries[];
 CPU_FILES(CPU_DECLARE)
 

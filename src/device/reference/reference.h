@@ -27,7 +27,8 @@ typedef struct weft_ref_entry {
 extern const weft_ref_entry weft_ref_any[];
 
 /* One table for each file and precision; an entry without a name ends it. */
-#define WEFT_REF_FILES(X) X(elementwise) X(matrix) X(window) X(norm) X(shape) X(loss) X(update)
+#define WEFT_REF_FILES(X)                                                                          \
+    X(elementwise) X(matrix) X(window) X(norm) X(shape) X(loss) X(update) X(recurrence)
 #define WEFT_REF_DECLARE(file)                                                                     \
     extern const weft_ref_entry weft_ref_##file##_float[];                                         \
     extern const weft_ref_entry weft_ref_##file##_double[];

@@ -1,0 +1,36 @@
+/* Declares the product of a few rows with a matrix that is packed once and used many times, as in
+ * the steps of a recurrence. A row's result does not depend on the other rows. */
+#ifndef WEFT_DEVICE_CPU_PACKED_H
+#define WEFT_DEVICE_CPU_PACKED_H
+
+#include "device/cpu/cpu.h"
+
+enum { CPU_TILE_ROWS = 6, CPU_TILE_UNITS = 16, CPU_TILE_GROUPS = 4 };
+
+/* A matrix of `depth` rows and groups * units columns: in the product, column (group, unit) of a
+ * row is the sum over d of a[d] * w[d * by_depth + group * by_group + unit * by_unit]. */
+typedef struct cpu_packed {
+    int64_t depth, units;
+    int groups;
+    const float *w;
+    int64_t by_depth, by_group, by_unit;
+    float *panels; /* cpu_packed_bytes of memory, for 16 units of all groups after each other */
+} cpu_packed;
+
+size_t cpu_packed_bytes(const cpu_packed *p);
+void cpu_pack(const cpu_packed *p, int threads);
+
+/* A part of the product: `rows` rows from `row` on, `units` columns from `unit` on of each group.
+ * The receiver may change the numbers. */
+typedef struct cpu_tile {
+    int rows, units;
+    int64_t row, unit;
+    float at[CPU_TILE_ROWS][CPU_TILE_GROUPS][CPU_TILE_UNITS];
+} cpu_tile;
+
+/* Multiplies rows [begin, end) of a, which are `stride` numbers apart, and gives each tile of the
+ * result to `take`. */
+void cpu_packed_product(const cpu_packed *p, const float *a, int64_t stride, int64_t begin,
+                        int64_t end, void (*take)(void *user, cpu_tile *tile), void *user);
+
+#endif

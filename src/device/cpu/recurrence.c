@@ -1,0 +1,262 @@
+/* Implements lstm and gru. At each position a product of the states with the packed weight gives
+ * tiles, on which the gates are computed while they are in the first cache. Threads divide the
+ * batch, so they do not wait for each other at each position, and results do not depend on their
+ * number. */
+#include "device/cpu/recurrence.h"
+
+#include <math.h>
+
+#include "device/cpu/simd.h"
+
+/* The weight [h, gates h] as it is multiplied: by the state, or, for the gradient, by the gradient
+ * of the gates. */
+static cpu_packed weight_of(const weft_recurrence *r, bool gradient)
+{
+    int64_t all = r->gates * r->units;
+    if (gradient)
+        return (cpu_packed){
+            .depth = all, .units = r->units, .groups = 1, .by_depth = 1, .by_unit = all};
+    return (cpu_packed){.depth = r->units,
+                        .units = r->units,
+                        .groups = r->gates,
+                        .by_depth = all,
+                        .by_group = r->units,
+                        .by_unit = 1};
+}
+
+static size_t scratch_bytes(const weft_recurrence *r, const cpu_packed *w)
+{
+    return cpu_packed_bytes(w) + (size_t)((2 * r->batch + 1) * r->units) * sizeof(float);
+}
+
+recurrence cpu_recurrence_of(const cpu_loop *k, int gates, bool gradient)
+{
+    recurrence j = {.k = k,
+                    .r = weft_node_recurrence(k->group.graph, k->group.node[0], gates, gradient)};
+    j.w = weight_of(&j.r, gradient);
+    j.w.w = k->in[gradient ? 3 : 1];
+    j.w.panels = k->scratch;
+    j.zeros = j.w.panels + cpu_packed_bytes(&j.w) / sizeof(float);
+    j.states[0] = j.zeros + j.r.units;
+    j.states[1] = j.states[0] + j.r.batch * j.r.units;
+    memset(j.zeros, 0, (size_t)j.r.units * sizeof(float));
+    cpu_pack(&j.w, k->threads);
+    return j;
+}
+
+/* --- the states --- */
+
+/* Sets a state of rows [begin, end) to its first value: that of input i, or zero; NaN in a row
+ * whose length is wrong. */
+static void begin_state(const recurrence *j, int i, int64_t begin, int64_t end, float *state)
+{
+    int64_t units = j->r.units;
+    const float *first = i >= 0 ? j->k->in[i] : NULL;
+    for (int64_t b = begin; b < end; b++)
+        for (int64_t u = 0; u < units; u++)
+            state[b * units + u] = cpu_row_length(j, b) < 0 ? NAN
+                                   : first                  ? first[b * units + u]
+                                                            : 0;
+}
+
+/* Takes rows [begin, end) through all positions. */
+static void run_rows(const recurrence *j, int64_t begin, int64_t end,
+                     void (*take)(void *user, cpu_tile *tile))
+{
+    int64_t units = j->r.units, steps = j->r.positions;
+    begin_state(j, j->r.h0, begin, end, j->states[0]);
+    if (j->r.gates == 4) begin_state(j, j->r.c0, begin, end, j->k->out[2]);
+    for (int64_t s = 0; s < steps; s++) {
+        recurrence_step step = {j, cpu_position(&j->r, s), j->states[s % 2],
+                                j->states[(s + 1) % 2]};
+        cpu_packed_product(&j->w, step.h, units, begin, end, take, &step);
+    }
+    memcpy((float *)j->k->out[1] + begin * units, j->states[steps % 2] + begin * units,
+           (size_t)((end - begin) * units) * sizeof(float));
+}
+
+/* The offsets of a row of a tile in tensors [b, t, units], [b, t, gates units] and [b, units]. */
+typedef struct place {
+    int64_t sequence, gates, state;
+    bool counts;
+} place;
+
+static place place_of(const recurrence_step *s, const cpu_tile *tile, int row)
+{
+    const weft_recurrence *r = &s->j->r;
+    int64_t b = tile->row + row, at = (b * r->positions + s->t) * r->units;
+    return (place){at + tile->unit, at * r->gates + tile->unit, b * r->units + tile->unit,
+                   cpu_row_counts(s->j, b, s->t)};
+}
+
+/* Writes zeros for a position that does not count, and keeps the state. */
+static void pass_over(const recurrence_step *s, const place *p, int units, float *y, float *saved,
+                      float *gates)
+{
+    size_t bytes = (size_t)units * sizeof(float);
+    memset(y + p->sequence, 0, bytes);
+    memset(saved + p->sequence, 0, bytes);
+    for (int g = 0; g < s->j->r.gates; g++) memset(gates + p->gates + g * s->j->r.units, 0, bytes);
+    memcpy(s->next + p->state, s->h + p->state, bytes);
+}
+
+/* Adds the projected inputs to the product, gates that the result may overlie. */
+WEFT_INLINE void add_inputs(float at[CPU_TILE_GROUPS][CPU_TILE_UNITS], const float *g, int groups,
+                            int64_t stride, int units)
+{
+    for (int q = 0; q < groups; q++)
+        for (int u = 0; u < units; u++) at[q][u] += g[q * stride + u];
+}
+
+/* --- lstm --- */
+
+WEFT_INLINE void lstm_row(float at[CPU_TILE_GROUPS][CPU_TILE_UNITS], int units, int64_t stride,
+                          float *restrict gates, float *restrict cells, float *restrict c,
+                          float *restrict y, float *restrict next)
+{
+    for (int u = 0; u < units; u++) {
+        float i = weft_sigmoid(at[0][u]), f = weft_sigmoid(at[1][u]);
+        float z = weft_tanh(at[2][u]), o = weft_sigmoid(at[3][u]);
+        float cell = f * c[u] + i * z, h = o * weft_tanh(cell);
+        gates[u] = i;
+        gates[stride + u] = f;
+        gates[2 * stride + u] = z;
+        gates[3 * stride + u] = o;
+        c[u] = cell;
+        cells[u] = cell;
+        y[u] = h;
+        next[u] = h;
+    }
+}
+
+WEFT_CLONES static void lstm_take(void *user, cpu_tile *tile)
+{
+    const recurrence_step *s = user;
+    const cpu_loop *k = s->j->k;
+    float *y = k->out[0], *c = k->out[2], *gates = k->out[3], *cells = k->out[4];
+    int64_t units = s->j->r.units;
+    for (int row = 0; row < tile->rows; row++) {
+        place p = place_of(s, tile, row);
+        if (!p.counts) {
+            pass_over(s, &p, tile->units, y, cells, gates);
+            continue;
+        }
+        add_inputs(tile->at[row], (const float *)k->in[0] + p.gates, 4, units, tile->units);
+        lstm_row(tile->at[row], tile->units, units, gates + p.gates, cells + p.sequence,
+                 c + p.state, y + p.sequence, s->next + p.state);
+    }
+}
+
+static void lstm_part(void *user, int64_t begin, int64_t end)
+{
+    run_rows(user, begin, end, lstm_take);
+}
+
+static void lstm_loop(const cpu_loop *k)
+{
+    recurrence j = cpu_recurrence_of(k, 4, false);
+    weft_parallel(k->threads, j.r.batch, 1, lstm_part, &j);
+}
+
+/* --- gru --- */
+
+WEFT_INLINE void gru_row(float at[CPU_TILE_GROUPS][CPU_TILE_UNITS], int units, int64_t stride,
+                         const float *restrict bias, float *restrict gates, float *restrict inner,
+                         const float *restrict h, float *restrict y, float *restrict next)
+{
+    for (int u = 0; u < units; u++) {
+        float r = weft_sigmoid(at[0][u] + bias[u]), z = weft_sigmoid(at[1][u] + bias[stride + u]);
+        float n = weft_tanh(at[2][u] + r * inner[u]), state = (1 - z) * n + z * h[u];
+        gates[u] = r;
+        gates[stride + u] = z;
+        gates[2 * stride + u] = n;
+        y[u] = state;
+        next[u] = state;
+    }
+}
+
+WEFT_CLONES static void gru_take(void *user, cpu_tile *tile)
+{
+    const recurrence_step *s = user;
+    const cpu_loop *k = s->j->k;
+    const float *bias = (const float *)k->in[2] + tile->unit;
+    float *y = k->out[0], *gates = k->out[2], *inner = k->out[3];
+    int64_t units = s->j->r.units;
+    for (int row = 0; row < tile->rows; row++) {
+        place p = place_of(s, tile, row);
+        float(*at)[CPU_TILE_UNITS] = tile->at[row];
+        if (!p.counts) {
+            pass_over(s, &p, tile->units, y, inner, gates);
+            continue;
+        }
+        for (int u = 0; u < tile->units; u++) {
+            inner[p.sequence + u] = at[2][u] + bias[2 * units + u];
+            at[2][u] = 0; /* the inner product enters times r */
+        }
+        add_inputs(at, (const float *)k->in[0] + p.gates, 3, units, tile->units);
+        gru_row(at, tile->units, units, bias, gates + p.gates, inner + p.sequence, s->h + p.state,
+                y + p.sequence, s->next + p.state);
+    }
+}
+
+static void gru_part(void *user, int64_t begin, int64_t end)
+{
+    run_rows(user, begin, end, gru_take);
+}
+
+static void gru_loop(const cpu_loop *k)
+{
+    recurrence j = cpu_recurrence_of(k, 3, false);
+    weft_parallel(k->threads, j.r.batch, 1, gru_part, &j);
+}
+
+/* --- kernels --- */
+
+static weft_status lay(weft_device *device, const weft_group *group, weft_kernel *kernel)
+{
+    for (int i = 0; i < group->in_count; i++)
+        WEFT_TRY(
+            weft_layout_plain(device, weft_value_type(group->graph, group->in[i]), &kernel->in[i]));
+    for (int o = 0; o < group->out_count; o++)
+        WEFT_TRY(weft_layout_plain(device, weft_value_type(group->graph, group->out[o]),
+                                   &kernel->out[o]));
+    return WEFT_OK;
+}
+
+static weft_status make(weft_device *device, const weft_group *group, cpu_loop_fn fn, int gates,
+                        bool gradient, weft_kernel **out)
+{
+    cpu_loop *k;
+    weft_recurrence r = weft_node_recurrence(group->graph, group->node[0], gates, gradient);
+    cpu_packed w = weight_of(&r, gradient);
+    WEFT_TRY(cpu_loop_make(device, group, fn, &k));
+    weft_status status = lay(device, group, &k->head);
+    if (status != WEFT_OK) {
+        k->head.ops->destroy(&k->head);
+        return status;
+    }
+    k->head.scratch = scratch_bytes(&r, &w);
+    weft_kernel_unread_size(group, &k->head);
+    *out = &k->head;
+    return WEFT_OK;
+}
+
+#define KERNEL(name, gates, gradient, fn)                                                          \
+    static weft_status name##_make(weft_device *device, const weft_group *group,                   \
+                                   const weft_layout *const *in, weft_kernel **out)                \
+    {                                                                                              \
+        (void)in;                                                                                  \
+        return make(device, group, fn, gates, gradient, out);                                      \
+    }
+KERNEL(lstm, 4, false, lstm_loop)
+KERNEL(lstm_grad, 4, true, cpu_lstm_grad)
+KERNEL(gru, 3, false, gru_loop)
+KERNEL(gru_grad, 3, true, cpu_gru_grad)
+
+const cpu_entry cpu_recurrence_entries[] = {
+    {"lstm", "steps", cpu_single, lstm_make, NULL},
+    {"lstm_grad", "steps", cpu_single, lstm_grad_make, NULL},
+    {"gru", "steps", cpu_single, gru_make, NULL},
+    {"gru_grad", "steps", cpu_single, gru_grad_make, NULL},
+    {.op = NULL},
+};

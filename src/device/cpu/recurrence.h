@@ -1,0 +1,48 @@
+/* Declares what the kernels of recurrences and those of their gradients share. */
+#ifndef WEFT_DEVICE_CPU_RECURRENCE_H
+#define WEFT_DEVICE_CPU_RECURRENCE_H
+
+#include "device/cpu/packed.h"
+
+/* A run of a kernel. Each thread takes rows of the batch through all positions. */
+typedef struct recurrence {
+    const cpu_loop *k;
+    weft_recurrence r;
+    cpu_packed w;
+    float *zeros;     /* [units] */
+    float *states[2]; /* forward: h [b, units] before and after a position, by turns */
+} recurrence;
+
+/* The rows of a thread at one position. */
+typedef struct recurrence_step {
+    const recurrence *j;
+    int64_t t;
+    const float *h; /* forward: the states before and after the position */
+    float *next;
+} recurrence_step;
+
+recurrence cpu_recurrence_of(const cpu_loop *k, int gates, bool gradient);
+
+static inline int64_t cpu_position(const weft_recurrence *r, int64_t step)
+{
+    return r->backward ? r->positions - 1 - step : step;
+}
+/* The row of an input or output [b, t, width] at position t. */
+static inline float *cpu_row_at(const weft_recurrence *r, const void *data, int64_t b, int64_t t,
+                                int64_t width)
+{
+    return (float *)(uintptr_t)data + (b * r->positions + t) * width;
+}
+static inline int64_t cpu_row_length(const recurrence *j, int64_t b)
+{
+    return weft_recurrence_length(&j->r, j->r.lengths >= 0 ? j->k->in[j->r.lengths] : NULL, b);
+}
+static inline bool cpu_row_counts(const recurrence *j, int64_t b, int64_t t)
+{
+    return weft_recurrence_counts(cpu_row_length(j, b), t);
+}
+
+void cpu_lstm_grad(const cpu_loop *k);
+void cpu_gru_grad(const cpu_loop *k);
+
+#endif
