@@ -116,6 +116,14 @@ static void keep_outputs(weft_program *p, int i)
     }
 }
 
+/* Whether a result may be placed over an input as far as sends are concerned. A send may read the
+ * result until it is sent again in its slot. An input of an earlier phase is written before that,
+ * by the next micro-batch of the slot. */
+static bool safe_for_sends(const weft_program *p, const buffer *in, const buffer *out, int i)
+{
+    return !out->hold || (in->first >= 0 && p->code[in->first].phase == p->code[i].phase);
+}
+
 /* Places results of an instruction over inputs that nothing reads afterwards, where its kernel
  * works in place. */
 static void share_in_place(weft_program *p, int i)
@@ -129,7 +137,7 @@ static void share_in_place(weft_program *p, int i)
             int root = buffer_root(p, code->in[j]);
             buffer *in = &p->buffers[root];
             if (!planned(in) || in->space != out->space || in->last != i || in->keep ||
-                in->bytes != out->bytes || root == code->out[o])
+                in->bytes != out->bytes || root == code->out[o] || !safe_for_sends(p, in, out, i))
                 continue;
             if (out->kind == BUFFER_GRADIENT) in->kind = BUFFER_GRADIENT;
             in->last = WEFT_MAX(in->last, out->last);
