@@ -29,7 +29,7 @@ typedef struct mesh_case {
 } mesh_case;
 
 /* The models of the equivalence suite; a transformer's sequence has SEQUENCE tokens of WIDTH. */
-enum { MODELS = 17, SEQUENCE = 6, WIDTH = 16, HEADS = 4 };
+enum { MODELS = 18, SEQUENCE = 6, WIDTH = 16, HEADS = 4 };
 extern const model_case models[MODELS];
 weft_value transformer(weft_graph *graph, weft_value x);
 weft_value mixed_rows(weft_graph *graph, weft_value x);

@@ -90,6 +90,12 @@ static const char volumes[] =
     "  - {type: global_avgpool}\n"
     "  - {type: dense, units: classes}\n";
 
+/* Sequences of 5 positions, which are read in both directions. */
+static const char recurrent[] = "layers:\n"
+                                "  - {type: lstm, units: 6, bidirectional: true}\n"
+                                "  - {type: gru, units: 5, last: true}\n"
+                                "  - {type: dense, units: classes}\n";
+
 const model_case models[MODELS] = {
     {"mlp", .sample = {7}, .batch = 12, .rank = 1, .lr = 0.05},
     {"convolutions", convolutions, .sample = {2, 25, 21}, .batch = 9, .rank = 3, .lr = 0.05},
@@ -106,6 +112,7 @@ const model_case models[MODELS] = {
     {"lenet", .sample = {1, 16, 16}, .batch = 8, .rank = 3, .lr = 0.02},
     {"transformer", .build = transformer, .sample = {SEQUENCE, WIDTH}, .batch = 8, .rank = 2,
      .lr = 0.02, .tokens = true},
+    {"recurrent", recurrent, .sample = {5, 4}, .batch = 9, .rank = 2, .lr = 0.2, .tokens = true},
     {"lines", lines, .sample = {3, 27}, .batch = 9, .rank = 2, .lr = 0.05},
     {"volumes", volumes, .sample = {2, 11, 4, 5}, .batch = 8, .rank = 4, .lr = 0.05},
     {"inception", .sample = {3, 16, 16}, .batch = 8, .rank = 3, .f32 = true, .lr = 0.02},

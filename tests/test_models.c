@@ -77,11 +77,13 @@ static void test_devices_agree_on_models(void **state)
     }
 }
 
+/* side 0: samples are sequences, not images. */
 static weft_status build(const char *yaml, int64_t side)
 {
     weft_graph *g;
     weft_model_values v;
     weft_model_options o = options("net.yaml", side);
+    if (side == 0) o.sample = weft_shape_of(2, (int64_t[]){5, 3});
     assert_ok(weft_graph_create(context, WEFT_F32, &g));
     weft_status status = weft_model_build_text(g, &o, "net.yaml", yaml, strlen(yaml), &v);
     if (status == WEFT_OK) status = weft_graph_differentiate(g, PORT(v, LOSS));
@@ -94,6 +96,9 @@ static const struct {
     weft_status status;
 } bad_models[] = {
     {"layers:\n  - {type: dense, units: 7}\n", "must give [batch, 10]", WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: gru, name: r, units: 7}\n",
+     "net.yaml:2: layer 'r' (gru) needs samples [positions, features]; here they have 3 dimensions",
+     WEFT_ERR_ARGUMENT},
     {"layers:\n  - type: convv\n    filters: 3\n",
      "net.yaml:2: no layer type is named 'convv'; did you mean 'conv'", WEFT_ERR_ARGUMENT},
     {"layers:\n  - type: conv\n    filter: 3\n",
@@ -223,9 +228,10 @@ static void test_keys_of_layers(void **state)
     (void)state;
     static const struct {
         const char *key, *value;
-    } values[] = {{"filters", "4"}, {"kernel", "1"},   {"stride", "1"},   {"padding", "0"},
-                  {"groups", "1"},  {"dilation", "1"}, {"bias", "false"}, {"init", "he"},
-                  {"units", "7"},   {"rate", "0.3"},   {"axis", "1"},     {"share", "own"}};
+    } values[] = {{"filters", "4"}, {"kernel", "1"},           {"stride", "1"},   {"padding", "0"},
+                  {"groups", "1"},  {"dilation", "1"},         {"bias", "false"}, {"init", "he"},
+                  {"units", "7"},   {"rate", "0.3"},           {"axis", "1"},     {"layers", "2"},
+                  {"last", "true"}, {"bidirectional", "true"}, {"share", "own"}};
     const int count = sizeof(values) / sizeof(values[0]);
     bool met[sizeof(values) / sizeof(values[0])] = {false};
     for (int i = 0; built_in(WEFT_KIND_LAYER, i); i++) {
@@ -245,8 +251,10 @@ static void test_keys_of_layers(void **state)
         for (int k = 0; k < count; k++) {
             char yaml[400], words[100], padded[220], wanted[64], needs[40] = "", shared[100] = "";
             const char *name = built_in(WEFT_KIND_LAYER, i);
+            bool recurrent = strcmp(name, "lstm") == 0 || strcmp(name, "gru") == 0;
+            int64_t side = recurrent ? 0 : 9;
             bool filters = strcmp(name, "conv") == 0 && strcmp(values[k].key, "filters") != 0;
-            bool units = (strcmp(name, "dense") == 0 || strcmp(name, "linear") == 0) &&
+            bool units = (strcmp(name, "dense") == 0 || strcmp(name, "linear") == 0 || recurrent) &&
                          strcmp(values[k].key, "units") != 0;
             (void)snprintf(padded, sizeof(padded), " %s,", weft_layer_keys(context, name));
             (void)snprintf(wanted, sizeof(wanted), " %s,", values[k].key);
@@ -266,9 +274,9 @@ static void test_keys_of_layers(void **state)
                            shared, name, strcmp(name, "add") == 0 ? "x, x" : "x", needs,
                            values[k].key, values[k].value);
             if (has)
-                assert_ok(build(yaml, 9));
+                assert_ok(build(yaml, side));
             else
-                assert_refused(build(yaml, 9), WEFT_ERR_ARGUMENT, words);
+                assert_refused(build(yaml, side), WEFT_ERR_ARGUMENT, words);
             taken += has;
         }
         assert_int_equal(taken, owned);

@@ -56,6 +56,8 @@ typedef struct weft_layer {
     const char *share; /* the layer whose weights this one uses; NULL: it has its own */
     bool he; /* normal initialisation with deviation sqrt(2 / fan in), for deep relu networks */
     bool no_bias;
+    int64_t layers;           /* lstm, gru: layers on top of each other */
+    bool bidirectional, last; /* last: gives the last state only */
 } weft_layer;
 
 /* --- layers.c: parts of layers --- */
@@ -83,6 +85,10 @@ weft_value weft_layer_global_avgpool(weft_model_builder *net, weft_value x,
 weft_value weft_layer_batch_norm(weft_model_builder *net, weft_value x, const weft_layer *layer);
 weft_value weft_layer_layer_norm(weft_model_builder *net, weft_value x, const weft_layer *layer);
 weft_value weft_layer_dropout(weft_model_builder *net, weft_value x, const weft_layer *layer);
+/* recurrent.c: samples are sequences [positions, features]. The result is the sequence of states,
+ * or the last state; those of both directions are joined. */
+weft_value weft_layer_lstm(weft_model_builder *net, weft_value x, const weft_layer *layer);
+weft_value weft_layer_gru(weft_model_builder *net, weft_value x, const weft_layer *layer);
 weft_value weft_layer_flatten(weft_model_builder *net, weft_value x, const weft_layer *layer);
 /* relu, gelu, silu, sigmoid, tanh, softmax: the operator of that name. */
 weft_value weft_layer_activation(weft_model_builder *net, weft_value x, const char *op,

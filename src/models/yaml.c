@@ -55,6 +55,10 @@ static const layer_type types[] = {
     {"batch_norm", "normalises channels over the batch", weft_layer_batch_norm, ONE, NULL, ""},
     {"layer_norm", "normalises the last dimension", weft_layer_layer_norm, ONE, NULL, "share"},
     {"dropout", "zeroes elements at random while training", weft_layer_dropout, ONE, NULL, "rate"},
+    {"lstm", "recurrence with gates and cells over positions", weft_layer_lstm, ONE, "units",
+     "units, layers, bidirectional, last, share"},
+    {"gru", "recurrence with gates over positions", weft_layer_gru, ONE, "units",
+     "units, layers, bidirectional, last, share"},
     {"flatten", "one dimension a sample", weft_layer_flatten, ONE, NULL, ""},
     {"relu", "max(x, 0)", NULL, ACTIVATION, NULL, ""},
     {"gelu", "x times the normal distribution function", NULL, ACTIVATION, NULL, ""},
@@ -223,7 +227,10 @@ static weft_status add_reading(reader *r, const layer_type *type, const layer_ke
                         .rate = k->rate,
                         .share = k->share,
                         .he = strcmp(k->init, "he") == 0,
-                        .no_bias = !k->bias};
+                        .no_bias = !k->bias,
+                        .layers = k->layers,
+                        .bidirectional = k->bidirectional,
+                        .last = k->last};
     if (k->units) WEFT_TRY(units_of(r, k, &layer.filters));
     if (k->share) WEFT_TRY(check_shared(r, k));
     if ((type->form == ONE || type->form == ACTIVATION) && count != 1)

@@ -37,7 +37,7 @@ const weft_option weft_yaml_layers[] = {
     {KEY(type, "kind of layer"), .kind = WEFT_OPT_STRING},
     {KEY(name, "name of the layer, unique"), .kind = WEFT_OPT_STRING},
     {KEY(from, "layers to read, separated by commas"), .kind = WEFT_OPT_STRING},
-    {KEY(units, "dense: number of outputs, or 'outputs' for those of the data set"),
+    {KEY(units, "dense, lstm, gru: number of outputs, or 'outputs' for those of the data set"),
      .kind = WEFT_OPT_STRING},
     {KEY(init, "initialization of weights"), .kind = WEFT_OPT_STRING, .choices = "uniform,he",
      .initial = "uniform"},
@@ -52,6 +52,11 @@ const weft_option weft_yaml_layers[] = {
     {KEY(rate, "dropout: probability that an element is zeroed"), .kind = WEFT_OPT_REAL, .low = 0,
      .high = 0.999999, .initial = "0.5"},
     {KEY(bias, "conv, dense: add a bias"), .kind = WEFT_OPT_FLAG, .initial = "true"},
+    WHOLE(layers, "lstm, gru: layers on top of each other; default: 1", 1, NULL),
+    {KEY(bidirectional, "lstm, gru: run in both directions and join the results"),
+     .kind = WEFT_OPT_FLAG, .initial = "false"},
+    {KEY(last, "lstm, gru: give the last state instead of all"), .kind = WEFT_OPT_FLAG,
+     .initial = "false"},
     {.name = NULL},
 };
 

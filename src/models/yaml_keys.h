@@ -12,10 +12,10 @@ typedef struct model_keys {
 /* The keys of a layer's mapping; the type of the layer determines which are allowed. */
 typedef struct layer_keys {
     char *type, *name, *from, *units, *init, *share;
-    int64_t filters, groups, axis;
+    int64_t filters, groups, axis, layers;
     weft_numbers kernel, stride, padding, dilation; /* one for all dimensions, or one for each */
     double rate;
-    bool bias;
+    bool bias, bidirectional, last;
 } layer_keys;
 
 extern const weft_option weft_yaml_model[], weft_yaml_layers[];

@@ -36,8 +36,12 @@ const char *undrawn_layer(void)
     if (weft_context_create(&context) != WEFT_OK) return weft_last_message();
     for (int i = 0; !undrawn && (type = weft_context_name(context, WEFT_KIND_LAYER, i)); i++) {
         int k = 0;
-        /* Layers of sequences; tests/sequences.sh runs them. */
-        if (strcmp(type, "embedding") == 0 || strcmp(type, "linear") == 0) continue;
+        /* Layers of sequences; tests/sequences.sh and tests/recurrent.sh run them. */
+        static const char *const others[] = {"embedding", "linear", "lstm", "gru"};
+        bool other = false;
+        for (size_t o = 0; o < sizeof(others) / sizeof(others[0]); o++)
+            other = other || strcmp(type, others[o]) == 0;
+        if (other) continue;
         while (k < KINDS && strcmp(kind_names[k], type) != 0) k++;
         undrawn = k == KINDS;
     }
