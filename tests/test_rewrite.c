@@ -220,6 +220,28 @@ static void test_schedules(void **state)
         }
 }
 
+/* A sequence of which each rank has some positions is gathered for a recurrence, which needs all.
+ */
+static void test_split_sequences(void **state)
+{
+    (void)state;
+    static const mesh_case meshes[] = {{"domain=2", 2, 0, NULL, "x:1=domain"},
+                                       {"data=2", 2, 0, NULL, "x:1=data"},
+                                       {"data=2", 2, 0, NULL, "x:2=data"}};
+    for (size_t m = 0; m < MODELS; m++) {
+        if (strcmp(models[m].model, "recurrent") != 0 || processes > 0) continue;
+        setting s = net_setting(&models[m], &suite_meshes[0]);
+        s.real = WEFT_F64;
+        result want;
+        result_of_one(&s, &want);
+        for (size_t i = 0; i < sizeof(meshes) / sizeof(meshes[0]); i++) {
+            s.mesh = &meshes[i];
+            check(&s, &want);
+        }
+        result_free(&want);
+    }
+}
+
 /* With recomputation, every mesh gives the results of one rank without it, up to rounding. */
 static void test_recompute(void **state)
 {
@@ -374,6 +396,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_models),
         cmocka_unit_test(test_updates),
         cmocka_unit_test(test_schedules),
+        cmocka_unit_test(test_split_sequences),
         cmocka_unit_test(test_recompute),
         cmocka_unit_test(test_other_memory),
         cmocka_unit_test(test_parameter_of_loss),
