@@ -115,7 +115,7 @@ void weft_text_add_printable(weft_text *text, const char *string);
 bool weft_is_printable(const char *text);
 /* Decodes the UTF-8 character at the begin of `left` bytes. Returns its number of bytes; 0: it is
  * invalid or incomplete. */
-size_t weft_utf8_decode(const unsigned char *bytes, size_t left, uint32_t *point);
+size_t weft_utf8_decode(const unsigned char *c, size_t left, uint32_t *point);
 weft_status weft_text_take(weft_text *text, char **out) WEFT_NODISCARD;
 
 /* The candidate nearest to name by edit distance, or NULL if none is near. next(user, i) returns

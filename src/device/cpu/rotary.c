@@ -66,7 +66,8 @@ static void fill_turns(const weft_node *node, const rotary_sizes *size, const do
     int64_t count = size->positions * size->pairs;
     double sign = weft_node_int(node, "inverse", 0, 0) ? -1 : 1;
     for (int64_t i = 0; i < count; i++) {
-        double angle = (double)(first + i / size->pairs) * frequency[i % size->pairs];
+        int64_t position = first + i / size->pairs;
+        double angle = (double)position * frequency[i % size->pairs];
         turns[i] = (float)cos(angle);
         turns[count + i] = (float)(sign * sin(angle));
     }
