@@ -83,7 +83,7 @@ static weft_status build(const char *yaml, int64_t side)
     weft_graph *g;
     weft_model_values v;
     weft_model_options o = options("net.yaml", side);
-    if (side == 0) o.sample = weft_shape_of(2, (int64_t[]){5, 3});
+    if (side == 0) weft_model_options_set_sample(&o, weft_shape_of(2, (int64_t[]){5, 3}));
     assert_ok(weft_graph_create(context, WEFT_F32, &g));
     weft_status status = weft_model_build_text(g, &o, "net.yaml", yaml, strlen(yaml), &v);
     if (status == WEFT_OK) status = weft_graph_differentiate(g, PORT(v, LOSS));
