@@ -58,6 +58,13 @@ class Server:
         c.close()
         return reply.status, json.loads(text) if text else None
 
+    def text(self, path):
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        c.request("GET", path)
+        text = c.getresponse().read().decode()
+        c.close()
+        return text
+
     def index(self):
         return {(m["name"], int(m["version"])): m for m in self.ask("/v2/repository/index", "")[1]}
 
@@ -182,6 +189,9 @@ def folder_of_models(folder, a, b, rows):
         code, told = server.ask("/v2/models/digits" + path, body)
         check(f"digits{path} says that it was unloaded", code == 503 and "digits" in told["error"] and "taken out of service" in told["error"], (code, told))
     check("a version that never was", server.ask("/v2/models/digits/versions/77")[0] == 404)
+    page = server.text("/")
+    check("the page counts what could not be loaded, not what was unloaded", "<b>0</b> of 2 models ready" in page and page.count(">unloaded</span>") == 1
+          and page.count(">not available</span>") == 2, page[-2000:])
     code, told = server.ask("/v2/models/broken/infer", "{}")
     check("what could not be loaded says why", code == 503 and "no checkpoint" in told["error"], (code, told))
     check("a name that nothing has", server.ask("/v2/models/nothing/infer", "{}")[0] == 404)
@@ -202,9 +212,7 @@ def all_versions(models, a, b, rows):
     check("versions in the metadata", sorted(server.ask("/v2/models/digits")[1]["versions"]) == ["1", "2"])
     stats = server.ask("/v2/models/stats")[1]["model_stats"]
     check("statistics of both", sorted(m["version"] for m in stats if m["name"] == "digits") == ["1", "2"], stats)
-    c = http.client.HTTPConnection("127.0.0.1", server.port)
-    c.request("GET", "/metrics")
-    text = c.getresponse().read().decode()
+    text = server.text("/metrics")
     check("metrics of both", all(f'nv_inference_count{{model="digits",version="{v}"}}' in text for v in (1, 2)), text[:300])
     server.end()
 

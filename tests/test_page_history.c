@@ -77,6 +77,28 @@ static void test_versions(void **state)
     weft_history_free(&h);
 }
 
+/* The history of a version that has ended is dropped when charts do not show it any more, so
+ * versions that follow each other do not take ever more memory. */
+static void test_ended_versions(void **state)
+{
+    (void)state;
+    const weft_version_history *first, *old, *other, *now;
+    weft_history *h;
+    weft_batch_queue_stats s = stats_at(50);
+    assert_ok(weft_history_create(&h));
+    assert_ok(weft_history_add(h, "m", 1, 10, &s, &old));
+    assert_ok(weft_history_add(h, "n", 1, 10, &s, &other));
+    assert_ok(weft_history_add(h, "m", 2, 20, &s, &now));
+    assert_true(now != old && now != other);
+    assert_ok(weft_history_add(h, "n", 1, 20 + WEFT_HISTORY_SECONDS, &s, &other));
+    first = old;
+    assert_ok(weft_history_add(h, "m", 3, 20 + WEFT_HISTORY_SECONDS, &s, &old));
+    assert_ptr_equal(old, first);
+    assert_int_equal(old->count, 1);
+    assert_int_equal(other->count, 2);
+    weft_history_free(&h);
+}
+
 /* The number after the first `key` from *at on; *at is moved to it. */
 static double number(const char **at, const char *key)
 {
@@ -113,6 +135,42 @@ static void test_bars(void **state)
     assert_true(fabs(tall[0] / tall[1] - 0.5) < 0.01);
     assert_true(fabs(tall[2] / tall[1] - 1 / 6.0) < 0.01);
     free(text.data);
+}
+
+/* Ends of the previous text on a line of a chart, by the class of the texts, if a character is 6.5
+ * wide. */
+static void check_apart(const char *svg, const char *class, int64_t limit)
+{
+    char key[64];
+    double end = 0;
+    (void)snprintf(key, sizeof(key), "<text class=\"%s\"", class);
+    for (const char *at = svg; (at = strstr(at, key));) {
+        double x = number(&at, " x=\""), characters = 0;
+        at = strchr(at, '>') + 1;
+        for (const char *c = at; *c != '<'; c++)
+            characters += ((unsigned char)*c & 0xc0) != 0x80 && *c != ';';
+        if (strncmp(at, "&lt;", 4) == 0) characters -= 2;
+        if (x - characters * 3.25 < end)
+            fail_msg("limit %lld: %.20s overlaps the text before", (long long)limit, at);
+        end = x + characters * 3.25;
+    }
+    assert_true(end > 0);
+}
+
+/* The texts of the bars do not overlap, for any limit on batches. */
+static void test_bar_texts(void **state)
+{
+    (void)state;
+    int64_t cells[WEFT_BATCH_CELLS] = {0};
+    for (int i = 0; i < WEFT_BATCH_CELLS; i++) cells[i] = i == 2 ? 1000000 : 1 + i % 2 * 2000;
+    for (int64_t limit = 1; limit <= 4096; limit += 1 + limit / 7) {
+        weft_text text = {0};
+        cells[2] = limit > 2 ? 1000000 : 0;
+        weft_chart_batches(&text, cells, limit);
+        check_apart(text.data, "x", limit);
+        check_apart(text.data, "bar", limit);
+        free(text.data);
+    }
 }
 
 /* The charts of a history: a line of requests a second, the percentiles, and what is drawn without
@@ -169,7 +227,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_difference), cmocka_unit_test(test_ring),
-        cmocka_unit_test(test_versions),   cmocka_unit_test(test_bars),
+        cmocka_unit_test(test_versions),   cmocka_unit_test(test_ended_versions),
+        cmocka_unit_test(test_bars),       cmocka_unit_test(test_bar_texts),
         cmocka_unit_test(test_lines),      cmocka_unit_test(test_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

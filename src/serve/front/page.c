@@ -27,7 +27,7 @@ static const char style[] =
     "margin-right:6px;background:currentColor}.plain::before{display:none}"
     ".ready{color:var(--green)}.loading{color:var(--amber)}.away{color:var(--red)}"
     ".about{color:var(--soft);font-size:13px}"
-    ".reason{color:var(--red);margin:10px 0 0;overflow-wrap:anywhere}"
+    ".reason{color:var(--red);margin:10px 0 0;overflow-wrap:anywhere}.soft{color:var(--soft)}"
     "dl{display:grid;grid-template-columns:repeat(5,1fr);"
     "gap:12px 18px;margin:16px 0 6px}dt{color:var(--soft);font-size:12.5px}"
     "dd{margin:0;font-size:21px;font-weight:600;letter-spacing:-.01em;white-space:nowrap}"
@@ -37,10 +37,10 @@ static const char style[] =
     "figure{margin:0}figcaption{font-size:13px;color:var(--soft);margin-bottom:4px}"
     "svg{display:block;width:100%;height:auto;overflow:visible}svg text{font-size:11px;"
     "fill:var(--soft)}svg .y{text-anchor:end}svg .none{text-anchor:middle;font-size:13px}"
-    ".grid,.axis{stroke:var(--line);stroke-width:1}.area{fill:var(--blue);fill-opacity:.16;"
-    "stroke:var(--blue);stroke-width:1.6;stroke-linejoin:round}rect.bar{fill:var(--blue)}"
-    "text.bar{text-anchor:middle}path.p50,path.p95,path.p99{fill:none;stroke-width:1.8;"
-    "stroke-linejoin:round;stroke-linecap:round}path.p50{stroke:var(--blue)}"
+    ".grid,.axis{stroke:var(--line);stroke-width:1}.area{fill:var(--blue);fill-opacity:.16}"
+    "rect.bar{fill:var(--blue)}text.bar{text-anchor:middle}"
+    "path.rate,path.p50,path.p95,path.p99{fill:none;stroke-width:1.8;"
+    "stroke-linejoin:round;stroke-linecap:round}path.rate,path.p50{stroke:var(--blue)}"
     "path.p95{stroke:var(--amber)}path.p99{stroke:var(--red)}"
     ".expected{stroke:var(--soft);stroke-width:1.4;stroke-dasharray:3 4}"
     "i{display:inline-block;width:14px;border-top:3px solid;margin:0 5px 3px 10px;"
@@ -186,11 +186,12 @@ static void heading(weft_text *text, const weft_service_item *item, const weft_s
     weft_servable_info about;
     const char *state = item->state == WEFT_SERVABLE_READY     ? "ready"
                         : item->state == WEFT_SERVABLE_LOADING ? "loading"
+                        : item->unloaded                       ? "unloaded"
                                                                : "away";
     weft_text_add(text, "<div class=\"head\"><h2>");
     add_escaped(text, item->name);
     weft_text_add(text, "</h2><span class=\"chip %s\">%s</span>", state,
-                  item->state == WEFT_SERVABLE_UNAVAILABLE ? "not available" : state);
+                  strcmp(state, "away") == 0 ? "not available" : state);
     if (item->version)
         weft_text_add(text, "<span class=\"chip plain\">version %lld</span>",
                       (long long)item->version);
@@ -209,7 +210,7 @@ static void heading(weft_text *text, const weft_service_item *item, const weft_s
     }
     weft_text_add(text, "</div>");
     if (item->reason[0]) {
-        weft_text_add(text, "<p class=\"reason\">");
+        weft_text_add(text, "<p class=\"reason%s\">", item->unloaded ? " soft" : "");
         add_escaped(text, item->reason);
         weft_text_add(text, "</p>");
     }
@@ -243,13 +244,15 @@ static void add_header(weft_text *text, double age, int ready, int models, doubl
     weft_text_add(text, "</b></span><span>version %s</span></header>", weft_version());
 }
 
+/* *models: how many there are, without those that a client has unloaded. */
 static weft_status add_models(weft_text *text, weft_service *service, weft_history *history,
                               int *ready, int *models, double *rate)
 {
     weft_service_item item;
-    for (int i = 0; weft_service_entry(service, i, &item); i++, ++*models) {
+    for (int i = 0; weft_service_entry(service, i, &item); i++) {
         weft_servable *servable = weft_service_hold(service, item.name, item.version);
         *ready += servable != NULL;
+        *models += !item.unloaded;
         weft_text_add(text, "<article>");
         heading(text, &item, servable);
         weft_status status = servable ? lively(text, history, servable, rate) : WEFT_OK;

@@ -13,13 +13,14 @@ typedef struct weft_history_sample {
     weft_batch_queue_stats stats;
 } weft_history_sample;
 
-/* The samples of one version of a model, a ring: sample i of `count` is samples[(first + i) %
- * WEFT_HISTORY_SAMPLES]. */
+/* The samples of one version of a model, a ring that grows up to WEFT_HISTORY_SAMPLES: sample i of
+ * `count` is samples[(first + i) % WEFT_HISTORY_SAMPLES]. */
 typedef struct weft_version_history {
     char name[128];
     int64_t version;
     int first, count;
-    weft_history_sample samples[WEFT_HISTORY_SAMPLES];
+    weft_history_sample *samples;
+    size_t capacity;
 } weft_version_history;
 
 /* Adds a sample of a version's statistics if the last sample is old enough. *history: all samples

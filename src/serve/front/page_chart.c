@@ -97,9 +97,28 @@ static bool rate_at(const weft_version_history *history, int i, double now, doub
     return now - b->at < WEFT_HISTORY_SECONDS;
 }
 
+/* Writes the points of the rates from sample `first` on. *end: x of the last one. */
+static void rate_points(weft_text *text, const weft_version_history *history, int first, double now,
+                        double top, double *end)
+{
+    char letter = 'M';
+    for (int i = first; i < history->count; i++) {
+        double rate;
+        (void)rate_at(history, i, now, &rate);
+        double y = BOTTOM - (BOTTOM - TOP) * rate / top;
+        double from = x_of(weft_version_history_sample(history, i - 1)->at, now);
+        if (i == first || is_long(history, i)) {
+            weft_text_add(text, "%c%.1f %.1f", letter, WEFT_MAX(from, LEFT), y);
+            letter = 'L';
+        }
+        *end = x_of(weft_version_history_sample(history, i)->at, now);
+        weft_text_add(text, "L%.1f %.1f", *end, y);
+    }
+}
+
 void weft_chart_rate(weft_text *text, const weft_version_history *history, double now)
 {
-    double most = 0, rate, last = 0;
+    double most = 0, rate, end = RIGHT;
     int first = 0;
     for (int i = 1; i < history->count; i++)
         if (rate_at(history, i, now, &rate)) {
@@ -114,19 +133,13 @@ void weft_chart_rate(weft_text *text, const weft_version_history *history, doubl
         weft_text_add(text, "</text>");
     }
     if (first) {
-        double from =
-            WEFT_MAX(x_of(weft_version_history_sample(history, first - 1)->at, now), LEFT);
-        weft_text_add(text, "<path class=\"area\" d=\"M%.1f %d", from, BOTTOM);
-        for (int i = first; i < history->count; i++) {
-            (void)rate_at(history, i, now, &rate);
-            double y = BOTTOM - (BOTTOM - TOP) * rate / top;
-            last = x_of(weft_version_history_sample(history, i - 1)->at, now);
-            if (i == first || is_long(history, i))
-                weft_text_add(text, "L%.1f %.1f", WEFT_MAX(last, LEFT), y);
-            last = x_of(weft_version_history_sample(history, i)->at, now);
-            weft_text_add(text, "L%.1f %.1f", last, y);
-        }
-        weft_text_add(text, "L%.1f %dZ\"/>", last, BOTTOM);
+        double from = x_of(weft_version_history_sample(history, first - 1)->at, now);
+        weft_text_add(text, "<path class=\"area\" d=\"");
+        rate_points(text, history, first, now, top, &end);
+        weft_text_add(text, "L%.1f %dL%.1f %dZ\"/><path class=\"rate\" d=\"", end, BOTTOM,
+                      WEFT_MAX(from, LEFT), BOTTOM);
+        rate_points(text, history, first, now, top, &end);
+        weft_text_add(text, "\"/>");
     }
     time_axis(text);
     end_or_say(text, first > 0);
@@ -240,8 +253,22 @@ void weft_chart_latency(weft_text *text, const weft_version_history *history, do
 
 /* --- batches --- */
 
+/* Writes the range of rows of a bar, or where bars are narrow its upper end, below every second bar
+ * if need be. */
+static void batch_label(weft_text *text, double x, int64_t low, int64_t high, bool narrow)
+{
+    weft_text_add(text, "<text class=\"x\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">", x,
+                  BOTTOM + 16);
+    if (low < high && !narrow)
+        weft_text_add(text, "%lld–%lld</text>", (long long)low, (long long)high);
+    else
+        weft_text_add(text, "%s%lld</text>", low < high ? "≤" : "", (long long)high);
+}
+
 void weft_chart_batches(weft_text *text, const int64_t *cells, int64_t limit)
 {
+    /* Widths that the texts 33–64 and ≤512 need; a share like <0.1% is as wide as the former. */
+    const double range = 42, end = 30;
     int count = 1;
     int64_t all = 0, most = 0;
     while (count < WEFT_BATCH_CELLS && 1LL << (count - 1) < limit) count++;
@@ -256,19 +283,17 @@ void weft_chart_batches(weft_text *text, const int64_t *cells, int64_t limit)
         double x = LEFT + wide * i, share = all ? (double)cells[i] / (double)all : 0;
         double tall = most ? (BOTTOM - TOP - 12) * (double)cells[i] / (double)most : 0;
         if (cells[i])
-            weft_text_add(
-                text,
-                "<rect class=\"bar\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
-                "rx=\"2\"/><text class=\"bar\" x=\"%.1f\" y=\"%.1f\">%s%.*f%%</text>",
-                x + wide * 0.12, BOTTOM - WEFT_MAX(tall, 1), wide * 0.76, WEFT_MAX(tall, 1),
-                x + wide / 2, BOTTOM - WEFT_MAX(tall, 1) - 4, share < 0.0005 ? "&lt;" : "",
-                share < 0.0995, WEFT_MAX(100 * share, 0.1));
-        weft_text_add(text, "<text class=\"x\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">",
-                      x + wide / 2, BOTTOM + 16);
-        if (low < high)
-            weft_text_add(text, "%lld–%lld</text>", (long long)low, (long long)high);
-        else
-            weft_text_add(text, "%lld</text>", (long long)high);
+            weft_text_add(text,
+                          "<rect class=\"bar\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
+                          "height=\"%.1f\" rx=\"2\"/>",
+                          x + wide * 0.12, BOTTOM - WEFT_MAX(tall, 1), wide * 0.76,
+                          WEFT_MAX(tall, 1));
+        if (cells[i] && (wide >= range || share >= 0.0995))
+            weft_text_add(text, "<text class=\"bar\" x=\"%.1f\" y=\"%.1f\">%s%.*f%%</text>",
+                          x + wide / 2, BOTTOM - WEFT_MAX(tall, 1) - 4,
+                          share < 0.0005 ? "&lt;" : "", share < 0.0995, WEFT_MAX(100 * share, 0.1));
+        if (wide >= end || (count - 1 - i) % 2 == 0)
+            batch_label(text, x + wide / 2, low, high, wide < range);
     }
     weft_text_add(text, "<line class=\"axis\" x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/>", LEFT,
                   RIGHT, BOTTOM, BOTTOM);

@@ -25,7 +25,10 @@ weft_status weft_history_create(weft_history **out)
 void weft_history_free(weft_history **history)
 {
     if (!history || !*history) return;
-    for (int i = 0; i < (*history)->count; i++) free((*history)->versions[i]);
+    for (int i = 0; i < (*history)->count; i++) {
+        free((*history)->versions[i]->samples);
+        free((*history)->versions[i]);
+    }
     free((*history)->versions);
     pthread_mutex_destroy(&(*history)->lock);
     free(*history);
@@ -51,25 +54,27 @@ static weft_version_history *find(const weft_history *h, const char *name, int64
     return NULL;
 }
 
-/* Adds the history of a version. If there are MOST_VERSIONS already, the one with the oldest last
- * sample is replaced. */
-static weft_status make(weft_history *h, weft_version_history **out)
+static double last_time(const weft_version_history *p)
 {
-    int oldest = 0;
-    if (h->count < MOST_VERSIONS) {
+    return p->count ? weft_version_history_sample(p, p->count - 1)->at : 0;
+}
+
+/* Adds the history of a version. The history whose last sample is the oldest one is replaced if
+ * that is older than the charts, as after a version has ended, or if there are MOST_VERSIONS. */
+static weft_status make(weft_history *h, double now, weft_version_history **out)
+{
+    weft_version_history *oldest = NULL;
+    for (int i = 0; i < h->count; i++)
+        if (!oldest || last_time(h->versions[i]) < last_time(oldest)) oldest = h->versions[i];
+    bool replace = oldest && now - last_time(oldest) > WEFT_HISTORY_SECONDS;
+    if (!replace && h->count < MOST_VERSIONS) {
         WEFT_TRY(WEFT_GROW(&h->versions, &h->capacity, h->count));
         WEFT_TRY(WEFT_NEW(&h->versions[h->count], 1));
         *out = h->versions[h->count++];
         return WEFT_OK;
     }
-    for (int i = 1; i < h->count; i++) {
-        const weft_version_history *a = h->versions[oldest], *b = h->versions[i];
-        if (weft_version_history_sample(b, b->count - 1)->at <
-            weft_version_history_sample(a, a->count - 1)->at)
-            oldest = i;
-    }
-    *out = h->versions[oldest];
-    **out = (weft_version_history){.version = 0};
+    *out = oldest;
+    *oldest = (weft_version_history){.samples = oldest->samples, .capacity = oldest->capacity};
     return WEFT_OK;
 }
 
@@ -86,7 +91,7 @@ weft_status weft_history_add(weft_history *h, const char *name, int64_t version,
     const double apart = 0.9 * WEFT_HISTORY_SECONDS / WEFT_HISTORY_SAMPLES;
     weft_version_history *p = find(h, name, version);
     if (!p) {
-        WEFT_TRY(make(h, &p));
+        WEFT_TRY(make(h, now, &p));
         (void)snprintf(p->name, sizeof(p->name), "%s", name);
         p->version = version;
     }
@@ -98,10 +103,12 @@ weft_status weft_history_add(weft_history *h, const char *name, int64_t version,
         p->count = 0;
     if (p->count > 0 && now - weft_version_history_sample(p, p->count - 1)->at < apart)
         return WEFT_OK;
-    if (p->count == WEFT_HISTORY_SAMPLES)
+    if (p->count == WEFT_HISTORY_SAMPLES) {
         p->first = (p->first + 1) % WEFT_HISTORY_SAMPLES;
-    else
+    } else {
+        WEFT_TRY(WEFT_GROW(&p->samples, &p->capacity, p->count));
         p->count++;
+    }
     p->samples[(p->first + p->count - 1) % WEFT_HISTORY_SAMPLES] =
         (weft_history_sample){.at = now, .stats = *stats};
     return WEFT_OK;
