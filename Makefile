@@ -74,7 +74,7 @@ soak-processes: $(BUILD)/weft
 # Servers: their processes are killed and models loaded anew under load, then a long run at 80 % of what they can do. KILLS,
 # MINUTES and RELOADS say how much, PARTS which of "kills reloads steady".
 soak-serve: $(BUILD)/weft
-	@PARTS="$(PARTS)" scripts/soak-serve $(BUILD)/weft $(or $(KILLS),100) $(or $(MINUTES),10) $(or $(RELOADS),50)
+	@PARTS="$(PARTS)" scripts/soak-serve $(BUILD)/weft $(or $(KILLS),100) $(or $(MINUTES),10) $(or $(RELOADS),1000)
 
 # Random networks, data and ways to run; MINUTES and SEED choose. Failures are kept in build/hunt.
 hunt: deps
