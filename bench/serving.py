@@ -12,14 +12,16 @@ usage: serving.py WEFT BARE_HTTP [PART...]     (make bench-serve PARTS="speed lo
 
 SECONDS (5) of a measurement, ROUNDS (5) of each; of wait and day, which try nine settings, 2.5 and 3, so that wait takes
 some five minutes of a model. MODELS (mlp,vgg11); MINUTES (10) of long. What is compared is measured in
-turn, round after round, and ratios are medians over the rounds. A ratio that misses what it should be is marked, and the
-code is 1 then; less than 3 SECONDS are too few to judge.
+turn after a warm-up, round after round, and what is judged is the median over the rounds of the ratios within a round. Latencies are
+of requests that are sent when they are due, whatever the earlier answers, and count from then. A figure that misses what it should be is
+marked, and the code is 1 then; less than 3 SECONDS are too few to judge, and so is a load that was itself too slow.
 """
 import array
 import json
 import math
 import os
 import pathlib
+import platform
 import random
 import re
 import signal
@@ -52,12 +54,29 @@ def call(*words):
     return done.stdout
 
 
-def judge(what, value, bound, at_least):
-    """A figure with what it should be."""
+def judge(what, values, bound, at_least):
+    """The median of a figure over the rounds, with what it should be."""
+    value = statistics.median(values)
     good = value >= bound if at_least else value <= bound
     if not good and SECONDS >= 3:
         missed.append(what)
-    print(f"{what}: {value:.3f} (should be at {'least' if at_least else 'most'} {bound:g}{'' if good else '; MISSED'})", flush=True)
+    print(f"{what}: {value:.3f}, {min(values):.3f} to {max(values):.3f} in {len(values)} rounds (should be at {'least' if at_least else 'most'} "
+          f"{bound:g}{'' if good else '; MISSED'})", flush=True)
+
+
+def machine():
+    """The processor, its cores, and how busy others keep them."""
+    with open("/proc/cpuinfo") as lines:
+        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    cores = len(os.sched_getaffinity(0))
+    return f"{names[0] if names else platform.machine()}, {cores} cores, load {os.getloadavg()[0]:.1f} at the begin; {call('--version').strip()}"
+
+
+def quantile(rows, which):
+    """Of a latency, in us; '-' where fewer than ten requests lie beyond it."""
+    of = [row["latency"] for row in rows]
+    beyond = (1 - int(which[1:]) / 100) * sum(o["count"] for o in of)
+    return f"{1e6 * statistics.median(o[which] for o in of):.0f}" if beyond >= 10 else "-"
 
 
 # --- models ---
@@ -133,7 +152,22 @@ def bare(name):
 def saturated(server, model, name):
     server.load(model, "--closed", AT_ONCE[name], "-s", min(SECONDS, 1))
     row = server.load(model, "--closed", AT_ONCE[name], "--timeout", 60)[0]
+    if row["busy"] > 0.95:
+        print(f"the load is busy for {100 * row['busy']:.0f} % of the time: {model} may answer more than {row['achieved']:.0f} requests/s")
     return row["ok"] / row["seconds"]
+
+
+def alone(server, model, own=True):
+    """A load of requests each of which is alone: they come evenly, four times as far apart as one takes."""
+    one = server.load(model, "--closed", 1, "-s", min(SECONDS, 1))[0]["latency"]["mean"]
+    before = server.stats(model) if own else None
+    row = server.load(model, "--rate", f"{0.25 / one:.2f}", "--arrivals", "steady")[0]
+    # The load sends a request a little after it was due, which is no matter of the server.
+    row["mean"] = row["latency"]["mean"] - row["late"]["mean"]
+    if own:
+        after = server.stats(model)
+        row["own"] = (after["ns"] - before["ns"]) / max(after["count"] - before["count"], 1) * 1e-9
+    return row
 
 
 def predicted(name):
@@ -165,26 +199,22 @@ def speed():
     for name in MODELS:
         ours, other = (statistics.median(f[i] for f in figures[name]) for i in (0, 1))
         print(f"{name} saturated: {ours:.0f} rows/s, {'HTTP with no model' if name == 'mlp' else 'weft predict'} {other:.0f}")
-        judge(f"{name}, ratio", statistics.median(ratios[name]), 0.80 if name == "mlp" else 0.95, True)
+        judge(f"{name}, ratio", ratios[name], 0.80 if name == "mlp" else 0.95, True)
 
 
 def lone():
     for name in MODELS:
-        over, figures = [], []
+        ours, others = [], []
         for _ in range(ROUNDS):
             with serve(name) as server:
-                server.load(name, "--closed", 1, "-s", min(SECONDS, 1))
-                before = server.stats(name)
-                latency = server.load(name, "--closed", 1)[0]["latency"]
-                after = server.stats(name)
+                ours.append(alone(server, name))
             with bare(name) as server:
-                alone = server.load("bare", "--closed", 1)[0]["latency"]
-            own = (after["ns"] - before["ns"]) / max(after["count"] - before["count"], 1) * 1e-9
-            over.append(1e6 * (latency["mean"] - own))
-            figures.append((latency["mean"], latency["p50"], latency["p99"], own, alone["mean"]))
-        mean, p50, p99, own, alone = (1e6 * statistics.median(f[i] for f in figures) for i in range(5))
-        print(f"{name} alone: mean {mean:.0f} us, p50 {p50:.0f}, p99 {p99:.0f}; the model's own time {own:.0f}; HTTP with no model {alone:.0f}")
-        judge(f"{name}, us over the model's own time", statistics.median(over), 100, False)
+                others.append(alone(server, "bare", False))
+        mean, own, other = (1e6 * statistics.median(values) for values in ([r["mean"] for r in ours], [r["own"] for r in ours], [r["mean"] for r in others]))
+        print(f"{name} alone: mean {mean:.0f} us, p50 {quantile(ours, 'p50')}, p99 {quantile(ours, 'p99')} (of {min(r['ok'] for r in ours)} requests a "
+              f"round; both with the {1e6 * statistics.median(r['late']['mean'] for r in ours):.0f} us by which the load was late); the model's own time "
+              f"{own:.0f}; HTTP with no model {other:.0f}")
+        judge(f"{name}, us over the model's own time", [1e6 * (r["mean"] - r["own"]) for r in ours], 100, False)
 
 
 # Waits in us: none, about what a few rows take, and far more.
@@ -195,39 +225,50 @@ def fixed_ones(name):
     return ["fixed:wait=0,max=1"] + [f"fixed:wait={wait},max={most}" for most in (8, 64) for wait in WAITS[name]]
 
 
+TIMEOUT = 3
+
+
 def mean_of(rows):
-    """Of all answered requests; a setting that leaves requests without an answer is none."""
+    """Of all requests, of which one without an answer took TIMEOUT; a setting that leaves more than 1 % of them without is none."""
     sent, ok = sum(r["sent"] for r in rows), sum(r["ok"] for r in rows)
     if ok < 0.99 * sent or not ok:
         return math.inf
-    return sum(r["latency"]["mean"] * r["ok"] for r in rows) / ok
+    return (sum(r["latency"]["mean"] * r["ok"] for r in rows) + TIMEOUT * (sent - ok)) / sent
 
 
 def capacity(name):
-    with serve(name) as server:
-        return saturated(server, name, name)
+    def one():
+        with serve(name) as server:
+            return saturated(server, name, name)
+    return statistics.median(one() for _ in range(SWEEP_ROUNDS))
 
 
-def sweep(name, words, score):
-    """Medians over the rounds of what each setting scores, a list each."""
+def sweep(name, words, warm, score):
+    """Of each setting a list of rounds, each a list of scores. The settings of a round have the same arrivals, and come in another order in
+    the next one."""
     settings = ["adaptive", "greedy", *fixed_ones(name)]
     scores = {setting: [] for setting in settings}
-    for _ in range(SWEEP_ROUNDS):
-        for setting in settings:
+    for i in range(SWEEP_ROUNDS):
+        for setting in random.Random(i).sample(settings, len(settings)):
             with serve(name, setting) as server:
                 server.load(name, "--closed", AT_ONCE[name], "-s", min(SWEEP_SECONDS, 1))
-                scores[setting].append(score(server.load(name, *words, "--timeout", 3)))
-    return {setting: [statistics.median(column) for column in zip(*of)] for setting, of in scores.items()}
+                rows = server.load(name, *words, "--warmup", warm, "--seed", i + 1, "--timeout", TIMEOUT)
+                scores[setting].append(score(rows))
+    return scores
 
 
 def table(name, heads, scores):
-    """Medians, each with its ratio to the best fixed setting of its column; those settings."""
-    best = [min(fixed_ones(name), key=lambda setting: scores[setting][i]) for i in range(len(heads))]
+    """Medians over the rounds, each with its ratio to the best fixed setting of its column; that setting, and adaptive's ratios to it."""
+    middle = {setting: [statistics.median(column) for column in zip(*rounds)] for setting, rounds in scores.items()}
+    best = [min(fixed_ones(name), key=lambda setting: middle[setting][i]) for i in range(len(heads))]
+
+    def ratios(setting, i):
+        return [mine[i] / other[i] if math.isfinite(other[i]) else 0.0 for mine, other in zip(scores[setting], scores[best[i]])]
     print(f"{'median of means, ms':26}" + "".join(f"{head:>18}" for head in heads))
-    for setting, values in scores.items():
+    for setting, values in middle.items():
         print(f"{setting:26}" + "".join(
-            f"{1e3 * v:10.3f} {v / scores[best[i]][i]:6.2f}x" if math.isfinite(v) else f"{'-':>18}" for i, v in enumerate(values)))
-    return best
+            f"{1e3 * v:10.3f} {statistics.median(ratios(setting, i)):6.2f}x" if math.isfinite(v) else f"{'-':>18}" for i, v in enumerate(values)))
+    return [(best[i][6:], ratios("adaptive", i)) for i in range(len(heads))]
 
 
 def wait():
@@ -236,11 +277,9 @@ def wait():
         most = capacity(name)
         print(f"{name}: {most:.0f} requests/s at the most")
         rates = ",".join(f"{share * most:.1f}" for share in shares)
-        scores = sweep(name, ["--rate", rates, "-s", SWEEP_SECONDS], lambda rows: [mean_of([row]) for row in rows])
-        best = table(name, [f"{100 * share:.0f} %" for share in shares], scores)
-        for i, share in enumerate(shares):
-            judge(f"{name} at {100 * share:.0f} %, adaptive to the best fixed one ({best[i][6:]})", scores["adaptive"][i] / scores[best[i]][i], 1.1,
-                  False)
+        scores = sweep(name, ["--rate", rates, "-s", SWEEP_SECONDS], min(SWEEP_SECONDS, 1), lambda rows: [mean_of([row]) for row in rows])
+        for share, (best, ratios) in zip(shares, table(name, [f"{100 * share:.0f} %" for share in shares], scores)):
+            judge(f"{name} at {100 * share:.0f} %, adaptive to the best fixed one ({best})", ratios, 1.1, False)
 
 
 def day():
@@ -249,10 +288,10 @@ def day():
         most = capacity(name)
         rates = [most * (0.5 - 0.42 * math.cos(2 * math.pi * (i + 0.5) / pieces)) for i in range(pieces)]
         words = ["--rate", ",".join(f"{rate:.1f}@{seconds:g}" for rate in rates), "--no-pause"]
-        scores = sweep(name, words, lambda rows: [mean_of(rows)])
+        scores = sweep(name, words, min(SWEEP_SECONDS, 1), lambda rows: [mean_of(rows)])
         print(f"{name}: a day of {pieces * seconds:.0f} s between {rates[0]:.0f} and {max(rates):.0f} requests/s")
-        best = table(name, ["all day"], scores)
-        judge(f"{name}, adaptive to the best single setting of a day ({best[0][6:]})", scores["adaptive"][0] / scores[best[0]][0], 1.0, False)
+        best, ratios = table(name, ["all day"], scores)[0]
+        judge(f"{name}, adaptive to the best single setting of a day ({best})", ratios, 1.0, False)
 
 
 def peer():
@@ -263,19 +302,19 @@ def peer():
     for name in MODELS:
         weights, shape = prepare(name) / "weights.safetensors", ",".join(map(str, SHAPES[name]))
         call("export", prepare(name) / "run", "-o", weights, "-q")
-        figures = []
+        figures, apart = [], 0
         for _ in range(ROUNDS):
             with serve(name) as server:
-                ours = [server.load(name, "--closed", 1)[0]["latency"]["mean"], saturated(server, name, name)]
+                ours = [alone(server, name)["mean"], saturated(server, name, name)]
                 answers = ask(server.port, name)
             with Server([python, HERE / "onnx_server.py", weights, name, shape]) as server:
-                other = [server.load(name, "--closed", 1)[0]["latency"]["mean"], saturated(server, name, name)]
-                apart = max(abs(a - b) for a, b in zip(answers, ask(server.port, name)))
+                other = [alone(server, name, False)["mean"], saturated(server, name, name)]
+                apart = max(apart, *(abs(a - b) for a, b in zip(answers, ask(server.port, name))))
             if apart > 1e-5:
                 sys.exit(f"{name}: answers of the peer are apart by {apart}")
             figures.append((*ours, *other))
-        alone, most, other_alone, other_most = (statistics.median(f[i] for f in figures) for i in range(4))
-        print(f"{name}: alone {1e6 * alone:.0f} us, ONNX Runtime {1e6 * other_alone:.0f} us; saturated {most:.0f} rows/s, ONNX Runtime {other_most:.0f}")
+        lone_us, most, other_us, other_most = (statistics.median(f[i] for f in figures) for i in range(4))
+        print(f"{name}: alone {1e6 * lone_us:.0f} us, ONNX Runtime {1e6 * other_us:.0f} us; saturated {most:.0f} rows/s, ONNX Runtime {other_most:.0f}")
         print(f"{name}, ratios to ONNX Runtime behind Python: latency alone {statistics.median(f[0] / f[2] for f in figures):.3f}, rows/s "
               f"{statistics.median(f[1] / f[3] for f in figures):.3f}; answers are the same to {apart:.1g}", flush=True)
 
@@ -316,8 +355,8 @@ def long():
             print(f"{(i + 1) * window:6.0f} {resident[i]:9.1f} {row['failed']:7} {1e3 * row['latency']['mean']:9.3f} {1e3 * row['latency']['p99']:9.3f}")
         third = max(count // 3, 1)
         means = [row["latency"]["mean"] for row in rows]
-        judge(f"{name}, memory at the end to that after {window:g} s", resident[-1] / resident[0], 1.05, False)
-        judge(f"{name}, mean latency of the last third to the first", statistics.median(means[-third:]) / statistics.median(means[:third]), 1.5, False)
+        judge(f"{name}, memory at the end to that after {window:g} s", [resident[-1] / resident[0]], 1.05, False)
+        judge(f"{name}, mean latency of the last third to the first", [statistics.median(means[-third:]) / statistics.median(means[:third])], 1.5, False)
 
 
 def main():
@@ -325,6 +364,7 @@ def main():
     unknown = [part for part in wanted if part not in PARTS] + [name for name in MODELS if name not in SHAPES]
     if unknown:
         sys.exit(f"there is no {unknown[0]}; parts are {', '.join(PARTS)}, models {', '.join(SHAPES)}")
+    print(machine(), flush=True)
     for part in wanted:
         print(f"--- {part}", flush=True)
         globals()[part]()
