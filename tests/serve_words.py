@@ -168,7 +168,7 @@ def repository(s):
     told = s.told(index, '{"ready":false}')[1]
     check("what is unloaded is said", [(e["name"], e["state"]) for e in told] == [("m", "READY"), ("t", "UNAVAILABLE"), ("r", "READY")] and "out of service" in told[1]["reason"], told)
     check("what is ready", [(e["name"], e["version"]) for e in s.told(index, '{"ready":true}')[1]] == [("m", "1"), ("r", "1")])
-    check("the page says so", "not available" in s.ask("/")[1].decode() and "2 of 3 models ready" in Page(s.ask("/")[1].decode()).words)
+    check("the page says so", ">unloaded<" in s.ask("/")[1].decode() and "2 of 2 models ready" in Page(s.ask("/")[1].decode()).words)
     check("loads again", s.ask("/v2/repository/models/t/load", "")[0] == 200 and s.told("/v2/models/t")[1]["versions"] == ["3"])
 
 
