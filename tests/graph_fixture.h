@@ -29,16 +29,17 @@ typedef struct mesh_case {
 } mesh_case;
 
 /* The models of the equivalence suite; a transformer's sequence has SEQUENCE tokens of WIDTH. */
-enum { MODELS = 18, SEQUENCE = 6, WIDTH = 16, HEADS = 4 };
+enum { MODELS = 19, SEQUENCE = 6, WIDTH = 16, HEADS = 4 };
 extern const model_case models[MODELS];
 weft_value transformer(weft_graph *graph, weft_value x);
+weft_value causal(weft_graph *graph, weft_value x);
 weft_value mixed_rows(weft_graph *graph, weft_value x);
 weft_value mixed_pool(weft_graph *graph, weft_value x);
 weft_value mixed_units(weft_graph *graph, weft_value x);
 weft_value shared_weight(weft_graph *graph, weft_value x);
 weft_value side_reader(weft_graph *graph, weft_value x);
 
-enum { MESHES = 41 };
+enum { MESHES = 44 };
 extern const mesh_case suite_meshes[MESHES];
 
 typedef struct setting {

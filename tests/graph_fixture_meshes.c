@@ -39,6 +39,9 @@ const mesh_case suite_meshes[MESHES] = {
     {"tensor=2,domain=2,pipeline=2", 8, 0, NULL, NULL},
     {"domain=2,tensor=2", 4, 0, NULL, "x:3=tensor"},
     {"data=2,domain=2", 4, 0, NULL, "x:3=data"},
+    {"domain=2", 2, 0, NULL, "x:1=domain"},
+    {"domain=4", 4, 0, NULL, "x:1=domain"},
+    {"data=2,tensor=2,domain=2", 8, 3, NULL, "x:1=domain"},
     {"tensor=2", 2, 0, NULL, "fc1/weight:in=tensor"},
     {"tensor=2", 2, 0, NULL, "fc1/weight/momentum:0=tensor,fc2/weight:out=tensor"},
     {NULL, 2, 0, "*conv*=cpu:0,*pool*=cpu:1,*=cpu:0", NULL},
@@ -51,9 +54,12 @@ bool net_fits(const setting *s, const mesh_case *mesh, int processes)
     const char *only = getenv("WEFT_ONLY_MESH");
     bool space = s->model->rank >= 2 && !s->model->tokens;
     if (processes > 0 && (mesh->ranks != processes || s->model->f32)) return false;
-    /* The pinned shardings name the second spatial dimension of images, or parameters of mlp and
-     * the momentum of sgd. */
-    if (mesh->shard && strncmp(mesh->shard, "x:", 2) == 0) {
+    /* The pinned shardings name the tokens of a sequence, the second spatial dimension of images,
+     * or parameters of mlp and the momentum of sgd. */
+    bool sequence = mesh->shard && strncmp(mesh->shard, "x:1", 3) == 0;
+    if (sequence) {
+        if (!s->model->tokens) return false;
+    } else if (mesh->shard && strncmp(mesh->shard, "x:", 2) == 0) {
         if (!space || s->model->rank != 3) return false;
     } else if (mesh->shard &&
                (strcmp(s->model->model, "mlp") != 0 || strcmp(s->optimizer, "sgd") != 0))
@@ -75,5 +81,5 @@ bool net_fits(const setting *s, const mesh_case *mesh, int processes)
 #ifdef __SANITIZE_THREAD__ /* slower still: no large mesh or model */
     if (getenv("WEFT_FAST") && slow) return false;
 #endif
-    return space || (mesh->mesh && !strstr(mesh->mesh, "domain"));
+    return space || sequence || (mesh->mesh && !strstr(mesh->mesh, "domain"));
 }

@@ -113,6 +113,8 @@ const model_case models[MODELS] = {
     {"transformer", .build = transformer, .sample = {SEQUENCE, WIDTH}, .batch = 8, .rank = 2,
      .lr = 0.02, .tokens = true},
     {"recurrent", recurrent, .sample = {5, 4}, .batch = 9, .rank = 2, .lr = 0.2, .tokens = true},
+    {"causal", .build = causal, .sample = {SEQUENCE, WIDTH}, .batch = 8, .rank = 2, .lr = 0.02,
+     .tokens = true},
     {"lines", lines, .sample = {3, 27}, .batch = 9, .rank = 2, .lr = 0.05},
     {"volumes", volumes, .sample = {2, 11, 4, 5}, .batch = 8, .rank = 4, .lr = 0.05},
     {"inception", .sample = {3, 16, 16}, .batch = 8, .rank = 3, .f32 = true, .lr = 0.02},
@@ -193,10 +195,30 @@ static weft_value attention(weft_graph *g, weft_value x, int64_t batch)
     return linear(g, "output", from_heads(g, mixed, batch), WIDTH, WIDTH);
 }
 
-weft_value transformer(weft_graph *g, weft_value x)
+/* Causal attention by one operator, in which two heads of queries share a head of keys. */
+static weft_value causal_attention(weft_graph *g, weft_value x, int64_t batch)
+{
+    enum { D = WIDTH / HEADS, SHARED = HEADS / 2 };
+    static const char *const names[] = {"query", "key", "value"};
+    weft_attr joined = {.name = "shape", .count = 3, .ints = {batch, SEQUENCE, WIDTH}};
+    weft_attr mask = WEFT_ATTR_INT("causal", 1);
+    weft_value in[3];
+    for (int i = 0; i < 3; i++) {
+        int64_t heads = i ? SHARED : HEADS;
+        weft_attr to = {.name = "shape", .count = 4, .ints = {batch, SEQUENCE, heads, D}};
+        in[i] = linear(g, names[i], x, WIDTH, heads * D);
+        in[i] = node(g, "reshape", "heads", &in[i], 1, &to, 1);
+    }
+    weft_value y = node(g, "attention", "attention", in, 3, &mask, 1);
+    y = node(g, "reshape", "joined", &y, 1, &joined, 1);
+    return linear(g, "output", y, WIDTH, WIDTH);
+}
+
+static weft_value block(weft_graph *g, weft_value x,
+                        weft_value (*attend)(weft_graph *g, weft_value x, int64_t batch))
 {
     int64_t batch = weft_graph_value_type(g, x).shape.dim[0];
-    weft_value y = attention(g, normed(g, "norm1", x), batch);
+    weft_value y = attend(g, normed(g, "norm1", x), batch);
     x = node(g, "add", "residual1", (weft_value[]){x, y}, 2, NULL, 0);
     y = biased(g, "up", linear(g, "up", normed(g, "norm2", x), WIDTH, 4 * WIDTH), 4 * WIDTH);
     y = node(g, "gelu", "gelu", &y, 1, NULL, 0);
@@ -205,6 +227,16 @@ weft_value transformer(weft_graph *g, weft_value x)
     weft_attr axes = {.name = "axes", .count = 1, .ints = {1}};
     x = node(g, "reduce_mean", "mean", &x, 1, &axes, 1);
     return linear(g, "classify", x, WIDTH, 5);
+}
+
+weft_value transformer(weft_graph *g, weft_value x)
+{
+    return block(g, x, attention);
+}
+
+weft_value causal(weft_graph *g, weft_value x)
+{
+    return block(g, x, causal_attention);
 }
 
 /* --- the training graph of a setting --- */

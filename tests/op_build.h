@@ -126,11 +126,22 @@ static inline void out(fixture *f, weft_value v)
     X(gru_lengths_reverse)                                                                         \
     X(gru_last)                                                                                    \
     X(gru_wide)
+/* The cases of op_cases_attention.c; those without a gradient have an entry in op_cases.c. */
+#define ATTENTION_CASES(X)                                                                         \
+    X(attention_plain)                                                                             \
+    X(attention_causal)                                                                            \
+    X(attention_cache)                                                                             \
+    X(attention_one)                                                                               \
+    X(attention_unseen)                                                                            \
+    X(attention_lengths)                                                                           \
+    X(attention_grouped)                                                                           \
+    X(attention_self)
 #define DECLARE(name) void name(fixture *f);
 WINDOW_CASES(DECLARE)
 NORM_CASES(DECLARE)
 SEQUENCE_CASES(DECLARE)
 RECURRENCE_CASES(DECLARE)
+ATTENTION_CASES(DECLARE)
 #undef DECLARE
 
 #endif

@@ -324,6 +324,8 @@ const op_case op_cases[] = {
     CASE(tanh_case),
     CASE(tanh_blocks),
     CASE(softmax),
+    ATTENTION_CASES(ENTRY) FORWARD(attention_large),
+    FORWARD(attention_large_causal),
     CASE(add),
     CASE(mul),
     CASE(square),

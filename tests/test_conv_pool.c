@@ -3,20 +3,10 @@
  * equal the same network with further dimensions of size one. */
 #include <math.h>
 
+#include "golden_lines.h"
 #include "graph_fixture.h"
 
 /* --- golden values --- */
-
-static double number(uint32_t stream, int64_t i)
-{
-    uint32_t x = (uint32_t)i * 2654435761U + stream * 40503U;
-    x ^= x >> 16;
-    x *= 2246822519U;
-    x ^= x >> 13;
-    x *= 3266489917U;
-    x ^= x >> 16;
-    return ((double)x / 4294967296.0 - 0.5) * 2;
-}
 
 #define SIDES(key, ...)                                                                            \
     {                                                                                              \
@@ -79,61 +69,11 @@ static weft_value leaf(fixture *f, const char *name, const weft_shape *shape)
     return v;
 }
 
-static void feed(const fixture *f, weft_value v, uint32_t stream)
-{
-    void *to = weft_instance_input(f->program, v);
-    weft_type type = weft_graph_value_type(f->graph, v);
-    for (int64_t i = 0; i < weft_shape_elements(&type.shape); i++)
-        if (f->real == WEFT_F32)
-            ((float *)to)[i] = (float)number(stream, i);
-        else
-            ((double *)to)[i] = number(stream, i);
-}
-
-/* Compares a tensor with a line of windows.txt: its norm, and eight elements at multiples of the
- * index 7919. */
-static void check_line(const fixture *f, weft_value v, const char *line)
-{
-    weft_type type = weft_graph_value_type(f->graph, v);
-    const void *data = weft_instance_output(f->program, v);
-    int64_t count = weft_shape_elements(&type.shape);
-    double norm = 0, limit = f->real == WEFT_F32 ? 1e-5 : 1e-12, want;
-    char *end;
-    for (int64_t i = 0; i < count; i++) norm += pow(value_at(data, f->real, i), 2);
-    norm = sqrt(norm);
-    want = strtod(line, &end);
-    if (!(fabs(norm - want) <= limit * want))
-        fail_msg("%s: norm %.15g, golden %s", f->device, norm, line);
-    for (int k = 0; k < 8; k++) {
-        want = strtod(end, &end);
-        double have = value_at(data, f->real, k * 7919 % count);
-        if (!(fabs(have - want) <= limit * norm))
-            fail_msg("%s: pick %d is %.15g, golden %s", f->device, k, have, line);
-    }
-}
-
-/* Finds the line of a case and operand in windows.txt. */
-static void golden_line(const char *name, const char *operand, char *line, size_t room)
-{
-    char path[4096], wanted[64];
-    (void)snprintf(path, sizeof(path), "%s/golden/windows.txt", WEFT_TESTS_DIR);
-    (void)snprintf(wanted, sizeof(wanted), "%s %s ", name, operand);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    bool found = false;
-    while (!found && fgets(line, (int)room, file))
-        found = strncmp(line, wanted, strlen(wanted)) == 0;
-    (void)fclose(file);
-    if (!found) fail_msg("windows.txt has no '%s'", wanted);
-    memmove(line, line + strlen(wanted), strlen(line + strlen(wanted)) + 1);
-}
-
 static void check_case(fixture *f, const struct golden *c, const char *op, const char *name)
 {
     weft_value in[2] = {WEFT_NO_VALUE, WEFT_NO_VALUE}, fetch[4];
     const char *const what[] = {"y", "x", "w"};
     int inputs = c->w.rank ? 2 : 1, attrs = 0;
-    char line[512];
     assert_ok(weft_context_create(&f->context));
     assert_ok(weft_graph_create(f->context, f->real, &f->graph));
     in[0] = leaf(f, "x", &c->x);
@@ -152,12 +92,13 @@ static void check_case(fixture *f, const struct golden *c, const char *op, const
     for (int i = 0; i < inputs; i++) fetch[1 + i] = weft_graph_gradient(f->graph, in[i]);
     assert_ok(weft_store_create(f->context, f->device, 1, &f->store));
     assert_ok(weft_instance_build(f->store, f->graph, fetch, 1 + inputs, &f->program));
-    for (int i = 0; i < inputs; i++) feed(f, in[i], 1 + i);
-    feed(f, by, 3);
+    for (int i = 0; i < inputs; i++) golden_feed(f->program, f->graph, in[i], 1 + i);
+    golden_feed(f->program, f->graph, by, 3);
     assert_ok(weft_instance_run(f->program, WEFT_PHASE_MICRO));
     for (int i = 0; i <= inputs; i++) {
-        golden_line(name, what[i], line, sizeof(line));
-        check_line(f, fetch[i], line);
+        weft_type type = weft_graph_value_type(f->graph, fetch[i]);
+        golden_check("windows.txt", name, what[i], weft_instance_output(f->program, fetch[i]),
+                     &type);
     }
     weft_instance_destroy(&f->program);
     weft_store_destroy(&f->store);

@@ -4,8 +4,8 @@
 
 writes lenet.txt (initial loss and gradients, ten steps of SGD), optimizers.txt, windows.txt
 (convolutions and pools over 1, 2 and 3 dimensions, with their gradients) sequence.txt (operators
-of sequence models, with their gradients), and recurrences.txt (LSTM and GRU, also over packed
-sequences, with their gradients). All numbers that go in come from one integer hash, which the tests compute too.
+of sequence models, with their gradients), recurrences.txt (LSTM and GRU, also over packed
+sequences, with their gradients) and attention.txt. All numbers that go in come from one integer hash, which the tests compute too.
 """
 import sys
 
@@ -92,13 +92,20 @@ def picks(t):
     return f"{t.norm().item():.15e} " + " ".join(f"{t[(k * 7919) % t.numel()].item():.15e}" for k in range(8))
 
 
+def put(out, name, y, leaves):
+    """Lines "case operand norm picks...": y, and the gradients of sum(y * c) by the leaves."""
+    (y * numbers(3, y.numel(), 1).view(y.shape)).sum().backward()
+    print(name, "y", picks(y.detach()), file=out)
+    for what, leaf in leaves.items():
+        print(name, what, picks(leaf.grad), file=out)
+
+
 def leaf(stream, shape):
     count = int(numpy.prod(shape))
     return numbers(stream, count, 1).view(shape).clone().requires_grad_()
 
 
 def windows(folder):
-    """Lines "case operand norm picks...": y of the operator, and the gradients of sum(y * c)."""
     f = nn.functional
     convolutions = {  # as in test_conv_pool.c: x, w, stride, padding, dilation, groups
         "line": ((2, 3, 11), (4, 3, 4), 2, 1, 1, 1),
@@ -112,12 +119,6 @@ def windows(folder):
         "image": ((2, 3, 9, 8), (3, 2), (1, 2), (1, 0)),
         "volume": ((2, 2, 7, 6, 8), (3, 2, 3), (2, 2, 1), (1, 0, 1)),
     }
-
-    def put(out, name, y, leaves):
-        (y * numbers(3, y.numel(), 1).view(y.shape)).sum().backward()
-        print(name, "y", picks(y.detach()), file=out)
-        for what, leaf in leaves.items():
-            print(name, what, picks(leaf.grad), file=out)
 
     with open(f"{folder}/windows.txt", "w") as out:
         for name, (xs, ws, stride, padding, dilation, groups) in convolutions.items():
@@ -247,6 +248,32 @@ def recurrences(folder):
                             print(name, key, picks(v.grad), file=out)
 
 
+def attention(folder):
+    cases = {  # as in test_attention.c: b, t, s, h, g, d, e; causal, scale, position of query 0, lengths
+        "plain": ((2, 5, 7, 3, 3, 4, 6), False, None, 0, None),
+        "causal": ((2, 7, 7, 4, 2, 5, 3), True, None, 0, None),
+        "cache": ((1, 3, 9, 6, 2, 4, 4), True, None, 6, None),
+        "first": ((2, 4, 8, 2, 1, 3, 5), True, 0.3, 1, None),
+        "lengths": ((3, 4, 6, 2, 2, 3, 5), False, None, 0, (6, 1, 4)),
+        "tiles": ((1, 130, 200, 2, 1, 20, 33), True, None, 70, (150,)),
+    }
+    with open(f"{folder}/attention.txt", "w") as out:
+        for name, ((b, t, s, h, g, d, e), causal, scale, first, lengths) in cases.items():
+            q, k, v = leaf(1, (b, t, h, d)), leaf(2, (b, s, g, d)), leaf(4, (b, s, g, e))
+            keys = torch.arange(s)
+            seen = torch.ones(b, 1, t, s, dtype=torch.bool)
+            if causal:
+                seen &= keys <= first + torch.arange(t)[:, None]
+            if lengths:
+                seen &= keys < torch.tensor(lengths)[:, None, None, None]
+            heads = [q.transpose(1, 2)] + [x.transpose(1, 2).repeat_interleave(h // g, 1) for x in (k, v)]
+            y = nn.functional.scaled_dot_product_attention(*heads, attn_mask=seen, scale=scale).transpose(1, 2)
+            scores = heads[0] @ heads[1].transpose(2, 3) * (scale or d**-0.5)
+            lse = scores.masked_fill(~seen, -torch.inf).logsumexp(3)
+            print(name, "lse", picks(lse.detach()), file=out)
+            put(out, name, y, {"q": q, "k": k, "v": v})
+
+
 lenet(sys.argv[1])
 optimizers(sys.argv[1])
 windows(sys.argv[1])
@@ -254,3 +281,4 @@ sequence(sys.argv[1])
 
 
 recurrences(sys.argv[1])
+attention(sys.argv[1])

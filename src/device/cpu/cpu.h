@@ -156,7 +156,8 @@ typedef struct cpu_entry {
     X(batch_norm)                                                                                  \
     X(rms_norm)                                                                                    \
     X(rotary)                                                                                      \
-    X(recurrence)
+    X(recurrence)                                                                                  \
+    X(attention)
 #define CPU_DECLARE(file) extern const cpu_entry cpu_##file##_entries[];
 CPU_FILES(CPU_DECLARE)
 

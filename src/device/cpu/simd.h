@@ -72,6 +72,34 @@ WEFT_INLINE float weft_tanh(float x)
     return less / (less + 2);
 }
 
+/* Vectors of 8 numbers, at any address (one register with AVX2, two with SSE2), and the results of
+ * their comparisons. */
+enum { WEFT_LANES = 8 };
+typedef float weft_lanes __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int32_t weft_mask __attribute__((vector_size(32), aligned(4), may_alias));
+
+/* exp(x) with an error below 2 units in the last place, for x up to 88; below -87 the result is 0.
+ * Compilers vectorise loops of calls. As in Cephes: x = n ln 2 + r, exp(x) = 2^n exp(r), and exp(r)
+ * is a polynomial of degree 7. NaN stays NaN. */
+static inline float weft_exp(float x)
+{
+    const float shift = 0x1.8p23f; /* adding it rounds to an integer, which is in the low bits */
+    union {
+        float real;
+        uint32_t bits;
+    } n = {x * 0x1.715476p0f + shift}, power;
+    float whole = n.real - shift;
+    float r = x - whole * 0x1.62e4p-1f - whole * 0x1.7f7d1cp-20f; /* ln 2 in two parts */
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    power.bits = (n.bits - 0x4b400000u + 127) << 23;
+    return x < -87 ? 0 : (p * r * r + r + 1) * power.real;
+}
+
 /* Creates a kernel that runs `fn` over the elements in memory order. All operands with the shape
  * and type of the first operand get one layout; other operands, such as scalars, are plain. */
 weft_status cpu_flat_make(weft_device *device, const weft_group *group, cpu_loop_fn fn,

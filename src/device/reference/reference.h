@@ -28,7 +28,7 @@ extern const weft_ref_entry weft_ref_any[];
 
 /* One table for each file and precision; an entry without a name ends it. */
 #define WEFT_REF_FILES(X)                                                                          \
-    X(elementwise) X(matrix) X(window) X(norm) X(shape) X(loss) X(update) X(recurrence)
+    X(elementwise) X(matrix) X(window) X(norm) X(shape) X(loss) X(update) X(recurrence) X(attention)
 #define WEFT_REF_DECLARE(file)                                                                     \
     extern const weft_ref_entry weft_ref_##file##_float[];                                         \
     extern const weft_ref_entry weft_ref_##file##_double[];

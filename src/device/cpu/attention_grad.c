@@ -1,0 +1,166 @@
+/* Implements the gradient of attention in tiles of keys and queries. The probabilities are computed
+ * again from the log-sum-exp (FlashAttention, Dao et al. 2022). One thread computes a pair of
+ * sample and head of keys: keys outside, queries inside, so each sum has a fixed order. */
+#include <math.h>
+
+#include "device/cpu/attention.h"
+#include "device/cpu/simd.h"
+
+/* The memory of a thread. For all queries of a pair, it has q times the scale, dy, dq, the
+ * log-sum-exp, dy times y, and the number of keys that each query sees; for one tile of keys, k, k
+ * and v turned, dk and dv; for one tile of scores, the probabilities and the derivative by the
+ * scores. */
+typedef struct backward {
+    float *q, *dy, *dq, *lse, *mean;
+    int64_t *seen;
+    float *k, *k_turned, *v_turned, *dk, *dv;
+    float *p, *ds;
+} backward;
+
+static size_t backward_memory(const attention *p, void *base, backward *m)
+{
+    size_t used = 0;
+    int64_t rows = (p->rows + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
+    m->q = cpu_take(base, &used, rows * p->d_stride);
+    m->dy = cpu_take(base, &used, rows * p->e_stride);
+    m->dq = cpu_take(base, &used, rows * p->d_stride);
+    m->lse = cpu_take(base, &used, rows);
+    m->mean = cpu_take(base, &used, rows);
+    m->seen = (int64_t *)(void *)cpu_take(base, &used, 2 * rows);
+    m->k = cpu_take(base, &used, MOST_KEYS * p->d_stride);
+    m->k_turned = cpu_take(base, &used, p->d * TILE_STRIDE);
+    m->v_turned = cpu_take(base, &used, p->e * TILE_STRIDE);
+    m->dk = cpu_take(base, &used, MOST_KEYS * p->d_stride);
+    m->dv = cpu_take(base, &used, MOST_KEYS * p->e_stride);
+    m->p = cpu_take(base, &used, (int64_t)MOST_QUERIES * TILE_STRIDE);
+    m->ds = cpu_take(base, &used, (int64_t)MOST_QUERIES * TILE_STRIDE);
+    return used;
+}
+
+static float row_product(const float *a, const float *b, int64_t n)
+{
+    float lane[TILE_COLUMNS] = {0}, sum = 0;
+    int64_t whole = n / TILE_COLUMNS * TILE_COLUMNS;
+    for (int64_t c = 0; c < whole; c += TILE_COLUMNS)
+        for (int l = 0; l < TILE_COLUMNS; l++) lane[l] += a[c + l] * b[c + l];
+    for (int l = 0; l < TILE_COLUMNS; l++) sum += lane[l];
+    for (int64_t c = whole; c < n; c++) sum += a[c] * b[c];
+    return sum;
+}
+
+/* Reads what belongs to the queries of a pair; returns the number of keys that some query sees. */
+static int64_t read_queries(const cpu_loop *k, const attention *p, const backward *m, int64_t pair)
+{
+    const float *dy = k->in[0], *y = k->in[4], *lse = k->in[5];
+    int64_t reach = 0;
+    cpu_queries_copy(p, p->q, p->d, pair, 0, p->rows, p->scale, m->q);
+    cpu_queries_copy(p, dy, p->e, pair, 0, p->rows, 1, m->dy);
+    memset(m->dq, 0, (size_t)(p->rows * p->d_stride) * sizeof(float));
+    for (int64_t r = 0; r < p->rows; r++) {
+        const float *row = y + query_at(p, pair, r, p->e), *by = m->dy + r * p->e_stride;
+        m->mean[r] = row_product(row, by, p->e);
+        m->seen[r] = cpu_attention_seen(p, pair, r);
+        m->lse[r] = m->seen[r] ? lse[pair * p->rows + r] : 0;
+        reach = WEFT_MAX(reach, m->seen[r]);
+    }
+    return reach;
+}
+
+/* Turns the scores of queries `begin` on and `count` keys from `at` on into probabilities, and dp
+ * into the derivative by the scores. Both are 0 for keys that the query does not see, also for
+ * those that fill the last block of rows of dk and dv, which other queries may see. */
+static WEFT_CLONES void differentiate(const backward *m, int64_t begin, int64_t rows, int64_t at,
+                                      int64_t count)
+{
+    int64_t room = (count + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
+    for (int64_t r = 0; r < rows; r++) {
+        float *p = m->p + r * TILE_STRIDE, *ds = m->ds + r * TILE_STRIDE;
+        float lse = m->lse[begin + r], mean = m->mean[begin + r];
+        int64_t n = WEFT_MIN(WEFT_MAX(m->seen[begin + r] - at, (int64_t)0), count);
+        int64_t whole = tile_columns(n); /* so that no loop ends in single numbers */
+        for (int64_t c = 0; c < whole; c++) p[c] = weft_exp(p[c] - lse);
+        for (int64_t c = 0; c < whole; c++) ds[c] = p[c] * (ds[c] - mean);
+        for (int64_t c = n; c < room; c++) p[c] = ds[c] = 0;
+    }
+}
+
+/* Adds what the queries from `begin` on, and n keys from `at` on, contribute to dq, dk and dv. */
+static void backward_tile(const attention *p, const backward *m, int64_t begin, int64_t at,
+                          int64_t n)
+{
+    int64_t count = WEFT_MIN(p->rows - begin, (int64_t)MOST_QUERIES), reach = 0;
+    const float *q = m->q + begin * p->d_stride, *dy = m->dy + begin * p->e_stride;
+    for (int64_t r = 0; r < count; r++) reach = WEFT_MAX(reach, m->seen[begin + r]);
+    n = WEFT_MIN(n, reach - at);
+    if (n <= 0) return;
+    tile_multiply(&(tile_product){count, n, p->d, q, m->k_turned, m->p, p->d_stride, 1, TILE_STRIDE,
+                                  TILE_STRIDE, false});
+    tile_multiply(&(tile_product){count, n, p->e, dy, m->v_turned, m->ds, p->e_stride, 1,
+                                  TILE_STRIDE, TILE_STRIDE, false});
+    differentiate(m, begin, count, at, n);
+    tile_multiply(&(tile_product){n, p->e, count, m->p, dy, m->dv, 1, TILE_STRIDE, p->e_stride,
+                                  p->e_stride, true});
+    tile_multiply(&(tile_product){n, p->d, count, m->ds, q, m->dk, 1, TILE_STRIDE, p->d_stride,
+                                  p->d_stride, true});
+    tile_multiply(&(tile_product){count, p->d, n, m->ds, m->k, m->dq + begin * p->d_stride,
+                                  TILE_STRIDE, 1, p->d_stride, p->d_stride, true});
+}
+
+/* Writes rows of a tile, times a factor; 0: the tile is not read. */
+static void write_row(float *to, const float *from, int64_t width, float factor)
+{
+    for (int64_t c = 0; c < width; c++) to[c] = factor == 0 ? 0 : factor * from[c];
+}
+
+/* Computes the gradients of the tile of keys from `at` on, of which queries see n. */
+static void backward_keys(const cpu_loop *k, const attention *p, const backward *m, int64_t pair,
+                          int64_t at, int64_t n)
+{
+    float *dk = k->out[1], *dv = k->out[2];
+    if (n > 0) {
+        cpu_keys_copy(p, p->k, p->d, pair, at, n, m->k);
+        cpu_keys_turn(p, p->k, p->d, pair, at, n, m->k_turned);
+        cpu_keys_turn(p, p->v, p->e, pair, at, n, m->v_turned);
+        memset(m->dk, 0, (size_t)(MOST_KEYS * p->d_stride) * sizeof(float));
+        memset(m->dv, 0, (size_t)(MOST_KEYS * p->e_stride) * sizeof(float));
+    }
+    for (int64_t begin = 0; begin < p->rows; begin += MOST_QUERIES)
+        backward_tile(p, m, begin, at, n);
+    for (int64_t j = 0; j < MOST_KEYS && at + j < p->s; j++) {
+        float factor = j < n;
+        write_row(dk + key_at(p, pair, at + j, p->d), m->dk + j * p->d_stride, p->d, factor);
+        write_row(dv + key_at(p, pair, at + j, p->e), m->dv + j * p->e_stride, p->e, factor);
+    }
+}
+
+static void backward_work(const cpu_loop *k, const attention *p, void *memory, int64_t begin,
+                          int64_t end)
+{
+    backward m;
+    float *dq = k->out[0];
+    (void)backward_memory(p, memory, &m);
+    for (int64_t pair = begin; pair < end; pair++) {
+        int64_t reach = read_queries(k, p, &m, pair);
+        for (int64_t at = 0; at < p->s; at += MOST_KEYS)
+            backward_keys(k, p, &m, pair, at, WEFT_MIN(reach - at, (int64_t)MOST_KEYS));
+        for (int64_t r = 0; r < p->rows; r++)
+            write_row(dq + query_at(p, pair, r, p->d), m.dq + r * p->d_stride, p->d, p->scale);
+    }
+}
+
+static void backward_loop(const cpu_loop *k)
+{
+    backward m;
+    attention p = cpu_attention_of(&k->group, k->in, 1);
+    cpu_attention_run(k, &p, p.b * p.g, backward_memory(&p, NULL, &m), backward_work);
+}
+
+weft_status cpu_attention_grad_make(weft_device *device, const weft_group *group,
+                                    const weft_layout *const *in, weft_kernel **out)
+{
+    (void)in;
+    backward m;
+    attention p = cpu_attention_of(group, NULL, 1);
+    return cpu_attention_make(device, group, backward_loop, &p, p.b * p.g,
+                              backward_memory(&p, NULL, &m), out);
+}
