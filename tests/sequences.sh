@@ -24,6 +24,24 @@ printf 'layers:
   - {type: relu, name: two}
   - {type: concat, from: "one, two"}
   - {type: dense, units: outputs}\n' >twins.yaml
+printf 'layers:
+  - {type: embedding, name: tokens, units: 16}
+  - {type: rms_norm, name: norm1}
+  - {type: attention, name: look, heads: 4, key_heads: 2, causal: true, rotary: 100}
+  - {type: add, name: sum1, from: "tokens, look"}
+  - {type: rms_norm, name: norm2}
+  - {type: linear, name: gate, from: norm2, units: 24}
+  - {type: silu, name: open}
+  - {type: linear, name: wide, from: norm2, units: 24}
+  - {type: mul, name: gated, from: "open, wide"}
+  - {type: linear, name: narrow, units: 16}
+  - {type: add, name: sum2, from: "sum1, narrow"}
+  - {type: linear, units: outputs, share: tokens}\n' >gated.yaml
+printf 'layers:
+  - {type: lstm, name: left, from: a, units: 6, last: true}
+  - {type: lstm, name: right, from: b, units: 6, last: true, share: left}
+  - {type: concat, name: both, from: "left, right"}
+  - {type: dense, units: outputs}\n' >recurrent.yaml
 same="--device reference --dtype f64 -t 1 --steps 6 --lr 0.01 --batch 12"
 tied="--model tied.yaml --data text:text.txt,unit=char,context=14,stride=33 $same"
 twins="--model twins.yaml --data pairs:text.txt,length=7,train=60,test=20 $same"
@@ -34,10 +52,15 @@ alike() { # MODEL NAME OPTIONS...
     shift 2
     "$weft" train $options "$@" >out 2>err && grep 'test loss' out >"$name" && cmp -s one-$name0 "$name" && pass || flunk "$name $*: $(cat "$name" err)"
 }
-for name in tied twins; do
+texts="--data text:text.txt,unit=char,context=14,stride=33 $same"
+for name in tied gated gpt twins recurrent; do
     name0=$name
-    options=$tied
-    [ $name = twins ] && options=$twins
+    case $name in
+    tied) options=$tied ;;
+    gated) options="--model gated.yaml $texts" ;;
+    gpt) options="--model gpt:layers=2,heads=2,width=12,tied $texts" ;;
+    *) options="${twins/twins/$name}" ;;
+    esac
     # shellcheck disable=SC2086
     "$weft" train $options >out 2>err && grep 'test loss' out >one-$name && pass || flunk "one rank: $(cat err)"
     alike $name "$options" -n 2 --mesh data=2
@@ -46,11 +69,17 @@ for name in tied twins; do
     alike $name "$options" -n 3 --mesh data=3 --zero 3
     alike $name "$options" -n 2 --mesh data=2 --virtual-workers 4
     alike $name "$options" -n 4 --mesh tensor=2,pipeline=2 --microbatches 2
+    case $name in tied | gated | gpt)
+        alike $name "$options" -n 2 --mesh domain=2
+        alike $name "$options" -n 6 --mesh data=3,domain=2
+        alike $name "$options" -n 4 --mesh tensor=2,domain=2
+        ;;
+    esac
 done
 name0=tied
-alike tied "$tied" -n 2 --mesh domain=2
-alike tied "$tied" -n 6 --mesh data=3,domain=2
 alike tied "$tied" -n 2 --place 'tokens=cpu:0,head*=cpu:0,*=cpu:1'
+name0=recurrent
+alike recurrent "${twins/twins/recurrent}" -n 2 --place 'left*=cpu:0,right*=cpu:1,*=cpu:0'
 name0=twins
 alike twins "$twins" -n 2 --place 'first*=cpu:0,one=cpu:0,second*=cpu:1,two=cpu:1,*=cpu:0'
 # A checkpoint knows the characters; evaluation, prediction and a resumed run read other texts by them.
@@ -84,6 +113,10 @@ refuses 1 "only models of one real input can be served" "$weft" serve m=run --po
     refuses 2 "no layer before this one is named 'third'" "$weft" train $twins --model third.yaml
     sed 's/name: one/name: a/' twins.yaml >input.yaml
     refuses 2 "this one is an input of the data" "$weft" train $twins --model input.yaml
+    refuses 2 "the sequences have 14 positions, and the model has context=9" "$weft" train $texts --model gpt:layers=1,heads=2,width=8,context=9
+    refuses 2 "has 3 heads and reads a width of 8" "$weft" train $texts --model gpt:layers=1,heads=3,width=8
+    refuses 2 "there is no size 'gpt3'" "$weft" train $texts --model gpt:size=gpt3
+    refuses 2 "needs tokens with a label for each position" "$weft" train $same --model gpt --data glyphs
     refuses 2 "model 'mlp:layers=3' has no arguments" "$weft" train $same --model mlp:layers=3
     refuses 2 "15 positions to share out" "$weft" train $same --model tied.yaml --data text:text.txt,context=15 -n 16 --mesh domain=16
 }

@@ -71,6 +71,12 @@ static inline const char *shared_data(const char *name)
     return NULL;
 }
 
+/* Whether a built-in model takes images; gpt reads tokens (tests/sequences.sh). */
+static inline bool takes_images(const char *model)
+{
+    return strcmp(model, "gpt") != 0;
+}
+
 static inline char *temporary_folder(void)
 {
     char pattern[1024];

@@ -54,10 +54,11 @@ weft_shape weft_layer_shape(const weft_model_builder *net, weft_value x)
 }
 
 /* Weights are uniform in +-1/sqrt(fan in), or normal with deviation sqrt(2 / fan in) (He et al.
- * 2015) if the layer requests that. */
+ * 2015) or another one if the layer requests that. */
 static weft_init weight_init(const weft_layer *layer, int64_t fan_in)
 {
     double n = (double)WEFT_MAX(fan_in, (int64_t)1);
+    if (layer->deviation > 0) return (weft_init){WEFT_INIT_NORMAL, layer->deviation};
     return layer->he ? (weft_init){WEFT_INIT_NORMAL, sqrt(2 / n)}
                      : (weft_init){WEFT_INIT_UNIFORM, 1 / sqrt(n)};
 }
@@ -78,7 +79,7 @@ static weft_value add_bias(weft_model_builder *net, weft_value x, const weft_lay
 {
     if (layer->no_bias || shares_table(net, layer)) return x;
     weft_init init = {WEFT_INIT_UNIFORM, 1 / sqrt((double)WEFT_MAX(fan_in, (int64_t)1))};
-    if (layer->he) init = (weft_init){WEFT_INIT_CONSTANT, 0};
+    if (layer->he || layer->deviation > 0) init = (weft_init){WEFT_INIT_CONSTANT, 0};
     weft_value b = weft_layer_leaf(net, layer, "bias", WEFT_VALUE_PARAM,
                                    weft_shape_of(1, (int64_t[]){units}), init);
     weft_attr attr = WEFT_ATTR_INT("axis", axis);

@@ -34,6 +34,9 @@ struct weft_model_builder {
 weft_value weft_model_builder_input(const weft_model_builder *net, weft_port_role role);
 /* The input with this name that reads a column of features; WEFT_NO_VALUE: there is none. */
 weft_value weft_model_builder_feature(const weft_model_builder *net, const char *name);
+/* Called by layers of sequences: the second dimension of the inputs is that of positions, along
+ * which the domain axis splits them. */
+void weft_model_builder_sequences(weft_model_builder *net);
 /* The number of outputs that the last layer has for a sample: one for each class or target. */
 int64_t weft_model_builder_outputs(const weft_model_builder *net);
 /* loss.c: whether this is the default loss for its kind of target. */
@@ -52,8 +55,13 @@ typedef struct weft_layer {
     weft_numbers kernel, stride, padding,
         dilation; /* one for all spatial dimensions, or one for each */
     int64_t groups, axis;
-    double rate;       /* dropout */
-    const char *share; /* the layer whose weights this one uses; NULL: it has its own */
+    double rate;              /* dropout */
+    double deviation;         /* normal initialisation with this deviation; 0: uniform, or he */
+    double output_deviation;  /* attention: of the projection of the output */
+    int64_t heads, key_heads; /* attention: of queries; of keys and values, 0: as many */
+    double rotary;            /* attention: base of the rotary positions; 0: none */
+    bool causal;              /* attention: a position reads itself and earlier ones alone */
+    const char *share;        /* the layer whose weights this one uses; NULL: it has its own */
     bool he; /* normal initialisation with deviation sqrt(2 / fan in), for deep relu networks */
     bool no_bias;
     int64_t layers;           /* lstm, gru: layers on top of each other */
@@ -102,6 +110,15 @@ weft_value weft_layer_add(weft_model_builder *net, weft_value a, weft_value b,
 
 /* A vector for each token. */
 weft_value weft_layer_embedding(weft_model_builder *net, weft_value x, const weft_layer *layer);
+/* Adds a learned vector to each position. */
+weft_value weft_layer_positions(weft_model_builder *net, weft_value x, const weft_layer *layer);
+weft_value weft_layer_rms_norm(weft_model_builder *net, weft_value x, const weft_layer *layer);
+/* Multi-head self-attention with projections of queries, keys, values and the output. */
+weft_value weft_layer_attention(weft_model_builder *net, weft_value x, const weft_layer *layer);
+/* The product of two layers, element by element. */
+weft_value weft_layer_mul(weft_model_builder *net, weft_value a, weft_value b,
+                          const weft_layer *layer);
+
 /* ARGUMENT unless samples are images [channels, height, width] of at least `side` pixels a side. */
 weft_status weft_model_builder_images(weft_model_builder *net, const char *model,
                                       int64_t side) WEFT_NODISCARD;
@@ -114,7 +131,8 @@ typedef struct weft_model {
     weft_value (*build)(weft_model_builder *net, weft_value x);
 } weft_model;
 
-extern const weft_model weft_model_mlp, weft_model_lenet, weft_model_vgg11, weft_model_inception;
+extern const weft_model weft_model_mlp, weft_model_lenet, weft_model_vgg11, weft_model_inception,
+    weft_model_gpt;
 
 /* Registers the built-in models, and the parts of YAML models. */
 weft_status weft_models_register(weft_context *context) WEFT_NODISCARD;

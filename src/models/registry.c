@@ -6,10 +6,7 @@
 #include "models/models.h"
 
 static const weft_model *const models[] = {
-    &weft_model_lenet,
-    &weft_model_mlp,
-    &weft_model_vgg11,
-    &weft_model_inception,
+    &weft_model_lenet, &weft_model_mlp, &weft_model_vgg11, &weft_model_inception, &weft_model_gpt,
 };
 
 weft_status weft_models_register(weft_context *context)
@@ -92,6 +89,16 @@ weft_value weft_model_builder_feature(const weft_model_builder *net, const char 
         if (p->role == WEFT_PORT_FEATURES && strcmp(p->name, name) == 0) return p->value;
     }
     return WEFT_NO_VALUE;
+}
+
+void weft_model_builder_sequences(weft_model_builder *net)
+{
+    for (int i = 0; i < net->values.count; i++) {
+        const weft_port *p = &net->values.ports[i];
+        if (p->role == WEFT_PORT_FEATURES && p->value != WEFT_NO_VALUE &&
+            weft_value_type(net->graph, p->value)->shape.rank > 1)
+            weft_graph_set_domain(net->graph, p->value, 1);
+    }
 }
 
 static void add_port(weft_model_builder *net, const char *name, weft_port_role role,

@@ -34,7 +34,7 @@ typedef struct layer_type {
     const char *name, *summary;
     weft_value (*plain)(weft_model_builder *net, weft_value x,
                         const weft_layer *layer); /* NULL: see form */
-    enum { ONE, ACTIVATION, JOIN, SUM } form;
+    enum { ONE, ACTIVATION, JOIN, SUM, PRODUCT } form;
     const char *needs; /* a required key */
     const char *keys;  /* besides type, name and from, and share for layers with weights */
 } layer_type;
@@ -67,6 +67,13 @@ static const layer_type types[] = {
     {"tanh", "hyperbolic tangent", NULL, ACTIVATION, NULL, ""},
     {"concat", "joins layers along an axis", NULL, JOIN, NULL, "axis"},
     {"add", "sum of two layers", NULL, SUM, NULL, ""},
+    {"mul", "product of two layers, element by element", NULL, PRODUCT, NULL, ""},
+    {"positions", "adds a learned vector to each position", weft_layer_positions, ONE, NULL,
+     "share"},
+    {"rms_norm", "divides the last dimension by its root mean square", weft_layer_rms_norm, ONE,
+     NULL, "share"},
+    {"attention", "multi-head self-attention", weft_layer_attention, ONE, "heads",
+     "heads, key_heads, causal, rotary, bias, share"},
 };
 
 weft_status weft_layers_register(weft_context *context)
@@ -230,22 +237,27 @@ static weft_status add_reading(reader *r, const layer_type *type, const layer_ke
                         .no_bias = !k->bias,
                         .layers = k->layers,
                         .bidirectional = k->bidirectional,
-                        .last = k->last};
+                        .last = k->last,
+                        .heads = k->heads,
+                        .key_heads = k->key_heads,
+                        .causal = k->causal,
+                        .rotary = k->rotary};
     if (k->units) WEFT_TRY(units_of(r, k, &layer.filters));
     if (k->share) WEFT_TRY(check_shared(r, k));
     if ((type->form == ONE || type->form == ACTIVATION) && count != 1)
         return at(
             r, "from",
             weft_fail(WEFT_ERR_ARGUMENT, "a %s layer reads one layer, not %d", type->name, count));
-    if (type->form == SUM && count != 2)
+    if ((type->form == SUM || type->form == PRODUCT) && count != 2)
         return at(r, "type",
-                  weft_fail(WEFT_ERR_ARGUMENT, "an add layer reads two layers, as in "
-                                               "from: a, b"));
+                  weft_fail(WEFT_ERR_ARGUMENT, "%s %s layer reads two layers, as in from: a, b",
+                            type->form == SUM ? "an" : "a", type->name));
     switch (type->form) {
     case ONE: out = type->plain(r->net, in[0], &layer); break;
     case ACTIVATION: out = weft_layer_activation(r->net, in[0], type->name, name); break;
     case JOIN: out = weft_layer_concat(r->net, in, count, &layer); break;
-    default: out = weft_layer_add(r->net, in[0], in[1], &layer); break;
+    case SUM: out = weft_layer_add(r->net, in[0], in[1], &layer); break;
+    default: out = weft_layer_mul(r->net, in[0], in[1], &layer); break;
     }
     weft_status status = weft_graph_status(r->net->graph);
     if (status != WEFT_OK) return at(r, NULL, status);
@@ -274,7 +286,7 @@ static weft_status check_layer(const reader *r, const layer_keys *k, const layer
     if (status != WEFT_OK) return at(r, "type", status);
     const layer_type *type = entry->ops;
     *out = type;
-    if (type->needs && (strcmp(type->needs, "units") == 0 ? !k->units : !k->filters))
+    if (type->needs && !weft_yaml_gives(r->yaml, r->count, type->needs))
         return at(r, NULL,
                   weft_fail(WEFT_ERR_ARGUMENT, "a %s layer needs '%s'", k->type, type->needs));
     return WEFT_OK;

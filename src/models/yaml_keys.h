@@ -12,10 +12,10 @@ typedef struct model_keys {
 /* The keys of a layer's mapping; the type of the layer determines which are allowed. */
 typedef struct layer_keys {
     char *type, *name, *from, *units, *init, *share;
-    int64_t filters, groups, axis, layers;
+    int64_t filters, groups, axis, layers, heads, key_heads;
     weft_numbers kernel, stride, padding, dilation; /* one for all dimensions, or one for each */
-    double rate;
-    bool bias, bidirectional, last;
+    double rate, rotary;
+    bool bias, bidirectional, last, causal;
 } layer_keys;
 
 extern const weft_option weft_yaml_model[], weft_yaml_layers[];

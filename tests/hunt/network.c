@@ -37,7 +37,8 @@ const char *undrawn_layer(void)
     for (int i = 0; !undrawn && (type = weft_context_name(context, WEFT_KIND_LAYER, i)); i++) {
         int k = 0;
         /* Layers of sequences; tests/sequences.sh and tests/recurrent.sh run them. */
-        static const char *const others[] = {"embedding", "linear", "lstm", "gru"};
+        static const char *const others[] = {"embedding", "linear",    "lstm",     "gru",
+                                             "attention", "positions", "rms_norm", "mul"};
         bool other = false;
         for (size_t o = 0; o < sizeof(others) / sizeof(others[0]); o++)
             other = other || strcmp(type, others[o]) == 0;
