@@ -170,6 +170,7 @@ class Crowd:
             try:
                 self.talk(rng, before)
             except TimeoutError as e:
+                self.counts["hung"] += 1
                 check("no request hangs", False, repr(e))
             except (OSError, http.client.HTTPException) as e:
                 with self.lock:
@@ -190,8 +191,8 @@ class Crowd:
                 if code == 503:
                     check("a request is refused only where something was broken", self.breaks > before, text)
                     self.stop.wait(0.02)
-                else:
-                    check("an answer is right", code == 200 and is_right(text, self.right(json.loads(text)["model_version"])[k:k + n]), (code, text))
+                elif not check("an answer is right", code == 200 and is_right(text, self.right(json.loads(text)["model_version"])[k:k + n]), (code, text)):
+                    self.counts["wrong"] += 1
                 if self.stop.wait(self.pause):
                     return
         finally:
