@@ -34,7 +34,7 @@ WEFT_API void weft_model_options_set_sample(weft_model_options *options, weft_sh
 
 /* An input or output of a model. */
 typedef struct weft_port {
-    const char *name; /* name of the leaf and of the column; an input's is owned by the graph */
+    char name[WEFT_INPUT_NAME]; /* of the graph's leaf and of the column */
     weft_port_role role;
     weft_value value;
 } weft_port;

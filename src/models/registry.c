@@ -104,7 +104,9 @@ void weft_model_builder_sequences(weft_model_builder *net)
 static void add_port(weft_model_builder *net, const char *name, weft_port_role role,
                      weft_value value)
 {
-    net->values.ports[net->values.count++] = (weft_port){name, role, value};
+    weft_port *port = &net->values.ports[net->values.count++];
+    *port = (weft_port){.role = role, .value = value};
+    (void)snprintf(port->name, sizeof(port->name), "%s", name);
 }
 
 static void add_input(weft_model_builder *net, const char *name, weft_port_role role,
@@ -113,8 +115,7 @@ static void add_input(weft_model_builder *net, const char *name, weft_port_role 
     const weft_init none = {WEFT_INIT_CONSTANT, 0};
     weft_value v = weft_graph_leaf(net->graph, WEFT_VALUE_INPUT, name, dtype, &shape, none);
     if (net->options->positions > 0 && shape.rank > 1) weft_graph_set_domain(net->graph, v, 1);
-    /* The leaf's own copy of its name lives as long as the graph. */
-    add_port(net, v == WEFT_NO_VALUE ? name : net->graph->values[v].name, role, v);
+    add_port(net, name, role, v);
 }
 
 static void add_inputs(weft_model_builder *net)
