@@ -102,6 +102,50 @@ PY
     ends 143 c
     [ "${exchange##*--servers }" != 1 ] || { kill -KILL "$(self "$s1")" 2>/dev/null; wait "$s1" 2>/dev/null; }
 done
+what="another coordinator takes the place of the one that has invited a learner to rejoin" # before others have answered it
+options="-n 2 --model mlp --exchange server:policy=async --servers 1"
+# shellcheck disable=SC2086
+begins $options
+server s1
+join l1
+until_there learner 1
+join l2 -c k2 --checkpoint-every 50 --metrics l2.jsonl --rejoin
+until_there learner 2
+moves_on k2 "" || flunk "no checkpoint: $what"
+first=$(grep -m 1 '"step"' l2.jsonl)
+sleeps l2
+step=$(readlink k2/latest)
+# Once invited the learner needs the lock of its folder before it joins: a lock file that somebody holds takes the place of its own.
+rm -f free
+python3 - <<'PY' &
+import fcntl, os, time
+lock = open("held", "w")
+fcntl.flock(lock, fcntl.LOCK_EX)
+os.rename("held", "k2/.lock")
+while not os.path.exists("free"): time.sleep(0.02)
+PY
+within '[ ! -s k2/.lock ]' || flunk "nobody holds the lock: $what" # its own holds its name
+kill -CONT "$(self "$l2")"
+within 'ls -l "/proc/$(self "$l2")/fd" 2>/dev/null | grep -q "k2/.lock$"' || flunk "it does not come back: $what"
+kill -KILL "$(self "$c")"
+wait "$c" 2>/dev/null
+kill -STOP "$(self "$l1")" "$(self "$s1")"
+touch free
+# shellcheck disable=SC2086
+listen=$at coordinator $options --epochs 100000 --failure-timeout 20
+sleep 3
+kill -CONT "$(self "$l1")" "$(self "$s1")"
+until_there learner 2
+lives "$l2" && moves_on k2 "$step" && pass || { cp l2.err err; flunk "it has not come back: $what"; }
+[ "$(grep -m 1 '"step"' l2.jsonl)" = "$first" ] && pass || flunk "its metrics do not go on: $what"
+kill -INT "$(self "$l1")" "$(self "$l2")"
+ends 130 l1
+ends 130 l2
+kill -TERM "$(self "$c")"
+ends 143 c
+kill -KILL "$(self "$s1")"
+wait "$s1" 2>/dev/null
+
 what="keys"
 for k in coordinator server learner; do "$weft" keygen $k.key >/dev/null; done
 cat ./*.key.pub >allowed

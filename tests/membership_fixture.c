@@ -50,8 +50,12 @@ static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out
 {
     crowd *c = user;
     person *p;
-    weft_membership_client_options client = {
-        .struct_size = sizeof(client), .other = c->asked, .resend_timeout = 1};
+    weft_membership_client_options client = {.struct_size = sizeof(client),
+                                             .other = c->asked,
+                                             .invited = c->sought != 0,
+                                             .learner = c->sought != 0,
+                                             .run = c->sought,
+                                             .resend_timeout = 1};
     if (id == WEFT_COORDINATOR) return weft_coordinator_create(&c->coordinator, out);
     if (id >= CLIENTS) return weft_membership_client_create(&client, out);
     weft_member_options options = c->members[id];

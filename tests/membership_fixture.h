@@ -30,6 +30,7 @@ typedef struct crowd {
     weft_coordinator_options coordinator;
     weft_member_options members[MOST];
     weft_actor_id asked;    /* the member that the next client asks to leave */
+    uint64_t sought;        /* the run of which the next client asks to be a member; 0: of none */
     char configuration[64]; /* run configuration that the member admitted last was given */
     /* The error of the last member that was refused or removed, and how many there were. */
     char refusal[400];

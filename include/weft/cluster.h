@@ -75,11 +75,12 @@ WEFT_API WEFT_NODISCARD weft_status weft_trainer_join(weft_context *context, con
 WEFT_API bool weft_trainer_was_lost(const weft_trainer *trainer, double *quiet_seconds);
 /* Whether weft_trainer_run failed before this learner had taken part, because meanwhile another
  * learner had joined with its slot, or a coordinator with another run had replaced the one that
- * weft_trainer_join asked. The learner may join again at once with weft_trainer_join. */
+ * weft_trainer_join asked. The learner may join again at once with weft_trainer_rejoin. */
 WEFT_API bool weft_trainer_was_overtaken(const weft_trainer *trainer);
-/* As weft_trainer_join, in place of a trainer that was lost: destroys *trainer in any case, and the
- * new trainer continues its output files. PEER: as weft_trainer_join, or the coordinator has begun
- * another run. */
+/* As weft_trainer_join, in place of a trainer that was lost or overtaken: destroys *trainer in any
+ * case. If the learner has been a member of a run, it joins that run, and the new trainer continues
+ * its output files. PEER: as weft_trainer_join, or that run is over and the coordinator has begun
+ * another one. */
 WEFT_API WEFT_NODISCARD weft_status weft_trainer_rejoin(weft_context *context, const char *address,
                                                         const weft_cluster_options *options,
                                                         const weft_stop *stop,

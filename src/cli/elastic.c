@@ -258,8 +258,7 @@ static weft_status take_part(weft_context *context, const char *address,
     for (int attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
         if (status != WEFT_ERR_PEER || !trainer) break;
         if (weft_trainer_was_overtaken(trainer)) {
-            weft_trainer_destroy(&trainer);
-            status = weft_trainer_join(context, address, o, &wanted_stop, &trainer);
+            status = weft_trainer_rejoin(context, address, o, &wanted_stop, &trainer);
             if (status == WEFT_OK) status = run_trainer(trainer, weft_trainer_options(trainer));
             continue;
         }

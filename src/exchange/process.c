@@ -75,7 +75,8 @@ static weft_status take_answer(const weft_actor *client, weft_invitation *out)
 }
 
 weft_status weft_cluster_ask(const weft_waiting *w, weft_net_context *world, const char *address,
-                             weft_asking what, uint32_t other, int slot, weft_invitation *out)
+                             weft_asking what, uint32_t other, int slot, uint64_t run,
+                             weft_invitation *out)
 {
     weft_actor *client;
     weft_net *net;
@@ -84,6 +85,7 @@ weft_status weft_cluster_ask(const weft_waiting *w, weft_net_context *world, con
                                               .learner = what == WEFT_ASK_SLOT,
                                               .wished_slot = slot + 1,
                                               .other = other,
+                                              .run = run,
                                               .resend_timeout = 0.5};
     *out = (weft_invitation){0};
     WEFT_TRY(weft_membership_client_create(&options, &client));

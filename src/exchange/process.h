@@ -31,11 +31,12 @@ typedef struct weft_waiting {
 typedef enum weft_asking { WEFT_ASK_WHO, WEFT_ASK_TERMS, WEFT_ASK_SLOT } weft_asking;
 /* Queries the coordinator at an address. other: id of a member that the coordinator is to ask to
  * leave; 0: none. slot: the slot of a member that has ended, which the caller takes over; below 0:
- * any. PEER: the coordinator has rejected the query, or has not answered (the message has the
- * reason as far as known); INTERRUPTED: a stop was requested. */
+ * any. run: id of the run that the caller was a member of, for which a restarted coordinator looks
+ * before it answers; 0: none. PEER: the coordinator has rejected the query, or has not answered
+ * (the message has the reason as far as known); INTERRUPTED: a stop was requested. */
 weft_status weft_cluster_ask(const weft_waiting *waiting, weft_net_context *world,
                              const char *address, weft_asking what, uint32_t other, int slot,
-                             weft_invitation *out) WEFT_NODISCARD;
+                             uint64_t run, weft_invitation *out) WEFT_NODISCARD;
 
 /* Options of a coordinator process. */
 typedef struct weft_coordinating {

@@ -45,6 +45,7 @@ static weft_status say(client *g)
     ask.invited = g->options.invited;
     ask.learner = g->options.learner;
     ask.place = (uint32_t)g->options.wished_slot;
+    ask.run = g->options.run;
     leave.other = g->options.other;
     WEFT_TRY(weft_actor_set_timer(&g->head, RESEND_TIMER, g->options.resend_timeout));
     if (g->options.other != WEFT_NOBODY && !g->gone)

@@ -13,6 +13,7 @@ typedef struct weft_membership_client_options {
      * ended. 0: any slot. */
     int wished_slot;
     weft_actor_id other;   /* member that is to leave; WEFT_NOBODY: none */
+    uint64_t run;          /* id of the run that the client was a member of; 0: none */
     double resend_timeout; /* retransmission timeout, in seconds */
 } weft_membership_client_options;
 

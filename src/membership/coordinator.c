@@ -169,6 +169,7 @@ static weft_status take_ask(void *self, const weft_message *message, const void 
 {
     coordinator_state *c = self;
     const Weft__Query *m = content;
+    weft_coordinator_seek(c, m->run);
     if (c->recovering) return WEFT_OK; /* the members are not known yet */
     int wish = m->place > 0 && m->place <= (uint32_t)c->options.most ? (int)m->place - 1 : -1;
     weft_member_role role = m->learner ? WEFT_MEMBER_LEARNER : WEFT_MEMBER_SERVER;

@@ -57,6 +57,7 @@ typedef struct coordinator_state {
     bool unsaid;     /* the view has changed since; timer SAY will send it */
     bool recovering; /* recovery is under way: the coordinator waits for views of members */
     bool called;     /* recovery: a member has sent a heartbeat */
+    bool sought;     /* recovery: a former member has asked for its run */
     double recovering_until;
     weft_view best; /* recovery: the newest view received */
     uint64_t
@@ -107,6 +108,10 @@ weft_rpc_handle weft_coordinator_take_view, weft_coordinator_take_options,
 /* Called when a member of the run has sent Leave before the view is recovered. */
 weft_status weft_coordinator_note_left(coordinator_state *c, weft_actor_id who,
                                        const Weft__Leave *m) WEFT_NODISCARD;
+/* Called when a process asks that was a member of this run (0: of none). A coordinator whose run has
+ * not begun may be a restarted one, to which no member has sent a heartbeat yet; it begins a
+ * recovery then, once. */
+void weft_coordinator_seek(coordinator_state *c, uint64_t run);
 /* Called when the time for recovery is over: installs the newest view of the members. */
 weft_status weft_coordinator_adopt(coordinator_state *c) WEFT_NODISCARD;
 /* Called when members have made a view of this number themselves: publishes the coordinator's view

@@ -37,6 +37,14 @@ static weft_status note_figures(coordinator_state *c, weft_actor_id who, const W
     return WEFT_OK;
 }
 
+void weft_coordinator_seek(coordinator_state *c, uint64_t run)
+{
+    bool known = !run || run == c->view.run || run == c->refused_run;
+    if (known || c->view.running || c->view.fault || c->recovering || c->sought) return;
+    c->recovering = c->sought = true;
+    c->recovering_until = weft_actor_now(&c->head) + c->options.limit;
+}
+
 weft_status weft_coordinator_note_left(coordinator_state *c, weft_actor_id who,
                                        const Weft__Leave *m)
 {

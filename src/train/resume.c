@@ -267,7 +267,8 @@ weft_status weft_trainer_open_outputs(weft_trainer *t, int64_t step)
     if (o->output.checkpoint) WEFT_TRY(check_folder(t, step));
     if (!o->output.metrics) return WEFT_OK;
     int64_t after = t->resumed.path ? t->resumed.position.step : -1;
-    /* A learner that joins again continues at the step of the run. */
-    if ((t->link.job || t->rejoins) && step > 0) after = step;
+    if (t->link.job && step > 0) after = step;
+    if (t->rejoins)
+        after = WEFT_METRICS_KEEP; /* the run has taken the steps of the former member */
     return weft_metrics_open(o->output.metrics, after, &t->metrics);
 }

@@ -20,6 +20,8 @@
 /* --- metrics file: one JSON object on each line --- */
 
 typedef struct weft_metrics weft_metrics;
+/* As `after`: the file keeps all of its lines. */
+#define WEFT_METRICS_KEEP (INT64_MAX - 1)
 /* Opens the file. after: the step from which the run resumes; -1: a new run. The file's lines of
  * later steps are removed, since the run writes them again. FORMAT: the file has a line that is no
  * metrics, and is left unchanged. */

@@ -204,13 +204,13 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
 /* --- joining --- */
 
 static weft_status ask(weft_context *context, const char *address, weft_asking what,
-                       const weft_cluster_options *o, const weft_stop *stop,
+                       const weft_cluster_options *o, const weft_stop *stop, uint64_t run,
                        weft_invitation *invitation, weft_elastic_config *config)
 {
     weft_net_context *world;
     weft_waiting waiting = {context, stop, o->train.job.timeout};
     WEFT_TRY(enter(context, o, &world));
-    WEFT_TRY(weft_cluster_ask(&waiting, world, address, what, 0, weft_job_slot(), invitation));
+    WEFT_TRY(weft_cluster_ask(&waiting, world, address, what, 0, weft_job_slot(), run, invitation));
     weft_status status = weft_elastic_config_read(context, invitation->configuration,
                                                   invitation->bytes, &o->train, config);
     if (status == WEFT_OK && (invitation->status.over || invitation->status.fault)) {
@@ -267,7 +267,7 @@ static weft_status serve_run(weft_context *context, const char *address,
     weft_invitation invitation;
     weft_elastic_config config;
     weft_context *own;
-    WEFT_TRY(ask(context, address, WEFT_ASK_TERMS, o, stop, &invitation, &config));
+    WEFT_TRY(ask(context, address, WEFT_ASK_TERMS, o, stop, 0, &invitation, &config));
     weft_status status = weft_context_with_threads(context, (int)o->train.where.threads, &own);
     const weft_cluster_status *s = &invitation.status;
     if (weft_job_slot() < 0) /* a supervisor reports its servers itself */
@@ -295,14 +295,14 @@ weft_status weft_server_run(weft_context *context, const char *address,
     return status;
 }
 
-/* Creates the trainer of a learner that joins. run: id of the run from which the learner was
- * removed; 0: it joins for the first time. */
+/* Creates the trainer of a learner that joins. run: id of the run that the learner was a member of;
+ * 0: it joins for the first time. */
 static weft_status join(weft_context *context, const char *address, const weft_cluster_options *o,
                         const weft_stop *stop, uint64_t run, weft_trainer **out)
 {
     weft_invitation invitation;
     weft_elastic_config config;
-    WEFT_TRY(ask(context, address, WEFT_ASK_SLOT, o, stop, &invitation, &config));
+    WEFT_TRY(ask(context, address, WEFT_ASK_SLOT, o, stop, run, &invitation, &config));
     weft_joining joining = {.coordinator = address,
                             .slot = invitation.slot,
                             .run = invitation.run,
@@ -336,7 +336,9 @@ weft_status weft_trainer_rejoin(weft_context *context, const char *address,
                                 const weft_cluster_options *o, const weft_stop *stop,
                                 weft_trainer **trainer)
 {
-    uint64_t run = atomic_load(&(*trainer)->removal.run);
+    const weft_trainer *t = *trainer;
+    uint64_t run = atomic_load(&t->removal.run);
+    if (!run && t->rejoins) run = t->link.run; /* it was a member once, but not this time */
     weft_trainer_destroy(trainer);
     return join(context, address, o, stop, run, trainer);
 }
@@ -365,7 +367,7 @@ weft_status weft_cluster_look(weft_context *context, const char *address,
     weft_invitation invitation;
     weft_waiting waiting = {context, stop, o->train.job.timeout};
     WEFT_TRY(enter(context, o, &world));
-    WEFT_TRY(weft_cluster_ask(&waiting, world, address, WEFT_ASK_WHO, leave, -1, &invitation));
+    WEFT_TRY(weft_cluster_ask(&waiting, world, address, WEFT_ASK_WHO, leave, -1, 0, &invitation));
     *out = invitation.status;
     invitation.status = (weft_cluster_status){0};
     weft_invitation_free(&invitation);
