@@ -1,5 +1,7 @@
-/* Members that a run has removed, in the simulator: they find their run again. */
+/* Members that a run has removed or that have left it, in the simulator: they find their run again,
+ * and their steps count. */
 #include "membership/client.h"
+#include "membership/status.h"
 #include "membership_fixture.h"
 
 /* A member that was removed asks a restarted coordinator for its run before any member has sent a
@@ -43,10 +45,41 @@ static void test_former_member_asks(void **state)
     }
 }
 
+/* The step of the run does not fall when the learner leaves that has taken the most steps, or when
+ * the coordinator is restarted. */
+static void test_step_never_falls(void **state)
+{
+    (void)state;
+    crowd c;
+    begin(&c, 2, 1, false, 1, false);
+    c.coordinator.steps = 200;
+    until(&c, 38);
+    weft_member *first = person_of(&c, LEARNERS)->member;
+    weft_member_set_stats(first, &(weft_member_stats){.clock = 50});
+    weft_member_set_stats(person_of(&c, LEARNERS + 1)->member, &(weft_member_stats){.clock = 30});
+    until(&c, 40);
+    weft_member_set_stats(first, &(weft_member_stats){.clock = 52});
+    assert_int_equal(weft_member_leave(first, false), WEFT_OK);
+    for (int times = 0; times < 2; times++) {
+        weft_cluster_status s;
+        until(&c, times ? 80 : 42);
+        assert_int_equal(weft_cluster_describe(view_of(&c, WEFT_COORDINATOR), 0, &s), WEFT_OK);
+        assert_int_equal(s.learners, 1);
+        assert_int_equal(s.members[0].step, 30);
+        assert_int_equal(s.step, 52);
+        weft_cluster_status_free(&s);
+        if (times) break;
+        assert_int_equal(weft_sim_kill(c.sim, WEFT_COORDINATOR, 43), WEFT_OK);
+        assert_int_equal(weft_sim_restart(c.sim, WEFT_COORDINATOR, 44), WEFT_OK);
+    }
+    weft_sim_destroy(&c.sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_former_member_asks),
+        cmocka_unit_test(test_step_never_falls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,8 @@ typedef struct weft_cluster_member {
     char host[64];     /* host name; "": unknown */
     char address[512]; /* where other members connect to it; "": nowhere */
     int slot;          /* 0, 1, ... within the role; a later member may get a free slot */
-    int64_t step;      /* step of the run that a learner has reached, updates of a server */
+    int64_t step;      /* step of the run that a learner has reached; of a server: updates of
+                          learners that it has applied, each counted once */
     double loss;       /* loss of a learner's last step */
     double rate;       /* of a learner: samples per second over its last steps */
     double staleness;  /* of a server: mean over its updates of the number of other updates that it
@@ -46,8 +47,9 @@ typedef struct weft_cluster_event {
 typedef struct weft_cluster_status {
     uint64_t run; /* run id, drawn at random; 0: unknown */
     char model[64], exchange[128], data[128];
-    /* Highest step that a learner has reached, and the last step of the run; 0: unknown. Steps
-     * count from the beginning of training, also if the run resumes from a checkpoint. */
+    /* Highest step that a learner, present or gone, has reached, and the last step of the run; 0:
+     * unknown. Steps count from the beginning of training, also if the run resumes from a
+     * checkpoint. */
     int64_t step, steps;
     double rate; /* samples per second, sum over the learners */
     /* Members now, and the numbers with which the run begins. */

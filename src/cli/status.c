@@ -91,8 +91,9 @@ static void print_status(const weft_cluster_status *s, double stale)
            "loss", "samples/s", "staleness", "last heard");
     for (int i = 0; i < s->count; i++) print_member(&s->members[i]);
     print_events(s);
-    printf("step: steps that a learner has finished, updates that a server has made\n"
-           "samples/s: of that learner; staleness: updates between read and write, mean\n");
+    printf(
+        "step: steps that a learner has finished, updates of learners that a server has applied\n"
+        "samples/s: of that learner; staleness: updates between read and write, mean\n");
     flush_stdout();
 }
 
@@ -148,11 +149,12 @@ const command command_status = {
     .name = "status",
     .usage = "tcp://HOST:PORT",
     .summary = "show the members of an elastic run",
-    .text = "Prints the run of the coordinator at this address (model, exchange, step of the\n"
-            "total), its members with their hosts, steps (updates of a server), loss of the last\n"
-            "step, samples per second, mean staleness and time since the last heartbeat, and the\n"
-            "members that joined, left or were lost. On a terminal it updates until Ctrl-C; the\n"
-            "table is marked as stale while the coordinator does not answer.",
+    .text =
+        "Prints the run of the coordinator at this address (model, exchange, step of the\n"
+        "total), its members with their hosts, steps (of a server: updates applied), loss of the\n"
+        "last step, samples per second, mean staleness, time since the last heartbeat, and the\n"
+        "members that joined, left or were lost. On a terminal it updates until Ctrl-C; the\n"
+        "table is marked as stale while the coordinator does not answer.",
     .examples = "  weft status tcp://127.0.0.1:7070\n",
     .table = table,
     .run = run_status,

@@ -102,6 +102,14 @@ weft_member_stats weft_coordinator_stats_of(const Weft__Stats *f)
     return (weft_member_stats){f->clock, f->loss, f->rate, f->staleness};
 }
 
+void weft_coordinator_take_stats(coordinator_state *c, weft_view_member *member,
+                                 weft_member_stats stats)
+{
+    member->figures = stats;
+    if (member->role == WEFT_MEMBER_LEARNER)
+        c->view.about.reached = WEFT_MAX(c->view.about.reached, stats.clock);
+}
+
 static weft_status take_heartbeat(void *self, const weft_message *message, const void *content)
 {
     coordinator_state *c = self;
@@ -116,7 +124,7 @@ static weft_status take_heartbeat(void *self, const weft_message *message, const
     if (!member || m->run != c->view.run) return refuse_unknown(c, message->from, m->run);
     member_record *record = &c->records[member - c->view.members];
     record->last_message = record->heard = weft_actor_now(&c->head);
-    if (m->figures) member->figures = weft_coordinator_stats_of(m->figures);
+    if (m->figures) weft_coordinator_take_stats(c, member, weft_coordinator_stats_of(m->figures));
     if (m->view < c->view.number) return weft_coordinator_send_view(c, message->from, &c->view);
     bool others = m->members != 0 && m->members != weft_view_sum(&c->view);
     if (m->view > c->view.number || others) return weft_coordinator_overrule(c, m->view);

@@ -97,6 +97,9 @@ weft_status weft_coordinator_invite(coordinator_state *c, weft_actor_id client, 
                                     int wish) WEFT_NODISCARD;
 
 weft_member_stats weft_coordinator_stats_of(const Weft__Stats *figures);
+/* Takes the statistics that a member has reported; the step of the run does not fall. */
+void weft_coordinator_take_stats(coordinator_state *c, weft_view_member *member,
+                                 weft_member_stats stats);
 
 /* recovery.c, view recovery: _request_view asks a member, which has sent its statistics (may be
  * NULL), for its view; _take_view and _take_options take the view and the run configuration of a
@@ -105,13 +108,13 @@ weft_status weft_coordinator_request_view(coordinator_state *c, weft_actor_id wh
                                           const Weft__Stats *figures) WEFT_NODISCARD;
 weft_rpc_handle weft_coordinator_take_view, weft_coordinator_take_options,
     weft_coordinator_rejected;
-/* Called when a member of the run has sent Leave before the view is recovered. */
-weft_status weft_coordinator_note_left(coordinator_state *c, weft_actor_id who,
-                                       const Weft__Leave *m) WEFT_NODISCARD;
 /* Called when a process asks that was a member of this run (0: of none). A coordinator whose run has
  * not begun may be a restarted one, to which no member has sent a heartbeat yet; it begins a
  * recovery then, once. */
 void weft_coordinator_seek(coordinator_state *c, uint64_t run);
+/* Called when a member of the run has sent Leave before the view is recovered. */
+weft_status weft_coordinator_note_left(coordinator_state *c, weft_actor_id who,
+                                       const Weft__Leave *m) WEFT_NODISCARD;
 /* Called when the time for recovery is over: installs the newest view of the members. */
 weft_status weft_coordinator_adopt(coordinator_state *c) WEFT_NODISCARD;
 /* Called when members have made a view of this number themselves: publishes the coordinator's view

@@ -147,7 +147,7 @@ weft_status weft_coordinator_leave(void *self, const weft_message *message, cons
     const Weft__Leave *m = content;
     Weft__LeaveAck reply = WEFT__LEAVE_ACK__INIT;
     weft_view_member *other = weft_view_find(&c->view, m->other);
-    const weft_view_member *here = weft_view_find(&c->view, message->from);
+    weft_view_member *here = weft_view_find(&c->view, message->from);
     const weft_view_member *asked = other && !other->dismissed              ? other
                                     : m->other == WEFT_NOBODY && m->if_safe ? here
                                                                             : NULL;
@@ -159,6 +159,7 @@ weft_status weft_coordinator_leave(void *self, const weft_message *message, cons
         other->dismissed = true;
         WEFT_TRY(weft_coordinator_changed(c));
     } else if (m->other == WEFT_NOBODY && here) {
+        if (m->figures) weft_coordinator_take_stats(c, here, weft_coordinator_stats_of(m->figures));
         WEFT_TRY(weft_coordinator_take_out(c, message->from, m->done));
         WEFT_TRY(weft_coordinator_changed(c));
     } else if (m->other == WEFT_NOBODY && !c->view.running) {

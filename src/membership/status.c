@@ -67,7 +67,7 @@ static void describe_run(const weft_view *v, weft_cluster_status *out)
                                  .servers_expected = about->expected[WEFT_MEMBER_SERVER],
                                  .learners_expected = about->expected[WEFT_MEMBER_LEARNER]};
     out->learners = (int)v->member_count - out->servers;
-    out->step = weft_view_step(v, 0);
+    out->step = weft_view_step(v, v->about.reached);
     for (size_t i = 0; i < v->member_count; i++) {
         const weft_view_member *m = &v->members[i];
         if (m->role == WEFT_MEMBER_SERVER) continue;

@@ -167,6 +167,7 @@ static void fill_description(const weft_view *v, double now, packed_view *s, Wef
     s->about.data = (char *)(uintptr_t)v->about.data;
     s->about.steps = v->about.steps;
     s->about.begun = v->about.begun;
+    s->about.reached = v->about.reached;
     for (int i = 0; i < WEFT_MEMBER_ROLES; i++) s->expected[i] = (uint32_t)v->about.expected[i];
     s->about.expected = s->expected;
     s->about.n_expected = WEFT_MEMBER_ROLES;
@@ -262,6 +263,7 @@ static weft_status take_description(const Weft__View *m, double now, weft_view *
         const Weft__About *a = m->about;
         v->about.steps = a->steps;
         v->about.begun = WEFT_MIN(WEFT_MAX(a->begun, 0), INT64_MAX / 2);
+        v->about.reached = WEFT_MAX(a->reached, 0);
         (void)snprintf(v->about.model, sizeof(v->about.model), "%s", a->model);
         (void)snprintf(v->about.exchange, sizeof(v->about.exchange), "%s", a->exchange);
         (void)snprintf(v->about.data, sizeof(v->about.data), "%s", a->data);

@@ -24,7 +24,7 @@ enum { WEFT_ADDRESS = 512, WEFT_HOST = 64, WEFT_MOST_MEMBERS = 4096, WEFT_MOST_R
 
 /* Statistics that a member reports. */
 typedef struct weft_member_stats {
-    int64_t clock;    /* steps that a learner has finished; updates that a server has made */
+    int64_t clock;    /* steps that a learner has finished; updates that a server has applied */
     double loss;      /* of a learner's last step */
     double rate;      /* samples a second */
     double staleness; /* mean staleness of a server's updates */
@@ -74,6 +74,7 @@ typedef struct weft_run_about {
     /* The step after which the run is over, and the one after which it began: that of a checkpoint.
      * 0: not known, and a new run. */
     int64_t steps, begun;
+    int64_t reached; /* most steps that a learner has finished, also one that has left */
     int expected[WEFT_MEMBER_ROLES]; /* members with which it begins */
 } weft_run_about;
 

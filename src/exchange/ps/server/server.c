@@ -265,22 +265,25 @@ static weft_status server_message(weft_actor *actor, const weft_message *message
 
 /* --- timers --- */
 
-/* Sets the statistics of heartbeats: number and mean staleness of the updates in the ranges whose
- * primary this server is. */
+/* Sets the statistics of heartbeats, from the ranges whose primary this server is: the number of
+ * the learners' updates, of which each has a part for every range and counts once, and the mean
+ * staleness of the parts. */
 static void tell_figures(server *s)
 {
     weft_member_stats figures = {.clock = 0};
-    double updates = 0, sum = 0;
+    double parts = 0, sum = 0;
     size_t size;
     for (size_t i = 0; i < s->count; i++) {
         const int64_t *staleness = weft_range_staleness(s->hosted[i].of.range, &size);
+        int64_t updates = 0;
         for (size_t t = 0; t < size && s->hosted[i].primary; t++) {
-            updates += (double)staleness[t];
+            updates += staleness[t];
             sum += (double)staleness[t] * (double)t;
         }
+        parts += (double)updates;
+        figures.clock = WEFT_MAX(figures.clock, updates);
     }
-    figures.clock = (int64_t)updates;
-    figures.staleness = updates > 0 ? sum / updates : 0;
+    figures.staleness = parts > 0 ? sum / parts : 0;
     weft_member_set_stats(s->member, &figures);
 }
 
