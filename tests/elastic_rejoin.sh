@@ -185,16 +185,19 @@ ends 143 c
 # The run has no state any more but what they had, which may be old, and never begins with fresh weights.
 what="all peers are lost"
 begins -n 2 --exchange gossip
-join l1 --rejoin
-join l2 --rejoin
+join l1 --rejoin -c k1 --checkpoint-every 1
+join l2
 within 'grep -q "^step" l1.out && grep -q "^step" l2.out' || flunk "they take no steps: $what"
 kill -STOP "$(self "$l1")" "$(self "$l2")"
 until_there learner 0
-kill -CONT "$(self "$l1")" "$(self "$l2")"
+kill -CONT "$(self "$l1")"
 ends 1 l1
+kill -CONT "$(self "$l2")" # the coordinator may have ended before it asks
 ends 1 l2
 ends 1 c
 holds ce 'no learner is left that has the state of the run; begin the run again, with --resume'
+holds l1.err 'no learner is left that has the state of the run; begin the run again, with --resume .*; this learner.s newest checkpoint is k1/latest$'
+holds l2.err 'begin the run again, with --resume'
 none_left
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

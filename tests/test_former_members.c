@@ -1,5 +1,5 @@
 /* Members that a run has removed or that have left it, in the simulator: they find their run again,
- * and their steps count. */
+ * are told when its state is lost, and their steps count. */
 #include "membership/client.h"
 #include "membership/status.h"
 #include "membership_fixture.h"
@@ -45,6 +45,42 @@ static void test_former_member_asks(void **state)
     }
 }
 
+/* Peers that were all removed come back: none has the state of the run, so they are not advised to
+ * join again, but how to begin the run again. */
+static void test_all_peers_come_back(void **state)
+{
+    (void)state;
+    static const weft_sim_link cut = {.lost = 1};
+    static const weft_sim_link good = {.latency = 0.01};
+    for (int64_t clock = 0; clock < 2; clock++) {
+        crowd c;
+        weft_removal removal = {.removed = false};
+        begin(&c, 2, 0, false, 1, false);
+        c.coordinator.advice = "ADVICE";
+        for (int i = 0; i < 2; i++) c.members[LEARNERS + i].removal = &removal;
+        until(&c, 30);
+        for (int i = 0; i < 2; i++)
+            weft_member_set_stats(person_of(&c, LEARNERS + i)->member,
+                                  &(weft_member_stats){.clock = clock});
+        until(&c, 35);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(weft_sim_connect(c.sim, LEARNERS + i, WEFT_COORDINATOR, &cut),
+                             WEFT_OK);
+        until(&c, 52);
+        assert_int_equal(view_of(&c, WEFT_COORDINATOR)->member_count, 0);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(weft_sim_connect(c.sim, LEARNERS + i, WEFT_COORDINATOR, &good),
+                             WEFT_OK);
+        until(&c, 60);
+        assert_int_equal(c.refused, 2);
+        assert_int_equal(removal.removed, clock == 0);
+        bool told =
+            strstr(c.refusal, "no learner is left that has the state of the run; ADVICE") != NULL;
+        assert_int_equal(told, clock > 0);
+        weft_sim_destroy(&c.sim);
+    }
+}
+
 /* The step of the run does not fall when the learner leaves that has taken the most steps, or when
  * the coordinator is restarted. */
 static void test_step_never_falls(void **state)
@@ -79,6 +115,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_former_member_asks),
+        cmocka_unit_test(test_all_peers_come_back),
         cmocka_unit_test(test_step_never_falls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

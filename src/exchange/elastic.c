@@ -70,7 +70,10 @@ void weft_elastic_abandon(const weft_exchange *e, weft_net *net,
     const weft_learner_link *link = e->site.cluster;
     if (!net || !link || link->job || (link->removal && atomic_load(&link->removal->removed)))
         return;
+    weft_error error = {0};
+    weft_error_catch(&error, WEFT_ERR_PEER); /* the message of the error that makes it leave */
     weft_status status = leave_now(weft_net_actor(net));
     if (status == WEFT_OK) status = weft_elastic_await_leave(e, net, true);
-    (void)status; /* the learner reports the error that made it leave */
+    status = weft_error_raise(&error);
+    (void)status;
 }

@@ -63,12 +63,28 @@ const weft_view *weft_coordinator_view(const weft_actor *coordinator)
 
 /* --- heartbeats --- */
 
+/* Gives a run of peers a fault if it has no peer left: a peer that was removed must not bring its
+ * state back, which may be old. */
+static weft_status lose_state(coordinator_state *c)
+{
+    weft_view *v = &c->view;
+    bool lost = c->options.ranges == 0 && c->stepped && !weft_coordinator_has_work(c);
+    if (!lost || !v->running || v->over || v->fault) return WEFT_OK;
+    WEFT_TRY(
+        weft_format(&v->fault, "no learner is left that has the state of the run; %s", c->advice));
+    return weft_coordinator_changed(c);
+}
+
 static weft_status refuse_unknown(coordinator_state *c, weft_actor_id who, uint64_t run)
 {
     Weft__Reject no;
-    char reason[160];
+    char reason[300];
     weft__reject__init(&no);
-    if (weft_coordinator_has_removed(c, who))
+    if (run == c->view.run) WEFT_TRY(lose_state(c));
+    no.failed = run == c->view.run && c->view.fault;
+    if (no.failed)
+        (void)snprintf(reason, sizeof(reason), "%.280s", c->view.fault);
+    else if (weft_coordinator_has_removed(c, who))
         (void)snprintf(reason, sizeof(reason),
                        "it sent no heartbeat for more than %g s (the failure timeout) and was "
                        "removed from the run; start it again",

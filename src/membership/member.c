@@ -334,7 +334,8 @@ static weft_status take_refused(void *self, const weft_message *message, const v
         m->last_message = m->previous_message;
         return WEFT_OK;
     }
-    if (!no->ask_again && (m->view.number > 0 || m->slot >= 0)) weft_member_note_removed(m);
+    if (!no->ask_again && !no->failed && (m->view.number > 0 || m->slot >= 0))
+        weft_member_note_removed(m);
     if (no->ask_again && m->options.removal) atomic_store(&m->options.removal->ask_again, true);
     return weft_fail(no->final ? WEFT_ERR_ARGUMENT : WEFT_ERR_PEER,
                      "the coordinator refuses %s: %.300s", own_name(m, name), no->reason);

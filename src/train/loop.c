@@ -297,13 +297,28 @@ static weft_status run_rank(weft_run *run)
     return status == WEFT_OK ? finish(run) : status;
 }
 
+/* Adds to the error of an elastic learner, which other members have caused, how the user may go on:
+ * by another member in its place, or, if the run is lost, from its newest checkpoint. */
+static weft_status advise(const weft_trainer *t, weft_status failure)
+{
+    bool removed = atomic_load(&t->removal.removed);
+    const char *folder = t->options.output.checkpoint;
+    char *latest;
+    if (t->advises_rejoin && removed)
+        return weft_fail(failure, "%s (weft join --rejoin does so by itself)", weft_last_message());
+    if (!t->linked || t->link.job || removed || !folder) return failure;
+    WEFT_TRY(weft_format(&latest, "%s/latest", folder));
+    if (weft_file_exists(latest))
+        failure = weft_fail(failure, "%s; this learner's newest checkpoint is %s",
+                            weft_last_message(), latest);
+    free(latest);
+    return failure;
+}
+
 weft_status weft_trainer_run(weft_trainer *t, weft_event_fn fn, void *user)
 {
     t->fn = fn;
     t->user = user;
     weft_status status = weft_trainer_everywhere(t, run_rank);
-    if (status == WEFT_ERR_PEER && t->advises_rejoin && atomic_load(&t->removal.removed))
-        status =
-            weft_fail(status, "%s (weft join --rejoin does so by itself)", weft_last_message());
-    return status;
+    return status == WEFT_ERR_PEER ? advise(t, status) : status;
 }

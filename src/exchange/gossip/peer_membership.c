@@ -64,7 +64,8 @@ static weft_status find_state(weft_peer *p)
     if (!weft_member_coordinator_unreachable(p->member))
         return weft_member_report_state_lost(p->member, p->options.late);
     return weft_fail(WEFT_ERR_PEER, "no learner is left that has the state of the run, and the "
-                                    "coordinator cannot be reached; begin the run again");
+                                    "coordinator cannot be reached; begin the run again, with "
+                                    "--resume where a learner has saved a checkpoint");
 }
 
 /* --- views --- */
@@ -177,8 +178,9 @@ static weft_status remove_silent(weft_peer *p, double now)
     if (removed && p->paused && weft_member_view(p->member)->member_count == 1) {
         weft_member_note_removed(p->member);
         return weft_fail(WEFT_ERR_PEER,
-                         "this peer was stopped for more than %g s, and no other peer is left that "
-                         "has the state of the run; start it again",
+                         "this peer was stopped for more than %g s, and neither the coordinator "
+                         "nor another peer answers; start it again when they do, or begin the run "
+                         "again, with --resume where a learner has saved a checkpoint",
                          failure_timeout);
     }
     return removed ? weft_peer_membership_view(p) : WEFT_OK;
