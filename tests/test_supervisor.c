@@ -227,6 +227,54 @@ static void slow_data_are_no_hang(void **state)
     }
 }
 
+/* If the ranks of a job do not start, those that have not are named, with their hosts where these
+ * are known, and the machines of the allocation. The limit is one second. */
+static void absent_ranks_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *hosts, *lines;
+        const char *says[4];
+    } cases[] = {
+        {NULL, "", {"after 1 s: ranks 0 1 2 3 have not (of 4 ranks, 0 have)"}},
+        {NULL,
+         "weft: [rank 0 on alpha: started]\nweft: [rank 1 on alpha: started]\n",
+         {"after 1 s: ranks 2 3 have not (of 4 ranks, 2 have, on alpha)",
+          "'mpirun -n 4 hostname' must print a line for each rank",
+          "(SLURM_JOB_NODELIST=alpha,beta)"}},
+        {"alpha:3,beta:1",
+         "weft: [rank 0 on alpha: started]\nweft: [rank 1 on alpha: started]\n"
+         "weft: [rank 2 on alpha: started]\n",
+         {"after 1 s: rank 3 (on beta) has not (of 4 ranks, 3 have, on alpha)",
+          "each of --hosts alpha:3,beta:1 must answer to 'ssh HOST true'"}},
+        {NULL,
+         "weft: [rank 0 on al: started]\nweft: [rank 1 on alp: started]\n"
+         "weft: [rank 2 on al: started]\nweft: [rank 3 on alp: started]\n",
+         {"after 1 s: all 4 ranks have, on al,alp, but they do not reach each other in MPI_Init"}},
+    };
+    char *words[] = {"sleep", "60", NULL};
+    const char *const none[] = {NULL};
+    weft_job_options hurried = options;
+    hurried.timeout = -4; /* and the grace of five seconds */
+    assert_int_equal(setenv("SLURM_JOB_NODELIST", "alpha,beta", 1), 0);
+    for (size_t i = 0; i < WEFT_COUNT(cases); i++) {
+        job j = begin(4, cases[i].hosts);
+        weft_child c;
+        hurried.hosts = cases[i].hosts;
+        j.options = &hurried;
+        assert_ok(weft_child_start(words, none, SIGKILL, &c));
+        hear(&j, cases[i].lines);
+        weft_job_watch(&j, &c);
+        (void)weft_child_end(&c);
+        assert_true(j.cut_short);
+        for (int k = 0; k < 4 && cases[i].says[k]; k++)
+            if (!strstr(told, cases[i].says[k]))
+                fail_msg("'%s' is not in '%s'", cases[i].says[k], told);
+        weft_hosts_free(&j.hosts);
+    }
+    assert_int_equal(unsetenv("SLURM_JOB_NODELIST"), 0);
+}
+
 /* A child that someone else has reaped, as the kernel does where SIGCHLD is ignored, has ended, and
  * with a failure, as far as is known. */
 static void a_child_without_a_status_has_failed(void **state)
@@ -417,6 +465,7 @@ int main(void)
         cmocka_unit_test(only_deaths_begin_again),
         cmocka_unit_test(a_stop_is_no_death),
         cmocka_unit_test(slow_data_are_no_hang),
+        cmocka_unit_test(absent_ranks_are_named),
         cmocka_unit_test(a_child_without_a_status_has_failed),
         cmocka_unit_test(a_launcher_is_no_rank),
         cmocka_unit_test(what_is_left_is_started_again),

@@ -24,8 +24,9 @@ WEFT_API bool weft_job_supervised(void);
 
 /* Formats the line, without its line feed, that a process of training writes to standard error when
  * it fails. `what` is weft_status_name() of the failure. In a supervised job the line names rank
- * and host. There two more lines have an empty message: "built", from every process that has
- * created its trainer, and "finished", from rank 0 at WEFT_EVENT_SUMMARY. From these lines the
+ * and host. There three more lines have an empty message: "started", from every process of MPI
+ * before it creates its trainer, which waits for the others; "built", from every process that has
+ * created its trainer; and "finished", from rank 0 at WEFT_EVENT_SUMMARY. From these lines the
  * supervisor learns how far the job is and on which hosts its ranks run. */
 WEFT_API void weft_job_status_line(const char *what, const char *message, char *out, size_t size);
 

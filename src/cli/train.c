@@ -139,7 +139,9 @@ static weft_status train(weft_context *context, const weft_train_options *option
      * but may be unable to reach ranks on --hosts, so such a rank ends itself some seconds later.
      */
     enum { GRACE = 10 };
-    bool limited = weft_job_supervised() && weft_job_rank() >= 0 && options->job.hosts;
+    bool of_mpi = weft_job_supervised() && weft_job_rank() >= 0;
+    bool limited = of_mpi && options->job.hosts;
+    if (of_mpi) print_status_line("started", "");
     if (limited) limit_coming((int)options->job.timeout + GRACE);
     weft_status status = weft_trainer_create(context, options, &trainer);
     if (limited) limit_coming(0);

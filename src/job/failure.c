@@ -71,14 +71,18 @@ static int host_of(const job *j, int rank)
     return j->on[rank] >= 0 ? j->on[rank] : weft_hosts_of_rank(&j->hosts, rank);
 }
 
-/* Writes " (on HOST, ...)" with the hosts of unresponsive ranks; "": hosts were not given. */
-static void where_missing(const job *j, char *out, size_t size)
+static bool is_missing(const job *j, int rank)
+{
+    return j->missing[rank];
+}
+
+void weft_job_where(const job *j, bool (*of)(const job *j, int rank), char *out, size_t size)
 {
     size_t used = 0;
     out[0] = '\0';
     for (int i = 0; i < j->hosts.count; i++) {
         bool some = false;
-        for (int r = 0; r < (int)j->ranks && !some; r++) some = j->missing[r] && host_of(j, r) == i;
+        for (int r = 0; r < (int)j->ranks && !some; r++) some = of(j, r) && host_of(j, r) == i;
         if (some && used < size)
             used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : " (on ",
                                      j->hosts.host[i].name);
@@ -101,7 +105,7 @@ static void hear_failure(job *j, const weft_status_line *said)
     if (waited ? !first : j->own && j->own_words == words) return;
     if (waited) {
         weft_status_line_missing(said->message, j->missing);
-        where_missing(j, where, sizeof(where));
+        weft_job_where(j, is_missing, where, sizeof(where));
     } else {
         if (!j->own) j->own = common ? 2 : 1;
         j->own_words = words;
@@ -118,9 +122,22 @@ static bool is_here(const char *host)
     return gethostname(here, sizeof(here) - 1) == 0 && strcmp(host, here) == 0;
 }
 
+/* Records that the process of a rank has started, and its host. */
+static void note_start(job *j, const weft_status_line *said)
+{
+    size_t used = strlen(j->started_on), room = sizeof(j->started_on) - used;
+    if (!weft_is_listed(j->started_on, said->host) && strlen(said->host) + 2 < room)
+        (void)snprintf(j->started_on + used, room, "%s%s", used ? "," : "", said->host);
+    j->started[said->rank] = true;
+    j->on[said->rank] = weft_hosts_find(&j->hosts, said->host);
+}
+
 static void hear(job *j, const weft_status_line *said)
 {
-    if (strcmp(said->what, WEFT_RANK_STATUS_BUILT) == 0) {
+    if (strcmp(said->what, WEFT_RANK_STATUS_STARTED) == 0) {
+        j->afar = j->afar || (j->mpi && !is_here(said->host));
+        note_start(j, said);
+    } else if (strcmp(said->what, WEFT_RANK_STATUS_BUILT) == 0) {
         if (!j->built) weft_hosts_forget(&j->hosts); /* all hosts were reached */
         if (j->ending == 0) j->explained = false;    /* messages so far explain no failure */
         j->built = j->begun = true;

@@ -84,7 +84,9 @@ static void begin_anew(job *j)
     j->own = 0;
     j->own_words = 0;
     j->block[0] = j->lost_host[0] = j->stopped[0] = '\0';
+    j->started_on[0] = '\0';
     memset(j->missing, 0, sizeof(j->missing));
+    memset(j->started, 0, sizeof(j->started));
     weft_hosts_forget(&j->hosts);
     atomic_store(&j->page->has_begun, false);
     memset(j->page->job, 0, sizeof(j->page->job));

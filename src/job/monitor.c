@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "job/child.h"
@@ -16,6 +17,78 @@ enum { GRACE = 5, LOOK = 100 }; /* seconds; milliseconds */
 double weft_job_seconds(job *j)
 {
     return 1 + weft_wait_clock_read(&j->clock, 1);
+}
+
+static bool is_absent(const job *j, int rank)
+{
+    return !j->started[rank] && atomic_load(&j->page->pid[rank]) == 0;
+}
+
+/* The machines among which a launcher chooses by itself, as the scheduler has written them to the
+ * environment; "": not known. */
+static const char *allocation(char *out, size_t size)
+{
+    static const char *const names[] = {"SLURM_JOB_NODELIST", "PBS_NODEFILE", "LSB_HOSTS",
+                                        "PE_HOSTFILE"};
+    out[0] = '\0';
+    for (size_t i = 0; i < WEFT_COUNT(names) && !out[0]; i++)
+        if (getenv(names[i])) (void)snprintf(out, size, " (%s=%s)", names[i], getenv(names[i]));
+    return out;
+}
+
+/* Lists the first ranks that have not started, " 2 3", and returns how many there are. */
+static int list_absent(const job *j, char *out, size_t size)
+{
+    enum { SHOWN = 12 };
+    int count = 0;
+    size_t used = 0;
+    out[0] = '\0';
+    for (int r = 0; r < (int)j->ranks; r++) {
+        if (!is_absent(j, r)) continue;
+        if (count < SHOWN) used += (size_t)snprintf(out + used, size - used, " %d", r);
+        if (count++ == SHOWN) used += (size_t)snprintf(out + used, size - used, " ...");
+    }
+    return count;
+}
+
+/* Reports a job that has not started in time: which ranks have not, and what to try. If all have,
+ * they do not reach each other in MPI_Init, or are not built. */
+static void say_not_started(const job *j, double limit)
+{
+    char ranks[80], where[512], on[300] = "", machines[300], what[900];
+    int absent = list_absent(j, ranks, sizeof(ranks));
+    bool connected = false;
+    for (int r = 0; r < (int)j->ranks; r++)
+        connected = connected || atomic_load(&j->page->pid[r]) > 0;
+    weft_job_where(j, is_absent, where, sizeof(where));
+    if (j->started_on[0]) (void)snprintf(on, sizeof(on), ", on %s", j->started_on);
+    if (absent > 0 && j->options->hosts)
+        (void)snprintf(what, sizeof(what),
+                       "each of --hosts %s must answer to 'ssh HOST true' without a password",
+                       j->options->hosts);
+    else if (absent > 0)
+        (void)snprintf(what, sizeof(what),
+                       "'mpirun -n %lld hostname' must print a line for each rank, since mpirun "
+                       "finds the machines of an allocation by itself%s",
+                       (long long)j->ranks, allocation(machines, sizeof(machines)));
+    else
+        (void)snprintf(what, sizeof(what), "%s",
+                       connected ? "they are still reading the data or building the model"
+                                 : "they do not reach each other in MPI_Init; look for a firewall "
+                                   "between the machines, and for networks that only some have");
+    if (absent > 0)
+        weft_job_say(j,
+                     "weft: the job has not started after %.0f s: rank%s%s%s ha%s not (of %lld "
+                     "ranks, %lld ha%s%s); %s, and the same weft and MPI must be in the same place "
+                     "on each machine; a longer --timeout would wait for them",
+                     limit, weft_plural(absent), ranks, where, absent == 1 ? "s" : "ve",
+                     (long long)j->ranks, (long long)j->ranks - absent,
+                     j->ranks - absent == 1 ? "s" : "ve", on, what);
+    else
+        weft_job_say(j,
+                     "weft: the job has not started after %.0f s: all %lld ranks have%s, but %s; a "
+                     "longer --timeout would wait for them",
+                     limit, (long long)j->ranks, on, what);
 }
 
 /* Detects ranks that are stuck at the start or the end, by the status page, for ranks on this
@@ -38,30 +111,32 @@ static bool stuck(job *j, double since, double *first_end)
     bool ending = finished > 0 && finished < j->ranks && now - *first_end > limit;
     if (!starting && !ending) return false;
     for (int r = 0; r < (int)j->ranks && late < 0; r++)
-        if (starting ? atomic_load(&j->page->pid[r]) == 0
-                     : atomic_load(&j->page->stage[r]) < WEFT_STAGE_FINISHED)
-            late = r;
-    weft_job_say(j,
-                 "weft: the job has not %s after %.0f s: rank %d has not (of %lld ranks, %d have); "
-                 "a longer --timeout would wait for it",
-                 starting ? "started" : "ended", limit, late, (long long)j->ranks,
-                 starting ? started : finished);
+        if (atomic_load(&j->page->stage[r]) < WEFT_STAGE_FINISHED) late = r;
+    if (starting)
+        say_not_started(j, limit);
+    else
+        weft_job_say(j,
+                     "weft: the job has not ended after %.0f s: rank %d has not (of %lld ranks, %d "
+                     "have); a longer --timeout would wait for it",
+                     limit, late, (long long)j->ranks, finished);
     return true;
 }
 
 /* Detects ranks that are stuck at the start or the end, like stuck(), for ranks on other machines:
  * by the status lines that ranks print when they are built and when rank 0 has finished. */
-static bool stuck_afar(job *j, double since)
+static bool stuck_afar(const job *j, double now, double since)
 {
-    double now = weft_job_seconds(j), limit = j->options->timeout + GRACE;
+    double limit = j->options->timeout + GRACE;
     bool starting = !j->built && now - since > limit;
     bool ending = j->finished > 0 && now - j->finished > limit;
-    if (starting || ending)
-        weft_job_say(
-            j,
-            "weft: the job has not %s after %.0f s on %s%s; a longer --timeout would wait for it",
-            starting ? "started" : "ended", limit, j->options->hosts ? "--hosts " : "its machines",
-            j->options->hosts ? j->options->hosts : "");
+    if (starting)
+        say_not_started(j, limit);
+    else if (ending)
+        weft_job_say(j,
+                     "weft: the job has not ended after %.0f s on %s%s; a longer --timeout would "
+                     "wait for it",
+                     limit, j->options->hosts ? "--hosts " : "its machines",
+                     j->options->hosts ? j->options->hosts : "");
     return starting || ending;
 }
 
@@ -98,8 +173,10 @@ static bool stands_still(job *j, const weft_child *c)
 
 static bool hangs(job *j, const weft_child *c, double since)
 {
-    if (j->ending > 0 && weft_job_seconds(j) - j->ending > GRACE) return true;
-    if (j->mpi && (j->afar ? stuck_afar(j, since) : stuck(j, since, &j->finished))) return true;
+    double now = weft_job_seconds(j);
+    if (j->ending > 0 && now - j->ending > GRACE) return true;
+    if (j->mpi && (j->afar ? stuck_afar(j, now, since) : stuck(j, since, &j->finished)))
+        return true;
     return stands_still(j, c);
 }
 

@@ -9,10 +9,11 @@
 typedef struct weft_status_line {
     int rank;
     char host[128];
-    char what[16]; /* name of a status, or WEFT_RANK_STATUS_BUILT, WEFT_RANK_STATUS_FINISHED */
+    char what[16]; /* name of a status, or one of WEFT_RANK_STATUS_... */
     const char *message;
 } weft_status_line;
 
+#define WEFT_RANK_STATUS_STARTED "started"
 #define WEFT_RANK_STATUS_BUILT "built"
 #define WEFT_RANK_STATUS_FINISHED "finished"
 

@@ -36,6 +36,8 @@ typedef struct job {
     bool cut_short;         /* the supervisor has killed the job, which did not end by itself */
     int on[WEFT_MAX_RANKS]; /* index of the host that a rank has reported; -1: none */
     bool missing[WEFT_MAX_RANKS]; /* unresponsive ranks, as reported by others */
+    bool started[WEFT_MAX_RANKS]; /* ranks whose process has reported that it has started */
+    char started_on[256];         /* their hosts, separated by commas; as many as have room */
     char stopped[512];            /* message of a rank that was asked to stop */
     int lost_at;                  /* index of the lost host; -1: none */
     int dead;                     /* first rank that died, or -1 */
@@ -97,6 +99,9 @@ void weft_job_say(const job *j, const char *format, ...) WEFT_PRINTF(2, 3);
  * the output. */
 void weft_job_hear(job *j, const char *text, size_t size);
 void weft_job_end_output(job *j);
+/* Writes " (on HOST, ...)" with the hosts of the ranks for which `of` is true; "": hosts were not
+ * given. */
+void weft_job_where(const job *j, bool (*of)(const job *j, int rank), char *out, size_t size);
 /* Called when the started process has failed, with its status from waitpid: finds the lost host or,
  * if no one has explained the failure, describes it. */
 void weft_job_ended(job *j, int state);
