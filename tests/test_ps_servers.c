@@ -1,4 +1,4 @@
-/* Tests in the simulator of the statistics of servers. */
+/* Tests in the simulator of the statistics of servers, and of servers that end with an error. */
 #include "ps_fixture.h"
 
 /* A coordinator whose view is read after each message. */
@@ -45,10 +45,72 @@ static void test_updates_count_once(void **state)
     }
 }
 
+/* A server that fails when it handles its n-th message, and is given up then. */
+static int fails_at;
+static const weft_actor_ops *served;
+static weft_actor_ops serving;
+
+static weft_status fail_then(weft_actor *actor, const weft_message *message)
+{
+    return actor->id == FIRST_SERVER && --fails_at == 0 ? weft_server_give_up(actor)
+                                                        : served->message(actor, message);
+}
+
+static bool stopped_first; /* the coordinator has noted that the server has left */
+
+static weft_status note_stop(weft_actor *actor, const weft_message *message)
+{
+    weft_status status = watched->message(actor, message);
+    const weft_view *v = weft_coordinator_view(actor);
+    for (size_t i = 0; i < v->event_count; i++) {
+        assert_int_not_equal(v->events[i].kind, WEFT_MEMBER_SILENT);
+        stopped_first = stopped_first || (v->events[i].kind == WEFT_MEMBER_STOPPED &&
+                                          v->events[i].id == FIRST_SERVER);
+    }
+    return status;
+}
+
+static weft_status make_failing(void *user, weft_actor_id id, int life, weft_actor **out)
+{
+    bool coordinator = id == WEFT_COORDINATOR;
+    WEFT_TRY(make(user, id, life, out));
+    if (id >= FIRST_LEARNER) return WEFT_OK;
+    *(coordinator ? &watched : &served) = (*out)->ops;
+    weft_actor_ops *ops = coordinator ? &watching : &serving;
+    *ops = *(*out)->ops;
+    ops->message = coordinator ? note_stop : fail_then;
+    (*out)->ops = ops;
+    return WEFT_OK;
+}
+
+/* A server that fails hands its ranges over before anybody waits for its failure timeout. All
+ * learners end with the bits of an undisturbed run. */
+static void test_failed_server(void **state)
+{
+    (void)state;
+    for (int n = 80; n < 110; n++)
+        for (int bad = 0; bad < 2; bad++) {
+            run r = draw("bsp", -1, -1, 2, 3, (uint64_t)n), whole = r;
+            if (bad) r.link = BAD;
+            r.replicas = true;
+            r.make = make_failing;
+            fails_at = n;
+            stopped_first = false;
+            simulate(&r);
+            finish(&r);
+            assert_true(fails_at < 0 && stopped_first);
+            simulate(&whole);
+            finish(&whole);
+            for (int i = 0; i < r.learners; i++)
+                assert_memory_equal(r.w[i], whole.w[i], sizeof(r.w[i]));
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_updates_count_once),
+        cmocka_unit_test(test_failed_server),
     };
     return cmocka_run_group_tests(tests, runs_setup, runs_teardown);
 }

@@ -191,9 +191,10 @@ typedef struct sign_off {
     weft_wait_clock wait_clock;
 } sign_off;
 
+static const double WITHOUT_ANSWER = 3; /* seconds, some heartbeats */
+
 static weft_status advance_sign_off(const weft_waiting *w, weft_actor *actor, bool job, sign_off *s)
 {
-    static const double WITHOUT_ANSWER = 3; /* seconds, some heartbeats */
     if (!is_stopped(w)) return WEFT_OK;
     if (job || w->stop->wanted > 1) return fail_stopped("the server");
     if (!s->asked) WEFT_TRY(weft_server_sign_off(actor));
@@ -245,6 +246,31 @@ static weft_status serve(const weft_waiting *w, weft_net *net, const char *addre
     return end_of_server(w, actor, job, leave.asked);
 }
 
+/* Signs off a server that ends with an error, so that no member waits until its failure timeout has
+ * run out. The server ends in any case: if it is not removed soon, as when it has the only copy of
+ * a range, that time runs out. Returns the error. */
+static weft_status give_up(const weft_waiting *w, weft_net *net, weft_status failure)
+{
+    weft_error error = {0};
+    weft_wait_clock wait_clock = {0};
+    weft_actor *actor = weft_net_actor(net);
+    weft_error_catch(&error, failure);
+    weft_status status = weft_server_give_up(actor);
+    while (status == WEFT_OK && !actor->done && !is_stopped(w) &&
+           weft_wait_clock_read(&wait_clock, 1) < WITHOUT_ANSWER)
+        status = weft_net_poll(net, NAP);
+    return weft_error_raise(&error);
+}
+
+/* Whether a server that has failed is a member, and none that a supervisor replaces. */
+static bool must_sign_off(const weft_net *net, const weft_serving *serving, weft_status failure)
+{
+    bool removed = serving->removal && atomic_load(&serving->removal->removed);
+    return failure != WEFT_OK && failure != WEFT_ERR_INTERRUPTED && net && !removed &&
+           serving->wished_slot == 0 &&
+           weft_member_slot(weft_server_member(weft_net_actor(net))) >= 0;
+}
+
 weft_status weft_server_process(const weft_waiting *w, weft_net_context *world,
                                 const char *exchange, const char *coordinator, const char *listen,
                                 weft_serving *serving)
@@ -265,6 +291,7 @@ weft_status weft_server_process(const weft_waiting *w, weft_net_context *world,
     if (status == WEFT_OK) status = weft_net_add_peer(net, WEFT_COORDINATOR, coordinator);
     if (status == WEFT_OK) status = weft_net_begin(net);
     if (status == WEFT_OK) status = serve(w, net, coordinator, serving->wished_slot > 0);
+    if (must_sign_off(net, serving, status)) status = give_up(w, net, status);
     weft_net_close(&net);
     free(serving->own);
     serving->own = NULL;

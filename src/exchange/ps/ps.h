@@ -49,6 +49,10 @@ enum { WEFT_PS_RESEND_TIMER = 0 }; /* retransmission timer */
 /* For a server whose process is to end: requests its removal from the run. The server goes on until
  * the coordinator hands its ranges over and removes it. */
 weft_status weft_server_sign_off(weft_actor *actor) WEFT_NODISCARD;
+/* For a server that has failed: signs it off as well. From now on the server handles no message of
+ * a learner or another server, so it acknowledges nothing, and only the coordinator, which knows
+ * the copies of its ranges, may remove it. */
+weft_status weft_server_give_up(weft_actor *actor) WEFT_NODISCARD;
 
 /* The hosted range of that number, which stays the server's; NULL: the server does not host it.
  * primary: only if the server is its primary. */

@@ -18,6 +18,12 @@ weft_status weft_server_sign_off(weft_actor *actor)
     return weft_member_leave_if_safe(((server *)actor)->member);
 }
 
+weft_status weft_server_give_up(weft_actor *actor)
+{
+    ((server *)actor)->failed = true;
+    return weft_server_sign_off(actor);
+}
+
 /* --- views --- */
 
 static weft_status let_in(server *s, hosted_range *f, const weft_view *v)
@@ -257,10 +263,10 @@ static weft_status server_message(weft_actor *actor, const weft_message *message
     server *s = (server *)actor;
     weft_member_news news;
     WEFT_TRY(weft_member_message(s->member, message, &news));
-    if (news == WEFT_NEWS_VIEW) WEFT_TRY(take_view(s));
+    if (news == WEFT_NEWS_VIEW && !s->failed) WEFT_TRY(take_view(s));
     actor->done = weft_member_has_left(s->member);
-    return news == WEFT_NEWS_NONE && !s->leaving ? weft_rpc_dispatch(handlers, s, message)
-                                                 : WEFT_OK;
+    bool serves = news == WEFT_NEWS_NONE && !s->leaving && !s->failed;
+    return serves ? weft_rpc_dispatch(handlers, s, message) : WEFT_OK;
 }
 
 /* --- timers --- */
@@ -295,12 +301,12 @@ static weft_status server_timer(weft_actor *actor, int timer)
     bool some = false;
     if (timer == WEFT_MEMBER_TIMER) {
         tell_figures(s);
-        WEFT_TRY(find_donor(s)); /* again, since the last report may be lost */
+        if (!s->failed) WEFT_TRY(find_donor(s)); /* again, since the last report may be lost */
         WEFT_TRY(weft_member_timer(s->member));
         actor->done = weft_member_has_left(s->member);
         return WEFT_OK;
     }
-    for (size_t i = 0; i < s->count; i++)
+    for (size_t i = 0; i < s->count && !s->failed; i++)
         WEFT_TRY(weft_hosted_range_resend(s, &s->hosted[i], &some));
     s->resend_timeout = WEFT_MIN(2 * s->resend_timeout, 32 * s->options.first_timeout);
     return weft_actor_set_timer(actor, WEFT_PS_RESEND_TIMER, some ? s->resend_timeout : -1);

@@ -73,6 +73,7 @@ typedef struct server {
     size_t count, capacity;
     bool halt;    /* a learner has requested that all learners leave */
     bool leaving; /* the server is leaving the run */
+    bool failed;  /* see weft_server_give_up */
     /* Learners that have sent requests from a newer view, which this server has not installed
      * yet. */
     weft_actor_id *early;
