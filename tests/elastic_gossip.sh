@@ -16,12 +16,13 @@ coordinator -n 3 --exchange gossip:topology=ring --epochs 4
 join l1
 until_there learner 1
 holds <("$weft" status "$at") 'waits for members'
-join l2
+join l2 --metrics l2.jsonl
 join l3 -n 2 --mesh data=2 --checkpoint kept
 for l in l1 l2 l3 c; do ends 0 $l; done
 learned l1
 alike l1 l2
 alike l1 l3
+holds l2.jsonl '"learners":3,.*"learners_at_start":3,"learners_at_end":3[,}]'
 holds co 'the run is over'
 accepts "a checkpoint" "$weft" eval kept $data
 grep -q "$(last l1 | sed 's/.*accuracy *\([0-9.]*\).*/\1/')" out && pass || flunk "another accuracy: $what"

@@ -34,9 +34,20 @@ weft_status weft_elastic_check_ranks(const weft_exchange_site *site,
         "mesh shards them; split only the batch or the images (--mesh data=N, domain=N)");
 }
 
-weft_status weft_elastic_check_slot(const weft_exchange_site *site, const weft_member *member)
+static double count_learners(const weft_member *member)
 {
-    const weft_learner_link *link = site->cluster;
+    return member ? weft_view_count(weft_member_view(member), WEFT_MEMBER_LEARNER) : 0;
+}
+
+void weft_elastic_note_end(weft_exchange *e, const weft_member *member)
+{
+    e->learners_at[1] = count_learners(member);
+}
+
+weft_status weft_elastic_begin(weft_exchange *e, const weft_member *member)
+{
+    const weft_learner_link *link = e->site.cluster;
+    e->learners_at[0] = count_learners(member);
     if (!link || weft_member_slot(member) == link->slot) return WEFT_OK;
     weft_member_note_removed(member);
     return weft_fail(WEFT_ERR_PEER,

@@ -15,10 +15,12 @@ weft_member_options weft_elastic_member(const weft_exchange_site *site, double h
  * them. */
 weft_status weft_elastic_check_ranks(const weft_exchange_site *site,
                                      const weft_shared_params *shared) WEFT_NODISCARD;
-/* Checks that the learner has joined with the slot that it requested. PEER: another learner has
- * taken the slot while this one started. */
-weft_status weft_elastic_check_slot(const weft_exchange_site *site,
-                                    const weft_member *member) WEFT_NODISCARD;
+/* Called when the learner begins: counts the learners of its view, and checks that it has joined
+ * with the slot that it requested. PEER: another learner has taken the slot while this one
+ * started. */
+weft_status weft_elastic_begin(weft_exchange *exchange, const weft_member *member) WEFT_NODISCARD;
+/* Called before the learner ends: counts the learners of its view. */
+void weft_elastic_note_end(weft_exchange *exchange, const weft_member *member);
 /* Seconds that a learner waits for an answer: `usual`, but at most one if it is elastic, belongs to
  * no job, and is asked to stop. */
 double weft_elastic_limit(const weft_exchange *exchange, double usual);

@@ -307,8 +307,14 @@ bool weft_exchange_is_asked(const weft_exchange *e)
 
 bool weft_exchange_figure_at(weft_exchange *e, int i, weft_series *out)
 {
+    static const char *const names[] = {"learners_at_start", "learners_at_end"};
+    int own = 0;
     *out = (weft_series){.name = NULL};
-    return e->ops->figure && e->ops->figure(e, i, out);
+    while (own <= i && e->ops->figure && e->ops->figure(e, own, out)) own++;
+    if (own > i) return true;
+    if (!e->site.cluster || i - own >= (int)WEFT_COUNT(names)) return false;
+    *out = (weft_series){names[i - own], &e->learners_at[i - own], 1, false};
+    return true;
 }
 
 weft_status weft_exchange_sum(weft_exchange *e, const char *what, double *number)

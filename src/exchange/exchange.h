@@ -306,7 +306,7 @@ typedef struct weft_exchange_ops {
      * learners if necessary. A checkpoint may follow. */
     weft_status (*end)(weft_exchange *exchange);
     /* Statistic i of the whole run, called after `end`; false past the last. The numbers stay the
-     * exchange's. */
+     * exchange's. weft_exchange_figure_at adds the learners of an elastic run. */
     bool (*figure)(weft_exchange *exchange, int i, weft_series *out);
     /* Opens the actors of a simulated run (exchange/simulated.h). NULL: the exchange cannot be
      * simulated. */
@@ -344,6 +344,9 @@ struct weft_exchange {
     /* Set by `end`: the number of learners that have stopped before the last step; 0 also where
      * this rank does not know it. */
     double early;
+    /* The number of learners that an elastic run had when this one began, and before this one's
+     * end; 0: this rank does not know it. */
+    double learners_at[2];
     /* Set by `end`, in lock step: it has changed the parameters, although this process has taken no
      * step. A checkpoint of the same step is then written again. */
     bool changed;

@@ -108,8 +108,8 @@ weft_status weft_coordinator_request_view(coordinator_state *c, weft_actor_id wh
                                           const Weft__Stats *figures) WEFT_NODISCARD;
 weft_rpc_handle weft_coordinator_take_view, weft_coordinator_take_options,
     weft_coordinator_rejected;
-/* Called when a process asks that was a member of this run (0: of none). A coordinator whose run has
- * not begun may be a restarted one, to which no member has sent a heartbeat yet; it begins a
+/* Called when a process asks that was a member of this run (0: of none). A coordinator whose run
+ * has not begun may be a restarted one, to which no member has sent a heartbeat yet; it begins a
  * recovery then, once. */
 void weft_coordinator_seek(coordinator_state *c, uint64_t run);
 /* Called when a member of the run has sent Leave before the view is recovered. */

@@ -111,8 +111,7 @@ static weft_status gossip_begin(weft_exchange *exchange)
         WEFT_TRY(joins ? weft_gossip_join(x) : weft_gossip_connect(x));
         WEFT_TRY(weft_net_begin(x->net));
         WEFT_TRY(weft_gossip_wait(x, may_continue));
-        WEFT_TRY(
-            weft_elastic_check_slot(&exchange->site, weft_peer_member(weft_net_actor(x->net))));
+        WEFT_TRY(weft_elastic_begin(exchange, weft_peer_member(weft_net_actor(x->net))));
         x->step = weft_peer_clock(weft_net_actor(x->net));
     }
     return joins ? weft_shared_params_write(x->shared) : WEFT_OK;
@@ -179,6 +178,7 @@ static weft_status end_elastic(gossip *x)
     bool late = !x->stepped; /* a learner that joined too late to take a step ends with the run */
     bool alone = !x->head.finished && !late && !link->job;
     x->holds_slot = link->job && link->slot == 0;
+    weft_elastic_note_end(&x->head, weft_peer_member(peer));
     WEFT_TRY(alone ? weft_peer_leave_now(peer)
                    : weft_peer_finish(peer, !x->head.finished && !late));
     weft_status status = weft_gossip_wait(x, weft_peer_finished);

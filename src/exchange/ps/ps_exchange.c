@@ -219,7 +219,7 @@ weft_status weft_ps_exchange_begin(weft_ps_exchange *x)
     WEFT_TRY(weft_ps_exchange_start(x));
     WEFT_TRY(weft_ps_exchange_wait(x));
     x->turn = weft_ps_client_clock(weft_net_actor(x->net));
-    return weft_elastic_check_slot(&x->head.site, weft_ps_client_member(weft_net_actor(x->net)));
+    return weft_elastic_begin(&x->head, weft_ps_client_member(weft_net_actor(x->net)));
 }
 
 weft_status weft_ps_exchange_poll(weft_exchange *exchange)
@@ -325,6 +325,7 @@ weft_status weft_ps_exchange_end(weft_ps_exchange *x)
 {
     x->head.early = !x->head.finished;
     weft_ps_exchange_forgo(x);
+    if (x->leads) weft_elastic_note_end(&x->head, weft_ps_client_member(weft_net_actor(x->net)));
     if (x->leads && leaves_alone(x)) WEFT_TRY(leave_alone(x));
     x->ended = true;
     if (x->leads) {
