@@ -73,9 +73,10 @@ static void say_not_started(const job *j, double limit)
                        (long long)j->ranks, allocation(machines, sizeof(machines)));
     else
         (void)snprintf(what, sizeof(what), "%s",
-                       connected ? "they are still reading the data or building the model"
-                                 : "they do not reach each other in MPI_Init; look for a firewall "
-                                   "between the machines, and for networks that only some have");
+                       connected
+                           ? "they still read the data, build the model, or wait for each other"
+                           : "they do not reach each other in MPI_Init; look for a firewall "
+                             "between the machines, and for networks that only some have");
     if (absent > 0)
         weft_job_say(j,
                      "weft: the job has not started after %.0f s: rank%s%s%s ha%s not (of %lld "
