@@ -36,8 +36,8 @@ static void test_updates_count_once(void **state)
         run r = draw("async", -1, -1, 3, servers, 7);
         r.make = make_watched;
         r.replicas = servers > 1;
-        if (servers > 1) r.death.who = FIRST_SERVER;
-        r.death.when = 15;
+        if (servers > 1) r.deaths[0].who = FIRST_SERVER;
+        r.deaths[0].when = 15;
         most_updates = 0;
         simulate(&r);
         assert_in_range(most_updates, r.steps, r.learners * r.steps);
