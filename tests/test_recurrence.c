@@ -1,22 +1,9 @@
 /* Recurrences: lstm and gru must give the values that tests/golden/make.py took from PyTorch, also
  * over packed sequences and in the other direction. The bits of results do not depend on the number
  * of threads, and a length out of range gives NaN. */
-#include <math.h>
-
-#include "support.h"
+#include "golden_lines.h"
 
 enum { BATCH = 5, POSITIONS = 7, UNITS = 6, MOST = 8 };
-
-static double number(uint32_t stream, int64_t i)
-{
-    uint32_t x = (uint32_t)i * 2654435761U + stream * 40503U;
-    x ^= x >> 16;
-    x *= 2246822519U;
-    x ^= x >> 13;
-    x *= 3266489917U;
-    x ^= x >> 16;
-    return ((double)x / 4294967296.0 - 0.5) * 2;
-}
 
 typedef struct fixture {
     const char *device;
@@ -110,15 +97,7 @@ static void run(fixture *f, const int32_t *lengths)
 {
     assert_ok(weft_store_create(f->context, f->device, 1, &f->store));
     assert_ok(weft_instance_build(f->store, f->graph, f->fetch, f->fetched, &f->program));
-    for (int i = 0; i < f->inputs; i++) {
-        void *to = weft_instance_input(f->program, f->in[i]);
-        weft_type type = weft_graph_value_type(f->graph, f->in[i]);
-        for (int64_t n = 0; n < weft_shape_elements(&type.shape); n++)
-            if (f->real == WEFT_F32)
-                ((float *)to)[n] = (float)number(f->streams[i], n);
-            else
-                ((double *)to)[n] = number(f->streams[i], n);
-    }
+    for (int i = 0; i < f->inputs; i++) golden_feed(f->program, f->graph, f->in[i], f->streams[i]);
     if (f->lengths != WEFT_NO_VALUE) {
         weft_type type = weft_graph_value_type(f->graph, f->lengths);
         memcpy(weft_instance_input(f->program, f->lengths), lengths, weft_type_bytes(&type));
@@ -142,32 +121,10 @@ static int64_t count_of(const fixture *f, int i)
 
 static double element(const fixture *f, int i, int64_t n)
 {
-    const void *data = weft_instance_output(f->program, f->fetch[i]);
-    return f->real == WEFT_F32 ? (double)((const float *)data)[n] : ((const double *)data)[n];
+    return golden_get(weft_instance_output(f->program, f->fetch[i]), f->real, n);
 }
 
 /* --- golden values --- */
-
-/* Compares result i with the rest of a line of recurrences.txt: its norm, and eight elements at
- * multiples of the index 7919. */
-static void check_line(const fixture *f, const char *name, int i, const char *line)
-{
-    int64_t count = count_of(f, i);
-    double norm = 0, limit = f->real == WEFT_F32 ? 1e-5 : 1e-12;
-    char *next;
-    for (int64_t n = 0; n < count; n++) norm += pow(element(f, i, n), 2);
-    norm = sqrt(norm);
-    double want = strtod(line, &next);
-    if (!(fabs(norm - want) <= limit * want))
-        fail_msg("%s %s on %s: norm %.15g, golden %s", name, f->names[i], f->device, norm, line);
-    for (int k = 0; k < 8; k++) {
-        want = strtod(next, &next);
-        double have = element(f, i, k * 7919 % count);
-        if (!(fabs(have - want) <= limit * norm))
-            fail_msg("%s %s on %s: pick %d is %.15g, golden %s", name, f->names[i], f->device, k,
-                     have, line);
-    }
-}
 
 /* Reads a line of the file for each result, which are in the order of the results. */
 static void golden_case(const char *device, weft_dtype real, kind k, FILE *file)
@@ -185,7 +142,9 @@ static void golden_case(const char *device, weft_dtype real, kind k, FILE *file)
         (void)snprintf(wanted, sizeof(wanted), "%s %s ", name, f.names[i]);
         assert_non_null(fgets(line, sizeof(line), file));
         if (strncmp(line, wanted, strlen(wanted)) != 0) fail_msg("not '%s': %s", wanted, line);
-        check_line(&f, name, i, line + strlen(wanted));
+        weft_type type = weft_graph_value_type(f.graph, f.fetch[i]);
+        golden_compare(name, f.names[i], line + strlen(wanted),
+                       weft_instance_output(f.program, f.fetch[i]), &type);
     }
     end(&f);
 }

@@ -4,20 +4,10 @@
 #include <math.h>
 
 #include "graph/graph.h"
+#include "golden_lines.h"
 #include "op_cases.h"
 
 /* --- golden values --- */
-
-static double hashed(uint32_t stream, int64_t i)
-{
-    uint32_t x = (uint32_t)i * 2654435761U + stream * 40503U;
-    x ^= x >> 16;
-    x *= 2246822519U;
-    x ^= x >> 13;
-    x *= 3266489917U;
-    x ^= x >> 16;
-    return ((double)x / 4294967296.0 - 0.5) * 2;
-}
 
 /* Starts the case of this name with the numbers of make.py. */
 static void start(fixture *f, const char *name, weft_dtype real)
@@ -28,29 +18,7 @@ static void start(fixture *f, const char *name, weft_dtype real)
     fixture_start(f, &op_cases[c], real);
     for (int i = 0; i < f->input_count; i++)
         for (int64_t j = 0; f->data[i] && j < f->sizes[i]; j++)
-            f->data[i][j] = hashed((uint32_t)i + 1, j);
-}
-
-/* Compares a value with its norm and eight elements at multiples of the index 7919. */
-static void compare(const fixture *f, const weft_instance *p, weft_value v, const char *name,
-                    const char *line)
-{
-    weft_type type = weft_graph_value_type(f->graph, v);
-    int64_t count = weft_shape_elements(&type.shape);
-    double norm = 0, limit = weft_graph_real(f->graph) == WEFT_F32 ? 2e-5 : 1e-12;
-    char *end;
-    for (int64_t i = 0; i < count; i++) norm += pow(fixture_get(f, p, v, i), 2);
-    norm = sqrt(norm);
-    double want = strtod(line, &end);
-    if (!(fabs(norm - want) <= limit * want))
-        fail_msg("%s: norm %.15g, golden %.15g", name, norm, want);
-    for (int64_t k = 0; k < 8; k++) {
-        double have = fixture_get(f, p, v, k * 7919 % count);
-        want = strtod(end, &end);
-        if (!(fabs(have - want) <= limit * fmax(norm, 1)))
-            fail_msg("%s: element %lld is %.15g, golden %.15g", name, (long long)(k * 7919 % count),
-                     have, want);
-    }
+            f->data[i][j] = golden_number((uint32_t)i + 1, j);
 }
 
 static void check_line(const char *device, weft_dtype real, const char *line)
@@ -69,7 +37,8 @@ static void check_line(const char *device, weft_dtype real, const char *line)
     assert_ok(weft_instance_run(p, WEFT_PHASE_MICRO));
     weft_value v = f.outputs[0];
     if (strcmp(what, "y") != 0) v = weft_graph_gradient(f.graph, f.inputs[atoi(what)]);
-    compare(&f, p, v, name, line + used);
+    weft_type type = weft_graph_value_type(f.graph, v);
+    golden_compare(name, what, line + used, weft_instance_output(p, v), &type);
     weft_instance_destroy(&p);
     weft_store_destroy(&store);
     fixture_end(&f);
@@ -136,7 +105,8 @@ static void fill(model *m, weft_value v, uint32_t stream)
 {
     weft_type type = weft_graph_value_type(m->graph, v);
     float *to = weft_instance_input(m->program, v);
-    for (int64_t i = 0; i < weft_shape_elements(&type.shape); i++) to[i] = (float)hashed(stream, i);
+    for (int64_t i = 0; i < weft_shape_elements(&type.shape); i++)
+        to[i] = (float)golden_number(stream, i);
 }
 
 /* Rotates positions [begin, TIME) of a sequence; `added` of them as an operand. */
@@ -154,7 +124,7 @@ static void rotate(const char *device, int begin, int added, float *out)
     float *x = weft_instance_input(m.program, in[0]);
     for (int b = 0; b < BATCH; b++)
         for (int i = 0; i < time * row; i++)
-            x[b * time * row + i] = (float)hashed(1, (b * TIME + begin) * row + i);
+            x[b * time * row + i] = (float)golden_number(1, (b * TIME + begin) * row + i);
     if (added) *(int32_t *)weft_instance_input(m.program, in[1]) = added;
     assert_ok(weft_instance_run(m.program, WEFT_PHASE_MICRO));
     memcpy(out, weft_instance_output(m.program, y), (size_t)(BATCH * time * row) * sizeof(float));

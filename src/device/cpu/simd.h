@@ -35,7 +35,7 @@ static inline void weft_restore_subnormals(unsigned old)
 
 /* exp(x) - 1 = scale (1 + e) - 1 for x = n log 2 + rest, with scale 2^n: returns e = exp(rest) - 1
  * as a Taylor polynomial of degree 7, whose relative error is below 1e-8 since the rest is at most
- * half of log 2. x is from -87 to 87, or NaN. */
+ * half of log 2. x is from -87 to 88, or NaN. */
 WEFT_INLINE float weft_exp_rest(float x, float *scale)
 {
     const float to_integer = 12582912; /* 1.5 * 2^23: the last bits of a sum are its integer */
@@ -53,6 +53,13 @@ WEFT_INLINE float weft_exp_rest(float x, float *scale)
     e = e * rest + 0.5f;
     e = e * rest + 1;
     return e * rest;
+}
+/* exp(x) with an error below 2 units in the last place, for x up to 88; below -87 the result is 0.
+ * NaN stays NaN. */
+WEFT_INLINE float weft_exp(float x)
+{
+    float scale, e = weft_exp_rest(x, &scale);
+    return x < -87 ? 0 : scale + scale * e;
 }
 /* x, but at most `limit` in amount; NaN stays NaN. */
 WEFT_INLINE float weft_within(float x, float limit)
@@ -77,28 +84,6 @@ WEFT_INLINE float weft_tanh(float x)
 enum { WEFT_LANES = 8 };
 typedef float weft_lanes __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int32_t weft_mask __attribute__((vector_size(32), aligned(4), may_alias));
-
-/* exp(x) with an error below 2 units in the last place, for x up to 88; below -87 the result is 0.
- * Compilers vectorise loops of calls. As in Cephes: x = n ln 2 + r, exp(x) = 2^n exp(r), and exp(r)
- * is a polynomial of degree 7. NaN stays NaN. */
-static inline float weft_exp(float x)
-{
-    const float shift = 0x1.8p23f; /* adding it rounds to an integer, which is in the low bits */
-    union {
-        float real;
-        uint32_t bits;
-    } n = {x * 0x1.715476p0f + shift}, power;
-    float whole = n.real - shift;
-    float r = x - whole * 0x1.62e4p-1f - whole * 0x1.7f7d1cp-20f; /* ln 2 in two parts */
-    float p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    power.bits = (n.bits - 0x4b400000u + 127) << 23;
-    return x < -87 ? 0 : (p * r * r + r + 1) * power.real;
-}
 
 /* Creates a kernel that runs `fn` over the elements in memory order. All operands with the shape
  * and type of the first operand get one layout; other operands, such as scalars, are plain. */
