@@ -223,13 +223,59 @@ static void test_automatic_names_step_aside(void **state)
     }
 }
 
+/* A key of layers and a value that every type with this key accepts. */
+typedef struct key_value {
+    const char *key, *value;
+} key_value;
+
+static bool is_one_of(const char *name, const char *a, const char *b)
+{
+    return strcmp(name, a) == 0 || strcmp(name, b) == 0;
+}
+
+/* The required key of a type of layer, if it is not `given` anyway. */
+static const char *required(const char *type, const char *given)
+{
+    static const char *const all[][3] = {
+        {"conv", "filters", ", filters: 2"}, {"dense", "units", ", units: 3"},
+        {"linear", "units", ", units: 3"},   {"lstm", "units", ", units: 3"},
+        {"gru", "units", ", units: 3"},      {"attention", "heads", ", heads: 2"}};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (strcmp(all[i][0], type) == 0 && strcmp(all[i][1], given) != 0) return all[i][2];
+    return "";
+}
+
+/* Builds a model with a layer of this type that has this key, and returns whether the type lists
+ * the key; else building must fail. */
+static bool check_key(const char *type, const key_value *k)
+{
+    char yaml[400], words[100], padded[220], wanted[64], shared[100] = "";
+    bool sequence = is_one_of(type, "lstm", "gru") || is_one_of(type, "attention", "positions");
+    const char *needs = required(type, k->key);
+    (void)snprintf(padded, sizeof(padded), " %s,", weft_layer_keys(context, type));
+    (void)snprintf(wanted, sizeof(wanted), " %s,", k->key);
+    bool has = strstr(padded, wanted) != NULL;
+    if (has && strcmp(k->key, "share") == 0)
+        (void)snprintf(shared, sizeof(shared), "  - {type: %s, name: own, from: x%s}\n", type,
+                       needs);
+    (void)snprintf(words, sizeof(words), "net.yaml:3: a %s layer has no key '%s'", type, k->key);
+    (void)snprintf(yaml, sizeof(yaml),
+                   "layers:\n%s  - {type: %s, from: '%s'%s,\n     %s: %s}\n"
+                   "  - {type: dense, units: classes}\n",
+                   shared, type, is_one_of(type, "add", "mul") ? "x, x" : "x", needs, k->key,
+                   k->value);
+    if (has)
+        assert_ok(build(yaml, sequence ? 0 : 9));
+    else
+        assert_refused(build(yaml, sequence ? 0 : 9), WEFT_ERR_ARGUMENT, words);
+    return has;
+}
+
 /* Every layer type accepts the keys that weft_layer_keys lists for it, and refuses all others. */
 static void test_keys_of_layers(void **state)
 {
     (void)state;
-    static const struct {
-        const char *key, *value;
-    } values[] = {
+    static const key_value values[] = {
         {"filters", "4"},   {"kernel", "1"},           {"stride", "1"},   {"padding", "0"},
         {"groups", "1"},    {"dilation", "1"},         {"bias", "false"}, {"init", "he"},
         {"units", "7"},     {"rate", "0.3"},           {"axis", "1"},     {"layers", "2"},
@@ -237,12 +283,12 @@ static void test_keys_of_layers(void **state)
         {"key_heads", "1"}, {"causal", "true"},        {"rotary", "100"}};
     const int count = sizeof(values) / sizeof(values[0]);
     bool met[sizeof(values) / sizeof(values[0])] = {false};
-    for (int i = 0; built_in(WEFT_KIND_LAYER, i); i++) {
+    const char *type;
+    for (int i = 0; (type = built_in(WEFT_KIND_LAYER, i)); i++) {
         char own[200], *save = NULL;
-        int owned = 0;
-        if (strcmp(built_in(WEFT_KIND_LAYER, i), "embedding") == 0) continue; /* reads tokens */
-        (void)snprintf(own, sizeof(own), "%s",
-                       weft_layer_keys(context, built_in(WEFT_KIND_LAYER, i)));
+        int owned = 0, taken = 0;
+        if (strcmp(type, "embedding") == 0) continue; /* reads tokens */
+        (void)snprintf(own, sizeof(own), "%s", weft_layer_keys(context, type));
         for (char *key = strtok_r(own, ", ", &save); key; key = strtok_r(NULL, ", ", &save)) {
             int k = 0;
             while (k < count && strcmp(values[k].key, key) != 0) k++;
@@ -250,42 +296,7 @@ static void test_keys_of_layers(void **state)
             met[k] = true;
             owned++;
         }
-        int taken = 0;
-        for (int k = 0; k < count; k++) {
-            char yaml[400], words[100], padded[220], wanted[64], needs[40] = "", shared[100] = "";
-            const char *name = built_in(WEFT_KIND_LAYER, i);
-            bool recurrent = strcmp(name, "lstm") == 0 || strcmp(name, "gru") == 0;
-            bool attention = strcmp(name, "attention") == 0;
-            bool heads = attention && strcmp(values[k].key, "heads") != 0;
-            bool pair = strcmp(name, "add") == 0 || strcmp(name, "mul") == 0;
-            int64_t side = recurrent || attention || strcmp(name, "positions") == 0 ? 0 : 9;
-            bool filters = strcmp(name, "conv") == 0 && strcmp(values[k].key, "filters") != 0;
-            bool units = (strcmp(name, "dense") == 0 || strcmp(name, "linear") == 0 || recurrent) &&
-                         strcmp(values[k].key, "units") != 0;
-            (void)snprintf(padded, sizeof(padded), " %s,", weft_layer_keys(context, name));
-            (void)snprintf(wanted, sizeof(wanted), " %s,", values[k].key);
-            bool has = strstr(padded, wanted) != NULL;
-            (void)snprintf(needs, sizeof(needs), "%s",
-                           filters ? ", filters: 2"
-                           : units ? ", units: 3"
-                           : heads ? ", heads: 2"
-                                   : "");
-            if (has && strcmp(values[k].key, "share") == 0)
-                (void)snprintf(shared, sizeof(shared), "  - {type: %s, name: own, from: x%s}\n",
-                               name, needs);
-            (void)snprintf(words, sizeof(words), "net.yaml:3: a %s layer has no key '%s'", name,
-                           values[k].key);
-            (void)snprintf(yaml, sizeof(yaml),
-                           "layers:\n%s  - {type: %s, from: '%s'%s,\n     %s: %s}\n"
-                           "  - {type: dense, units: classes}\n",
-                           shared, name, pair ? "x, x" : "x", needs, values[k].key,
-                           values[k].value);
-            if (has)
-                assert_ok(build(yaml, side));
-            else
-                assert_refused(build(yaml, side), WEFT_ERR_ARGUMENT, words);
-            taken += has;
-        }
+        for (int k = 0; k < count; k++) taken += check_key(type, &values[k]);
         assert_int_equal(taken, owned);
     }
     for (int k = 0; k < count; k++) assert_true(met[k]);

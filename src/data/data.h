@@ -130,6 +130,11 @@ struct weft_dataset {
 /* The class number of a label of the source in the statistics; -1: there is none. */
 int32_t weft_dataset_class(const weft_dataset *dataset, int32_t label);
 
+/* spec.c: reads "FILE[,key=value,...]" of data `kind`: a copy of the file's name, which the caller
+ * frees, and the keys. ARGUMENT: there is no file, or a key is wrong; *path is NULL then. */
+weft_status weft_spec_file(const char *kind, const char *arguments, const weft_spec_key *keys,
+                           char **path) WEFT_NODISCARD;
+
 /* Protects data files from an output option. ARGUMENT: `path`, the value of that option (NULL:
  * unset), is a file that the specification names. */
 weft_status weft_spec_refuse_overwrite(const char *spec, const char *option,

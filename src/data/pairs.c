@@ -90,20 +90,11 @@ static weft_status pairs_open(const char *arguments, const weft_source_wish *wis
         {.name = "share", .number = &share, .low = 0, .high = 1},
         {.name = "seed", .number = &seed, .low = 0, .high = 1e15, .integer = true},
         {.name = NULL}};
-    char *path, *rest;
+    char *path;
     pairs_source *s;
     (void)wish;
-    WEFT_TRY(weft_strdup(arguments, &path));
-    weft_status status = WEFT_NEW(&s, 1);
-    if (status != WEFT_OK) {
-        free(path);
-        return status;
-    }
-    rest = strchr(path, ',');
-    if (rest) *rest++ = '\0';
-    if (!*path)
-        status = weft_fail(WEFT_ERR_ARGUMENT, "data 'pairs': give a file, as in pairs:FILE");
-    if (status == WEFT_OK && rest) status = weft_spec_parse("data 'pairs'", rest, keys);
+    WEFT_TRY(WEFT_NEW(&s, 1));
+    weft_status status = weft_spec_file("pairs", arguments, keys, &path);
     s->head = (weft_source){.ops = &weft_source_pairs, .inputs = 2, .classes = 2, .valid = true};
     s->length = (int64_t)length;
     s->seed = (uint64_t)seed;

@@ -5,6 +5,19 @@
 #include "data/data.h"
 #include "weft/output.h"
 
+weft_status weft_spec_file(const char *kind, const char *arguments, const weft_spec_key *keys,
+                           char **path)
+{
+    char title[32];
+    size_t size = strcspn(arguments, ",");
+    (void)snprintf(title, sizeof(title), "data '%s'", kind);
+    *path = NULL;
+    if (size == 0)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s: give a file, as in %s:FILE", title, kind);
+    if (arguments[size]) WEFT_TRY(weft_spec_parse(title, arguments + size + 1, keys));
+    return weft_format(path, "%.*s", (int)size, arguments);
+}
+
 weft_status weft_spec_refuse_overwrite(const char *spec, const char *option, const char *path)
 {
     const char *rest = strchr(spec, ':');

@@ -75,21 +75,14 @@ static weft_status load(text_source *s, const char *path, const char *unit, weft
 static weft_status text_open(const char *arguments, const weft_source_wish *wish, weft_source **out)
 {
     weft_window_keys window = {.test = -1};
-    char *path, *rest, *unit = NULL;
+    char *path, *unit = NULL;
     const weft_spec_key keys[] = {
         {.name = "unit", .text = &unit}, WEFT_WINDOW_KEYS(window), {.name = NULL}};
     text_source *s;
-    WEFT_TRY(weft_strdup(arguments, &path));
     weft_status status = WEFT_NEW(&s, 1);
-    if (status != WEFT_OK) {
-        free(path);
-        return status;
-    }
+    if (status != WEFT_OK) return status;
     s->windows.head.ops = &weft_source_text;
-    rest = strchr(path, ',');
-    if (rest) *rest++ = '\0';
-    if (!*path) status = weft_fail(WEFT_ERR_ARGUMENT, "data 'text': give a file, as in text:FILE");
-    if (status == WEFT_OK && rest) status = weft_spec_parse("data 'text'", rest, keys);
+    status = weft_spec_file("text", arguments, keys, &path);
     if (status == WEFT_OK) status = load(s, path, unit, &window, wish);
     free(path);
     free(unit);

@@ -70,25 +70,17 @@ static weft_status tokens_open(const char *arguments, const weft_source_wish *wi
 {
     weft_window_keys window = {.test = -1};
     double values = 0;
-    char *path, *rest, *type = NULL;
+    char *path, *type = NULL;
     const weft_spec_key keys[] = {
         {.name = "type", .text = &type},
         {.name = "values", .number = &values, .low = 2, .high = 65536 * 16, .integer = true},
         WEFT_WINDOW_KEYS(window),
         {.name = NULL}};
     token_source *s;
-    WEFT_TRY(weft_strdup(arguments, &path));
     weft_status status = WEFT_NEW(&s, 1);
-    if (status != WEFT_OK) {
-        free(path);
-        return status;
-    }
+    if (status != WEFT_OK) return status;
     s->windows.head.ops = &weft_source_tokens;
-    rest = strchr(path, ',');
-    if (rest) *rest++ = '\0';
-    if (!*path)
-        status = weft_fail(WEFT_ERR_ARGUMENT, "data 'tokens': give a file, as in tokens:FILE");
-    if (status == WEFT_OK && rest) status = weft_spec_parse("data 'tokens'", rest, keys);
+    status = weft_spec_file("tokens", arguments, keys, &path);
     if (status == WEFT_OK) status = load(s, path, type, values, &window, wish);
     free(path);
     free(type);

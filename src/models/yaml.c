@@ -30,69 +30,6 @@ typedef struct reader {
     int count;
 } reader;
 
-typedef struct layer_type {
-    const char *name, *summary;
-    weft_value (*plain)(weft_model_builder *net, weft_value x,
-                        const weft_layer *layer); /* NULL: see form */
-    enum { ONE, ACTIVATION, JOIN, SUM, PRODUCT } form;
-    const char *needs; /* a required key */
-    const char *keys;  /* besides type, name and from, and share for layers with weights */
-} layer_type;
-
-static const layer_type types[] = {
-    {"conv", "convolution with a bias", weft_layer_conv, ONE, "filters",
-     "filters, kernel, stride, padding, dilation, groups, bias, init, share"},
-    {"dense", "matrix product with a bias; flattens its input", weft_layer_dense, ONE, "units",
-     "units, bias, init, share"},
-    {"linear", "matrix product of the last dimension with a bias, at each position",
-     weft_layer_linear, ONE, "units", "units, bias, init, share"},
-    {"embedding", "a vector for each token", weft_layer_embedding, ONE, "units", "units, share"},
-    {"maxpool", "largest element of a window", weft_layer_maxpool, ONE, NULL,
-     "kernel, stride, padding"},
-    {"avgpool", "mean of a window", weft_layer_avgpool, ONE, NULL, "kernel, stride, padding"},
-    {"global_avgpool", "mean over all dimensions of space", weft_layer_global_avgpool, ONE, NULL,
-     ""},
-    {"batch_norm", "normalises channels over the batch", weft_layer_batch_norm, ONE, NULL, ""},
-    {"layer_norm", "normalises the last dimension", weft_layer_layer_norm, ONE, NULL, "share"},
-    {"dropout", "zeroes elements at random while training", weft_layer_dropout, ONE, NULL, "rate"},
-    {"lstm", "recurrence with gates and cells over positions", weft_layer_lstm, ONE, "units",
-     "units, layers, bidirectional, last, share"},
-    {"gru", "recurrence with gates over positions", weft_layer_gru, ONE, "units",
-     "units, layers, bidirectional, last, share"},
-    {"flatten", "one dimension a sample", weft_layer_flatten, ONE, NULL, ""},
-    {"relu", "max(x, 0)", NULL, ACTIVATION, NULL, ""},
-    {"gelu", "x times the normal distribution function", NULL, ACTIVATION, NULL, ""},
-    {"silu", "x / (1 + exp(-x))", NULL, ACTIVATION, NULL, ""},
-    {"sigmoid", "1 / (1 + exp(-x))", NULL, ACTIVATION, NULL, ""},
-    {"tanh", "hyperbolic tangent", NULL, ACTIVATION, NULL, ""},
-    {"concat", "joins layers along an axis", NULL, JOIN, NULL, "axis"},
-    {"add", "sum of two layers", NULL, SUM, NULL, ""},
-    {"mul", "product of two layers, element by element", NULL, PRODUCT, NULL, ""},
-    {"positions", "adds a learned vector to each position", weft_layer_positions, ONE, NULL,
-     "share"},
-    {"rms_norm", "divides the last dimension by its root mean square", weft_layer_rms_norm, ONE,
-     NULL, "share"},
-    {"attention", "multi-head self-attention", weft_layer_attention, ONE, "heads",
-     "heads, key_heads, causal, rotary, bias, share"},
-};
-
-weft_status weft_layers_register(weft_context *context)
-{
-    weft_entry entries[WEFT_COUNT(types)];
-    for (size_t i = 0; i < WEFT_COUNT(types); i++)
-        entries[i] = (weft_entry){.kind = WEFT_KIND_LAYER,
-                                  .name = types[i].name,
-                                  .summary = types[i].summary,
-                                  .ops = &types[i]};
-    return weft_context_register(context, entries, WEFT_COUNT(types));
-}
-
-const char *weft_layer_keys(const weft_context *context, const char *type)
-{
-    const weft_entry *entry = weft_registry_look(context, WEFT_KIND_LAYER, type, strlen(type));
-    return entry ? ((const layer_type *)entry->ops)->keys : NULL;
-}
-
 static const char *made_candidate(const void *user, int i)
 {
     const reader *r = user;
@@ -106,7 +43,7 @@ static weft_status at(const reader *r, const char *key, weft_status status)
     return weft_fail_within(status, "%s:%d", r->file, weft_yaml_line(r->yaml, r->count, key));
 }
 
-static bool has_key(const layer_type *type, const char *key)
+static bool has_key(const weft_layer_type *type, const char *key)
 {
     size_t size = strlen(key);
     if (strcmp(key, "type") == 0 || strcmp(key, "name") == 0 || strcmp(key, "from") == 0)
@@ -117,7 +54,7 @@ static bool has_key(const layer_type *type, const char *key)
 }
 
 /* Refuses keys that the type of layer does not use. */
-static weft_status check_keys(const reader *r, const layer_type *type)
+static weft_status check_keys(const reader *r, const weft_layer_type *type)
 {
     for (const weft_option *o = weft_yaml_layers; o->name; o++)
         if (weft_yaml_gives(r->yaml, r->count, o->name) && !has_key(type, o->name))
@@ -219,7 +156,7 @@ static weft_status check_shared(const reader *r, const layer_keys *k)
                         weft_suggest(near, sizeof(near), k->share, made_candidate, r)));
 }
 
-static weft_status add_reading(reader *r, const layer_type *type, const layer_keys *k,
+static weft_status add_reading(reader *r, const weft_layer_type *type, const layer_keys *k,
                                const char *name, const weft_value *in, int count)
 {
     weft_value out;
@@ -244,20 +181,19 @@ static weft_status add_reading(reader *r, const layer_type *type, const layer_ke
                         .rotary = k->rotary};
     if (k->units) WEFT_TRY(units_of(r, k, &layer.filters));
     if (k->share) WEFT_TRY(check_shared(r, k));
-    if ((type->form == ONE || type->form == ACTIVATION) && count != 1)
+    if ((type->form == WEFT_LAYER_ONE || type->form == WEFT_LAYER_ACTIVATION) && count != 1)
         return at(
             r, "from",
             weft_fail(WEFT_ERR_ARGUMENT, "a %s layer reads one layer, not %d", type->name, count));
-    if ((type->form == SUM || type->form == PRODUCT) && count != 2)
+    if (type->form == WEFT_LAYER_PAIR && count != 2)
         return at(r, "type",
                   weft_fail(WEFT_ERR_ARGUMENT, "%s %s layer reads two layers, as in from: a, b",
-                            type->form == SUM ? "an" : "a", type->name));
+                            strchr("aeiou", type->name[0]) ? "an" : "a", type->name));
     switch (type->form) {
-    case ONE: out = type->plain(r->net, in[0], &layer); break;
-    case ACTIVATION: out = weft_layer_activation(r->net, in[0], type->name, name); break;
-    case JOIN: out = weft_layer_concat(r->net, in, count, &layer); break;
-    case SUM: out = weft_layer_add(r->net, in[0], in[1], &layer); break;
-    default: out = weft_layer_mul(r->net, in[0], in[1], &layer); break;
+    case WEFT_LAYER_ONE: out = type->one(r->net, in[0], &layer); break;
+    case WEFT_LAYER_ACTIVATION: out = weft_layer_activation(r->net, in[0], type->name, name); break;
+    case WEFT_LAYER_JOIN: out = weft_layer_concat(r->net, in, count, &layer); break;
+    default: out = type->pair(r->net, in[0], in[1], &layer); break;
     }
     weft_status status = weft_graph_status(r->net->graph);
     if (status != WEFT_OK) return at(r, NULL, status);
@@ -265,7 +201,7 @@ static weft_status add_reading(reader *r, const layer_type *type, const layer_ke
     return WEFT_OK;
 }
 
-static weft_status add_layer(reader *r, const layer_type *type, const layer_keys *k,
+static weft_status add_layer(reader *r, const weft_layer_type *type, const layer_keys *k,
                              const char *name)
 {
     weft_value *in = NULL;
@@ -276,7 +212,7 @@ static weft_status add_layer(reader *r, const layer_type *type, const layer_keys
     return status;
 }
 
-static weft_status check_layer(const reader *r, const layer_keys *k, const layer_type **out)
+static weft_status check_layer(const reader *r, const layer_keys *k, const weft_layer_type **out)
 {
     const weft_entry *entry;
     if (!k->type)
@@ -284,7 +220,7 @@ static weft_status check_layer(const reader *r, const layer_keys *k, const layer
     weft_status status = weft_registry_find(r->net->graph->context, WEFT_KIND_LAYER, k->type,
                                             strlen(k->type), &entry);
     if (status != WEFT_OK) return at(r, "type", status);
-    const layer_type *type = entry->ops;
+    const weft_layer_type *type = entry->ops;
     *out = type;
     if (type->needs && !weft_yaml_gives(r->yaml, r->count, type->needs))
         return at(r, NULL,
@@ -336,7 +272,7 @@ static weft_status find_given(reader *r)
 static weft_status read_layer(reader *r)
 {
     layer_keys k = {0};
-    const layer_type *type = NULL;
+    const weft_layer_type *type = NULL;
     char *name = NULL;
     weft_status status = WEFT_OK;
     WEFT_TRY_GOTO(weft_options_init(weft_yaml_layers, &k), done);

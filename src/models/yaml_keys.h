@@ -18,6 +18,25 @@ typedef struct layer_keys {
     bool bias, bidirectional, last, causal;
 } layer_keys;
 
+/* How a type of layer reads other layers: one, one by an operator of the layer's name, two, or any
+ * number. */
+typedef enum weft_layer_form {
+    WEFT_LAYER_ONE,
+    WEFT_LAYER_ACTIVATION,
+    WEFT_LAYER_PAIR,
+    WEFT_LAYER_JOIN
+} weft_layer_form;
+
+typedef struct weft_layer_type {
+    const char *name, *summary;
+    weft_value (*one)(weft_model_builder *net, weft_value x, const weft_layer *layer);
+    weft_layer_form form;
+    const char *needs; /* a required key, or NULL */
+    const char *keys;  /* besides type, name and from */
+    weft_value (*pair)(weft_model_builder *net, weft_value a, weft_value b,
+                       const weft_layer *layer);
+} weft_layer_type;
+
 extern const weft_option weft_yaml_model[], weft_yaml_layers[];
 
 #endif

@@ -1,0 +1,69 @@
+/* The types of layers of YAML models: a row for each. */
+#include "base/registry.h"
+#include "models/yaml_keys.h"
+
+#define ONE(type, text, function, key, more)                                                       \
+    {                                                                                              \
+        .name = type, .summary = text, .one = function, .form = WEFT_LAYER_ONE, .needs = key,      \
+        .keys = more                                                                               \
+    }
+#define PAIR(type, text, function)                                                                 \
+    {                                                                                              \
+        .name = type, .summary = text, .pair = function, .form = WEFT_LAYER_PAIR, .keys = ""       \
+    }
+#define OTHER(how, type, text, more)                                                               \
+    {                                                                                              \
+        .name = type, .summary = text, .form = how, .keys = more                                   \
+    }
+
+static const weft_layer_type types[] = {
+    ONE("conv", "convolution with a bias", weft_layer_conv, "filters",
+        "filters, kernel, stride, padding, dilation, groups, bias, init, share"),
+    ONE("dense", "matrix product with a bias; flattens its input", weft_layer_dense, "units",
+        "units, bias, init, share"),
+    ONE("linear", "matrix product of the last dimension with a bias, at each position",
+        weft_layer_linear, "units", "units, bias, init, share"),
+    ONE("embedding", "a vector for each token", weft_layer_embedding, "units", "units, share"),
+    ONE("maxpool", "largest element of a window", weft_layer_maxpool, NULL,
+        "kernel, stride, padding"),
+    ONE("avgpool", "mean of a window", weft_layer_avgpool, NULL, "kernel, stride, padding"),
+    ONE("global_avgpool", "mean over all dimensions of space", weft_layer_global_avgpool, NULL, ""),
+    ONE("batch_norm", "normalises channels over the batch", weft_layer_batch_norm, NULL, ""),
+    ONE("layer_norm", "normalises the last dimension", weft_layer_layer_norm, NULL, "share"),
+    ONE("dropout", "zeroes elements at random while training", weft_layer_dropout, NULL, "rate"),
+    ONE("lstm", "recurrence with gates and cells over positions", weft_layer_lstm, "units",
+        "units, layers, bidirectional, last, share"),
+    ONE("gru", "recurrence with gates over positions", weft_layer_gru, "units",
+        "units, layers, bidirectional, last, share"),
+    ONE("flatten", "one dimension a sample", weft_layer_flatten, NULL, ""),
+    OTHER(WEFT_LAYER_ACTIVATION, "relu", "max(x, 0)", ""),
+    OTHER(WEFT_LAYER_ACTIVATION, "gelu", "x times the normal distribution function", ""),
+    OTHER(WEFT_LAYER_ACTIVATION, "silu", "x / (1 + exp(-x))", ""),
+    OTHER(WEFT_LAYER_ACTIVATION, "sigmoid", "1 / (1 + exp(-x))", ""),
+    OTHER(WEFT_LAYER_ACTIVATION, "tanh", "hyperbolic tangent", ""),
+    OTHER(WEFT_LAYER_JOIN, "concat", "joins layers along an axis", "axis"),
+    PAIR("add", "sum of two layers", weft_layer_add),
+    PAIR("mul", "product of two layers, element by element", weft_layer_mul),
+    ONE("positions", "adds a learned vector to each position", weft_layer_positions, NULL, "share"),
+    ONE("rms_norm", "divides the last dimension by its root mean square", weft_layer_rms_norm, NULL,
+        "share"),
+    ONE("attention", "multi-head self-attention", weft_layer_attention, "heads",
+        "heads, key_heads, causal, rotary, bias, share"),
+};
+
+weft_status weft_layers_register(weft_context *context)
+{
+    weft_entry entries[WEFT_COUNT(types)];
+    for (size_t i = 0; i < WEFT_COUNT(types); i++)
+        entries[i] = (weft_entry){.kind = WEFT_KIND_LAYER,
+                                  .name = types[i].name,
+                                  .summary = types[i].summary,
+                                  .ops = &types[i]};
+    return weft_context_register(context, entries, WEFT_COUNT(types));
+}
+
+const char *weft_layer_keys(const weft_context *context, const char *type)
+{
+    const weft_entry *entry = weft_registry_look(context, WEFT_KIND_LAYER, type, strlen(type));
+    return entry ? ((const weft_layer_type *)entry->ops)->keys : NULL;
+}
