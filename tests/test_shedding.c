@@ -238,8 +238,7 @@ static void test_same_answers(void **state)
                         fail_msg(
                             "%s, load %d of kind %d, request %d: %g, and %g where none is refused",
                             l.policy, seed, how, i, shed[i], unshed[i]);
-                /* The prediction is a lower bound while executors end at different times. */
-                if (p < 2) assert_true(count(shed, LATE) <= 1 + count(shed, REFUSED) / 25);
+                if (p < 2) assert_int_equal(count(shed, LATE), 0);
                 late += count(shed, LATE);
                 refused += count(shed, REFUSED);
             }
@@ -249,7 +248,8 @@ static void test_same_answers(void **state)
 
 /* As many requests are answered in time as without refusals, with every policy and in any mixture
  * of rows, timeouts and priorities; more where a large late request would keep those behind it out
- * of a batch. A request that a later one of a higher priority overtakes is not foreseen. */
+ * of a batch. A request that a later one of a higher priority overtakes is not foreseen, and with
+ * requests of several rows others share a batch after a refusal, so single loads may lose some. */
 static void test_goodput(void **state)
 {
     (void)state;
@@ -267,7 +267,7 @@ static void test_goodput(void **state)
             }
             print_message("%s, kind %d: %.4f of the answers, %.3f at the worst\n", policies[p], how,
                           with / without, worst);
-            assert_true(with >= 0.995 * without && worst >= 0.85);
+            assert_true(with >= 0.995 * without && worst >= 0.9);
         }
 }
 

@@ -11,7 +11,7 @@
 
 enum { MOST_EXECUTORS = 64 };
 /* Seconds by which a deadline must be missed, far above the rounding errors of the prediction. */
-static const double SURELY = 1e-6;
+static const double SURELY = 1e-9;
 
 typedef struct prediction {
     const weft_batch_queue *queue;
