@@ -72,7 +72,7 @@ static weft_status load(pairs_source *s, const char *path, double share)
         if (s->end[split] - s->begin[split] < 3 * s->length)
             return weft_fail(WEFT_ERR_FORMAT,
                              "%s: its %s part has %lld bytes, and pairs of length=%lld need %lld; "
-                             "give a longer text, or another test",
+                             "give a longer text, or another share",
                              path, weft_split_name((weft_split)split),
                              (long long)(s->end[split] - s->begin[split]), (long long)s->length,
                              (long long)(3 * s->length));

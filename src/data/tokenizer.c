@@ -20,7 +20,7 @@ static weft_status find_unit(const char *name, const char *unit, size_t size,
         }
     WEFT_TRY(weft_format(&copy, "%.*s", (int)WEFT_MIN(size, (size_t)32), unit));
     weft_status status =
-        weft_fail(WEFT_ERR_ARGUMENT, "%s: '%s' is not a unit of text: byte or char%s", name, copy,
+        weft_fail(WEFT_ERR_ARGUMENT, "%s: '%s' is not a unit of text%s", name, copy,
                   weft_suggest(near, sizeof(near), copy, unit_candidate, NULL));
     free(copy);
     return status;
