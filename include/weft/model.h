@@ -16,7 +16,8 @@ extern "C" {
 
 typedef struct weft_model_options {
     size_t struct_size; /* sizeof(weft_model_options) */
-    /* A built-in name, or the path of a YAML file, which ends in .yaml or .yml. */
+    /* A built-in name, with its arguments as in "gpt:layers=6", or the path of a YAML file, which
+     * ends in .yaml or .yml. */
     const char *model;
     int inputs; /* inputs of one sample */
     weft_input input[WEFT_MAX_INPUTS];

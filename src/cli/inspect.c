@@ -40,15 +40,16 @@ static const weft_option *table(const weft_context *context)
     return inspect_table;
 }
 
-/* Prints the names of a kind. Data specifications are long, so their summaries have own lines. */
+/* Prints the names of a kind. Below a long form its summary has a line of its own. */
 static void print_kind(const weft_context *context, weft_kind kind)
 {
     const weft_entry *e;
     printf("%s:\n", weft_kind_title(kind));
     for (int i = 0; (e = weft_context_entry(context, kind, i)); i++) {
         if (e->implied) continue; /* no option takes its name */
-        printf(kind == WEFT_KIND_DATA ? "  %s\n                       %s\n" : "  %-20s %s\n",
-               e->form ? e->form : e->name, e->summary ? e->summary : "");
+        const char *form = e->form ? e->form : e->name;
+        printf(strlen(form) > 20 ? "  %s\n                       %s\n" : "  %-20s %s\n", form,
+               e->summary ? e->summary : "");
     }
     printf("\n");
 }

@@ -16,7 +16,8 @@ const weft_option weft_train_rows[] = {
      TEXT,
      RUN(task.model),
      .group = "Model and data",
-     .help = "a built-in model (weft inspect --list) or a YAML file of layers"},
+     .help = "a built-in model, also with arguments as in gpt:layers=6 (weft inspect --list), or a "
+             "YAML file of layers"},
     {.name = "data",
      .letter = 'd',
      .argument = "SPEC",
