@@ -196,7 +196,7 @@ static weft_status meet(hogwild *h, int64_t step)
 }
 
 /* Ends a step without samples, which adds nothing. */
-static weft_status look(hogwild *h)
+static weft_status end_empty_step(hogwild *h)
 {
     take(h);
     atomic_fetch_add(&h->field->steps[h->head.site.endpoint->learner], 1);
@@ -217,7 +217,7 @@ static weft_status hogwild_begin(weft_exchange *exchange)
 static weft_status hogwild_after(weft_exchange *exchange, weft_exchange_turn *turn)
 {
     hogwild *h = (hogwild *)exchange;
-    if (h->leads) WEFT_TRY(exchange->empty ? look(h) : meet(h, turn->step));
+    if (h->leads) WEFT_TRY(exchange->empty ? end_empty_step(h) : meet(h, turn->step));
     return weft_shared_params_write(h->copies);
 }
 
