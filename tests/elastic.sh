@@ -105,7 +105,8 @@ holds l1.out '^step +5 +test'
 holds s1.err 'this server joins run [0-9a-f]{8}: model lenet, exchange server:policy=async$'
 
 what="who comes, goes, and is killed"
-coordinator -n 1 --exchange server:policy=async --servers 2 --replicas 1 --epochs 40 --failure-timeout 4
+# shellcheck disable=SC2086
+coordinator -n 1 --exchange server:policy=async --servers 2 --replicas 1 $endless --failure-timeout 4
 server s1
 server s2
 join l1
@@ -130,11 +131,8 @@ holds l4.err 'this learner has left after step'
 holds l4.out '^resumed after step [1-9][0-9]*, in epoch [0-9]+$'
 refuses 1 "neither the name nor the number of a member" "$weft" leave "$at" 77
 refuses 2 "give -n 1 or more" "$weft" coordinator -n 0 --exchange gossip $data
-ends 0 l1
-ends 0 s2
-ends 0 s3
-ends 0 c
-learned l1
+learns l1
+killed l1 s2 s3 c
 holds co 'learner [12] .* is lost: no heartbeat for [0-9.]+ s$'
 holds co 'server [01] .* is lost: no heartbeat for [0-9.]+ s$'
 holds co 'learner [12] .* has left before the end of the run: it was stopped, or has failed$'
@@ -166,36 +164,32 @@ done
 if in_full; then
 # Each draws as hard as it may where so many are there, not where as many as were first asked for.
 what="a centre that learners draw at, and three who come later"
-coordinator -n 1 --exchange easgd:every=1 --servers 2 --epochs 20
+# shellcheck disable=SC2086
+coordinator -n 1 --exchange easgd:every=1 --servers 2 $endless
 server s1
 server s2
 join l1
 until_there learner 1
 for i in 2 3 4; do join l$i; done
 until_there learner 4
-for i in 1 2 3 4; do ends 0 l$i; done
-ends 0 s1
-ends 0 s2
-ends 0 c
-for i in 1 2 3 4; do learned l$i; done
+for i in 1 2 3 4; do learns l$i; done
+killed l1 l2 l3 l4 s1 s2 c
 
 what="the coordinator is killed, and another one comes"
-coordinator -n 2 --exchange server:policy=async --servers 1 --epochs 100 --failure-timeout 4
+# shellcheck disable=SC2086
+coordinator -n 2 --exchange server:policy=async --servers 1 $endless --failure-timeout 4
 server s1
 join l1
 join l2
 until_there learner 2
-kill -KILL "$(self "$c")"
-wait "$c" 2>/dev/null
+killed c
 listen=$at
-coordinator -n 2 --exchange server:policy=async --servers 1 --epochs 100 --failure-timeout 4
+# shellcheck disable=SC2086
+coordinator -n 2 --exchange server:policy=async --servers 1 $endless --failure-timeout 4
 listen=
 until_there learner 2
-ends 0 l1
-ends 0 l2
-ends 0 s1
-ends 0 c
-learned l1
+learns l1
+killed l1 l2 s1 c
 fi
 
 what="keys"
@@ -229,8 +223,7 @@ within '[ "$(steps learner 1)" -gt 0 ]' || flunk "no steps: $what"
 kill -INT "$(self "$l2")"
 ends 130 l2
 within '[ "$(steps server 0)" = 1 ]' || flunk "the server has $(steps server 0) updates: $what"
-for m in "$l1" "$s1" "$c"; do kill -KILL "$(self "$m")"; done
-wait "$l1" "$s1" "$c" 2>/dev/null
+killed l1 s1 c
 
 what="data that differ in a name alone"
 all_alike=$data

@@ -44,7 +44,32 @@ listens_everywhere() {
     awk '$2 ~ /^00000000:/ && $4 == "0A" { print "socket:[" $10 "]" }' /proc/net/tcp | grep -qxFf - <(readlink /proc/"$p"/fd/*)
 }
 # Four times as good as guessing: how far asynchronous learners come in a few epochs depends on how they take turns.
-learned() { awk '/accuracy/ { sub(/.*accuracy /, ""); a = $1 + 0 } END { exit !(a >= 0.4) }' "$1.out" && pass || { cp "$1.out" out; flunk "$1 has not learned: $what"; }; }
+accurate() { awk '/accuracy/ { sub(/.*accuracy /, ""); a = $1 + 0 } END { exit !(a >= 0.4) }' "$1.out"; }
+learned() { accurate "$1" && pass || { cp "$1.out" out; flunk "$1 has not learned: $what"; }; }
+# A run in which members come and go is endless and killed by its test: a fast machine takes any number of steps before
+# a process has started.
+endless="--epochs 100000"
+# lasting SECONDS LEARNERS: --epochs with which so many learners take that long on this machine if nothing else runs on
+# it, for a run that has to come to its end by itself.
+lasting() {
+    local TIMEFORMAT=%U
+    # shellcheck disable=SC2086
+    { time "$weft" train -q $data --batch 40 -t 1 --epochs 10 >/dev/null 2>&1; } 2>&1 |
+        awk -v seconds="$1" -v learners="$2" '{ print "--epochs " int(10 * seconds * learners / ($1 + 0.01)) + 1 }'
+}
+# learns NAME: it learns while the run goes on.
+learns() {
+    within "accurate $1"
+    learned "$1"
+}
+# killed NAMES...: kills members.
+killed() {
+    local name
+    for name in "$@"; do
+        kill -KILL "$(self "${!name}")" 2>/dev/null
+        wait "${!name}" 2>/dev/null
+    done
+}
 members() { "$weft" status "$at" --timeout 20 2>/dev/null | grep -c "^$1 [0-9]"; }
 until_there() { # ROLE COUNT
     within "[ \"\$(members $1)\" = $2 ]" || flunk "no $2 $1s: $what"

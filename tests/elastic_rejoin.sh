@@ -66,7 +66,7 @@ PY
     ends 130 l1
     kill -TERM "$(self "$c")"
     ends 143 c
-    [ -z "$servers" ] || { kill -KILL "$(self "$s1")" 2>/dev/null; wait "$s1" 2>/dev/null; }
+    [ -z "$servers" ] || killed s1
 done
 
 # The rate rises with every step, so that it tells which step the schedule of a learner is at.
@@ -100,7 +100,7 @@ PY
     ends 130 l1
     kill -TERM "$(self "$c")"
     ends 143 c
-    [ "${exchange##*--servers }" != 1 ] || { kill -KILL "$(self "$s1")" 2>/dev/null; wait "$s1" 2>/dev/null; }
+    [ "${exchange##*--servers }" != 1 ] || killed s1
 done
 what="another coordinator takes the place of the one that has invited a learner to rejoin" # before others have answered it
 options="-n 2 --model mlp --exchange server:policy=async --servers 1"
@@ -127,8 +127,7 @@ PY
 within '[ ! -s k2/.lock ]' || flunk "nobody holds the lock: $what" # its own holds its name
 kill -CONT "$(self "$l2")"
 within 'ls -l "/proc/$(self "$l2")/fd" 2>/dev/null | grep -q "k2/.lock$"' || flunk "it does not come back: $what"
-kill -KILL "$(self "$c")"
-wait "$c" 2>/dev/null
+killed c
 kill -STOP "$(self "$l1")" "$(self "$s1")"
 touch free
 # shellcheck disable=SC2086
@@ -143,8 +142,7 @@ ends 130 l1
 ends 130 l2
 kill -TERM "$(self "$c")"
 ends 143 c
-kill -KILL "$(self "$s1")"
-wait "$s1" 2>/dev/null
+killed s1
 
 what="keys"
 for k in coordinator server learner; do "$weft" keygen $k.key >/dev/null; done
@@ -162,8 +160,7 @@ kill -INT "$(self "$l1")"
 ends 130 l1
 kill -TERM "$(self "$c")"
 ends 143 c
-kill -KILL "$(self "$s1")"
-wait "$s1" 2>/dev/null
+killed s1
 
 what="a learner is stopped while the run waits for members"
 begins -n 2 --exchange gossip

@@ -84,7 +84,7 @@ for exchange in "server:policy=async --servers 1" "easgd:every=2 --servers 1" "g
     }
     kill -TERM "$(self "$c")"
     ends 143 c
-    [ -z "$servers" ] || { kill -KILL "$(self "$s1")"; wait "$s1" 2>/dev/null; }
+    [ -z "$servers" ] || killed s1
     refuses 2 "nothing holds no checkpoint to go on from" "$weft" coordinator --listen "tcp://127.0.0.1:*" $data --batch 40 -n 2 --exchange $exchange --checkpoint nothing --resume
 
     if [ -n "$servers" ]; then
@@ -104,8 +104,7 @@ for exchange in "server:policy=async --servers 1" "easgd:every=2 --servers 1" "g
         for out in ce l2.err; do
             holds $out 'all learners with the checkpoint of step [0-9]+ have left or are lost, before the servers had its parameters; begin the run again'
         done
-        kill -KILL "$(self "$l1")"
-        wait "$l1" 2>/dev/null
+        killed l1
     fi
 
     what="$exchange, a checkpoint for a run that begins anew"
@@ -116,7 +115,7 @@ for exchange in "server:policy=async --servers 1" "easgd:every=2 --servers 1" "g
     refuses 1 "this run starts at step 0, but this process has loaded a checkpoint" timeout 300 "$weft" join "$at" $data -t 1 --checkpoint ck --resume
     kill -TERM "$(self "$c")"
     ends 143 c
-    [ -z "$servers" ] || { kill -KILL "$(self "$s1")"; wait "$s1" 2>/dev/null; }
+    [ -z "$servers" ] || killed s1
 done
 
 what="easgd, a coordinator that resumes from a checkpoint of the run under way finds the run again"
@@ -124,8 +123,7 @@ run_id() { "$weft" status "$at" --timeout 20 2>/dev/null | sed -n 's/^run \([0-9
 step() { "$weft" status "$at" --timeout 20 2>/dev/null | awk '$1 == "learner" { n = $5 } END { print n + 0 }'; }
 # again: another coordinator in the place of the killed one, with the newest checkpoint.
 again() {
-    kill -KILL "$(self "$c")"
-    wait "$c" 2>/dev/null
+    killed c
     listen=$at
     coordinator -n 1 --exchange easgd:every=10 --servers 1 --epochs 100000 --failure-timeout 4 --checkpoint kept --resume
     listen=
@@ -149,8 +147,7 @@ until_there learner 1
 kill -INT "$(self "$l2")"
 ends 130 l2
 holds l2.out '^resumed after step [1-9][0-9]*'
-for m in "$s1" "$c"; do kill -KILL "$(self "$m")"; done
-wait "$s1" "$c" 2>/dev/null
+killed s1 c
 
 # state QUESTION FOLDERS...: about the newest checkpoints' exchange.safetensors. `same A B`: both hold the same state of the
 # servers; `whole A`: the moments are not zero and have as many updates as the checkpoint has steps (of a lone learner).
@@ -226,8 +223,7 @@ for codec in none onebit; do
         fi
         kill -TERM "$(self "$c")" 2>/dev/null
         wait "$c"
-        kill -KILL "$(self "$s1")" 2>/dev/null
-        wait "$s1" 2>/dev/null
+        killed s1
     done
     steps=$(readlink ck1/latest)
     # shellcheck disable=SC2086

@@ -22,7 +22,6 @@ asks() {
     eval "$name=$!"
 }
 still() { kill -STOP "$(self "$1")"; }
-gone() { kill -KILL "$(self "$1")"; wait "$1" 2>/dev/null; }
 
 # The first rank of a mesh alone waits for the server.
 for pair in "server:policy=bsp data=1" "easgd:every=2 data=1" "server:policy=bsp data=2" "easgd:every=2 tensor=2"; do
@@ -39,8 +38,8 @@ for pair in "server:policy=bsp data=1" "easgd:every=2 data=1" "server:policy=bsp
     still "$s1"
     stops INT l1
     stops TERM l2
-    gone "$s1"
-    gone "$c"
+    killed s1
+    killed c
 done
 
 what="the neighbour says nothing"
@@ -52,7 +51,7 @@ until_there learner 2
 sleep 1
 still "$l2"
 stops TERM l1
-gone "$l2"
+killed l2
 
 what="the coordinator says nothing"
 still "$c"
@@ -66,7 +65,7 @@ sleep 1
 stops INT l1
 stops TERM status
 stops INT leave
-gone "$c"
+killed c
 
 what="a run that waits for more"
 # shellcheck disable=SC2086
@@ -76,8 +75,8 @@ join l1
 until_there learner 1
 still "$c"
 stops TERM l1
-gone "$s1"
-gone "$c"
+killed s1
+killed c
 none_left
 
 # ends_by SIGNAL NAME: it ends by that signal, in its time.
@@ -136,8 +135,8 @@ still "$c"
 goes_on INT s5
 holds s5.err 'the coordinator does not answer'
 ends_by TERM s5
-gone "$c"
-gone "$l1"
+killed c
+killed l1
 none_left
 
 what="a server that is stopped before the run begins"
@@ -147,7 +146,7 @@ server s1
 until_there server 1
 ends_by INT s1
 until_there server 0
-gone "$c"
+killed c
 none_left
 
 what="a learner that comes when the run is over is told before it prepares anything"
@@ -164,8 +163,8 @@ join l2
 ends 1 l2
 holds l2.err 'the coordinator refuses this learner: this run is over'
 [ -s l2.out ] && { cp l2.out out; flunk "it has prepared: $what"; } || pass
-gone "$s2"
-gone "$c"
+killed s2
+killed c
 none_left
 
 what="a learner that has taken all its steps waits for one that takes longer than --timeout, but goes on"
@@ -198,8 +197,8 @@ holds l1.err "the run has not begun for 5 s: 1 of 2 learners has joined"
 join l1 -n 2 --mesh tensor=2 --timeout 5
 ends 1 l1
 holds l1.err "the run has not begun for 5 s: 1 of 2 learners has joined"
-gone "$s1"
-gone "$c"
+killed s1
+killed c
 none_left
 
 what="a limit on threads" # which does not hold for root
