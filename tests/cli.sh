@@ -158,12 +158,12 @@ cmp -s a.safetensors b.safetensors && pass || flunk "a resumed run differs"
 printf 'latency: 0.001\n' >cluster.yaml
 for where in "" "--cluster cluster.yaml"; do
     for signal in INT:130 HUP:129; do
-        rm -rf stopped && mkdir stopped
+        rm -rf stopped out && mkdir stopped
         # shellcheck disable=SC2086
         "$weft" compare $where $small --model mlp -t 1 -n 2 --epochs 2 --plot stopped/plot.svg \
             --strategies "exchange=gossip; exchange=gossip epochs=1000000; exchange=gossip:mode=average" >out 2>err &
         pid=$!
-        within 'grep -q "^2 of 3" out'
+        within 'grep -qs "^2 of 3" out'
         kill -${signal%:*} $pid
         wait $pid
         got=$?

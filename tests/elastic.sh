@@ -40,9 +40,10 @@ tail -n 1 co | grep -q 'the run is over' && pass || { cp co out; flunk "the end 
 what="the table on a terminal is marked when the coordinator is gone"
 coordinator -n 1 --exchange server:policy=async --servers 1
 watch() {
+    rm -f live
     python3 -c 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))' "$weft" status "$at" --timeout 8 >live 2>&1 </dev/null &
     live=$!
-    within 'grep -q "waits for members" live'
+    within 'grep -qs "waits for members" live'
 }
 watch
 kill -INT "$(self $live)"

@@ -18,12 +18,14 @@ coordinator() {
 server() {
     local name=$1
     shift
+    rm -f "$name.out" "$name.err" # the process empties them later
     timeout 600 "$weft" server "$at" -t 1 "$@" >"$name.out" 2>"$name.err" &
     eval "$name=$!"
 }
 join() {
     local name=$1
     shift
+    rm -f "$name.out" "$name.err"
     # shellcheck disable=SC2086
     timeout 600 "$weft" join "$at" $data -t 1 "$@" >"$name.out" 2>"$name.err" &
     eval "$name=$!"
