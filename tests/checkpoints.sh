@@ -124,6 +124,20 @@ rm -rf foreign && cp -r killed foreign && cp -r killed/step-9 foreign/step-8 && 
 "$weft" train $small --keep 1 --steps 12 --epochs 9 --checkpoint foreign --resume >out 2>err && [ -f foreign/step-8/notes ] && [ -f foreign/step-13 ] &&
     [ -f linked/index.json ] && [ -L foreign/step-7 ] && [ -f foreign/.step-notes/x ] && [ ! -e foreign/step-9 ] && [ -f foreign/step-12/index.json ] &&
     pass || flunk "what is not ours: $(ls -A foreign)"
+# A checkpoint that a process is reading stays until that process has closed it.
+rm -rf reading
+# shellcheck disable=SC2086
+"$weft" train $small --keep 1 --steps 2 --epochs 9 --checkpoint reading >out 2>err
+exec 8<reading/step-2
+flock -s 8
+# shellcheck disable=SC2086
+"$weft" train $small --keep 1 --steps 4 --epochs 9 --checkpoint reading --resume >out 2>err
+[ -f reading/step-2/index.json ] && [ ! -e reading/step-3 ] && pass || flunk "what is being read: $(ls -A reading)"
+exec 8<&-
+# shellcheck disable=SC2086
+"$weft" train $small --keep 1 --steps 5 --epochs 9 --checkpoint reading --resume >out 2>err
+[ "$(ls reading)" = "latest
+step-5" ] && pass || flunk "what has been read: $(ls -A reading)"
 # What comes during the run costs this checkpoint, but nobody's files.
 # shellcheck disable=SC2086
 "$weft" train $endless --checkpoint-every 20 --checkpoint meanwhile >out 2>err &

@@ -42,7 +42,7 @@ alike l1 l2
 
 what="who comes, goes, and is killed"
 # shellcheck disable=SC2086
-coordinator -n 1 --exchange gossip:topology=ring --compress threshold:tau=0.003 $endless --failure-timeout 4
+coordinator -n 1 --exchange gossip:topology=ring --compress threshold:tau=0.003 $endless --failure-timeout 10
 join l1
 until_there learner 1
 join l2
@@ -70,7 +70,7 @@ for l in l5 l6; do holds $l.out '^resumed after step [1-9][0-9]*, in epoch [0-9]
 
 what="connections to members that are gone are closed"
 files() { find "/proc/$(self "$l1")/fd" -mindepth 1 | wc -l; }
-coordinator -n 1 --exchange gossip --epochs 4000 --failure-timeout 4
+coordinator -n 1 --exchange gossip --epochs 4000 --failure-timeout 10
 join l1
 within '"$weft" status "$at" | grep -Eq "learner 0 +[0-9]+ +[^ ]+ +[1-9][0-9]"' || flunk "does not begin: $what"
 alone=$(files)
@@ -90,7 +90,7 @@ killed c
 for mode in updates average; do
     what="the coordinator is killed, then a learner: mode=$mode"
     # shellcheck disable=SC2046
-    coordinator -n 3 --exchange gossip:topology=ring,mode=$mode $(lasting 3 3) --failure-timeout 4
+    coordinator -n 3 --exchange gossip:topology=ring,mode=$mode $(lasting 3 3) --failure-timeout 10
     join l1
     join l2
     join l3
@@ -150,7 +150,7 @@ alike l1 l2
 alike l1 l3
 
 what="another coordinator comes with other options"
-coordinator -n 1 --exchange gossip --epochs 4000 --failure-timeout 4
+coordinator -n 1 --exchange gossip --epochs 4000 --failure-timeout 10
 join l1
 until_there learner 1
 killed c

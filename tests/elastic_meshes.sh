@@ -140,7 +140,7 @@ done
 none_left
 
 what="who is a mesh is killed"
-coordinator -n 2 $bsp $endless --failure-timeout 4
+coordinator -n 2 $bsp $endless --failure-timeout 10
 server s1
 server s2
 join l1

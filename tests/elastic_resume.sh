@@ -91,7 +91,7 @@ for exchange in "server:policy=async --servers 1" "easgd:every=2 --servers 1" "g
         what="$exchange, the only learner with the checkpoint is lost before servers have its parameters"
         rm -rf ck1 && cp -a ck ck1
         # shellcheck disable=SC2086
-        coordinator $run --failure-timeout 3
+        coordinator $run --failure-timeout 8
         join l1 --checkpoint ck1 --resume
         until_there learner 1
         join l2
@@ -125,11 +125,11 @@ step() { "$weft" status "$at" --timeout 20 2>/dev/null | awk '$1 == "learner" { 
 again() {
     killed c
     listen=$at
-    coordinator -n 1 --exchange easgd:every=10 --servers 1 --epochs 100000 --failure-timeout 4 --checkpoint kept --resume
+    coordinator -n 1 --exchange easgd:every=10 --servers 1 --epochs 100000 --failure-timeout 10 --checkpoint kept --resume
     listen=
     within '[ "$(run_id)" = "$id" ]' && pass || flunk "$(run_id) is another run than $id: $what"
 }
-coordinator -n 1 --exchange easgd:every=10 --servers 1 --epochs 100000 --failure-timeout 4
+coordinator -n 1 --exchange easgd:every=10 --servers 1 --epochs 100000 --failure-timeout 10
 server s1
 join l1 -c kept --checkpoint-every 50
 moves_on kept "" && moves_on kept step-50 || flunk "no checkpoint: $what"

@@ -74,7 +74,7 @@ asked_to_stop() {
 killed_together() {
     local gone='all processes that had the parameters of step [1-9][0-9]* are lost'
     rm -rf all
-    run "$@" -e 30 --timeout 9 -c all
+    run "$@" -e 30 --timeout 30 -c all
     reaches 'wrote all'
     # shellcheck disable=SC2046
     kill -KILL $(cat "/proc/$job/task/$job/children")
@@ -83,7 +83,7 @@ killed_together() {
     holds err 'starting again from the newest checkpoint'
     learned
     nothing_left
-    run "$@" -e 4000 --timeout 9
+    run "$@" -e 4000 --timeout 30
     reaches 'step .* test'
     # shellcheck disable=SC2046
     kill -KILL $(cat "/proc/$job/task/$job/children")
@@ -201,7 +201,7 @@ holds out 'resumed after step'
 holds m.jsonl '"ranks":3'
 
 what="each kind of process is killed"
-run -n 3 $async --replicas 1 -e 30 --timeout 9 -c killed --metrics killed.jsonl
+run -n 3 $async --replicas 1 -e 90 --timeout 30 -c killed --metrics killed.jsonl
 reaches 'step .* test'
 hits KILL join 1 'learner 1 died of signal 9 .*started again'
 hits KILL join 0 'learner 0 died of signal 9 .*started again'
@@ -217,7 +217,7 @@ what="a coordinator that comes again in a run with --drop-state"
 rm -rf other
 # shellcheck disable=SC2086
 accepts "another exchange" "$weft" train $data -n 2 --exchange gossip --engine processes -e 1 -c other -q
-run -n 2 $async --replicas 1 -e 30 --timeout 9 -c other --resume --drop-state
+run -n 2 $async --replicas 1 -e 30 --timeout 30 -c other --resume --drop-state
 reaches 'step .* test'
 hits KILL coordinator 0 'the coordinator died of signal 9 .*started again'
 ends 0
@@ -228,7 +228,7 @@ rm -rf begun
 # shellcheck disable=SC2086
 accepts "first" "$weft" train $data -n 2 $async -e 1 -c begun -q
 # shellcheck disable=SC2086
-run -n 2 $async -e 3 --timeout 9 -c begun --resume
+run -n 2 $async -e 3 --timeout 30 -c begun --resume
 within 'late=$(part join 1); [ -n "$late" ] && kill -STOP "$late"' # so that it cannot begin
 at=$(tr '\0' '\n' <"/proc/$late/cmdline" | grep '^tcp://')
 within '"$weft" status "$at" >told 2>/dev/null' || flunk "no coordinator: $what"
@@ -262,7 +262,7 @@ nothing_left
 what="the job is stopped while one stands still"
 for who in "server 0" "join 0" "coordinator 0"; do
     rm -rf still
-    run -n 2 $async -e 1000 --timeout 9 -c still --checkpoint-every 7
+    run -n 2 $async -e 1000 --timeout 30 -c still --checkpoint-every 7
     reaches 'wrote still'
     # shellcheck disable=SC2086
     kill -STOP "$(part $who)"
@@ -291,7 +291,7 @@ what="a server is lost before the first checkpoint"
 long() { data="${data/train=2000/train=100000}" run "$@"; }
 rm -rf early
 # shellcheck disable=SC2086
-long -n 2 $async -e 9 --timeout 9 -c early --metrics early.jsonl
+long -n 2 $async -e 9 --timeout 30 -c early --metrics early.jsonl
 within 'grep -qs "\"step\"" early.jsonl' || flunk "no step: $what"
 hits KILL server 0 'server 0 died of signal 9 .*the only copy of its parameters'
 reaches 'starting again from the first step, since no checkpoint was written yet, with 2 learners'
@@ -318,18 +318,18 @@ ends 1
 nothing_left
 
 what="who is stopped is given up, and comes again"
-run -n 2 --exchange server:policy=bsp --servers 2 --replicas 1 -e 30 --timeout 9
+run -n 2 --exchange server:policy=bsp --servers 2 --replicas 1 -e 30 --timeout 30
 reaches 'step .* test'
 stopped=$(part join 1)
-hits STOP join 1 'learner 1 was stopped for 3 s.*started again'
+hits STOP join 1 'learner 1 was stopped for 10 s.*started again'
 gone "$stopped" && pass || flunk "$stopped is left: $what"
 ends 0
 learned
 
 what="the first learner is stopped, and the other one has come to its end meanwhile"
-run -n 2 $async --replicas 1 -e 12 --timeout 9
+run -n 2 $async --replicas 1 -e 40 --timeout 30
 reaches 'step .* test'
-hits STOP join 0 'learner 0 was stopped for 3 s.*started again'
+hits STOP join 0 'learner 0 was stopped for 10 s.*started again'
 ends 0
 learned
 nothing_left
@@ -453,7 +453,7 @@ peers() {
     for mode in updates average; do
         what="each kind of process is killed: mode=$mode"
         rm -rf killed
-        run -n 3 --exchange gossip:mode=$mode,topology=ring -e 60 --timeout 9 -c killed --metrics killed.jsonl
+        run -n 3 --exchange gossip:mode=$mode,topology=ring -e 120 --timeout 30 -c killed --metrics killed.jsonl
         reaches 'step .* test'
         hits KILL join 1 'learner 1 died of signal 9 .*started again'
         sleep 2
@@ -469,9 +469,9 @@ peers() {
 
     what="who is stopped is given up, and comes again"
     # shellcheck disable=SC2086
-    run -n 3 $gossip -e 60 --timeout 9
+    run -n 3 $gossip -e 60 --timeout 30
     reaches 'step .* test'
-    hits STOP join 2 'learner 2 was stopped for 3 s.*started again'
+    hits STOP join 2 'learner 2 was stopped for 10 s.*started again'
     ends 0
     learned
 

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -226,10 +227,25 @@ weft_status weft_folder_tidy(const char *directory)
     return status;
 }
 
+/* Locks a checkpoint against readers, which hold a shared lock of its folder while they open its
+ * files. *out gets the descriptor that holds the lock, or -1 on a file system without locks. False:
+ * the checkpoint is being read. */
+static bool lock_unread(const char *directory, const char *name, int *out)
+{
+    char *path;
+    *out = -1;
+    if (weft_format(&path, "%s/%s", directory, name) != WEFT_OK) return false;
+    *out = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    free(path);
+    if (*out < 0 || flock(*out, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
+    close(*out);
+    return false;
+}
+
 weft_status weft_folder_prune(const char *directory, int64_t newest, int64_t keep)
 {
     int64_t *steps;
-    int count, kept = 0;
+    int count, kept = 0, lock;
     WEFT_TRY(weft_checkpoint_list(directory, &steps, &count));
     weft_status status = WEFT_OK;
     for (int i = 0; i < count && status == WEFT_OK; i++) {
@@ -237,8 +253,10 @@ weft_status weft_folder_prune(const char *directory, int64_t newest, int64_t kee
         if (steps[i] > newest || kept++ < keep) continue;
         (void)snprintf(name, sizeof(name), "step-%lld", (long long)steps[i]);
         (void)snprintf(gone, sizeof(gone), ".%s" WEFT_GONE, name);
-        if (!is_ours(directory, name, NULL, 0)) continue; /* the folder contains foreign files */
+        if (!is_ours(directory, name, NULL, 0)) continue;   /* the folder contains foreign files */
+        if (!lock_unread(directory, name, &lock)) continue; /* the next call removes it */
         status = rename_in(directory, name, gone);
+        if (lock >= 0) close(lock);
         if (status == WEFT_OK) status = weft_dir_sync(directory);
         if (status == WEFT_OK) status = remove_in(directory, gone);
     }

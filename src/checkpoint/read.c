@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,7 +20,7 @@ enum { OPEN_TRIES = 100 };
 
 /* Finds the step folder that a path means: PATH itself, PATH/latest, or the newest PATH/step-N.
  * *out gets its path with links resolved. *held gets a descriptor that keeps the folder open, so
- * that its inode is not reused. */
+ * that its inode is not reused, and locked, so that a run does not remove it. */
 static weft_status find_folder(const char *path, char **out, int *held)
 {
     char *candidates[3] = {NULL, NULL, NULL};
@@ -36,6 +37,8 @@ static weft_status find_folder(const char *path, char **out, int *held)
         *out = realpath(candidates[i], NULL);
         if (!*out) continue;
         *held = open(*out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        /* Without the lock, on a file system that has none, reading may fail and is tried again. */
+        if (*held >= 0) (void)flock(*held, LOCK_SH | LOCK_NB);
         WEFT_TRY_GOTO(weft_format(&index, "%s/index.json", *out), done);
         bool whole = weft_file_exists(index);
         if (!whole && i == 1) /* a damaged newest checkpoint must not be skipped silently */
@@ -175,7 +178,7 @@ static bool still_there(const char *folder, int held)
            now.st_dev == then.st_dev && now.st_ino == then.st_ino;
 }
 
-/* A training run keeps only its newest checkpoints and may delete the one that is being read. If
+/* A training run keeps only its newest checkpoints and may delete one before it is locked. If
  * reading fails and the folder is gone or replaced, the search starts again. */
 weft_status weft_checkpoint_open(const char *path, const weft_option *table, weft_checkpoint *out)
 {
