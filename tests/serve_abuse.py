@@ -16,13 +16,11 @@ import tempfile
 import threading
 import time
 
+from serve_harness import SANITIZED
 from served import Client, Crowd, Server, check, end, is_right, one, train, SIZE
 
 weft = os.path.abspath(sys.argv[1])
 PATH = b"/v2/models/m/infer"
-with open(weft, "rb") as f:
-    program = f.read()
-SANITIZED = any(word in program for word in (b"__asan_init", b"__tsan_init"))  # then memory grows by design
 MANY = 1000 if SANITIZED else 10000
 rng = random.Random(5)
 

@@ -10,6 +10,9 @@ import sys
 import tempfile
 
 weft = os.path.abspath(sys.argv[1])
+with open(weft, "rb") as f:
+    program = f.read()
+SANITIZED = any(word in program for word in (b"__asan_init", b"__tsan_init"))  # then freed memory stays resident
 SIZE = 64
 INFER = "/v2/models/m/infer"
 BODY = json.dumps({"inputs": [{"name": "x", "shape": [1, SIZE], "datatype": "FP32", "data": [1] * SIZE}]})

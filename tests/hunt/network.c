@@ -177,7 +177,8 @@ static kind draw_kind(dice *d, bool space)
     for (int i = 0; i < n; i++) all += space ? shares[i].share : shares[i].flat;
     int at = between(d, 0, all - 1), i = 0;
     while ((at -= space ? shares[i].share : shares[i].flat) >= 0) i++;
-    return shares[i].kind == RELU ? activations[between(d, 0, 3)] : shares[i].kind;
+    int last = (int)(sizeof(activations) / sizeof(activations[0])) - 1;
+    return shares[i].kind == RELU ? activations[between(d, 0, last)] : shares[i].kind;
 }
 
 /* Draws the window of a layer. Most windows have the same numbers in all dimensions of space, as in
