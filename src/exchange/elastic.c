@@ -85,6 +85,7 @@ void weft_elastic_abandon(const weft_exchange *e, weft_net *net,
     weft_error_catch(&error, WEFT_ERR_PEER); /* the message of the error that makes it leave */
     weft_status status = leave_now(weft_net_actor(net));
     if (status == WEFT_OK) status = weft_elastic_await_leave(e, net, true);
+    (void)status;
     status = weft_error_raise(&error);
     (void)status;
 }

@@ -136,7 +136,7 @@ extern const weft_model weft_model_mlp, weft_model_lenet, weft_model_vgg11, weft
 
 /* Registers the built-in models, and the parts of YAML models. */
 weft_status weft_models_register(weft_context *context) WEFT_NODISCARD;
-weft_status weft_layers_register(weft_context *context) WEFT_NODISCARD; /* yaml.c */
+weft_status weft_layers_register(weft_context *context) WEFT_NODISCARD; /* layer_types.c */
 weft_status weft_losses_register(weft_context *context) WEFT_NODISCARD; /* loss.c */
 
 /* yaml.c: adds the layers of a YAML model, which is given as text; `name` is for messages. */
