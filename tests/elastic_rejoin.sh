@@ -12,7 +12,7 @@ number() { "$weft" status "$at" --timeout 20 2>/dev/null | awk -v s="$1" '$1 == 
 # begins ARGUMENTS...: a coordinator, and nothing is left of what members of another run have said.
 begins() {
     rm -rf k1 k2 l*.out l*.err l*.jsonl
-    coordinator "$@" --epochs 100000 --failure-timeout 10
+    coordinator "$@" $endless --failure-timeout 10
 }
 # sleeps NAME: its process is stopped until the run has gone on without it.
 sleeps() {
@@ -131,7 +131,7 @@ killed c
 kill -STOP "$(self "$l1")" "$(self "$s1")"
 touch free
 # shellcheck disable=SC2086
-listen=$at coordinator $options --epochs 100000 --failure-timeout 20
+listen=$at coordinator $options $endless --failure-timeout 20
 sleep 3
 kill -CONT "$(self "$l1")" "$(self "$s1")"
 until_there learner 2

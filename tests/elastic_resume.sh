@@ -125,11 +125,11 @@ step() { "$weft" status "$at" --timeout 20 2>/dev/null | awk '$1 == "learner" { 
 again() {
     killed c
     listen=$at
-    coordinator -n 1 --exchange easgd:every=10 --servers 1 --epochs 100000 --failure-timeout 10 --checkpoint kept --resume
+    coordinator -n 1 --exchange easgd:every=10 --servers 1 $endless --failure-timeout 10 --checkpoint kept --resume
     listen=
     within '[ "$(run_id)" = "$id" ]' && pass || flunk "$(run_id) is another run than $id: $what"
 }
-coordinator -n 1 --exchange easgd:every=10 --servers 1 --epochs 100000 --failure-timeout 10
+coordinator -n 1 --exchange easgd:every=10 --servers 1 $endless --failure-timeout 10
 server s1
 join l1 -c kept --checkpoint-every 50
 moves_on kept "" && moves_on kept step-50 || flunk "no checkpoint: $what"
@@ -207,7 +207,7 @@ for codec in none onebit; do
         what="$codec: a learner that leaves the others ($how) has the state of the servers at its last step"
         rm -rf ck1
         # shellcheck disable=SC2086
-        coordinator -n 1 $run --epochs 100000
+        coordinator -n 1 $run $endless
         server s1
         join l1 --checkpoint ck1
         moves_on ck1 "" || flunk "no checkpoint: $what"

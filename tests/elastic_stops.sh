@@ -92,7 +92,7 @@ goes_on() {
 
 what="a server that is stopped hands its ranges over" # no member waits for the failure timeout
 # shellcheck disable=SC2086
-coordinator -n 1 --exchange server:policy=async --servers 2 --replicas 1 --epochs 100000 --failure-timeout 200 $long
+coordinator -n 1 --exchange server:policy=async --servers 2 --replicas 1 $endless --failure-timeout 200 $long
 server s1
 until_there server 1
 server s2

@@ -150,13 +150,13 @@ const command command_eval = {
     .usage = "--checkpoint DIR [options]",
     .summary = "evaluate a checkpoint on data",
     .text =
-        "For classes, prints loss, accuracy and macro F1 (the mean over the classes in the\n"
-        "data). For numbers, prints loss (in units of the training deviation), R2 (the share of\n"
-        "variance that is explained), MAE and RMSE (mean absolute error and root mean squared\n"
-        "error, in the units of the target). Data are normalised with the statistics of the\n"
-        "training data, which the checkpoint holds. If the data have weights, all metrics use\n"
-        "them; the confusion matrix counts samples whose weight is not 0. More than 1024 classes\n"
-        "have none (with --json, null).",
+        "For classes, prints loss, accuracy and macro F1 (the mean over the classes that occur\n"
+        "as a label or as a prediction). For numbers, prints loss (in units of the training\n"
+        "deviation), R2 (the share of variance that is explained), MAE and RMSE (mean absolute\n"
+        "error and root mean squared error, in the units of the target). Data are normalised\n"
+        "with the statistics of the training data, which the checkpoint holds. If the data have\n"
+        "weights, all metrics use them; the confusion matrix counts samples whose weight is not\n"
+        "0. More than 1024 classes have none (with --json, null).",
     .examples = "  weft eval --checkpoint runs/a/latest\n"
                 "  weft eval --checkpoint runs/a/latest --data idx:mnist --json\n",
     .table = table,

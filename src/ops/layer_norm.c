@@ -1,5 +1,8 @@
-/* Defines layer normalization, which normalises the last dimension (Ba, Kiros and Hinton 2016), and
- * its gradient. */
+/* Defines normalisations of the last dimension, and their gradients: layer_norm, y = (x - mean(x))
+ * rstd gamma + beta with rstd = 1 / sqrt(var(x) + epsilon) (Ba, Kiros and Hinton 2016), and
+ * rms_norm, y = x rstd gamma with rstd = 1 / sqrt(mean(x^2) + epsilon) (Zhang and Sennrich 2019).
+ * Each has as many statistics of a row as parameters: (mean, rstd) and (gamma, beta), or rstd and
+ * gamma. */
 #include "ops/ops.h"
 
 static weft_type rows_of(const weft_type *x)
@@ -7,21 +10,22 @@ static weft_type rows_of(const weft_type *x)
     return weft_type_like(x, x->shape.rank - 1);
 }
 
-/* (x, gamma, beta) -> (y, mean, rstd) */
+/* (x, gamma[, beta]) -> (y[, mean], rstd) */
 static weft_status norm_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     WEFT_TRY(weft_expect_real(g, node, 0, "the tensor", 1));
     const weft_type *x = weft_in(g, node, 0);
-    for (int i = 1; i < 3; i++)
-        WEFT_TRY(weft_expect(g, node, i, "gamma or beta", weft_node_float(g, node), 1,
-                             &x->shape.dim[x->shape.rank - 1]));
     out[0] = *x;
-    out[1] = out[2] = rows_of(x);
-    node->out_count = 3;
+    for (int i = 1; i < node->in_count; i++) {
+        WEFT_TRY(weft_expect(g, node, i, i == 1 ? "gamma" : "beta", weft_node_float(g, node), 1,
+                             &x->shape.dim[x->shape.rank - 1]));
+        out[i] = rows_of(x);
+    }
+    node->out_count = node->in_count;
     return WEFT_OK;
 }
 
-/* (dy, x, gamma, mean, rstd) -> (dx, dgamma, dbeta) */
+/* (dy, x, gamma[, mean], rstd) -> (dx, dgamma[, dbeta]) */
 static weft_status grad_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     WEFT_TRY(weft_expect_real(g, node, 0, "dy", 1));
@@ -29,13 +33,14 @@ static weft_status grad_shape(const weft_graph *g, weft_node *node, weft_type *o
     weft_type rows = rows_of(dy);
     weft_type vector = {weft_node_float(g, node),
                         weft_shape_of(1, &dy->shape.dim[dy->shape.rank - 1])};
+    int last = node->in_count - 1;
     WEFT_TRY(weft_expect_like(g, node, 1, "the tensor", dy));
     WEFT_TRY(weft_expect_like(g, node, 2, "gamma", &vector));
-    WEFT_TRY(weft_expect_like(g, node, 3, "the mean", &rows));
-    WEFT_TRY(weft_expect_like(g, node, 4, "rstd", &rows));
+    for (int i = 3; i <= last; i++)
+        WEFT_TRY(weft_expect_like(g, node, i, i == last ? "rstd" : "the mean", &rows));
+    node->out_count = node->in_count - 2;
     out[0] = *dy;
-    out[1] = out[2] = vector;
-    node->out_count = 3;
+    for (int i = 1; i < node->out_count; i++) out[i] = vector;
     return WEFT_OK;
 }
 
@@ -43,51 +48,71 @@ static void norm_gradient(weft_graph *g, const weft_node *node, const weft_value
                           const bool *want, weft_value *dx)
 {
     (void)want;
-    if (dy[1] != WEFT_NO_VALUE || dy[2] != WEFT_NO_VALUE) {
+    int count = node->in_count;
+    weft_value in[5] = {dy[0], node->in[0], node->in[1]};
+    for (int i = 1; i < count; i++) {
+        in[2 + i] = node->out + i;
+        if (dy[i] == WEFT_NO_VALUE) continue;
         (void)weft_graph_stick(
             g, weft_fail(WEFT_ERR_UNSUPPORTED,
-                         "node '%s': the loss depends on the mean or rstd of layer_norm, through "
-                         "which it has no gradient; compute them with reduce_mean",
-                         node->name));
+                         "node '%s': the loss depends on the %s of %s, through which it has no "
+                         "gradient; compute it with reduce_mean",
+                         node->name, i == count - 1 ? "rstd" : "mean", node->op->name));
         return;
     }
-    weft_value in[] = {dy[0], node->in[0], node->in[1], node->out + 1, node->out + 2};
-    weft_value first = weft_emit(g, node, "dx", "layer_norm_grad", in, 5, NULL, 0);
+    char *op = weft_graph_format(g, "%s_grad", node->op->name);
+    weft_value first = op ? weft_emit(g, node, "dx", op, in, count + 2, NULL, 0) : WEFT_NO_VALUE;
+    free(op);
     if (first == WEFT_NO_VALUE) return;
-    for (int i = 0; i < 3; i++) dx[i] = first + i;
+    for (int i = 0; i < count; i++) dx[i] = first + i;
 }
 
-static void norm_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+/* Adds the labels of `count` parameters, which are as long as the last of `rank` dimensions. */
+static void add_vectors(weft_text *text, int count, int rank)
 {
-    int rank = weft_in(g, node, 0)->shape.rank;
-    weft_labels_dims(text, rank, rank - 1);
-    weft_text_add(text, ", !d%d, !d%d -> ", rank - 1, rank - 1);
-    weft_labels_dims(text, rank, rank - 1);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < count; i++) weft_text_add(text, ", !d%d", rank - 1);
+}
+
+/* Adds the labels of `count` statistics, of which each row has one. */
+static void add_rows(weft_text *text, int count, int rank)
+{
+    for (int i = 0; i < count; i++) {
         weft_text_add(text, ", ");
         weft_labels_dims(text, rank - 1, rank);
     }
 }
 
+static void norm_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    int rank = weft_in(g, node, 0)->shape.rank, count = node->in_count - 1;
+    weft_labels_dims(text, rank, rank - 1);
+    add_vectors(text, count, rank);
+    weft_text_add(text, " -> ");
+    weft_labels_dims(text, rank, rank - 1);
+    add_rows(text, count, rank);
+}
+
 static void grad_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
-    int rank = weft_in(g, node, 0)->shape.rank, last = rank - 1;
-    for (int i = 0; i < 2; i++) {
-        weft_labels_dims(text, rank, last);
-        weft_text_add(text, ", ");
-    }
-    weft_text_add(text, "!d%d, ", last);
-    weft_labels_dims(text, last, rank);
+    int rank = weft_in(g, node, 0)->shape.rank, count = node->in_count - 3;
+    weft_labels_dims(text, rank, rank - 1);
     weft_text_add(text, ", ");
-    weft_labels_dims(text, last, rank);
+    weft_labels_dims(text, rank, rank - 1);
+    add_vectors(text, 1, rank);
+    add_rows(text, count, rank);
     weft_text_add(text, " -> ");
-    weft_labels_dims(text, rank, last);
-    weft_text_add(text, ", !d%d, !d%d", last, last);
+    weft_labels_dims(text, rank, rank - 1);
+    add_vectors(text, count, rank);
 }
 
 static double norm_flops(const weft_graph *g, const weft_node *node)
 {
     return 8.0 * (double)weft_shape_elements(&weft_in(g, node, 0)->shape);
+}
+
+static double half_flops(const weft_graph *g, const weft_node *node)
+{
+    return norm_flops(g, node) / 2;
 }
 
 const weft_op weft_op_layer_norm = {.name = "layer_norm",
@@ -107,3 +132,20 @@ const weft_op weft_op_layer_norm_grad = {
     .shape = grad_shape,
     .labels = grad_labels,
     .flops = norm_flops};
+const weft_op weft_op_rms_norm = {
+    .name = "rms_norm",
+    .summary = "divides the last dimension by its root mean square, times gamma",
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .attrs = WEFT_ATTRS("epsilon"),
+    .shape = norm_shape,
+    .gradient = norm_gradient,
+    .labels = norm_labels,
+    .flops = half_flops};
+const weft_op weft_op_rms_norm_grad = {.name = "rms_norm_grad",
+                                       .summary = "gradient of rms_norm, from (dy, x, gamma, rstd)",
+                                       .min_inputs = 4,
+                                       .max_inputs = 4,
+                                       .shape = grad_shape,
+                                       .labels = grad_labels,
+                                       .flops = norm_flops};

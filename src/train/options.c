@@ -247,8 +247,8 @@ const weft_option weft_train_rows[] = {
      .argument = "AXIS=N,...",
      TEXT,
      RUN(parallel.mesh),
-     .help = "mesh of a learner: data (batch), domain (height), tensor (weights), pipeline "
-             "(layers); default: all ranks on the data axis"},
+     .help = "mesh of a learner: data (batch), domain (height of images, positions of "
+             "sequences), tensor (weights), pipeline (layers); default: all ranks on data"},
     {.name = "zero",
      .argument = "STAGE",
      .initial = "0",

@@ -20,13 +20,12 @@ typedef struct backward {
 static size_t backward_memory(const attention *p, void *base, backward *m)
 {
     size_t used = 0;
-    int64_t rows = (p->rows + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
-    m->q = cpu_take(base, &used, rows * p->d_stride);
-    m->dy = cpu_take(base, &used, rows * p->e_stride);
-    m->dq = cpu_take(base, &used, rows * p->d_stride);
-    m->lse = cpu_take(base, &used, rows);
-    m->mean = cpu_take(base, &used, rows);
-    m->seen = (int64_t *)(void *)cpu_take(base, &used, 2 * rows);
+    m->q = cpu_take(base, &used, p->rows * p->d_stride);
+    m->dy = cpu_take(base, &used, p->rows * p->e_stride);
+    m->dq = cpu_take(base, &used, p->rows * p->d_stride);
+    m->lse = cpu_take(base, &used, p->rows);
+    m->mean = cpu_take(base, &used, p->rows);
+    m->seen = (int64_t *)(void *)cpu_take(base, &used, 2 * p->rows);
     m->k = cpu_take(base, &used, MOST_KEYS * p->d_stride);
     m->k_turned = cpu_take(base, &used, p->d * TILE_STRIDE);
     m->v_turned = cpu_take(base, &used, p->e * TILE_STRIDE);
@@ -67,12 +66,11 @@ static int64_t read_queries(const cpu_loop *k, const attention *p, const backwar
 }
 
 /* Turns the scores of queries `begin` on and `count` keys from `at` on into probabilities, and dp
- * into the derivative by the scores. Both are 0 for keys that the query does not see, also for
- * those that fill the last block of rows of dk and dv, which other queries may see. */
+ * into the derivative by the scores. Both are 0 for keys that the query does not see, since other
+ * queries may see them. */
 static WEFT_CLONES void differentiate(const backward *m, int64_t begin, int64_t rows, int64_t at,
                                       int64_t count)
 {
-    int64_t room = (count + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
     for (int64_t r = 0; r < rows; r++) {
         float *p = m->p + r * TILE_STRIDE, *ds = m->ds + r * TILE_STRIDE;
         float lse = m->lse[begin + r], mean = m->mean[begin + r];
@@ -80,7 +78,7 @@ static WEFT_CLONES void differentiate(const backward *m, int64_t begin, int64_t 
         int64_t whole = tile_columns(n); /* so that no loop ends in single numbers */
         for (int64_t c = 0; c < whole; c++) p[c] = weft_exp(p[c] - lse);
         for (int64_t c = 0; c < whole; c++) ds[c] = p[c] * (ds[c] - mean);
-        for (int64_t c = n; c < room; c++) p[c] = ds[c] = 0;
+        for (int64_t c = n; c < count; c++) p[c] = ds[c] = 0;
     }
 }
 

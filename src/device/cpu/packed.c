@@ -1,10 +1,5 @@
-/* Implements products with a packed matrix in tiles of up to 6 rows and 16 columns, whose sums stay
- * in registers. */
+/* Implements products with a packed matrix, whose panels of 16 columns are contiguous. */
 #include "device/cpu/packed.h"
-
-#include "device/cpu/simd.h"
-
-typedef float half_row __attribute__((vector_size(32), aligned(4)));
 
 static int64_t panel_count(const cpu_packed *p)
 {
@@ -41,44 +36,6 @@ void cpu_pack(const cpu_packed *p, int threads)
     weft_parallel(threads, panel_count(p), 1, pack_part, &copy);
 }
 
-/* Multiplies `rows` rows by a panel. The number of rows is a constant in each call, so that the
- * loops over rows are unrolled and the sums are in registers. */
-WEFT_INLINE void multiply(int rows, int64_t depth, const float *a, int64_t stride,
-                          const float *panel, float *to)
-{
-    half_row left[CPU_TILE_ROWS], right[CPU_TILE_ROWS];
-#pragma GCC unroll 6
-    for (int r = 0; r < rows; r++) left[r] = right[r] = (half_row){0};
-    for (int64_t d = 0; d < depth; d++) {
-        half_row first = *(const half_row *)(panel + d * CPU_TILE_UNITS);
-        half_row second = *(const half_row *)(panel + d * CPU_TILE_UNITS + CPU_TILE_UNITS / 2);
-#pragma GCC unroll 6
-        for (int r = 0; r < rows; r++) {
-            left[r] += a[r * stride + d] * first;
-            right[r] += a[r * stride + d] * second;
-        }
-    }
-#pragma GCC unroll 6
-    for (int r = 0; r < rows; r++) {
-        float *row = to + r * CPU_TILE_GROUPS * CPU_TILE_UNITS;
-        *(half_row *)row = left[r];
-        *(half_row *)(row + CPU_TILE_UNITS / 2) = right[r];
-    }
-}
-
-WEFT_CLONES static void multiply_rows(int rows, int64_t depth, const float *a, int64_t stride,
-                                      const float *panel, float *to)
-{
-    switch (rows) {
-    case 1: multiply(1, depth, a, stride, panel, to); break;
-    case 2: multiply(2, depth, a, stride, panel, to); break;
-    case 3: multiply(3, depth, a, stride, panel, to); break;
-    case 4: multiply(4, depth, a, stride, panel, to); break;
-    case 5: multiply(5, depth, a, stride, panel, to); break;
-    default: multiply(6, depth, a, stride, panel, to); break;
-    }
-}
-
 /* Panels are outside of rows, so that a panel stays in the first cache while all rows use it. */
 void cpu_packed_product(const cpu_packed *p, const float *a, int64_t stride, int64_t begin,
                         int64_t end, void (*take)(void *user, cpu_tile *tile), void *user)
@@ -92,8 +49,16 @@ void cpu_packed_product(const cpu_packed *p, const float *a, int64_t stride, int
             tile.row = begin + (end - begin) * part / parts;
             tile.rows = (int)(begin + (end - begin) * (part + 1) / parts - tile.row);
             for (int g = 0; g < p->groups; g++)
-                multiply_rows(tile.rows, p->depth, a + tile.row * stride, stride,
-                              p->panels + (i * p->groups + g) * panel_size(p), tile.at[0][g]);
+                tile_multiply(&(tile_product){.m = tile.rows,
+                                              .n = CPU_TILE_UNITS,
+                                              .k = p->depth,
+                                              .a = a + tile.row * stride,
+                                              .b = p->panels + (i * p->groups + g) * panel_size(p),
+                                              .c = tile.at[0][g],
+                                              .a_row = stride,
+                                              .a_column = 1,
+                                              .b_row = CPU_TILE_UNITS,
+                                              .c_row = (int64_t)CPU_TILE_GROUPS * CPU_TILE_UNITS});
             take(user, &tile);
         }
 }

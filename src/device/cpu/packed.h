@@ -4,8 +4,9 @@
 #define WEFT_DEVICE_CPU_PACKED_H
 
 #include "device/cpu/cpu.h"
+#include "device/cpu/tile.h"
 
-enum { CPU_TILE_ROWS = 6, CPU_TILE_UNITS = 16, CPU_TILE_GROUPS = 4 };
+enum { CPU_TILE_ROWS = TILE_ROWS, CPU_TILE_UNITS = TILE_COLUMNS, CPU_TILE_GROUPS = 4 };
 
 /* A matrix of `depth` rows and groups * units columns: in the product, column (group, unit) of a
  * row is the sum over d of a[d] * w[d * by_depth + group * by_group + unit * by_unit]. */

@@ -5,8 +5,8 @@
 
 #include "base/base.h"
 
-/* The micro-kernel makes blocks of so many rows and columns. Matrices have room for whole blocks,
- * and their contents beyond their own rows and columns are unspecified. */
+/* The micro-kernel computes blocks of so many rows and columns. Rows of b and c have room for whole
+ * blocks, and their contents beyond n columns are unspecified. */
 enum { TILE_ROWS = 6, TILE_COLUMNS = 16 };
 
 /* The product c [m, n] = a [m, k] b [k, n], or with `add` its addition to c. Rows of b and c are
