@@ -24,6 +24,7 @@
 #include "base/tree_sum.h"
 #include "membership/coordinator.h"
 #include "exchange/actor_thread.h"
+#include "exchange/flat_optimizer.h"
 #include "exchange/ps/ps.h"
 
 enum { COUNT = 1 << 24, MOST = 99, FRAMES = 3, HEAD = 40 };

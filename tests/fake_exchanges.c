@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include "exchange/flat_optimizer.h"
+
 exchanges_seen seen;
 
 void exchanges_forget(void)

@@ -5,8 +5,9 @@ Each folder in FOLDER is a case: its files, and a file `case` with these lines:
 
     wrong:  what was wrong
     status: mended, or known, which is listed and not run
-    run:    the command; it must end by itself, with exit code 0
-    same:   a simpler command whose weights must be the same to 1e-9 (may be left out)
+    run:    the command, or several with && between them; each must end by itself, with exit code 0
+    same:   simpler commands whose weights must be the same to 1e-9 (may be left out)
+    bits:   simpler commands whose weights must be the same bits (may be left out)
 """
 import array
 import json
@@ -35,23 +36,31 @@ def weights(path):
     return found
 
 
-def trained(command):
-    """Runs it in the folder of the case; returns its weights, or a sentence."""
-    words = command.split()
+def trained(commands):
+    """Runs them in the folder of the case; returns their weights, or a sentence."""
     shutil.rmtree("out", ignore_errors=True)
+    for command in commands.split(" && "):
+        wrong = ended_wrong(command)
+        if wrong:
+            return wrong
+    if not os.path.exists("out"):
+        return {}
+    subprocess.run([weft, "export", "out/latest", "-o", "weights", "-q"], check=True)
+    return weights("weights")
+
+
+def ended_wrong(command):
+    words = command.split()
     try:
         done = subprocess.run([weft, *words[1:]], capture_output=True, text=True, errors="replace", timeout=600)
     except subprocess.TimeoutExpired:
         return "it does not end"
     if done.returncode:
         return f"exit {done.returncode}: {done.stderr.strip()[-400:]}"
-    if "out" not in words:
-        return {}
-    subprocess.run([weft, "export", "out/latest", "-o", "weights", "-q"], check=True)
-    return weights("weights")
+    return None
 
 
-def differ(a, b):
+def differ(a, b, share=1e-9):
     if isinstance(a, str) or isinstance(b, str):
         return next(x for x in (a, b) if isinstance(x, str))
     if a.keys() != b.keys():
@@ -59,7 +68,7 @@ def differ(a, b):
     for name, numbers in a.items():
         most = max([1e-3, *map(abs, numbers)])
         off = max(abs(x - y) for x, y in zip(numbers, b[name], strict=True))
-        if not off <= 1e-9 * most:
+        if not off <= share * most:
             return f"{name} is off by {off}"
     return None
 
@@ -74,7 +83,10 @@ for name in sorted(os.listdir(cases)):
         os.chdir(folder)
         shutil.copytree(os.path.join(cases, name), ".", dirs_exist_ok=True)
         run = trained(case["run"])
-        wrong = run if isinstance(run, str) else differ(run, trained(case["same"])) if "same" in case else None
+        wrong = run if isinstance(run, str) else None
+        for key, share in ("same", 1e-9), ("bits", 0):
+            if not wrong and key in case:
+                wrong = differ(run, trained(case[key]), share)
         os.chdir("/")
     if wrong:
         failed += 1

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "exchange/exchange.h"
+#include "exchange/flat_optimizer.h"
 #include "graph/graph.h"
 #include "ranks.h"
 

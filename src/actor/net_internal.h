@@ -138,10 +138,19 @@ weft_status weft_fail_zmq(const char *what) WEFT_NODISCARD;
 void weft_net_name(weft_actor_id id, uint64_t route, char name[WEFT_NAME_BYTES]);
 weft_connection *weft_net_connection(const weft_net *net, weft_actor_id id);
 weft_status weft_net_connect(weft_net *net, weft_connection *f) WEFT_NODISCARD;
+void weft_net_close_sockets(weft_net *net);
+
+/* --- net_monitor.c --- */
+
+/* Time that the other side of a new connection has for its handshake. */
+enum { WEFT_HANDSHAKE_MS = 5000 };
+weft_status weft_net_watch_connection(const weft_net *net, weft_connection *f) WEFT_NODISCARD;
+weft_status weft_net_watch_listener(weft_net *net) WEFT_NODISCARD;
+/* Closes a socket and its monitor, either of which may be NULL, and sets both to NULL. */
+void weft_net_close_watched(void **socket, void **monitor);
 /* Handles the events of socket monitors, and reopens connections that were rejected or are
  * silent. */
 weft_status weft_net_look(weft_net *net) WEFT_NODISCARD;
-void weft_net_close_sockets(weft_net *net);
 
 /* --- net_ipc.c --- */
 

@@ -1,7 +1,5 @@
 /* The sockets of a runtime: one (ROUTER) listens and replies to inbound peers, and one (DEALER)
- * connects to each actor with a known address. Monitors watch the connections, and failed ones are
- * reopened. */
-#include <inttypes.h>
+ * connects to each actor with a known address. */
 #include <limits.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -19,15 +17,11 @@ enum {
     SILENCE_MS = 15000,
     IDLE_SECONDS = 5,
     PROBES = 2,
-    HANDSHAKE_MS = 5000,
     CONNECT_MS = 3000,
     LONGEST_RETRY_MS = 2000
 };
 /* Bound on the bytes queued for one receiver. */
 static const size_t QUEUE_BYTES = (size_t)1 << 30;
-/* A connection is reopened REFUSED_SECONDS after it was rejected, or SILENT_SECONDS after the last
- * event. */
-static const double REFUSED_SECONDS = 1, SILENT_SECONDS = 5;
 
 weft_status weft_fail_zmq(const char *what)
 {
@@ -61,7 +55,7 @@ static bool set_limits(const weft_net *net, void *socket)
            set(socket, ZMQ_TCP_KEEPALIVE, 1) && set(socket, ZMQ_TCP_KEEPALIVE_IDLE, IDLE_SECONDS) &&
            set(socket, ZMQ_TCP_KEEPALIVE_INTVL, IDLE_SECONDS) &&
            set(socket, ZMQ_TCP_KEEPALIVE_CNT, PROBES) &&
-           set(socket, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS) &&
+           set(socket, ZMQ_HANDSHAKE_IVL, WEFT_HANDSHAKE_MS) &&
            set(socket, ZMQ_CONNECT_TIMEOUT, CONNECT_MS) &&
            set(socket, ZMQ_RECONNECT_IVL_MAX, LONGEST_RETRY_MS) &&
            zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &most, sizeof(most)) == 0;
@@ -119,56 +113,6 @@ static weft_status check_open(const weft_net *net, const weft_net_address *addre
         address->at);
 }
 
-/* --- socket monitors --- */
-
-enum {
-    /* Failures that the other side has caused; a handshake may also be broken off, by a member that
-     * this process, while it was stopped, has not answered. */
-    REJECTED = ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH,
-    FAILED = ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | REJECTED,
-    TRIES = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_CONNECT_DELAYED | ZMQ_EVENT_CONNECT_RETRIED |
-            ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED
-};
-
-static weft_status open_monitor(const weft_net *net, void *socket, int events, void **out)
-{
-    char at[64];
-    /* A new socket may have the memory address of a closed one, under which a monitor is still
-     * known. */
-    (void)snprintf(at, sizeof(at), "inproc://monitor-%016" PRIx64, weft_draw());
-    if (zmq_socket_monitor(socket, at, events) != 0)
-        return weft_fail_zmq("a socket cannot be watched");
-    *out = zmq_socket(net->world->zmq, ZMQ_PAIR);
-    if (*out && set(*out, ZMQ_LINGER, 0) && zmq_connect(*out, at) == 0) return WEFT_OK;
-    return weft_fail_zmq("a socket cannot be watched");
-}
-
-static void close_watched(void **socket, void **monitor)
-{
-    if (*monitor) {
-        (void)zmq_socket_monitor(*socket, NULL, 0);
-        zmq_close(*monitor);
-    }
-    if (*socket) zmq_close(*socket);
-    *socket = *monitor = NULL;
-}
-
-/* Takes the next event of a monitor; false: none. The number of the event is in the first two bytes
- * of its first frame; the second frame is the address. */
-static bool next_event(void *monitor, int *event)
-{
-    zmq_msg_t frame;
-    uint16_t number = 0;
-    zmq_msg_init(&frame);
-    bool came = zmq_msg_recv(&frame, monitor, ZMQ_DONTWAIT) >= 0;
-    if (came && zmq_msg_size(&frame) >= sizeof(number))
-        memcpy(&number, zmq_msg_data(&frame), sizeof(number));
-    if (came) (void)zmq_msg_recv(&frame, monitor, 0);
-    zmq_msg_close(&frame);
-    *event = number;
-    return came;
-}
-
 /* --- connections --- */
 
 weft_connection *weft_net_connection(const weft_net *net, weft_actor_id id)
@@ -201,7 +145,7 @@ weft_status weft_net_add_peer(weft_net *net, weft_actor_id id, const char *list)
     if (!address.at[0]) return WEFT_OK;
     if (!f) WEFT_TRY(add_connection(net, id, &f));
     if (f->address && strcmp(f->address, list) == 0) return WEFT_OK;
-    close_watched(&f->socket, &f->monitor);
+    weft_net_close_watched(&f->socket, &f->monitor);
     free(f->address);
     f->address = NULL;
     return weft_strdup(list, &f->address);
@@ -211,7 +155,7 @@ void weft_net_forget_peer(weft_net *net, weft_actor_id id)
 {
     weft_connection *f = weft_net_connection(net, id);
     if (!f) return;
-    close_watched(&f->socket, &f->monitor);
+    weft_net_close_watched(&f->socket, &f->monitor);
     free(f->address);
     *f = net->fars[--net->far_count];
 }
@@ -245,93 +189,16 @@ weft_status weft_net_connect(weft_net *net, weft_connection *f)
     if (!set_name(net, f) || (to.keyed && !set_keys(net, &to, f->socket)) ||
         !set(f->socket, ZMQ_IPV6, to.at[6] == '['))
         status = weft_fail_zmq("a socket cannot be set up");
-    if (status == WEFT_OK && to.tcp)
-        status = open_monitor(net, f->socket, TRIES | FAILED, &f->monitor);
+    if (status == WEFT_OK && to.tcp) status = weft_net_watch_connection(net, f);
     if (status == WEFT_OK && zmq_connect(f->socket, to.at) != 0)
         status =
             weft_fail(WEFT_ERR_IO, "cannot connect to %s: %s", to.at, zmq_strerror(zmq_errno()));
-    if (status != WEFT_OK) close_watched(&f->socket, &f->monitor);
+    if (status != WEFT_OK) weft_net_close_watched(&f->socket, &f->monitor);
     f->since = weft_seconds();
     f->connected = f->refused = f->answers = f->begun = false;
     f->keyed = to.keyed;
     f->inside = strncmp(to.at, "inproc:", strlen("inproc:")) == 0;
     return status;
-}
-
-static const char *words_of(int failed, bool keyed)
-{
-    if (failed == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
-        return "it does not admit the key of this process";
-    return keyed ? "its public key is not the one after '#' in the address, or it is not a Weft "
-                   "process"
-                 : "it accepts only connections with keys (give --key FILE, and the address with "
-                   "#KEY as the coordinator printed it), or it is not a Weft process";
-}
-
-/* The error if a connection is accepted but no handshake follows: a Weft process that listens sends
- * its handshake at once, unless it is stopped. */
-static const char MUTE[] = "it sends no Weft handshake: it is stopped, or not a Weft process";
-
-/* The error if ZeroMQ could not begin a connection attempt. */
-static const char NO_WAY[] = "its host name is unknown, or there is no route to it; give a name "
-                             "that this machine can resolve, or an IP address";
-
-static void set_trouble(weft_connection *f, bool listens, const char *trouble)
-{
-    f->listens = listens;
-    f->trouble = trouble;
-}
-
-/* Handles the monitor's events of a connection. An attempt ends with ZeroMQ's next retry; a peer
- * did answer the attempt if it accepted the connection, even if it closed it then. */
-static void look_at(weft_connection *f, double now)
-{
-    int event;
-    while (next_event(f->monitor, &event)) {
-        /* ZeroMQ reports a handshake that has timed out like one that the peer has rejected. */
-        bool timed_out = (now - f->since) * 1e3 > 0.9 * HANDSHAKE_MS;
-        f->connected = event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
-        f->since = now;
-        if (event == ZMQ_EVENT_CONNECTED) f->answers = true;
-        if (event == ZMQ_EVENT_CONNECTED && !f->listens) set_trouble(f, true, MUTE);
-        if (event == ZMQ_EVENT_CONNECT_DELAYED) f->begun = true;
-        if (event & FAILED) {
-            f->refused = true;
-            set_trouble(f, true, timed_out ? MUTE : words_of(event, f->keyed));
-        }
-        if (f->connected) set_trouble(f, true, NULL);
-        if (event != ZMQ_EVENT_CONNECT_RETRIED) continue;
-        if (!f->answers) set_trouble(f, false, f->begun ? "no process answers" : NO_WAY);
-        f->answers = f->begun = false;
-    }
-}
-
-weft_status weft_net_look(weft_net *net)
-{
-    double now = weft_seconds();
-    int event;
-    for (size_t i = 0; i < net->far_count; i++) {
-        weft_connection *f = &net->fars[i];
-        if (!f->monitor) continue;
-        look_at(f, now);
-        if (f->connected || now - f->since < (f->refused ? REFUSED_SECONDS : SILENT_SECONDS))
-            continue;
-        /* ZeroMQ has given up this connection, so it is opened anew; its queued messages are
-         * lost. */
-        close_watched(&f->socket, &f->monitor);
-        WEFT_TRY(weft_net_connect(net, f));
-    }
-    while (net->monitor && next_event(net->monitor, &event))
-        if (event & REJECTED) net->report.refused++;
-    weft_net_log_rejected(net);
-    return WEFT_OK;
-}
-
-const char *weft_net_connect_error(const weft_net *net, weft_actor_id id, bool *listens)
-{
-    const weft_connection *f = weft_net_connection(net, id);
-    *listens = f && f->listens;
-    return f ? f->trouble : NULL;
 }
 
 /* --- the listening socket --- */
@@ -372,8 +239,7 @@ weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_
     WEFT_TRY(weft_net_ipc_check(to.at));
     if (!net->listener) WEFT_TRY(open_socket(net, ZMQ_ROUTER, &net->listener));
     WEFT_TRY(set_lock(net, locked));
-    if (to.tcp && !net->monitor)
-        WEFT_TRY(open_monitor(net, net->listener, REJECTED, &net->monitor));
+    if (to.tcp && !net->monitor) WEFT_TRY(weft_net_watch_listener(net));
     if (!set_limits(net, net->listener) || !set(net->listener, ZMQ_IPV6, to.at[6] == '['))
         return weft_fail_zmq("a socket cannot be set up");
     if (zmq_bind(net->listener, to.at) != 0) return fail_bind(to.at, zmq_errno());
@@ -401,10 +267,10 @@ void weft_net_discard_pending(weft_net *net)
 void weft_net_close_sockets(weft_net *net)
 {
     const char *file = net->listener ? weft_net_ipc_file(net->at) : NULL;
-    close_watched(&net->listener, &net->monitor);
+    weft_net_close_watched(&net->listener, &net->monitor);
     if (file) (void)unlink(file); /* ZeroMQ would remove it later, in its own thread */
     for (size_t i = 0; i < net->far_count; i++) {
-        close_watched(&net->fars[i].socket, &net->fars[i].monitor);
+        weft_net_close_watched(&net->fars[i].socket, &net->fars[i].monitor);
         free(net->fars[i].address);
     }
     free(net->fars);

@@ -32,78 +32,11 @@
 
 #include "base/base.h"
 #include "compress/compress.h"
+#include "exchange/learner_group.h"
 #include "membership/member.h"
 #include "weft/comm.h"
 #include "weft/optim.h"
 #include "weft/program.h"
-
-/* --- learner groups --- */
-
-typedef struct weft_learner_group weft_learner_group;
-typedef struct weft_group_request weft_group_request;
-
-/* A kind of learner group: an implementation of collectives between learners. Callers use a group
- * without its kind, which only the function that creates the group chooses. */
-typedef struct weft_learner_group_kind {
-    size_t struct_size; /* sizeof(weft_learner_group_kind) */
-    const char *name;
-    void (*close)(weft_learner_group *endpoint);
-    /* Like weft_comm_prepare and weft_operation_*. `bind` fails with UNSUPPORTED if this kind
-     * cannot do the transfer. */
-    weft_status (*bind)(weft_learner_group *endpoint, const weft_transfer *transfer,
-                        weft_group_request **out);
-    weft_status (*start)(weft_group_request *request);
-    weft_status (*test)(weft_group_request *request, bool *done);
-    weft_status (*wait)(weft_group_request *request);
-    void (*destroy)(weft_group_request *request);
-    /* Checks whether the learners' job still runs. PEER: the job has ended. NULL: the kind cannot
-     * tell; weft_learner_group_check succeeds then. */
-    weft_status (*check)(weft_learner_group *endpoint);
-} weft_learner_group_kind;
-
-/* The head of every learner group; implementations extend it. */
-struct weft_learner_group {
-    const weft_learner_group_kind *kind;
-    /* The index of this learner, from 0, and the number of learners. For an elastic learner: its
-     * slot, which may be larger, and the number of learners with which the run begins. */
-    int learner, learners;
-    double timeout; /* seconds that this learner waits for another one before it fails */
-};
-
-/* The head of every request of a group; implementations extend it. */
-struct weft_group_request {
-    weft_learner_group *endpoint;
-};
-
-/* Creates a learner group over a communicator whose rank r is learner r. The communicator stays the
- * caller's and outlives the group. */
-weft_status weft_learner_group_over(weft_comm *between, weft_learner_group **out) WEFT_NODISCARD;
-/* Creates the group of an elastic learner, which reaches other learners only by messages of actors:
- * a reduction or gather has its own contribution alone, a broadcast or barrier does nothing, and
- * `bind` refuses other transfers. */
-weft_status weft_learner_group_single(int learner, int learners, double timeout,
-                                      weft_learner_group **out) WEFT_NODISCARD;
-/* Closes *endpoint and sets it to NULL. The requests of the group must have been destroyed
- * before. */
-void weft_learner_group_close(weft_learner_group **endpoint);
-
-/* Transfers between learners, as in weft/comm.h: a transfer's `peer` is the index of a learner, and
- * its `counts` has one number for each learner. `_bind` allocates memory; `_start`, `_test` and
- * `_wait` do not. */
-weft_status weft_learner_group_bind(weft_learner_group *endpoint, const weft_transfer *transfer,
-                                    weft_group_request **out) WEFT_NODISCARD;
-weft_status weft_group_request_start(weft_group_request *request) WEFT_NODISCARD;
-weft_status weft_group_request_test(weft_group_request *request, bool *done) WEFT_NODISCARD;
-weft_status weft_group_request_wait(weft_group_request *request) WEFT_NODISCARD;
-void weft_group_request_destroy(weft_group_request **request);
-/* Checks whether the learners' job still runs, for code that waits without a request. PEER: the job
- * has ended, so no answer will come. */
-weft_status weft_learner_group_check(weft_learner_group *endpoint) WEFT_NODISCARD;
-/* Runs one transfer to its end: binds a request, starts it, waits for it and destroys it. */
-weft_status weft_learner_group_run(weft_learner_group *endpoint,
-                                   const weft_transfer *transfer) WEFT_NODISCARD;
-
-/* --- exchanges --- */
 
 typedef struct weft_exchange weft_exchange;
 
@@ -331,7 +264,8 @@ struct weft_exchange {
     weft_exchange_site site;
     weft_collect *others; /* collects the state of other learners; NULL: not collected */
     /* A checkpoint had the state that is equal in all learners (without such state: this learner's
-     * own). The checkpoint may still lack the own state of this learner. */
+     * own). The checkpoint may still lack the own state of this learner. Equal in all ranks of a
+     * learner. */
     bool restored;
     /* Sum of the weights of this learner's samples in the running step. Set before the call of
      * `before`. */
@@ -422,40 +356,6 @@ void weft_exchange_listen(weft_exchange *exchange);
 void weft_exchange_attend(weft_exchange *exchange, weft_instance *instance);
 /* The part of the program that updates the parameters of a learner with this exchange. */
 weft_update weft_exchange_updates(const weft_exchange_ops *ops);
-
-/* --- the optimizer of a flat range --- */
-
-/* A flat optimizer applies the run's optimizer to `count` contiguous parameters outside a model,
- * for servers and exchanges that own the update. Its graph has one parameter and the update of
- * that. The graph runs on the device of the store `like` if that device computes in host memory,
- * and then gives the bits of the learner's own update; otherwise it runs on the device
- * `reference`. */
-typedef struct weft_flat_optimizer weft_flat_optimizer;
-/* The options must have clip_norm 0, since a range lacks the other ranges' part of the gradient
- * norm, accumulate 1, and update WEFT_UPDATE_HERE. */
-weft_status weft_flat_optimizer_open(weft_context *context, const weft_store *like,
-                                     const weft_optimizer_options *options, weft_dtype dtype,
-                                     int64_t count, weft_flat_optimizer **out) WEFT_NODISCARD;
-void weft_flat_optimizer_close(weft_flat_optimizer **optimizer);
-/* Updates parameters[count] in place with gradient[count]. */
-weft_status weft_flat_optimizer_step(weft_flat_optimizer *optimizer, void *parameters,
-                                     const void *gradient) WEFT_NODISCARD;
-/* Sets the step of the run, from 1, whose learning rate the next update uses. Without this call the
- * schedule counts the updates. */
-void weft_flat_optimizer_set_step(weft_flat_optimizer *optimizer, int64_t step);
-/* Multiplies the learning rate of the following updates by this factor, which is 1 at first. */
-void weft_flat_optimizer_scale_rate(weft_flat_optimizer *optimizer, double factor);
-/* For updates without copies: `_rooms` gives the optimizer's own parameters and its own buffer for
- * a gradient, [count] each. `_run` updates these parameters with a gradient at any address that is
- * a multiple of the element size. */
-void weft_flat_optimizer_buffers(weft_flat_optimizer *optimizer, void **parameters,
-                                 void **gradient);
-weft_status weft_flat_optimizer_run(weft_flat_optimizer *optimizer,
-                                    const void *gradient) WEFT_NODISCARD;
-/* State i of the optimizer: moments ("m", "v", "momentum") as [count]; the age of the moments and
- * the step of the schedule as scalars; false past the end. The caller sets `alike` and
- * `like_parameters`. */
-bool weft_flat_optimizer_state(weft_flat_optimizer *optimizer, int i, weft_exchange_state *out);
 
 /* registry.c: finds the exchange that a specification names. *arguments: the text after "NAME:",
  * within `spec`. */

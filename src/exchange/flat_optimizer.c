@@ -1,8 +1,9 @@
 /* The flat optimizer applies the run's optimizer to a flat range of parameters: it runs a graph of
  * one parameter, whose gradient is an input, and of the update that weft_optimizer_build adds. */
+#include "exchange/flat_optimizer.h"
+
 #include <stdio.h>
 
-#include "exchange/exchange.h"
 #include "graph/graph.h"
 #include "program/program.h"
 

@@ -1,6 +1,6 @@
 /* Learner groups: the calls of a group's kind, and the kind whose collectives are those of a
  * communicator between the learners. */
-#include "exchange/exchange.h"
+#include "exchange/learner_group.h"
 
 void weft_learner_group_close(weft_learner_group **endpoint)
 {

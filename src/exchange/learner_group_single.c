@@ -1,6 +1,6 @@
 /* The learner group of an elastic learner, which is its only member: collectives involve no other
  * learner, and sends and receives are refused. */
-#include "exchange/exchange.h"
+#include "exchange/learner_group.h"
 
 typedef struct single_request {
     weft_group_request head;

@@ -20,9 +20,9 @@ weft_status weft_rank_feed(weft_rank *rank, const weft_batch *batch, int m) WEFT
 /* Measures the costs of the graph's nodes on rank 0 and broadcasts them, so that all ranks cut the
  * graph into the same pipeline stages. */
 weft_status weft_rank_measure(weft_rank *rank, double *costs) WEFT_NODISCARD;
-/* unsharded_exchange.c: whether some rank of the learner lacks a part of a parameter, and the
- * exchange for such a learner, whose mesh may differ from those of the other learners. Both are
- * collective over the ranks of the learner. */
+/* Whether some rank of the learner lacks a part of a parameter, and the exchange for such a
+ * learner, whose mesh may differ from those of the other learners. Both are collective over the
+ * ranks of the learner. */
 weft_status weft_unsharded_is_needed(const weft_rank *rank, bool *out) WEFT_NODISCARD;
 weft_status weft_unsharded_open(weft_rank *rank, const weft_exchange_site *site,
                                 weft_exchange **out) WEFT_NODISCARD;

@@ -304,6 +304,17 @@ static weft_status decide_merge(weft_rank *r)
     return WEFT_OK;
 }
 
+/* A rank without parameters, as of a pipeline stage without layers that have any, loads no state,
+ * and must yet begin as the other ranks of its learner, since the exchange may have collectives. */
+static weft_status agree_on_restored(weft_rank *r)
+{
+    double restored = r->exchange->restored;
+    WEFT_TRY(
+        weft_sum_over(r->learner, "whether a checkpoint has the exchange's state", &restored, 1));
+    r->exchange->restored = restored > 0;
+    return WEFT_OK;
+}
+
 /* Opens the exchange, and loads the state of this rank and its exchange from the checkpoint. */
 static weft_status open_with_state(weft_rank *r, weft_dropped *dropped)
 {
@@ -317,7 +328,8 @@ static weft_status open_with_state(weft_rank *r, weft_dropped *dropped)
     }
     if (k->cluster || weft_comm_size(r->between) > 1) WEFT_TRY(open_exchange(r));
     if (!k->resumed) return WEFT_OK;
-    return weft_checkpoint_load_exchange(k->resumed, r->exchange, learner, dropped);
+    WEFT_TRY(weft_checkpoint_load_exchange(k->resumed, r->exchange, learner, dropped));
+    return r->exchange ? agree_on_restored(r) : WEFT_OK;
 }
 
 weft_status weft_rank_build(weft_rank *r)

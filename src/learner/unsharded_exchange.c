@@ -3,23 +3,8 @@
  * the whole parameters, on which the inner exchange works. Gradients of all ranks are gathered for
  * it, and new parameters are broadcast to the ranks, which take their shards, before a step reads
  * them. */
-#include "learner/learner_internal.h"
+#include "learner/unsharded_params.h"
 #include "program/program.h"
-
-/* A parameter, and this rank's part of it. */
-typedef struct tensor {
-    weft_type type; /* of the whole parameter */
-    int64_t at;     /* offset in `room`, in elements */
-    int entry;      /* index in the rank's store; -1: this rank has no part */
-    bool gives;     /* this rank is the first one that has this part, and contributes it */
-    int inner;      /* index in the store of the whole parameters; -1: not rank 0 */
-    int64_t start[WEFT_MAX_RANK];
-    weft_shape shape; /* of this rank's part, which begins at `start` */
-} tensor;
-
-typedef struct part {
-    int64_t has, start[WEFT_MAX_RANK], size[WEFT_MAX_RANK];
-} part;
 
 typedef struct unsharded {
     weft_exchange head;
@@ -30,72 +15,30 @@ typedef struct unsharded {
     weft_store *store,
         *gradient_store;     /* whole parameters; a clone, to lay gradients out like them */
     weft_instance *instance; /* on `store`; never run: its gradients come from the ranks */
-    tensor *tensors;
-    int count;
-    bool saved; /* the ranks have what a checkpoint reads, perhaps not their own parameters */
-    weft_dtype dtype;
-    int64_t total; /* elements of all parameters */
-    /* All parameters or gradients, in plain layout; a part of one; this rank's gradients. */
-    void *room, *part, *image;
+    weft_unsharded_params params;
+    int *entries; /* on rank 0: of each parameter its index in `store` */
+    bool saved;   /* the ranks have what a checkpoint reads, perhaps not their own parameters */
+    void *image;  /* this rank's gradients */
 } unsharded;
 
-static void *at(const unsharded *w, const tensor *t)
-{
-    return (char *)w->room + (size_t)t->at * weft_dtype_size(w->dtype);
-}
-
-/* --- between the ranks --- */
-
-/* Gathers all parameters (image NULL), or the gradients in `image`, in w->room of every rank: each
- * rank writes its parts into a zeroed room, and an all-reduce adds the rooms up. */
-static weft_status gather(const unsharded *w, const void *image)
-{
-    const weft_rank *r = w->rank;
-    memset(w->room, 0, (size_t)w->total * weft_dtype_size(w->dtype));
-    for (int i = 0; i < w->count; i++) {
-        const tensor *t = &w->tensors[i];
-        if (!t->gives) continue;
-        WEFT_TRY(weft_store_gather(r->store, t->entry, image, NULL, 0, w->part));
-        weft_copy_part(&t->type, t->start, &t->shape, at(w, t), w->part, false);
-    }
-    return weft_comm_run(r->learner, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
-                                                      .dtype = w->dtype,
-                                                      .what = "parameter shards of the learners",
-                                                      .send = w->room,
-                                                      .receive = w->room,
-                                                      .count = w->total});
-}
-
+/* On rank 0: writes the whole parameters or gradients of w->params to a store. */
 static weft_status put(const unsharded *w, weft_store *store)
 {
-    for (int i = 0; i < w->count && w->inner; i++)
-        WEFT_TRY(weft_store_write(store, w->tensors[i].inner, at(w, &w->tensors[i])));
+    for (int i = 0; i < w->params.count && w->inner; i++)
+        WEFT_TRY(weft_store_write(store, w->entries[i], weft_unsharded_at(&w->params, i)));
     return WEFT_OK;
 }
 
 static weft_status spread(const unsharded *w)
 {
-    const weft_rank *r = w->rank;
-    for (int i = 0; i < w->count && w->inner; i++)
-        WEFT_TRY(weft_store_read(w->store, w->tensors[i].inner, at(w, &w->tensors[i])));
-    WEFT_TRY(weft_comm_run(r->learner, &(weft_transfer){.kind = WEFT_BROADCAST,
-                                                        .dtype = w->dtype,
-                                                        .what = "parameters of the learners",
-                                                        .receive = w->room,
-                                                        .count = w->total,
-                                                        .unlimited = !w->inner}));
-    for (int i = 0; i < w->count; i++) {
-        const tensor *t = &w->tensors[i];
-        if (t->entry < 0) continue;
-        weft_copy_part(&t->type, t->start, &t->shape, at(w, t), w->part, true);
-        WEFT_TRY(weft_store_write(r->store, t->entry, w->part));
-    }
-    return WEFT_OK;
+    for (int i = 0; i < w->params.count && w->inner; i++)
+        WEFT_TRY(weft_store_read(w->store, w->entries[i], weft_unsharded_at(&w->params, i)));
+    return weft_unsharded_spread(&w->params, !w->inner);
 }
 
 static weft_status take_parameters(const unsharded *w)
 {
-    WEFT_TRY(gather(w, NULL));
+    WEFT_TRY(weft_unsharded_gather(&w->params, NULL));
     return put(w, w->store);
 }
 
@@ -103,7 +46,7 @@ static weft_status take_parameters(const unsharded *w)
  * that the inner exchange finds them there. */
 static weft_status lay_gradients(const unsharded *w)
 {
-    size_t size = weft_dtype_size(w->dtype), bytes;
+    size_t size = weft_dtype_size(w->params.dtype), bytes;
     weft_dtype dtype;
     weft_gradient g;
     void *all;
@@ -133,14 +76,14 @@ static weft_status give_gradients(const unsharded *w)
 {
     const weft_rank *r = w->rank;
     weft_gradient g;
-    size_t size = weft_dtype_size(w->dtype);
+    size_t size = weft_dtype_size(w->params.dtype);
     for (int i = 0; weft_program_gradient(weft_instance_program(r->instance), i, &g); i++) {
         const void *data;
         WEFT_TRY(weft_gradient_map(r->instance, g.index, &data));
         memcpy((char *)w->image + (size_t)g.begin * size, data, (size_t)g.count * size);
         weft_gradient_unmap(r->instance, g.index, data);
     }
-    WEFT_TRY(gather(w, w->image));
+    WEFT_TRY(weft_unsharded_gather(&w->params, w->image));
     if (!w->inner) return WEFT_OK;
     WEFT_TRY(lay_gradients(w));
     for (int i = 0; weft_program_gradient(weft_instance_program(w->instance), i, &g); i++)
@@ -246,67 +189,13 @@ static void unsharded_close(weft_exchange *exchange)
     weft_store_destroy(&w->gradient_store);
     weft_store_destroy(&w->store);
     weft_comm_close(&w->self);
-    free(w->tensors);
-    free(w->room);
-    free(w->part);
+    weft_unsharded_params_close(&w->params);
+    free(w->entries);
     free(w->image);
     free(w);
 }
 
 /* --- opening --- */
-
-static part part_of(const tensor *t)
-{
-    part mine = {.has = t->entry >= 0};
-    for (int d = 0; d < t->shape.rank && mine.has; d++) {
-        mine.start[d] = t->start[d];
-        mine.size[d] = t->shape.dim[d];
-    }
-    return mine;
-}
-
-static weft_status list_tensors(unsharded *w)
-{
-    const weft_rank *r = w->rank;
-    int n = weft_graph_value_count(r->graph);
-    WEFT_TRY(WEFT_NEW(&w->tensors, n + 1));
-    for (int v = 0; v < n; v++) {
-        if (weft_graph_value_kind(r->graph, v) != WEFT_VALUE_PARAM) continue;
-        tensor *t = &w->tensors[w->count++];
-        *t = (tensor){.type = weft_graph_value_type(r->graph, v), .at = w->total};
-        w->total += weft_shape_elements(&t->type.shape);
-        t->entry = weft_store_find(r->store, weft_graph_value_name(r->graph, v));
-        t->inner = w->store ? weft_store_find(w->store, weft_graph_value_name(r->graph, v)) : -1;
-        if (t->entry < 0) continue;
-        weft_shape all;
-        weft_store_part(r->store, t->entry, &all, t->start);
-        t->shape = weft_store_type(r->store, t->entry).shape;
-    }
-    return WEFT_OK;
-}
-
-static weft_status find_givers(unsharded *w)
-{
-    const weft_rank *r = w->rank;
-    int ranks = weft_comm_size(r->learner), me = weft_comm_rank(r->learner);
-    part *all;
-    weft_status status = WEFT_NEW(&all, ranks);
-    for (int i = 0; i < w->count && status == WEFT_OK; i++) {
-        tensor *t = &w->tensors[i];
-        part mine = part_of(t);
-        status = weft_comm_run(r->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                            .dtype = WEFT_U8,
-                                                            .what = "parameter shards of the ranks",
-                                                            .send = &mine,
-                                                            .receive = all,
-                                                            .count = sizeof(mine)});
-        t->gives = mine.has;
-        for (int k = 0; k < me; k++)
-            t->gives = t->gives && memcmp(&all[k], &mine, sizeof(mine)) != 0;
-    }
-    free(all);
-    return status;
-}
 
 /* On rank 0: creates the store of the whole parameters, and a program for it as of a single rank.
  */
@@ -325,6 +214,14 @@ static weft_status make_store(unsharded *w)
                          "this learner shards its parameters over its ranks, but the device of its "
                          "first rank has its own memory; give that rank --device cpu");
     return weft_store_clone(w->store, &w->gradient_store);
+}
+
+static weft_status find_entries(unsharded *w)
+{
+    WEFT_TRY(WEFT_NEW(&w->entries, w->params.count + 1));
+    for (int i = 0; i < w->params.count && w->store; i++)
+        w->entries[i] = weft_store_find(w->store, w->params.tensors[i].name);
+    return WEFT_OK;
 }
 
 static weft_status open_inner(unsharded *w, const weft_exchange_site *site)
@@ -348,17 +245,14 @@ static weft_status make(unsharded *w, const weft_exchange_site *site)
     weft_rank *r = w->rank;
     size_t bytes;
     void *mine;
+    weft_dtype dtype;
     bool first = weft_comm_rank(r->learner) == 0;
     WEFT_TRY(weft_comm_split(r->learner, weft_comm_rank(r->learner), 0, &w->self));
     if (first) WEFT_TRY(make_store(w));
-    WEFT_TRY(list_tensors(w));
-    WEFT_TRY(find_givers(w));
-    WEFT_TRY(weft_store_map(r->store, WEFT_ALL_PARAMETERS, &w->dtype, &mine, &bytes));
+    WEFT_TRY(weft_unsharded_params_open(&w->params, r));
+    WEFT_TRY(find_entries(w));
+    WEFT_TRY(weft_store_map(r->store, WEFT_ALL_PARAMETERS, &dtype, &mine, &bytes));
     weft_store_unmap_read(r->store, mine);
-    w->dtype = weft_graph_real(r->graph);
-    size_t all = (size_t)w->total * weft_dtype_size(w->dtype);
-    WEFT_TRY(weft_new_aligned(all, &w->room));
-    WEFT_TRY(weft_new_aligned(all, &w->part));
     WEFT_TRY(weft_new_aligned(bytes + 1, &w->image));
     return first ? open_inner(w, site) : WEFT_OK;
 }
@@ -395,19 +289,4 @@ weft_status weft_unsharded_open(weft_rank *rank, const weft_exchange_site *site,
     else
         unsharded_close(&w->head);
     return status;
-}
-
-weft_status weft_unsharded_is_needed(const weft_rank *r, bool *out)
-{
-    double lacks = 0;
-    for (int v = 0; v < weft_graph_value_count(r->graph); v++) {
-        if (weft_graph_value_kind(r->graph, v) != WEFT_VALUE_PARAM) continue;
-        weft_type all = weft_graph_value_type(r->graph, v);
-        int entry = weft_store_find(r->store, weft_graph_value_name(r->graph, v));
-        weft_type mine = entry < 0 ? all : weft_store_type(r->store, entry);
-        lacks += entry < 0 || weft_shape_elements(&mine.shape) != weft_shape_elements(&all.shape);
-    }
-    WEFT_TRY(weft_sum_over(r->learner, "sharding of the parameters", &lacks, 1));
-    *out = lacks > 0;
-    return WEFT_OK;
 }

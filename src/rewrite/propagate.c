@@ -70,6 +70,30 @@ static bool is_weight(const rewriter *r, weft_value v)
  * have chosen its sharding. */
 enum { WEIGHT_MOVES = 1000000 };
 
+/* The value that decides for operand i of a node: itself, or for a recomputed value the one that it
+ * repeats. Gradients then choose the same splits with and without recomputation, so that their bits
+ * are the same. */
+static weft_value decider(const rewriter *r, const weft_node *node, int i)
+{
+    weft_value v = node->in[i];
+    int n = r->from->values[v].node;
+    const weft_node *maker = n < 0 ? NULL : r->from->nodes[n];
+    return maker && maker->recomputed ? r->from->nodes[maker->origin]->out + (v - maker->out) : v;
+}
+
+static const value_state *state_of(const rewriter *r, const weft_node *node, int i)
+{
+    return &r->values[decider(r, node, i)];
+}
+
+/* Whether operand i has been converted to a sharding at a place. */
+static bool has_form(const rewriter *r, const weft_node *node, int i, int place, sharding split)
+{
+    weft_value v = decider(r, node, i);
+    return weft_rewrite_form(r, v, place, split, node->phase) ||
+           (v != node->in[i] && weft_rewrite_form(r, node->in[i], place, split, node->phase));
+}
+
 /* The cost of converting the inputs to a split along this label: the number of elements that must
  * move. */
 static double cost_of(const rewriter *r, const weft_node *node, const decision *d, int axis,
@@ -78,12 +102,12 @@ static double cost_of(const rewriter *r, const weft_node *node, const decision *
     double cost = 0;
     int place = r->node_place[r->from->values[node->out].node];
     for (int i = 0; i < node->in_count; i++) {
-        const value_state *v = &r->values[node->in[i]];
+        const value_state *v = state_of(r, node, i);
         int want = weft_label_dim(d, i, label), have = v->split.at[axis];
         if (!v->known || have == want || have == WHOLE) continue;
         sharding there = v->split;
         there.at[axis] = (int16_t)want;
-        if (!weft_rewrite_form(r, node->in[i], place, there, node->phase))
+        if (!has_form(r, node, i, place, there))
             cost += (double)weft_shape_elements(shape_of(r, node, i)) *
                     (axis == AXIS_TENSOR && is_weight(r, node->in[i]) ? WEIGHT_MOVES : 1);
     }
@@ -153,7 +177,7 @@ static int fixed_input(const rewriter *r, const weft_node *node)
 static const char *label_of(const rewriter *r, const weft_node *node, const decision *d, int i,
                             int axis)
 {
-    int dim = r->values[node->in[i]].split.at[axis];
+    int dim = state_of(r, node, i)->split.at[axis];
     return dim < 0 ? NULL : d->labels.operand[i].label[dim].name;
 }
 
@@ -168,7 +192,7 @@ static void choose(const rewriter *r, const weft_node *node, decision *d, int ax
     if (best && !legal(r, node, d, axis, best)) best = NULL;
     double best_cost = best ? cost_of(r, node, d, axis, best) : 0;
     for (int i = 0; i < node->in_count; i++) {
-        const value_state *v = &r->values[node->in[i]];
+        const value_state *v = state_of(r, node, i);
         bool stored = v->weak && axis == AXIS_DATA && node->phase != WEFT_PHASE_UPDATE;
         const char *label = label_of(r, node, d, i, axis);
         if (!v->known || !label || stored) continue;
@@ -192,7 +216,7 @@ static bool carries(const rewriter *r, const weft_node *node, int axis)
 {
     bool any = false;
     for (int i = 0; i < node->in_count; i++) {
-        const value_state *v = &r->values[node->in[i]];
+        const value_state *v = state_of(r, node, i);
         bool linear = node->op->linear & 1u << i,
              partial = v->known && v->split.at[axis] == PARTIAL;
         if (!linear && partial) return false;

@@ -2,6 +2,7 @@
  * checkpoint, and the initialization of a range sends it from a loaded checkpoint to the server. */
 #include <stdio.h>
 
+#include "exchange/flat_optimizer.h"
 #include "exchange/ps/ps_exchange.h"
 
 /* Whether a state of an optimizer for `count` parameters has a number for each parameter. */

@@ -2,6 +2,7 @@
 #include "exchange/ps/client/local_steps.h"
 
 #include "base/tree_sum.h"
+#include "exchange/flat_optimizer.h"
 
 /* --- accumulation --- */
 

@@ -4,6 +4,7 @@
 
 #include "base/tree_sum.h"
 #include "exchange/codec_checkpoint.h"
+#include "exchange/flat_optimizer.h"
 
 typedef struct made_range {
     weft_range *range;              /* belongs to the server; NULL: not open */

@@ -1,0 +1,136 @@
+/* Implements the unsharded parameters of a learner. Of several ranks that hold the same part of a
+ * parameter, the first one contributes it. */
+#include "learner/unsharded_params.h"
+
+void *weft_unsharded_at(const weft_unsharded_params *w, int i)
+{
+    return (char *)w->room + (size_t)w->tensors[i].at * weft_dtype_size(w->dtype);
+}
+
+/* Each rank writes its parts into a zeroed room, and an all-reduce adds the rooms up. */
+weft_status weft_unsharded_gather(const weft_unsharded_params *w, const void *image)
+{
+    const weft_rank *r = w->rank;
+    memset(w->room, 0, (size_t)w->total * weft_dtype_size(w->dtype));
+    for (int i = 0; i < w->count; i++) {
+        const weft_unsharded_tensor *t = &w->tensors[i];
+        if (!t->gives) continue;
+        WEFT_TRY(weft_store_gather(r->store, t->entry, image, NULL, 0, w->part));
+        weft_copy_part(&t->type, t->start, &t->shape, weft_unsharded_at(w, i), w->part, false);
+    }
+    return weft_comm_run(r->learner, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                      .dtype = w->dtype,
+                                                      .what = "parameter shards of the learners",
+                                                      .send = w->room,
+                                                      .receive = w->room,
+                                                      .count = w->total});
+}
+
+weft_status weft_unsharded_spread(const weft_unsharded_params *w, bool unlimited)
+{
+    const weft_rank *r = w->rank;
+    WEFT_TRY(weft_comm_run(r->learner, &(weft_transfer){.kind = WEFT_BROADCAST,
+                                                        .dtype = w->dtype,
+                                                        .what = "parameters of the learners",
+                                                        .receive = w->room,
+                                                        .count = w->total,
+                                                        .unlimited = unlimited}));
+    for (int i = 0; i < w->count; i++) {
+        const weft_unsharded_tensor *t = &w->tensors[i];
+        if (t->entry < 0) continue;
+        weft_copy_part(&t->type, t->start, &t->shape, weft_unsharded_at(w, i), w->part, true);
+        WEFT_TRY(weft_store_write(r->store, t->entry, w->part));
+    }
+    return WEFT_OK;
+}
+
+/* A rank's part of a parameter, as the ranks compare them. */
+typedef struct part {
+    int64_t has, start[WEFT_MAX_RANK], size[WEFT_MAX_RANK];
+} part;
+
+static part part_of(const weft_unsharded_tensor *t)
+{
+    part mine = {.has = t->entry >= 0};
+    for (int d = 0; d < t->shape.rank && mine.has; d++) {
+        mine.start[d] = t->start[d];
+        mine.size[d] = t->shape.dim[d];
+    }
+    return mine;
+}
+
+static weft_status list_tensors(weft_unsharded_params *w)
+{
+    const weft_rank *r = w->rank;
+    int n = weft_graph_value_count(r->graph);
+    WEFT_TRY(WEFT_NEW(&w->tensors, n + 1));
+    for (int v = 0; v < n; v++) {
+        if (weft_graph_value_kind(r->graph, v) != WEFT_VALUE_PARAM) continue;
+        weft_unsharded_tensor *t = &w->tensors[w->count++];
+        *t = (weft_unsharded_tensor){.name = weft_graph_value_name(r->graph, v),
+                                     .type = weft_graph_value_type(r->graph, v),
+                                     .at = w->total};
+        w->total += weft_shape_elements(&t->type.shape);
+        t->entry = weft_store_find(r->store, t->name);
+        if (t->entry < 0) continue;
+        weft_shape all;
+        weft_store_part(r->store, t->entry, &all, t->start);
+        t->shape = weft_store_type(r->store, t->entry).shape;
+    }
+    return WEFT_OK;
+}
+
+static weft_status find_givers(weft_unsharded_params *w)
+{
+    const weft_rank *r = w->rank;
+    int ranks = weft_comm_size(r->learner), me = weft_comm_rank(r->learner);
+    part *all;
+    weft_status status = WEFT_NEW(&all, ranks);
+    for (int i = 0; i < w->count && status == WEFT_OK; i++) {
+        weft_unsharded_tensor *t = &w->tensors[i];
+        part mine = part_of(t);
+        status = weft_comm_run(r->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                            .dtype = WEFT_U8,
+                                                            .what = "parameter shards of the ranks",
+                                                            .send = &mine,
+                                                            .receive = all,
+                                                            .count = sizeof(mine)});
+        t->gives = mine.has;
+        for (int k = 0; k < me; k++)
+            t->gives = t->gives && memcmp(&all[k], &mine, sizeof(mine)) != 0;
+    }
+    free(all);
+    return status;
+}
+
+weft_status weft_unsharded_params_open(weft_unsharded_params *w, const weft_rank *rank)
+{
+    *w = (weft_unsharded_params){.rank = rank, .dtype = weft_graph_real(rank->graph)};
+    WEFT_TRY(list_tensors(w));
+    WEFT_TRY(find_givers(w));
+    size_t all = (size_t)w->total * weft_dtype_size(w->dtype);
+    WEFT_TRY(weft_new_aligned(all, &w->room));
+    return weft_new_aligned(all, &w->part);
+}
+
+void weft_unsharded_params_close(weft_unsharded_params *w)
+{
+    free(w->tensors);
+    free(w->room);
+    free(w->part);
+}
+
+weft_status weft_unsharded_is_needed(const weft_rank *r, bool *out)
+{
+    double lacks = 0;
+    for (int v = 0; v < weft_graph_value_count(r->graph); v++) {
+        if (weft_graph_value_kind(r->graph, v) != WEFT_VALUE_PARAM) continue;
+        weft_type all = weft_graph_value_type(r->graph, v);
+        int entry = weft_store_find(r->store, weft_graph_value_name(r->graph, v));
+        weft_type mine = entry < 0 ? all : weft_store_type(r->store, entry);
+        lacks += entry < 0 || weft_shape_elements(&mine.shape) != weft_shape_elements(&all.shape);
+    }
+    WEFT_TRY(weft_sum_over(r->learner, "sharding of the parameters", &lacks, 1));
+    *out = lacks > 0;
+    return WEFT_OK;
+}
