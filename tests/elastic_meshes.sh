@@ -147,6 +147,8 @@ join l1
 until_there learner 1
 join l2 -n 2 --mesh tensor=2
 until_there learner 2
+# l3 joins after a first step, which it says.
+within '"$weft" status "$at" | grep -Eq "learner 0 +[0-9]+ +[^ ]+ +[1-9]"' || flunk "no first step: $what"
 kill -KILL "$(self "$l2")"
 wait "$l2" 2>/dev/null
 join l3 -n 2 --mesh pipeline=2

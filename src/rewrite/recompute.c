@@ -132,6 +132,7 @@ static weft_status copy_leaves(copier *c)
         const weft_value_info *info = &g->values[v];
         weft_value of = info->role_of == WEFT_NO_VALUE ? WEFT_NO_VALUE : c->map[info->role_of];
         if (info->kind == WEFT_VALUE_STATE) weft_graph_set_role(c->to, c->map[v], info->role, of);
+        if (info->kind == WEFT_VALUE_INPUT) weft_graph_set_domain(c->to, c->map[v], info->domain);
     }
     c->to->step = g->step == WEFT_NO_VALUE ? WEFT_NO_VALUE : c->map[g->step];
     c->to->micro = g->micro == WEFT_NO_VALUE ? WEFT_NO_VALUE : c->map[g->micro];

@@ -38,10 +38,12 @@ static void draw_samples(dice *d, samples *s)
     *s = (samples){.format = (format)between(d, 0, FORMATS - 1)};
     bool table = s->format == CSV || (s->format == NPY && chance(d, 0.2));
     s->shape.channels = between(d, 1, table ? 9 : 4);
-    s->shape.dims = table ? 0 : chance(d, 0.6) ? 2 : between(d, 1, MOST_DIMS);
+    bool sequence = !table && s->format == NPY && chance(d, 0.5);
+    s->shape.dims = table ? 0 : sequence ? 1 : chance(d, 0.7) ? 2 : between(d, 1, MOST_DIMS);
     /* The IDX reader takes a file with one spatial dimension for images with two. */
     if (s->format == IDX && s->shape.dims == 1) s->shape.dims = 2;
-    int most = s->shape.dims == 1 ? 40 : s->shape.dims == 2 ? 9 : 6;
+    if (sequence) s->shape.channels = between(d, 1, 9); /* positions */
+    int most = sequence ? 12 : s->shape.dims == 1 ? 40 : s->shape.dims == 2 ? 9 : 6;
     for (int i = 0; i < s->shape.dims; i++)
         s->shape.side[i] = between(d, chance(d, 0.2) ? 1 : 3, most);
     s->bytes = chance(d, 0.2);
@@ -120,16 +122,15 @@ static void draw_pins(dice *d, const hunt_case *c, way *w)
 {
     for (int a = c->options[VIRTUAL_WORKERS] > 0; a < 3; a++)
         if (c->samples.shape.dims > 1 && w->mesh[a] > 1 && chance(d, 0.5)) w->columns = a + 1;
-    static const bool has_leaf[KINDS] = {
-        [CONV] = true, [DENSE] = true, [BATCH_NORM] = true, [LAYER_NORM] = true};
     for (int k = 0; k < MOST_PINS; k++) {
-        const layer *l = &c->layers[between(d, 0, c->layer_count - 1)];
+        int i = between(d, 0, c->layer_count - 1);
+        const layer *l = &c->layers[i];
         int axis = between(d, 0, 9) < 8 ? 2 : between(d, 0, 1);
         /* A pin to the data axis is refused together with virtual workers. */
         if (axis == 0 && c->options[VIRTUAL_WORKERS] > 0) continue;
-        if (!has_leaf[l->kind] || w->mesh[axis] == 1) continue;
-        bool weight = l->kind == CONV || l->kind == DENSE;
-        w->pins[k] = (pin){l->id, weight ? between(d, 0, PIN_DIMS - 1) : 0, axis};
+        if (!has_weight(l->kind) && !has_gamma(l->kind)) continue;
+        if (w->mesh[axis] == 1 || shared_layer(c, i) >= 0) continue;
+        w->pins[k] = (pin){l->id, has_weight(l->kind) ? between(d, 0, PIN_DIMS - 1) : 0, axis};
     }
 }
 

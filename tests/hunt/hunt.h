@@ -48,6 +48,13 @@ typedef enum kind {
     TANH,
     CONCAT,
     ADD,
+    MUL,
+    LINEAR,
+    RMS_NORM,
+    POSITIONS,
+    ATTENTION,
+    LSTM,
+    GRU,
     KINDS
 } kind;
 
@@ -60,7 +67,12 @@ typedef struct layer {
     kind kind;
     int id;
     int inputs, from[MOST_JOINED];
-    int filters, groups, axis; /* filters: also the units of dense */
+    int filters, groups, axis; /* filters: also the units of dense, linear and recurrences */
+    int share;                 /* id of the layer whose weights this one has; 0: its own */
+    int heads, key_heads;      /* of attention */
+    int stack;                 /* recurrences on top of each other */
+    bool causal, rotary;       /* of attention */
+    bool both, last;           /* of a recurrence: both directions; the last state alone */
     int kernel[MOST_DIMS], stride[MOST_DIMS], padding[MOST_DIMS], dilation[MOST_DIMS];
     bool bias, he, outputs; /* outputs: the layer has one unit for each class or target */
     double rate;
@@ -224,6 +236,11 @@ const char *undrawn_layer(void);
 const weft_option *train_table(void);
 weft_status train_options_init(weft_train_options *options);
 void layer_name(const layer *l, char *out, size_t room);
+/* The layer before layer i whose weights it shares; -1: it has its own, or none. */
+int shared_layer(const hunt_case *c, int i);
+/* Whether layers of this type have the parameter `weight`, or if not `gamma`. */
+bool has_weight(kind k);
+bool has_gamma(kind k);
 /* Whether rounding decides which slope an activation takes: relu behind a norm of one number, or
  * behind the mean of values that were normed. No two orders of addition agree there, so smooth_over
  * replaces relu and max-pools by smooth operators. */

@@ -21,6 +21,13 @@ static const char *const kind_names[KINDS] = {
     [TANH] = "tanh",
     [CONCAT] = "concat",
     [ADD] = "add",
+    [MUL] = "mul",
+    [LINEAR] = "linear",
+    [RMS_NORM] = "rms_norm",
+    [POSITIONS] = "positions",
+    [ATTENTION] = "attention",
+    [LSTM] = "lstm",
+    [GRU] = "gru",
 };
 
 const char *kind_name(kind k)
@@ -36,13 +43,7 @@ const char *undrawn_layer(void)
     if (weft_context_create(&context) != WEFT_OK) return weft_last_message();
     for (int i = 0; !undrawn && (type = weft_context_name(context, WEFT_KIND_LAYER, i)); i++) {
         int k = 0;
-        /* Layers of sequences; tests/sequences.sh and tests/recurrent.sh run them. */
-        static const char *const others[] = {"embedding", "linear",    "lstm",     "gru",
-                                             "attention", "positions", "rms_norm", "mul"};
-        bool other = false;
-        for (size_t o = 0; o < sizeof(others) / sizeof(others[0]); o++)
-            other = other || strcmp(type, others[o]) == 0;
-        if (other) continue;
+        if (strcmp(type, "embedding") == 0) continue; /* tests/sequences.sh has tokens */
         while (k < KINDS && strcmp(kind_names[k], type) != 0) k++;
         undrawn = k == KINDS;
     }
@@ -115,6 +116,24 @@ static bool same_shape(const sample_shape *a, const sample_shape *b)
     return same;
 }
 
+/* The last dimension of a sample: its width, if it is a sequence. */
+static int *last_of(sample_shape *s)
+{
+    return s->dims > 0 ? &s->side[s->dims - 1] : &s->channels;
+}
+
+/* Replaces the shape of a sequence [positions, width] by that of a recurrence's output. */
+static bool recurrence_shape(const layer *l, sample_shape *out)
+{
+    int units = l->filters * (l->both ? 2 : 1);
+    if (out->dims != 1) return false;
+    if (l->last)
+        *out = (sample_shape){.channels = units};
+    else
+        out->side[0] = units;
+    return true;
+}
+
 /* The size along one axis of the batch, where axis 1 is the channels and axis 2 is side[0]. */
 static int *size_of(sample_shape *s, int axis)
 {
@@ -153,10 +172,19 @@ bool layer_shape(const hunt_case *c, int i, sample_shape *out)
     case GLOBAL_AVGPOOL: out->dims = 0; return space;
     case FLATTEN: *out = (sample_shape){.channels = sample_size(out)}; return true;
     case CONCAT:
+    case MUL:
     case ADD: return joined_shape(c, l, out);
-    /* A layer norm over a single number has a constant output, and a norm layer behind it would
+    case LINEAR: *last_of(out) = l->filters; return true;
+    case POSITIONS: return out->dims == 1;
+    case ATTENTION:
+        return out->dims == 1 && out->side[0] % l->heads == 0 &&
+               !(l->rotary && out->side[0] / l->heads % 2);
+    case LSTM:
+    case GRU: return recurrence_shape(l, out);
+    /* A norm over a single number has a constant output, and a norm layer behind it would
      * amplify the rounding error of that constant. */
-    case LAYER_NORM: return (space ? out->side[out->dims - 1] : out->channels) > 1;
+    case RMS_NORM:
+    case LAYER_NORM: return *last_of(out) > 1;
     default: return true;
     }
 }
@@ -165,20 +193,63 @@ bool layer_shape(const hunt_case *c, int i, sample_shape *out)
 
 static const kind activations[] = {RELU, GELU, SILU, SIGMOID, TANH};
 
-static kind draw_kind(dice *d, bool space)
+/* Draws the type of a layer behind a sample of so many dimensions of space: none, one, more. */
+static kind draw_kind(dice *d, int dims)
 {
     static const struct {
         kind kind;
-        int share, flat;
-    } shares[] = {{CONV, 30, 0},   {MAXPOOL, 8, 0}, {AVGPOOL, 8, 0},      {GLOBAL_AVGPOOL, 2, 0},
-                  {DENSE, 4, 40},  {FLATTEN, 1, 1}, {BATCH_NORM, 10, 10}, {LAYER_NORM, 4, 6},
-                  {DROPOUT, 5, 8}, {ADD, 10, 10},   {CONCAT, 8, 8},       {RELU, 20, 20}};
-    int all = 0, n = (int)(sizeof(shares) / sizeof(shares[0]));
-    for (int i = 0; i < n; i++) all += space ? shares[i].share : shares[i].flat;
+        int share[3];
+    } shares[] = {{CONV, {0, 10, 30}},    {MAXPOOL, {0, 4, 8}},    {AVGPOOL, {0, 4, 8}},
+                  {DENSE, {40, 4, 4}},    {FLATTEN, {1, 1, 1}},    {GLOBAL_AVGPOOL, {0, 2, 2}},
+                  {DROPOUT, {8, 5, 5}},   {ADD, {10, 10, 10}},     {BATCH_NORM, {10, 5, 10}},
+                  {CONCAT, {8, 8, 8}},    {RELU, {20, 16, 20}},    {LAYER_NORM, {6, 6, 4}},
+                  {MUL, {5, 5, 3}},       {LINEAR, {5, 12, 3}},    {RMS_NORM, {3, 4, 2}},
+                  {POSITIONS, {0, 5, 0}}, {ATTENTION, {0, 12, 0}}, {LSTM, {0, 6, 0}},
+                  {GRU, {0, 6, 0}}};
+    int which = dims < 2 ? dims : 2, all = 0, n = (int)(sizeof(shares) / sizeof(shares[0]));
+    for (int i = 0; i < n; i++) all += shares[i].share[which];
     int at = between(d, 0, all - 1), i = 0;
-    while ((at -= space ? shares[i].share : shares[i].flat) >= 0) i++;
+    while ((at -= shares[i].share[which]) >= 0) i++;
     int last = (int)(sizeof(activations) / sizeof(activations[0])) - 1;
     return shares[i].kind == RELU ? activations[between(d, 0, last)] : shares[i].kind;
+}
+
+bool has_weight(kind k)
+{
+    return k == CONV || k == DENSE || k == LINEAR || k == POSITIONS || k == LSTM || k == GRU;
+}
+
+bool has_gamma(kind k)
+{
+    return k == BATCH_NORM || k == LAYER_NORM || k == RMS_NORM;
+}
+
+int shared_layer(const hunt_case *c, int i)
+{
+    for (int j = 0; j < i; j++)
+        if (c->layers[i].share && c->layers[j].id == c->layers[i].share) return j;
+    return -1;
+}
+
+/* Lets a layer share the weights of an earlier one: of the same type and input, and it takes over
+ * all numbers of that. */
+static void draw_share(dice *d, const hunt_case *c, layer *l)
+{
+    sample_shape in, other;
+    bool can = (has_weight(l->kind) || l->kind == ATTENTION || has_gamma(l->kind)) &&
+               l->kind != BATCH_NORM;
+    for (int i = 0; can && i < c->layer_count - 1; i++) {
+        const layer *e = &c->layers[i];
+        if (e->kind != l->kind || e->share || !id_shape(c, e->from[0], &other) ||
+            !id_shape(c, l->from[0], &in) || !same_shape(&in, &other) || !chance(d, 0.5))
+            continue;
+        layer own = *l;
+        *l = *e;
+        l->id = own.id;
+        l->from[0] = own.from[0];
+        l->share = e->id;
+        return;
+    }
 }
 
 /* Draws the window of a layer. Most windows have the same numbers in all dimensions of space, as in
@@ -206,7 +277,7 @@ static void draw_window(dice *d, layer *l)
 static void draw_joined(dice *d, hunt_case *c, layer *l)
 {
     sample_shape shape;
-    int want = l->kind == ADD ? 2 : between(d, 2, MOST_JOINED);
+    int want = l->kind == CONCAT ? between(d, 2, MOST_JOINED) : 2;
     l->axis = l->kind == CONCAT ? (chance(d, 0.7) ? 1 : between(d, 1, 4)) : 0;
     for (int tries = 0; tries < 12 && l->inputs < want; tries++) {
         int i = between(d, -1, c->layer_count - 2);
@@ -225,7 +296,7 @@ static void draw_layer(dice *d, hunt_case *c, layer *l)
     int groups = 1;
     sample_shape in = c->samples.shape;
     (void)id_shape(c, l->from[0], &in);
-    l->kind = draw_kind(d, in.dims > 0);
+    l->kind = draw_kind(d, in.dims);
     if (chance(d, 0.3)) groups = between(d, 1, 4);
     while (in.channels % groups) groups--;
     draw_window(d, l);
@@ -234,7 +305,19 @@ static void draw_layer(dice *d, hunt_case *c, layer *l)
     l->bias = chance(d, 0.75);
     l->he = chance(d, 0.25);
     l->rate = chance(d, 0.5) ? 0.5 : 0.2;
-    if (l->kind == ADD || l->kind == CONCAT) draw_joined(d, c, l);
+    l->heads = l->key_heads = 1;
+    for (int h = 2; l->kind == ATTENTION && h <= 4; h++)
+        if (in.side[0] % h == 0 && chance(d, 0.5)) l->heads = l->key_heads = h;
+    if (chance(d, 0.3)) l->key_heads = 1;
+    l->causal = chance(d, 0.5);
+    l->rotary = in.dims == 1 && in.side[0] / l->heads % 2 == 0 && chance(d, 0.4);
+    l->stack = chance(d, 0.3) ? 2 : 1;
+    l->both = chance(d, 0.3);
+    l->last = chance(d, 0.3);
+    if (l->kind == ADD || l->kind == MUL || l->kind == CONCAT)
+        draw_joined(d, c, l);
+    else if (chance(d, 0.3))
+        draw_share(d, c, l);
 }
 
 /* Whether the last layer has enough inputs, and its output is small enough for a quick run. */
@@ -242,7 +325,7 @@ static bool fits(const hunt_case *c)
 {
     sample_shape shape;
     const layer *l = &c->layers[c->layer_count - 1];
-    if (l->kind == ADD && l->inputs != 2) return false;
+    if ((l->kind == ADD || l->kind == MUL) && l->inputs != 2) return false;
     if (l->kind == CONCAT && l->inputs < 2) return false;
     return layer_shape(c, c->layer_count - 1, &shape) && sample_size(&shape) <= 900;
 }

@@ -57,7 +57,11 @@ static void add_samples(knobs *k, samples *s)
 static void add_layer(knobs *k, layer *l)
 {
     bool window = l->kind == CONV || l->kind == MAXPOOL || l->kind == AVGPOOL;
-    if (l->kind == CONV || (l->kind == DENSE && !l->outputs)) add_whole(k, &l->filters, 1);
+    bool units = has_weight(l->kind) && l->kind != POSITIONS && !l->outputs;
+    if (units) add_whole(k, &l->filters, 1);
+    if (l->kind == ATTENTION) add_whole(k, &l->heads, 1);
+    if (l->kind == ATTENTION) add_whole(k, &l->key_heads, 1);
+    if (l->kind == LSTM || l->kind == GRU) add_whole(k, &l->stack, 1);
     if (l->kind == CONV) add_whole(k, &l->groups, 1);
     for (int i = 0; i < MOST_DIMS && window; i++) {
         if (l->kind == CONV) add_whole(k, &l->dilation[i], 1);
@@ -150,10 +154,15 @@ static bool simpler(hunt_case *c, int how)
 static bool plainer(layer *l, int how)
 {
     layer before = *l;
-    bool weights = l->kind == CONV || l->kind == DENSE;
-    if (how == 0 && weights) l->bias = false;
-    if (how == 1 && weights) l->he = false;
-    if (how == 2 && (l->kind == ADD || l->kind == CONCAT)) l->from[1] = l->from[0];
+    bool product = l->kind == CONV || l->kind == DENSE || l->kind == LINEAR;
+    if (how == 0 && (product || l->kind == ATTENTION)) l->bias = false;
+    if (how == 1 && product) l->he = false;
+    if (how == 2 && l->inputs > 1) l->from[1] = l->from[0];
+    if (how == 3) l->share = 0;
+    if (how == 4) l->both = false;
+    if (how == 5) l->last = false;
+    if (how == 6) l->causal = false;
+    if (how == 7) l->rotary = false;
     return memcmp(&before, l, sizeof(before)) != 0;
 }
 
@@ -229,7 +238,7 @@ static bool simplify(search *s)
         if (simpler(&c, how)) any = keeps_failing(s, &c) || any;
     }
     for (int i = 0; i < s->best->layer_count; i++)
-        for (int how = 0; how < 3; how++) {
+        for (int how = 0; how < 8; how++) {
             hunt_case c = *s->best;
             if (plainer(&c.layers[i], how)) any = keeps_failing(s, &c) || any;
         }

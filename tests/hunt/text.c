@@ -50,6 +50,21 @@ static void print_window(FILE *to, const hunt_case *c, int i)
     if (l->kind == CONV && l->groups != 1) fprintf(to, ", groups: %d", l->groups);
 }
 
+static void print_attention(FILE *to, const layer *l)
+{
+    fprintf(to, ", heads: %d", l->heads);
+    if (l->key_heads != l->heads) fprintf(to, ", key_heads: %d", l->key_heads);
+    if (l->causal) fprintf(to, ", causal: true");
+    if (l->rotary) fprintf(to, ", rotary: 100");
+}
+
+static void print_recurrence(FILE *to, const layer *l)
+{
+    if (l->stack > 1) fprintf(to, ", layers: %d", l->stack);
+    if (l->both) fprintf(to, ", bidirectional: true");
+    if (l->last) fprintf(to, ", last: true");
+}
+
 static void print_layer(FILE *to, const hunt_case *c, int i)
 {
     const layer *l = &c->layers[i];
@@ -61,10 +76,18 @@ static void print_layer(FILE *to, const hunt_case *c, int i)
     /* `units: classes` and `units: outputs` mean the same number for a classifier. */
     bool classes = c->samples.targets == 0 && c->samples.seed % 2;
     if (l->kind == DENSE && l->outputs) fprintf(to, ", units: %s", classes ? "classes" : "outputs");
-    if (l->kind == DENSE && !l->outputs) fprintf(to, ", units: %d", l->filters);
+    bool units = l->kind == LINEAR || l->kind == LSTM || l->kind == GRU;
+    if ((l->kind == DENSE && !l->outputs) || units) fprintf(to, ", units: %d", l->filters);
     if (l->kind == CONV || l->kind == MAXPOOL || l->kind == AVGPOOL) print_window(to, c, i);
-    if ((l->kind == CONV || l->kind == DENSE) && !l->bias) fprintf(to, ", bias: false");
-    if ((l->kind == CONV || l->kind == DENSE) && l->he) fprintf(to, ", init: he");
+    bool product = l->kind == CONV || l->kind == DENSE || l->kind == LINEAR;
+    if ((product || l->kind == ATTENTION) && !l->bias) fprintf(to, ", bias: false");
+    if (product && l->he) fprintf(to, ", init: he");
+    if (l->kind == ATTENTION) print_attention(to, l);
+    if (l->kind == LSTM || l->kind == GRU) print_recurrence(to, l);
+    if (shared_layer(c, i) >= 0) {
+        layer_name(&c->layers[shared_layer(c, i)], name, sizeof(name));
+        fprintf(to, ", share: %s", name);
+    }
     if (l->kind == DROPOUT) fprintf(to, ", rate: %g", l->rate);
     if (l->kind == CONCAT && l->axis != 1) fprintf(to, ", axis: %d", l->axis);
     fprintf(to, "}\n");
@@ -288,7 +311,7 @@ static void add_pins(const hunt_case *c, const way *p, words *w)
             layer_name(l, name, sizeof(name));
             used +=
                 (size_t)snprintf(list + used, sizeof(list) - used, "%s%s/%s:%s=%s", used ? "," : "",
-                                 name, l->kind == CONV || l->kind == DENSE ? "weight" : "gamma",
+                                 name, has_weight(l->kind) ? "weight" : "gamma",
                                  dims[p->pins[k].dim], axes[p->pins[k].axis]);
         }
     if (!used) return;
