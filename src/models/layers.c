@@ -238,18 +238,30 @@ weft_value weft_layer_global_avgpool(weft_model_builder *net, weft_value x, cons
     return weft_layer_emit(net, layer->name, "", "global_avgpool", &x, 1, NULL, 0);
 }
 
+/* The weights of the samples of the batch, and their counts. A sample with a weight for each of its
+ * positions has the sum of these. */
+static void count_batch(weft_model_builder *net)
+{
+    weft_value weights = weft_model_builder_input(net, WEFT_PORT_WEIGHTS);
+    const weft_attr axes = {.name = "axes", .count = 1, .ints = {1}};
+    if (weft_layer_shape(net, weights).rank > 1)
+        weights = weft_layer_emit(net, "batch", "weights", "reduce_sum", &weights, 1, &axes, 1);
+    net->sample_weights = weights;
+    net->counts = weft_layer_emit(net, "batch", "count", "batch_count", &weights, 1, NULL, 0);
+}
+
 /* Normalises with the statistics of the batch. *running: the next running mean; the value after it
  * is the next running variance. */
 static weft_value by_batch(weft_model_builder *net, const char *name, weft_value x,
                            const weft_value *leaves, weft_value *running)
 {
-    weft_value weights = weft_model_builder_input(net, WEFT_PORT_WEIGHTS), mean, variance;
+    weft_value weights, mean, variance;
     weft_value gamma = leaves[0], beta = leaves[1];
     weft_shape in = weft_layer_shape(net, x);
     int64_t positions = in.rank > 1 ? weft_shape_elements(&in) / (in.dim[0] * in.dim[1]) : 1;
     weft_attr attr = WEFT_ATTR_INT("positions", positions);
-    if (net->counts == WEFT_NO_VALUE)
-        net->counts = weft_layer_emit(net, "batch", "count", "batch_count", &weights, 1, NULL, 0);
+    if (net->counts == WEFT_NO_VALUE) count_batch(net);
+    weights = net->sample_weights;
     mean = weft_layer_emit(net, name, "batch_mean", "batch_mean",
                            (weft_value[]){x, weights, net->counts}, 3, NULL, 0);
     variance = weft_layer_emit(net, name, "batch_variance", "batch_variance",

@@ -26,8 +26,10 @@ struct weft_model_builder {
     const char *arguments; /* of a built-in model, such as "layers=6"; empty: none */
     const weft_loss *loss;
     weft_model_values values;
-    int layers;        /* layers so far; each dropout has its own stream */
-    weft_value counts; /* sample counts that all batch norms read; WEFT_NO_VALUE: none yet */
+    int layers; /* layers so far; each dropout has its own stream */
+    /* Weights and counts of the samples, which all batch norms read; counts WEFT_NO_VALUE: none
+     * yet. */
+    weft_value sample_weights, counts;
 };
 
 /* The first input of the model with a role. */

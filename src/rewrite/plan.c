@@ -206,8 +206,9 @@ static weft_status shard_leaf(weft_plan *plan, const weft_graph *graph, const ch
     int dim = find_dim(graph, v, dimension);
     if (dim < 0)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "shard: '%s' has no dimension '%s'; give a number from 0, in or out", name,
-                         dimension);
+                         "shard: '%s' has no dimension '%s'; give a number from 0 to %d%s", name,
+                         dimension, graph->values[v].type.shape.rank - 1,
+                         find_dim(graph, v, "out") < 0 ? "" : ", in or out");
     int64_t have = graph->values[v].type.shape.dim[dim];
     if (have < plan->size[axis])
         return weft_fail(WEFT_ERR_ARGUMENT,

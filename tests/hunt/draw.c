@@ -46,16 +46,18 @@ static void draw_samples(dice *d, samples *s)
     int most = sequence ? 12 : s->shape.dims == 1 ? 40 : s->shape.dims == 2 ? 9 : 6;
     for (int i = 0; i < s->shape.dims; i++)
         s->shape.side[i] = between(d, chance(d, 0.2) ? 1 : 3, most);
+    if (s->format == TOKENS) s->shape = (sample_shape){.channels = between(d, 1, 9)};
     s->bytes = chance(d, 0.2);
     s->last = s->format == NPY && !table && chance(d, 0.3);
     s->train = between(d, 1, 40);
     s->test = between(d, 1, 14);
     if (s->format != IDX && chance(d, 0.1)) s->test = 0;
     s->classes = between(d, 2, 7);
-    if (s->format != IDX && chance(d, 0.3)) s->targets = s->format == CSV ? 1 : between(d, 1, 4);
+    bool real = s->format == NPY || s->format == CSV;
+    if (real && chance(d, 0.3)) s->targets = s->format == CSV ? 1 : between(d, 1, 4);
     s->scale = chance(d, 0.5) ? 1 : 3000;
     if (chance(d, 0.3)) s->absent = (unsigned)roll(d) & ((1U << (s->classes - 1)) - 1);
-    if (s->format != IDX && chance(d, 0.2)) s->weights = between(d, 1, 2);
+    if (real && chance(d, 0.2)) s->weights = between(d, 1, 2);
     s->seed = roll(d) >> 40;
 }
 
@@ -196,7 +198,7 @@ void draw_case(dice *d, hunt_case *c)
     draw_batch(d, c);
     draw_optimizer(d, c->options);
     c->options[SEED] = between(d, 0, 99);
-    if (chance(d, 0.2)) c->options[NORMALIZE] = between(d, 1, 3);
+    if (c->samples.format != TOKENS && chance(d, 0.2)) c->options[NORMALIZE] = between(d, 1, 3);
     if (c->samples.targets > 0) tame(c);
     c->loss = chance(d, 0.4);
     c->options[NO_BIND] = chance(d, 0.1);

@@ -171,6 +171,23 @@ static void write_csv(const samples *s, dice *d)
     end(f);
 }
 
+/* --- tokens: the windows of the training part, and behind them those of the test part --- */
+
+int64_t token_count(const samples *s, int windows)
+{
+    return windows ? (int64_t)windows * s->shape.channels + 1 : 0;
+}
+
+static void write_tokens(const samples *s, dice *d)
+{
+    FILE *f = make("tokens.bin");
+    for (int64_t i = token_count(s, s->train) + token_count(s, s->test); i-- > 0;) {
+        fputc(draw_label(d, s, (int)i), f);
+        fputc(0, f);
+    }
+    end(f);
+}
+
 void write_case(const hunt_case *c)
 {
     dice d = {c->samples.seed};
@@ -184,6 +201,7 @@ void write_case(const hunt_case *c)
         write_idx(&c->samples, &d, "t10k", c->samples.test);
         break;
     case NPY: write_npy(&c->samples, &d); break;
+    case TOKENS: write_tokens(&c->samples, &d); break;
     default: write_csv(&c->samples, &d); break;
     }
 }

@@ -55,6 +55,7 @@ typedef enum kind {
     ATTENTION,
     LSTM,
     GRU,
+    EMBEDDING,
     KINDS
 } kind;
 
@@ -84,7 +85,8 @@ typedef struct sample_shape {
 } sample_shape;
 int sample_size(const sample_shape *s);
 
-typedef enum format { IDX, NPY, CSV, FORMATS } format;
+/* TOKENS: samples are windows of `channels` tokens, each below `classes`; a label for each. */
+typedef enum format { IDX, NPY, CSV, TOKENS, FORMATS } format;
 typedef struct samples {
     format format;
     bool bytes; /* features are whole numbers of one byte, otherwise real numbers */
@@ -241,6 +243,8 @@ int shared_layer(const hunt_case *c, int i);
 /* Whether layers of this type have the parameter `weight`, or if not `gamma`. */
 bool has_weight(kind k);
 bool has_gamma(kind k);
+/* Whether layers of this type have the key `units`. */
+bool has_units(kind k);
 /* Whether rounding decides which slope an activation takes: relu behind a norm of one number, or
  * behind the mean of values that were normed. No two orders of addition agree there, so smooth_over
  * replaces relu and max-pools by smooth operators. */
@@ -260,6 +264,8 @@ void exchange_words(const exchange *e, char *out, size_t room);
 void case_words(const hunt_case *c, const way *w, const char *folder, words *out);
 void print_words(FILE *to, const char *before, const words *w);
 void print_model(FILE *to, const hunt_case *c);
+/* The number of tokens that so many windows take up, each with the label of its last position. */
+int64_t token_count(const samples *s, int windows);
 /* Writes net.yaml and the data files into the current folder. */
 void write_case(const hunt_case *c);
 

@@ -28,6 +28,7 @@ static const char *const kind_names[KINDS] = {
     [ATTENTION] = "attention",
     [LSTM] = "lstm",
     [GRU] = "gru",
+    [EMBEDDING] = "embedding",
 };
 
 const char *kind_name(kind k)
@@ -43,7 +44,6 @@ const char *undrawn_layer(void)
     if (weft_context_create(&context) != WEFT_OK) return weft_last_message();
     for (int i = 0; !undrawn && (type = weft_context_name(context, WEFT_KIND_LAYER, i)); i++) {
         int k = 0;
-        if (strcmp(type, "embedding") == 0) continue; /* tests/sequences.sh has tokens */
         while (k < KINDS && strcmp(kind_names[k], type) != 0) k++;
         undrawn = k == KINDS;
     }
@@ -157,7 +157,10 @@ static bool joined_shape(const hunt_case *c, const layer *l, sample_shape *out)
 bool layer_shape(const hunt_case *c, int i, sample_shape *out)
 {
     const layer *l = &c->layers[i];
+    bool tokens = c->samples.format == TOKENS;
     if (!id_shape(c, l->from[0], out)) return false;
+    for (int k = 0; k < l->inputs; k++) /* an embedding alone reads tokens */
+        if ((tokens && l->from[k] == INPUT) != (l->kind == EMBEDDING)) return false;
     bool space = out->dims > 0;
     switch (l->kind) {
     case CONV:
@@ -174,7 +177,10 @@ bool layer_shape(const hunt_case *c, int i, sample_shape *out)
     case CONCAT:
     case MUL:
     case ADD: return joined_shape(c, l, out);
-    case LINEAR: *last_of(out) = l->filters; return true;
+    case LINEAR: *last_of(out) = l->outputs ? outputs_of(&c->samples) : l->filters; return true;
+    case EMBEDDING:
+        *out = (sample_shape){.channels = out->channels, .dims = 1, .side = {l->filters}};
+        return true;
     case POSITIONS: return out->dims == 1;
     case ATTENTION:
         return out->dims == 1 && out->side[0] % l->heads == 0 &&
@@ -216,7 +222,12 @@ static kind draw_kind(dice *d, int dims)
 
 bool has_weight(kind k)
 {
-    return k == CONV || k == DENSE || k == LINEAR || k == POSITIONS || k == LSTM || k == GRU;
+    return k == CONV || k == POSITIONS || has_units(k);
+}
+
+bool has_units(kind k)
+{
+    return k == DENSE || k == LINEAR || k == LSTM || k == GRU || k == EMBEDDING;
 }
 
 bool has_gamma(kind k)
@@ -348,9 +359,34 @@ static void prune(hunt_case *c)
     }
 }
 
+/* The last layer, whose output is one number for each class or target: of a sample, or of each
+ * position if the samples are tokens. */
+static void draw_end(dice *d, hunt_case *c, int last)
+{
+    bool tokens = c->samples.format == TOKENS;
+    sample_shape shape;
+    while (tokens && (!id_shape(c, last, &shape) || shape.dims != 1 ||
+                      shape.channels != c->samples.shape.channels))
+        last--; /* the embedding, which has the id 1, is a sequence of all positions */
+    layer *end = &c->layers[c->layer_count++];
+    *end =
+        (layer){.kind = tokens ? LINEAR : DENSE, .id = c->layer_count, .inputs = 1, .from = {last}};
+    end->outputs = true;
+    end->bias = chance(d, 0.7);
+    if (tokens && shape.side[0] == c->layers[0].filters && chance(d, 0.3)) {
+        end->share = c->layers[0].id; /* the table of the embedding, without a bias */
+        end->bias = true;
+    }
+}
+
 void draw_network(dice *d, hunt_case *c)
 {
     int wanted = between(d, 0, chance(d, 0.3) ? MOST_LAYERS - 1 : 6), last = INPUT;
+    if (c->samples.format == TOKENS) {
+        c->layers[c->layer_count++] = (layer){
+            .kind = EMBEDDING, .id = 1, .inputs = 1, .from = {INPUT}, .filters = between(d, 1, 12)};
+        last = 1;
+    }
     for (int tries = 0; tries < 60 && c->layer_count < wanted; tries++) {
         layer *l = &c->layers[c->layer_count++];
         *l = (layer){.id = c->layer_count, .inputs = 1, .from = {last}};
@@ -359,16 +395,14 @@ void draw_network(dice *d, hunt_case *c)
                              ? c->layers[between(d, 0, c->layer_count - 1)].id
                              : INPUT;
         if (l->from[0] == l->id) l->from[0] = INPUT;
+        if (l->from[0] == INPUT && c->samples.format == TOKENS) l->from[0] = 1;
         draw_layer(d, c, l);
         if (!fits(c))
             c->layer_count--;
         else if (!chance(d, 0.03)) /* otherwise perhaps no layer reads this one */
             last = l->id;
     }
-    layer *end = &c->layers[c->layer_count++];
-    *end = (layer){.kind = DENSE, .id = c->layer_count, .inputs = 1, .from = {last}};
-    end->outputs = true;
-    end->bias = chance(d, 0.7);
+    draw_end(d, c, last);
     if (chance(d, 0.85)) prune(c);
 }
 

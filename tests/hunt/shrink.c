@@ -57,8 +57,7 @@ static void add_samples(knobs *k, samples *s)
 static void add_layer(knobs *k, layer *l)
 {
     bool window = l->kind == CONV || l->kind == MAXPOOL || l->kind == AVGPOOL;
-    bool units = has_weight(l->kind) && l->kind != POSITIONS && !l->outputs;
-    if (units) add_whole(k, &l->filters, 1);
+    if (l->kind == CONV || (has_units(l->kind) && !l->outputs)) add_whole(k, &l->filters, 1);
     if (l->kind == ATTENTION) add_whole(k, &l->heads, 1);
     if (l->kind == ATTENTION) add_whole(k, &l->key_heads, 1);
     if (l->kind == LSTM || l->kind == GRU) add_whole(k, &l->stack, 1);

@@ -75,9 +75,8 @@ static void print_layer(FILE *to, const hunt_case *c, int i)
     if (l->kind == CONV) fprintf(to, ", filters: %d", l->filters);
     /* `units: classes` and `units: outputs` mean the same number for a classifier. */
     bool classes = c->samples.targets == 0 && c->samples.seed % 2;
-    if (l->kind == DENSE && l->outputs) fprintf(to, ", units: %s", classes ? "classes" : "outputs");
-    bool units = l->kind == LINEAR || l->kind == LSTM || l->kind == GRU;
-    if ((l->kind == DENSE && !l->outputs) || units) fprintf(to, ", units: %d", l->filters);
+    if (l->outputs) fprintf(to, ", units: %s", classes ? "classes" : "outputs");
+    if (has_units(l->kind) && !l->outputs) fprintf(to, ", units: %d", l->filters);
     if (l->kind == CONV || l->kind == MAXPOOL || l->kind == AVGPOOL) print_window(to, c, i);
     bool product = l->kind == CONV || l->kind == DENSE || l->kind == LINEAR;
     if ((product || l->kind == ATTENTION) && !l->bias) fprintf(to, ", bias: false");
@@ -250,6 +249,11 @@ static void add_data(const samples *s, words *w)
      * write_case writes as many rows as both parts have together. */
     double share = (double)s->test / (double)(s->train + s->test);
     if (s->format == IDX) add(w, "idx:data");
+    if (s->format == TOKENS) {
+        double test = (double)token_count(s, s->test);
+        add(w, "tokens:tokens.bin,values=%d,context=%d,test=%.9g", s->classes, s->shape.channels,
+            test / (test + (double)token_count(s, s->train)));
+    }
     static const char *const layouts[][2] = {{"", ""},
                                              {",layout=cw", ",layout=wc"},
                                              {",layout=chw", ",layout=hwc"},
