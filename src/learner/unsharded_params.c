@@ -1,45 +1,47 @@
-/* Implements the unsharded parameters of a learner. Of several ranks that hold the same part of a
- * parameter, the first one contributes it. */
+/* Implements the unsharded parameters of a learner. The first of the ranks that hold the same part
+ * of a parameter contributes it. */
 #include "learner/unsharded_params.h"
 
-void *weft_unsharded_at(const weft_unsharded_params *w, int i)
+void *weft_unsharded_at(const weft_unsharded_params *params, int i)
 {
-    return (char *)w->room + (size_t)w->tensors[i].at * weft_dtype_size(w->dtype);
+    return (char *)params->room + (size_t)params->tensors[i].at * weft_dtype_size(params->dtype);
 }
 
 /* Each rank writes its parts into a zeroed room, and an all-reduce adds the rooms up. */
-weft_status weft_unsharded_gather(const weft_unsharded_params *w, const void *image)
+weft_status weft_unsharded_gather(const weft_unsharded_params *params, const void *image)
 {
-    const weft_rank *r = w->rank;
-    memset(w->room, 0, (size_t)w->total * weft_dtype_size(w->dtype));
-    for (int i = 0; i < w->count; i++) {
-        const weft_unsharded_tensor *t = &w->tensors[i];
+    const weft_rank *r = params->rank;
+    memset(params->room, 0, (size_t)params->total * weft_dtype_size(params->dtype));
+    for (int i = 0; i < params->count; i++) {
+        const weft_unsharded_tensor *t = &params->tensors[i];
         if (!t->gives) continue;
-        WEFT_TRY(weft_store_gather(r->store, t->entry, image, NULL, 0, w->part));
-        weft_copy_part(&t->type, t->start, &t->shape, weft_unsharded_at(w, i), w->part, false);
+        WEFT_TRY(weft_store_gather(r->store, t->entry, image, NULL, 0, params->part));
+        weft_copy_part(&t->type, t->start, &t->shape, weft_unsharded_at(params, i), params->part,
+                       false);
     }
     return weft_comm_run(r->learner, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
-                                                      .dtype = w->dtype,
+                                                      .dtype = params->dtype,
                                                       .what = "parameter shards of the learners",
-                                                      .send = w->room,
-                                                      .receive = w->room,
-                                                      .count = w->total});
+                                                      .send = params->room,
+                                                      .receive = params->room,
+                                                      .count = params->total});
 }
 
-weft_status weft_unsharded_spread(const weft_unsharded_params *w, bool unlimited)
+weft_status weft_unsharded_spread(const weft_unsharded_params *params, bool unlimited)
 {
-    const weft_rank *r = w->rank;
+    const weft_rank *r = params->rank;
     WEFT_TRY(weft_comm_run(r->learner, &(weft_transfer){.kind = WEFT_BROADCAST,
-                                                        .dtype = w->dtype,
+                                                        .dtype = params->dtype,
                                                         .what = "parameters of the learners",
-                                                        .receive = w->room,
-                                                        .count = w->total,
+                                                        .receive = params->room,
+                                                        .count = params->total,
                                                         .unlimited = unlimited}));
-    for (int i = 0; i < w->count; i++) {
-        const weft_unsharded_tensor *t = &w->tensors[i];
+    for (int i = 0; i < params->count; i++) {
+        const weft_unsharded_tensor *t = &params->tensors[i];
         if (t->entry < 0) continue;
-        weft_copy_part(&t->type, t->start, &t->shape, weft_unsharded_at(w, i), w->part, true);
-        WEFT_TRY(weft_store_write(r->store, t->entry, w->part));
+        weft_copy_part(&t->type, t->start, &t->shape, weft_unsharded_at(params, i), params->part,
+                       true);
+        WEFT_TRY(weft_store_write(r->store, t->entry, params->part));
     }
     return WEFT_OK;
 }
@@ -59,18 +61,18 @@ static part part_of(const weft_unsharded_tensor *t)
     return mine;
 }
 
-static weft_status list_tensors(weft_unsharded_params *w)
+static weft_status list_tensors(weft_unsharded_params *params)
 {
-    const weft_rank *r = w->rank;
+    const weft_rank *r = params->rank;
     int n = weft_graph_value_count(r->graph);
-    WEFT_TRY(WEFT_NEW(&w->tensors, n + 1));
+    WEFT_TRY(WEFT_NEW(&params->tensors, n + 1));
     for (int v = 0; v < n; v++) {
         if (weft_graph_value_kind(r->graph, v) != WEFT_VALUE_PARAM) continue;
-        weft_unsharded_tensor *t = &w->tensors[w->count++];
+        weft_unsharded_tensor *t = &params->tensors[params->count++];
         *t = (weft_unsharded_tensor){.name = weft_graph_value_name(r->graph, v),
                                      .type = weft_graph_value_type(r->graph, v),
-                                     .at = w->total};
-        w->total += weft_shape_elements(&t->type.shape);
+                                     .at = params->total};
+        params->total += weft_shape_elements(&t->type.shape);
         t->entry = weft_store_find(r->store, t->name);
         if (t->entry < 0) continue;
         weft_shape all;
@@ -80,14 +82,14 @@ static weft_status list_tensors(weft_unsharded_params *w)
     return WEFT_OK;
 }
 
-static weft_status find_givers(weft_unsharded_params *w)
+static weft_status find_givers(weft_unsharded_params *params)
 {
-    const weft_rank *r = w->rank;
+    const weft_rank *r = params->rank;
     int ranks = weft_comm_size(r->learner), me = weft_comm_rank(r->learner);
     part *all;
     weft_status status = WEFT_NEW(&all, ranks);
-    for (int i = 0; i < w->count && status == WEFT_OK; i++) {
-        weft_unsharded_tensor *t = &w->tensors[i];
+    for (int i = 0; i < params->count && status == WEFT_OK; i++) {
+        weft_unsharded_tensor *t = &params->tensors[i];
         part mine = part_of(t);
         status = weft_comm_run(r->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
                                                             .dtype = WEFT_U8,
@@ -103,21 +105,21 @@ static weft_status find_givers(weft_unsharded_params *w)
     return status;
 }
 
-weft_status weft_unsharded_params_open(weft_unsharded_params *w, const weft_rank *rank)
+weft_status weft_unsharded_params_open(weft_unsharded_params *params, const weft_rank *rank)
 {
-    *w = (weft_unsharded_params){.rank = rank, .dtype = weft_graph_real(rank->graph)};
-    WEFT_TRY(list_tensors(w));
-    WEFT_TRY(find_givers(w));
-    size_t all = (size_t)w->total * weft_dtype_size(w->dtype);
-    WEFT_TRY(weft_new_aligned(all, &w->room));
-    return weft_new_aligned(all, &w->part);
+    *params = (weft_unsharded_params){.rank = rank, .dtype = weft_graph_real(rank->graph)};
+    WEFT_TRY(list_tensors(params));
+    WEFT_TRY(find_givers(params));
+    size_t all = (size_t)params->total * weft_dtype_size(params->dtype);
+    WEFT_TRY(weft_new_aligned(all, &params->room));
+    return weft_new_aligned(all, &params->part);
 }
 
-void weft_unsharded_params_close(weft_unsharded_params *w)
+void weft_unsharded_params_close(weft_unsharded_params *params)
 {
-    free(w->tensors);
-    free(w->room);
-    free(w->part);
+    free(params->tensors);
+    free(params->room);
+    free(params->part);
 }
 
 weft_status weft_unsharded_is_needed(const weft_rank *r, bool *out)
