@@ -156,7 +156,10 @@ until_there learner 1
 killed c
 refuses 1 "batch is 40 there and 20 here" timeout 300 "$weft" coordinator --listen "$at" $data --batch 20 -t 1 -n 1 --exchange gossip --epochs 4000
 kill -0 "$(self "$l1")" && pass || flunk "the learner has gone: $what"
-killed l1
+within 'grep -q "the coordinator has not answered for .*: the run goes on without it" l1.err' && pass || flunk "it does not say so: $what"
+listen=$at coordinator -n 1 --exchange gossip --epochs 4000 --failure-timeout 10
+within 'grep -q "the coordinator answers again" l1.err' && pass || flunk "it does not say that it is back: $what"
+killed l1 c
 
 if ! ldd "$weft" | grep -q lib.san; then # which keeps what is freed
     what="updates that are kept take no more than they say"

@@ -26,9 +26,13 @@ for exchange in server easgd gossip; do
 done
 refuses 2 "add --exchange" "$weft" simulate $small -n 4
 refuses 2 "ranks is 0" "$weft" simulate $small -n 0 --exchange server
-for exchange in server easgd gossip; do # dgc's momentum comes on top of the optimizer's, as weft train says, too
+for exchange in server gossip; do # dgc's momentum comes on top of the optimizer's, as weft train says, too
     "$weft" simulate $small -n 2 --exchange $exchange --compress dgc --optimizer adam --steps 1 >out 2>err
     [ "$(grep -c 'with a momentum of .*, on top of that of --optimizer adam' err)" = 1 ] && pass || flunk "momentum twice, $exchange"
+done
+for command in simulate train plan; do # the learners of easgd would leave the centre behind
+    refuses 2 "sends differences of parameters, which become 10 times as large" "$weft" $command $small -n 2 --exchange easgd --compress dgc --optimizer sgd --steps 1
+    accepts "easgd with dgc" "$weft" $command $small -n 2 --exchange easgd --compress dgc:momentum=0 --optimizer sgd --steps 1
 done
 refuses 2 "cluster.yaml:2: there are 4 learners here, -n gives 3" "$weft" simulate $small -n 3 --cluster cluster.yaml --exchange server
 refuses 2 "give --exchange server, easgd or gossip" "$weft" simulate $small -n 4 --exchange average

@@ -78,12 +78,19 @@ const char *weft_codec_back(const char *there, const char *back)
     return there && *there ? there : "none";
 }
 
-weft_status weft_codec_check(weft_context *context, const char *spec)
+weft_status weft_codec_momentum(weft_context *context, const char *spec, double *out)
 {
     weft_codec *codec = NULL;
     WEFT_TRY(open_codec(context, spec, WEFT_F32, 0, &codec));
+    *out = codec->momentum;
     weft_codec_close(&codec);
     return WEFT_OK;
+}
+
+weft_status weft_codec_check(weft_context *context, const char *spec)
+{
+    double momentum;
+    return weft_codec_momentum(context, spec, &momentum);
 }
 
 void weft_codec_close(weft_codec **codec)

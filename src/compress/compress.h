@@ -102,6 +102,9 @@ weft_status weft_codec_open_back(weft_context *context, const char *spec, weft_d
 const char *weft_codec_back(const char *there, const char *back);
 /* Checks a specification without opening a codec for a range. */
 weft_status weft_codec_check(weft_context *context, const char *spec) WEFT_NODISCARD;
+/* The momentum with which a codec of this specification gathers updates; 0: none. */
+weft_status weft_codec_momentum(weft_context *context, const char *spec,
+                                double *out) WEFT_NODISCARD;
 void weft_codec_close(weft_codec **codec);
 /* Declares `count` elements of the range as padding; calls are in the order of the elements. The
  * codec keeps no residual of padding, whatever its messages contain there, and leaves it out of

@@ -66,12 +66,46 @@ double weft_elastic_limit(const weft_exchange *e, double usual)
     return weft_elastic_is_stopped(e) ? WEFT_MIN(usual, IN_A_HURRY) : usual;
 }
 
-weft_status weft_elastic_await_leave(const weft_exchange *e, weft_net *net, bool hurry)
+/* Whether the coordinator has not answered for longer than it would wait for this member. */
+static bool lacks_coordinator(const weft_member *member, double *silent)
 {
-    static const double LONG_ENOUGH = 15, NAP = 0.05;
-    double began = weft_seconds(), most = hurry ? IN_A_HURRY : LONG_ENOUGH;
-    while (!weft_net_actor(net)->done && weft_seconds() - began < weft_elastic_limit(e, most))
+    *silent = member ? weft_member_coordinator_status(member).silent : 0;
+    return member && weft_member_view(member)->failure_timeout > 0 &&
+           *silent > weft_member_view(member)->failure_timeout;
+}
+
+void weft_elastic_watch(weft_exchange *e, const weft_member *member)
+{
+    double silent;
+    bool lost = lacks_coordinator(member, &silent);
+    if (!e->site.cluster || e->site.cluster->job || lost == e->coordinator_lost) return;
+    e->coordinator_lost = lost;
+    if (lost)
+        weft_log(e->site.context, WEFT_LOG_WARNING,
+                 "the coordinator has not answered for %.0f s: the run goes on without it, and no "
+                 "member can join until it is started again at its address",
+                 silent);
+    else
+        weft_log(e->site.context, WEFT_LOG_NOTE, "the coordinator answers again");
+}
+
+weft_status weft_elastic_await_leave(const weft_exchange *e, const weft_member *member,
+                                     weft_net *net, bool hurry)
+{
+    static const double LONG_ENOUGH = 15, TOLD = 2, NAP = 0.05;
+    double began = weft_seconds(), silent;
+    bool told = hurry;
+    while (!weft_net_actor(net)->done) {
+        double most = hurry || lacks_coordinator(member, &silent) ? IN_A_HURRY : LONG_ENOUGH;
+        double waited = weft_seconds() - began;
+        if (waited >= weft_elastic_limit(e, most)) break;
+        if (waited > TOLD && !told)
+            weft_log(e->site.context, WEFT_LOG_NOTE,
+                     "waits for the coordinator, which has not answered, for %.0f s at most",
+                     LONG_ENOUGH);
+        told = told || waited > TOLD;
         WEFT_TRY(weft_net_poll(net, NAP));
+    }
     return WEFT_OK;
 }
 
@@ -84,7 +118,7 @@ void weft_elastic_abandon(const weft_exchange *e, weft_net *net,
     weft_error error = {0};
     weft_error_catch(&error, WEFT_ERR_PEER); /* the message of the error that makes it leave */
     weft_status status = leave_now(weft_net_actor(net));
-    if (status == WEFT_OK) status = weft_elastic_await_leave(e, net, true);
+    if (status == WEFT_OK) status = weft_elastic_await_leave(e, NULL, net, true);
     (void)status;
     status = weft_error_raise(&error);
     (void)status;

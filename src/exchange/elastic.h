@@ -26,10 +26,14 @@ void weft_elastic_note_end(weft_exchange *exchange, const weft_member *member);
 double weft_elastic_limit(const weft_exchange *exchange, double usual);
 /* Whether the learner is elastic, belongs to no job, and is asked to stop. */
 bool weft_elastic_is_stopped(const weft_exchange *exchange);
+/* Called after each step of a learner: logs that the coordinator has not answered for the failure
+ * timeout, and that it answers again. Not in a job, whose supervisor restarts the coordinator. */
+void weft_elastic_watch(weft_exchange *exchange, const weft_member *member);
 /* Polls until the coordinator has acknowledged the learner's leave, for at most 15 seconds; with
- * `hurry` for at most one second. */
-weft_status weft_elastic_await_leave(const weft_exchange *exchange, weft_net *net,
-                                     bool hurry) WEFT_NODISCARD;
+ * `hurry`, or if the coordinator has not answered for the failure timeout, for at most one
+ * second. */
+weft_status weft_elastic_await_leave(const weft_exchange *exchange, const weft_member *member,
+                                     weft_net *net, bool hurry) WEFT_NODISCARD;
 
 /* Makes a learner that ends with an error leave the run (`leave_now` sends the leave), so that
  * other members need not wait until its failure timeout has run out. Learners of a job do not

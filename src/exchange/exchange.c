@@ -97,12 +97,14 @@ weft_status weft_exchange_fits(weft_context *context, const char *spec,
                                const weft_exchange_plan *plan)
 {
     weft_exchange *e;
+    weft_exchange_plan own = *plan;
+    own.context = context;
     WEFT_TRY(open_at(context, spec, NULL, &e));
     uint64_t before = weft_failures();
-    weft_status status = e->ops->fits ? weft_ensure_message(e->ops->fits(e, plan), before,
+    weft_status status = e->ops->fits ? weft_ensure_message(e->ops->fits(e, &own), before,
                                                             "exchange", e->ops->name, "fits")
                                       : WEFT_OK;
-    if (status == WEFT_OK) status = check_sockets(e, plan);
+    if (status == WEFT_OK) status = check_sockets(e, &own);
     weft_exchange_close(&e);
     return status;
 }

@@ -113,6 +113,7 @@ typedef struct weft_exchange_site {
 /* The plan of a run, to check it before any part of the run exists. Fields without a comment are as
  * in weft_exchange_site. */
 typedef struct weft_exchange_plan {
+    weft_context *context; /* set by weft_exchange_fits */
     int learners, servers, replicas;
     const char *codec, *back;
     bool resumed_run;
@@ -274,6 +275,7 @@ struct weft_exchange {
     /* Seconds that the exchange has made its rank wait for replies, in all hooks together; the
      * exchange counts them. */
     double waited;
+    bool coordinator_lost; /* the coordinator of an elastic run does not answer */
     bool finished; /* the last step of the run is over; also if this learner joined after it */
     /* Set by `end`: the number of learners that have stopped before the last step; 0 also where
      * this rank does not know it. */

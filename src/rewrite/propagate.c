@@ -38,6 +38,16 @@ static bool is_windowed(const weft_node *node, const decision *d, const char *la
     return false;
 }
 
+/* Whether operand i is an input that is not real, such as labels, and is not split along the
+ * dimension yet: conversions take real values only. */
+static bool is_unsplit_integer(const rewriter *r, const weft_node *node, int i, int axis, int dim)
+{
+    if (i >= node->in_count) return false;
+    const value_state *v = &r->values[node->in[i]];
+    return r->from->values[node->in[i]].type.dtype != r->from->real && v->known &&
+           v->split.at[axis] != dim;
+}
+
 /* Whether the label can be split over the axis: no other axis splits it, and each operand permits
  * it and is large enough. A node has a halo along one dimension only, so the windows of one label
  * only are split. */
@@ -57,6 +67,7 @@ static bool legal(const rewriter *r, const weft_node *node, const decision *d, i
         int64_t size = shape_of(r, node, i)->dim[dim];
         if (l->whole || size < n || (l->scaled && size % n)) return false;
         if (l->windowed && !node->op->window) return false;
+        if (is_unsplit_integer(r, node, i, axis, dim)) return false;
     }
     return true;
 }

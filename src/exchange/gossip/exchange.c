@@ -38,7 +38,8 @@ static void release_hold(const gossip *x)
 {
     if (!x->holds_slot || !x->net) return;
     if (weft_peer_release_hold(weft_net_actor(x->net)) == WEFT_OK)
-        (void)!weft_elastic_await_leave(&x->head, x->net, false);
+        (void)!weft_elastic_await_leave(&x->head, weft_peer_member(weft_net_actor(x->net)), x->net,
+                                        false);
 }
 
 static void gossip_close(weft_exchange *exchange)
@@ -132,6 +133,7 @@ static weft_status gossip_after(weft_exchange *exchange, weft_exchange_turn *tur
     WEFT_TRY(weft_shared_params_read(x->shared));
     if (x->is_leader) {
         weft_peer_set_stats(weft_net_actor(x->net), turn->loss, turn->rate);
+        weft_elastic_watch(exchange, weft_peer_member(weft_net_actor(x->net)));
         WEFT_TRY(weft_net_poll(x->net, 0));
         WEFT_TRY(weft_net_computed(x->net, ++x->step));
         WEFT_TRY(weft_gossip_wait(x, may_continue));
@@ -189,7 +191,9 @@ static weft_status end_elastic(gossip *x)
         weft_log(x->head.site.context, WEFT_LOG_WARNING,
                  "no final average was made, since some peers did not answer: this learner ends "
                  "with its own parameters");
-    if (!x->holds_slot) WEFT_TRY(weft_elastic_await_leave(&x->head, x->net, false));
+    if (!x->holds_slot)
+        WEFT_TRY(weft_elastic_await_leave(&x->head, weft_peer_member(weft_net_actor(x->net)),
+                                          x->net, false));
     take_result(x);
     if (!x->holds_slot) weft_net_close(&x->net);
     return WEFT_OK;

@@ -55,7 +55,7 @@ static weft_status give_up(const gossip *x)
 {
     weft_actor *peer = weft_net_actor(x->net);
     WEFT_TRY(weft_peer_leave_now(peer));
-    WEFT_TRY(weft_elastic_await_leave(&x->head, x->net, true));
+    WEFT_TRY(weft_elastic_await_leave(&x->head, weft_peer_member(peer), x->net, true));
     return weft_member_stopped_error(weft_peer_member(peer), "other peers");
 }
 

@@ -168,6 +168,21 @@ static weft_status easgd_end(weft_exchange *exchange)
     return show_centre(e);
 }
 
+/* An elastic difference is sent again until it is gone, so momentum would multiply it. */
+static weft_status easgd_fits(const weft_exchange *exchange, const weft_exchange_plan *plan)
+{
+    double momentum;
+    const char *codec = weft_codec_back(plan->codec, NULL);
+    WEFT_TRY(weft_ps_exchange_fits(exchange, plan));
+    WEFT_TRY(weft_codec_momentum(plan->context, codec, &momentum));
+    if (momentum == 0) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "exchange easgd: --compress %s gathers gradients with a momentum of %g, and "
+                     "this exchange sends differences of parameters, which become %.3g times as "
+                     "large; give the codec momentum=0",
+                     codec, momentum, 1 / (1 - momentum));
+}
+
 static weft_status easgd_simulate(const char *arguments,
                                   const weft_sim_exchange_options *sim_options,
                                   weft_sim_exchange **out)
@@ -202,7 +217,7 @@ const weft_exchange_ops weft_exchange_easgd = {
     .reads = "servers,replicas,compress",
     .open = easgd_open,
     .close = easgd_close,
-    .fits = weft_ps_exchange_fits,
+    .fits = easgd_fits,
     .sockets = weft_ps_exchange_sockets,
     .begin = easgd_begin,
     .before = easgd_before,

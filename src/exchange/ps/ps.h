@@ -200,7 +200,7 @@ void weft_ps_client_set_end_clock(weft_actor *actor, int64_t clock);
 /* Whether a server has reported that all learners are to leave: now, or after the next step. */
 bool weft_ps_client_halted(const weft_actor *actor);
 /* Histogram of the staleness of this learner's updates, as servers report it; the last bin counts
- * larger ones, too. If a reply reports several updates, all of them count with their mean. */
+ * larger ones, too. After a failover several updates may count with their mean. */
 enum { WEFT_STALENESS = 256 };
 const double *weft_ps_client_staleness(const weft_actor *actor);
 /* The number of computations that the client has finished: steps, or elastic updates. */

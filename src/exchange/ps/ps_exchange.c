@@ -104,7 +104,8 @@ weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_
 static weft_status await_leave(const weft_ps_exchange *x)
 {
     const weft_learner_link *link = x->head.site.cluster;
-    return weft_elastic_await_leave(&x->head, x->net, link && link->job && !x->head.finished);
+    return weft_elastic_await_leave(&x->head, weft_ps_client_member(weft_net_actor(x->net)), x->net,
+                                    link && link->job && !x->head.finished);
 }
 
 static weft_status go(const weft_ps_exchange *x)
@@ -259,6 +260,7 @@ void weft_ps_exchange_turn(weft_ps_exchange *x, weft_exchange_turn *turn)
     agree_on_end(x, turn);
     if (!x->leads) return;
     weft_ps_client_set_stats(weft_net_actor(x->net), turn->loss, turn->rate);
+    weft_elastic_watch(&x->head, weft_ps_client_member(weft_net_actor(x->net)));
     bool halted = weft_ps_client_halted(weft_net_actor(x->net));
     turn->dismissed = !halted && weft_ps_client_dismissed(weft_net_actor(x->net));
     turn->leave = halted || turn->dismissed;

@@ -63,14 +63,18 @@ static weft_status check_size(const ps_client *c, const range_request *r, const 
                      server_of(c, r, name), have, bytes);
 }
 
-/* Counts the staleness of the updates that have gone into versions since the last reply. The reply
- * has only the sum of their staleness, so the two bins next to the mean share them. */
+/* Counts the staleness of the updates that have gone into versions since the last reply. If the
+ * reply has only the sum of their staleness, as after a failover, the two bins next to the mean
+ * share them. */
 static void note_staleness(ps_client *c, range_request *r, const Weft__PullReply *m)
 {
     int64_t n = m->met - r->met, sum = m->stale - r->stale, last = WEFT_STALENESS - 1;
     if (n <= 0 || sum < 0 || m->met > r->sequence) return;
-    c->staleness[WEFT_MIN(sum / n, last)] += (double)(n - sum % n);
-    c->staleness[WEFT_MIN(sum / n + 1, last)] += (double)(sum % n);
+    bool known = (int64_t)m->n_each == n;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t staleness = known ? m->each[i] : sum / n + (i < sum % n);
+        c->staleness[WEFT_MIN(WEFT_MAX(staleness, (int64_t)0), last)]++;
+    }
     r->met = m->met;
     r->stale = m->stale;
 }

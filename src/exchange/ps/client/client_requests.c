@@ -114,6 +114,7 @@ static weft_status send_pull(ps_client *c, const range_request *r)
     m.halt = c->halt;
     m.whole = c->with_state;
     m.sequence = r->sequence;
+    m.met = r->met;
     m.arriving = c->arriving;
     m.view = weft_member_view(c->member)->number;
     return weft_rpc_send(&c->head, r->server, WEFT_RPC_PULL, &m, NULL);

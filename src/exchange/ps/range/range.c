@@ -150,6 +150,7 @@ static void note_met(weft_range *r, weft_actor_id learner, int64_t staleness)
     if (!m) return;
     m->met++;
     m->stale += staleness;
+    m->recent[m->met % WEFT_RECENT] = staleness;
 }
 
 void weft_range_met(const weft_range *r, weft_actor_id learner, int64_t *met, int64_t *stale)
@@ -157,6 +158,15 @@ void weft_range_met(const weft_range *r, weft_actor_id learner, int64_t *met, in
     const member *m = find(r, learner);
     *met = m ? m->met : 0;
     *stale = m ? m->stale : 0;
+}
+
+int weft_range_staleness_of_each(const weft_range *r, weft_actor_id learner, int64_t after,
+                                 int64_t out[WEFT_RECENT])
+{
+    const member *m = find(r, learner);
+    if (!m || after < m->unknown || after >= m->met || m->met - after > WEFT_RECENT) return 0;
+    for (int64_t i = after + 1; i <= m->met; i++) out[i - after - 1] = m->recent[i % WEFT_RECENT];
+    return (int)(m->met - after);
 }
 
 static int by_learner(const void *a, const void *b)

@@ -98,6 +98,11 @@ int64_t weft_range_clock(const weft_range *range, weft_actor_id learner);
 /* *met: number of the learner's updates that are in versions; *stale: the sum of their staleness.
  * Both are 0 for an unknown learner. */
 void weft_range_met(const weft_range *range, weft_actor_id learner, int64_t *met, int64_t *stale);
+/* The staleness of each of the learner's updates in versions behind the first `after` of them.
+ * Returns their number; 0: there is none, or it is not known of each. */
+enum { WEFT_RECENT = 32 };
+int weft_range_staleness_of_each(const weft_range *range, weft_actor_id learner, int64_t after,
+                                 int64_t out[WEFT_RECENT]);
 /* Learner i among those that have joined and not left, in the order of joining; false past the
  * last. */
 bool weft_range_learner_at(const weft_range *range, int i, weft_actor_id *out);

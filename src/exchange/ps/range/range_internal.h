@@ -13,6 +13,9 @@ typedef struct member {
     bool here;               /* false: the learner has left */
     int64_t clock, sequence; /* of its last push; at first the start clock, and 0 */
     int64_t met, stale;      /* number and total staleness of its updates that are in versions */
+    /* The staleness of update i is recent[i % WEFT_RECENT], for the last updates; of those up to
+     * `unknown`, which a snapshot has brought, it is not known one by one. */
+    int64_t recent[WEFT_RECENT], unknown;
 } member;
 
 /* A pending update: it waits for the other updates of its version. */

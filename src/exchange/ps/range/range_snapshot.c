@@ -87,8 +87,14 @@ static weft_status read_members(weft_range *r, rest *from, uint64_t count)
             c.met > c.sequence)
             return fail_read();
         WEFT_TRY(WEFT_GROW(&r->members, &r->member_capacity, r->member_count));
-        r->members[r->member_count++] = (member){
-            (weft_actor_id)c.id, (int)c.slot, c.here != 0, c.clock, c.sequence, c.met, c.stale};
+        r->members[r->member_count++] = (member){.id = (weft_actor_id)c.id,
+                                                 .slot = (int)c.slot,
+                                                 .here = c.here != 0,
+                                                 .clock = c.clock,
+                                                 .sequence = c.sequence,
+                                                 .met = c.met,
+                                                 .stale = c.stale,
+                                                 .unknown = c.met};
     }
     return WEFT_OK;
 }

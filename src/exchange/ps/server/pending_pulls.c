@@ -50,6 +50,7 @@ static weft_status answer(server *s, hosted_range *f, const pending_pull *q)
     Weft__PullReply p = WEFT__PULL_REPLY__INIT;
     weft_buffer *what;
     bool changes;
+    int64_t each[WEFT_RECENT];
     p.range = (uint32_t)f->of.number;
     p.request = q->request;
     p.version = weft_range_version(f->of.range);
@@ -57,6 +58,8 @@ static weft_status answer(server *s, hosted_range *f, const pending_pull *q)
     p.halt = s->halt;
     p.last = f->halted < INT64_MAX ? f->halted : 0;
     weft_range_met(f->of.range, q->learner, &p.met, &p.stale);
+    p.n_each = (size_t)weft_range_staleness_of_each(f->of.range, q->learner, q->met, each);
+    p.each = each;
     WEFT_TRY(publish(s, f));
     WEFT_TRY(pick(f, q, &what, &changes));
     p.changes = changes;

@@ -222,6 +222,7 @@ static weft_status take_pull(void *self, const weft_message *message, const void
                       .clock = m->clock,
                       .have = m->have,
                       .sequence = m->sequence,
+                      .met = m->met,
                       .leaving = m->leaving,
                       .with_state = m->whole,
                       .arriving = m->arriving};

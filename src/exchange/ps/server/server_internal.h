@@ -10,7 +10,7 @@
  * fields are those of the message Pull. */
 typedef struct pending_pull {
     weft_actor_id learner;
-    int64_t request, clock, have, sequence;
+    int64_t request, clock, have, sequence, met;
     bool leaving, with_state, arriving;
 } pending_pull;
 
