@@ -230,5 +230,35 @@ for codec in none onebit; do
     resumes ck1 $run --epochs $((${steps#step-} / 50 + 2))
 done
 none_left
+what="learners that have each written a checkpoint of the same state"
+rm -rf own1 own2
+bsp="-n 2 --exchange server:policy=bsp --servers 1"
+# shellcheck disable=SC2086
+coordinator $bsp --epochs 1
+server s1
+join l1 --checkpoint own1
+until_there learner 1
+join l2 --checkpoint own2
+for m in l1 l2 s1 c; do ends 0 $m; done
+# shellcheck disable=SC2086
+coordinator $bsp --epochs 2 --checkpoint own1 --resume
+server s1
+join l2 --checkpoint own2 --resume
+join l1
+for m in l1 l2 s1 c; do ends 0 $m; done
+holds l2.out '^resumed after step [1-9]'
+
+what="a process that ends before it joins leaves its slot to another"
+# shellcheck disable=SC2086
+coordinator $bsp --epochs 1
+server s1
+for i in 1 2; do
+    # shellcheck disable=SC2086
+    refuses 2 "nothing holds no checkpoint to go on from" timeout 300 "$weft" join "$at" $data -t 1 --checkpoint nothing --resume
+done
+join l1
+join l2
+for m in l1 l2 s1 c; do ends 0 $m; done
+for slot in 0 1; do holds co "learner $slot on .* has joined"; done
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

@@ -240,5 +240,23 @@ json.dump({**index, "format": 1}, open(sys.argv[1], "w"))
 PY
 # shellcheck disable=SC2086
 accepts "an older checkpoint and its data" "$weft" train $grown --epochs 2 --resume
+# A run that has no step left to take leaves a checkpoint between two averages as it is, and a run that has goes on from it.
+between="--data glyphs:size=8,train=400,test=20 -m mlp -b 20 -t 1 --seed 3 -q"
+average="-n 2 --exchange average:every=7"
+# shellcheck disable=SC2086
+accepts "averages" "$weft" train $between $average --epochs 4 --checkpoint means --checkpoint-every 13 --keep 100
+mkdir few && cp -a means/step-26 few/
+before=$(cksum few/step-26/*)
+for way in "$average --epochs 1" "--epochs 1" "--steps 26" "-n 2 --exchange easgd --epochs 2"; do
+    # shellcheck disable=SC2086
+    accepts "no step left: $way" "$weft" train $between $way --checkpoint few --resume
+    [ "$(cksum few/step-26/*)" = "$before" ] && pass || flunk "the checkpoint is another one: $way"
+done
+# shellcheck disable=SC2086
+accepts "averages go on" "$weft" train $between $average --epochs 4 --checkpoint few --resume
+cmp -s means/latest/parameters.safetensors few/latest/parameters.safetensors && pass || flunk "averages that go on are others"
+# shellcheck disable=SC2086
+refuses 2 "few/step-70 is absent, and few is the folder of a run that has other checkpoints; give few" "$weft" train $between --checkpoint few/step-70 --resume
+[ ! -e few/step-70 ] && pass || flunk "a run has begun in few/step-70"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

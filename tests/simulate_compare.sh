@@ -30,6 +30,14 @@ for exchange in server gossip; do # dgc's momentum comes on top of the optimizer
     "$weft" simulate $small -n 2 --exchange $exchange --compress dgc --optimizer adam --steps 1 >out 2>err
     [ "$(grep -c 'with a momentum of .*, on top of that of --optimizer adam' err)" = 1 ] && pass || flunk "momentum twice, $exchange"
 done
+# A learner that is a process of its own reports the staleness of each update, as the servers count it.
+stale() {
+    # shellcheck disable=SC2086
+    "$weft" "$@" $small -n 1 -b 20 -o sgd --exchange server:policy=async,fetch=5 --metrics stale.jsonl --quiet >out 2>err
+    sed -n 's/.*"staleness":\(\[[^]]*\]\).*/\1/p' stale.jsonl
+}
+simulated=$(stale simulate)
+[ -n "$simulated" ] && [ "$(stale train --engine processes)" = "$simulated" ] && pass || flunk "staleness with fetch=5 is $(stale train --engine processes), not $simulated"
 for command in simulate train plan; do # the learners of easgd would leave the centre behind
     refuses 2 "sends differences of parameters, which become 10 times as large" "$weft" $command $small -n 2 --exchange easgd --compress dgc --optimizer sgd --steps 1
     accepts "easgd with dgc" "$weft" $command $small -n 2 --exchange easgd --compress dgc:momentum=0 --optimizer sgd --steps 1

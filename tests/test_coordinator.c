@@ -400,6 +400,31 @@ static void test_slot_taken(void **state)
     weft_sim_destroy(&c.sim);
 }
 
+/* A run begins with the first slots, also if a process for which one was reserved never joins: a
+ * learner with a later slot asks again, since the samples of a slot without a learner are left
+ * out. */
+static void test_slot_vacant(void **state)
+{
+    (void)state;
+    for (int wish = 2; wish < 4; wish++) {
+        crowd c;
+        weft_removal removal = {.removed = false};
+        begin(&c, 2, 1, false, 1, false);
+        c.coordinator.expected[WEFT_MEMBER_LEARNER] = 3;
+        c.members[50].wish = wish;
+        c.members[50].removal = &removal;
+        assert_int_equal(weft_sim_add(c.sim, 50, 10), WEFT_OK);
+        until(&c, 20);
+        assert_int_equal(c.refused, wish == 3);
+        assert_int_equal(view_of(&c, WEFT_COORDINATOR)->running, wish == 2);
+        assert_true(removal.ask_again == (wish == 3) && !removal.removed);
+        if (wish == 3)
+            assert_string_equal(c.refusal, "the coordinator refuses this learner: the run has not "
+                                           "begun, and has no learner 2 yet");
+        weft_sim_destroy(&c.sim);
+    }
+}
+
 /* A process joins with the id of the run to whose options it was invited, and asks again if the
  * coordinator is of another run: one that has replaced the first coordinator while the process
  * waited for its run to begin, or one that has recovered a run since its answer. */
@@ -447,6 +472,7 @@ int main(void)
         cmocka_unit_test(test_leave_before_recovery),
         cmocka_unit_test(test_other_run),
         cmocka_unit_test(test_slot_taken),
+        cmocka_unit_test(test_slot_vacant),
         cmocka_unit_test(test_invited_to_another_run),
         cmocka_unit_test(test_lost_before_heartbeats),
         cmocka_unit_test(test_nobody_is_left),

@@ -62,8 +62,11 @@ typedef struct weft_checkpoint {
     weft_state_words *words; /* descriptions of the exchange's states; older checkpoints: none */
     size_t word_count;
     uint64_t checksum; /* of the index, which lists the checksums of all files; exported: 0 */
-    uint64_t run;      /* id of the elastic run that wrote it; 0: not known */
-    bool exported;     /* this is an exported model, which has no state and no position */
+    /* Of the run, the step and the checksums of the files: equal in the checkpoints that several
+     * learners have written of the same state, each in a folder of its own. */
+    uint64_t state_checksum;
+    uint64_t run;  /* id of the elastic run that wrote it; 0: not known */
+    bool exported; /* this is an exported model, which has no state and no position */
 } weft_checkpoint;
 
 /* Opens a checkpoint. The path names a step folder, a link to one, the folder of a run (its
@@ -121,6 +124,9 @@ weft_status weft_checkpoint_load_learner(const weft_checkpoint *checkpoint, weft
 weft_status weft_checkpoint_load_exchange(const weft_checkpoint *checkpoint,
                                           weft_exchange *exchange, int learner,
                                           weft_dropped *dropped) WEFT_NODISCARD;
+/* Whether the checkpoint has the first learner's own state of the exchange, such as residuals, but
+ * not that of the others: learners that are processes of their own send none. */
+bool weft_checkpoint_lacks_learners(const weft_checkpoint *checkpoint, weft_exchange *exchange);
 
 /* The source of the tensors of a checkpoint that is written. */
 typedef struct weft_checkpoint_source {

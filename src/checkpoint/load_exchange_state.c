@@ -305,3 +305,11 @@ weft_status weft_checkpoint_load_exchange(const weft_checkpoint *c, weft_exchang
     bool anew = alike->count + own->count > alike->found + own->found && learner == 0;
     return anew && dropped ? list_absent(e, groups, &dropped->absent) : WEFT_OK;
 }
+
+bool weft_checkpoint_lacks_learners(const weft_checkpoint *c, weft_exchange *e)
+{
+    weft_exchange_state s;
+    for (int i = 0; c->learners > 1 && e && weft_exchange_state_at(e, i, &s); i++)
+        if (!s.alike && s.bytes > 0 && has(c, &s, 0) && !has(c, &s, 1)) return true;
+    return false;
+}

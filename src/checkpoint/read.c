@@ -93,6 +93,17 @@ weft_status weft_checkpoint_check_file(const char *folder, const char *name, con
     return status;
 }
 
+static weft_status sum_state(const json_t *files, weft_checkpoint *c)
+{
+    char *text = json_dumps(files, JSON_COMPACT | JSON_SORT_KEYS);
+    if (!text) return weft_fail(WEFT_ERR_MEMORY, "no memory for the checksums of a checkpoint");
+    c->state_checksum =
+        weft_mix(weft_mix(weft_crc32(text, strlen(text)), c->run), (uint64_t)c->position.step);
+    c->state_checksum += c->state_checksum == 0; /* 0: none */
+    free(text);
+    return WEFT_OK;
+}
+
 static weft_status read_index(const char *file, const json_t *index, const weft_option *table,
                               weft_checkpoint *c)
 {
@@ -117,6 +128,7 @@ static weft_status read_index(const char *file, const json_t *index, const weft_
         return weft_checkpoint_damaged(file, "its position is negative");
     const char *run = json_string_value(json_object_get(index, "run"));
     c->run = run ? strtoull(run, NULL, 16) : 0;
+    WEFT_TRY(sum_state(json_object_get(index, "files"), c));
     WEFT_TRY(weft_settings_read(file, json_object_get(index, "options"), table, &c->settings));
     WEFT_TRY(weft_stats_read(file, json_object_get(index, "data"), &c->stats));
     WEFT_TRY(weft_splits_read(file, json_object_get(index, "data"), c->splits));
@@ -236,6 +248,27 @@ weft_status weft_checkpoint_found(const char *directory, bool *found)
     return WEFT_OK;
 }
 
+/* ARGUMENT: the folder is absent and would have the name of a checkpoint in the folder of a run. */
+static weft_status refuse_absent_step(const char *directory)
+{
+    const char *name = strrchr(directory, '/');
+    int64_t step;
+    bool found;
+    char *run;
+    if (!name || name == directory || weft_file_exists(directory)) return WEFT_OK;
+    if (strncmp(name + 1, "step-", 5) != 0 || !weft_parse_int(name + 6, &step)) return WEFT_OK;
+    WEFT_TRY(weft_format(&run, "%.*s", (int)(name - directory), directory));
+    weft_status status = weft_checkpoint_found(run, &found);
+    if (status == WEFT_OK && found)
+        status =
+            weft_fail(WEFT_ERR_ARGUMENT,
+                      "%s is absent, and %s is the folder of a run that has other checkpoints; "
+                      "give %s, and the run goes on from its newest one",
+                      directory, run, run);
+    free(run);
+    return status;
+}
+
 weft_status weft_folder_suits_run(const char *directory)
 {
     char real[PATH_MAX], target[300], *index;
@@ -249,6 +282,7 @@ weft_status weft_folder_suits_run(const char *directory)
                          "%s is a link to %s, which is absent; a run needs the folder that holds "
                          "its checkpoints, and goes on from the newest one there",
                          directory, target);
+    WEFT_TRY(refuse_absent_step(directory));
     WEFT_TRY(weft_format(&index, "%s/index.json", directory));
     bool suits = !weft_file_exists(index);
     free(index);

@@ -346,6 +346,12 @@ weft_status weft_rank_build(weft_rank *r)
         status = weft_dropped_tell(&dropped, k->context, k->resumed);
     weft_dropped_free(&dropped);
     WEFT_TRY(status);
+    if (k->resumed && r->rank == 0 && speaks &&
+        weft_checkpoint_lacks_learners(k->resumed, r->exchange))
+        weft_log(k->context, WEFT_LOG_NOTE,
+                 "%s has the residuals of the first learner alone, since learners that are "
+                 "processes of their own send none: those of the others begin at zero",
+                 k->resumed->path);
     if (r->merged && r->rank == 0 && speaks)
         weft_log(k->context, WEFT_LOG_NOTE,
                  "the learners in %s differ; this run begins with their mean", k->resumed->path);

@@ -124,10 +124,21 @@ static bool is_valid_wish(const coordinator_state *c, const Weft__Join *m)
     return m->role < WEFT_MEMBER_ROLES && m->wish >= 0 && m->wish < c->options.most;
 }
 
+/* If the run has not begun and the process requests a slot beyond those of the expected learners:
+ * the first of these slots that no member has; else -1. The process for which that slot is reserved
+ * may have ended, and the samples of a slot that no learner has are left out. */
+static int vacant_slot(const coordinator_state *c, const Weft__Join *m)
+{
+    int expected = c->options.expected[WEFT_MEMBER_LEARNER], slot = 0;
+    if (c->view.running || m->role != WEFT_MEMBER_LEARNER || m->wish < expected) return -1;
+    while (slot < expected && is_taken(c, WEFT_MEMBER_LEARNER, slot)) slot++;
+    return slot < expected ? slot : -1;
+}
+
 /* Writes the reason why a Join is rejected; "": the member is admitted. no->ask_again: the process
- * may ask for another invitation, since another member has the requested slot, or the run is not
- * the one whose run configuration the process has. no->final: the version, the model, the data or
- * the layout of the process is not that of the run. */
+ * may ask for another invitation, since another member has the requested slot, or another slot is
+ * vacant, or the run is not the one whose run configuration the process has. no->final: the
+ * version, the model, the data or the layout of the process is not that of the run. */
 static void look(const coordinator_state *c, const weft_message *message, const Weft__Join *m,
                  char reason[REASON], Weft__Reject *no)
 {
@@ -166,11 +177,15 @@ static void look(const coordinator_state *c, const weft_message *message, const 
         (void)snprintf(reason, REASON, "%.280s", c->view.fault);
     else if (c->view.over)
         (void)snprintf(reason, REASON, "this run is over");
-    no->ask_again =
-        !*reason && is_valid_wish(c, m) && is_taken(c, (weft_member_role)m->role, m->wish);
+    if (*reason) return;
+    no->ask_again = is_valid_wish(c, m) && is_taken(c, (weft_member_role)m->role, m->wish);
     if (no->ask_again)
         (void)snprintf(reason, REASON, "there is a %s %d already",
                        weft_member_role_name((weft_member_role)m->role), m->wish);
+    if (no->ask_again || vacant_slot(c, m) < 0) return;
+    no->ask_again = true;
+    (void)snprintf(reason, REASON, "the run has not begun, and has no learner %d yet",
+                   vacant_slot(c, m));
 }
 
 static int slot_for(const coordinator_state *c, weft_member_role role, int wish)
@@ -190,11 +205,12 @@ static slot_reservation *reservation_of(coordinator_state *c, int slot)
     return NULL;
 }
 
-/* A rejected learner does not come back for the slot that was reserved for it. */
-static void release_slot(coordinator_state *c, const Weft__Join *m)
+/* Ends reservations after a rejected Join: that of the learner's own slot, for which it does not
+ * come back, or that of a vacant slot, for which it is to ask. */
+static void release_slot(coordinator_state *c, const Weft__Join *m, bool asks_again)
 {
-    slot_reservation *reservation =
-        m->role == WEFT_MEMBER_LEARNER ? reservation_of(c, m->wish) : NULL;
+    int slot = asks_again ? vacant_slot(c, m) : m->wish;
+    slot_reservation *reservation = m->role == WEFT_MEMBER_LEARNER ? reservation_of(c, slot) : NULL;
     if (reservation) reservation->until = 0;
 }
 
@@ -311,7 +327,7 @@ weft_status weft_coordinator_join(void *self, const weft_message *message, const
         look(c, message, m, text, &no);
         no.reason = text;
         if (*text) {
-            if (!no.ask_again) release_slot(c, m);
+            release_slot(c, m, no.ask_again);
             return weft_rpc_send(&c->head, message->from, WEFT_RPC_REJECT, &no, NULL);
         }
         WEFT_TRY(admit(c, message, m));

@@ -192,7 +192,9 @@ static weft_status finish(weft_run *run)
     bool done = r->position.step >= t->total_steps;
     if (!weft_rank_saves_all(r) && r->position.step > run->first_step) run->saved_step = -1;
     WEFT_TRY(weft_rank_end(r, done));
-    if (r->exchange && r->exchange->changed) run->saved_step = -1;
+    /* At the last step itself learners may have had the last average still to make. */
+    if (r->exchange && r->exchange->changed && r->position.step == t->total_steps)
+        run->saved_step = -1;
     WEFT_TRY(weft_throughput_end(run));
     WEFT_TRY(weft_rank_check_finite(r));
     if (done && run->evaluated_step != r->position.step) WEFT_TRY(evaluate(run));
@@ -258,7 +260,10 @@ static weft_status run_rank(weft_run *run)
     weft_rank *r = &run->rank;
     weft_loader *loader;
     run->first_step = r->position.step;
-    if (t->resumed.path && !r->merged) run->saved_step = r->position.step; /* nothing to save yet */
+    /* There is nothing to save yet. A run that begins with the mean of learners saves that only
+     * with further steps, since the checkpoint has more. */
+    if (t->resumed.path && (!r->merged || r->position.step >= t->total_steps))
+        run->saved_step = r->position.step;
     run->started = weft_seconds();
     weft_loader_options options = {.split = WEFT_TRAIN,
                                    .batch = t->options.length.batch,

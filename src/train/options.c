@@ -401,8 +401,9 @@ const weft_option weft_train_rows[] = {
      RUN(output.resume),
      .with = "checkpoint",
      .help = "resume from DIR/latest, to the same bits as an uninterrupted run where learners step "
-             "together (on the downlink, a warm-up and an adaptive threshold begin anew); without "
-             "a checkpoint there, start a new run and log that"},
+             "together (on the downlink, a warm-up and an adaptive threshold begin anew, and so do "
+             "residuals of learners that are processes, other than the first); without a "
+             "checkpoint there, start a new run and log that"},
     {.name = "drop-state",
      .initial = "false",
      FLAG,

@@ -233,7 +233,7 @@ weft_status weft_trainer_find_resumed(weft_trainer *t)
     WEFT_TRY(open_resumed(t));
     if (several) WEFT_TRY(compare_resumed(t));
     if (!t->resumed.path) return find_nothing(t);
-    t->link.checkpoint = t->resumed.checksum;
+    t->link.checkpoint = t->resumed.state_checksum;
     t->link.step = t->resumed.position.step;
     t->link.checkpoint_run = t->resumed.run;
     return check_options(t);

@@ -71,14 +71,15 @@ static weft_status open_data(weft_trainer *t)
             (long long)t->samples);
     WEFT_TRY(weft_trainer_share_out(t));
     /* Before a resume the run may have had another number of learners, and so another number of
-     * steps in an epoch; so the remaining steps follow from the remaining samples. */
+     * steps in an epoch; so the remaining steps follow from the remaining samples. They are
+     * negative if the checkpoint is beyond the end of this run. */
     int64_t all = o->length.batch * t->learners, steps = (t->samples + all - 1) / all;
     weft_position *done = &t->resumed.position;
     if (done->samples < 0) done->samples = done->batch * all;
     done->samples = WEFT_MIN(done->samples, t->samples);
     int64_t rest = (t->samples - done->samples + all - 1) / all;
     int64_t left = (o->length.epochs - done->epoch - 1) * steps + rest;
-    t->total_steps = o->length.steps ? o->length.steps : done->step + WEFT_MAX(left, (int64_t)0);
+    t->total_steps = o->length.steps ? o->length.steps : WEFT_MAX(done->step + left, (int64_t)1);
     if (t->run_steps > 0) t->total_steps = t->run_steps;
     if (t->total_steps > INT32_MAX)
         return weft_fail(WEFT_ERR_ARGUMENT,
