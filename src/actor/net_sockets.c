@@ -139,12 +139,12 @@ weft_status weft_net_add_peer(weft_net *net, weft_actor_id id, const char *list)
 {
     weft_net_address address;
     weft_connection *f = weft_net_connection(net, id);
+    if (f && f->address && strcmp(f->address, list) == 0) return WEFT_OK; /* each view has it */
     WEFT_TRY(weft_net_address_choose(list, net->world->token, &address));
     WEFT_TRY(check_open(net, &address, address.keyed));
     if (address.keyed) WEFT_TRY(weft_net_context_allow(net->world, &address.key));
     if (!address.at[0]) return WEFT_OK;
     if (!f) WEFT_TRY(add_connection(net, id, &f));
-    if (f->address && strcmp(f->address, list) == 0) return WEFT_OK;
     weft_net_close_watched(&f->socket, &f->monitor);
     free(f->address);
     f->address = NULL;
