@@ -62,8 +62,8 @@ typedef struct weft_checkpoint {
     weft_state_words *words; /* descriptions of the exchange's states; older checkpoints: none */
     size_t word_count;
     uint64_t checksum; /* of the index, which lists the checksums of all files; exported: 0 */
-    /* Of the run, the step and the checksums of the files: equal in the checkpoints that several
-     * learners have written of the same state, each in a folder of its own. */
+    /* A checksum of the run, the step and the checksums of the files: equal in the checkpoints that
+     * several learners have written of the same state, each in a folder of its own. */
     uint64_t state_checksum;
     uint64_t run;  /* id of the elastic run that wrote it; 0: not known */
     bool exported; /* this is an exported model, which has no state and no position */

@@ -18,7 +18,8 @@ static const char *const listed[] = {
     "the devices of ranks * and * of a learner have different memory layouts for the same "
     "parameter; give both the same --device",
     "servers is *, and the model has only * parameter* to share out; give --servers *",
-    "exchange easgd: --compress * gathers gradients with a momentum of *; give the codec momentum=0",
+    ("exchange easgd: --compress * gathers gradients with a momentum of *; give the codec "
+     "momentum=0"),
     /* meshes */
     "batch is *, which cannot be shared out to * ranks*; give --batch *",
     "batch * in * micro-batches is * each, which cannot be shared out to * ranks*; give --batch *",
