@@ -59,9 +59,13 @@ static void add_way(const char *spec, const char *codec, int learners)
     assert_true(way_count < MOST_WAYS);
     way *w = &ways[way_count++];
     assert_ok(weft_exchange_find(context, spec, &w->ops, &arguments));
-    (void)snprintf(w->codec, sizeof(w->codec), "%s", codec ? codec : "none");
-    (void)snprintf(w->words, sizeof(w->words), "ranks=%d exchange=%s%s%s", learners, spec,
-                   codec ? " compress=" : "", codec ? codec : "");
+    weft_exchange_plan plan = {.learners = learners, .servers = 1, .codec = codec};
+    /* An exchange may refuse the momentum of a codec. */
+    bool fits = !codec || weft_exchange_fits(context, spec, &plan) == WEFT_OK;
+    (void)snprintf(w->codec, sizeof(w->codec), "%s%s", codec ? codec : "none",
+                   fits ? "" : ":momentum=0");
+    (void)snprintf(w->words, sizeof(w->words), "ranks=%d exchange=%s%s%s%s", learners, spec,
+                   codec ? " compress=" : "", codec ? codec : "", fits ? "" : ":momentum=0");
     w->outer = strstr(spec, "outer=");
     w->residual = codec && keeps_state(codec);
 }

@@ -260,9 +260,9 @@ static weft_status run_rank(weft_run *run)
     weft_rank *r = &run->rank;
     weft_loader *loader;
     run->first_step = r->position.step;
-    /* There is nothing to save yet. A run that begins with the mean of learners saves that only
-     * with further steps, since the checkpoint has more. */
-    if (t->resumed.path && (!r->merged || r->position.step >= t->total_steps))
+    /* There is nothing to save yet. A run that begins with the mean of learners does not save it if
+     * the checkpoint is beyond the end of the run, since the checkpoint has more. */
+    if (t->resumed.path && (!r->merged || r->position.step > t->total_steps))
         run->saved_step = r->position.step;
     run->started = weft_seconds();
     weft_loader_options options = {.split = WEFT_TRAIN,
