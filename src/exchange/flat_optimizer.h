@@ -23,9 +23,9 @@ weft_status weft_flat_optimizer_step(weft_flat_optimizer *optimizer, void *param
 void weft_flat_optimizer_set_step(weft_flat_optimizer *optimizer, int64_t step);
 /* Multiplies the learning rate of the following updates by this factor, which is 1 at first. */
 void weft_flat_optimizer_scale_rate(weft_flat_optimizer *optimizer, double factor);
-/* For updates without copies: `_rooms` gives the optimizer's own parameters and its own buffer for
- * a gradient, [count] each. `_run` updates these parameters with a gradient at any address that is
- * a multiple of the element size. */
+/* For updates without copies: `_buffers` gives the optimizer's own parameters and its own buffer
+ * for a gradient, [count] each. `_run` updates these parameters with a gradient at any address that
+ * is a multiple of the element size. */
 void weft_flat_optimizer_buffers(weft_flat_optimizer *optimizer, void **parameters,
                                  void **gradient);
 weft_status weft_flat_optimizer_run(weft_flat_optimizer *optimizer,

@@ -1,5 +1,5 @@
-/* The learner group: collectives between learners, over a communicator, shared memory or, for
- * elastic learners, none. */
+/* The learner group: collectives between learners, over a communicator, or of an elastic learner
+ * alone. */
 #ifndef WEFT_EXCHANGE_LEARNER_GROUP_H
 #define WEFT_EXCHANGE_LEARNER_GROUP_H
 
