@@ -63,10 +63,22 @@ void onednn_close(onednn *o)
     free(o);
 }
 
+/* Whether two descriptors are the same in every stride. dnnl_memory_desc_equal does not compare the
+ * strides of dimensions of size one, but primitives that call a matrix product take the distance of
+ * two rows from them and refuse one that is too small. */
+static bool is_same(const_dnnl_memory_desc_t x, const_dnnl_memory_desc_t y)
+{
+    if (!dnnl_memory_desc_equal(x, y)) return false;
+    cpu_blocks a = cpu_blocks_of((cpu_md)(const void *)x);
+    cpu_blocks b = cpu_blocks_of((cpu_md)(const void *)y);
+    size_t bytes = (size_t)a.ndims * sizeof(*a.strides);
+    return a.ndims == 0 || !a.blocked || memcmp(a.strides, b.strides, bytes) == 0;
+}
+
 static weft_status intern(onednn *o, dnnl_memory_desc_t md, cpu_md *out)
 {
     kept_md *kept = o->kept;
-    while (kept && !dnnl_memory_desc_equal(kept->md, md)) kept = kept->next;
+    while (kept && !is_same(kept->md, md)) kept = kept->next;
     weft_status status = kept ? WEFT_OK : WEFT_NEW(&kept, 1);
     if (status != WEFT_OK || kept->md) (void)dnnl_memory_desc_destroy(md);
     if (status != WEFT_OK) return status;
