@@ -218,7 +218,7 @@ for way in other notes in_step file empty; do
     other) rm -r copied/step-9 && cp -r sister/step-9 copied/step-9 && words="copied/latest and copied/step-9 are two different checkpoints of step 9" ;;
     notes) echo mine >copied/latest/notes && words="copied/latest is no checkpoint of weft ('notes' is in it)" ;;
     in_step) echo mine >copied/step-9/notes && words="copied/step-9 is no checkpoint of weft ('notes' is in it)" ;;
-    file) rm -r copied/latest && echo step-9 >copied/latest && code=1 words="/copied/step-9 (remove the damaged folder" ;;
+    file) rm -r copied/latest && echo step-9 >copied/latest && code=1 words="/copied/latest is a file, where a link to the newest checkpoint belongs; remove the file to resume from copied/step-9" ;;
     empty) rm copied/latest/* && code=1 words="/copied/step-9 (remove the damaged folder" ;;
     esac
     rm -rf copy && cp -a copied copy

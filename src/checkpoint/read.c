@@ -18,6 +18,20 @@
 /* How often weft_checkpoint_open tries, while a training run deletes each checkpoint it finds. */
 enum { OPEN_TRIES = 100 };
 
+/* Fails since PATH/latest has no index, with the way on. A file named `latest` is not a damaged
+ * checkpoint: programs that copy links as files leave one. newest: the newest PATH/step-N, or
+ * NULL. */
+static weft_status fail_latest(const char *latest, const char *index, const char *newest)
+{
+    struct stat info;
+    if (stat(latest, &info) != 0 || S_ISDIR(info.st_mode))
+        return weft_folder_offer_previous(latest, weft_checkpoint_damaged(index, "it is missing"));
+    return weft_fail(
+        WEFT_ERR_IO,
+        "%s is a file, where a link to the newest checkpoint belongs; remove the file%s%s", latest,
+        newest ? " to resume from " : "", newest ? newest : "");
+}
+
 /* Finds the step folder that a path means: PATH itself, PATH/latest, or the newest PATH/step-N.
  * *out gets its path with links resolved. *held gets a descriptor that keeps the folder open, so
  * that its inode is not reused, and locked, so that a run does not remove it. */
@@ -42,8 +56,7 @@ static weft_status find_folder(const char *path, char **out, int *held)
         WEFT_TRY_GOTO(weft_format(&index, "%s/index.json", *out), done);
         bool whole = weft_file_exists(index);
         if (!whole && i == 1) /* a damaged newest checkpoint must not be skipped silently */
-            status =
-                weft_folder_offer_previous(*out, weft_checkpoint_damaged(index, "it is missing"));
+            status = fail_latest(*out, index, candidates[2]);
         free(index);
         if (whole || status != WEFT_OK) goto done;
         if (*held >= 0) close(*held);
