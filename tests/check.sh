@@ -61,13 +61,14 @@ lives() {
     local pid=${1%%/*}
     [ -d "/proc/$pid" ] && ! grep -q '^State:.*Z' "/proc/$pid/status" 2>/dev/null && { [ "$1" = "$pid" ] || [ "$(born "$pid")" = "${1#*/}" ]; }
 }
-# Waiting ends with what is waited for. A busy machine may need long, so the limit is only there for what hangs.
+# A wait ends with its event. A busy machine may need long, so the limit is there only for what hangs. It counts polls, 20 to a
+# second, and not the clock: a machine that was stopped for a minute has used up one poll.
 limit=90
 # within COMMAND: runs it again and again until it succeeds. It is evaluated anew each time.
 within() {
-    local until=$((SECONDS + limit))
+    local polls=0
     until eval "$1"; do
-        [ $SECONDS -gt $until ] && return 1
+        [ $((polls++)) -gt $((limit * 20)) ] && return 1
         sleep 0.05
     done
 }

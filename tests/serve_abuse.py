@@ -18,6 +18,7 @@ import time
 
 from serve_harness import SANITIZED
 from served import Client, Crowd, Server, check, end, is_right, one, train, SIZE
+from waiting import wait_until
 
 weft = os.path.abspath(sys.argv[1])
 PATH = b"/v2/models/m/infer"
@@ -356,7 +357,7 @@ def many(server, crowd, b):
                     s.sendall(half[:len(half) * (i % 7) // 8])
             before = crowd.counts[200]
             check("another one is served", b.good(talk(server.port, head(len(b.json), b"Connection: close") + b.json, cut=False)))
-            check("and as many as come", wait_for(lambda: crowd.counts[200] > before + 100), crowd.counts)
+            check("and as many as come", wait_until(lambda: crowd.counts[200] > before + 100), crowd.counts)
             for i, s in enumerate(idle[:300]):  # they are connections as others are
                 s.settimeout(60)
                 s.sendall(half[len(half) * (i % 7) // 8:] if i % 3 else half)
@@ -365,13 +366,6 @@ def many(server, crowd, b):
             for s in idle:
                 s.close()
         yield memory(server)
-
-
-def wait_for(holds, seconds=60):
-    limit = time.monotonic() + seconds
-    while not holds() and time.monotonic() < limit:
-        time.sleep(0.02)
-    return holds()
 
 
 def slow(rows, right, b):
@@ -389,7 +383,7 @@ def slow(rows, right, b):
     check("one above the limit waits, or is told", not found or found[0][0] in (200, 503), found)
     for s in idle:
         s.close()
-    check("then it is served", wait_for(lambda: b.good(talk(server.port, whole, cut=False))))
+    check("then it is served", wait_until(lambda: b.good(talk(server.port, whole, cut=False))))
     server.end()
 
 

@@ -14,6 +14,7 @@ import sys
 import time
 
 from serve_harness import BODY, CERTIFICATE, INFER, KEY, OTHER_CERTIFICATE, OTHER_KEY, SIZE, Server, check, main, read_all, weft, whole, write
+from waiting import wait_until
 
 
 def trusting():
@@ -100,10 +101,7 @@ def renewals():
             return ssl.DER_cert_to_PEM_cert(c.getpeercert(binary_form=True))
 
     def until(what, holds):
-        deadline = time.monotonic() + 60
-        while not (good := holds()) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        check(what, good)
+        check(what, wait_until(holds))
 
     def told(s, words):
         check(f"it says '{words}'", any(words in line for line in s.process.stderr))

@@ -17,6 +17,8 @@ import threading
 import time
 import zlib
 
+from waiting import wait_until
+
 weft = os.path.abspath(sys.argv[1])
 SIDE, ROWS = 7, 12
 SIZE = SIDE * SIDE
@@ -89,12 +91,7 @@ def near(a, b):
 
 
 def soon(what, holds, seconds=30):
-    until = time.time() + seconds
-    while time.time() < until:
-        if holds():
-            return check(what, True)
-        time.sleep(0.05)
-    check(what, False, "it does not come")
+    check(what, wait_until(holds, seconds), "it does not come")
 
 
 def train(folder, name, seed):

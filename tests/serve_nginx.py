@@ -13,9 +13,9 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 
 from served import Client, Crowd, Server, check, end, one, train, SIZE
+from waiting import wait_until
 
 weft = os.path.abspath(sys.argv[1])
 guide = pathlib.Path(__file__).resolve().parent.parent / "docs/guide/serving.md"
@@ -62,13 +62,10 @@ class Nginx:
         check("nginx begins", False, self.process.stderr.read())
 
     def is_up(self):
-        limit = time.monotonic() + 30
-        while self.process.poll() is None and time.monotonic() < limit:
+        def answers():
             with socket.socket() as s:
-                if s.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return True
-            time.sleep(0.02)
-        return False
+                return s.connect_ex(("127.0.0.1", self.port)) == 0
+        return wait_until(lambda: self.process.poll() is not None or answers(), 30) and self.process.poll() is None
 
 
 def asked(server):
@@ -80,10 +77,8 @@ def asked(server):
 
 def takes_part(server):
     """Whether requests come to it (again)."""
-    limit, before = time.monotonic() + 60, asked(server)
-    while asked(server) < before + 20 and time.monotonic() < limit:
-        time.sleep(0.05)
-    return asked(server) >= before + 20
+    before = asked(server)
+    return wait_until(lambda: asked(server) >= before + 20)
 
 
 def start(port=0):

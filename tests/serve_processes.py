@@ -15,15 +15,9 @@ import tempfile
 import time
 
 from served import Client, Crowd, Server, check, end, is_right, one, train, SIZE
+from waiting import wait_until
 
 weft = os.path.abspath(sys.argv[1])
-
-
-def wait_until(holds, seconds=60):
-    limit = time.monotonic() + seconds
-    while not holds() and time.monotonic() < limit:
-        time.sleep(0.01)
-    return holds()
 
 
 def is_there(pid):

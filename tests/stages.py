@@ -13,7 +13,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
+
+from waiting import wait_until
 
 source = os.path.abspath(sys.argv[1])
 passed = failed = 0
@@ -183,9 +184,7 @@ def ended_by(number, code, stage):
     with open("src/a.c", "a") as f:
         f.write("\n")
     process = subprocess.Popen(["scripts/check", "good", stage], stdout=subprocess.PIPE, text=True)
-    until = time.monotonic() + 120
-    while not (os.path.exists("pid") and open("pid").read()) and time.monotonic() < until:
-        time.sleep(0.05)
+    wait_until(lambda: os.path.exists("pid") and open("pid").read(), 120)
     process.send_signal(number)
     text = process.communicate(timeout=120)[0]
     check(f"ended by signal {number}", process.returncode == code and re.search(stage + " +- .*has not ended", text), (process.returncode, text))
