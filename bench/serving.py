@@ -40,8 +40,8 @@ MODELS = (os.environ.get("MODELS") or "mlp,vgg11").split(",")
 MINUTES = float(os.environ.get("MINUTES") or 10)
 HERE = pathlib.Path(__file__).resolve().parent
 WORK = HERE.parent / "build" / "serving"
-SHAPES = {"mlp": [784], "vgg11": [3, 32, 32]}
-LAYOUT = {"mlp": "", "vgg11": ",layout=chw"}
+SHAPES = {"mlp": [1, 28, 28], "vgg11": [3, 32, 32]}
+LAYOUT = ",layout=chw"  # of images, whose numbers are FP32 in a request as they are for the server with no model
 AT_ONCE = {"mlp": 32, "vgg11": 128}
 ROWS = {"mlp": 50000, "vgg11": 1500}  # that weft predict is given
 missed = []
@@ -99,7 +99,7 @@ def prepare(name):
             data = (some * (count // 256 + 1))[:4 * size * count]
             write_npy(folder / f"{file}.npy", "<f4", [count, *SHAPES[name]], data)
         write_npy(folder / "labels.npy", "<i4", [256], array.array("i", (i % 10 for i in range(256))).tobytes())
-        call("train", "--model", name, "--data", f"npy:{folder}/train.npy,{folder}/labels.npy{LAYOUT[name]}", "--normalize", "none",
+        call("train", "--model", name, "--data", f"npy:{folder}/train.npy,{folder}/labels.npy{LAYOUT}", "--normalize", "none",
              "--steps", 4, "--batch", 16, "--checkpoint", folder / "run", "-q")
     return folder
 
@@ -175,7 +175,7 @@ def predicted(name):
     took = {}
     for file in ("small", "big"):
         begun = time.monotonic()
-        call("predict", "--checkpoint", prepare(name) / "run", "--data", f"npy:{prepare(name)}/{file}.npy{LAYOUT[name]}", "-b", 64, "-o",
+        call("predict", "--checkpoint", prepare(name) / "run", "--data", f"npy:{prepare(name)}/{file}.npy{LAYOUT}", "-b", 64, "-o",
              "/dev/null")
         took[file] = time.monotonic() - begun
     return (ROWS[name] - ROWS[name] // 5) / max(took["big"] - took["small"], 1e-9)

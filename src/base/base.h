@@ -107,6 +107,9 @@ typedef struct weft_text {
 
 void weft_text_add(weft_text *text, const char *format, ...) WEFT_PRINTF(2, 3);
 void weft_text_add_bytes(weft_text *text, const char *data, size_t size);
+void weft_text_add_int(weft_text *text, int64_t number);
+/* Appends `size` bytes for the caller to write; NULL: there is no memory. */
+char *weft_text_extend(weft_text *text, size_t size);
 /* Appends a JSON string with quotes and escapes. */
 void weft_text_add_json(weft_text *text, const char *string);
 /* Appends the text with unprintable bytes escaped, as weft_printable does. */

@@ -20,17 +20,38 @@ static bool text_reserve(weft_text *text, size_t more)
     return true;
 }
 
-void weft_text_add_bytes(weft_text *text, const char *data, size_t size)
+char *weft_text_extend(weft_text *text, size_t size)
 {
-    if (!text_reserve(text, size)) return;
-    memcpy(text->data + text->size, data, size);
+    if (!text_reserve(text, size)) return NULL;
+    char *added = text->data + text->size;
     text->size += size;
     text->data[text->size] = '\0';
+    return added;
+}
+
+void weft_text_add_bytes(weft_text *text, const char *data, size_t size)
+{
+    char *to = weft_text_extend(text, size);
+    if (to) memcpy(to, data, size);
+}
+
+void weft_text_add_int(weft_text *text, int64_t number)
+{
+    char digits[24], *end = digits + sizeof(digits), *at = end;
+    uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    do *--at = (char)('0' + left % 10);
+    while (left /= 10);
+    if (number < 0) *--at = '-';
+    weft_text_add_bytes(text, at, (size_t)(end - at));
 }
 
 void weft_text_add(weft_text *text, const char *format, ...)
 {
     char small[512];
+    if (!strchr(format, '%')) {
+        weft_text_add_bytes(text, format, strlen(format));
+        return;
+    }
     va_list arguments, again;
     va_start(arguments, format);
     va_copy(again, arguments);
@@ -47,15 +68,16 @@ void weft_text_add(weft_text *text, const char *format, ...)
 
 void weft_text_add_json(weft_text *text, const char *string)
 {
+    const char *from = string, *at = string; /* from..at needs no escapes */
     weft_text_add_bytes(text, "\"", 1);
-    for (const unsigned char *c = (const unsigned char *)string; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            weft_text_add(text, "\\%c", *c);
-        else if (*c < 0x20)
-            weft_text_add(text, "\\u%04x", *c);
-        else
-            weft_text_add_bytes(text, (const char *)c, 1);
+    for (; *at; at++) {
+        unsigned char c = (unsigned char)*at;
+        if (c >= 0x20 && c != '"' && c != '\\') continue;
+        weft_text_add_bytes(text, from, (size_t)(at - from));
+        weft_text_add(text, c < 0x20 ? "\\u%04x" : "\\%c", c);
+        from = at + 1;
     }
+    weft_text_add_bytes(text, from, (size_t)(at - from));
     weft_text_add_bytes(text, "\"", 1);
 }
 

@@ -53,10 +53,12 @@ static void write_classes(const weft_servable_info *about, const weft_inference 
 
 static void write_bytes(const weft_inference *i, int64_t count, bool single, weft_text *text)
 {
-    for (int64_t j = 0; j < count; j++) {
+    size_t each = single ? sizeof(float) : sizeof(double);
+    char *to = weft_text_extend(text, (size_t)count * each);
+    if (to && !single) memcpy(to, i->prediction, (size_t)count * each);
+    for (int64_t j = 0; to && single && j < count; j++) {
         float value = (float)i->prediction[j];
-        const void *from = single ? (const void *)&value : (const void *)&i->prediction[j];
-        weft_text_add_bytes(text, from, single ? sizeof(float) : sizeof(double));
+        memcpy(to + (size_t)j * each, &value, each);
     }
 }
 
@@ -68,6 +70,28 @@ static void write_numbers(const weft_inference *i, int64_t count, bool single, w
         size_t size = weft_decimal_write(i->prediction[j], single, number + 1);
         weft_text_add_bytes(text, j ? number : number + 1, j ? size + 1 : size);
     }
+}
+
+/* Writes the JSON up to the value of the tensor's "datatype", without printf, whose formatting
+ * would take a fifth of the time of reading a small request. */
+static void write_head(const weft_servable_info *about, const weft_inference *i, int64_t columns,
+                       const char *datatype, weft_text *out)
+{
+    weft_text_add(out, "{\"model_name\":");
+    weft_text_add_json(out, about->name);
+    weft_text_add(out, ",\"model_version\":\"");
+    weft_text_add_int(out, about->version);
+    weft_text_add(out, "\"");
+    if (i->id) {
+        weft_text_add(out, ",\"id\":");
+        weft_text_add_json(out, i->id);
+    }
+    weft_text_add(out, ",\"outputs\":[{\"name\":\"prediction\",\"shape\":[");
+    weft_text_add_int(out, i->request.rows);
+    weft_text_add(out, ",");
+    weft_text_add_int(out, columns);
+    weft_text_add(out, "],\"datatype\":\"");
+    weft_text_add_bytes(out, datatype, strlen(datatype));
 }
 
 weft_status weft_infer_write(const weft_servable_info *about, const weft_inference *i,
@@ -82,24 +106,18 @@ weft_status weft_infer_write(const weft_servable_info *about, const weft_inferen
         write_bytes(i, i->request.rows * columns, single, &data);
     else
         write_numbers(i, i->request.rows * columns, single, &data);
-    weft_text_add(out, "{\"model_name\":");
-    weft_text_add_json(out, about->name);
-    weft_text_add(out, ",\"model_version\":\"%lld\"", (long long)about->version);
-    if (i->id) {
-        weft_text_add(out, ",\"id\":");
-        weft_text_add_json(out, i->id);
-    }
-    weft_text_add(
-        out, ",\"outputs\":[{\"name\":\"prediction\",\"shape\":[%lld,%lld],\"datatype\":\"%s\"",
-        (long long)i->request.rows, (long long)(i->classes ? i->classes : columns),
-        i->classes ? "BYTES"
-        : single   ? "FP32"
-                   : "FP64");
+    write_head(about, i, i->classes ? i->classes : columns,
+               i->classes ? "BYTES"
+               : single   ? "FP32"
+                          : "FP64",
+               out);
     if (i->binary) {
-        weft_text_add(out, ",\"parameters\":{\"binary_data_size\":%zu}}]}", data.size);
+        weft_text_add(out, "\",\"parameters\":{\"binary_data_size\":");
+        weft_text_add_int(out, (int64_t)data.size);
+        weft_text_add(out, "}}]}");
         reply->json = out->size;
     } else {
-        weft_text_add(out, ",\"data\":[");
+        weft_text_add(out, "\",\"data\":[");
     }
     if (data.failed) out->failed = true;
     if (data.data) weft_text_add_bytes(out, data.data, data.size);

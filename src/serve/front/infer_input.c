@@ -19,20 +19,31 @@ typedef struct input {
 
 #define wrong(...) weft_fail(WEFT_ERR_ARGUMENT, __VA_ARGS__)
 
-static weft_status read_shape(weft_json *j, weft_shape *out)
+/* Reads a number of the shape. Only if it is wrong, it is read again for a message with its
+ * position. */
+static weft_status read_dim(weft_json *j, int position, int64_t *dim)
 {
     char what[64];
+    weft_json before = *j;
+    weft_status status = weft_infer_whole(j, "", 1, dim);
+    if (status == WEFT_OK && *dim <= INT32_MAX) return WEFT_OK;
+    (void)snprintf(what, sizeof(what), "input 'x': number %d of the shape", position);
+    if (status == WEFT_OK)
+        return wrong("%s is %lld, and %d is the most", what, (long long)*dim, INT32_MAX);
+    *j = before;
+    return weft_infer_whole(j, what, 1, dim);
+}
+
+static weft_status read_shape(weft_json *j, weft_shape *out)
+{
     WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_ARRAY, "input 'x': shape"));
     WEFT_TRY(weft_json_enter(j));
     out->rank = 0;
     while (weft_json_item(j)) {
         if (out->rank == WEFT_MAX_RANK)
             return wrong("input 'x': shape has more than %d numbers", WEFT_MAX_RANK);
-        int64_t *dim = &out->dim[out->rank++];
-        (void)snprintf(what, sizeof(what), "input 'x': number %d of the shape", out->rank);
-        WEFT_TRY(weft_infer_whole(j, what, 1, dim));
-        if (*dim > INT32_MAX)
-            return wrong("%s is %lld, and %d is the most", what, (long long)*dim, INT32_MAX);
+        WEFT_TRY(read_dim(j, out->rank + 1, &out->dim[out->rank]));
+        out->rank++;
     }
     WEFT_TRY(j->status);
     return out->rank > 0 ? WEFT_OK : wrong("input 'x': shape is empty");

@@ -7,7 +7,7 @@ weft_status weft_infer_key(const weft_json_key *key, const char *const *known, i
                            const char *where, unsigned *seen, int *out)
 {
     *out = -1;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count && *out < 0; i++)
         if (weft_json_is(key, known[i])) *out = i;
     if (*out < 0) return WEFT_OK;
     if (*seen >> *out & 1)
