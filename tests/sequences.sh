@@ -53,12 +53,14 @@ alike() { # MODEL NAME OPTIONS...
     "$weft" train $options "$@" >out 2>err && grep 'test loss' out >"$name" && cmp -s one-$name0 "$name" && pass || flunk "$name $*: $(cat "$name" err)"
 }
 texts="--data text:text.txt,unit=char,context=14,stride=33 $same"
-for name in tied gated gpt twins recurrent; do
+for name in tied gated gpt char-lstm twins recurrent twin-lstm; do
     name0=$name
     case $name in
     tied) options=$tied ;;
     gated) options="--model gated.yaml $texts" ;;
     gpt) options="--model gpt:layers=2,heads=2,width=12,tied $texts" ;;
+    char-lstm) options="--model char-lstm:units=12 $texts" ;;
+    twin-lstm) options="${twins/twins.yaml/twin-lstm:units=6}" ;;
     *) options="${twins/twins/$name}" ;;
     esac
     # shellcheck disable=SC2086
@@ -80,6 +82,8 @@ name0=tied
 alike tied "$tied" -n 2 --place 'tokens=cpu:0,head*=cpu:0,*=cpu:1'
 name0=recurrent
 alike recurrent "${twins/twins/recurrent}" -n 2 --place 'left*=cpu:0,right*=cpu:1,*=cpu:0'
+name0=twin-lstm
+alike twin-lstm "${twins/twins.yaml/twin-lstm:units=6}" -n 2 --place 'a/*=cpu:0,b/*=cpu:1,*=cpu:0'
 name0=twins
 alike twins "$twins" -n 2 --place 'first*=cpu:0,one=cpu:0,second*=cpu:1,two=cpu:1,*=cpu:0'
 # A checkpoint knows the characters; evaluation, prediction and a resumed run read other texts by them.
@@ -116,7 +120,9 @@ refuses 1 "only models of one real input can be served" "$weft" serve m=run --po
     refuses 2 "the sequences have 14 positions, and the model has context=9" "$weft" train $texts --model gpt:layers=1,heads=2,width=8,context=9
     refuses 2 "has 3 heads and reads a width of 8" "$weft" train $texts --model gpt:layers=1,heads=3,width=8
     refuses 2 "there is no size 'gpt3'" "$weft" train $texts --model gpt:size=gpt3
-    refuses 2 "needs tokens with a label for each position" "$weft" train $same --model gpt --data glyphs
+    refuses 2 "model gpt needs tokens with a label for each position" "$weft" train $same --model gpt --data glyphs
+    refuses 2 "model char-lstm needs tokens with a label for each position" "$weft" train $same --model char-lstm --data glyphs
+    refuses 2 "twin-lstm needs two inputs a and b [positions, features]" "$weft" train $same --model twin-lstm --data glyphs
     refuses 2 "model 'mlp:layers=3' has no arguments" "$weft" train $same --model mlp:layers=3
     refuses 2 "15 positions to share out" "$weft" train $same --model tied.yaml --data text:text.txt,context=15 -n 16 --mesh domain=16
 }

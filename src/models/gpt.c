@@ -121,10 +121,7 @@ static weft_value add_block(weft_model_builder *net, const gpt_keys *k, int bloc
 static weft_status check_data(const weft_model_builder *net, const gpt_keys *k)
 {
     const weft_input *x = &net->options->input[0];
-    if (x->values == 0 || net->options->positions == 0)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "model gpt needs tokens with a label for each position, such as those of "
-                         "data text:FILE");
+    WEFT_TRY(weft_model_builder_tokens(net, "gpt"));
     if (k->context > 0 && (double)x->shape.dim[0] > k->context)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "the sequences have %lld positions, and the model has context=%.0f; give "

@@ -124,6 +124,9 @@ weft_value weft_layer_mul(weft_model_builder *net, weft_value a, weft_value b,
 /* ARGUMENT unless samples are images [channels, height, width] of at least `side` pixels a side. */
 weft_status weft_model_builder_images(weft_model_builder *net, const char *model,
                                       int64_t side) WEFT_NODISCARD;
+/* ARGUMENT unless samples are tokens with a label for each position. */
+weft_status weft_model_builder_tokens(const weft_model_builder *net,
+                                      const char *model) WEFT_NODISCARD;
 
 typedef struct weft_model {
     const char *name;
@@ -134,7 +137,7 @@ typedef struct weft_model {
 } weft_model;
 
 extern const weft_model weft_model_mlp, weft_model_lenet, weft_model_vgg11, weft_model_inception,
-    weft_model_gpt;
+    weft_model_gpt, weft_model_char_lstm, weft_model_siamese_lstm;
 
 /* Registers the built-in models, and the parts of YAML models. */
 weft_status weft_models_register(weft_context *context) WEFT_NODISCARD;

@@ -9,6 +9,15 @@ static int64_t tokens_of(const weft_model_builder *net, weft_value x)
     return 0;
 }
 
+weft_status weft_model_builder_tokens(const weft_model_builder *net, const char *model)
+{
+    if (net->options->input[0].values > 0 && net->options->positions > 0) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "model %s needs tokens with a label for each position, such as those of data "
+                     "text:FILE",
+                     model);
+}
+
 /* Initialised as in GPT-2: normal, with deviation 0.02. */
 weft_value weft_layer_embedding(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
