@@ -1,5 +1,5 @@
-/* The parsers of IDX, NPY, gzip, CSV, YAML and safetensors on valid input, and on input that is cut
- * at every byte or changed. */
+/* Tests the parsers of IDX, NPY, gzip, YAML and safetensors on valid input, and on input that is
+ * cut at every byte or changed. */
 #include "formats/formats.h"
 #include "formats/safetensors.h"
 #include "formats/yaml.h"
@@ -163,159 +163,6 @@ static void test_gzip(void **state)
                    "more than 5");
 }
 
-static weft_status csv(const char *text, const char *label, weft_csv *out)
-{
-    return weft_csv_parse("t.csv", text, strlen(text), label, NULL, NULL, out);
-}
-
-static void test_csv(void **state)
-{
-    (void)state;
-    weft_csv c;
-    assert_ok(csv("a,b,kind\r\n1,2,x\r\n\r\n3,4.5,\"y, \"\"z\"\"\"\r\n", NULL, &c));
-    assert_true(c.has_header && c.rows == 2 && c.columns == 3 && c.classes == 2);
-    assert_string_equal(c.class_names[1], "y, \"z\"");
-    assert_true(c.values[3] == 4.5 && c.labels[0] == 0);
-    weft_csv_free(&c);
-    assert_ok(csv("2,0.5\n10,1.5\n2,2.5", "0", &c));
-    assert_true(!c.has_header && c.rows == 3 && c.classes == 2 && c.labels[1] == 1);
-    assert_string_equal(c.class_names[0], "2"); /* numbers are sorted by value, not as text */
-    weft_csv_free(&c);
-    assert_refused(csv("a,b,y\n1,2,0\n1,oops,1\n", NULL, &c), WEFT_ERR_FORMAT,
-                   "t.csv:3: column 2 (b) holds 'oops'");
-    assert_refused(csv("1,2,0\n1,nan,1\n", NULL, &c), WEFT_ERR_FORMAT,
-                   "t.csv:2: column 2 holds 'nan'");
-    assert_refused(csv("1,2,0\n1,2\n", NULL, &c), WEFT_ERR_FORMAT, "t.csv:2: has 2 columns");
-    assert_refused(csv("a,b,y\n1,2,0\n", "z", &c), WEFT_ERR_ARGUMENT, "no column is named 'z'");
-    assert_refused(csv("a,b,y\n1,2,0\n", "9", &c), WEFT_ERR_ARGUMENT, "columns are 0 to 2");
-    assert_refused(csv("a,b\n", NULL, &c), WEFT_ERR_FORMAT, "no rows");
-    assert_refused(csv("", NULL, &c), WEFT_ERR_FORMAT, "empty");
-    assert_refused(csv("1,\"2", NULL, &c), WEFT_ERR_FORMAT, "does not end");
-    assert_refused(csv("1,2,\n", NULL, &c), WEFT_ERR_FORMAT, "label is empty");
-    assert_refused(csv("1\n2\n", NULL, &c), WEFT_ERR_FORMAT, "at least one feature");
-}
-
-/* CSV files of other programs: with a byte order mark, with numbers as names of columns, and with
- * classes that are written both as whole numbers and with a fraction. */
-static void test_csv_of_others(void **state)
-{
-    (void)state;
-    weft_csv c;
-    assert_ok(csv("\xEF\xBB\xBF"
-                  "1,2,7\n3,4,8\n",
-                  NULL, &c));
-    assert_true(!c.has_header && c.rows == 2 && c.values[0] == 1);
-    weft_csv_free(&c);
-    assert_ok(csv("\xEF\xBB\xBFkind,a\n1,2\n", "kind", &c));
-    assert_true(c.has_header && c.rows == 1 && c.label == 0);
-    weft_csv_free(&c);
-    assert_ok(csv("0,1,kind\n5,6,2\n5,7,3\n", "kind", &c));
-    assert_true(c.has_header && c.rows == 2 && c.classes == 2 && c.label == 2);
-    weft_csv_free(&c);
-    assert_ok(csv("1,2\n1,2.0\n1,x\n1,10\n1,1e1\n", NULL, &c));
-    assert_true(c.classes == 3 && c.labels[0] == 0 && c.labels[1] == 0);
-    assert_true(c.labels[2] == 2 && c.labels[3] == 1 && c.labels[4] == 1);
-    weft_csv_free(&c);
-    assert_refused(csv("\xEF\xBB\xBF", NULL, &c), WEFT_ERR_FORMAT, "empty");
-}
-
-/* Row 1 is a header, or it is a row of numbers; one that is partly of numbers may be either. */
-static void test_csv_header(void **state)
-{
-    (void)state;
-    weft_csv c;
-    const weft_csv_known measured = {.place = -1, .weight_place = -1, .measured = true};
-    assert_refused(csv("1,,x\n3,4,y\n", NULL, &c), WEFT_ERR_FORMAT,
-                   "t.csv:1: column 2 holds '', but column 1 holds a number; if row 1 is a header, "
-                   "give label=NAME");
-    assert_refused(csv("NA,2,x\n3,4,y\n", "2", &c), WEFT_ERR_FORMAT,
-                   "t.csv:1: column 1 holds 'NA'");
-    const char *text = "5,1,,2\n5,3,4,2\n";
-    assert_refused(weft_csv_parse("t.csv", text, strlen(text), NULL, "0", &measured, &c),
-                   WEFT_ERR_FORMAT, "t.csv:1: column 3 holds ''");
-    text = "1,2,NA\n3,4,5\n";
-    assert_refused(weft_csv_parse("t.csv", text, strlen(text), NULL, NULL, &measured, &c),
-                   WEFT_ERR_FORMAT, "give target=NAME");
-    assert_refused(csv("0,1,target\n5,6,2\n5,7,3\n", NULL, &c), WEFT_ERR_FORMAT,
-                   "t.csv:1: column 3, the label, holds 'target', and a number in all other rows; "
-                   "if row 1 is a header, give label=NAME");
-    assert_ok(csv("0,1,b\n5,6,2\n5,7,b\n", NULL, &c));
-    assert_true(!c.has_header && c.rows == 3 && c.classes == 2);
-    weft_csv_free(&c);
-    assert_ok(csv("1990,b,kind\n5,6,2\n5,7,3\n", "kind", &c));
-    assert_true(c.has_header && c.rows == 2);
-    weft_csv_free(&c);
-    assert_ok(csv("1,2,\"\"\"x\"\"\"\n5,7,y\n", NULL, &c));
-    assert_true(!c.has_header && c.rows == 2);
-    weft_csv_free(&c);
-}
-
-/* Labels are equal as numbers only where each whole number is a double of its own. */
-static void test_csv_large_labels(void **state)
-{
-    (void)state;
-    weft_csv c;
-    assert_ok(csv("1,9007199254740993\n2,9007199254740992\n3,9007199254740992\n4,4e3\n5,4000\n"
-                  "6,-9007199254740993\n7,-9007199254740992\n",
-                  NULL, &c));
-    assert_int_equal(c.classes, 5);
-    assert_true(c.labels[0] != c.labels[1] && c.labels[1] == c.labels[2]);
-    assert_true(c.labels[3] == c.labels[4] && c.labels[5] != c.labels[6]);
-    weft_csv_free(&c);
-    assert_false(weft_csv_same_class("9007199254740993", "9007199254740992"));
-    assert_true(weft_csv_same_class("9007199254740991", "9007199254740991.0"));
-}
-
-/* One column more than the features, without a name, is the label or the weight. */
-static void test_csv_one_column_more(void **state)
-{
-    (void)state;
-    const weft_csv_known known = {
-        .features = 2, .place = 2, .weight_place = 0, .unlabelled = true, .measured = true};
-    weft_csv c;
-    const char *text = "9,1,2\n9,3,4\n", *named = "a,b,y\n1,2,9\n3,4,9\n";
-    assert_refused(weft_csv_parse("t", text, strlen(text), NULL, NULL, &known, &c),
-                   WEFT_ERR_ARGUMENT, "give target=N or weight=N");
-    assert_ok(weft_csv_parse("t", text, strlen(text), NULL, "0", &known, &c));
-    assert_true(c.label == -1 && c.features == 2 && c.values[0] == 1 && c.values[3] == 4);
-    weft_csv_free(&c);
-    assert_ok(weft_csv_parse("t", text, strlen(text), "0", NULL, &known, &c));
-    assert_true(c.label == 0 && c.features == 2 && c.values[0] == 1 && c.values[3] == 4);
-    weft_csv_free(&c);
-    assert_ok(weft_csv_parse("t", named, strlen(named), NULL, NULL, &known, &c));
-    assert_true(c.label == 2 && c.values[0] == 1 && c.values[3] == 4);
-    weft_csv_free(&c);
-}
-
-/* A server's way to read a table: labels are skipped, and a table that is too long or too wide is
- * not read to its end. */
-static void test_csv_of_requests(void **state)
-{
-    (void)state;
-    static char a[] = "a", b[] = "b", *const names[] = {a, b};
-    const weft_csv_known known = {.features = 2,
-                                  .names = names,
-                                  .label = "y",
-                                  .place = 2,
-                                  .weight_place = -1,
-                                  .unlabelled = true,
-                                  .label_ignored = true,
-                                  .most_rows = 3,
-                                  .most_columns = 5};
-    weft_csv c;
-    const char *text = "y,b,a\n,1,2\n\x80,3,4\nz,5,6\nz,seven,8\n\"";
-    assert_ok(weft_csv_parse("t", text, strlen(text), NULL, NULL, &known, &c));
-    assert_true(c.rows == 3 && c.label == 0 && !c.labels && c.classes == 0);
-    assert_true(c.values[0] == 2 && c.values[5] == 5);
-    weft_csv_free(&c);
-    text = "a,b,y,,,,,,\"";
-    assert_refused(weft_csv_parse("t", text, strlen(text), NULL, NULL, &known, &c), WEFT_ERR_FORMAT,
-                   "t:1: has more than 5 columns");
-    text = "a,b\n1,2\n1,2,3,4,5,6,\"";
-    assert_refused(weft_csv_parse("t", text, strlen(text), NULL, NULL, &known, &c), WEFT_ERR_FORMAT,
-                   "t:3: has more than 5 columns");
-}
-
 typedef struct two {
     weft_type type[2];
     const float *data[2];
@@ -409,18 +256,9 @@ static void test_safetensors_refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_yaml_is_text),
-        cmocka_unit_test(test_idx),
-        cmocka_unit_test(test_npy),
-        cmocka_unit_test(test_gzip),
-        cmocka_unit_test(test_csv),
-        cmocka_unit_test(test_csv_of_others),
-        cmocka_unit_test(test_csv_header),
-        cmocka_unit_test(test_csv_large_labels),
-        cmocka_unit_test(test_csv_one_column_more),
-        cmocka_unit_test(test_csv_of_requests),
-        cmocka_unit_test(test_safetensors),
-        cmocka_unit_test(test_safetensors_refuses),
+        cmocka_unit_test(test_yaml_is_text), cmocka_unit_test(test_idx),
+        cmocka_unit_test(test_npy),          cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_safetensors),  cmocka_unit_test(test_safetensors_refuses),
     };
     return cmocka_run_group_tests_name("formats", tests, NULL, NULL);
 }

@@ -66,7 +66,7 @@ def tidy_all(job):
 # Tests of what has threads; the simulator has one thread, so nothing that runs in it alone.
 TSAN = "abort comm_failures rewrite bit_equivalence comm comm_sizes comm_tree_sums plans instances fake_remote exchange_hooks exchange_contract net ps_training hogwild batcher batch_dispatch service batch_times".split()
 # Tests whose steps are computed on the reference device (see `command_under_valgrind`).
-VALGRIND = "program ops base graph formats data".split()
+VALGRIND = "program ops base graph formats csv data".split()
 SMALL = "--data glyphs:size=16,train=80,test=20 --device reference -n 4 -t 1 --steps 6".split()
 
 
