@@ -1,50 +1,14 @@
 /*
- * Elastic gossip peers in the simulator that join, leave, die, sleep and are cut off at random,
- * with a coordinator that may die for good. Whatever happens, each run ends, and a replica has each
- * update once or not at all. Peers that end together have the same updates, also those of dead
- * peers, and the same mean, to the bit.
+ * Simulates elastic gossip peers that join, leave, die, sleep and are cut off at random, with a
+ * coordinator that may die for good. Whatever happens, each run ends, and a replica has each update
+ * once or not at all. Peers that end together have the same updates, also those of dead peers, and
+ * the same mean, to the bit (gossip_chaos_checks.c).
  *
  * Every update has a mark of its own, which is added to one number of the parameters. WEFT_CHAOS
  * and WEFT_CHAOS_SEED: see random_runs.h.
  */
-#include "exchange/gossip/gossip.h"
-#include "random_runs.h"
+#include "gossip_chaos.h"
 #include "one_context.h"
-
-enum {
-    LIVES = 32,
-    MOST_PEERS = 6,
-    MOST_STEPS = 40,
-    COUNT = LIVES * MOST_STEPS,
-    FIRST = 10,
-    FAULTS = 9
-};
-static const double BEAT = 1, LIMIT = 10, END = 6000;
-
-typedef struct life {
-    double w[COUNT];
-    weft_codec *codec;
-    double seconds, begins, gone; /* of a step; when it begins; when it ended, 0: not yet */
-    int made;                     /* number of its updates */
-    bool excused, quits;
-    bool near[LIVES]; /* peers in its view, before it ended */
-    int64_t found;    /* the least clock of the peers that were there when it began */
-    uint64_t run;     /* id of the run of those peers */
-} life;
-
-typedef struct chaos {
-    fate fate;
-    weft_gossip_mode mode;
-    const char *topology_name;
-    int peers, steps, lives;
-    size_t backlog; /* limit of a link, in bytes; 0: the default */
-    double quiet;   /* virtual second by which all peers know that the last fault is over */
-    bool orphaned;  /* the coordinator is gone for good */
-    weft_sim_link link;
-    weft_sim *sim;
-    life *life;
-    weft_sim_report report;
-} chaos;
 
 /* --- actors --- */
 
@@ -89,11 +53,6 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_s
     return WEFT_OK;
 }
 
-static weft_actor *peer_at(const chaos *c, int i)
-{
-    return weft_sim_actor(c->sim, (weft_actor_id)(FIRST + i));
-}
-
 /* Gives the least clock of the peers that are alive, and the id of their run; 0: none is. */
 static int64_t least_clock(const chaos *c, uint64_t *run)
 {
@@ -119,19 +78,6 @@ static weft_status add_peer(chaos *c, double at)
     return weft_sim_add(c->sim, (weft_actor_id)(FIRST + c->lives++), at);
 }
 
-/* Whether the run had begun before this peer, and no peer that it knows of and that no fault has
- * hit has the state of the run. */
-static bool state_is_lost(const chaos *c, weft_actor_id id)
-{
-    for (int i = 0; i < c->lives; i++) {
-        const weft_actor *a = peer_at(c, i);
-        if (a && !a->done && weft_peer_clock(a) > 0 && c->life[id - FIRST].near[i] &&
-            !c->life[i].excused)
-            return false;
-    }
-    return c->life[id - FIRST].begins > 1;
-}
-
 static weft_status failed(void *user, weft_actor_id id, weft_status status)
 {
     chaos *c = user;
@@ -150,50 +96,6 @@ static weft_status failed(void *user, weft_actor_id id, weft_status status)
     if (id == WEFT_COORDINATOR || (!c->life[id - FIRST].excused && !late))
         wrong(&c->fate, "%s", why);
     return late ? WEFT_OK : add_peer(c, weft_sim_stats(c->sim).now + 1);
-}
-
-/* --- checks during a run --- */
-
-static bool has(const chaos *c, int peer, int of, int update)
-{
-    const double *now = weft_peer_parameters(peer_at(c, peer));
-    return now[of * MOST_STEPS + update] == 1;
-}
-
-static void look_at(chaos *c, int i)
-{
-    life *l = &c->life[i];
-    const weft_actor *a = peer_at(c, i);
-    const double *now = weft_peer_parameters(a);
-    for (int k = 0; k < COUNT && c->mode == WEFT_GOSSIP_UPDATES; k++)
-        if (now[k] != 0 && now[k] != 1)
-            wrong(&c->fate, "peer %d has update %d of peer %d %g times", i, k % MOST_STEPS,
-                  k / MOST_STEPS, now[k]);
-    if (l->gone > 0) return;
-    if (weft_peer_finished(a)) {
-        l->gone = weft_sim_stats(c->sim).now;
-        tell(&c->fate, "%8.2f peer %d goes after %d updates, clock %lld\n", l->gone, i, l->made,
-             (long long)weft_peer_clock(a));
-        return;
-    }
-    int64_t reached = weft_peer_clock(a);
-    /* The coordinator learns of steps by heartbeats, so the first steps of a run may be lost. */
-    if (l->begins > 1 && l->found > 6 && reached > 0 && reached <= l->made &&
-        weft_member_view(weft_peer_member(a))->run == l->run)
-        wrong(&c->fate, "peer %d begins at step 0 of a run that had come to step %lld", i,
-              (long long)l->found);
-    const weft_view *v = weft_member_view(weft_peer_member(a));
-    for (int k = 0; k < c->lives; k++) l->near[k] = weft_view_find(v, (weft_actor_id)(FIRST + k));
-}
-
-static void run_until(chaos *c, double at)
-{
-    for (double t = weft_sim_stats(c->sim).now; t < at && !*c->fate.why;) {
-        t = WEFT_MIN(t + 0.25, at);
-        if (weft_sim_run(c->sim, t) != WEFT_OK) wrong(&c->fate, "%s", weft_last_message());
-        for (int i = 0; i < c->lives; i++)
-            if (peer_at(c, i)) look_at(c, i);
-    }
 }
 
 /* --- faults --- */
@@ -299,82 +201,13 @@ static void draw(chaos *c)
     c->link.reordered = weft_random_between(r, 0, 0.1);
 }
 
-/* A peer that begins when there is no coordinator, or no run, waits, until its host gives up. */
-static bool waits_outside(const chaos *c, int i)
+static void run_until(chaos *c, double at)
 {
-    const weft_actor *coordinator = weft_sim_actor(c->sim, WEFT_COORDINATOR);
-    bool none = !coordinator || coordinator->done || !weft_coordinator_view(coordinator)->running;
-    return none && weft_member_view(weft_peer_member(peer_at(c, i)))->number == 0;
-}
-
-static bool has_ended(const chaos *c)
-{
-    for (int i = 0; i < c->lives; i++) {
-        if (!peer_at(c, i) && weft_sim_stats(c->sim).now <= c->life[i].begins) return false;
-        if (peer_at(c, i) && !peer_at(c, i)->done && !waits_outside(c, i)) return false;
-    }
-    return true;
-}
-
-/* Whether the peer has ended with the run, and no fault may have separated it from the others. */
-static bool counts(const chaos *c, int i)
-{
-    return peer_at(c, i) && c->life[i].gone > 0 && !c->life[i].quits && !c->life[i].excused;
-}
-
-static void compare(chaos *c, int a, int b)
-{
-    double both = WEFT_MIN(c->life[a].gone, c->life[b].gone);
-    if (!c->life[a].near[b] || !c->life[b].near[a]) return;
-    for (int i = 0; i < c->lives; i++) {
-        if (c->life[i].begins > both - 3 * LIMIT) continue;
-        for (int k = 0; k < c->life[i].made; k++)
-            if (has(c, a, i, k) != has(c, b, i, k))
-                tell(&c->fate, "  update %d of %d: %d has %d, %d has %d; begun %g\n", k, i, a,
-                     has(c, a, i, k), b, has(c, b, i, k), c->life[i].begins);
-        for (int k = 0; k < c->life[i].made; k++)
-            if (has(c, a, i, k) != has(c, b, i, k))
-                wrong(&c->fate, "of peers %d and %d only one has update %d of peer %d", a, b, k, i);
-    }
-}
-
-/* Two peers that had each other in their views must end with the same mean. */
-static void compare_ends(chaos *c, int a, int b)
-{
-    const weft_actor *x = peer_at(c, a), *y = peer_at(c, b);
-    if (!c->life[a].near[b] || !c->life[b].near[a]) return;
-    if (weft_peer_mean_contributors(x) == 0 || weft_peer_mean_contributors(y) == 0)
-        wrong(&c->fate, "peers %d and %d end without a mean", a, b);
-    else if (memcmp(weft_peer_parameters(x), weft_peer_parameters(y), COUNT * sizeof(double)) != 0)
-        wrong(&c->fate, "peers %d and %d end with different means, of %d and of %d", a, b,
-              weft_peer_mean_contributors(x), weft_peer_mean_contributors(y));
-    c->fate.count++;
-}
-
-static void judge(chaos *c)
-{
-    for (int i = 0; i < c->lives; i++) {
-        const weft_actor *a = peer_at(c, i);
-        if (!a || a->done) continue;
-        const weft_view *v = weft_member_view(weft_peer_member(a));
-        tell(&c->fate, "peer %d: view %lld of %zu, clock %lld%s: %s\n", i, (long long)v->number,
-             v->member_count, (long long)weft_peer_clock(a),
-             weft_peer_is_computing(a) ? ", computes" : "",
-             weft_peer_timeout_error(a, END) == WEFT_OK ? "" : weft_last_message());
-    }
-    if (!has_ended(c)) wrong(&c->fate, "it hangs: at %g s somebody still waits", END);
-    c->report = weft_sim_stats(c->sim);
-    if (c->report.most_bytes > 2000 * COUNT * sizeof(double))
-        wrong(&c->fate, "messages of %zu bytes were under way at once", c->report.most_bytes);
-    for (int i = 0; i < c->lives; i++)
-        for (int j = 0; j < i && counts(c, i); j++)
-            if (counts(c, j)) compare_ends(c, i, j);
-    for (int i = 0; i < c->lives && c->mode == WEFT_GOSSIP_UPDATES; i++) {
-        if (!counts(c, i)) continue;
-        for (int k = 0; k < c->life[i].made; k++)
-            if (!has(c, i, i, k)) wrong(&c->fate, "peer %d lacks its own update %d", i, k);
-        for (int j = 0; j < i; j++)
-            if (counts(c, j)) compare(c, i, j);
+    for (double t = weft_sim_stats(c->sim).now; t < at && !*c->fate.why;) {
+        t = WEFT_MIN(t + 0.25, at);
+        if (weft_sim_run(c->sim, t) != WEFT_OK) wrong(&c->fate, "%s", weft_last_message());
+        for (int i = 0; i < c->lives; i++)
+            if (peer_at(c, i)) look_at(c, i);
     }
 }
 
