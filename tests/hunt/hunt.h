@@ -195,7 +195,7 @@ typedef struct hunt_case {
     bool loss; /* the model file names the loss */
 } hunt_case;
 
-/* --- drawing: draw.c, network.c --- */
+/* --- drawing: draw.c, network.c, shapes.c --- */
 
 typedef struct dice {
     uint64_t state;
@@ -230,6 +230,9 @@ int least_samples(const hunt_case *c);
 
 /* Gives the shape of the output of layer i; false: the layer cannot read its inputs. */
 bool layer_shape(const hunt_case *c, int i, sample_shape *out);
+/* Gives the shape of the output of the layer with this id, or of the input; false: it has none. */
+bool id_shape(const hunt_case *c, int id, sample_shape *out);
+bool same_shape(const sample_shape *a, const sample_shape *b);
 int outputs_of(const samples *s);
 const char *kind_name(kind k);
 /* A layer type of the library that draw_network never draws; NULL: there is none. */
