@@ -174,6 +174,68 @@ static void test_endpoint_of_one(void **state)
 
 /* --- the flat optimizer --- */
 
+static const double flat_gradient[5] = {1, -1, 0, 0.5, 2};
+
+/* The optimizer reads the gradient where it lies, which may be another place each time. */
+static void check_flat_steps(weft_context *c, weft_store *store, const weft_optimizer_options *o,
+                             double w[5])
+{
+    weft_flat_optimizer *flat;
+    weft_exchange_state s;
+    double before[5];
+    assert_ok(weft_flat_optimizer_open(c, store, o, WEFT_F64, 5, &flat));
+    memcpy(before, flat_gradient, sizeof(before));
+    assert_ok(weft_flat_optimizer_step(flat, w, before));
+    for (int i = 0; i < 5; i++) before[i] = NAN;
+    assert_ok(weft_flat_optimizer_step(flat, w, flat_gradient));
+    for (int i = 0; i < 5; i++) assert_true(w[i] == i + 1 - 0.5 * (1 + 1.5) * flat_gradient[i]);
+    bool momentum = false, step = false;
+    for (int i = 0; weft_flat_optimizer_state(flat, i, &s); i++) {
+        if (strcmp(s.name, "momentum") == 0)
+            momentum =
+                s.bytes == 5 * sizeof(w[0]) && ((double *)s.data)[4] == 1.5 * flat_gradient[4];
+        if (strcmp(s.name, "step") == 0) step = *(int32_t *)s.data == 2;
+    }
+    assert_true(momentum && step);
+    weft_flat_optimizer_close(&flat);
+}
+
+/* The factor scales the step of optimizers that cancel the size of a gradient, too. */
+static void check_scaled_rate(weft_context *c, weft_store *store, const weft_optimizer_options *o)
+{
+    weft_flat_optimizer *flat;
+    double full[5] = {1, 2, 3, 4, 5}, half[5] = {1, 2, 3, 4, 5};
+    for (int k = 0; k < 2; k++) {
+        assert_ok(weft_flat_optimizer_open(c, store, o, WEFT_F64, 5, &flat));
+        if (k) weft_flat_optimizer_scale_rate(flat, 0.5);
+        assert_ok(weft_flat_optimizer_step(flat, k ? half : full, flat_gradient));
+        weft_flat_optimizer_close(&flat);
+    }
+    for (int i = 0; i < 5; i++)
+        assert_true(fabs(full[i] - (i + 1) - 2 * (half[i] - (i + 1))) < 1e-12 &&
+                    (flat_gradient[i] == 0 || full[i] != i + 1));
+}
+
+/* Counts of steps and of updates stay at their largest value. */
+static void check_largest_counts(weft_context *c, weft_store *store,
+                                 const weft_optimizer_options *o, double w[5])
+{
+    weft_flat_optimizer *flat;
+    weft_exchange_state s;
+    assert_ok(weft_flat_optimizer_open(c, store, o, WEFT_F64, 5, &flat));
+    for (int i = 0; weft_flat_optimizer_state(flat, i, &s); i++)
+        if (s.type.dtype == WEFT_I32) *(int32_t *)s.data = INT32_MAX - 1;
+    int counts = 0;
+    for (int k = 0; k < 3; k++) assert_ok(weft_flat_optimizer_step(flat, w, flat_gradient));
+    for (int i = 0; weft_flat_optimizer_state(flat, i, &s); i++) {
+        if (s.type.dtype != WEFT_I32) continue;
+        assert_int_equal(*(int32_t *)s.data, INT32_MAX);
+        counts++;
+    }
+    assert_int_equal(counts, 2);
+    weft_flat_optimizer_close(&flat);
+}
+
 static void test_flat_optimizer(void **state)
 {
     (void)state;
@@ -183,55 +245,17 @@ static void test_flat_optimizer(void **state)
     weft_instance *x;
     weft_flat_optimizer *flat;
     weft_optimizer_options o;
-    weft_exchange_state s;
-    double w[5] = {1, 2, 3, 4, 5}, gradient[5] = {1, -1, 0, 0.5, 2}, before[5];
+    double w[5] = {1, 2, 3, 4, 5};
     assert_ok(weft_context_create(&c));
     assert_ok(make_store(c, &g, &store, &x));
     weft_optimizer_options_init(&o);
     o.name = "sgd";
     o.lr = 0.5;
     o.momentum = 0.5;
-    assert_ok(weft_flat_optimizer_open(c, store, &o, WEFT_F64, 5, &flat));
-    /* The optimizer reads the gradient where it lies, which may be another place each time. */
-    memcpy(before, gradient, sizeof(before));
-    assert_ok(weft_flat_optimizer_step(flat, w, before));
-    for (int i = 0; i < 5; i++) before[i] = NAN;
-    assert_ok(weft_flat_optimizer_step(flat, w, gradient));
-    for (int i = 0; i < 5; i++) assert_true(w[i] == i + 1 - 0.5 * (1 + 1.5) * gradient[i]);
-    bool momentum = false, step = false;
-    for (int i = 0; weft_flat_optimizer_state(flat, i, &s); i++) {
-        if (strcmp(s.name, "momentum") == 0)
-            momentum = s.bytes == sizeof(w) && ((double *)s.data)[4] == 1.5 * gradient[4];
-        if (strcmp(s.name, "step") == 0) step = *(int32_t *)s.data == 2;
-    }
-    assert_true(momentum && step);
-    weft_flat_optimizer_close(&flat);
-    /* The factor scales the step of optimizers that cancel the size of a gradient, too. */
+    check_flat_steps(c, store, &o, w);
     o.name = "adam";
-    double full[5] = {1, 2, 3, 4, 5}, half[5] = {1, 2, 3, 4, 5};
-    for (int k = 0; k < 2; k++) {
-        assert_ok(weft_flat_optimizer_open(c, store, &o, WEFT_F64, 5, &flat));
-        if (k) weft_flat_optimizer_scale_rate(flat, 0.5);
-        assert_ok(weft_flat_optimizer_step(flat, k ? half : full, gradient));
-        weft_flat_optimizer_close(&flat);
-    }
-    for (int i = 0; i < 5; i++)
-        assert_true(fabs(full[i] - (i + 1) - 2 * (half[i] - (i + 1))) < 1e-12 &&
-                    (gradient[i] == 0 || full[i] != i + 1));
-    /* Counts of steps and of updates stay at their largest value. */
-    o.name = "adam";
-    assert_ok(weft_flat_optimizer_open(c, store, &o, WEFT_F64, 5, &flat));
-    for (int i = 0; weft_flat_optimizer_state(flat, i, &s); i++)
-        if (s.type.dtype == WEFT_I32) *(int32_t *)s.data = INT32_MAX - 1;
-    int counts = 0;
-    for (int k = 0; k < 3; k++) assert_ok(weft_flat_optimizer_step(flat, w, gradient));
-    for (int i = 0; weft_flat_optimizer_state(flat, i, &s); i++) {
-        if (s.type.dtype != WEFT_I32) continue;
-        assert_int_equal(*(int32_t *)s.data, INT32_MAX);
-        counts++;
-    }
-    assert_int_equal(counts, 2);
-    weft_flat_optimizer_close(&flat);
+    check_scaled_rate(c, store, &o);
+    check_largest_counts(c, store, &o, w);
     o.clip_norm = 1;
     assert_refused(weft_flat_optimizer_open(c, store, &o, WEFT_F64, 5, &flat), WEFT_ERR_ARGUMENT,
                    "clip_norm 0");
