@@ -1,5 +1,5 @@
-/* Internals of a rank: feeding of batches, measured costs, the exchange of sharded learners, and
- * the search for the cause of a loss that is not finite. */
+/* Internals of a rank: its programs, feeding of batches, measured costs, the exchange of sharded
+ * learners, and the search for the cause of a loss that is not finite. */
 #ifndef WEFT_LEARNER_LEARNER_INTERNAL_H
 #define WEFT_LEARNER_LEARNER_INTERNAL_H
 
@@ -17,6 +17,13 @@ double weft_fetch(const weft_graph *graph, const weft_instance *instance, weft_v
 /* Writes micro-batch m of a batch to the inputs of the program's current slot. */
 weft_status weft_rank_feed(weft_rank *rank, const weft_batch *batch, int m) WEFT_NODISCARD;
 
+/* Builds the program. If ranks have chosen different layouts for values that are summed over ranks,
+ * all ranks plan again, with plain layouts for these values. Ranks on different devices may agree
+ * in the training program and differ in the evaluation program, so the evaluator is built now, too,
+ * rather than during the run. */
+weft_status weft_rank_make_programs(weft_rank *rank) WEFT_NODISCARD;
+/* Frees the programs with the graph and the plan from which they were made. */
+void weft_rank_drop_programs(weft_rank *rank);
 /* Measures the costs of the graph's nodes on rank 0 and broadcasts them, so that all ranks cut the
  * graph into the same pipeline stages. */
 weft_status weft_rank_measure(weft_rank *rank, double *costs) WEFT_NODISCARD;

@@ -1,0 +1,200 @@
+/* Builds the program of one rank: the learner's graph, its plan, this rank's part of the graph, and
+ * the instances that train and evaluate. */
+#include "learner/learner_internal.h"
+#include "models/models.h"
+#include "weft/device.h"
+
+enum { TRACED_STEPS = 100 };
+
+weft_value weft_rank_loss(const weft_rank *r)
+{
+    return weft_model_value(&r->values, WEFT_PORT_LOSS);
+}
+
+static weft_status recompute(weft_rank *r)
+{
+    weft_graph *graph;
+    weft_value *map;
+    weft_optimizer_values *o = &r->optimizer;
+    weft_value *const all[] = {&o->step, &o->learning_rate, &o->keep};
+    WEFT_TRY(WEFT_NEW(&map, weft_graph_value_count(r->graph)));
+    weft_status status = weft_graph_recompute(r->graph, &graph, map);
+    if (status == WEFT_OK) {
+        for (size_t i = 0; i < WEFT_COUNT(all); i++)
+            if (*all[i] != WEFT_NO_VALUE) *all[i] = map[*all[i]];
+        for (int i = 0; i < r->values.count; i++)
+            r->values.ports[i].value = map[r->values.ports[i].value];
+        weft_graph_destroy(&r->graph);
+        r->graph = graph;
+    }
+    free(map);
+    return status;
+}
+
+/* The optimizer options with which the learner's graph is built. If there is an exchange, it
+ * determines where the update is made; a single learner has none. */
+static weft_status optimizer_options(const weft_run_spec *k, weft_optimizer_options *out)
+{
+    const weft_exchange_ops *ops;
+    const char *arguments;
+    *out = k->optimizer;
+    if (k->learners <= 1 && !k->simulated && !k->cluster) return WEFT_OK;
+    WEFT_TRY(weft_exchange_find(k->context, k->exchange, &ops, &arguments));
+    out->update = weft_exchange_updates(ops);
+    if (out->update == WEFT_UPDATE_ELSEWHERE && k->plan.zero > 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "zero shards the update over the ranks of a learner, but exchange %s "
+                         "makes the update itself; give --zero 0",
+                         ops->name);
+    return WEFT_OK;
+}
+
+/* Builds the training graph of a learner as for a single rank; weft_plan_rewrite cuts it later. */
+static weft_status build_graph(weft_rank *r)
+{
+    const weft_run_spec *k = r->run_spec;
+    weft_optimizer_options optimizer;
+    WEFT_TRY(optimizer_options(k, &optimizer));
+    WEFT_TRY(weft_graph_create(k->context, k->real, &r->graph));
+    WEFT_TRY(weft_build_model(r->graph, &k->model, k->text, &r->values));
+    WEFT_TRY(weft_graph_differentiate(r->graph, weft_rank_loss(r)));
+    WEFT_TRY(weft_optimizer_build(r->graph, &optimizer, &r->optimizer));
+    return k->recompute ? recompute(r) : WEFT_OK;
+}
+
+/* Fails if the pipeline schedule would deadlock, before anything is run. */
+static weft_status check_schedule(const weft_rank *r)
+{
+    double *pass;
+    int stages = weft_plan_places(r->plan);
+    if (stages == 1) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&pass, stages));
+    for (int s = 0; s < stages; s++) pass[s] = 1;
+    weft_status status =
+        weft_schedule_check(r->run_spec->context, r->run_spec->schedule, stages,
+                            (int)r->run_spec->microbatches, pass, pass, NULL, NULL);
+    free(pass);
+    return status;
+}
+
+weft_status weft_rank_rewrite(weft_rank *r)
+{
+    const weft_run_spec *k = r->run_spec;
+    weft_plan_options p = k->plan;
+    p.plain_sums = r->plain_sums;
+    WEFT_TRY(build_graph(r));
+    double *costs = NULL;
+    weft_status status = WEFT_OK;
+    if (k->measured) {
+        status = WEFT_NEW(&costs, weft_graph_node_count(r->graph));
+        if (status == WEFT_OK) status = weft_rank_measure(r, costs);
+        p.node_costs = costs;
+    }
+    if (status == WEFT_OK) status = weft_plan_create(r->graph, &p, &r->plan);
+    free(costs);
+    WEFT_TRY(status);
+    WEFT_TRY(weft_plan_schedule(r->plan, r->rank % p.ranks, k->schedule, (int)k->microbatches,
+                                &r->schedule));
+    if (!p.place) WEFT_TRY(check_schedule(r));
+    return weft_plan_rewrite(r->plan, r->graph, r->rank % p.ranks, &r->mine);
+}
+
+weft_status weft_rank_store(const weft_rank *r, weft_store **out)
+{
+    char *device;
+    WEFT_TRY(weft_device_of_rank(r->run_spec->context, r->run_spec->device, r->rank, &device));
+    weft_status status = weft_store_create(r->run_spec->context, device, r->run_spec->seed, out);
+    free(device);
+    return status;
+}
+
+static weft_status make_program(weft_rank *r)
+{
+    const weft_run_spec *k = r->run_spec;
+    weft_program_options p;
+    weft_value fetch[2];
+    const weft_value wanted[] = {weft_rank_loss(r), r->optimizer.learning_rate};
+    weft_program_options_init(&p);
+    for (int i = 0; i < 2; i++) {
+        fetch[p.fetch_count] = weft_rewritten_value(r->mine, wanted[i]);
+        p.fetch_count += fetch[p.fetch_count] != WEFT_NO_VALUE;
+    }
+    p.fetch = fetch;
+    p.slots = r->schedule.slots;
+    WEFT_TRY(weft_rank_store(r, &r->store));
+    WEFT_TRY(weft_instance_build_with(r->store, weft_rewritten_graph(r->mine), &p, &r->comms,
+                                      &r->instance));
+    if (!k->traced) return WEFT_OK;
+    return weft_instance_trace(
+        r->instance,
+        (size_t)(2 * TRACED_STEPS * k->microbatches) *
+            (size_t)weft_program_describe(weft_instance_program(r->instance)).instructions);
+}
+
+int64_t weft_rank_parameters(const weft_rank *r)
+{
+    int64_t count = 0;
+    for (int v = 0; v < weft_graph_value_count(r->graph); v++) {
+        weft_type type = weft_graph_value_type(r->graph, v);
+        if (weft_graph_value_kind(r->graph, v) == WEFT_VALUE_PARAM)
+            count += weft_shape_elements(&type.shape);
+    }
+    return count;
+}
+
+static weft_status make_evaluator(weft_rank *r)
+{
+    const weft_run_spec *k = r->run_spec;
+    weft_eval_ranks share = {r->plan, r->rank % k->plan.ranks, &r->comms};
+    if (r->evaluator) return WEFT_OK;
+    return weft_evaluator_create(k->context, r->store, k->real, &k->model, k->text, &share,
+                                 &r->evaluator);
+}
+
+/* Sets *out to whether any rank of the job failed to build because layouts differ between ranks
+ * (UNSUPPORTED). A rank compares its layouts only with the ranks of its axes, so only some ranks
+ * may find a difference; building a program is collective, so all ranks must learn of it. */
+static weft_status any_differs(weft_rank *r, weft_status built, bool *out)
+{
+    double differs = built == WEFT_ERR_UNSUPPORTED;
+    if (built != WEFT_OK && built != WEFT_ERR_UNSUPPORTED) return built;
+    WEFT_TRY(weft_sum_over(r->world, "whether ranks differ", &differs, 1));
+    *out = differs > 0;
+    return WEFT_OK;
+}
+
+void weft_rank_drop_programs(weft_rank *r)
+{
+    weft_evaluator_destroy(&r->evaluator);
+    weft_instance_destroy(&r->instance);
+    weft_store_destroy(&r->store);
+    weft_schedule_free(&r->schedule);
+    weft_rewritten_destroy(&r->mine);
+    weft_plan_destroy(&r->plan);
+    weft_graph_destroy(&r->graph);
+}
+
+weft_status weft_rank_make_programs(weft_rank *r)
+{
+    const weft_run_spec *k = r->run_spec;
+    bool mixed = strchr(k->device, ','), evaluates = weft_dataset_count(k->data, WEFT_TEST) > 0;
+    bool differs;
+    WEFT_TRY(any_differs(r, make_program(r), &differs));
+    if (!differs && mixed && evaluates) WEFT_TRY(any_differs(r, make_evaluator(r), &differs));
+    if (!differs) return WEFT_OK;
+    r->plain_sums = true;
+    weft_rank_drop_programs(r);
+    WEFT_TRY(weft_rank_rewrite(r));
+    return make_program(r);
+}
+
+weft_status weft_rank_evaluate(weft_rank *r, weft_report *out)
+{
+    const weft_run_spec *k = r->run_spec;
+    WEFT_TRY(make_evaluator(r));
+    /* The exchange polls between the evaluator's instructions, too, to send heartbeats; without
+     * them an elastic run would remove this learner during a long evaluation. */
+    if (k->cluster && r->exchange)
+        weft_exchange_attend(r->exchange, weft_evaluator_instance(r->evaluator));
+    return weft_evaluator_run(r->evaluator, k->data, WEFT_TEST, out, NULL, NULL);
+}
