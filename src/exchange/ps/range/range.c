@@ -1,6 +1,6 @@
-/* The state machine of a range. Pushed updates wait until all updates of a version are there; then
- * their mean makes the version. weft_range_may_begin enforces the bound of SSP: a learner that is
- * further ahead of the slowest one gets no answer to its pull yet (server/pending_pulls.c). */
+/* Keeps the learners of a range, which join, leave and push updates. weft_range_may_begin enforces
+ * the bound of SSP: a learner that is further ahead of the slowest one gets no answer to its pull
+ * yet (server/pending_pulls.c). */
 #include "exchange/ps/range/range_internal.h"
 
 static weft_status room_for(const weft_range_options *o, void *given, void **out, bool *own)
@@ -69,7 +69,7 @@ const int64_t *weft_range_staleness(const weft_range *range, size_t *size)
 
 /* --- learners --- */
 
-static member *find(const weft_range *r, weft_actor_id id)
+member *weft_range_find(const weft_range *r, weft_actor_id id)
 {
     for (size_t i = 0; i < r->member_count; i++)
         if (r->members[i].id == id) return &r->members[i];
@@ -95,12 +95,12 @@ bool weft_range_learner_at(const weft_range *r, int i, weft_actor_id *out)
 
 bool weft_range_knows(const weft_range *r, weft_actor_id learner)
 {
-    return find(r, learner) != NULL;
+    return weft_range_find(r, learner) != NULL;
 }
 
 int64_t weft_range_clock(const weft_range *r, weft_actor_id learner)
 {
-    const member *m = find(r, learner);
+    const member *m = weft_range_find(r, learner);
     return m && m->here ? m->clock : -1;
 }
 
@@ -131,161 +131,11 @@ bool weft_range_may_begin(const weft_range *r, int64_t clock)
     return bound == WEFT_NO_BOUND || clock <= bound || clock - bound <= weft_range_slowest(r);
 }
 
-/* --- versions --- */
-
-static weft_status note_staleness(weft_range *r, int64_t staleness)
-{
-    staleness = WEFT_MIN(staleness, (int64_t)WEFT_MOST_STALE);
-    while (r->staleness_count <= (size_t)staleness) {
-        WEFT_TRY(WEFT_GROW(&r->staleness, &r->staleness_capacity, r->staleness_count));
-        r->staleness[r->staleness_count++] = 0;
-    }
-    r->staleness[staleness]++;
-    return WEFT_OK;
-}
-
-static void note_met(weft_range *r, weft_actor_id learner, int64_t staleness)
-{
-    member *m = find(r, learner);
-    if (!m) return;
-    m->met++;
-    m->stale += staleness;
-    m->recent[m->met % WEFT_RECENT] = staleness;
-}
-
-void weft_range_met(const weft_range *r, weft_actor_id learner, int64_t *met, int64_t *stale)
-{
-    const member *m = find(r, learner);
-    *met = m ? m->met : 0;
-    *stale = m ? m->stale : 0;
-}
-
-int weft_range_staleness_of_each(const weft_range *r, weft_actor_id learner, int64_t after,
-                                 int64_t out[WEFT_RECENT])
-{
-    const member *m = find(r, learner);
-    if (!m || after < m->unknown || after >= m->met || m->met - after > WEFT_RECENT) return 0;
-    for (int64_t i = after + 1; i <= m->met; i++) out[i - after - 1] = m->recent[i % WEFT_RECENT];
-    return (int)(m->met - after);
-}
-
-static int by_learner(const void *a, const void *b)
-{
-    const pushed *x = a, *y = b;
-    if (x->slot != y->slot) return x->slot < y->slot ? -1 : 1;
-    if (x->push.learner != y->push.learner) return x->push.learner < y->push.learner ? -1 : 1;
-    return (x->push.sequence > y->push.sequence) - (x->push.sequence < y->push.sequence);
-}
-
-/* Mean sample weight of the first n pending updates; 0: all weights are equal, and none is
- * applied. */
-static double mean_weight(const weft_range *r, int n)
-{
-    double sum = 0;
-    bool alike = true;
-    for (int i = 0; i < n; i++) {
-        sum += r->waiting[i].push.weight;
-        alike = alike && r->waiting[i].push.weight == r->waiting[0].push.weight;
-    }
-    return alike ? 0 : sum / n;
-}
-
-/* Mean factor of the learning rate of the first n pending updates: exactly that of each if all are
- * equally stale. */
-static double mean_rate(const weft_range *r, int n)
-{
-    double sum = 0, first = 0;
-    bool alike = true;
-    for (int i = 0; i < n; i++) {
-        double rate = weft_policy_rate(&r->options.policy, r->version - r->waiting[i].push.version);
-        if (i == 0) first = rate;
-        sum += rate;
-        alike = alike && rate == first;
-    }
-    return alike ? first : sum / n;
-}
-
-/* Makes an update of the mean that r->mean has gathered. */
-static weft_status update(weft_range *r, int64_t step, double rate)
-{
-    const weft_range_options *o = &r->options;
-    const void *sum = weft_weighted_mean_in_place(&r->mean);
-    if (!sum) weft_weighted_mean_make(&r->mean, r->gradient);
-    if (o->at && step > 0) o->at(o->user, step);
-    return o->update(o->user, r->parameters, sum ? sum : r->gradient, rate);
-}
-
-/* Makes a version of the first n pending updates, which are summed in the order of their learners'
- * slots, not of their arrival. If none of them has samples, the optimizer makes no step, in which
- * momentum and weight decay would change the parameters. */
-static weft_status apply(weft_range *r, int n)
-{
-    const weft_range_options *o = &r->options;
-    int64_t step = 0;
-    bool empty = true;
-    double mean = mean_weight(r, n), rate = mean_rate(r, n);
-    qsort(r->waiting, (size_t)n, sizeof(pushed), by_learner);
-    WEFT_TRY(weft_weighted_mean_begin(&r->mean, o->dtype, o->count, n));
-    for (int v = 0; v < n; v++) {
-        const weft_push *push = &r->waiting[v].push;
-        int64_t staleness = r->version - push->version;
-        double share = mean > 0 ? push->weight / mean : 1;
-        WEFT_TRY(note_staleness(r, staleness));
-        note_met(r, push->learner, staleness);
-        weft_weighted_mean_take(&r->mean, v, &r->waiting[v].message,
-                                (rate > 0 ? weft_policy_rate(&o->policy, staleness) / rate : 1) *
-                                    share);
-        step = WEFT_MAX(step, push->step);
-        empty = empty && push->empty;
-    }
-    if (!empty) WEFT_TRY(update(r, step, rate));
-    for (int v = 0; v < n; v++) weft_buffer_unref(&r->waiting[v].push.update);
-    r->waiting_count -= (size_t)n;
-    memmove(r->waiting, r->waiting + n, r->waiting_count * sizeof(pushed));
-    r->version++;
-    return WEFT_OK;
-}
-
-/* Moves the pending updates of one clock to the front, in the order of arrival, and counts them. */
-static int gather_clock(weft_range *r, int64_t clock)
-{
-    int front = 0;
-    for (size_t i = 0; i < r->waiting_count; i++) {
-        if (r->waiting[i].push.clock != clock) continue;
-        pushed p = r->waiting[i];
-        memmove(r->waiting + front + 1, r->waiting + front, (i - (size_t)front) * sizeof(pushed));
-        r->waiting[front++] = p;
-    }
-    return front;
-}
-
-/* Number of pending updates, from the front, that make the next version; 0: an update of that
- * version is missing. */
-static int complete(weft_range *r)
-{
-    int count = r->options.policy.count, here = weft_range_learners(r);
-    if (r->waiting_count == 0) return 0;
-    if (count > 0) {
-        /* With fewer learners than `count`, a version has as many updates as there are learners. */
-        count = here ? WEFT_MIN(count, here) : 1;
-        return r->waiting_count >= (size_t)count ? count : 0;
-    }
-    int64_t next = INT64_MAX;
-    for (size_t i = 0; i < r->waiting_count; i++) next = WEFT_MIN(next, r->waiting[i].push.clock);
-    return here == 0 || weft_range_slowest(r) >= next ? gather_clock(r, next) : 0;
-}
-
-static weft_status apply_complete(weft_range *r)
-{
-    for (int n = complete(r); n > 0; n = complete(r)) WEFT_TRY(apply(r, n));
-    return WEFT_OK;
-}
-
 /* --- joins, leaves, pushes --- */
 
 weft_status weft_range_join(weft_range *r, weft_actor_id learner, int slot, int64_t clock)
 {
-    if (find(r, learner))
+    if (weft_range_find(r, learner))
         return weft_fail(WEFT_ERR_ARGUMENT, "the learner with number %u has already joined",
                          learner);
     int64_t begun = run_clock(r);
@@ -297,24 +147,24 @@ weft_status weft_range_join(weft_range *r, weft_actor_id learner, int slot, int6
 
 weft_status weft_range_advance(weft_range *r, weft_actor_id learner, int64_t clock)
 {
-    member *m = find(r, learner);
+    member *m = weft_range_find(r, learner);
     if (!m || !m->here || m->sequence > 0)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "the clock of the learner with number %u cannot be raised: it has not "
                          "joined, has left, or has pushed before",
                          learner);
     m->clock = WEFT_MAX(m->clock, clock);
-    return apply_complete(r);
+    return weft_range_apply_complete(r);
 }
 
 weft_status weft_range_leave(weft_range *r, weft_actor_id learner)
 {
-    member *m = find(r, learner);
+    member *m = weft_range_find(r, learner);
     if (!m || !m->here)
         return weft_fail(WEFT_ERR_ARGUMENT, "the learner with number %u has not joined", learner);
     r->begun = run_clock(r);
     m->here = false;
-    return apply_complete(r);
+    return weft_range_apply_complete(r);
 }
 
 /* Whether an update of this clock counts. With count 0 a version needs one update of this clock
@@ -371,7 +221,7 @@ static void replace(weft_range *r, const weft_push *push, const member *by)
     size_t kept = 0;
     for (size_t i = 0; i < r->waiting_count; i++) {
         pushed *p = &r->waiting[i];
-        const member *from = find(r, p->push.learner);
+        const member *from = weft_range_find(r, p->push.learner);
         if (r->options.policy.count == 0 && p->slot == by->slot && p->push.clock == push->clock &&
             !(from && from->here))
             weft_buffer_unref(&p->push.update);
@@ -383,7 +233,7 @@ static void replace(weft_range *r, const weft_push *push, const member *by)
 
 weft_status weft_range_push(weft_range *r, const weft_push *push, weft_push_result *result)
 {
-    member *m = find(r, push->learner);
+    member *m = weft_range_find(r, push->learner);
     weft_encoded message;
     /* The last update of a learner that has left may arrive again, and counts. */
     *result = !m                                 ? WEFT_PUSH_UNKNOWN_CLIENT
@@ -401,5 +251,5 @@ weft_status weft_range_push(weft_range *r, const weft_push *push, weft_push_resu
     }
     m->sequence = push->sequence;
     m->clock = push->clock;
-    return apply_complete(r);
+    return weft_range_apply_complete(r);
 }

@@ -42,4 +42,9 @@ struct weft_range {
     size_t staleness_count, staleness_capacity;
 };
 
+/* The learner with this id, here or left; NULL: it has never joined. */
+member *weft_range_find(const weft_range *r, weft_actor_id id);
+/* Makes all versions whose updates are there (range_versions.c). */
+weft_status weft_range_apply_complete(weft_range *r) WEFT_NODISCARD;
+
 #endif
