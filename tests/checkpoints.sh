@@ -162,6 +162,13 @@ holds err "/step-4 [(]remove the damaged folder to resume from it[)]$"
 ln -s parameters.safetensors lost/step-9/parameters.safetensors
 refuses 1 "parameters.safetensors: cannot open: " "$weft" eval -q --checkpoint lost
 holds err "; the one before is .*/step-4$"
+for way in "mkdir" "mkfifo" "ln -sf /dev/null"; do # a folder, a pipe or a device in the place of a file
+    for file in parameters.safetensors state.safetensors index.json; do
+        rm -rf lost && cp -r killed lost && cp -r killed/step-9 lost/step-4 && rm lost/step-9/$file && $way lost/step-9/$file
+        refuses 1 "$file: damaged checkpoint: it is not a regular file; the one before is" "$weft" eval -q --checkpoint lost
+        holds err "/step-4 [(]remove the damaged folder to resume from it[)]$"
+    done
+done
 rm lost/step-9/index.json
 rm -rf lost/step-4
 # shellcheck disable=SC2086

@@ -252,6 +252,14 @@ for way in "$average --epochs 1" "--epochs 1" "--steps 20" "-n 2 --exchange easg
     accepts "no step left: $way" "$weft" train $between $way --checkpoint few --resume
     [ "$(cksum few/step-26/*)" = "$before" ] && pass || flunk "the checkpoint is another one: $way"
 done
+# A run that ends at that very step ends with the mean of its learners, and says so.
+cp -a few ends
+# shellcheck disable=SC2086
+accepts "the end of a run" "$weft" train ${between% -q} $average --steps 26 --checkpoint ends --resume
+holds out "the checkpoint has the mean of the learners now, as at the end of a run: step 26 is done"
+# shellcheck disable=SC2086
+accepts "a second time" "$weft" train ${between% -q} $average --steps 26 --checkpoint ends --resume
+holds out "nothing to do: step 26 is done"
 # shellcheck disable=SC2086
 accepts "averages go on" "$weft" train $between $average --epochs 4 --checkpoint few --resume
 cmp -s means/latest/parameters.safetensors few/latest/parameters.safetensors && pass || flunk "averages that go on are others"

@@ -71,17 +71,27 @@ done:
     return status;
 }
 
-/* Opens a file if the index names it, by weft_file_map or weft_file_read. A mapping stays readable
- * if the run deletes the file. */
+/* Opens a file by weft_file_map or weft_file_read. FORMAT: it is missing, or is a folder, a pipe or
+ * a device. */
+static weft_status open_path(const char *path, weft_status (*by)(const char *path, weft_bytes *out),
+                             weft_bytes *out)
+{
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return weft_checkpoint_damaged(path, "it is not a regular file");
+    if (access(path, F_OK) != 0 && errno == ENOENT)
+        return weft_checkpoint_damaged(path, "it is missing");
+    return by(path, out);
+}
+
+/* Opens a file if the index names it. A mapping stays readable if the run deletes the file. */
 static weft_status open_file(const char *folder, const char *name, const json_t *files,
                              weft_status (*by)(const char *path, weft_bytes *out), weft_bytes *out)
 {
     char *path;
     if (!json_object_get(files, name)) return WEFT_OK;
     WEFT_TRY(weft_format(&path, "%s/%s", folder, name));
-    weft_status status = access(path, F_OK) != 0 && errno == ENOENT
-                             ? weft_checkpoint_damaged(path, "it is missing")
-                             : by(path, out);
+    weft_status status = open_path(path, by, out);
     free(path);
     return status;
 }
@@ -173,7 +183,7 @@ static weft_status read_folder(const weft_option *table, weft_checkpoint *c)
     json_t *index = NULL;
     json_error_t error;
     WEFT_TRY(weft_format(&file, "%s/index.json", c->path));
-    weft_status status = weft_file_map(file, &bytes);
+    weft_status status = open_path(file, weft_file_map, &bytes);
     if (status == WEFT_OK && bytes.size == 0) status = weft_checkpoint_damaged(file, "it is empty");
     if (status == WEFT_OK) status = weft_index_check(file, &bytes);
     if (status == WEFT_OK) {

@@ -16,6 +16,7 @@ struct progress {
     double rate, loss;    /* samples a second; smoothed loss */
     /* Sums over the steps since the last line or, for a bar, over all steps, decaying by 0.95. */
     double steps, samples, seconds;
+    int64_t checkpoints; /* written in this run */
 };
 
 const char *progress_kind(const weft_show_choice *show)
@@ -183,13 +184,16 @@ static void on_begin(const weft_event *e)
 }
 
 /* Prints the statistics of this part of the run, which begins after step e->since. */
-static void on_summary(const weft_event *e)
+static void on_summary(const progress *p, const weft_event *e)
 {
     int64_t done = e->step - e->since;
     if (done == 0 && e->since >= e->total_steps) {
         printf(
-            "nothing to do: step %lld is done, and the run ends after step %lld; a run with more "
-            "--steps or --epochs goes on\n",
+            "%s: step %lld is done, and the run ends after step %lld; a run with more --steps or "
+            "--epochs goes on\n",
+            p->checkpoints > 0 ? "the checkpoint has the mean of the learners now, as at the end "
+                                 "of a run"
+                               : "nothing to do",
             (long long)e->since, (long long)e->total_steps);
         return;
     }
@@ -225,8 +229,11 @@ void progress_event(void *user, const weft_event *e)
     case WEFT_EVENT_BEGIN: on_begin(e); break;
     case WEFT_EVENT_STEP: on_step(p, e); break;
     case WEFT_EVENT_EVAL: on_evaluation(e); break;
-    case WEFT_EVENT_CHECKPOINT: printf("wrote %s\n", e->path); break;
-    case WEFT_EVENT_SUMMARY: on_summary(e); break;
+    case WEFT_EVENT_CHECKPOINT:
+        p->checkpoints++;
+        printf("wrote %s\n", e->path);
+        break;
+    case WEFT_EVENT_SUMMARY: on_summary(p, e); break;
     }
     flush_stdout();
 }

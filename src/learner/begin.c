@@ -42,13 +42,28 @@ static weft_status set_counters(const weft_rank *r)
     return WEFT_OK;
 }
 
+/* Logs that the residuals of other learners are lost, if the run begins at the checkpoint. In a run
+ * under way the other learners still have theirs. */
+static void note_residuals(const weft_rank *r)
+{
+    const weft_run_spec *k = r->run_spec;
+    if (k->resumed && weft_rank_speaks(r) &&
+        weft_checkpoint_lacks_learners(k->resumed, r->exchange))
+        weft_log(k->context, WEFT_LOG_NOTE,
+                 "%s has the residuals of the first learner alone, since learners that are "
+                 "processes of their own send none: those of the others begin at zero",
+                 k->resumed->path);
+}
+
 weft_status weft_rank_begin(weft_rank *r, int64_t steps, int64_t all)
 {
-    int64_t clock;
+    int64_t clock = 0;
     if (!r->exchange) return WEFT_OK;
     WEFT_TRY(weft_exchange_begin(r->exchange));
-    if (!r->run_spec->cluster || !r->exchange->ops->began) return WEFT_OK;
-    WEFT_TRY(share_clock(r, &clock));
+    bool joins = r->run_spec->cluster && r->exchange->ops->began;
+    if (joins) WEFT_TRY(share_clock(r, &clock));
+    if (clock == 0) note_residuals(r);
+    if (!joins) return WEFT_OK;
     r->position = advance(r->run_spec->begun, clock, steps, all,
                           weft_dataset_count(r->run_spec->data, WEFT_TRAIN));
     return set_counters(r);

@@ -22,6 +22,9 @@ weft_status weft_rank_feed(weft_rank *rank, const weft_batch *batch, int m) WEFT
  * in the training program and differ in the evaluation program, so the evaluator is built now, too,
  * rather than during the run. */
 weft_status weft_rank_make_programs(weft_rank *rank) WEFT_NODISCARD;
+/* rank.c: whether this rank logs what holds for its learner: of the learners of a job, the first
+ * one does. */
+bool weft_rank_speaks(const weft_rank *rank);
 /* Frees the programs with the graph and the plan from which they were made. */
 void weft_rank_drop_programs(weft_rank *rank);
 /* Measures the costs of the graph's nodes on rank 0 and broadcasts them, so that all ranks cut the

@@ -142,6 +142,12 @@ static weft_status open_with_state(weft_rank *r, weft_dropped *dropped)
     return r->exchange ? agree_on_restored(r) : WEFT_OK;
 }
 
+bool weft_rank_speaks(const weft_rank *r)
+{
+    const weft_run_spec *k = r->run_spec;
+    return r->rank == 0 && (r->learner_index == 0 || (k->cluster && !k->cluster->job));
+}
+
 weft_status weft_rank_build(weft_rank *r)
 {
     const weft_run_spec *k = r->run_spec;
@@ -150,19 +156,12 @@ weft_status weft_rank_build(weft_rank *r)
     WEFT_TRY(split_world(r));
     WEFT_TRY(weft_rank_make_programs(r));
     weft_dropped dropped = {0};
-    bool speaks = r->learner_index == 0 || (k->cluster && !k->cluster->job);
+    bool speaks = weft_rank_speaks(r);
     weft_status status = open_with_state(r, k->drops ? &dropped : NULL);
-    if (status == WEFT_OK && r->rank == 0 && speaks)
-        status = weft_dropped_tell(&dropped, k->context, k->resumed);
+    if (status == WEFT_OK && speaks) status = weft_dropped_tell(&dropped, k->context, k->resumed);
     weft_dropped_free(&dropped);
     WEFT_TRY(status);
-    if (k->resumed && r->rank == 0 && speaks &&
-        weft_checkpoint_lacks_learners(k->resumed, r->exchange))
-        weft_log(k->context, WEFT_LOG_NOTE,
-                 "%s has the residuals of the first learner alone, since learners that are "
-                 "processes of their own send none: those of the others begin at zero",
-                 k->resumed->path);
-    if (r->merged && r->rank == 0 && speaks)
+    if (r->merged && speaks)
         weft_log(k->context, WEFT_LOG_NOTE,
                  "the learners in %s differ; this run begins with their mean", k->resumed->path);
     WEFT_TRY(weft_comm_barrier(r->world));

@@ -87,7 +87,8 @@ static void compare_state(const coordinator_state *c, const Weft__Join *m, char 
         (void)snprintf(
             reason, REASON,
             "this run starts at step 0, but this process has loaded a checkpoint of step %" PRId64
-            "; leave --resume out, or give --checkpoint FOLDER --resume to the coordinator too",
+            "; give --checkpoint FOLDER --resume to the coordinator too, or join without --resume "
+            "and with another --checkpoint folder",
             m->fingerprint->step);
     else if (theirs && lacks_state(c, m))
         (void)snprintf(
