@@ -279,6 +279,10 @@ refuses 2 "inproc://x is an address inside of one process" "$weft" join inproc:/
 refuses 2 "checkpoint is 'older', but a coordinator writes no checkpoints and reads one only with --resume" "$weft" coordinator --listen 'tcp://127.0.0.1:*' -n 1 $data --exchange server -q --checkpoint older
 refuses 2 "no address" "$weft" join nowhere
 refuses 1 "tcp://no.host.test:1 within 1 s: its host name is unknown, or there is no route to it" "$weft" status tcp://no.host.test:1 --open-unencrypted --timeout 1
+what="the name of this host is an address to listen at"
+"$weft" coordinator --listen 'tcp://localhost:*' -n 1 $data --exchange server >named 2>&1 &
+within "grep -q 'coordinator at tcp://127[.]0[.]0[.]1:' named" && pass || flunk "$what: $(cat named)"
+kill $! && wait $!
 refuses 1 "this machine has no such name or address" "$weft" coordinator --listen tcp://no.host.test:1 --open-unencrypted -n 1 $data --exchange server -q
 # kept WORDS COMMAND...: gives up with these words, and not before a second has passed.
 kept() {

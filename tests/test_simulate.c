@@ -301,7 +301,16 @@ static void test_poor_links(void **state)
     assert_refused(simulate_stopped(words, false), WEFT_ERR_PEER,
                    "so the links of --cluster deliver too little: 0 of ");
     assert_refused(simulate_stopped(words, true), WEFT_ERR_INTERRUPTED,
-                   "stopped after step 0 of the simulation");
+                   "stopped after step 0 of the simulation, which saves nothing");
+    /* Peers wait for nobody, so only what waits to be sent shows that nothing is delivered. */
+    for (int e = 0; e < 3; e++) {
+        static const char *const exchanges[] = {"server", "easgd:every=2", "gossip"};
+        (void)snprintf(
+            words, sizeof(words), SMALL "batch=4 steps=30 exchange=%s cluster=%s", exchanges[e],
+            cluster_file(root, "none.yaml", "bandwidth: 1e-300\nlearners:\n  - count: 3\n"));
+        assert_refused(simulate_stopped(words, false), WEFT_ERR_PEER,
+                       "s wait to be sent over a link of 1e-300 bytes/s; no process");
+    }
     remove_folder(root);
 }
 

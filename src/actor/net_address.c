@@ -4,6 +4,7 @@
 #include <ifaddrs.h>
 #include <inttypes.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <stdio.h>
 
 #include "actor/net_internal.h"
@@ -75,6 +76,19 @@ weft_status weft_net_address_read(const char *text, weft_net_address *out)
                          out->at, strrchr(out->at, ':') + 1);
     out->distant = out->tcp && !is_loopback(host);
     return WEFT_OK;
+}
+
+bool weft_net_address_resolve(const char *at, char *out, size_t size)
+{
+    const struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    char host[WEFT_ADDRESS_BYTES], numbers[INET_ADDRSTRLEN] = "";
+    if (!read_host(at, host, sizeof(host)) || getaddrinfo(host, NULL, &hints, &found) != 0)
+        return false;
+    const struct sockaddr_in *first = (const void *)found->ai_addr;
+    (void)inet_ntop(AF_INET, &first->sin_addr, numbers, sizeof(numbers));
+    freeaddrinfo(found);
+    return snprintf(out, size, "tcp://%s%s", numbers, strrchr(at, ':')) < (int)size;
 }
 
 /* --- networks of this machine --- */

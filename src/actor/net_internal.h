@@ -37,6 +37,8 @@ typedef struct weft_net_address {
 } weft_net_address;
 /* Parses an address. ARGUMENT: the text is not an address. */
 weft_status weft_net_address_read(const char *text, weft_net_address *out) WEFT_NODISCARD;
+/* Writes the TCP address `at` with the first IPv4 address of its host; false: the host has none. */
+bool weft_net_address_resolve(const char *at, char *out, size_t size);
 /* Chooses the address to connect to from a list, separated by spaces: the first that is on this
  * machine or in a network of this machine, else the first of all. An inproc address counts only in
  * its own process, whose net context has id `token`. `at` is "" if there is none. */

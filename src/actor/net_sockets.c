@@ -228,6 +228,19 @@ static weft_status fail_bind(const char *at, int error)
                      error == EADDRINUSE ? "; another process listens there already" : "");
 }
 
+/* ZeroMQ listens at addresses and interfaces; the name of a host is resolved here. */
+static weft_status bind_listener(const weft_net *net, const weft_net_address *to)
+{
+    char at[WEFT_ADDRESS_BYTES];
+    if (zmq_bind(net->listener, to->at) == 0) return WEFT_OK;
+    int error = zmq_errno();
+    if (error == ENODEV && to->tcp && weft_net_address_resolve(to->at, at, sizeof(at))) {
+        if (zmq_bind(net->listener, at) == 0) return WEFT_OK;
+        error = zmq_errno();
+    }
+    return fail_bind(to->at, error);
+}
+
 weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_t size)
 {
     weft_net_address to;
@@ -242,7 +255,7 @@ weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_
     if (to.tcp && !net->monitor) WEFT_TRY(weft_net_watch_listener(net));
     if (!set_limits(net, net->listener) || !set(net->listener, ZMQ_IPV6, to.at[6] == '['))
         return weft_fail_zmq("a socket cannot be set up");
-    if (zmq_bind(net->listener, to.at) != 0) return fail_bind(to.at, zmq_errno());
+    WEFT_TRY(bind_listener(net, &to));
     if (zmq_getsockopt(net->listener, ZMQ_LAST_ENDPOINT, at, &bytes) != 0)
         return weft_fail_zmq("the address of a socket");
     free(net->at);

@@ -4,6 +4,9 @@
 
 /* Header bytes of a message on a real wire. */
 enum { ENVELOPE = 64 };
+/* Most virtual seconds for which a node may have messages to send: a link that is slower than what
+ * is sent over it would never catch up, since unanswered messages are sent again. */
+static const double MOST_QUEUED = 86400;
 
 static uint64_t key_of(weft_actor_id from, weft_actor_id to)
 {
@@ -144,6 +147,10 @@ weft_status weft_sim_send(weft_actor *from, weft_actor_id to, const weft_message
     m->sends_until = WEFT_MAX(m->sends_until, sim->now);
     if (w->link.bandwidth > 0) m->sends_until += (double)bytes / w->link.bandwidth;
     double left = m->sends_until;
+    if (left - sim->now > MOST_QUEUED)
+        return weft_fail(WEFT_ERR_PEER,
+                         "messages for %.3g s wait to be sent over a link of %g bytes/s",
+                         left - sim->now, w->link.bandwidth);
     WEFT_TRY(post(sim, from, to, message, w, left));
     return happens(sim, w->link.twice) ? post(sim, from, to, message, w, left) : WEFT_OK;
 }

@@ -48,7 +48,8 @@ static void print_progress(const weft_cluster_status *s)
                         : s->running ? "under way"
                                      : "waits for members";
     printf("%s: %s", state, count_members(s, text, sizeof(text)));
-    if (s->running && s->steps > 0 && (s->over || s->learners > 0)) /* servers know no steps */
+    bool known = s->over || s->learners > 0 || s->step > 0; /* servers alone know no step */
+    if (s->running && s->steps > 0 && known)
         printf("; step %" PRId64 " of %" PRId64 " (%.0f %%)", s->step, s->steps,
                100.0 * (double)s->step / (double)s->steps);
     if (s->running && s->rate > 0) printf("; %.0f samples/s of all learners", s->rate);

@@ -220,11 +220,11 @@ static weft_status end_of_server(const weft_waiting *w, const weft_actor *actor,
     const weft_member *member = weft_server_member(actor);
     const weft_view *view = weft_member_view(member);
     if (stopped && !view->over) return fail_stopped("the server");
+    if (!job && view->fault) return weft_fail(WEFT_ERR_PEER, "the run has failed: %s", view->fault);
     if (!job)
         weft_log(w->context, WEFT_LOG_NOTE, "%s",
-                 view->over    ? "the run is over; this server ends"
-                 : view->fault ? "the run has failed; this server ends"
-                               : "this server has left, as requested; the run continues");
+                 view->over ? "the run is over; this server ends"
+                            : "this server has left, as requested; the run continues");
     return WEFT_OK;
 }
 

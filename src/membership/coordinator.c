@@ -220,7 +220,9 @@ static weft_status look_for_work(coordinator_state *c, double now)
     }
     if (c->idle < 0) c->idle = now;
     if (now - c->idle <= most) return WEFT_OK;
-    WEFT_TRY(weft_format(&v->fault, "the run has had no learner for %g s, and none has joined; %s",
+    WEFT_TRY(weft_format(&v->fault,
+                         "the run has had no learner for %g s, and none has joined; unless its "
+                         "learners ended with their last step while no coordinator answered, %s",
                          most, c->advice));
     return weft_coordinator_changed(c);
 }

@@ -89,8 +89,10 @@ static weft_status check_stop(void *user)
 {
     const weft_simulation *s = user;
     if (!s->stop || !s->stop->wanted) return WEFT_OK;
-    return weft_fail(WEFT_ERR_INTERRUPTED, "stopped after step %lld of the simulation",
-                     (long long)(s->done / s->learners));
+    return weft_fail(
+        WEFT_ERR_INTERRUPTED,
+        "stopped after step %lld of the simulation, which saves nothing before its end",
+        (long long)(s->done / s->learners));
 }
 
 /* --- the run --- */

@@ -298,7 +298,8 @@ weft_status weft_ps_client_timeout_error(const weft_actor *actor, double seconds
     if (!weft_view_find(v, r->server))
         (void)snprintf(what, sizeof(what), "it is no longer a member of the run");
     else if (word.silent > seconds)
-        (void)snprintf(what, sizeof(what), "nor has the coordinator, so the network is down");
+        (void)snprintf(what, sizeof(what),
+                       "nor has the coordinator: the run has ended, or the network is down");
     else if (behind)
         (void)snprintf(
             what, sizeof(what),
