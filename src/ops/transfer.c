@@ -13,7 +13,11 @@ static int64_t attr(const weft_node *node, const char *name)
 
 static weft_status check_ranks(const weft_graph *g, const weft_node *node)
 {
-    WEFT_TRY(weft_expect_real(g, node, 0, "the value", 0));
+    /* Tokens are gathered where a rank has a part of an embedding, and are never summed. */
+    bool moves =
+        strcmp(node->op->name, "all_gather") == 0 || strcmp(node->op->name, "all_to_all") == 0;
+    if (!moves || weft_in(g, node, 0)->dtype != WEFT_I32)
+        WEFT_TRY(weft_expect_real(g, node, 0, "the value", 0));
     int64_t ranks = attr(node, "ranks"), index = attr(node, "index"), dim = attr(node, "dim");
     if (ranks < 1 || index < 0 || index >= ranks)
         return weft_node_fail(node, "rank %lld of %lld", (long long)index, (long long)ranks);
