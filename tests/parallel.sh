@@ -319,6 +319,12 @@ if [ "$mpi" = ON ]; then
     refuses 2 "threads of one process; give --engine threads" "$weft" train $small -n 2 --exchange hogwild --engine mpi
     timeout 300 "$weft" train $small -n 2 --engine mpi >out 2>err
     [ $? = 0 ] && [ "$(grep -c 'test loss' out)" = 1 ] && [ ! -s err ] && pass || flunk "two processes"
+    # Check mode waits for all ranks at the start of a collective; at the end of a run peers wait for each other's messages.
+    for exchange in gossip gossip:mode=average easgd server server:policy=async average; do
+        rm -rf checked
+        accepts "check mode, $exchange" timeout 300 "$weft" train -q $small -m mlp -t 1 -n 4 --mesh tensor=2 --exchange $exchange --check-collectives \
+            --checkpoint checked --engine mpi --timeout 30
+    done
     PATH=/nowhere "$weft" train $small -n 2 --engine mpi >out 2>err
     [ $? = 1 ] && grep -q "apt-get install openmpi-bin" err && pass || flunk "no mpirun"
     timeout 300 "$weft" train $small -n 2 --engine mpi --hosts nowhere.invalid:2 >out 2>err

@@ -70,6 +70,9 @@ typedef struct weft_transfer {
     /* This rank waits without a time limit, for a rank that may itself wait for other processes,
      * has a limit for that, and aborts the job when it gives up. */
     bool unlimited;
+    /* All ranks work on between the start and the end of this collective, and ranks that are not in
+     * it yet need that work: check mode, which waits for all ranks at the start, leaves it out. */
+    bool polled;
 } weft_transfer;
 
 /* Opens the communicators of this process's ranks: with the engine threads `ranks` of them,

@@ -106,7 +106,8 @@ static weft_status mpi_start(weft_operation *o)
     mpi_pending *p = o->state;
     p->begun = false;
     if (mpi_process.aborting) return weft_operation_ended(o, "before", mpi_process.why);
-    if (o->comm->member->check && weft_is_collective(o->t.kind)) WEFT_TRY(mpi_check_alike(o));
+    if (o->comm->member->check && weft_is_collective(o->t.kind) && !o->t.polled)
+        WEFT_TRY(mpi_check_alike(o));
     p->begun = true;
     return mpi_start_rounds(o);
 }

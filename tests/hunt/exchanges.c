@@ -159,7 +159,8 @@ static void compare_models(trial *t, const char *stage, const tensors *a, const 
 
 /* Compares a run with data parallelism or one rank. Servers that wait for all learners combine the
  * learners' batches into one; a single learner trains as without an exchange. Where the number of
- * learners is a power of two, no rounding is added, and the bits are equal. */
+ * learners is a power of two and each takes one micro-batch, no rounding is added, and the bits are
+ * equal. */
 static void check_simpler(trial *t)
 {
     hunt_case c = *t->c;
@@ -168,6 +169,7 @@ static void check_simpler(trial *t)
     result r;
     if (!is_comparable(t->c) || (learners > 1 && !is_one_batch(t->c))) return;
     bool exact = c.exchange.kind != GOSSIP && (learners & (learners - 1)) == 0 &&
+                 (learners == 1 || c.options[MICROBATCHES] <= 1) &&
                  c.samples.train % ((int)c.options[BATCH] * learners) == 0;
     c.exchange = (exchange){0};
     c.options[BATCH] *= learners;

@@ -125,7 +125,8 @@ weft_status weft_gossip_leave_together(gossip *x)
                                                       .what = "the peers' leave",
                                                       .send = &x->head.early,
                                                       .receive = &x->head.early,
-                                                      .count = 1},
+                                                      .count = 1,
+                                                      .polled = true},
                                      &request));
     weft_status status = weft_group_request_start(request);
     while (status == WEFT_OK && !done) {
