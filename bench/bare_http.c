@@ -2,7 +2,7 @@
  * (libmicrohttpd) as weft serve, and answers with the same bytes as a model with this many inputs
  * and outputs would. bench/serving.py compares a server of models with it.
  *
- *   bare_http PORT INPUTS OUTPUTS */
+ *   bare_http PORT INPUTS OUTPUTS [THREADS] */
 #include <arpa/inet.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
@@ -74,14 +74,14 @@ static struct MHD_Response *make_answer(int outputs)
 int main(int argc, char **argv)
 {
     int port = argc > 1 ? atoi(argv[1]) : 0, inputs = argc > 2 ? atoi(argv[2]) : 784;
-    int outputs = argc > 3 ? atoi(argv[3]) : 10;
+    int outputs = argc > 3 ? atoi(argv[3]) : 10, threads = argc > 4 ? atoi(argv[4]) : 1;
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_port = htons((uint16_t)port),
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     sigset_t ends;
     int which;
-    if (argc < 2 || inputs < 1 || outputs < 1 || outputs > MOST_OUTPUTS) {
-        fprintf(stderr, "usage: bare_http PORT INPUTS OUTPUTS\n");
+    if (argc < 2 || inputs < 1 || outputs < 1 || outputs > MOST_OUTPUTS || threads < 1) {
+        fprintf(stderr, "usage: bare_http PORT INPUTS OUTPUTS [THREADS]\n");
         return 2;
     }
     bare b = {make_model(inputs, outputs), make_answer(outputs)};
@@ -90,12 +90,15 @@ int main(int argc, char **argv)
     sigaddset(&ends, SIGINT);
     sigprocmask(SIG_BLOCK, &ends, NULL);
     struct MHD_Daemon *daemon = NULL;
+    struct MHD_OptionItem pool[] = {
+        {threads > 1 ? MHD_OPTION_THREAD_POOL_SIZE : MHD_OPTION_END, threads, NULL},
+        {MHD_OPTION_END, 0, NULL}};
     if (b.model && b.answer)
-        daemon =
-            MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
-                             NULL, answer, &b, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&address,
-                             MHD_OPTION_CONNECTION_LIMIT, 12000U, MHD_OPTION_CONNECTION_TIMEOUT,
-                             60U, MHD_OPTION_LISTEN_BACKLOG_SIZE, 1024U, MHD_OPTION_END);
+        daemon = MHD_start_daemon(
+            MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, answer, &b,
+            MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&address, MHD_OPTION_CONNECTION_LIMIT, 12000U,
+            MHD_OPTION_CONNECTION_TIMEOUT, 60U, MHD_OPTION_LISTEN_BACKLOG_SIZE, 1024U,
+            MHD_OPTION_ARRAY, pool, MHD_OPTION_END);
     if (!daemon) {
         fprintf(stderr, "bare_http: cannot listen on port %d\n", port);
         return 1;

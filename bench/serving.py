@@ -3,7 +3,8 @@
 
 usage: serving.py WEFT BARE_HTTP [PART...]     (make bench-serve PARTS="speed lone")
 
-  speed   requests/s of a saturated mlp against an HTTP server with no model, vgg11's rows/s against those of weft predict
+  speed   requests/s of a saturated mlp against an HTTP server with no model, one process against one thread and then as many as
+          there are cores; vgg11's rows/s against those of weft predict
   lone    latency of a request that is alone, against the model's own time and the server with no model
   wait    adaptive against fixed waits and limits and greedy, at 20, 50, 80 and 95 % of what the server can do
   day     the same over a load that goes up and down as in a day, each setting for all of it
@@ -141,12 +142,13 @@ class Server:
             return json.load(reply)["model_stats"][0]["inference_stats"]["compute_infer"]
 
 
-def serve(name, policy="adaptive"):
-    return Server([WEFT, "serve", f"{name}={prepare(name) / 'run'}", "--port", 0, "--metrics-port", -1, "--policy", policy])
+def serve(name, policy="adaptive", processes=1):
+    return Server([WEFT, "serve", f"{name}={prepare(name) / 'run'}", "--port", 0, "--metrics-port", -1, "--policy", policy,
+                   "--processes", processes])
 
 
-def bare(name):
-    return Server([BARE, 0, math.prod(SHAPES[name]), 10])
+def bare(name, threads=1):
+    return Server([BARE, 0, math.prod(SHAPES[name]), 10, threads])
 
 
 def saturated(server, model, name):
@@ -184,22 +186,24 @@ def predicted(name):
 # --- parts ---
 
 def speed():
-    ratios, figures = {}, {}
+    cores = len(os.sched_getaffinity(0))
+    cases = [(name, count) for name in MODELS for count in ((1, cores) if name == "mlp" and cores > 1 else (1,))]
+    figures = {case: [] for case in cases}
     for _ in range(ROUNDS):
-        for name in MODELS:
-            with serve(name) as server:
+        for name, count in cases:
+            with serve(name, processes=count) as server:
                 ours = saturated(server, name, name)
             if name == "mlp":
-                with bare(name) as server:
+                with bare(name, count) as server:
                     other = saturated(server, "bare", name)
             else:
                 other = predicted(name)
-            ratios.setdefault(name, []).append(ours / other)
-            figures.setdefault(name, []).append((ours, other))
-    for name in MODELS:
-        ours, other = (statistics.median(f[i] for f in figures[name]) for i in (0, 1))
-        print(f"{name} saturated: {ours:.0f} rows/s, {'HTTP with no model' if name == 'mlp' else 'weft predict'} {other:.0f}")
-        judge(f"{name}, ratio", ratios[name], 0.80 if name == "mlp" else 0.95, True)
+            figures[name, count].append((ours, other))
+    for name, count in cases:
+        ours, other = (statistics.median(f[i] for f in figures[name, count]) for i in (0, 1))
+        what = f"{name}, {count} process{'es' if count > 1 else ''}"
+        print(f"{what} saturated: {ours:.0f} rows/s, {'HTTP with no model' if name == 'mlp' else 'weft predict'} {other:.0f}")
+        judge(f"{what}, ratio", [a / b for a, b in figures[name, count]], 0.80 if name == "mlp" else 0.95, True)
 
 
 def lone():
