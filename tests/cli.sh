@@ -87,7 +87,8 @@ for command in inspect plan; do
     cmp with-file without && pass || flunk "$command of a run file is another one"
 done
 holds n.jsonl '"lr":0.00[0-9]+'
-# A look at a run takes its options, also those about its processes and checkpoints, and is the same look.
+# A look at a run takes its options, also those about its processes and checkpoints, and is the same look. (By default a rank
+# that shares its machine with another one has fewer threads.)
 cp run.yaml kept.yaml
 mpi=$("$weft" inspect --list | grep -E '^ +mpi ')
 printf 'checkpoint: nowhere/run\ncheckpoint-every: 10\nkeep: 2\nresume: true\ndrop-state: true\nmax-restarts: 2\n' >>kept.yaml
@@ -96,11 +97,11 @@ for command in inspect plan; do
     cp out plain
     accepts "$command of a run with checkpoints" "$weft" $command kept.yaml
     cmp out plain && pass || flunk "$command of a run with checkpoints is another one"
-    accepts "$command of servers" "$weft" $command run.yaml -n 2 --exchange server --servers 2
+    accepts "$command of servers" "$weft" $command run.yaml -t 1 -n 2 --exchange server --servers 2
     cp out plain
     for engine in "--engine processes" "--engine processes --max-restarts 2" ${mpi:+"--engine mpi" "--engine mpi --hosts a:1,b:1"}; do
         # shellcheck disable=SC2086
-        accepts "$command, $engine" "$weft" $command run.yaml -n 2 --exchange server --servers 2 $engine
+        accepts "$command, $engine" "$weft" $command run.yaml -t 1 -n 2 --exchange server --servers 2 $engine
         cmp out plain && pass || flunk "$command, $engine, is another one"
     done
     refuses 2 "checkpoint-every needs --checkpoint DIR" "$weft" $command run.yaml --checkpoint-every 10

@@ -97,11 +97,33 @@ accepts "predict" "$weft" predict run
 [ "$(head -1 out)" = sample,position,label,predicted,probability ] && grep -q '^0,13,' out && pass || flunk "positions: $(head -3 out)"
 # shellcheck disable=SC2086
 accepts "go on" "$weft" train $tied -q --checkpoint run --resume --steps 9
+# A text goes on, the same for the same seed; what is drawn comes behind the prompt.
+generated() { "$weft" generate run --device reference -t 1 --prompt 'a weft' "$@" >out 2>err; }
+generated --tokens 40 && [ ! -s err ] && grep -q '^a weft' out && cp out said && [ "$(tr -d '\n' <out | wc -m)" -ge 40 ] && pass || flunk "generate"
+generated --tokens 40 && cmp -s out said && pass || flunk "the same seed gives another text"
+generated --tokens 40 --seed 2 && ! cmp -s out said && pass || flunk "another seed gives the same text"
+generated --tokens 9 --temperature 0 --seed 1 && cp out said && generated --tokens 9 --top-k 1 --seed 7 && cmp -s out said && pass || flunk "the most likely tokens"
+generated --tokens 0 && [ "$(cat out)" = 'a weft' ] && pass || flunk "no tokens"
+refuses 1 "the prompt: byte 2: the character 'X' is not among the 22" "$weft" generate run --prompt 'a X'
+refuses 2 "option 'prompt' is empty" "$weft" generate run --prompt ''
+printf 'a weft\nholds' >prompt
+"$weft" generate run --device reference -t 1 --prompt-file prompt --tokens 3 >out 2>err && [ "$(head -1 out)" = 'a weft' ] && pass || flunk "a prompt of two lines"
+accepts "no prompt" "$weft" generate run --tokens 5
+refuses 2 "prompt and prompt-file are both given" "$weft" generate run --prompt a --prompt-file prompt
+refuses 1 "nowhere: cannot open" "$weft" generate run --prompt-file nowhere
+refuses 2 "option 'top-p' is '0', must be a finite number from 1e-09 to 1" "$weft" generate run --top-p 0
+refuses 2 "no checkpoint is given" "$weft" generate
+python3 -c 'import struct; open("tokens.bin", "wb").write(struct.pack("<400H", *((i * i) % 7 for i in range(400))))'
+accepts "train on tokens" "$weft" train -q --model char-lstm:units=8 --data tokens:tokens.bin,values=7,context=10,stride=10 -t 1 --steps 3 --batch 4 --checkpoint numbers
+accepts "numbers of tokens" "$weft" generate numbers --prompt '3 1 ' --tokens 5
+grep -qE '^3 1 ([0-6] ){5}$' out && pass || flunk "numbers of tokens: $(cat out)"
+refuses 1 "the prompt: '7' is no token; the model was trained on numbers of tokens from 0 to 6" "$weft" generate numbers --prompt '3 7'
 printf 'a weft of silk, not of weft' >silk.txt
 refuses 1 "silk.txt: byte 14: the character ',' is not among the 22" "$weft" eval run --data text:silk.txt,test=1
 refuses 2 "was trained on 'char'" "$weft" eval run --data text:text.txt,unit=byte
 refuses 2 "samples of shape [9]" "$weft" eval run --data text:text.txt,context=9
 refuses 2 "has no tokenizer" sh -c "\"$weft\" train --model mlp --data glyphs:size=16,train=60,test=20 --batch 20 --steps 1 -q --checkpoint g && \"$weft\" eval g --data text:text.txt"
+refuses 1 "does not predict the next token" "$weft" generate g
 refuses 1 "only models of one real input can be served" "$weft" serve m=run --port 0 --metrics-port 0
 # Models and data that do not fit.
 # shellcheck disable=SC2086

@@ -10,6 +10,7 @@
 #include "weft/device.h"
 #include "weft/device_ops.h"
 #include "weft/forecast.h"
+#include "weft/generate.h"
 #include "weft/graph.h"
 #include "weft/job.h"
 #include "weft/keys.h"

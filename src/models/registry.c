@@ -123,12 +123,14 @@ static void add_inputs(weft_model_builder *net)
 {
     const weft_model_options *o = net->options;
     weft_dtype real = net->graph->real;
+    int64_t positions = net->steps ? 1 : o->positions;
     weft_shape scalar = {0}, numbers = weft_shape_of(2, (int64_t[]){o->batch, o->targets});
-    weft_shape labels = weft_shape_of(o->positions ? 2 : 1, (int64_t[]){o->batch, o->positions});
+    weft_shape labels = weft_shape_of(o->positions ? 2 : 1, (int64_t[]){o->batch, positions});
     for (int i = 0; i < o->inputs; i++) {
         const weft_input *in = &o->input[i];
         weft_shape x = {.rank = in->shape.rank + 1, .dim = {o->batch}};
         memcpy(x.dim + 1, in->shape.dim, (size_t)in->shape.rank * sizeof(*x.dim));
+        if (net->steps) x.dim[1] = 1;
         add_input(net, in->name, WEFT_PORT_FEATURES, in->values ? WEFT_I32 : real, x);
     }
     if (o->targets > 0)
@@ -137,6 +139,19 @@ static void add_inputs(weft_model_builder *net)
         add_input(net, "labels", WEFT_PORT_TARGET, WEFT_I32, labels);
     add_input(net, "weights", WEFT_PORT_WEIGHTS, real, labels);
     add_input(net, "first_sample", WEFT_PORT_POSITION, WEFT_I32, scalar);
+}
+
+static void add_steps(weft_model_builder *net)
+{
+    const weft_init none = {WEFT_INIT_CONSTANT, 0};
+    weft_shape scalar = {0}, each = weft_shape_of(2, (int64_t[]){net->options->batch, 1});
+    weft_shape rows = weft_shape_of(1, each.dim);
+    weft_graph *g = net->graph;
+    weft_model_steps *s = net->steps;
+    if (!s) return;
+    s->position = weft_graph_leaf(g, WEFT_VALUE_INPUT, "position", WEFT_I32, &scalar, none);
+    s->positions = weft_graph_leaf(g, WEFT_VALUE_INPUT, "positions", WEFT_I32, &each, none);
+    s->lengths = weft_graph_leaf(g, WEFT_VALUE_INPUT, "lengths", WEFT_I32, &rows, none);
 }
 
 /* Refuses inputs of the data that no layer reads: the model would not learn from them. */
@@ -162,7 +177,7 @@ static weft_status add_loss(weft_model_builder *net, weft_value logits, weft_mod
     char have[128], each[32] = "";
     WEFT_TRY(weft_graph_status(net->graph));
     const weft_shape *s = &weft_value_type(net->graph, logits)->shape;
-    int64_t positions = net->options->positions;
+    int64_t positions = net->steps ? 1 : net->options->positions;
     int last = positions > 0 ? 2 : 1;
     if (positions > 0) (void)snprintf(each, sizeof(each), "%lld, ", (long long)positions);
     if (s->rank != last + 1 || s->dim[last] != weft_model_builder_outputs(net) ||
@@ -192,32 +207,42 @@ bool weft_model_is_file(const char *model)
            (size > 4 && strcmp(model + size - 4, ".yml") == 0);
 }
 
-weft_status weft_model_build_text(weft_graph *graph, const weft_model_options *options,
-                                  const char *name, const void *data, size_t size,
-                                  weft_model_values *out)
+static weft_status build_text(weft_graph *graph, const weft_model_options *options,
+                              const char *name, const void *data, size_t size,
+                              weft_model_steps *steps, weft_model_values *out)
 {
     WEFT_TRY(check_options(options));
-    weft_model_builder net = {.graph = graph, .options = options, .counts = WEFT_NO_VALUE};
+    weft_model_builder net = {
+        .graph = graph, .options = options, .steps = steps, .counts = WEFT_NO_VALUE};
     weft_value logits = WEFT_NO_VALUE;
     add_inputs(&net);
+    add_steps(&net);
     WEFT_TRY(weft_model_builder_read(&net, name, data, size, &logits));
     weft_status status = add_loss(&net, logits, out);
     return status == WEFT_OK ? status : weft_fail_within(status, "%s", name);
 }
 
-weft_status weft_model_build(weft_graph *graph, const weft_model_options *options,
-                             weft_model_values *out)
+weft_status weft_model_build_text(weft_graph *graph, const weft_model_options *options,
+                                  const char *name, const void *data, size_t size,
+                                  weft_model_values *out)
+{
+    return build_text(graph, options, name, data, size, NULL, out);
+}
+
+static weft_status build_named(weft_graph *graph, const weft_model_options *options,
+                               weft_model_steps *steps, weft_model_values *out)
 {
     if (weft_model_is_file(options->model)) {
         weft_bytes bytes;
         WEFT_TRY(weft_file_map(options->model, &bytes));
         weft_status status =
-            weft_model_build_text(graph, options, options->model, bytes.data, bytes.size, out);
+            build_text(graph, options, options->model, bytes.data, bytes.size, steps, out);
         weft_file_unmap(&bytes);
         return status;
     }
     WEFT_TRY(check_options(options));
-    weft_model_builder net = {.graph = graph, .options = options, .counts = WEFT_NO_VALUE};
+    weft_model_builder net = {
+        .graph = graph, .options = options, .steps = steps, .counts = WEFT_NO_VALUE};
     const weft_entry *entry;
     size_t size = strcspn(options->model, ":");
     WEFT_TRY(weft_registry_find(graph->context, WEFT_KIND_MODEL, options->model, size, &entry));
@@ -228,6 +253,7 @@ weft_status weft_model_build(weft_graph *graph, const weft_model_options *option
                          model->name);
     WEFT_TRY(weft_model_builder_set_loss(&net, NULL));
     add_inputs(&net);
+    add_steps(&net);
     weft_value logits = model->build(&net, weft_model_builder_input(&net, WEFT_PORT_FEATURES));
     return add_loss(&net, logits, out);
 }
@@ -241,10 +267,23 @@ void weft_model_options_fit(weft_model_options *o, const weft_data_stats *stats)
     o->targets = stats->targets;
 }
 
+weft_status weft_model_build(weft_graph *graph, const weft_model_options *options,
+                             weft_model_values *out)
+{
+    return build_named(graph, options, NULL, out);
+}
+
+weft_status weft_build_model_steps(weft_graph *graph, const weft_model_options *o,
+                                   const weft_bytes *text, weft_model_steps *steps,
+                                   weft_model_values *out)
+{
+    if (text && text->size > 0)
+        return build_text(graph, o, o->model, text->data, text->size, steps, out);
+    return build_named(graph, o, steps, out);
+}
+
 weft_status weft_build_model(weft_graph *graph, const weft_model_options *o, const weft_bytes *text,
                              weft_model_values *out)
 {
-    if (text && text->size > 0)
-        return weft_model_build_text(graph, o, o->model, text->data, text->size, out);
-    return weft_model_build(graph, o, out);
+    return weft_build_model_steps(graph, o, text, NULL, out);
 }

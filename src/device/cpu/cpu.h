@@ -156,6 +156,7 @@ typedef struct cpu_entry {
     X(batch_norm)                                                                                  \
     X(rms_norm)                                                                                    \
     X(rotary)                                                                                      \
+    X(embedding)                                                                                   \
     X(recurrence)                                                                                  \
     X(attention)
 #define CPU_DECLARE(file) extern const cpu_entry cpu_##file##_entries[];

@@ -1,0 +1,76 @@
+/* weft generate: continues a prompt with the model of a checkpoint, and prints each token as it is
+ * drawn. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "weft/generate.h"
+
+/* Prints text. A terminal gets no control characters but ends of lines and tabs, since a model of
+ * bytes may draw any. */
+static bool on_text(void *user, const char *text, size_t size)
+{
+    const bool *terminal = user;
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)text[i];
+        bool plain = c >= 0x20 ? c != 0x7F : c == '\n' || c == '\t';
+        putchar(plain || !*terminal ? c : '?');
+    }
+    flush_stdout();
+    return !wanted_stop.wanted && stdout_error() == 0;
+}
+
+static weft_status read_options(int argc, char **argv, weft_generate_options *out)
+{
+    const weft_option *table = weft_generate_table();
+    const char *words[1];
+    int count = 0;
+    weft_status status = weft_options_init(table, out);
+    if (status == WEFT_OK) status = weft_options_parse(table, out, argc, argv, 1, words, &count);
+    if (status != WEFT_OK || count == 0) return status;
+    if (out->checkpoint) /* --checkpoint is given, so the word is one too many */
+        return weft_options_parse(table, out, 1, (char *[]){(char *)(uintptr_t)words[0]}, 0, words,
+                                  &count);
+    return weft_options_set(table, out, "checkpoint", words[0]);
+}
+
+static int run(weft_context *context, int argc, char **argv)
+{
+    weft_generate_options options = {0};
+    bool terminal = isatty(STDOUT_FILENO);
+    weft_status status = read_options(argc, argv, &options);
+    int code = status == WEFT_OK ? 0 : usage_failure("generate");
+    if (status == WEFT_OK) {
+        print_log(context, false);
+        catch_signals();
+        status = weft_generate(context, &options, on_text, &terminal);
+        if (status == WEFT_OK) printf("\n");
+        code = report_failure(status);
+        if (code == 0 && wanted_stop.wanted) code = EXIT_INTERRUPTED;
+    }
+    weft_options_free(weft_generate_table(), &options);
+    return code;
+}
+
+static const weft_option *table(const weft_context *context)
+{
+    (void)context;
+    return weft_generate_table();
+}
+
+const command command_generate = {
+    .name = "generate",
+    .usage = "--checkpoint DIR [options]",
+    .summary = "continue a text with a checkpoint's model",
+    .text =
+        "Prints the prompt and the tokens that the model draws after it, each as soon as it is\n"
+        "drawn. The model must have been trained to predict the next token, on data text:FILE\n"
+        "or tokens:FILE, and no layer may read later positions. The same seed, options and\n"
+        "build give the same text, whatever the mesh on which the checkpoint was trained. A\n"
+        "model with attention or learned positions has as many positions as a sample of its\n"
+        "data; when they are used up, it goes on from the later half of them.",
+    .examples = "  weft generate runs/book/latest --prompt 'To be' --tokens 500 --temperature 0.8\n"
+                "  weft generate runs/book/latest --prompt 'O ' --top-k 20 --top-p 0.9 --seed 7\n",
+    .table = table,
+    .run = run,
+};

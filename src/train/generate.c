@@ -1,0 +1,180 @@
+/* Continues a prompt with a checkpoint's model, and has the option table of that. */
+#include "weft/generate.h"
+
+#include <stddef.h>
+
+#include "base/base.h"
+#include "train/option_macros.h"
+
+#define AT(field_) .offset = offsetof(weft_generate_options, field_)
+
+static const weft_option generate_table[] = {
+    {.name = "checkpoint",
+     .letter = 'c',
+     .argument = "DIR",
+     TEXT,
+     AT(checkpoint),
+     .group = "Input",
+     .help = "a checkpoint: DIR/latest, DIR/step-N, or DIR"},
+    {.name = "prompt",
+     .letter = 'p',
+     .argument = "TEXT",
+     TEXT,
+     AT(prompt),
+     .help =
+         "text to continue; of data tokens: the numbers of tokens, as in '5 17 2'; default: the "
+         "end of a line, or the first token"},
+    {.name = "prompt-file",
+     .argument = "FILE",
+     TEXT,
+     AT(prompt_file),
+     .help = "text to continue, from a file"},
+    {.name = "tokens",
+     .letter = 'n',
+     .argument = "N",
+     .initial = "200",
+     WHOLE,
+     AT(tokens),
+     .low = 0,
+     .high = 1e15,
+     .group = "Sampling",
+     .help = "tokens to generate"},
+    {.name = "temperature",
+     .argument = "X",
+     .initial = "1",
+     REAL,
+     AT(sampling.temperature),
+     .low = 0,
+     .high = 1e6,
+     .help = "divides the logits: below 1 likely tokens become more likely; 0: always the most "
+             "likely one"},
+    {.name = "top-k",
+     .argument = "K",
+     .initial = "0",
+     WHOLE,
+     AT(sampling.top_k),
+     .low = 0,
+     .high = 1e9,
+     .help = "draw among the K most likely tokens; 0: all"},
+    {.name = "top-p",
+     .argument = "P",
+     .initial = "1",
+     REAL,
+     AT(sampling.top_p),
+     .low = 1e-9,
+     .high = 1,
+     .help = "draw among the fewest most likely tokens that have this probability together"},
+    {.name = "seed",
+     .argument = "N",
+     .initial = "1",
+     WHOLE,
+     AT(sampling.seed),
+     .low = 0,
+     .high = 1e15,
+     .help = "seed of the draws"},
+    {.name = "device",
+     .argument = "NAME",
+     .initial = "cpu",
+     TEXT,
+     AT(device),
+     .group = "Machine",
+     .help = "device"},
+    {.name = "threads",
+     .letter = 't',
+     .argument = "N",
+     .initial = "0",
+     WHOLE,
+     AT(threads),
+     .low = 0,
+     .high = 1024,
+     .help = "threads of the device; 0: one for each core"},
+    {.name = NULL},
+};
+
+const weft_option *weft_generate_table(void)
+{
+    return generate_table;
+}
+
+/* Begins a sequence without a prompt: behind the end of a line, or with token 0 where there is no
+ * such token. */
+static weft_status feed_begin(weft_generator *g)
+{
+    int32_t *tokens, first = 0;
+    int64_t count;
+    if (weft_generator_encode(g, "\n", &tokens, &count) == WEFT_OK) {
+        if (count > 0) first = tokens[0];
+        free(tokens);
+    }
+    return weft_generator_feed(g, first);
+}
+
+static weft_status feed_prompt(weft_generator *g, const char *prompt)
+{
+    int32_t *tokens;
+    int64_t count;
+    WEFT_TRY(weft_generator_encode(g, prompt, &tokens, &count));
+    weft_status status =
+        count > 0 ? WEFT_OK
+                  : weft_fail(WEFT_ERR_ARGUMENT, "the prompt is empty; give at least one token, or "
+                                                 "leave the prompt out");
+    for (int64_t i = 0; i < count && status == WEFT_OK; i++)
+        status = weft_generator_feed(g, tokens[i]);
+    free(tokens);
+    return status;
+}
+
+/* Reads a file that holds no zero byte, as a string that the caller frees. */
+static weft_status read_text(const char *path, char **out)
+{
+    weft_bytes file;
+    WEFT_TRY(weft_file_read(path, &file));
+    weft_status status = WEFT_NEW(out, file.size + 1);
+    if (status == WEFT_OK && file.size > 0) memcpy(*out, file.data, file.size);
+    if (status == WEFT_OK && strlen(*out) < file.size) {
+        status = weft_fail(WEFT_ERR_FORMAT, "%s: holds a zero byte, so it is no text", path);
+        free(*out);
+        *out = NULL;
+    }
+    weft_file_unmap(&file);
+    return status;
+}
+
+/* Sets *out to the prompt of the options, which the caller frees; NULL: none is given. */
+static weft_status read_prompt(const weft_generate_options *o, char **out)
+{
+    *out = NULL;
+    if (o->prompt && o->prompt_file)
+        return weft_fail(WEFT_ERR_ARGUMENT, "prompt and prompt-file are both given; leave one out");
+    if (o->prompt_file) return read_text(o->prompt_file, out);
+    return o->prompt ? weft_strdup(o->prompt, out) : WEFT_OK;
+}
+
+static weft_status go_on(weft_generator *g, const weft_generate_options *o, const char *prompt,
+                         weft_generate_fn fn, void *user)
+{
+    char text[256];
+    int32_t token;
+    WEFT_TRY(prompt ? feed_prompt(g, prompt) : feed_begin(g));
+    bool goes_on = fn(user, prompt ? prompt : "", prompt ? strlen(prompt) : 0);
+    for (int64_t i = 0; i < o->tokens && goes_on; i++) {
+        WEFT_TRY(weft_generator_draw(g, &o->sampling, &token));
+        goes_on = fn(user, text, weft_generator_decode(g, token, text, sizeof(text)));
+        if (goes_on && i + 1 < o->tokens) WEFT_TRY(weft_generator_feed(g, token));
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_generate(weft_context *context, const weft_generate_options *options,
+                          weft_generate_fn fn, void *user)
+{
+    weft_generator *g = NULL;
+    char *prompt;
+    WEFT_TRY(read_prompt(options, &prompt));
+    weft_status status = weft_generator_open(context, options->checkpoint, options->device,
+                                             (int)options->threads, &g);
+    if (status == WEFT_OK) status = go_on(g, options, prompt, fn, user);
+    weft_generator_close(&g);
+    free(prompt);
+    return status;
+}

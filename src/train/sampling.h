@@ -1,0 +1,27 @@
+/* Declares the drawing of tokens from logits. */
+#ifndef WEFT_TRAIN_SAMPLING_H
+#define WEFT_TRAIN_SAMPLING_H
+
+#include "base/base.h"
+#include "weft/generate.h"
+
+typedef struct weft_candidate {
+    double probability;
+    int32_t token;
+} weft_candidate;
+
+typedef struct weft_drawer {
+    weft_candidate *candidates; /* [tokens] */
+    int tokens;
+    bool begun; /* `random` has begun with `seed` */
+    int64_t seed;
+    weft_random random;
+} weft_drawer;
+
+weft_status weft_drawer_open(int tokens, weft_drawer *out) WEFT_NODISCARD;
+void weft_drawer_close(weft_drawer *drawer);
+/* Draws a token. ARGUMENT: the sampling is invalid; NUMERIC: a logit is not a number. */
+weft_status weft_drawer_draw(weft_drawer *drawer, const weft_sampling *sampling,
+                             const double *logits, int32_t *token) WEFT_NODISCARD;
+
+#endif
