@@ -75,7 +75,7 @@ static double try_world(const world *w, const curve *c, int executors, double lo
 {
     static const double slower[] = {1, 2};
     char which[64];
-    int runs = w->others ? 3 : 1;
+    int runs = w->others || load > 0.9 ? 3 : 1; /* close to the capacity much depends on chance */
     weft_forecast_options o = with(c, 64, (w->load > 0 ? w->load : load) * 64 / c->time[6]);
     o.arrivals = w->arrivals;
     o.clients = w->clients;
@@ -153,8 +153,35 @@ static void test_day(void **state)
     assert_true(ratio < (getenv("WEFT_FAST") ? 1.03 : 1)); /* a short day teaches little */
 }
 
+/* A curve measured on two cores, of a model whose larger batches leave the caches: a row costs more
+ * in a batch of 24 or 32 than in one of 16 or 64, so a queue that has grown that far stays there.
+ */
+static curve uneven(void)
+{
+    return (curve){
+        .sizes = 9,
+        .rows = {1, 2, 4, 8, 12, 16, 24, 32, 64},
+        .time = {2.06e-3, 2.37e-3, 3.68e-3, 6.25e-3, 10.4e-3, 11.5e-3, 21e-3, 31e-3, 47e-3}};
+}
+
+static void test_uneven_batches(void **state)
+{
+    (void)state;
+    const curve c = uneven();
+    for (int v = 0; v < 3; v++) {
+        weft_forecast_options o = with(&c, 64, 1190);
+        o.variation = 0.1 + 0.1 * v;
+        double limited = mean_under(&o, "fixed:wait=0,max=16", 5);
+        double greedy = mean_under(&o, "greedy", 5), adaptive = mean_under(&o, "adaptive", 5);
+        print_message("variation %.1f: adaptive %.1f ms, at most 16 rows %.1f ms, greedy %.1f ms\n",
+                      o.variation, 1e3 * adaptive, 1e3 * limited, 1e3 * greedy);
+        assert_true(greedy > 2 * limited && adaptive < 1.35 * limited);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_worlds), cmocka_unit_test(test_day)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_worlds), cmocka_unit_test(test_day),
+                                       cmocka_unit_test(test_uneven_batches)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -6,7 +6,7 @@
 
 #include "serve/batch/adaptive_internal.h"
 
-enum { SIMULATED = 4000, SKIPPED = 200, FIRST = 32 };
+enum { SIMULATED = 4000, SKIPPED = 200, FIRST = 32, VARIATIONS = 509 };
 static const double DRIFT = 0.1;
 
 typedef struct adaptive {
@@ -34,7 +34,7 @@ typedef struct adaptive {
     double timer_slack, think_time[WEFT_MOST_CLOSED_CLIENTS];
     int think_times;
     weft_tuned tuned;
-    double at[2][SIMULATED], latency[SIMULATED];
+    double at[2][SIMULATED], latency[SIMULATED], variation[VARIATIONS];
     int64_t rows[2][SIMULATED];
 } adaptive;
 
@@ -152,11 +152,26 @@ static void copy_input(weft_policy *policy, double now)
     weft_curve_copy(curve, &a->curve);
 }
 
+/* Draws the factors by which the times of batches differ from the curve: log-normal, with mean 1
+ * and the measured coefficient of variation. */
+static void draw_variations(adaptive *a)
+{
+    double spread = log(1 + a->curve.noise);
+    weft_random random;
+    weft_random_start(&random, 1, 0);
+    for (int i = 0; i < VARIATIONS; i++) {
+        double radius = sqrt(-2 * log(1 - weft_random_unit(&random)));
+        double normal = radius * cos(2 * 3.14159265358979323846 * weft_random_unit(&random));
+        a->variation[i] = exp(sqrt(spread) * normal - spread / 2);
+    }
+}
+
 static void search(weft_policy *policy)
 {
     adaptive *a = (adaptive *)policy;
     weft_queue_sim r[2];
     int64_t rows = 0;
+    draw_variations(a);
     for (int i = 0; i < 2; i++) {
         weft_interarrivals_replay(&a->arrivals_copy, SIMULATED, (uint64_t)i, a->at[i], a->rows[i]);
         r[i] = (weft_queue_sim){.at = a->at[i],
@@ -165,7 +180,9 @@ static void search(weft_policy *policy)
                                 .skip = SKIPPED,
                                 .latency = a->latency,
                                 .timer_slack = a->timer_slack,
-                                .row_limit = a->about.limit};
+                                .row_limit = a->about.limit,
+                                .variation = a->variation,
+                                .variations = a->curve.noise > 0 ? VARIATIONS : 0};
         if (a->decided_max_in_system == 0) continue;
         r[i].clients = (int)a->decided_max_in_system;
         r[i].think_time = a->think_time;

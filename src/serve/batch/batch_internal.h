@@ -111,6 +111,10 @@ typedef struct weft_queue_sim {
     int clients;
     const double *think_time; /* [think_times], in seconds */
     int think_times;
+    /* [variations]: factors of the times of successive batches, in turn; none: 1. With equal
+     * factors the results of two settings can be compared. */
+    const double *variation;
+    int variations;
 } weft_queue_sim;
 /* Simulates the queue with a setting, and writes the latency of each request. The setting must not
  * have one_request. */

@@ -23,7 +23,14 @@ typedef struct sim {
      * idle */
     int first[MOST_EXECUTORS], end[MOST_EXECUTORS];
     double left[MOST_EXECUTORS]; /* seconds that each batch would still take if it ran alone */
+    int batches;                 /* begun so far */
 } sim;
+
+static double time_of(sim *s, int64_t rows)
+{
+    double time = weft_curve_time(s->curve, (double)rows);
+    return s->r->variations > 0 ? time * s->r->variation[s->batches++ % s->r->variations] : time;
+}
 
 /* Advances the time. All batches progress at the speed that the number of busy executors allows. */
 static void advance(sim *s, double to)
@@ -99,7 +106,7 @@ static double begin(sim *s, bool freed)
         while (s->head < s->tail && rows + s->r->rows[s->head] <= limit)
             rows += s->r->rows[s->head++];
         s->end[e] = s->head;
-        s->left[e] = weft_curve_time(s->curve, (double)rows);
+        s->left[e] = time_of(s, rows);
         s->waiting -= rows;
         s->busy++;
     }

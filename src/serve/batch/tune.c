@@ -6,11 +6,12 @@
 
 /* The relative gain over greedy that a setting must have: WORTH_IT plus OF_NOISE times the
  * coefficient of variation of the batch times, since the model of the machine may be wrong. */
-static const double WORTH_IT = 0.005, OF_NOISE = 0.5;
-/* A setting that does not wait but takes fewer rows than are queued pays only if the times of large
- * batches are right; otherwise the queue grows. So it must gain more: this number times the squared
- * coefficient of variation of the batch times. */
-static const double TO_LEAVE_SOME = 2.5;
+static const double WORTH_IT = 0.005, OF_NOISE = 0.3;
+/* A setting that does not wait but takes fewer rows than are queued, although a row of a larger
+ * batch takes less time, gives up capacity: if the times are wrong, the queue grows. So it must
+ * gain more: TO_LEAVE_SOME times the squared coefficient of variation of the batch times. A load
+ * above MOST_LOAD of its capacity rules it out. */
+static const double TO_LEAVE_SOME = 2.5, MOST_LOAD = 0.96;
 
 typedef struct search {
     const weft_queue_sim *r;
@@ -29,6 +30,23 @@ static double cost_of(const weft_queue_sim *r, const search *s, const weft_batch
     return weft_goal_of(s->goal, r->latency + r->skip, r->count - r->skip);
 }
 
+static bool gives_up_capacity(const search *s, const weft_batch_setting *b)
+{
+    double most = (double)b->max_rows, all = (double)s->limit;
+    return b->max_delay <= 0 && b->max_rows < s->limit &&
+           weft_curve_time(s->curve, most) / most > weft_curve_time(s->curve, all) / all;
+}
+
+/* Whether so much capacity is given up that an open loop is close to it: the times and the rate are
+ * not known well enough for that. */
+static bool is_overloaded(const search *s, const weft_batch_setting *b)
+{
+    int executors = s->curve->executors;
+    double each = weft_curve_time(s->curve, (double)b->max_rows) / (double)b->max_rows;
+    return s->r->clients == 0 && gives_up_capacity(s, b) &&
+           s->rate * each * s->curve->slowdown[executors - 1] / executors > MOST_LOAD;
+}
+
 static double evaluate(search *s, int64_t need, double wait, int64_t limit)
 {
     /* A wait is limited to three batch times, because closed-loop clients send nothing while they
@@ -41,9 +59,9 @@ static double evaluate(search *s, int64_t need, double wait, int64_t limit)
                             .max_delay = wait};
     /* A row limit that suits the current load is lifted when the queue grows. */
     if (b.max_rows < s->limit) b.surge_rows = s->limit + b.max_rows;
+    if (is_overloaded(s, &b)) return INFINITY;
     double cost = cost_of(s->r, s, &b);
-    if (b.max_delay <= 0 && b.max_rows < s->limit)
-        cost *= 1 + s->unsure * s->unsure * TO_LEAVE_SOME;
+    if (gives_up_capacity(s, &b)) cost *= 1 + s->unsure * s->unsure * TO_LEAVE_SOME;
     if (cost < s->least) {
         s->least = cost;
         s->best = b;
@@ -138,7 +156,7 @@ void weft_tune(const weft_queue_sim *r, const weft_queue_sim *other, double rate
     refine(&s);
     *out = (weft_tuned){.best = greedy, .greedy = cost_of(other, &s, &greedy)};
     out->promise = out->greedy;
-    if (s.best.max_delay <= 0) gain += s.unsure * s.unsure * TO_LEAVE_SOME;
+    if (gives_up_capacity(&s, &s.best)) gain += s.unsure * s.unsure * TO_LEAVE_SOME;
     double confirmed = cost_of(other, &s, &s.best);
     if (sqrt(s.least / first * confirmed / out->greedy) >= 1 - gain) return;
     out->best = s.best;
