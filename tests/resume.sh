@@ -256,7 +256,7 @@ done
 cp -a few ends
 # shellcheck disable=SC2086
 accepts "the end of a run" "$weft" train ${between% -q} $average --steps 26 --checkpoint ends --resume
-holds out "the checkpoint has the mean of the learners now, as at the end of a run: step 26 is done"
+holds out "the checkpoint has the end of the run now, with the mean of learners that differed: step 26 is done"
 # shellcheck disable=SC2086
 accepts "a second time" "$weft" train ${between% -q} $average --steps 26 --checkpoint ends --resume
 holds out "nothing to do: step 26 is done"

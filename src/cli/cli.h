@@ -110,10 +110,10 @@ weft_status read_train_options(const weft_context *context, weft_train_options *
 weft_status read_run_options(const weft_context *context, const weft_option *table,
                              weft_status (*init)(const weft_context *context, void *options),
                              void *scratch, void *options, int argc, char **argv);
-/* Reads the options of weft eval and weft predict; the checkpoint may also be the single
- * argument. */
-weft_status read_eval_options(const weft_option *table, int argc, char **argv,
-                              weft_eval_options *out);
+/* Reads the options of a command with a checkpoint, which may also be the single argument.
+ * checkpoint: the field for it in the options `out`. */
+weft_status read_checkpoint_options(const weft_option *table, int argc, char **argv, void *out,
+                                    char *const *checkpoint);
 
 /* simulate.c: a series of a summary event by its name (NULL: none), its first number (0: none), and
  * the mean staleness of its updates (below 0: unknown). */

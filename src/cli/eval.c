@@ -115,15 +115,15 @@ static weft_status evaluate(weft_context *context, const weft_eval_options *opti
     return status;
 }
 
-weft_status read_eval_options(const weft_option *table, int argc, char **argv,
-                              weft_eval_options *out)
+weft_status read_checkpoint_options(const weft_option *table, int argc, char **argv, void *out,
+                                    char *const *checkpoint)
 {
     const char *words[1];
     int count = 0;
     weft_status status = weft_options_init(table, out);
     if (status == WEFT_OK) status = weft_options_parse(table, out, argc, argv, 1, words, &count);
     if (status != WEFT_OK || count == 0) return status;
-    if (out->checkpoint) /* --checkpoint is given, so the word is one too many */
+    if (*checkpoint) /* --checkpoint is given, so the word is one too many */
         return weft_options_parse(table, out, 1, (char *[]){(char *)(uintptr_t)words[0]}, 0, words,
                                   &count);
     return weft_options_set(table, out, "checkpoint", words[0]);
@@ -132,7 +132,8 @@ weft_status read_eval_options(const weft_option *table, int argc, char **argv,
 static int run(weft_context *context, int argc, char **argv)
 {
     weft_eval_options options = {0};
-    weft_status status = read_eval_options(weft_eval_table(), argc, argv, &options);
+    weft_status status =
+        read_checkpoint_options(weft_eval_table(), argc, argv, &options, &options.checkpoint);
     int code =
         status == WEFT_OK ? report_failure(evaluate(context, &options)) : usage_failure("eval");
     weft_options_free(weft_eval_table(), &options);

@@ -20,25 +20,12 @@ static bool on_text(void *user, const char *text, size_t size)
     return !wanted_stop.wanted && stdout_error() == 0;
 }
 
-static weft_status read_options(int argc, char **argv, weft_generate_options *out)
-{
-    const weft_option *table = weft_generate_table();
-    const char *words[1];
-    int count = 0;
-    weft_status status = weft_options_init(table, out);
-    if (status == WEFT_OK) status = weft_options_parse(table, out, argc, argv, 1, words, &count);
-    if (status != WEFT_OK || count == 0) return status;
-    if (out->checkpoint) /* --checkpoint is given, so the word is one too many */
-        return weft_options_parse(table, out, 1, (char *[]){(char *)(uintptr_t)words[0]}, 0, words,
-                                  &count);
-    return weft_options_set(table, out, "checkpoint", words[0]);
-}
-
 static int run(weft_context *context, int argc, char **argv)
 {
     weft_generate_options options = {0};
     bool terminal = isatty(STDOUT_FILENO);
-    weft_status status = read_options(argc, argv, &options);
+    weft_status status =
+        read_checkpoint_options(weft_generate_table(), argc, argv, &options, &options.checkpoint);
     int code = status == WEFT_OK ? 0 : usage_failure("generate");
     if (status == WEFT_OK) {
         print_log(context, false);

@@ -163,7 +163,8 @@ static int predict(weft_context *context, const weft_eval_options *options)
 static int run(weft_context *context, int argc, char **argv)
 {
     weft_eval_options options = {0};
-    weft_status status = read_eval_options(weft_predict_table(), argc, argv, &options);
+    weft_status status =
+        read_checkpoint_options(weft_predict_table(), argc, argv, &options, &options.checkpoint);
     int code = status == WEFT_OK ? predict(context, &options) : usage_failure("predict");
     weft_options_free(weft_predict_table(), &options);
     return code;

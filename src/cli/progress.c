@@ -191,8 +191,8 @@ static void on_summary(const progress *p, const weft_event *e)
         printf(
             "%s: step %lld is done, and the run ends after step %lld; a run with more --steps or "
             "--epochs goes on\n",
-            p->checkpoints > 0 ? "the checkpoint has the mean of the learners now, as at the end "
-                                 "of a run"
+            p->checkpoints > 0 ? "the checkpoint has the end of the run now, with the mean of "
+                                 "learners that differed"
                                : "nothing to do",
             (long long)e->since, (long long)e->total_steps);
         return;

@@ -11,12 +11,10 @@ static int64_t attr(const weft_node *node, const char *name)
     return weft_node_int(node, name, 0, 0);
 }
 
-static weft_status check_ranks(const weft_graph *g, const weft_node *node)
+/* tokens: the operator adds nothing up, so the value may be tokens as well. */
+static weft_status check_operands(const weft_graph *g, const weft_node *node, bool tokens)
 {
-    /* Tokens are gathered where a rank has a part of an embedding, and are never summed. */
-    bool moves =
-        strcmp(node->op->name, "all_gather") == 0 || strcmp(node->op->name, "all_to_all") == 0;
-    if (!moves || weft_in(g, node, 0)->dtype != WEFT_I32)
+    if (!tokens || weft_in(g, node, 0)->dtype != WEFT_I32)
         WEFT_TRY(weft_expect_real(g, node, 0, "the value", 0));
     int64_t ranks = attr(node, "ranks"), index = attr(node, "index"), dim = attr(node, "dim");
     if (ranks < 1 || index < 0 || index >= ranks)
@@ -25,6 +23,11 @@ static weft_status check_ranks(const weft_graph *g, const weft_node *node)
         return weft_node_fail(node, "dimension %lld, the value has %d", (long long)dim,
                               weft_in(g, node, 0)->shape.rank);
     return WEFT_OK;
+}
+
+static weft_status check_ranks(const weft_graph *g, const weft_node *node)
+{
+    return check_operands(g, node, false);
 }
 
 /* The size of this rank's part of a dimension of size `whole`. */
@@ -64,7 +67,7 @@ static weft_status reduce_scatter_shape(const weft_graph *g, weft_node *node, we
 
 static weft_status all_gather_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
-    WEFT_TRY(check_ranks(g, node));
+    WEFT_TRY(check_operands(g, node, true));
     int64_t whole = attr(node, "whole"), dim = attr(node, "dim");
     out[0] = *weft_in(g, node, 0);
     if (out[0].shape.dim[dim] != part_of(node, whole))
@@ -78,7 +81,7 @@ static weft_status all_gather_shape(const weft_graph *g, weft_node *node, weft_t
 /* The all-to-all gathers dimension `from`, of size `whole`, and splits dimension `dim`. */
 static weft_status all_to_all_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
-    WEFT_TRY(check_ranks(g, node));
+    WEFT_TRY(check_operands(g, node, true));
     int64_t from = attr(node, "from"), dim = attr(node, "dim");
     out[0] = *weft_in(g, node, 0);
     if (from == dim || from < 0 || from >= out[0].shape.rank)

@@ -42,31 +42,26 @@ static void add_part(void *user, int64_t begin, int64_t end)
             add_row(j->from + i * j->width, j->to + j->ids[i] * j->width, j->width);
 }
 
+static embedding_job job_of(const cpu_loop *k, const weft_type *table)
+{
+    const weft_type *ids = weft_in(k->group.graph, k->group.node[0], 0);
+    return (embedding_job){.ids = k->in[0],
+                           .from = k->in[1],
+                           .to = k->out[0],
+                           .count = weft_shape_elements(&ids->shape),
+                           .rows = table->shape.dim[0],
+                           .width = table->shape.dim[1]};
+}
+
 static void embedding_loop(const cpu_loop *k)
 {
-    const weft_graph *g = k->group.graph;
-    const weft_node *node = k->group.node[0];
-    const weft_shape *table = &weft_in(g, node, 1)->shape;
-    embedding_job j = {.ids = k->in[0],
-                       .from = k->in[1],
-                       .to = k->out[0],
-                       .count = weft_shape_elements(&weft_in(g, node, 0)->shape),
-                       .rows = table->dim[0],
-                       .width = table->dim[1]};
+    embedding_job j = job_of(k, weft_in(k->group.graph, k->group.node[0], 1));
     weft_parallel(k->threads, j.count, GRAIN / j.width + 1, select_part, &j);
 }
 
 static void embedding_grad_loop(const cpu_loop *k)
 {
-    const weft_graph *g = k->group.graph;
-    const weft_node *node = k->group.node[0];
-    const weft_shape *table = &weft_out(g, node, 0)->shape;
-    embedding_job j = {.ids = k->in[0],
-                       .from = k->in[1],
-                       .to = k->out[0],
-                       .count = weft_shape_elements(&weft_in(g, node, 0)->shape),
-                       .rows = table->dim[0],
-                       .width = table->dim[1]};
+    embedding_job j = job_of(k, weft_out(k->group.graph, k->group.node[0], 0));
     /* Each part reads all indices, so there are no more parts than threads. */
     int64_t share = WEFT_MAX(j.rows / k->threads, GRAIN / j.width + 1);
     weft_parallel(k->threads, j.rows, share, add_part, &j);
