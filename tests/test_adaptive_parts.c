@@ -107,8 +107,62 @@ static void test_changes(void **state)
             if (found < begin || found > begin + 100)
                 fail_msg("changed at %d, found at %d", begin, found);
             for (int k = 0; k < g->count; k++)
-                assert_int_equal(g->rows[k], found - g->count + 1 + k);
+                assert_int_equal(g->rows[(g->first + k) % WEFT_INTERARRIVALS],
+                                 found - g->count + 1 + k);
         }
+    weft_free(g);
+}
+
+static double exponential(weft_random *r, double mean)
+{
+    return -log(1 - weft_random_unit(r)) * mean;
+}
+
+/* The arrivals of a Poisson process hardly ever change by chance; a rate that falls or grows by a
+ * quarter is found within 2,000 arrivals, four times of five. */
+static void test_small_changes(void **state)
+{
+    (void)state;
+    weft_interarrivals *g;
+    weft_random r;
+    assert_ok(WEFT_NEW(&g, 1));
+    int false_alarms = 0, unseen = 0;
+    for (int run = 0; run < 200; run++) {
+        double now = 0;
+        bool found = false;
+        weft_random_start(&r, 6, (uint64_t)run);
+        *g = (weft_interarrivals){.last = -1};
+        for (int i = 0; i < 10000; i++)
+            false_alarms += weft_interarrivals_add(g, now += exponential(&r, 1e-3), 1);
+        for (int i = 0; i < 2000 && !found; i++)
+            found = weft_interarrivals_add(g, now += exponential(&r, run % 2 ? 8e-4 : 1.25e-3), 1);
+        unseen += !found;
+    }
+    if (false_alarms > 40 || unseen > 40)
+        fail_msg("of 200 runs with 10,000 arrivals each %d false alarms, and %d changes not found",
+                 false_alarms, unseen);
+    weft_free(g);
+}
+
+/* Clients that all send at once when a batch is answered give way to single arrivals at two thirds
+ * of the rate: the long gaps between the bursts do not hide the change. */
+static void test_end_of_bursts(void **state)
+{
+    (void)state;
+    weft_interarrivals *g;
+    weft_random r;
+    assert_ok(WEFT_NEW(&g, 1));
+    weft_random_start(&r, 7, 0);
+    double now = 0;
+    int found = -1;
+    g->last = -1;
+    for (int i = 0; i < 3000; i++) {
+        now += i % 64 ? exponential(&r, 1e-5) : exponential(&r, 4e-2);
+        assert_false(weft_interarrivals_add(g, now, 1) && i > 500);
+    }
+    for (int i = 0; i < 200 && found < 0; i++)
+        if (weft_interarrivals_add(g, now += exponential(&r, 1e-3), 1)) found = i;
+    assert_in_range(found, 0, 100);
     weft_free(g);
 }
 
@@ -241,9 +295,10 @@ static void test_clients_return(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_curve),  cmocka_unit_test(test_few_sizes),
-        cmocka_unit_test(test_gaps),   cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_crowd),  cmocka_unit_test(test_clients_return),
+        cmocka_unit_test(test_curve),         cmocka_unit_test(test_few_sizes),
+        cmocka_unit_test(test_gaps),          cmocka_unit_test(test_changes),
+        cmocka_unit_test(test_small_changes), cmocka_unit_test(test_end_of_bursts),
+        cmocka_unit_test(test_crowd),         cmocka_unit_test(test_clients_return),
         cmocka_unit_test(test_doubts),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

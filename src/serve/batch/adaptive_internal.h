@@ -27,19 +27,19 @@ double weft_goal_measured(const weft_goal *goal, const weft_latency_window *m);
 double weft_goal_seconds(const weft_goal *goal, double value);
 
 /* --- interarrival.c: inter-arrival times --- */
-enum { WEFT_INTERARRIVALS = 2048 };
-enum { WEFT_INTERARRIVALS_RECENT = 48 };
+enum { WEFT_INTERARRIVALS = 2048, WEFT_INTERARRIVAL_SCALES = 3 };
 typedef struct weft_interarrival_sums {
-    double sum, squares;
+    double sum, squares, logs, log_squares;
 } weft_interarrival_sums;
 typedef struct weft_interarrivals {
     double last; /* time of the last arrival (weft_seconds); below 0: none yet */
-    double gap[WEFT_INTERARRIVALS];
+    double gap[WEFT_INTERARRIVALS], log_gap[WEFT_INTERARRIVALS];
     int64_t rows[WEFT_INTERARRIVALS];
-    /* recorded gaps since the load last changed; the last WEFT_INTERARRIVALS of them are stored */
-    int64_t count;
-    weft_interarrival_sums all,
-        recent; /* sums over the stored gaps, and over the last WEFT_INTERARRIVALS_RECENT gaps */
+    /* recorded gaps since the load last changed, of which the last WEFT_INTERARRIVALS are stored in
+     * a ring; index of the first one of them all in this ring */
+    int64_t count, first;
+    weft_interarrival_sums all;                              /* over the stored gaps */
+    weft_interarrival_sums recent[WEFT_INTERARRIVAL_SCALES]; /* over the last 48, 192, 768 gaps */
 } weft_interarrivals;
 /* Records an arrival. Returns true if the load has changed; then only the newest gaps are kept. */
 bool weft_interarrivals_add(weft_interarrivals *gaps, double now, int64_t rows);
