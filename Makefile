@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 BUILD = build/release
 
-.PHONY: all deps demo test check bench bench-links bench-serve clients strategies soak soak-processes soak-serve hunt chaos mutate lint fuzz install-test man clean
+.PHONY: all deps demo test check bench bench-links bench-serve clients torch strategies soak soak-processes soak-serve hunt chaos mutate lint fuzz install-test man clean
 
 all: $(BUILD)/weft
 
@@ -41,6 +41,11 @@ bench: deps
 clients: $(BUILD)/weft
 	@test -x build/clients/bin/python || { /usr/bin/python3 -m venv build/clients && build/clients/bin/pip install -q 'tritonclient[http]'; }
 	@build/clients/bin/python tests/clients.py $(BUILD)/weft
+
+# Whole models against PyTorch from PyPI, a download of some gigabytes: losses, gradients, steps of Adam.
+torch: $(BUILD)/weft
+	@test -x build/torch/bin/python || { /usr/bin/python3 -m venv build/torch && build/torch/bin/pip install -q torch numpy; }
+	@build/torch/bin/python tests/torch_models.py $(BUILD)/weft
 
 # Serving: speed, latency of a lone request, the chosen wait against fixed ones, a day, ONNX Runtime, ten minutes. PARTS and
 # MODELS choose; SECONDS and ROUNDS say how long (with five of each, hours for wait and day), MINUTES of the long run.

@@ -108,6 +108,7 @@ static inline void out(fixture *f, weft_value v)
     X(bias_whole)                                                                                  \
     X(bias_not_of_channels)                                                                        \
     X(embedding_long)                                                                              \
+    X(sequence_mean)                                                                               \
     X(softmax_xent_smooth)                                                                         \
     X(softmax_xent_smooth_tokens)
 /* The cases of op_cases_recurrences.c. */

@@ -1,5 +1,5 @@
 /* Graphs of the operators of sequence models: root mean square norm, gated products, rotary
- * position embedding, tables of positions, embedding, smoothed labels. */
+ * position embedding, tables of positions, embedding, means of positions, smoothed labels. */
 #include "op_build.h"
 
 void rms_norm(fixture *f)
@@ -85,6 +85,12 @@ void bias_not_of_channels(fixture *f)
 void embedding_long(fixture *f)
 {
     out(f, node(f, "embedding", IN(fixture_ints(f, DIMS(13), 11), X(f, 17, 37)), NONE));
+}
+
+/* Lengths 0 to 4 of 4 positions, so one sample may have no position. */
+void sequence_mean(fixture *f)
+{
+    out(f, node(f, "sequence_mean", IN(X(f, 7, 4, 5), fixture_ints(f, DIMS(7), 5)), NONE));
 }
 
 static void smoothed(fixture *f, weft_value x, weft_value labels, weft_value weights)

@@ -85,6 +85,8 @@ static weft_status build(const char *yaml, int64_t side)
     weft_model_values v;
     weft_model_options o = options("net.yaml", side);
     if (side == 0) weft_model_options_set_sample(&o, weft_shape_of(2, (int64_t[]){5, 4}));
+    if (strstr(yaml, "lengths: n")) /* of which layers read their number of positions */
+        o.input[o.inputs++] = (weft_input){.name = "n", .dtype = WEFT_I32, .values = 6};
     assert_ok(weft_graph_create(context, WEFT_F32, &g));
     weft_status status = weft_model_build_text(g, &o, "net.yaml", yaml, strlen(yaml), &v);
     if (status == WEFT_OK) status = weft_graph_differentiate(g, PORT(v, LOSS));
@@ -250,7 +252,8 @@ static const char *required(const char *type, const char *given)
 static bool check_key(const char *type, const key_value *k)
 {
     char yaml[400], words[100], padded[220], wanted[64], shared[100] = "";
-    bool sequence = is_one_of(type, "lstm", "gru") || is_one_of(type, "attention", "positions");
+    bool sequence = is_one_of(type, "lstm", "gru") || is_one_of(type, "attention", "positions") ||
+                    is_one_of(type, "sequence_mean", "");
     const char *needs = required(type, k->key);
     (void)snprintf(padded, sizeof(padded), " %s,", weft_layer_keys(context, type));
     (void)snprintf(wanted, sizeof(wanted), " %s,", k->key);
@@ -280,7 +283,7 @@ static void test_keys_of_layers(void **state)
         {"groups", "1"},    {"dilation", "1"},         {"bias", "false"}, {"init", "he"},
         {"units", "7"},     {"rate", "0.3"},           {"axis", "1"},     {"layers", "2"},
         {"last", "true"},   {"bidirectional", "true"}, {"share", "own"},  {"heads", "4"},
-        {"key_heads", "1"}, {"causal", "true"},        {"rotary", "100"}};
+        {"key_heads", "1"}, {"causal", "true"},        {"rotary", "100"}, {"lengths", "n"}};
     const int count = sizeof(values) / sizeof(values[0]);
     bool met[sizeof(values) / sizeof(values[0])] = {false};
     const char *type;

@@ -9,6 +9,7 @@
  *   csv:FILE[,label=COLUMN|target=COLUMN,weight=COLUMN,test=0.2] plain or gzip, header or not
  *   npy:SAMPLES,LABELS[,weight=FILE,layout=hwc|chw,test=0.2]     NumPy arrays
  *   npy:SAMPLES,target=FILE[,weight=FILE,layout=hwc|chw,test=0.2]
+ *   npy:NAME=FILE,NAME=FILE,...,label=FILE|target=FILE[,...]     several inputs
  *   text:FILE[,unit=byte|char,context=256,stride=CONTEXT,test=0.1]         windows over a text
  *   tokens:FILE,values=N[,type=uint16|uint32,context=...,stride=...,test=...]
  *
@@ -110,8 +111,10 @@ WEFT_API void weft_dataset_read(const weft_dataset *dataset, weft_split split, i
                                 int column, void *to);
 
 /* The weight of sample i of a prepared split, in the loss and in all metrics; 1 if the samples have
- * no weights. */
-WEFT_API double weft_dataset_weight(const weft_dataset *dataset, weft_split split, int64_t i);
+ * no weights. position: of the label whose weight is wanted, if each position has a label; else 0.
+ */
+WEFT_API double weft_dataset_weight(const weft_dataset *dataset, weft_split split, int64_t i,
+                                    int64_t position);
 /* Whether the samples have weights. */
 WEFT_API bool weft_dataset_weighted(const weft_dataset *dataset);
 

@@ -161,13 +161,14 @@ static weft_status read_numbers(const char *file, const json_t *array, int count
     return WEFT_OK;
 }
 
-/* The shape of a sample of at most INT32_MAX elements, the largest number of features. */
-static weft_status read_shape(const char *file, const json_t *array, weft_shape *out)
+/* The shape of a sample of `least` dimensions at least and of at most INT32_MAX elements, the
+ * largest number of features. */
+static weft_status read_shape(const char *file, const json_t *array, size_t least, weft_shape *out)
 {
     weft_shape shape = {.rank = 0};
     size_t rank = json_array_size(array);
     int64_t elements = 1;
-    if (rank < 1 || rank >= WEFT_MAX_RANK)
+    if (!json_is_array(array) || rank < least || rank >= WEFT_MAX_RANK)
         return weft_checkpoint_damaged(file, "the shape of a sample is incomplete");
     for (; shape.rank < (int)rank; shape.rank++) {
         json_int_t dim = json_integer_value(json_array_get(array, (size_t)shape.rank));
@@ -191,7 +192,8 @@ static weft_status read_input(const char *file, const json_t *object, weft_input
     memcpy(out->name, name, strlen(name) + 1);
     out->values = (int)values;
     out->dtype = values ? WEFT_I32 : WEFT_F32;
-    return read_shape(file, json_object_get(object, "shape"), &out->shape);
+    /* A sample may have a single token, such as the length of a sequence. */
+    return read_shape(file, json_object_get(object, "shape"), values ? 0 : 1, &out->shape);
 }
 
 /* Reads the inputs of a sample. Without a list there is one, of real numbers. */
@@ -208,7 +210,7 @@ static weft_status read_inputs(const char *file, const json_t *object, weft_data
         WEFT_TRY(read_input(file, json_array_get(inputs, i), &out->input[i]));
     if (inputs) return WEFT_OK;
     out->input[0] = (weft_input){.name = "x", .dtype = WEFT_F32};
-    return read_shape(file, json_object_get(object, "shape"), &out->input[0].shape);
+    return read_shape(file, json_object_get(object, "shape"), 1, &out->input[0].shape);
 }
 
 /* The number of a column, from 1; 0: none. */

@@ -24,29 +24,19 @@ const void *weft_batch_rows(const weft_batch *batch, int column, int64_t row)
     return (const char *)batch->data[column] + (size_t)row * row_bytes(&batch->column[column]);
 }
 
-/* Writes the weight of each target of sample i. The last column of a batch holds the weights. */
-static void put_weight(weft_batch *batch, int64_t i, double weight)
-{
-    const weft_column *c = &batch->column[batch->columns - 1];
-    int64_t each = weft_shape_elements(&c->shape);
-    for (int64_t j = i * each; j < (i + 1) * each; j++)
-        weft_number_put(c->dtype, batch->data[batch->columns - 1], j, weight);
-}
-
 /* The sum of the weights of the targets of the `valid` samples of this learner's batch. Rows that
  * this rank does not read count as well, so all ranks of the learner compute the same sum. */
 static double sum_of_weights(const weft_dataset *data, const weft_loader_options *o, uint64_t key,
                              int64_t start, int64_t valid)
 {
-    int64_t positions = weft_dataset_stats(data)->positions, each = positions ? positions : 1,
-            count = weft_dataset_count(data, o->split);
+    int64_t count = weft_dataset_count(data, o->split);
     double sum = 0;
-    if (!weft_dataset_weighted(data)) return (double)(valid * each);
+    if (!weft_dataset_weighted(data)) return (double)(valid * weft_source_labels(data->source));
     for (int64_t i = start; i < start + valid; i++) {
         int64_t which = o->shuffle ? weft_permute(key, count, i) : i;
-        sum += weft_dataset_weight(data, o->split, which);
+        sum += weft_source_weight_sum(data->source, o->split, which);
     }
-    return sum * (double)each;
+    return sum;
 }
 
 /* Replaces options that are unset by their defaults. */
@@ -65,18 +55,23 @@ static weft_loader_options complete(const weft_loader_options *given)
 static void make_row(const weft_dataset *data, const weft_loader_options *o, int64_t which,
                      int64_t row, weft_batch *batch)
 {
-    double weight = weft_dataset_weight(data, o->split, which);
-    for (int c = 0; c < batch->columns - 1; c++)
+    int last = batch->columns - 1; /* the weights of the targets */
+    const weft_column *weights = &batch->column[last];
+    int64_t each = weft_shape_elements(&weights->shape);
+    for (int c = 0; c < last; c++)
         weft_dataset_read(data, o->split, which, c,
                           (void *)(uintptr_t)weft_batch_rows(batch, c, row));
-    put_weight(batch, row, batch->weight > 0 ? weight / batch->weight : 0);
+    for (int64_t j = 0; j < each; j++) {
+        double weight = weft_dataset_weight(data, o->split, which, j);
+        weft_number_put(weights->dtype, batch->data[last], row * each + j,
+                        batch->weight > 0 ? weight / batch->weight : 0);
+    }
 }
 
 static void clear_row(int64_t row, weft_batch *batch)
 {
-    for (int c = 0; c < batch->columns - 1; c++)
+    for (int c = 0; c < batch->columns; c++)
         memset((void *)(uintptr_t)weft_batch_rows(batch, c, row), 0, row_bytes(&batch->column[c]));
-    put_weight(batch, row, 0);
 }
 
 void weft_batch_make(const weft_dataset *data, const weft_loader_options *options, int64_t epoch,

@@ -55,8 +55,9 @@ static double csv_target(const weft_source *source, weft_split split, int64_t i,
     return s->csv.targets[row_of(s, split, i)];
 }
 
-static double csv_weight(const weft_source *source, weft_split split, int64_t i)
+static double csv_weight(const weft_source *source, weft_split split, int64_t i, int64_t position)
 {
+    (void)position;
     const csv_source *s = (const csv_source *)source;
     return s->csv.weights[row_of(s, split, i)];
 }

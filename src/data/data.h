@@ -34,8 +34,9 @@ typedef struct weft_source_ops {
      * each position; target gives number j of a numeric target. */
     void (*label)(const weft_source *source, weft_split split, int64_t i, int32_t *label);
     double (*target)(const weft_source *source, weft_split split, int64_t i, int64_t j);
-    /* The weight of sample i, finite and at least 0. NULL: no weights. */
-    double (*weight)(const weft_source *source, weft_split split, int64_t i);
+    /* The weight of sample i, or of one of its positions, finite and at least 0. NULL: no
+     * weights. */
+    double (*weight)(const weft_source *source, weft_split split, int64_t i, int64_t position);
 } weft_source_ops;
 
 /* "training" or "test", for messages. */
@@ -104,6 +105,7 @@ struct weft_source {
     const char *remedy; /* option that gives samples the shape of training, "layout=cw"; or NULL */
     bool unlabelled;    /* the data have no target */
     bool weighted;      /* samples have weights */
+    bool position_weights; /* weights differ between the positions of a sample */
     /* For tables, as in weft_data_stats; owned by the source. */
     char **column_names;
     const char *label_name, *weight_name;
@@ -201,11 +203,8 @@ static inline int64_t weft_source_labels(const weft_source *s)
 /* The largest number of elements of an input. */
 int64_t weft_source_largest(const weft_source *s);
 
-/* The weight of sample i; 1 if the source has no weights. */
-static inline double weft_source_weight(const weft_source *s, weft_split split, int64_t i)
-{
-    return s->weighted ? s->ops->weight(s, split, i) : 1;
-}
+/* The sum of the weights of the targets of sample i. */
+double weft_source_weight_sum(const weft_source *s, weft_split split, int64_t i);
 
 /* A batch of one learner: `size` rows, of which the first `valid` are samples. The remaining rows
  * are padding: zero, and of weight zero. The weights of the targets, of which a sample has one or

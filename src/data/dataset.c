@@ -234,7 +234,8 @@ static weft_status check_weights(const weft_source *s, weft_split split)
 {
     const char *part = weft_split_name(split);
     double sum = 0;
-    for (int64_t i = 0; i < s->count[split] && s->weighted; i++) sum += s->ops->weight(s, split, i);
+    for (int64_t i = 0; i < s->count[split] && s->weighted; i++)
+        sum += weft_source_weight_sum(s, split, i);
     if (!isfinite(sum))
         return weft_fail(
             WEFT_ERR_ARGUMENT,
@@ -308,9 +309,19 @@ static void read_input(const weft_dataset *d, weft_split split, int64_t i, int i
     for (int64_t j = 0; j < size; j++) x[j] = (x[j] - d->shift) * d->factor;
 }
 
-double weft_dataset_weight(const weft_dataset *d, weft_split split, int64_t i)
+double weft_source_weight_sum(const weft_source *s, weft_split split, int64_t i)
 {
-    return weft_source_weight(d->source, split, i);
+    double sum = 0;
+    int64_t labels = weft_source_labels(s);
+    if (!s->position_weights)
+        return (s->weighted ? s->ops->weight(s, split, i, 0) : 1) * (double)labels;
+    for (int64_t j = 0; j < labels; j++) sum += s->ops->weight(s, split, i, j);
+    return sum;
+}
+
+double weft_dataset_weight(const weft_dataset *d, weft_split split, int64_t i, int64_t position)
+{
+    return d->source->weighted ? d->source->ops->weight(d->source, split, i, position) : 1;
 }
 
 bool weft_dataset_weighted(const weft_dataset *d)

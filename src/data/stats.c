@@ -127,7 +127,7 @@ static weft_status measure(const weft_source *s, weft_data_stats *stats)
     float *x;
     WEFT_TRY(WEFT_NEW(&x, weft_source_largest(s)));
     for (int64_t i = 0; i < s->count[WEFT_TRAIN]; i++) {
-        double weight = weft_source_weight(s, WEFT_TRAIN, i);
+        double weight = weft_source_weight_sum(s, WEFT_TRAIN, i);
         for (int k = 0; k < s->inputs && weight > 0; k++)
             measure_input(s, i, k, weight, &n, x, stats);
     }
@@ -146,7 +146,7 @@ static weft_status measure_target(const weft_source *s, bool standard, weft_data
     int64_t rows = standard ? s->count[WEFT_TRAIN] : 0;
     double n = 0;
     for (int64_t i = 0; i < rows; i++) {
-        double weight = weft_source_weight(s, WEFT_TRAIN, i);
+        double weight = weft_source_weight_sum(s, WEFT_TRAIN, i);
         n += weight;
         for (int j = 0; j < s->targets && weight > 0; j++)
             take(s->ops->target(s, WEFT_TRAIN, i, j), weight, n, &stats->target_mean[j],

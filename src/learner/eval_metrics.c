@@ -40,10 +40,10 @@ void weft_metric_sums_loss(weft_metric_sums *sums, double sum)
     sums->cell[LOSS] += sum;
 }
 
-void weft_metric_sums_sample(weft_metric_sums *sums, double weight, int64_t count)
+void weft_metric_sums_sample(weft_metric_sums *sums, double weight)
 {
     sums->cell[SAMPLES] += weight > 0;
-    sums->cell[WEIGHT] += weight * (double)count;
+    sums->cell[WEIGHT] += weight;
 }
 
 void weft_metric_sums_class(weft_metric_sums *sums, double weight, int32_t label, int predicted)

@@ -116,8 +116,10 @@ static void take_class(evaluation *v, int64_t row, int32_t label, weft_predictio
     p->probabilities = e->row;
     p->class_names = weft_dataset_stats(v->data)->class_names;
     if (v->sums.cell)
-        weft_metric_sums_class(&v->sums, weft_dataset_weight(v->data, v->split, p->sample), label,
-                               best);
+        weft_metric_sums_class(
+            &v->sums,
+            weft_dataset_weight(v->data, v->split, p->sample, WEFT_MAX(p->position, (int64_t)0)),
+            label, best);
 }
 
 /* Fills *p with the predicted numbers of row `row`, in the units of the targets, and counts the
@@ -138,8 +140,8 @@ static void take_numbers(evaluation *v, int64_t row, weft_prediction *p)
     p->numbers = said;
     p->target = known ? target : NULL;
     if (v->sums.cell)
-        weft_metric_sums_numbers(&v->sums, weft_dataset_weight(v->data, v->split, p->sample), stats,
-                                 p->target, said);
+        weft_metric_sums_numbers(&v->sums, weft_dataset_weight(v->data, v->split, p->sample, 0),
+                                 stats, p->target, said);
 }
 
 /* The part of a batch of predictions [rows, positions, outputs] that this rank has. */
@@ -164,9 +166,10 @@ static void take_sample(evaluation *v, const part *mine, int64_t row, int64_t sa
                         const int32_t *labels)
 {
     const weft_data_stats *stats = weft_dataset_stats(v->data);
-    if (v->sums.cell)
-        weft_metric_sums_sample(&v->sums, weft_dataset_weight(v->data, v->split, sample),
-                                mine->positions);
+    double weight = 0; /* of this rank's predictions */
+    for (int64_t j = 0; j < mine->positions; j++)
+        weight += weft_dataset_weight(v->data, v->split, sample, mine->first_position + j);
+    if (v->sums.cell) weft_metric_sums_sample(&v->sums, weight);
     for (int64_t j = 0; j < mine->positions; j++) {
         int64_t position = mine->first_position + j;
         weft_prediction p = {.sample = sample, .position = stats->positions ? position : -1};

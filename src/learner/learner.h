@@ -53,8 +53,8 @@ weft_status weft_metric_sums_init(weft_metric_sums *sums,
                                   const weft_data_stats *stats) WEFT_NODISCARD;
 void weft_metric_sums_free(weft_metric_sums *sums);
 void weft_metric_sums_loss(weft_metric_sums *sums, double sum);
-/* Counts a sample with a weight for each of `count` predictions; weight 0 has no effect. */
-void weft_metric_sums_sample(weft_metric_sums *sums, double weight, int64_t count);
+/* Counts a sample with the sum of the weights of its predictions; weight 0 has no effect. */
+void weft_metric_sums_sample(weft_metric_sums *sums, double weight);
 /* Adds a predicted class of a sample; weight 0 has no effect. label < 0: the true class is
  * unknown. */
 void weft_metric_sums_class(weft_metric_sums *sums, double weight, int32_t label, int predicted);

@@ -1,8 +1,5 @@
 /* Builds the model gpt, a decoder of transformer blocks with learned positions and normalisation
  * before each part (Radford et al. 2019). */
-#include <math.h>
-#include <stdio.h>
-
 #include "base/spec.h"
 #include "models/models.h"
 
@@ -66,58 +63,6 @@ static weft_status read_keys(const char *arguments, gpt_keys *k)
     return status;
 }
 
-/* A layer of block `block` by its name in the block. */
-typedef struct part_name {
-    char text[64];
-} part_name;
-
-static const char *name_in(part_name *name, int block, const char *part)
-{
-    (void)snprintf(name->text, sizeof(name->text), "block%d/%s", block, part);
-    return name->text;
-}
-
-/* Adds x + dropout(y), the end of each half of a block. */
-static weft_value add_residual(weft_model_builder *net, const gpt_keys *k, int block,
-                               const char *half, weft_value x, weft_value y)
-{
-    char part[32];
-    part_name name;
-    (void)snprintf(part, sizeof(part), "%s_dropout", half);
-    y = weft_layer_dropout(net, y,
-                           &(weft_layer){.name = name_in(&name, block, part), .rate = k->dropout});
-    (void)snprintf(part, sizeof(part), "%s_add", half);
-    return weft_layer_add(net, x, y, &(weft_layer){.name = name_in(&name, block, part)});
-}
-
-/* Weights are normal with deviation 0.02; those of the layers that end a half of a block are
- * smaller, by the square root of the number of halves. */
-static weft_value add_block(weft_model_builder *net, const gpt_keys *k, int block, weft_value x)
-{
-    part_name name;
-    const double deviation = 0.02, smaller = 1 / sqrt(2 * k->layers);
-    weft_value y = weft_layer_layer_norm(
-        net, x, &(weft_layer){.name = name_in(&name, block, "attention_norm")});
-    y = weft_layer_attention(net, y,
-                             &(weft_layer){.name = name_in(&name, block, "attention"),
-                                           .heads = (int64_t)k->heads,
-                                           .causal = true,
-                                           .deviation = deviation,
-                                           .output_deviation = deviation * smaller});
-    x = add_residual(net, k, block, "attention", x, y);
-    y = weft_layer_layer_norm(net, x, &(weft_layer){.name = name_in(&name, block, "mlp_norm")});
-    y = weft_layer_linear(net, y,
-                          &(weft_layer){.name = name_in(&name, block, "mlp_in"),
-                                        .filters = 4 * (int64_t)k->width,
-                                        .deviation = deviation});
-    y = weft_layer_activation(net, y, "gelu", name_in(&name, block, "mlp_gelu"));
-    y = weft_layer_linear(net, y,
-                          &(weft_layer){.name = name_in(&name, block, "mlp_out"),
-                                        .filters = (int64_t)k->width,
-                                        .deviation = deviation * smaller});
-    return add_residual(net, k, block, "mlp", x, y);
-}
-
 static weft_status check_data(const weft_model_builder *net, const gpt_keys *k)
 {
     const weft_input *x = &net->options->input[0];
@@ -138,14 +83,16 @@ static weft_value build(weft_model_builder *net, weft_value x)
     if (status != WEFT_OK) return weft_graph_stick(net->graph, status);
     const weft_layer tokens = {.name = "tokens", .filters = (int64_t)k.width};
     x = weft_layer_embedding(net, x, &tokens);
-    x = weft_layer_positions(net, x, &(weft_layer){.name = "positions"});
-    x = weft_layer_dropout(net, x, &(weft_layer){.name = "dropout", .rate = k.dropout});
-    for (int b = 1; b <= (int)k.layers; b++) x = add_block(net, &k, b, x);
-    x = weft_layer_layer_norm(net, x, &(weft_layer){.name = "norm"});
+    const weft_blocks blocks = {.layers = (int)k.layers,
+                                .heads = (int)k.heads,
+                                .width = (int64_t)k.width,
+                                .dropout = k.dropout,
+                                .causal = true};
+    x = weft_layer_blocks(net, x, &blocks);
     return weft_layer_linear(net, x,
                              &(weft_layer){.name = "head",
                                            .filters = weft_model_builder_outputs(net),
-                                           .deviation = 0.02,
+                                           .deviation = WEFT_BLOCKS_DEVIATION,
                                            .no_bias = true,
                                            .share = k.tied ? "tokens" : NULL});
 }

@@ -32,9 +32,9 @@ static const weft_layer_type types[] = {
     ONE("layer_norm", "normalises the last dimension", weft_layer_layer_norm, NULL, "share"),
     ONE("dropout", "zeroes elements at random while training", weft_layer_dropout, NULL, "rate"),
     ONE("lstm", "recurrence with gates and cells over positions", weft_layer_lstm, "units",
-        "units, layers, bidirectional, last, share"),
+        "units, layers, bidirectional, last, lengths, share"),
     ONE("gru", "recurrence with gates over positions", weft_layer_gru, "units",
-        "units, layers, bidirectional, last, share"),
+        "units, layers, bidirectional, last, lengths, share"),
     ONE("flatten", "one dimension a sample", weft_layer_flatten, NULL, ""),
     OTHER(WEFT_LAYER_ACTIVATION, "relu", "max(x, 0)", ""),
     OTHER(WEFT_LAYER_ACTIVATION, "gelu", "x times the normal distribution function", ""),
@@ -48,7 +48,8 @@ static const weft_layer_type types[] = {
     ONE("rms_norm", "divides the last dimension by its root mean square", weft_layer_rms_norm, NULL,
         "share"),
     ONE("attention", "multi-head self-attention", weft_layer_attention, "heads",
-        "heads, key_heads, causal, rotary, bias, share"),
+        "heads, key_heads, causal, rotary, lengths, bias, share"),
+    ONE("sequence_mean", "mean over the positions", weft_layer_sequence_mean, NULL, "lengths"),
 };
 
 weft_status weft_layers_register(weft_context *context)

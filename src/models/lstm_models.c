@@ -54,23 +54,31 @@ const weft_model weft_model_char_lstm = {
 static weft_value encode(weft_model_builder *net, const char *input, double units,
                          const char *share)
 {
-    char name[WEFT_INPUT_NAME + 8];
+    char name[WEFT_INPUT_NAME + 8], lengths[WEFT_INPUT_NAME + 8];
     (void)snprintf(name, sizeof(name), "%s/lstm", input);
-    return weft_layer_lstm(
-        net, weft_model_builder_feature(net, input),
-        &(weft_layer){.name = name, .filters = (int64_t)units, .last = true, .share = share});
+    (void)snprintf(lengths, sizeof(lengths), "%s_lengths", input);
+    bool given = weft_model_builder_feature(net, lengths) != WEFT_NO_VALUE;
+    return weft_layer_lstm(net, weft_model_builder_feature(net, input),
+                           &(weft_layer){.name = name,
+                                         .filters = (int64_t)units,
+                                         .last = true,
+                                         .lengths = given ? lengths : NULL,
+                                         .share = share});
 }
 
 static weft_status check_pair(const weft_model_builder *net)
 {
     const weft_model_options *o = net->options;
-    for (int i = 0; i < 2; i++)
-        if (o->inputs != 2 || strcmp(o->input[i].name, i ? "b" : "a") != 0 ||
-            o->input[i].shape.rank != 2 || o->input[i].values > 0)
-            return weft_fail(WEFT_ERR_ARGUMENT,
-                             "model twin-lstm needs two inputs a and b [positions, features], such "
-                             "as those of data pairs:FILE");
-    return WEFT_OK;
+    int found = 0;
+    for (int i = 0; i < o->inputs; i++) {
+        const weft_input *in = &o->input[i];
+        bool named = strcmp(in->name, "a") == 0 || strcmp(in->name, "b") == 0;
+        found += named && in->shape.rank == 2 && in->values == 0;
+    }
+    if (found == 2) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "model twin-lstm needs two inputs a and b [positions, features], such as "
+                     "those of data pairs:FILE, and perhaps a_lengths and b_lengths");
 }
 
 static weft_value build_siamese(weft_model_builder *net, weft_value x)
@@ -94,6 +102,7 @@ const weft_model weft_model_siamese_lstm = {
     .name = "twin-lstm",
     .form = "twin-lstm[:units=64]",
     .summary = "one LSTM that encodes two sequences, and a classifier of the pair; --place can put "
-               "the encoders on two devices",
+               "the encoders on two devices; inputs a_lengths and b_lengths say how many positions "
+               "count",
     .build = build_siamese,
 };

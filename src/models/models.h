@@ -86,6 +86,7 @@ typedef struct weft_layer {
     const char *share;        /* the layer whose weights this one uses; NULL: it has its own */
     bool he; /* normal initialisation with deviation sqrt(2 / fan in), for deep relu networks */
     bool no_bias;
+    const char *lengths;      /* the input with the number of positions that count; NULL: all */
     int64_t layers;           /* lstm, gru: layers on top of each other */
     bool bidirectional, last; /* last: gives the last state only */
 } weft_layer;
@@ -137,9 +138,31 @@ weft_value weft_layer_positions(weft_model_builder *net, weft_value x, const wef
 weft_value weft_layer_rms_norm(weft_model_builder *net, weft_value x, const weft_layer *layer);
 /* Multi-head self-attention with projections of queries, keys, values and the output. */
 weft_value weft_layer_attention(weft_model_builder *net, weft_value x, const weft_layer *layer);
+/* The mean over the positions that count. */
+weft_value weft_layer_sequence_mean(weft_model_builder *net, weft_value x, const weft_layer *layer);
+/* The input that the layer names as its lengths; WEFT_NO_VALUE: it names none, or the graph has
+ * failed since the input does not fit `positions`. */
+weft_value weft_layer_lengths(weft_model_builder *net, const weft_layer *layer, int64_t positions);
 /* The product of two layers, element by element. */
 weft_value weft_layer_mul(weft_model_builder *net, weft_value a, weft_value b,
                           const weft_layer *layer);
+
+/* --- transformer_block.c --- */
+
+/* Blocks of attention and two dense layers with gelu between them, with normalisation before each
+ * half of a block. */
+typedef struct weft_blocks {
+    int layers, heads;
+    int64_t width;
+    double dropout;
+    bool causal;
+    const char *lengths; /* see weft_layer */
+} weft_blocks;
+/* Adds a learned vector to each position of x [batch, positions, width], then the blocks "block1",
+ * "block2", ..., and the layer "norm". */
+weft_value weft_layer_blocks(weft_model_builder *net, weft_value x, const weft_blocks *blocks);
+/* The standard deviation of the initial weights of GPT-2. */
+#define WEFT_BLOCKS_DEVIATION 0.02
 
 /* ARGUMENT unless samples are images [channels, height, width] of at least `side` pixels a side. */
 weft_status weft_model_builder_images(weft_model_builder *net, const char *model,
@@ -168,7 +191,7 @@ typedef struct weft_model {
 } weft_model;
 
 extern const weft_model weft_model_mlp, weft_model_lenet, weft_model_vgg11, weft_model_inception,
-    weft_model_gpt, weft_model_char_lstm, weft_model_siamese_lstm;
+    weft_model_gpt, weft_model_transformer, weft_model_char_lstm, weft_model_siamese_lstm;
 
 /* Registers the built-in models, and the parts of YAML models. */
 weft_status weft_models_register(weft_context *context) WEFT_NODISCARD;

@@ -61,9 +61,11 @@ static weft_value run(weft_model_builder *net, weft_value x, const way *w)
     weft_value bias = parameter(net, w, "bias", vector);
     x = node(net, w, "project", "dense", (weft_value[]){x, weight}, 2, NULL);
     x = node(net, w, "add_bias", "bias", (weft_value[]){x, bias}, 2, &axis);
-    weft_value operands[5] = {x, recurrent};
+    weft_value operands[6] = {x, recurrent};
     int count = 2;
     if (w->gru) operands[count++] = parameter(net, w, "recurrent_bias", vector);
+    if (w->layer->lengths)
+        operands[count++] = weft_layer_lengths(net, w->layer, in.rank ? in.dim[1] : 0);
     if (!net->steps)
         return node(net, w, "steps", w->gru ? "gru" : "lstm", operands, count, &reverse);
     if (w->reverse)

@@ -6,8 +6,8 @@
 #include "models/models.h"
 
 static const weft_model *const models[] = {
-    &weft_model_lenet, &weft_model_mlp,       &weft_model_vgg11,        &weft_model_inception,
-    &weft_model_gpt,   &weft_model_char_lstm, &weft_model_siamese_lstm,
+    &weft_model_lenet, &weft_model_mlp,         &weft_model_vgg11,     &weft_model_inception,
+    &weft_model_gpt,   &weft_model_transformer, &weft_model_char_lstm, &weft_model_siamese_lstm,
 };
 
 weft_status weft_models_register(weft_context *context)
@@ -56,7 +56,8 @@ static weft_status check_options(const weft_model_options *o)
         return weft_fail(WEFT_ERR_ARGUMENT, "a sample has %d inputs, 1 to %d are possible",
                          o->inputs, WEFT_MAX_INPUTS);
     for (int i = 0; i < o->inputs; i++)
-        if (o->input[i].shape.rank < 1 || o->input[i].shape.rank >= WEFT_MAX_RANK)
+        if (o->input[i].shape.rank < (o->input[i].values > 0 ? 0 : 1) ||
+            o->input[i].shape.rank >= WEFT_MAX_RANK)
             return weft_fail(WEFT_ERR_ARGUMENT, "a sample has %d dimensions, 1 to %d are possible",
                              o->input[i].shape.rank, WEFT_MAX_RANK - 1);
     if (o->positions < 0 || (o->positions > 0 && o->targets > 0))
@@ -130,7 +131,7 @@ static void add_inputs(weft_model_builder *net)
         const weft_input *in = &o->input[i];
         weft_shape x = {.rank = in->shape.rank + 1, .dim = {o->batch}};
         memcpy(x.dim + 1, in->shape.dim, (size_t)in->shape.rank * sizeof(*x.dim));
-        if (net->steps) x.dim[1] = 1;
+        if (net->steps && x.rank > 1) x.dim[1] = 1;
         add_input(net, in->name, WEFT_PORT_FEATURES, in->values ? WEFT_I32 : real, x);
     }
     if (o->targets > 0)

@@ -1,4 +1,6 @@
 /* Adds the nodes of layers of sequences: embeddings, positions, attention. */
+#include <stdio.h>
+
 #include "models/models.h"
 
 /* The number of different tokens of the input that is this value; 0: it is no input of tokens. */
@@ -80,6 +82,68 @@ weft_value weft_layer_mul(weft_model_builder *net, weft_value a, weft_value b,
                           const weft_layer *layer)
 {
     return weft_layer_emit(net, layer->name, "", "mul", (weft_value[]){a, b}, 2, NULL, 0);
+}
+
+/* The names of the inputs, as in "x, lengths". */
+static void list_inputs(const weft_model_builder *net, char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (int i = 0; i < net->options->inputs && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s", i ? ", " : "",
+                                 net->options->input[i].name);
+}
+
+/* The input of the data with this name; NULL: there is none. */
+static const weft_input *input_named(const weft_model_builder *net, const char *name)
+{
+    for (int i = 0; i < net->options->inputs; i++)
+        if (strcmp(net->options->input[i].name, name) == 0) return &net->options->input[i];
+    return NULL;
+}
+
+static weft_status check_lengths(const weft_model_builder *net, const weft_layer *layer,
+                                 int64_t positions)
+{
+    char names[WEFT_MAX_INPUTS * (WEFT_INPUT_NAME + 2)];
+    const weft_input *in = input_named(net, layer->lengths);
+    list_inputs(net, names, sizeof(names));
+    if (!in)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "layer '%s' reads the lengths '%s', which is no input of these data: they "
+                         "have %s",
+                         layer->name, layer->lengths, names);
+    if (in->values == 0 || in->shape.rank != 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "layer '%s' reads '%s' as lengths, which must be one whole number a "
+                         "sample, such as those of an array [n] of integers",
+                         layer->name, layer->lengths);
+    if (in->values - 1 <= positions) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "layer '%s' reads sequences of %lld positions, and the lengths '%s' go up to "
+                     "%d",
+                     layer->name, (long long)positions, layer->lengths, in->values - 1);
+}
+
+weft_value weft_layer_lengths(weft_model_builder *net, const weft_layer *layer, int64_t positions)
+{
+    if (!layer->lengths) return WEFT_NO_VALUE;
+    if (net->steps)
+        return weft_model_builder_fail_steps(net, layer, "(lengths) reads sequences of its own");
+    weft_status status = check_lengths(net, layer, positions);
+    if (status != WEFT_OK) return weft_graph_stick(net->graph, status);
+    return weft_model_builder_feature(net, layer->lengths);
+}
+
+weft_value weft_layer_sequence_mean(weft_model_builder *net, weft_value x, const weft_layer *layer)
+{
+    const weft_attr axes = {.name = "axes", .count = 1, .ints = {1}};
+    if (!is_sequence(net, x, layer, "sequence_mean")) return WEFT_NO_VALUE;
+    if (!layer->lengths)
+        return weft_layer_emit(net, layer->name, "", "reduce_mean", &x, 1, &axes, 1);
+    weft_value lengths = weft_layer_lengths(net, layer, weft_layer_shape(net, x).dim[1]);
+    return weft_layer_emit(net, layer->name, "", "sequence_mean", (weft_value[]){x, lengths}, 2,
+                           NULL, 0);
 }
 
 /* --- attention --- */
@@ -183,12 +247,13 @@ weft_value weft_layer_attention(weft_model_builder *net, weft_value x, const wef
     if (fits != WEFT_OK) return weft_graph_stick(net->graph, fits);
     weft_attr causal = WEFT_ATTR_INT("causal", layer->causal),
               shape = {.name = "shape", .count = 3, .ints = {in.dim[0], in.dim[1], in.dim[2]}};
+    weft_value lengths = weft_layer_lengths(net, layer, in.dim[1]);
     weft_value heads[] = {project_heads(net, x, layer, "query", layer->heads, true),
                           project_heads(net, x, layer, "key", keys, true),
-                          project_heads(net, x, layer, "value", keys, false)};
-    weft_value y =
-        net->steps ? attend_step(net, heads, layer)
-                   : weft_layer_emit(net, layer->name, "attend", "attention", heads, 3, &causal, 1);
+                          project_heads(net, x, layer, "value", keys, false), lengths};
+    weft_value y = net->steps ? attend_step(net, heads, layer)
+                              : weft_layer_emit(net, layer->name, "attend", "attention", heads,
+                                                layer->lengths ? 4 : 3, &causal, 1);
     y = weft_layer_emit(net, layer->name, "joined", "reshape", &y, 1, &shape, 1);
     return project(net, y, layer, "output", in.dim[2], layer->output_deviation);
 }

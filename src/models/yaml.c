@@ -178,7 +178,8 @@ static weft_status add_reading(reader *r, const weft_layer_type *type, const lay
                         .heads = k->heads,
                         .key_heads = k->key_heads,
                         .causal = k->causal,
-                        .rotary = k->rotary};
+                        .rotary = k->rotary,
+                        .lengths = k->lengths};
     if (k->units) WEFT_TRY(units_of(r, k, &layer.filters));
     if (k->share) WEFT_TRY(check_shared(r, k));
     if ((type->form == WEFT_LAYER_ONE || type->form == WEFT_LAYER_ACTIVATION) && count != 1)

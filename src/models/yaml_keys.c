@@ -64,6 +64,9 @@ const weft_option weft_yaml_layers[] = {
      .kind = WEFT_OPT_REAL, .low = 1, .high = 1e9, .initial = NULL},
     {KEY(last, "lstm, gru: give the last state instead of all"), .kind = WEFT_OPT_FLAG,
      .initial = "false"},
+    {KEY(lengths, "lstm, gru, attention, sequence_mean: the input with the number of positions of "
+                  "each sample that count"),
+     .kind = WEFT_OPT_STRING},
     {.name = NULL},
 };
 

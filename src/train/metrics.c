@@ -102,10 +102,15 @@ weft_status weft_metrics_open(const char *path, int64_t after, weft_metrics **ou
     return WEFT_OK;
 }
 
-static void real(weft_text *text, const char *key, double value)
+static void real_digits(weft_text *text, const char *key, double value, int digits)
 {
     char number[32];
-    weft_text_add(text, ",\"%s\":%s", key, weft_json_real(value, 9, number, sizeof(number)));
+    weft_text_add(text, ",\"%s\":%s", key, weft_json_real(value, digits, number, sizeof(number)));
+}
+
+static void real(weft_text *text, const char *key, double value)
+{
+    real_digits(text, key, value, 9);
 }
 
 static void add_figures(weft_text *f, const weft_report *report)
@@ -143,7 +148,7 @@ static void add_event(weft_text *f, const weft_event *e)
     case WEFT_EVENT_STEP:
         weft_text_add(f, "{\"event\":\"step\",\"step\":%lld,\"epoch\":%lld", (long long)e->step,
                       (long long)e->epoch);
-        real(f, "loss", e->loss);
+        real_digits(f, "loss", e->loss, 12); /* with --dtype f64 these digits are exact */
         real(f, "lr", e->lr);
         real(f, "samples_per_second", e->samples_per_second);
         real(f, "comm_bytes", e->comm_bytes);

@@ -1,5 +1,5 @@
 /* Implements data movement and sums over axes: concat, split, slice, pad, reshape, transpose,
- * reduce_sum, reduce_mean, broadcast. */
+ * reduce_sum, reduce_mean, broadcast, sequence_mean. */
 #include "device/reference/reference.h"
 
 /* A shape as [outer, axis, inner]: the products of the dimensions before and after the axis. */
@@ -189,10 +189,53 @@ static void broadcast(const weft_ref *a)
     for (int64_t i = 0; i < out_size(a, 0); i++, fold_next(&f)) y[i] = x[f.place];
 }
 
+/* The positions of sample b that count, of t. */
+static int64_t length_of(const weft_ref *a, int64_t b, int64_t t)
+{
+    const int32_t *lengths = a->in[1];
+    return WEFT_MIN(WEFT_MAX((int64_t)lengths[b], (int64_t)0), t);
+}
+
+static void sequence_mean(const weft_ref *a)
+{
+    const weft_shape *s = in_shape(a, 0);
+    const real *x = a->in[0];
+    real *y = a->out[0];
+    int64_t t = s->dim[1], w = s->dim[2];
+    for (int64_t b = 0; b < s->dim[0]; b++)
+        for (int64_t c = 0; c < w; c++) {
+            int64_t n = length_of(a, b, t);
+            double sum = 0;
+            for (int64_t p = 0; p < n; p++) sum += (double)x[(b * t + p) * w + c];
+            y[b * w + c] = n > 0 ? (real)(sum / (double)n) : 0;
+        }
+}
+
+static void sequence_mean_grad(const weft_ref *a)
+{
+    const weft_shape *s = out_shape(a, 0);
+    const real *dy = a->in[0];
+    real *dx = a->out[0];
+    int64_t t = s->dim[1], w = s->dim[2];
+    for (int64_t b = 0; b < s->dim[0]; b++)
+        for (int64_t p = 0; p < t; p++)
+            for (int64_t c = 0; c < w; c++) {
+                int64_t n = length_of(a, b, t);
+                dx[(b * t + p) * w + c] = p < n ? dy[b * w + c] / (real)n : 0;
+            }
+}
+
 const weft_ref_entry WEFT_REF_TABLE(shape)[] = {
-    {"concat", concat, 0},         {"split", split, 0},
-    {"slice", slice, 0},           {"pad", pad, 0},
-    {"reshape", reshape, 0},       {"transpose", transpose, 0},
-    {"reduce_sum", reduce_sum, 0}, {"reduce_mean", reduce_mean, 0},
-    {"broadcast", broadcast, 0},   {NULL, NULL, 0},
+    {"concat", concat, 0},
+    {"split", split, 0},
+    {"slice", slice, 0},
+    {"pad", pad, 0},
+    {"reshape", reshape, 0},
+    {"transpose", transpose, 0},
+    {"reduce_sum", reduce_sum, 0},
+    {"reduce_mean", reduce_mean, 0},
+    {"broadcast", broadcast, 0},
+    {"sequence_mean", sequence_mean, 0},
+    {"sequence_mean_grad", sequence_mean_grad, 0},
+    {NULL, NULL, 0},
 };

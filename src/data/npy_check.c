@@ -1,0 +1,287 @@
+/* Checks the arrays of a NumPy data source: the numbers of samples agree, features and targets are
+ * finite, tokens and labels are in range. */
+#include <math.h>
+#include <stdio.h>
+
+#include "data/npy.h"
+
+enum { MOST_TARGETS = 65536, MOST_CLASSES = 65536, MOST_TOKENS = 1 << 20 };
+
+static int64_t rows_of(const weft_npy_source *s)
+{
+    return s->input[0].array.shape.dim[0];
+}
+
+static weft_status check_rows(const weft_npy_source *s, const weft_npy_file *file, const char *what)
+{
+    int64_t rows = rows_of(s), have = file->array.shape.dim[0];
+    if (have == rows) return WEFT_OK;
+    return weft_fail(WEFT_ERR_FORMAT, "%s has %lld sample%s, %s has %lld %s%s", s->input[0].path,
+                     (long long)rows, weft_plural(rows), file->path, (long long)have, what,
+                     weft_plural(have));
+}
+
+/* --- inputs --- */
+
+/* Named arrays of integers are tokens or lengths; bytes in more than one dimension are pixels. */
+static bool has_tokens(const weft_npy_source *s, const weft_npy *a)
+{
+    return s->named && (a->kind == 'i' || a->kind == 'u') && (a->size > 1 || a->shape.rank == 1);
+}
+
+/* Sets `values` of an input of tokens: the number of different ones, which those of the training
+ * determine (known: 0 in training). */
+static weft_status check_tokens(const weft_npy_file *f, int known, weft_input *out)
+{
+    const weft_npy *a = &f->array;
+    int64_t size = weft_shape_elements(&a->shape), each = size / a->shape.dim[0];
+    double most = known ? known : MOST_TOKENS, largest = 1;
+    for (int64_t i = 0; i < size; i++) {
+        double token = weft_npy_get(a, i);
+        if (!(token >= 0 && token < most))
+            return weft_fail(WEFT_ERR_FORMAT,
+                             "%s: number %lld of sample %lld is %.0f, must be from 0 to %.0f%s",
+                             f->path, (long long)(i % each), (long long)(i / each), token, most - 1,
+                             known ? ", as in training" : "");
+        largest = WEFT_MAX(largest, token);
+    }
+    out->dtype = WEFT_I32;
+    out->values = known ? known : (int)largest + 1;
+    return WEFT_OK;
+}
+
+static weft_status check_finite(const weft_npy_file *f)
+{
+    int64_t size = weft_shape_elements(&f->array.shape), each = size / f->array.shape.dim[0];
+    for (int64_t i = 0; f->array.kind == 'f' && i < size; i++)
+        if (!isfinite(weft_npy_get(&f->array, i)))
+            return weft_fail(WEFT_ERR_FORMAT,
+                             "%s: element %lld (sample %lld) is not a finite number", f->path,
+                             (long long)i, (long long)(i / each));
+    return WEFT_OK;
+}
+
+/* The number of tokens that the input of this name had in training; 0: unknown. */
+static int known_values(const weft_data_stats *stats, const char *name)
+{
+    for (int i = 0; stats && i < stats->inputs; i++)
+        if (strcmp(stats->input[i].name, name) == 0) return stats->input[i].values;
+    return 0;
+}
+
+static weft_status check_input(weft_npy_source *s, int i, const char *layout,
+                               const weft_source_wish *wish)
+{
+    weft_npy_file *f = &s->input[i];
+    weft_input *in = &s->head.input[i];
+    int rank = f->array.shape.rank;
+    if (rank < (s->named ? 1 : 2))
+        return weft_fail(WEFT_ERR_FORMAT, "%s: needs at least %s, samples first", f->path,
+                         s->named ? "1 dimension" : "2 dimensions");
+    if (i > 0) WEFT_TRY(check_rows(s, f, "sample"));
+    if (has_tokens(s, &f->array)) {
+        in->shape = weft_shape_of(rank - 1, f->array.shape.dim + 1);
+        return check_tokens(f, known_values(wish->stats, in->name), in);
+    }
+    if (rank < 2)
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s: real numbers need at least 2 dimensions, samples first; whole "
+                         "numbers, such as lengths, may have one: store them as integers",
+                         f->path);
+    WEFT_TRY(check_finite(f));
+    /* In a named input the layout describes those with as many dimensions. Other samples keep their
+     * shape: [positions, features] are no images. */
+    bool described = layout && (!s->named || (int)strlen(layout) == rank - 1);
+    f->channels = WEFT_CHANNELS_FIRST;
+    if (described || !s->named || rank == 4)
+        WEFT_TRY(weft_layout_find(f->path, &f->array.shape, described ? layout : NULL,
+                                  wish->context, &f->channels));
+    in->dtype = WEFT_F32;
+    in->shape = weft_layout_shape(&f->array.shape, f->channels);
+    return WEFT_OK;
+}
+
+static bool lacks(const weft_source *s, const char *name)
+{
+    for (int i = 0; i < s->inputs; i++)
+        if (strcmp(s->input[i].name, name) == 0) return false;
+    return true;
+}
+
+static void swap(weft_npy_source *s, int i, int j)
+{
+    weft_input input = s->head.input[j];
+    weft_npy_file file = s->input[j];
+    s->head.input[j] = s->head.input[i];
+    s->input[j] = s->input[i];
+    s->head.input[i] = input;
+    s->input[i] = file;
+}
+
+/* Arranges the inputs in the order of the training. ARGUMENT: one is missing. */
+static weft_status arrange_as(weft_npy_source *s, const weft_data_stats *stats)
+{
+    for (int i = 0; i < stats->inputs; i++) {
+        const char *name = stats->input[i].name;
+        if (lacks(&s->head, name))
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "data 'npy': no file is given for the input '%s' of the training; "
+                             "give %s=FILE",
+                             name, name);
+        for (int j = i + 1; j < s->head.inputs; j++)
+            if (strcmp(s->head.input[j].name, name) == 0) swap(s, i, j);
+    }
+    return WEFT_OK;
+}
+
+/* In training, inputs of one number a sample come last: a model of one input reads the first. */
+static weft_status arrange(weft_npy_source *s, const weft_data_stats *stats)
+{
+    if (!s->named) return WEFT_OK;
+    if (stats) return arrange_as(s, stats);
+    for (int i = 1; i < s->head.inputs; i++)
+        for (int j = i; j > 0 && s->head.input[j].shape.rank > 0; j--)
+            if (s->head.input[j - 1].shape.rank == 0) swap(s, j - 1, j);
+    return WEFT_OK;
+}
+
+weft_status weft_npy_check_inputs(weft_npy_source *s, const char *layout,
+                                  const weft_source_wish *wish)
+{
+    weft_source *head = &s->head;
+    const weft_npy *a = &s->input[0].array;
+    for (int i = 0; i < head->inputs; i++) WEFT_TRY(check_input(s, i, layout, wish));
+    WEFT_TRY(arrange(s, wish->stats));
+    if (wish->stats && !s->named &&
+        !weft_shape_equal(&head->input[0].shape, &wish->stats->input[0].shape) &&
+        weft_layout_suggest(&a->shape, &wish->stats->input[0].shape, s->remedy, sizeof(s->remedy)))
+        head->remedy = s->remedy;
+    head->whole = head->bytes = true;
+    for (int i = 0; i < head->inputs; i++) {
+        if (head->input[i].dtype != WEFT_F32) continue;
+        head->whole = head->whole && s->input[i].array.kind != 'f';
+        head->bytes = head->bytes && s->input[i].array.kind == 'u' && s->input[i].array.size == 1;
+    }
+    head->tabular =
+        head->inputs == 1 && head->input[0].dtype == WEFT_F32 && head->input[0].shape.rank == 1;
+    return WEFT_OK;
+}
+
+/* --- labels --- */
+
+static int compare_numbers(const void *a, const void *b)
+{
+    double x, y;
+    memcpy(&x, a, sizeof(x));
+    memcpy(&y, b, sizeof(y));
+    return (x > y) - (x < y);
+}
+
+/* Checks that the labels are classes and not measurements. */
+static weft_status check_classes(const weft_npy *labels, const char *name)
+{
+    int64_t count = weft_shape_elements(&labels->shape), distinct = 0;
+    char as_target[256];
+    bool whole = true;
+    double *all;
+    WEFT_TRY(WEFT_NEW(&all, count));
+    for (int64_t i = 0; i < count; i++) {
+        all[i] = weft_npy_get(labels, i);
+        whole = whole && all[i] == floor(all[i]);
+    }
+    qsort(all, (size_t)count, sizeof(*all), compare_numbers);
+    for (int64_t i = 0; i < count; i++) distinct += i == 0 || all[i] != all[i - 1];
+    free(all);
+    (void)snprintf(as_target, sizeof(as_target), "target=%.200s", name);
+    return weft_check_measured(name, distinct, whole, count, as_target);
+}
+
+static weft_status no_label(const char *file, int64_t i, double label)
+{
+    return weft_fail(WEFT_ERR_FORMAT, "%s: label %lld is %g, must be a whole number from 0 to %d",
+                     file, (long long)i, label, MOST_CLASSES - 1);
+}
+
+/* Classes [n] or [n, 1], or [n, positions] with one for each position of a sample. */
+static weft_status check_labels(weft_npy_source *s)
+{
+    const weft_npy *a = &s->labels.array;
+    const char *file = s->labels.path;
+    if (a->shape.rank != 1 && a->shape.rank != 2)
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s: labels have %d dimensions, must be [samples] or, with one for each "
+                         "position, [samples, positions]",
+                         file, a->shape.rank);
+    WEFT_TRY(check_rows(s, &s->labels, "label"));
+    int64_t count = weft_shape_elements(&a->shape);
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(weft_npy_get(a, i))) return no_label(file, i, weft_npy_get(a, i));
+    WEFT_TRY(check_classes(a, file));
+    for (int64_t i = 0; i < count; i++) {
+        double label = weft_npy_get(a, i);
+        if (!(label >= 0 && label < MOST_CLASSES) || label != floor(label))
+            return no_label(file, i, label);
+        s->head.classes = WEFT_MAX(s->head.classes, (int)label + 1);
+    }
+    s->head.positions = a->shape.rank == 2 && a->shape.dim[1] > 1 ? a->shape.dim[1] : 0;
+    return WEFT_OK;
+}
+
+/* Targets [n] or [n, k], all of which must be finite. */
+static weft_status check_targets(weft_npy_source *s)
+{
+    const weft_shape *shape = &s->labels.array.shape;
+    const char *file = s->labels.path;
+    if (shape->rank < 1)
+        return weft_fail(WEFT_ERR_FORMAT, "%s: targets need a dimension of samples first", file);
+    int64_t rows = rows_of(s), all = weft_shape_elements(shape);
+    if (shape->rank > 2)
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s: targets have %d dimensions, must be [samples] or [samples, numbers]",
+                         file, shape->rank);
+    WEFT_TRY(check_rows(s, &s->labels, "target"));
+    if (all / rows > MOST_TARGETS)
+        return weft_fail(WEFT_ERR_FORMAT, "%s: a sample has %lld targets, at most %d are possible",
+                         file, (long long)(all / rows), MOST_TARGETS);
+    s->head.targets = (int)(all / rows);
+    for (int64_t i = 0; i < all; i++)
+        if (!isfinite(weft_npy_get(&s->labels.array, i)))
+            return weft_fail(WEFT_ERR_FORMAT,
+                             "%s: the target of sample %lld is not a finite number; leave the "
+                             "sample out of both files",
+                             file, (long long)(i / s->head.targets));
+    return WEFT_OK;
+}
+
+weft_status weft_npy_check_labels(weft_npy_source *s)
+{
+    s->head.unlabelled = !s->labels.path;
+    if (!s->labels.path) return WEFT_OK;
+    return s->numbers ? check_targets(s) : check_labels(s);
+}
+
+/* --- weights --- */
+
+weft_status weft_npy_check_weights(weft_npy_source *s)
+{
+    const weft_shape *shape = &s->weights.array.shape;
+    int64_t positions = s->head.positions;
+    if (!s->weights.path) return WEFT_OK;
+    bool each = shape->rank == 2 && positions > 0 && shape->dim[1] == positions;
+    if (shape->rank != 1 && !each)
+        return weft_fail(WEFT_ERR_FORMAT, "%s: weights must be numbers in one dimension%s",
+                         s->weights.path, positions > 0 ? ", or as many as there are labels" : "");
+    WEFT_TRY(check_rows(s, &s->weights, "weight"));
+    int64_t count = weft_shape_elements(shape), row = count / rows_of(s);
+    for (int64_t i = 0; i < count; i++) {
+        double weight = weft_npy_get(&s->weights.array, i);
+        if (!isfinite(weight) || weight < 0)
+            return weft_fail(WEFT_ERR_FORMAT,
+                             "%s: the weight of sample %lld is %g, must be a number of at least 0 "
+                             "(0: it does not count)",
+                             s->weights.path, (long long)(i / row), weight);
+    }
+    s->head.weighted = true;
+    s->head.position_weights = each;
+    return WEFT_OK;
+}

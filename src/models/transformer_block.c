@@ -1,0 +1,67 @@
+/* Adds the blocks of a transformer with normalisation before each half of a block (Radford et al.
+ * 2019). */
+#include <math.h>
+#include <stdio.h>
+
+#include "models/models.h"
+
+/* A layer of block `block` by its name in the block. */
+typedef struct part_name {
+    char text[64];
+} part_name;
+
+static const char *name_in(part_name *name, int block, const char *part)
+{
+    (void)snprintf(name->text, sizeof(name->text), "block%d/%s", block, part);
+    return name->text;
+}
+
+/* Adds x + dropout(y), the end of each half of a block. */
+static weft_value add_residual(weft_model_builder *net, const weft_blocks *k, int block,
+                               const char *half, weft_value x, weft_value y)
+{
+    char part[32];
+    part_name name;
+    (void)snprintf(part, sizeof(part), "%s_dropout", half);
+    y = weft_layer_dropout(net, y,
+                           &(weft_layer){.name = name_in(&name, block, part), .rate = k->dropout});
+    (void)snprintf(part, sizeof(part), "%s_add", half);
+    return weft_layer_add(net, x, y, &(weft_layer){.name = name_in(&name, block, part)});
+}
+
+/* Weights are normal; those of the layers that end a half of a block are smaller, by the square
+ * root of the number of halves. */
+static weft_value add_block(weft_model_builder *net, const weft_blocks *k, int block, weft_value x)
+{
+    part_name name;
+    const double deviation = WEFT_BLOCKS_DEVIATION, smaller = 1 / sqrt(2.0 * k->layers);
+    weft_value y = weft_layer_layer_norm(
+        net, x, &(weft_layer){.name = name_in(&name, block, "attention_norm")});
+    y = weft_layer_attention(net, y,
+                             &(weft_layer){.name = name_in(&name, block, "attention"),
+                                           .heads = k->heads,
+                                           .causal = k->causal,
+                                           .lengths = k->lengths,
+                                           .deviation = deviation,
+                                           .output_deviation = deviation * smaller});
+    x = add_residual(net, k, block, "attention", x, y);
+    y = weft_layer_layer_norm(net, x, &(weft_layer){.name = name_in(&name, block, "mlp_norm")});
+    y = weft_layer_linear(net, y,
+                          &(weft_layer){.name = name_in(&name, block, "mlp_in"),
+                                        .filters = 4 * k->width,
+                                        .deviation = deviation});
+    y = weft_layer_activation(net, y, "gelu", name_in(&name, block, "mlp_gelu"));
+    y = weft_layer_linear(net, y,
+                          &(weft_layer){.name = name_in(&name, block, "mlp_out"),
+                                        .filters = k->width,
+                                        .deviation = deviation * smaller});
+    return add_residual(net, k, block, "mlp", x, y);
+}
+
+weft_value weft_layer_blocks(weft_model_builder *net, weft_value x, const weft_blocks *blocks)
+{
+    x = weft_layer_positions(net, x, &(weft_layer){.name = "positions"});
+    x = weft_layer_dropout(net, x, &(weft_layer){.name = "dropout", .rate = blocks->dropout});
+    for (int b = 1; b <= blocks->layers; b++) x = add_block(net, blocks, b, x);
+    return weft_layer_layer_norm(net, x, &(weft_layer){.name = "norm"});
+}
