@@ -148,5 +148,44 @@ refuses 1 "only models of one real input can be served" "$weft" serve m=run --po
     refuses 2 "model 'mlp:layers=3' has no arguments" "$weft" train $same --model mlp:layers=3
     refuses 2 "15 positions to share out" "$weft" train $same --model tied.yaml --data text:text.txt,context=15 -n 16 --mesh domain=16
 }
+# Tokens of a tokenizer.json: the checkpoint has it, and another one is refused.
+bpe=$(dirname "$0")/golden
+cp "$bpe/bpe_gpt2.json" "$bpe/bpe_split.json" .
+pieces="--model char-lstm:units=8 --data text:text.txt,unit=bpe_gpt2.json,context=10 -t 1 --batch 8"
+# shellcheck disable=SC2086
+accepts "train on a tokenizer.json" "$weft" train -q $pieces --steps 5 --checkpoint pieces
+mv bpe_gpt2.json elsewhere.json
+"$weft" eval pieces --json >out 2>err && grep -q 'there is no bpe_gpt2.json; the text is read with the tokenizer of the checkpoint' err && pass || flunk "the checkpoint has the tokenizer"
+cp out first
+accepts "the same tokenizer" "$weft" eval pieces --json --data text:text.txt,unit=elsewhere.json
+grep -o '"loss":[0-9.]*' first | cmp -s - <(grep -o '"loss":[0-9.]*' out) && pass || flunk "the same tokenizer: $(cat out)"
+"$weft" generate pieces --prompt 'the weft é' --tokens 12 --seed 3 >out 2>err && pass || flunk "generate pieces"
+grep -aq '^the weft é' out && pass || flunk "pieces: $(cat out)"
+refuses 2 "unit is 'bpe_split.json', and the checkpoint was trained on another tokenizer of unit 'bpe'" "$weft" eval pieces --data text:text.txt,unit=bpe_split.json
+refuses 2 "unit is 'char', and the checkpoint was trained on another tokenizer of unit 'bpe'" "$weft" eval pieces --data text:text.txt,unit=char
+refuses 2 "unit is 'bpe_split.json', and the checkpoint was trained on 'char'" "$weft" eval run --data text:text.txt,unit=bpe_split.json
+changed() { # JSON-EXPRESSION MESSAGE [STATUS]
+    python3 -c "import json; d = json.load(open('bpe_split.json')); $1; json.dump(d, open('changed.json', 'w'))"
+    refuses "${3:-1}" "$2" "$weft" train -q --model char-lstm:units=8 --data text:text.txt,unit=changed.json,context=10 -t 1 --steps 1 --batch 8
+}
+changed 'd["model"]["type"] = "WordPiece"' "changed.json: the model 'WordPiece' is not supported"
+changed 'd["model"]["dropout"] = 0.1' "the option of the model 'dropout' is not supported"
+changed 'd["normalizer"] = {"type": "NFC"}' "the normalizer 'NFC' is not supported"
+changed 'd["pre_tokenizer"] = {"type": "Whitespace"}' "the pre-tokenizer 'Whitespace' is not supported"
+changed 'd["pre_tokenizer"]["pretokenizers"][0]["behavior"] = "Removed"' "the behavior of Split 'Removed' is not supported"
+changed 'd["pre_tokenizer"]["pretokenizers"][0]["pattern"] = {"Regex": "(["}' "the pattern '([' is not a regular expression"
+changed 'd["model"]["merges"][3] = "x yy"' "changed.json: merge 3 is not two tokens whose concatenation is a token"
+changed 'd["model"]["vocab"]["q"] = 5' "two tokens have the number 5"
+changed 'd["model"]["vocab"]["q"] = -1' "the number of a token is missing"
+changed 'd["model"]["vocab"]["w"] = 9999999' "the largest number of a token is not from 1 to 1048575"
+changed 'd["added_tokens"][0]["lstrip"] = True' "lstrip, rstrip or single_word of the added token"
+changed 'd["model"]["vocab"].pop("w"); d["model"]["merges"] = []' "the tokenizer has no token for the byte 0x77"
+head -c 3000 bpe_split.json >cut.json
+refuses 1 "cut.json:1: no JSON" "$weft" train -q --model char-lstm --data text:text.txt,unit=cut.json --steps 1
+refuses 1 "nowhere.json: cannot open" "$weft" train -q --model char-lstm --data text:text.txt,unit=nowhere.json --steps 1
+refuses 2 "give the file of the tokenizer as the unit, as in unit=tokenizer.json" "$weft" train -q --model char-lstm --data text:text.txt,unit=bpe --steps 1
+refuses 2 "'word' is not a unit of text: byte, char or a tokenizer.json" "$weft" train -q --model char-lstm --data text:text.txt,unit=word --steps 1
+printf 'a \xff b %.0s' $(seq 50) >broken.txt
+refuses 1 "broken.txt: byte 2 is not valid UTF-8" "$weft" train -q --model char-lstm --data text:broken.txt,unit=bpe_split.json,context=5 --steps 1
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

@@ -50,6 +50,27 @@ static weft_status encode(text_source *s, const char *path)
     return WEFT_OK;
 }
 
+/* Checks that the unit of the specification is that of the checkpoint, which has the tokenizer: its
+ * file need not be there any more. */
+static weft_status check_unit(const text_source *s, const char *unit, weft_context *context)
+{
+    const weft_tokenizer_ops *ops = s->tokenizer->ops;
+    bool fits = true;
+    const char *end = strrchr(unit, '.');
+    if (ops->file && end && strcmp(end, ops->file) == 0 && !weft_file_exists(unit)) {
+        weft_log(context, WEFT_LOG_NOTE,
+                 "there is no %s; the text is read with the tokenizer of the checkpoint", unit);
+        return WEFT_OK;
+    }
+    WEFT_TRY(weft_tokenizer_fits(s->tokenizer, unit, &fits));
+    if (fits) return WEFT_OK;
+    return weft_fail(
+        WEFT_ERR_ARGUMENT,
+        "data 'text': unit is '%s', and the checkpoint was trained on %s'%s'; leave it "
+        "out",
+        unit, ops->file ? "another tokenizer of unit " : "", ops->unit);
+}
+
 static weft_status load(text_source *s, const char *path, const char *unit, weft_window_keys *keys,
                         const weft_source_wish *wish)
 {
@@ -61,11 +82,7 @@ static weft_status load(text_source *s, const char *path, const char *unit, weft
                          "tokenizer");
     WEFT_TRY(trained ? weft_tokenizer_read("the checkpoint", trained, &s->tokenizer)
                      : weft_tokenizer_learn(unit ? unit : "byte", path, &s->file, &s->tokenizer));
-    if (trained && unit && strcmp(unit, s->tokenizer->ops->unit) != 0)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "data 'text': unit is '%s', and the checkpoint was trained on '%s'; leave "
-                         "it out",
-                         unit, s->tokenizer->ops->unit);
+    if (trained && unit) WEFT_TRY(check_unit(s, unit, wish->context));
     WEFT_TRY(encode(s, path));
     weft_windows_complete(keys, wish);
     s->windows.head.tokenizer = s->tokenizer->description;
@@ -95,10 +112,11 @@ static weft_status text_open(const char *arguments, const weft_source_wish *wish
 
 const weft_source_ops weft_source_text = {
     .kind = "text",
-    .form = "text:FILE[,unit=byte|char," WEFT_WINDOW_FORM "]",
+    .form = "text:FILE[,unit=byte|char|FILE.json," WEFT_WINDOW_FORM "]",
     .help = "a text, plain or gzip, in windows of `context` tokens that begin every `stride` "
-            "tokens; each position is to predict the next token; a token is a byte or a UTF-8 "
-            "character; the test split is the end of the text",
+            "tokens; each position is to predict the next token; a token is a byte, a UTF-8 "
+            "character, or one of a tokenizer.json (byte-pair encoding); the test split is the end "
+            "of the text",
     .open = text_open,
     .close = text_close,
     .prepare = text_prepare,

@@ -1,7 +1,8 @@
 /* Makes tokenizers by the names of their units, and defines the unit byte. */
 #include "data/tokenizer.h"
 
-static const weft_tokenizer_ops *const units[] = {&weft_tokenizer_byte, &weft_tokenizer_char};
+static const weft_tokenizer_ops *const units[] = {&weft_tokenizer_byte, &weft_tokenizer_char,
+                                                  &weft_tokenizer_bpe};
 
 static const char *unit_candidate(const void *user, int i)
 {
@@ -9,19 +10,26 @@ static const char *unit_candidate(const void *user, int i)
     return i < (int)WEFT_COUNT(units) ? units[i]->unit : NULL;
 }
 
+static bool ends_with(const char *text, size_t size, const char *end)
+{
+    size_t n = strlen(end);
+    return size > n && memcmp(text + size - n, end, n) == 0;
+}
+
 static weft_status find_unit(const char *name, const char *unit, size_t size,
                              const weft_tokenizer_ops **out)
 {
     char near[64], *copy;
     for (size_t i = 0; i < WEFT_COUNT(units); i++)
-        if (strlen(units[i]->unit) == size && memcmp(units[i]->unit, unit, size) == 0) {
+        if ((strlen(units[i]->unit) == size && memcmp(units[i]->unit, unit, size) == 0) ||
+            (units[i]->file && ends_with(unit, size, units[i]->file))) {
             *out = units[i];
             return WEFT_OK;
         }
     WEFT_TRY(weft_format(&copy, "%.*s", (int)WEFT_MIN(size, (size_t)32), unit));
-    weft_status status =
-        weft_fail(WEFT_ERR_ARGUMENT, "%s: '%s' is not a unit of text%s", name, copy,
-                  weft_suggest(near, sizeof(near), copy, unit_candidate, NULL));
+    weft_status status = weft_fail(
+        WEFT_ERR_ARGUMENT, "%s: '%s' is not a unit of text: byte, char or a tokenizer.json%s", name,
+        copy, weft_suggest(near, sizeof(near), copy, unit_candidate, NULL));
     free(copy);
     return status;
 }
@@ -49,21 +57,39 @@ weft_status weft_tokenizer_learn(const char *unit, const char *name, const weft_
     const weft_tokenizer_ops *ops;
     char *parameters = NULL, *description;
     WEFT_TRY(find_unit(name, unit, strlen(unit), &ops));
-    if (ops->learn) WEFT_TRY(ops->learn(name, text, &parameters));
+    if (ops->file && !ends_with(unit, strlen(unit), ops->file))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: give the file of the tokenizer as the unit, as in "
+                         "unit=tokenizer%s",
+                         name, ops->file);
+    if (ops->learn) WEFT_TRY(ops->learn(unit, name, text, &parameters));
     weft_status status = weft_format(&description, "%s%s%s", ops->unit, parameters ? ":" : "",
                                      parameters ? parameters : "");
     free(parameters);
     if (status != WEFT_OK) return status;
-    status = weft_tokenizer_read(name, description, out);
+    status = weft_tokenizer_read(ops->file ? unit : name, description, out);
     free(description);
     return status;
+}
+
+weft_status weft_tokenizer_fits(const weft_tokenizer *t, const char *unit, bool *out)
+{
+    const weft_tokenizer_ops *ops;
+    weft_tokenizer *other;
+    WEFT_TRY(find_unit("the text", unit, strlen(unit), &ops));
+    *out = ops == t->ops;
+    if (!*out || !ops->file || strcmp(unit, ops->unit) == 0) return WEFT_OK;
+    WEFT_TRY(weft_tokenizer_learn(unit, unit, NULL, &other));
+    *out = strcmp(other->description, t->description) == 0;
+    weft_tokenizer_free(&other);
+    return WEFT_OK;
 }
 
 weft_status weft_tokenizer_encode(const weft_tokenizer *t, const char *name, const weft_bytes *text,
                                   int32_t **tokens, int64_t *count)
 {
     int32_t *all;
-    WEFT_TRY(WEFT_NEW(&all, WEFT_MAX(text->size, (size_t)1)));
+    WEFT_TRY(WEFT_NEW(&all, WEFT_TOKENS_OF(text->size)));
     weft_status status = t->ops->encode(t, name, text, all, count);
     if (status != WEFT_OK)
         free(all);

@@ -32,10 +32,12 @@ static void add_point(weft_text *text, uint32_t point)
     weft_text_add_bytes(text, c, size);
 }
 
-static weft_status char_learn(const char *name, const weft_bytes *text, char **parameters)
+static weft_status char_learn(const char *unit, const char *name, const weft_bytes *text,
+                              char **parameters)
 {
     unsigned char *present;
     weft_text all = {0};
+    (void)unit;
     weft_status status = WEFT_OK;
     WEFT_TRY(WEFT_NEW(&present, POINTS));
     for (size_t at = 0, size; at < text->size && status == WEFT_OK; at += size) {

@@ -109,6 +109,21 @@ static void npy_header(FILE *f, const char *descr, const char *shape)
     fprintf(f, "%s%*s\n", text, padded - size - 1, "");
 }
 
+/* The number of positions that count of each sample; sample 0 has all. */
+static void write_lengths(const samples *s, dice *d)
+{
+    char shape[32];
+    int count = s->train + s->test;
+    FILE *f = make("n.npy");
+    (void)snprintf(shape, sizeof(shape), "%d,", count);
+    npy_header(f, "<i4", shape);
+    for (int i = 0; i < count; i++) {
+        int32_t length = i ? between(d, 0, s->shape.channels) : s->shape.channels;
+        (void)!fwrite(&length, sizeof(length), 1, f);
+    }
+    end(f);
+}
+
 static void write_npy(const samples *s, dice *d)
 {
     char shape[96];
@@ -200,7 +215,10 @@ void write_case(const hunt_case *c)
         write_idx(&c->samples, &d, "train", c->samples.train);
         write_idx(&c->samples, &d, "t10k", c->samples.test);
         break;
-    case NPY: write_npy(&c->samples, &d); break;
+    case NPY:
+        write_npy(&c->samples, &d);
+        if (reads_lengths(c)) write_lengths(&c->samples, &d);
+        break;
     case TOKENS: write_tokens(&c->samples, &d); break;
     default: write_csv(&c->samples, &d); break;
     }

@@ -56,6 +56,7 @@ typedef enum kind {
     LSTM,
     GRU,
     EMBEDDING,
+    SEQUENCE_MEAN,
     KINDS
 } kind;
 
@@ -74,6 +75,7 @@ typedef struct layer {
     int stack;                 /* recurrences on top of each other */
     bool causal, rotary;       /* of attention */
     bool both, last;           /* of a recurrence: both directions; the last state alone */
+    bool lengths;              /* the layer reads the input n: how many positions count */
     int kernel[MOST_DIMS], stride[MOST_DIMS], padding[MOST_DIMS], dilation[MOST_DIMS];
     bool bias, he, outputs; /* outputs: the layer has one unit for each class or target */
     double rate;
@@ -243,6 +245,8 @@ weft_status train_options_init(weft_train_options *options);
 void layer_name(const layer *l, char *out, size_t room);
 /* The layer before layer i whose weights it shares; -1: it has its own, or none. */
 int shared_layer(const hunt_case *c, int i);
+/* Whether a layer reads the numbers of positions that count, which the data then have. */
+bool reads_lengths(const hunt_case *c);
 /* Whether layers of this type have the parameter `weight`, or if not `gamma`. */
 bool has_weight(kind k);
 bool has_gamma(kind k);

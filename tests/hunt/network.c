@@ -29,6 +29,7 @@ static const char *const kind_names[KINDS] = {
     [LSTM] = "lstm",
     [GRU] = "gru",
     [EMBEDDING] = "embedding",
+    [SEQUENCE_MEAN] = "sequence_mean",
 };
 
 const char *kind_name(kind k)
@@ -66,13 +67,13 @@ static kind draw_kind(dice *d, int dims)
     static const struct {
         kind kind;
         int share[3];
-    } shares[] = {{CONV, {0, 10, 30}},    {MAXPOOL, {0, 4, 8}},    {AVGPOOL, {0, 4, 8}},
-                  {DENSE, {40, 4, 4}},    {FLATTEN, {1, 1, 1}},    {GLOBAL_AVGPOOL, {0, 2, 2}},
-                  {DROPOUT, {8, 5, 5}},   {ADD, {10, 10, 10}},     {BATCH_NORM, {10, 5, 10}},
-                  {CONCAT, {8, 8, 8}},    {RELU, {20, 16, 20}},    {LAYER_NORM, {6, 6, 4}},
-                  {MUL, {5, 5, 3}},       {LINEAR, {5, 12, 3}},    {RMS_NORM, {3, 4, 2}},
-                  {POSITIONS, {0, 5, 0}}, {ATTENTION, {0, 12, 0}}, {LSTM, {0, 6, 0}},
-                  {GRU, {0, 6, 0}}};
+    } shares[] = {{CONV, {0, 10, 30}},    {MAXPOOL, {0, 4, 8}},      {AVGPOOL, {0, 4, 8}},
+                  {DENSE, {40, 4, 4}},    {FLATTEN, {1, 1, 1}},      {GLOBAL_AVGPOOL, {0, 2, 2}},
+                  {DROPOUT, {8, 5, 5}},   {ADD, {10, 10, 10}},       {BATCH_NORM, {10, 5, 10}},
+                  {CONCAT, {8, 8, 8}},    {RELU, {20, 16, 20}},      {LAYER_NORM, {6, 6, 4}},
+                  {MUL, {5, 5, 3}},       {LINEAR, {5, 12, 3}},      {RMS_NORM, {3, 4, 2}},
+                  {POSITIONS, {0, 5, 0}}, {ATTENTION, {0, 12, 0}},   {LSTM, {0, 6, 0}},
+                  {GRU, {0, 6, 0}},       {SEQUENCE_MEAN, {0, 4, 0}}};
     int which = dims < 2 ? dims : 2, all = 0, n = (int)(sizeof(shares) / sizeof(shares[0]));
     for (int i = 0; i < n; i++) all += shares[i].share[which];
     int at = between(d, 0, all - 1), i = 0;
@@ -163,6 +164,23 @@ static void draw_joined(dice *d, hunt_case *c, layer *l)
     }
 }
 
+/* Whether the layer can read the numbers of positions that count. The data give them for sequences
+ * in arrays; a sample of the layer must have as many positions as one of the data. */
+static bool may_have_lengths(const hunt_case *c, const layer *l, const sample_shape *in)
+{
+    bool reads =
+        l->kind == LSTM || l->kind == GRU || l->kind == ATTENTION || l->kind == SEQUENCE_MEAN;
+    return reads && c->samples.format == NPY && c->samples.shape.dims == 1 && in->dims == 1 &&
+           in->channels >= c->samples.shape.channels;
+}
+
+bool reads_lengths(const hunt_case *c)
+{
+    for (int i = 0; i < c->layer_count; i++)
+        if (c->layers[i].lengths) return true;
+    return false;
+}
+
 static void draw_layer(dice *d, hunt_case *c, layer *l)
 {
     int groups = 1;
@@ -186,6 +204,7 @@ static void draw_layer(dice *d, hunt_case *c, layer *l)
     l->stack = chance(d, 0.3) ? 2 : 1;
     l->both = chance(d, 0.3);
     l->last = chance(d, 0.3);
+    l->lengths = may_have_lengths(c, l, &in) && chance(d, 0.4);
     if (l->kind == ADD || l->kind == MUL || l->kind == CONCAT)
         draw_joined(d, c, l);
     else if (chance(d, 0.3))

@@ -125,6 +125,10 @@ bool layer_shape(const hunt_case *c, int i, sample_shape *out)
     case EMBEDDING:
         *out = (sample_shape){.channels = out->channels, .dims = 1, .side = {l->filters}};
         return true;
+    case SEQUENCE_MEAN:
+        if (out->dims != 1) return false;
+        *out = (sample_shape){.channels = out->side[0]};
+        return true;
     case POSITIONS: return out->dims == 1;
     case ATTENTION:
         return out->dims == 1 && out->side[0] % l->heads == 0 &&

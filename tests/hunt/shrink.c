@@ -162,6 +162,7 @@ static bool plainer(layer *l, int how)
     if (how == 5) l->last = false;
     if (how == 6) l->causal = false;
     if (how == 7) l->rotary = false;
+    if (how == 8) l->lengths = false;
     return memcmp(&before, l, sizeof(before)) != 0;
 }
 
@@ -237,7 +238,7 @@ static bool simplify(search *s)
         if (simpler(&c, how)) any = keeps_failing(s, &c) || any;
     }
     for (int i = 0; i < s->best->layer_count; i++)
-        for (int how = 0; how < 8; how++) {
+        for (int how = 0; how < 9; how++) {
             hunt_case c = *s->best;
             if (plainer(&c.layers[i], how)) any = keeps_failing(s, &c) || any;
         }

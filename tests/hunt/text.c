@@ -83,6 +83,7 @@ static void print_layer(FILE *to, const hunt_case *c, int i)
     if (product && l->he) fprintf(to, ", init: he");
     if (l->kind == ATTENTION) print_attention(to, l);
     if (l->kind == LSTM || l->kind == GRU) print_recurrence(to, l);
+    if (l->lengths) fprintf(to, ", lengths: n");
     if (shared_layer(c, i) >= 0) {
         layer_name(&c->layers[shared_layer(c, i)], name, sizeof(name));
         fprintf(to, ", share: %s", name);
@@ -242,8 +243,9 @@ static void add_options(const hunt_case *c, const way *p, words *w)
     }
 }
 
-static void add_data(const samples *s, words *w)
+static void add_data(const hunt_case *c, words *w)
 {
+    const samples *s = &c->samples;
     add(w, "--data");
     /* test= gives the test part's share of the rows, and the data set decides which rows those are.
      * write_case writes as many rows as both parts have together. */
@@ -261,7 +263,11 @@ static void add_data(const samples *s, words *w)
     const char *layout = layouts[s->shape.dims][s->last];
     const char *key = s->targets ? "target=" : "";
     const char *weights = !s->weights ? "" : s->format == NPY ? ",weight=w.npy" : ",weight=often";
-    if (s->format == NPY) add(w, "npy:x.npy,%sy.npy,test=%.9g%s%s", key, share, layout, weights);
+    if (s->format == NPY && reads_lengths(c))
+        add(w, "npy:x=x.npy,n=n.npy,%sy.npy,test=%.9g%s%s", s->targets ? key : "label=", share,
+            layout, weights);
+    else if (s->format == NPY)
+        add(w, "npy:x.npy,%sy.npy,test=%.9g%s%s", key, share, layout, weights);
     key = s->targets ? "target" : "label";
     if (s->format == CSV) add(w, "csv:data.csv,%s=label,test=%.9g%s", key, share, weights);
 }
@@ -372,7 +378,7 @@ void case_words(const hunt_case *c, const way *p, const char *folder, words *out
     out->used = 0;
     add(out, "--model");
     add(out, "net.yaml");
-    add_data(&c->samples, out);
+    add_data(c, out);
     add_options(c, p, out);
     add_way(c, p, out);
     add_exchange(c, p, out);

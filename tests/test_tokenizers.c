@@ -1,0 +1,169 @@
+/* Tokenizers of byte-pair encoding: the tokens of texts that tests/golden/bpe.py took from another
+ * implementation, decoding, and merges against the plain definition. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "data/bpe_merge.h"
+#include "data/tokenizer.h"
+#include "support.h"
+
+static weft_tokenizer *golden(const char *name)
+{
+    char path[512];
+    weft_tokenizer *t;
+    (void)snprintf(path, sizeof(path), "%s/golden/bpe_%.16s.json", WEFT_TESTS_DIR, name);
+    assert_ok(weft_tokenizer_learn(path, "text", NULL, &t));
+    return t;
+}
+
+static size_t unhex(const char *hex, unsigned char *out)
+{
+    size_t n = 0;
+    for (; hex[0] && hex[1] && hex[0] != '-'; hex += 2) {
+        char two[3] = {hex[0], hex[1], 0};
+        out[n++] = (unsigned char)strtoul(two, NULL, 16);
+    }
+    return n;
+}
+
+/* The tokens of a line are those of the text, and give it back; `prefix`: behind a space. */
+static void check_line(const weft_tokenizer *t, const char *hex, char *numbers, bool prefix)
+{
+    static unsigned char text[1 << 16];
+    weft_bytes bytes = {.data = text, .size = unhex(hex, text)};
+    int32_t *tokens;
+    int64_t count, n = 0;
+    size_t at = 0;
+    assert_ok(weft_tokenizer_encode(t, "text", &bytes, &tokens, &count));
+    for (char *number = strtok(numbers, " \n"); number; number = strtok(NULL, " \n")) {
+        if (n >= count || tokens[n] != atoi(number))
+            fail_msg("token %lld of %s is not %s", (long long)n, hex, number);
+        n++;
+    }
+    assert_int_equal(n, count);
+    for (int64_t i = 0; i < count && !prefix; i++) {
+        size_t size;
+        const char *piece = t->ops->decode(t, tokens[i], &size);
+        assert_true(at + size <= bytes.size);
+        assert_memory_equal(piece, text + at, size);
+        at += size;
+    }
+    if (!prefix) assert_int_equal(at, bytes.size);
+    free(tokens);
+}
+
+static void test_golden(void **state)
+{
+    (void)state;
+    static char line[1 << 17], last[16];
+    char path[512];
+    int lines = 0;
+    weft_tokenizer *t = NULL;
+    (void)snprintf(path, sizeof(path), "%s/golden/tokens.txt", WEFT_TESTS_DIR);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file)) {
+        char *hex = strchr(line, ' '), *numbers;
+        assert_non_null(hex);
+        *hex++ = '\0';
+        numbers = hex + strcspn(hex, " \n");
+        if (*numbers) *numbers++ = '\0';
+        if (strcmp(line, last) != 0) {
+            weft_tokenizer_free(&t);
+            t = golden(line);
+            (void)snprintf(last, sizeof(last), "%.15s", line);
+        }
+        check_line(t, hex, numbers, strcmp(last, "gpt2") == 0);
+        lines++;
+    }
+    weft_tokenizer_free(&t);
+    (void)fclose(file);
+    assert_int_equal(lines, 122);
+}
+
+/* Merges by the definition: the pair of least rank, and of these the first, again and again. */
+static int64_t merge_plainly(const weft_bpe_merge *merge, int merges, int32_t *token, int64_t n)
+{
+    for (;;) {
+        int best = merges;
+        int64_t at = -1;
+        for (int64_t i = 0; i + 1 < n; i++)
+            for (int m = 0; m < best; m++)
+                if (merge[m].left == token[i] && merge[m].right == token[i + 1]) {
+                    best = m;
+                    at = i;
+                }
+        if (at < 0) return n;
+        token[at] = merge[best].result;
+        for (int64_t i = at + 1; i + 1 < n; i++) token[i] = token[i + 1];
+        n--;
+    }
+}
+
+static void test_merges(void **state)
+{
+    (void)state;
+    enum { LETTERS = 3, MERGES = 12, LONGEST = 60 };
+    weft_random r;
+    weft_random_start(&r, 8, 0);
+    for (int run = 0; run < 500; run++) {
+        weft_bpe_merge merge[MERGES];
+        weft_bpe_merges *merges;
+        weft_bpe_scratch scratch = {0};
+        bool used[LETTERS + MERGES][LETTERS + MERGES] = {{false}};
+        int count = 0;
+        while (count < MERGES) {
+            int32_t left = (int32_t)(weft_random_u32(&r) % (uint32_t)(LETTERS + count)),
+                    right = (int32_t)(weft_random_u32(&r) % (uint32_t)(LETTERS + count));
+            if (used[left][right]) continue;
+            used[left][right] = true;
+            merge[count] = (weft_bpe_merge){left, right, LETTERS + count};
+            count++;
+        }
+        assert_ok(weft_bpe_merges_create(merge, count, &merges));
+        for (int text = 0; text < 20; text++) {
+            int32_t token[LONGEST], plain[LONGEST];
+            int64_t n = 1 + weft_random_u32(&r) % LONGEST, expected;
+            for (int64_t i = 0; i < n; i++)
+                token[i] = plain[i] = (int32_t)(weft_random_u32(&r) % LETTERS);
+            expected = merge_plainly(merge, count, plain, n);
+            assert_ok(weft_bpe_merge_all(merges, &scratch, token, &n));
+            assert_int_equal(n, expected);
+            assert_memory_equal(token, plain, (size_t)n * sizeof(*token));
+        }
+        weft_bpe_scratch_free(&scratch);
+        weft_bpe_merges_free(&merges);
+    }
+}
+
+/* A text of one long piece, whose plain merging would take a time that grows with its square. */
+static void test_long_piece(void **state)
+{
+    (void)state;
+    enum { SIZE = 1 << 20 };
+    weft_tokenizer *t = golden("split");
+    unsigned char *text = malloc(SIZE);
+    int32_t *tokens;
+    int64_t count;
+    size_t bytes = 0;
+    assert_non_null(text);
+    memset(text, 'a', SIZE);
+    assert_ok(weft_tokenizer_encode(t, "text", &(weft_bytes){.data = text, .size = SIZE}, &tokens,
+                                    &count));
+    for (int64_t i = 0; i < count; i++) {
+        size_t size;
+        (void)t->ops->decode(t, tokens[i], &size);
+        bytes += size;
+    }
+    assert_int_equal(bytes, SIZE);
+    free(tokens);
+    free(text);
+    weft_tokenizer_free(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_golden), cmocka_unit_test(test_merges),
+                                       cmocka_unit_test(test_long_piece)};
+    return cmocka_run_group_tests_name("tokenizers", tests, NULL, NULL);
+}
