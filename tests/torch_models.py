@@ -93,6 +93,8 @@ CASES = {
                          f"npy:x=tokens.npy,lengths=lengths.npy,{TAGS}", ["tokens", "lengths"], "tags", "weight"),
 }
 
+SMOOTHING = {"gpt": 0.05, "transformer-tags": 0.2}
+
 # --- weft ---
 
 
@@ -117,7 +119,7 @@ def train(weft, name, *options):
         with open(model, "w") as out:
             out.write(text)
     command = [weft, "train", "-q", "--model", model, "--data", data, "--normalize", "none", "--dtype", "f64", "-t", "1", "--batch",
-               str(SAMPLES), "--metrics", "metrics", "--checkpoint", "run", *options]
+               str(SAMPLES), "--metrics", "metrics", "--checkpoint", "run", "--label-smoothing", str(SMOOTHING.get(name, 0)), *options]
     subprocess.run(["rm", "-rf", "run", "metrics", "weights"], check=True)
     for words in (command, [weft, "export", "run", "-o", "weights"]):
         done = subprocess.run(words, capture_output=True, text=True)
@@ -235,7 +237,7 @@ def of_torch(name, data, start):
 
     def loss():
         logits = forward()
-        each = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), y.reshape(-1), reduction="none")
+        each = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), y.reshape(-1), reduction="none", label_smoothing=SMOOTHING.get(name, 0))
         return each.mean() if w is None else (each * w.reshape(-1)).sum() / w.sum()
     loss().backward()
     gradients = {key: value.grad.reshape(-1).tolist() for key, value in p.items()}

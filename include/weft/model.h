@@ -27,6 +27,9 @@ typedef struct weft_model_options {
     int64_t positions; /* positions of a sample with a class each; 0: one target a sample */
     bool training;     /* builds dropout and batch statistics; false: for inference */
     uint64_t seed;     /* seed of dropout */
+    /* In training, the probability that is spread evenly over all classes, from 0 up to but not
+     * including 1 (Szegedy et al. 2016); 0: none. */
+    double label_smoothing;
 } weft_model_options;
 
 WEFT_API void weft_model_options_init(weft_model_options *options);

@@ -32,7 +32,8 @@ typedef struct weft_length_choice {
 typedef struct weft_update_choice {
     size_t struct_size;
     char *optimizer, *lr_schedule;
-    double lr, momentum, weight_decay, beta1, beta2, epsilon, clip_norm, gamma, lr_floor;
+    double lr, momentum, weight_decay, beta1, beta2, epsilon, clip_norm, gamma, lr_floor,
+        label_smoothing;
     int64_t warmup, decay_every;
     bool nesterov;
 } weft_update_choice;

@@ -192,7 +192,13 @@ static weft_status add_loss(weft_model_builder *net, weft_value logits, weft_mod
     WEFT_TRY(check_inputs_read(net));
     weft_value in[] = {logits, weft_model_builder_input(net, WEFT_PORT_TARGET),
                        weft_model_builder_input(net, WEFT_PORT_WEIGHTS)};
-    weft_value loss = weft_graph_node(net->graph, net->loss->op, "loss", in, 3, NULL, 0);
+    const weft_attr smoothing = WEFT_ATTR_REAL("smoothing", net->options->label_smoothing);
+    bool smooth = net->options->training && smoothing.real > 0;
+    if (smooth && !net->loss->classes)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "label smoothing spreads the probability of a class, and the target of "
+                         "these data is numbers; leave it at 0");
+    weft_value loss = weft_graph_node(net->graph, net->loss->op, "loss", in, 3, &smoothing, smooth);
     WEFT_TRY(weft_graph_status(net->graph));
     add_port(net, "logits", WEFT_PORT_LOGITS, logits);
     add_port(net, "prediction", WEFT_PORT_PREDICTION, loss + 1);

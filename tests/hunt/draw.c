@@ -197,6 +197,7 @@ void draw_case(dice *d, hunt_case *c)
     draw_exchange(d, c);
     draw_batch(d, c);
     draw_optimizer(d, c->options);
+    if (!c->samples.targets && chance(d, 0.15)) c->options[LABEL_SMOOTHING] = ONE_OF(d, 0.05, 0.3);
     c->options[SEED] = between(d, 0, 99);
     if (c->samples.format != TOKENS && chance(d, 0.2)) c->options[NORMALIZE] = between(d, 1, 3);
     if (c->samples.targets > 0) tame(c);

@@ -162,6 +162,7 @@ typedef enum option_id {
     BETA2,
     EPSILON,
     CLIP_NORM,
+    LABEL_SMOOTHING,
     BATCH,
     MICROBATCHES,
     VIRTUAL_WORKERS,

@@ -144,6 +144,7 @@ static const char *const option_names[OPTIONS] = {
     [BETA2] = "beta2",
     [EPSILON] = "epsilon",
     [CLIP_NORM] = "clip-norm",
+    [LABEL_SMOOTHING] = "label-smoothing",
     [BATCH] = "batch",
     [MICROBATCHES] = "microbatches",
     [VIRTUAL_WORKERS] = "virtual-workers",
