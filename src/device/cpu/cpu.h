@@ -154,6 +154,8 @@ typedef struct cpu_entry {
     X(update)                                                                                      \
     X(norm)                                                                                        \
     X(batch_norm)                                                                                  \
+    X(layer_norm)                                                                                  \
+    X(column_sums)                                                                                 \
     X(rms_norm)                                                                                    \
     X(rotary)                                                                                      \
     X(embedding)                                                                                   \
