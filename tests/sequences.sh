@@ -124,7 +124,7 @@ refuses 2 "was trained on 'char'" "$weft" eval run --data text:text.txt,unit=byt
 refuses 2 "samples of shape [9]" "$weft" eval run --data text:text.txt,context=9
 refuses 2 "has no tokenizer" sh -c "\"$weft\" train --model mlp --data glyphs:size=16,train=60,test=20 --batch 20 --steps 1 -q --checkpoint g && \"$weft\" eval g --data text:text.txt"
 refuses 1 "does not predict the next token" "$weft" generate g
-refuses 1 "only models of one real input can be served" "$weft" serve m=run --port 0 --metrics-port 0
+refuses 1 "only models of one input of real numbers, with one target a sample, can be served, and this one has tokens" "$weft" serve m=run --port 0 --metrics-port 0
 # Models and data that do not fit.
 # shellcheck disable=SC2086
 {
@@ -164,6 +164,32 @@ grep -aq '^the weft é' out && pass || flunk "pieces: $(cat out)"
 refuses 2 "unit is 'bpe_split.json', and the checkpoint was trained on another tokenizer of unit 'bpe'" "$weft" eval pieces --data text:text.txt,unit=bpe_split.json
 refuses 2 "unit is 'char', and the checkpoint was trained on another tokenizer of unit 'bpe'" "$weft" eval pieces --data text:text.txt,unit=char
 refuses 2 "unit is 'bpe_split.json', and the checkpoint was trained on 'char'" "$weft" eval run --data text:text.txt,unit=bpe_split.json
+# A text with zero bytes, which a space is put before: the same tokens each time.
+printf 'abc\0def abc\0def ghi jkl mno pqr stu' >zeros.txt
+for i in 1 2 3; do "$weft" predict pieces --data text:zeros.txt,test=1 >"zeros$i" 2>err || flunk "zero bytes: $(cat err)"; done
+cmp -s zeros1 zeros2 && cmp -s zeros1 zeros3 && [ "$(wc -l <zeros1)" -gt 5 ] && pass || flunk "zero bytes"
+# Layers that read several positions cannot generate, and say so.
+mixing() { # LAYERS MESSAGE
+    printf 'layers:\n  - {type: embedding, units: 8}\n%s  - {type: linear, units: outputs}\n' "$1" >mixing.yaml
+    rm -rf mixing
+    accepts "train $1" "$weft" train -q --model mixing.yaml --data text:text.txt,unit=char,context=12 -t 1 --steps 2 --batch 8 --checkpoint mixing
+    refuses 1 "$2" "$weft" generate mixing --tokens 3
+}
+mixing '  - {type: batch_norm}
+' "layer 'batch_norm2' (batch_norm) takes positions for channels, so the model cannot generate"
+mixing '  - {type: conv, filters: 12, kernel: 3, padding: 1}
+' "layer 'conv2' (conv) takes positions for channels, so the model cannot generate"
+# A prompt of many tokens: a model with a limited number of positions reads those that matter.
+"$weft" train -q --model gpt:layers=1,heads=2,width=8 --data text:text.txt,unit=char,context=12 -t 1 --steps 3 --batch 8 --checkpoint limited
+for size in 11 12 13 17 18 19 5000; do
+    python3 -c "print(open('text.txt', encoding='utf-8').read()[:$size].replace('\n', 'a').ljust($size, 'a'), end='')" >prompt
+    "$weft" generate limited --prompt-file prompt --tokens 30 --temperature 0 -t 1 >out 2>err || flunk "a prompt of $size: $(cat err)"
+    python3 - "$size" <<'PYTHON' && pass || flunk "a prompt of $size"
+import sys
+text, size = open("out", encoding="utf-8").read(), int(sys.argv[1])
+sys.exit(len(text.rstrip("\n")) < size)
+PYTHON
+done
 changed() { # JSON-EXPRESSION MESSAGE [STATUS]
     python3 -c "import json; d = json.load(open('bpe_split.json')); $1; json.dump(d, open('changed.json', 'w'))"
     refuses "${3:-1}" "$2" "$weft" train -q --model char-lstm:units=8 --data text:text.txt,unit=changed.json,context=10 -t 1 --steps 1 --batch 8

@@ -4,7 +4,6 @@ set -u
 weft=$1
 . "$(dirname "$0")/check.sh"
 python3 - <<'PYTHON'
-import math
 import random
 import struct
 
@@ -30,6 +29,7 @@ save("b.npy", "f8", (N, T, 2), [random.gauss(0, 1) for _ in x])
 save("image.npy", "f4", (N, 1, 3, 3), [random.gauss(0, 1) for _ in range(9 * N)])
 save("lengths.npy", "i8", (N,), lengths)
 save("long.npy", "i8", (N,), [n + 3 for n in lengths])
+save("brief.npy", "i8", (N,), [min(n, 3) for n in lengths])
 save("label.npy", "i8", (N,), label)
 save("column.npy", "i8", (N, 1), label)
 save("short.npy", "i8", (N - 1,), label[:-1])
@@ -104,7 +104,16 @@ refuses 1 "long.npy: number 0 of sample 3 is 9, must be from 0 to 6, as in train
 accepts "train on tokens" "$weft" train -q --model "$small" --data npy:words=tokens.npy,label=tags.npy --steps 3 -t 1 -b 8 --checkpoint words
 accepts "fewer tokens" "$weft" eval words --data npy:words=fewer.npy,label=tags.npy
 refuses 1 "more.npy: number 3 of sample 1 is 12, must be from 0 to 8, as in training" "$weft" eval words --data npy:words=more.npy,label=tags.npy
+# An input has the name that it was given; lengths may be as large as the sequences are long.
+printf 'layers:\n  - {type: lstm, units: 4, last: true, from: series}\n  - {type: dense, units: outputs}\n' >named.yaml
+accepts "an input of another name" "$weft" train -q --model named.yaml --data npy:series=x.npy,label=label.npy --steps 3 -t 1 -b 8 --checkpoint named
+accepts "its evaluation" "$weft" eval named
+accepts "its prediction" "$weft" predict named --data npy:series=b.npy
+accepts "short lengths" "$weft" train -q --model mean.yaml --data npy:x=x.npy,lengths=brief.npy,label=label.npy --steps 3 -t 1 -b 8 --checkpoint brief
+accepts "longer ones" "$weft" eval brief --data npy:x=x.npy,lengths=lengths.npy,label=label.npy
+accepts "weights without labels" "$weft" predict words --data npy:words=tokens.npy,weight=weight.npy
 # What cannot be
+printf 'layers:\n  - {type: lstm, units: 4, last: true}\n  - {type: dense, units: outputs}\n' >last.yaml
 printf 'layers:\n  - {type: dense, units: outputs, lengths: x}\n' >keyed.yaml
 try() { "$weft" train -q --steps 1 -t 1 -b 8 "$@"; }
 refuses 2 "no layer of the model reads the input 'b' of these data" try --model mean.yaml --data npy:x=x.npy,lengths=lengths.npy,b=b.npy,label=label.npy
@@ -117,6 +126,12 @@ refuses 1 "x.npy has 60 samples, short.npy has 59 samples" try --model mean.yaml
 refuses 1 "numbers.npy: real numbers need at least 2 dimensions" try --model "$small" --data npy:x=numbers.npy,label=label.npy
 refuses 1 "weight.npy: weights must be numbers in one dimension" try --model "$small" --data npy:x=x.npy,label=label.npy,weight=weight.npy
 refuses 2 "the input 'x' is given twice" try --model "$small" --data npy:x=x.npy,x=b.npy,label=label.npy
+refuses 2 "layout is 'xyz', must be one of" try --model mlp --data npy:x=x.npy,label=label.npy,layout=xyz
+refuses 2 "layout is 'chw', but the samples of x.npy have 2 dimensions" try --model mlp --data npy:x=x.npy,label=label.npy,layout=chw
+refuses 2 "'a.b' cannot be the name of an input" try --model mlp --data npy:a.b=x.npy,label=label.npy
+refuses 2 "no input can be named 'labels'" try --model mlp --data npy:labels=x.npy,label=label.npy
+refuses 1 "input 'foo': 3: cannot open" try --model mlp --data npy:x=x.npy,foo=3,label=label.npy
+refuses 2 "reads numbers, and not the tokens of the input 'x'" try --model mlp --data npy:x=tokens.npy,label=label.npy
 refuses 2 "label.npy and column.npy" try --model mlp --data npy:x.npy,label.npy,label=column.npy
 refuses 2 "'x=' needs a file" try --model "$small" --data npy:x=,label=label.npy
 refuses 2 "give two files" try --model "$small" --data npy:x=x.npy

@@ -149,6 +149,19 @@ static void test_positions_used_up(void **state)
         assert_ok(weft_generator_feed(fresh, i * 5 % n));
     assert_memory_equal(weft_generator_logits(long_one), weft_generator_logits(fresh),
                         (size_t)n * sizeof(double));
+    /* The tokens that are not needed change no bit of what follows, however many there are. */
+    for (int count = 1; count < 5 * CONTEXT; count++) {
+        int64_t needed = weft_generator_needed(fresh, count);
+        assert_in_range(needed, WEFT_MIN(count, CONTEXT - CONTEXT / 2), WEFT_MIN(count, CONTEXT));
+        weft_generator_reset(long_one);
+        weft_generator_reset(fresh);
+        for (int i = 0; i < count; i++) {
+            assert_ok(weft_generator_feed(long_one, (i * 5 + count) % n));
+            if (i >= count - needed) assert_ok(weft_generator_feed(fresh, (i * 5 + count) % n));
+        }
+        assert_memory_equal(weft_generator_logits(long_one), weft_generator_logits(fresh),
+                            (size_t)n * sizeof(double));
+    }
     weft_generator_close(&long_one);
     weft_generator_close(&fresh);
     remove_folder(root);

@@ -56,6 +56,9 @@ WEFT_API size_t weft_generator_decode(const weft_generator *generator, int32_t t
 WEFT_API void weft_generator_reset(weft_generator *generator);
 /* Appends a token to the sequence. */
 WEFT_API WEFT_NODISCARD weft_status weft_generator_feed(weft_generator *generator, int32_t token);
+/* How many of the last tokens of a sequence of `count` determine what follows: those before them
+ * need not be fed. */
+WEFT_API int64_t weft_generator_needed(const weft_generator *generator, int64_t count);
 /* The logits of the token that follows the sequence [tokens]; NULL: the sequence is empty. They
  * hold until the next token is fed. */
 WEFT_API const double *weft_generator_logits(const weft_generator *generator);
@@ -74,8 +77,8 @@ typedef struct weft_generate_options {
 } weft_generate_options;
 WEFT_API const weft_option *weft_generate_table(void);
 
-/* Called with the prompt, and then with each token that is drawn; the text is not terminated.
- * Returns false to end. */
+/* Called with the prompt, and then with each token that is drawn; the text is not terminated. While
+ * the prompt is read, also called with a size of 0. Returns false to end. */
 typedef bool (*weft_generate_fn)(void *user, const char *text, size_t size);
 /* Continues a prompt by options->tokens tokens. */
 WEFT_API WEFT_NODISCARD weft_status weft_generate(weft_context *context,

@@ -61,10 +61,17 @@ static json_t *shape_json(const weft_shape *shape)
     return array;
 }
 
-/* The inputs of a sample; NULL if there is one of real numbers, whose shape says all. */
+/* Whether the shape says all of the inputs: there is one of real numbers, "x". */
+static bool is_plain(const weft_data_stats *stats)
+{
+    return stats->inputs == 1 && stats->input[0].values == 0 &&
+           strcmp(stats->input[0].name, "x") == 0;
+}
+
+/* The inputs of a sample; NULL if the shape says all. */
 static json_t *inputs_json(const weft_data_stats *stats)
 {
-    if (stats->inputs == 1 && stats->input[0].values == 0) return NULL;
+    if (is_plain(stats)) return NULL;
     json_t *array = json_array();
     for (int i = 0; i < stats->inputs; i++) {
         const weft_input *in = &stats->input[i];
@@ -83,8 +90,7 @@ static json_t *numbers_json(const double *numbers, int count)
 
 int weft_stats_format(const weft_data_stats *stats)
 {
-    bool plain = stats->inputs == 1 && stats->input[0].values == 0 && stats->positions == 0;
-    return !plain ? 4 : stats->targets ? 3 : 2;
+    return !is_plain(stats) || stats->positions > 0 ? 4 : stats->targets ? 3 : 2;
 }
 
 json_t *weft_stats_json(const weft_data_stats *stats)

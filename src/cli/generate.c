@@ -16,7 +16,7 @@ static bool on_text(void *user, const char *text, size_t size)
         bool plain = c >= 0x20 ? c != 0x7F : c == '\n' || c == '\t';
         putchar(plain || !*terminal ? c : '?');
     }
-    flush_stdout();
+    if (size > 0) flush_stdout();
     return !wanted_stop.wanted && stdout_error() == 0;
 }
 
@@ -33,7 +33,7 @@ static int run(weft_context *context, int argc, char **argv)
         status = weft_generate(context, &options, on_text, &terminal);
         if (status == WEFT_OK) printf("\n");
         code = report_failure(status);
-        if (code == 0 && wanted_stop.wanted) code = EXIT_INTERRUPTED;
+        if (code == 0 && wanted_stop.wanted) code = interrupted_code();
     }
     weft_options_free(weft_generate_table(), &options);
     return code;
@@ -51,8 +51,9 @@ const command command_generate = {
     .summary = "continue a text with a checkpoint's model",
     .text =
         "Prints the prompt and the tokens that the model draws after it, each as soon as it is\n"
-        "drawn. The model must have been trained to predict the next token, on data text:FILE\n"
-        "or tokens:FILE, and no layer may read later positions. The same seed, options and\n"
+        "drawn. The model must have been trained to predict the next token, on data such as\n"
+        "text:FILE or tokens:FILE, and no layer may read later positions. The same seed, options "
+        "and\n"
         "build give the same text, whatever the mesh on which the checkpoint was trained. A\n"
         "model with attention or learned positions has as many positions as a sample of its\n"
         "data; when they are used up, it goes on from the later half of them.",

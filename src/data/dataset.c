@@ -24,15 +24,19 @@ static weft_status check_input(const char *spec, const weft_source *s, int i,
 {
     char a[128], b[128];
     const weft_input *have = &s->input[i];
+    (void)snprintf(a, sizeof(a), have->values ? "%d different tokens" : "real numbers",
+                   have->values);
+    (void)snprintf(b, sizeof(b), want->values ? "%d different tokens" : "real numbers",
+                   want->values);
     if (have->dtype != want->dtype || have->values != want->values)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "data '%s': input '%s' has %d different tokens (0: real numbers), the "
-                         "checkpoint was trained on %d",
-                         spec, have->name, have->values, want->values);
+                         "data '%s': the input '%s' has %s, the checkpoint was trained on %s", spec,
+                         have->name, a, b);
     if (weft_shape_equal(&have->shape, &want->shape)) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
-                     "data '%s' have samples of shape %s, the checkpoint was trained on %s%s%s",
+                     "data '%s' have samples of shape %s%s%s, the checkpoint was trained on %s%s%s",
                      spec, weft_shape_text(&have->shape, a, sizeof(a)),
+                     s->inputs > 1 ? " in the input " : "", s->inputs > 1 ? have->name : "",
                      weft_shape_text(&want->shape, b, sizeof(b)), s->remedy ? "; give " : "",
                      s->remedy ? s->remedy : "");
 }
@@ -57,10 +61,14 @@ static weft_status check_targets(const char *spec, const weft_source *s,
                          "data '%s' have %d target%s a sample, the checkpoint was trained on %d",
                          spec, s->targets, weft_plural(s->targets), want->targets);
     if (s->positions == want->positions) return WEFT_OK;
-    return weft_fail(WEFT_ERR_ARGUMENT,
-                     "data '%s' have labels of %lld positions a sample, the checkpoint was trained "
-                     "on %lld",
-                     spec, (long long)s->positions, (long long)want->positions);
+    char have[64] = "one label a sample", known[64] = "one";
+    if (s->positions)
+        (void)snprintf(have, sizeof(have), "labels of %lld positions", (long long)s->positions);
+    if (want->positions)
+        (void)snprintf(known, sizeof(known), "labels of %lld positions",
+                       (long long)want->positions);
+    return weft_fail(WEFT_ERR_ARGUMENT, "data '%s' have %s, the checkpoint was trained on %s", spec,
+                     have, known);
 }
 
 /* Finds a kind of normalisation by its name; NULL leaves *out as it is, which is AUTO. */

@@ -89,7 +89,12 @@ static weft_status open_file(weft_npy_file *file)
 /* Opens the files, checks them and splits the rows. Without labels all rows are for testing. */
 static weft_status load(weft_npy_source *s, weft_npy_spec *spec, const weft_source_wish *wish)
 {
-    for (int i = 0; i < s->head.inputs; i++) WEFT_TRY(open_file(&s->input[i]));
+    for (int i = 0; i < s->head.inputs; i++) {
+        weft_status status = open_file(&s->input[i]);
+        if (status != WEFT_OK && s->named)
+            return weft_fail_within(status, "data 'npy': input '%s'", s->head.input[i].name);
+        WEFT_TRY(status);
+    }
     WEFT_TRY(open_file(&s->labels));
     WEFT_TRY(open_file(&s->weights));
     WEFT_TRY(weft_npy_check_inputs(s, spec->layout, wish));

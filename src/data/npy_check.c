@@ -39,10 +39,12 @@ static weft_status check_tokens(const weft_npy_file *f, int known, weft_input *o
     for (int64_t i = 0; i < size; i++) {
         double token = weft_npy_get(a, i);
         if (!(token >= 0 && token < most))
-            return weft_fail(WEFT_ERR_FORMAT,
-                             "%s: number %lld of sample %lld is %.0f, must be from 0 to %.0f%s",
-                             f->path, (long long)(i % each), (long long)(i / each), token, most - 1,
-                             known ? ", as in training" : "");
+            return weft_fail(
+                WEFT_ERR_FORMAT,
+                "%s: number %lld of sample %lld is %.0f, must be from 0 to %.0f%s (arrays "
+                "of integers hold tokens or lengths; save numbers as float32)",
+                f->path, (long long)(i % each), (long long)(i / each), token, most - 1,
+                known ? ", as in training" : "");
         largest = WEFT_MAX(largest, token);
     }
     out->dtype = WEFT_I32;
@@ -101,6 +103,24 @@ static weft_status check_input(weft_npy_source *s, int i, const char *layout,
     return WEFT_OK;
 }
 
+/* The lengths of later data may be as large as the sequences are long: the number of positions of
+ * the shortest input that is as long as the largest length of the training. */
+static void widen_lengths(weft_npy_source *s)
+{
+    weft_source *head = &s->head;
+    for (int i = 0; i < head->inputs; i++) {
+        weft_input *in = &head->input[i];
+        int64_t best = 0;
+        for (int k = 0; k < head->inputs && in->shape.rank == 0; k++) {
+            const weft_shape *other = &head->input[k].shape;
+            bool holds = other->rank > 0 && other->dim[0] + 1 >= in->values;
+            if (holds && other->dim[0] < MOST_TOKENS && (best == 0 || other->dim[0] < best))
+                best = other->dim[0];
+        }
+        if (best > 0) in->values = (int)best + 1;
+    }
+}
+
 static bool lacks(const weft_source *s, const char *name)
 {
     for (int i = 0; i < s->inputs; i++)
@@ -145,12 +165,29 @@ static weft_status arrange(weft_npy_source *s, const weft_data_stats *stats)
     return WEFT_OK;
 }
 
+/* A layout must be one, and describe an input. */
+static weft_status check_layout(const weft_npy_source *s, const char *layout,
+                                const weft_source_wish *wish)
+{
+    weft_channels channels;
+    int found = -1;
+    for (int i = 0; s->named && layout && i < s->head.inputs; i++) {
+        if (s->head.input[i].dtype != WEFT_F32) continue;
+        if (found < 0 || s->input[i].array.shape.rank - 1 == (int)strlen(layout)) found = i;
+    }
+    if (found < 0) return WEFT_OK;
+    return weft_layout_find(s->input[found].path, &s->input[found].array.shape, layout,
+                            wish->context, &channels);
+}
+
 weft_status weft_npy_check_inputs(weft_npy_source *s, const char *layout,
                                   const weft_source_wish *wish)
 {
     weft_source *head = &s->head;
     const weft_npy *a = &s->input[0].array;
     for (int i = 0; i < head->inputs; i++) WEFT_TRY(check_input(s, i, layout, wish));
+    WEFT_TRY(check_layout(s, layout, wish));
+    if (!wish->stats) widen_lengths(s);
     WEFT_TRY(arrange(s, wish->stats));
     if (wish->stats && !s->named &&
         !weft_shape_equal(&head->input[0].shape, &wish->stats->input[0].shape) &&
@@ -266,7 +303,7 @@ weft_status weft_npy_check_weights(weft_npy_source *s)
 {
     const weft_shape *shape = &s->weights.array.shape;
     int64_t positions = s->head.positions;
-    if (!s->weights.path) return WEFT_OK;
+    if (!s->weights.path || s->head.unlabelled) return WEFT_OK;
     bool each = shape->rank == 2 && positions > 0 && shape->dim[1] == positions;
     if (shape->rank != 1 && !each)
         return weft_fail(WEFT_ERR_FORMAT, "%s: weights must be numbers in one dimension%s",

@@ -53,6 +53,13 @@ static weft_status add_input(weft_npy_source *s, const char *name, size_t size, 
                              (int)size, name);
     if (head->inputs == INPUTS)
         return weft_fail(WEFT_ERR_ARGUMENT, "data 'npy': more than %d inputs are given", INPUTS);
+    static const char *const taken[] = {"labels", "weights", "first_sample"};
+    for (size_t i = 0; i < WEFT_COUNT(taken); i++)
+        if (strlen(taken[i]) == size && strncmp(taken[i], name, size) == 0)
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "data 'npy': no input can be named '%s', as models have an input of "
+                             "this name",
+                             taken[i]);
     if (!*path)
         return weft_fail(WEFT_ERR_ARGUMENT, "data 'npy': '%.*s=' needs a file", (int)size, name);
     weft_input *in = &head->input[head->inputs];
@@ -72,7 +79,16 @@ static weft_status take_piece(void *user, char *piece)
         size_t size = strcspn(piece, "=");
         return add_input(s, piece, size, piece + size + 1);
     }
-    if (!s->named && s->head.inputs == 0) return add_input(s, "x", 1, piece);
+    if (!s->named && s->head.inputs == 0) {
+        const char *sign = strchr(piece, '=');
+        if (sign && !weft_file_exists(piece))
+            return weft_fail(
+                WEFT_ERR_ARGUMENT,
+                "data 'npy': '%.*s' cannot be the name of an input: a name begins with "
+                "a letter and has letters, digits and _",
+                (int)(sign - piece), piece);
+        return add_input(s, "x", 1, piece);
+    }
     if (!s->named && !s->labels.path && !r->options) return weft_strdup(piece, &s->labels.path);
     return add_option(r, piece); /* weft_spec_parse refuses it */
 }

@@ -67,7 +67,7 @@ static weft_status check_unit(const text_source *s, const char *unit, weft_conte
     return weft_fail(
         WEFT_ERR_ARGUMENT,
         "data 'text': unit is '%s', and the checkpoint was trained on %s'%s'; leave it "
-        "out",
+        "out, as in --data text:FILE",
         unit, ops->file ? "another tokenizer of unit " : "", ops->unit);
 }
 

@@ -22,19 +22,41 @@ typedef struct run {
     void *user;
 } run;
 
-/* Copies a pattern with White_Space in place of \s, whose meaning depends on the library. */
+/* Whether a class of characters has &&, which PCRE2 takes for two characters. */
+static bool has_intersection(const char *pattern)
+{
+    int classes = 0;
+    for (const char *at = pattern; *at; at++) {
+        if (at[0] == '\\' && at[1]) {
+            at++;
+            continue;
+        }
+        classes += *at == '[' ? 1 : *at == ']' && classes > 0 ? -1 : 0;
+        if (classes > 0 && at[0] == '&' && at[1] == '&') return true;
+    }
+    return false;
+}
+
+/* Copies a pattern in the words of PCRE2: \s and \h have other meanings in Oniguruma, White_Space
+ * and a hexadecimal digit. */
 static weft_status translate(const char *pattern, char **out)
 {
+    static const char *const words[][2] = {{"s", "\\p{White_Space}"},
+                                           {"S", "\\P{White_Space}"},
+                                           {"h", "\\p{ASCII_Hex_Digit}"},
+                                           {"H", "\\P{ASCII_Hex_Digit}"}};
     weft_text text = {0};
     for (const char *at = pattern; *at; at++) {
-        bool space = at[0] == '\\' && (at[1] == 's' || at[1] == 'S');
-        if (space)
-            weft_text_add(&text, "\\%c{White_Space}", at[1] == 's' ? 'p' : 'P');
+        const char *word = NULL;
+        for (size_t i = 0; at[0] == '\\' && i < WEFT_COUNT(words); i++)
+            if (at[1] == words[i][0][0]) word = words[i][1];
+        if (word)
+            weft_text_add(&text, "%s", word);
         else
             weft_text_add(&text, "%c", *at);
         if (at[0] != '\\' || !at[1]) continue;
         at++;
-        if (!space) weft_text_add(&text, "%c", *at);
+        if (!word) weft_text_add(&text, "%c", *at);
     }
     return weft_text_take(&text, out);
 }
@@ -44,9 +66,18 @@ static weft_status compile(const char *name, const char *pattern, weft_text_spli
     int error;
     size_t at;
     char *own, shown[64];
+    if (has_intersection(pattern))
+        return weft_fail(WEFT_ERR_UNSUPPORTED,
+                         "%s: its pattern has an intersection of classes (&&), which is not "
+                         "supported",
+                         name);
     WEFT_TRY(translate(pattern, &own));
-    pcre2_code *code =
-        pcre2_compile((PCRE2_SPTR)own, strlen(own), PCRE2_UTF | PCRE2_UCP, &error, &at, NULL);
+    pcre2_compile_context *context = pcre2_compile_context_create(NULL);
+    if (context) (void)pcre2_set_newline(context, PCRE2_NEWLINE_LF);
+    /* In Oniguruma ^ and $ are at the ends of lines. */
+    pcre2_code *code = pcre2_compile((PCRE2_SPTR)own, strlen(own),
+                                     PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, &error, &at, context);
+    pcre2_compile_context_free(context);
     free(own);
     if (!code)
         return weft_fail(WEFT_ERR_FORMAT, "%s: the pattern '%s' is not a regular expression", name,
@@ -84,7 +115,7 @@ static weft_status cut(const run *r, int first, const unsigned char *text, size_
     if (size == 0) return WEFT_OK;
     if (first == r->s->count) return r->fn(r->user, text, size);
     size_t done = 0, at = 0;
-    while (at < size) {
+    while (at <= size) {
         int found = pcre2_match(r->s->code[first], text, size, at, PCRE2_NO_UTF_CHECK,
                                 r->match[first], NULL);
         if (found == PCRE2_ERROR_NOMATCH) break;
@@ -97,13 +128,12 @@ static weft_status cut(const run *r, int first, const unsigned char *text, size_
         const size_t *range = pcre2_get_ovector_pointer(r->match[first]);
         size_t begin = range[0], end = range[1];
         uint32_t point;
-        if (begin >= end) { /* an empty match cuts nothing */
-            at = end < size ? end + weft_utf8_decode(text + end, size - end, &point) : size;
-            continue;
-        }
+        /* A match of no characters cuts the text at its place. */
         WEFT_TRY(cut(r, first + 1, text + done, begin - done));
-        WEFT_TRY(cut(r, first + 1, text + begin, end - begin));
-        done = at = end;
+        if (end > begin) WEFT_TRY(cut(r, first + 1, text + begin, end - begin));
+        done = at = WEFT_MAX(end, begin);
+        if (end <= begin)
+            at = done < size ? done + weft_utf8_decode(text + done, size - done, &point) : size + 1;
     }
     return cut(r, first + 1, text + done, size - done);
 }

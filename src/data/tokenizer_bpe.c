@@ -136,7 +136,6 @@ static weft_status bpe_learn(const char *unit, const char *name, const weft_byte
 typedef struct encoding {
     const bpe_tokenizer *t;
     const char *name;
-    const unsigned char *text;
     int32_t *to;
     int64_t count;
     weft_bpe_scratch scratch;
@@ -184,52 +183,71 @@ static weft_status encode_piece(void *user, const unsigned char *piece, size_t s
 
 static weft_status encode_part(encoding *e, const unsigned char *part, size_t size)
 {
-    char *prefixed;
+    unsigned char *prefixed;
     if (size == 0) return WEFT_OK;
     if (!e->t->spec.prefix_space || part[0] == ' ')
         return weft_text_split_run(e->t->split, e->name, part, size, encode_piece, e);
-    WEFT_TRY(weft_format(&prefixed, " %.*s", (int)size, (const char *)part));
-    weft_status status = weft_text_split_run(e->t->split, e->name, (unsigned char *)prefixed,
-                                             size + 1, encode_piece, e);
+    WEFT_TRY(WEFT_NEW(&prefixed, size + 1));
+    prefixed[0] = ' ';
+    memcpy(prefixed + 1, part, size);
+    weft_status status =
+        weft_text_split_run(e->t->split, e->name, prefixed, size + 1, encode_piece, e);
     free(prefixed);
     return status;
 }
 
-/* The longest added token at this place of the text; -1: none. */
-static int added_at(const bpe_tokenizer *t, const int *added, int count, const unsigned char *text,
+/* The added tokens of a kind. */
+typedef struct added_tokens {
+    int *list, count;
+    bool first[256]; /* whether one begins with this byte */
+} added_tokens;
+
+static weft_status find_added(const weft_bpe_spec *spec, weft_bpe_added kind, added_tokens *out)
+{
+    *out = (added_tokens){0};
+    WEFT_TRY(WEFT_NEW(&out->list, spec->tokens));
+    for (int i = 0; i < spec->tokens; i++) {
+        if (spec->added[i] != kind) continue;
+        out->list[out->count++] = i;
+        out->first[(unsigned char)spec->text[i][0]] = true;
+    }
+    return WEFT_OK;
+}
+
+/* The longest of the tokens at this place of the text; -1: none. */
+static int added_at(const bpe_tokenizer *t, const added_tokens *added, const unsigned char *text,
                     size_t left)
 {
     int best = -1;
     size_t longest = 0;
-    for (int i = 0; i < count; i++) {
-        const char *content = t->spec.text[added[i]];
+    for (int i = 0; i < added->count && added->first[text[0]]; i++) {
+        const char *content = t->spec.text[added->list[i]];
         size_t size = strlen(content);
         if (size <= left && size > longest && memcmp(content, text, size) == 0) {
-            best = added[i];
+            best = added->list[i];
             longest = size;
         }
     }
     return best;
 }
 
-/* Encodes the parts between the added tokens. first: whether an added token begins with the byte.
- */
-static weft_status encode_parts(encoding *e, size_t size, const int *added, int count,
-                                const bool first[256])
+/* Encodes a text at whose added tokens of the kinds from `kind` on it is cut. */
+static weft_status encode_parts(encoding *e, const added_tokens *kind, int kinds,
+                                const unsigned char *text, size_t size)
 {
-    const unsigned char *text = e->text;
     size_t done = 0;
+    if (kinds == 0) return encode_part(e, text, size);
     for (size_t at = 0; at < size;) {
-        int token = first[text[at]] ? added_at(e->t, added, count, text + at, size - at) : -1;
+        int token = added_at(e->t, kind, text + at, size - at);
         if (token < 0) {
             at++;
             continue;
         }
-        WEFT_TRY(encode_part(e, text + done, at - done));
+        WEFT_TRY(encode_parts(e, kind + 1, kinds - 1, text + done, at - done));
         e->to[e->count++] = token;
         done = at += strlen(e->t->spec.text[token]);
     }
-    return encode_part(e, text + done, size - done);
+    return encode_parts(e, kind + 1, kinds - 1, text + done, size - done);
 }
 
 static weft_status check_utf8(const char *name, const weft_bytes *text)
@@ -247,19 +265,15 @@ static weft_status bpe_encode(const weft_tokenizer *tokenizer, const char *name,
                               const weft_bytes *text, int32_t *to, int64_t *count)
 {
     const bpe_tokenizer *t = (const bpe_tokenizer *)tokenizer;
-    encoding e = {.t = t, .name = name, .text = text->data, .to = to};
-    bool first[256] = {false};
-    int *added, n = 0;
+    encoding e = {.t = t, .name = name, .to = to};
+    added_tokens added[2] = {{0}};
     WEFT_TRY(check_utf8(name, text));
-    WEFT_TRY(WEFT_NEW(&added, t->spec.tokens));
-    for (int i = 0; i < t->spec.tokens; i++) {
-        if (!t->spec.added[i]) continue;
-        added[n++] = i;
-        first[(unsigned char)t->spec.text[i][0]] = true;
-    }
-    weft_status status = encode_parts(&e, text->size, added, n, first);
+    weft_status status = find_added(&t->spec, WEFT_BPE_ADDED, &added[0]);
+    if (status == WEFT_OK) status = find_added(&t->spec, WEFT_BPE_ADDED_LATE, &added[1]);
+    if (status == WEFT_OK) status = encode_parts(&e, added, 2, text->data, text->size);
     weft_bpe_scratch_free(&e.scratch);
-    free(added);
+    free(added[0].list);
+    free(added[1].list);
     *count = e.count;
     return status;
 }

@@ -13,9 +13,11 @@ typedef struct char_tokenizer {
 
 static weft_status not_utf8(const char *name, size_t at)
 {
-    return weft_fail(WEFT_ERR_FORMAT,
-                     "%s: byte %zu is not valid UTF-8; give unit=byte, which takes any file", name,
-                     at);
+    return weft_fail(
+        WEFT_ERR_FORMAT,
+        "%s: byte %zu is not valid UTF-8, of which the unit char takes the characters; the "
+        "unit byte takes any text",
+        name, at);
 }
 
 /* Writes a code point in UTF-8. */

@@ -45,7 +45,7 @@ static bool is_off(const json_t *object, const char *key)
 
 /* --- tokens --- */
 
-static weft_status add_token(reader *r, const char *text, const json_t *id, bool added)
+static weft_status add_token(reader *r, const char *text, const json_t *id, weft_bpe_added added)
 {
     weft_bpe_spec *s = r->spec;
     json_int_t number = json_integer_value(id);
@@ -70,7 +70,9 @@ static weft_status read_added(reader *r, const json_t *list)
         const char *text = json_string_value(json_object_get(token, "content"));
         if (!is_off(token, "lstrip") || !is_off(token, "rstrip") || !is_off(token, "single_word"))
             return other_kind(r, "lstrip, rstrip or single_word of the added token", text);
-        WEFT_TRY(add_token(r, text, json_object_get(token, "id"), true));
+        bool late = !is_off(token, "normalized");
+        WEFT_TRY(add_token(r, text, json_object_get(token, "id"),
+                           late ? WEFT_BPE_ADDED_LATE : WEFT_BPE_ADDED));
     }
     return WEFT_OK;
 }
@@ -82,6 +84,8 @@ static weft_status read_tokens(reader *r, const json_t *vocabulary, const json_t
     json_t *id, *token;
     size_t i;
     json_int_t largest = -1;
+    if (added && !json_is_null(added) && !json_is_array(added))
+        return damaged(r, "its added_tokens are no list");
     if (!json_is_object(vocabulary) || json_object_size(vocabulary) == 0)
         return damaged(r, "it has no vocabulary (model.vocab)");
     json_object_foreach((json_t *)(uintptr_t)vocabulary, text, id) largest =
@@ -94,7 +98,7 @@ static weft_status read_tokens(reader *r, const json_t *vocabulary, const json_t
     WEFT_TRY(WEFT_NEW(&s->text, s->tokens));
     WEFT_TRY(WEFT_NEW(&s->added, s->tokens));
     json_object_foreach((json_t *)(uintptr_t)vocabulary, text, id)
-        WEFT_TRY(add_token(r, text, id, false));
+        WEFT_TRY(add_token(r, text, id, WEFT_BPE_USUAL));
     return read_added(r, added);
 }
 
@@ -216,6 +220,8 @@ void weft_bpe_spec_free(weft_bpe_spec *s)
 static weft_status load(const char *name, const char *data, size_t size, json_t **out)
 {
     json_error_t error;
+    *out = NULL;
+    if (size == 0) return weft_fail(WEFT_ERR_FORMAT, "%s: is empty", name);
     *out = json_loadb(data, size, JSON_REJECT_DUPLICATES, &error);
     if (*out) return WEFT_OK;
     return weft_fail(WEFT_ERR_FORMAT, "%s:%d: no JSON: %s", name, error.line, error.text);

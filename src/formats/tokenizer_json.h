@@ -12,10 +12,14 @@ typedef struct weft_bpe_merge {
 
 enum { WEFT_BPE_PATTERNS = 8 };
 
+/* Added tokens are matched as they stand, before anything else: first those that are not
+ * `normalized`, then the others, and of several the longest. */
+typedef enum weft_bpe_added { WEFT_BPE_USUAL, WEFT_BPE_ADDED, WEFT_BPE_ADDED_LATE } weft_bpe_added;
+
 typedef struct weft_bpe_spec {
-    int tokens;  /* 1 + the largest number of a token */
-    char **text; /* [tokens]: text of each token; NULL: the number is not used */
-    bool *added; /* [tokens]: the text is matched as it stands, before anything else */
+    int tokens;            /* 1 + the largest number of a token */
+    char **text;           /* [tokens]: text of each token; NULL: the number is not used */
+    weft_bpe_added *added; /* [tokens] */
     int merges;
     weft_bpe_merge *merge; /* [merges], the most important one first */
     /* Regular expressions, by each of which in turn the text is cut before it is encoded. */

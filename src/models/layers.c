@@ -38,10 +38,27 @@ weft_value weft_layer_leaf(weft_model_builder *net, const weft_layer *layer, con
     return made;
 }
 
+/* An embedding alone reads tokens; lengths are one number a sample. */
+static weft_status check_numbers(const weft_model_builder *net, const char *layer, const char *op,
+                                 const weft_value *in, int count)
+{
+    for (int i = 0; i < count && strcmp(op, "embedding") != 0; i++)
+        for (int k = 0; k < net->options->inputs && in[i] != WEFT_NO_VALUE; k++)
+            if (net->values.ports[k].value == in[i] && net->options->input[k].values > 0 &&
+                net->options->input[k].shape.rank > 0)
+                return weft_fail(WEFT_ERR_ARGUMENT,
+                                 "layer '%s' reads numbers, and not the tokens of the input '%s'; "
+                                 "let an embedding layer read them, or give the data as float32",
+                                 layer, net->options->input[k].name);
+    return WEFT_OK;
+}
+
 weft_value weft_layer_emit(weft_model_builder *net, const char *layer, const char *suffix,
                            const char *op, const weft_value *in, int count, const weft_attr *attrs,
                            int attr_count)
 {
+    weft_status status = check_numbers(net, layer, op, in, count);
+    if (status != WEFT_OK) return weft_graph_stick(net->graph, status);
     char *full = weft_graph_format(net->graph, "%s%s%s", layer, *suffix ? "/" : "", suffix);
     weft_value made = weft_graph_node(net->graph, op, full, in, count, attrs, attr_count);
     free(full);
@@ -158,6 +175,7 @@ weft_value weft_layer_conv(weft_model_builder *net, weft_value x, const weft_lay
 {
     weft_shape in = weft_layer_shape(net, x);
     int64_t groups = otherwise(layer->groups, 1);
+    weft_model_builder_whole(net, x, layer, "(conv) takes positions for channels");
     int dims = space_of(net, x, layer, "conv");
     if (dims == 0) return WEFT_NO_VALUE;
     weft_status cut = check_groups(layer, in.dim[1], groups);
@@ -183,12 +201,6 @@ weft_value weft_layer_conv(weft_model_builder *net, weft_value x, const weft_lay
 weft_value weft_layer_linear(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
     weft_shape in = weft_layer_shape(net, x);
-    if (x != WEFT_NO_VALUE && weft_value_type(net->graph, x)->dtype == WEFT_I32)
-        return weft_graph_stick(net->graph,
-                                weft_fail(WEFT_ERR_ARGUMENT,
-                                          "layer '%s' reads numbers, and not the tokens of these "
-                                          "data; let an embedding layer read them",
-                                          layer->name));
     int last = WEFT_MAX(in.rank, 2) - 1;
     int64_t fan_in = in.rank >= 2 ? in.dim[last] : 1;
     bool turned = shares_table(net, layer);
@@ -276,6 +288,7 @@ static weft_value by_batch(weft_model_builder *net, const char *name, weft_value
 
 weft_value weft_layer_batch_norm(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
+    weft_model_builder_whole(net, x, layer, "(batch_norm) takes positions for channels");
     weft_shape in = weft_layer_shape(net, x);
     weft_shape channels = weft_shape_of(1, (int64_t[]){in.rank > 1 ? in.dim[1] : 1});
     const weft_init one = {WEFT_INIT_CONSTANT, 1}, zero = {WEFT_INIT_CONSTANT, 0};
@@ -321,6 +334,7 @@ weft_value weft_layer_dropout(weft_model_builder *net, weft_value x, const weft_
 weft_value weft_layer_flatten(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
     weft_shape in = weft_layer_shape(net, x);
+    weft_model_builder_whole(net, x, layer, "(flatten) joins all positions");
     if (in.rank < 2) return x;
     weft_attr shape = WEFT_ATTR_PAIR("shape", in.dim[0], weft_shape_elements(&in) / in.dim[0]);
     return weft_layer_emit(net, layer->name, "", "reshape", &x, 1, &shape, 1);
@@ -337,6 +351,8 @@ weft_value weft_layer_concat(weft_model_builder *net, const weft_value *x, int c
                              const weft_layer *layer)
 {
     weft_attr axis = WEFT_ATTR_INT("axis", otherwise(layer->axis, 1));
+    if (axis.ints[0] == 1)
+        weft_model_builder_whole(net, x[0], layer, "(concat) joins layers along the positions");
     if (count <= WEFT_MAX_OUTPUTS)
         return weft_layer_emit(net, layer->name, "", "concat", x, count, &axis, 1);
     int each = WEFT_MAX_OUTPUTS;

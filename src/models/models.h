@@ -176,6 +176,9 @@ void weft_model_builder_carry(weft_model_builder *net, weft_value in, weft_value
 /* Fails the graph with UNSUPPORTED, since the layer reads later positions. */
 weft_value weft_model_builder_fail_steps(weft_model_builder *net, const weft_layer *layer,
                                          const char *why);
+/* If a run computes one position, fails the graph of a layer that reads several of a sequence. */
+void weft_model_builder_whole(weft_model_builder *net, weft_value x, const weft_layer *layer,
+                              const char *why);
 /* The positions of a sample. */
 int64_t weft_model_builder_positions(const weft_model_builder *net);
 /* ARGUMENT unless samples are tokens with a label for each position. */

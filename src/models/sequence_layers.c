@@ -138,6 +138,7 @@ weft_value weft_layer_lengths(weft_model_builder *net, const weft_layer *layer, 
 weft_value weft_layer_sequence_mean(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
     const weft_attr axes = {.name = "axes", .count = 1, .ints = {1}};
+    weft_model_builder_whole(net, x, layer, "(sequence_mean) reads all positions");
     if (!is_sequence(net, x, layer, "sequence_mean")) return WEFT_NO_VALUE;
     if (!layer->lengths)
         return weft_layer_emit(net, layer->name, "", "reduce_mean", &x, 1, &axes, 1);

@@ -33,6 +33,13 @@ void weft_model_builder_carry(weft_model_builder *net, weft_value in, weft_value
         if (s->states[i].in == in) s->states[i].out = out;
 }
 
+void weft_model_builder_whole(weft_model_builder *net, weft_value x, const weft_layer *layer,
+                              const char *why)
+{
+    if (net->steps && weft_layer_shape(net, x).rank > 2)
+        (void)weft_model_builder_fail_steps(net, layer, why);
+}
+
 weft_value weft_model_builder_fail_steps(weft_model_builder *net, const weft_layer *layer,
                                          const char *why)
 {

@@ -18,10 +18,14 @@ static weft_status read_checkpoint(weft_servable *s, const char *path)
     const weft_data_stats *stats = &s->checkpoint.stats;
     s->outputs = stats->targets ? stats->targets : stats->classes;
     if (stats->inputs == 1 && stats->input[0].values == 0 && stats->positions == 0) return WEFT_OK;
-    return weft_fail(WEFT_ERR_UNSUPPORTED,
-                     "%s: its samples are tokens or have several inputs, and only models of one "
-                     "real input can be served; use weft predict",
-                     s->checkpoint.path);
+    return weft_fail(
+        WEFT_ERR_UNSUPPORTED,
+        "%s: only models of one input of real numbers, with one target a sample, can be "
+        "served, and this one has %s; use weft predict",
+        s->checkpoint.path,
+        stats->inputs > 1        ? "several inputs"
+        : stats->input[0].values ? "tokens"
+                                 : "a label for each position");
 }
 
 static weft_status open_ranks(weft_servable *s, const weft_service_site *site)

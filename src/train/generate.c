@@ -109,7 +109,8 @@ static weft_status feed_begin(weft_generator *g)
     return weft_generator_feed(g, first);
 }
 
-static weft_status feed_prompt(weft_generator *g, const char *prompt)
+static weft_status feed_prompt(weft_generator *g, const char *prompt, weft_generate_fn fn,
+                               void *user, bool *goes_on)
 {
     int32_t *tokens;
     int64_t count;
@@ -118,8 +119,11 @@ static weft_status feed_prompt(weft_generator *g, const char *prompt)
         count > 0 ? WEFT_OK
                   : weft_fail(WEFT_ERR_ARGUMENT, "the prompt is empty; give at least one token, or "
                                                  "leave the prompt out");
-    for (int64_t i = 0; i < count && status == WEFT_OK; i++)
+    for (int64_t i = count - weft_generator_needed(g, count);
+         i < count && status == WEFT_OK && *goes_on; i++) {
         status = weft_generator_feed(g, tokens[i]);
+        *goes_on = fn(user, "", 0);
+    }
     free(tokens);
     return status;
 }
@@ -153,10 +157,11 @@ static weft_status read_prompt(const weft_generate_options *o, char **out)
 static weft_status go_on(weft_generator *g, const weft_generate_options *o, const char *prompt,
                          weft_generate_fn fn, void *user)
 {
-    char text[256];
+    char text[4096];
     int32_t token;
-    WEFT_TRY(prompt ? feed_prompt(g, prompt) : feed_begin(g));
-    bool goes_on = fn(user, prompt ? prompt : "", prompt ? strlen(prompt) : 0);
+    bool goes_on = true;
+    WEFT_TRY(prompt ? feed_prompt(g, prompt, fn, user, &goes_on) : feed_begin(g));
+    goes_on = goes_on && fn(user, prompt ? prompt : "", prompt ? strlen(prompt) : 0);
     for (int64_t i = 0; i < o->tokens && goes_on; i++) {
         WEFT_TRY(weft_generator_draw(g, &o->sampling, &token));
         goes_on = fn(user, text, weft_generator_decode(g, token, text, sizeof(text)));

@@ -233,6 +233,13 @@ static weft_status slide(weft_generator *g)
     return WEFT_OK;
 }
 
+int64_t weft_generator_needed(const weft_generator *g, int64_t count)
+{
+    int64_t each = g->window - g->window / 2; /* positions that slide() leaves */
+    if (!g->steps.limited || count <= g->window) return count;
+    return count - (count - g->window + each - 1) / each * each;
+}
+
 weft_status weft_generator_feed(weft_generator *generator, int32_t token)
 {
     weft_generator *g = generator;

@@ -26,6 +26,7 @@ const weft_option weft_train_rows[] = {
      RUN(task.data),
      .help = "training and test data: glyphs, idx:DIR, csv:FILE,label=COLUMN (a class) or "
              "csv:FILE,target=COLUMN (a number), npy:SAMPLES,LABELS or npy:SAMPLES,target=FILE, "
+             "npy:NAME=FILE,NAME=FILE,label=FILE (several inputs), "
              "text:FILE, tokens:FILE,values=N, pairs:FILE"},
     {.name = "normalize",
      .argument = "HOW",
