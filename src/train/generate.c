@@ -22,13 +22,13 @@ static const weft_option generate_table[] = {
      TEXT,
      AT(prompt),
      .help =
-         "text to continue; of data tokens: the numbers of tokens, as in '5 17 2'; default: the "
-         "end of a line, or the first token"},
+         "text to continue, in one line; of data tokens: the numbers of tokens, as in '5 17 2'; "
+         "default: the end of a line, or the first token"},
     {.name = "prompt-file",
      .argument = "FILE",
      TEXT,
      AT(prompt_file),
-     .help = "text to continue, from a file"},
+     .help = "text to continue, from a file: of any lines and, with unit byte, any bytes but zero"},
     {.name = "tokens",
      .letter = 'n',
      .argument = "N",

@@ -9,20 +9,21 @@
 enum { CPU_TILE_ROWS = TILE_ROWS, CPU_TILE_UNITS = TILE_COLUMNS, CPU_TILE_GROUPS = 4 };
 
 /* A matrix of `depth` rows and groups * units columns: in the product, column (group, unit) of a
- * row is the sum over d of a[d] * w[d * by_depth + group * by_group + unit * by_unit]. */
+ * row is the sum over d of a[d] * w[d * by_depth + group * by_group + unit * by_unit]. Without
+ * groups (0) there is one. */
 typedef struct cpu_packed {
     int64_t depth, units;
     int groups;
     const float *w;
     int64_t by_depth, by_group, by_unit;
-    float *panels; /* cpu_packed_bytes of memory, for 16 units of all groups after each other */
+    float *panels; /* cpu_packed_bytes of memory */
 } cpu_packed;
 
 size_t cpu_packed_bytes(const cpu_packed *p);
 void cpu_pack(const cpu_packed *p, int threads);
 
 /* A part of the product: `rows` rows from `row` on, `units` columns from `unit` on of each group.
- * The receiver may change the numbers. */
+ * Without groups all numbers of a row follow each other. The receiver may change the numbers. */
 typedef struct cpu_tile {
     int rows, units;
     int64_t row, unit;

@@ -14,8 +14,7 @@ static cpu_packed weight_of(const weft_recurrence *r, bool gradient)
 {
     int64_t all = r->gates * r->units;
     if (gradient)
-        return (cpu_packed){
-            .depth = all, .units = r->units, .groups = 1, .by_depth = 1, .by_unit = all};
+        return (cpu_packed){.depth = all, .units = r->units, .by_depth = 1, .by_unit = all};
     return (cpu_packed){.depth = r->units,
                         .units = r->units,
                         .groups = r->gates,

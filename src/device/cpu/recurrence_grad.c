@@ -134,7 +134,8 @@ static void take(void *user, cpu_tile *tile)
     float *dh = j->k->out[j->r.gates == 4 ? 2 : 3];
     for (int row = 0; row < tile->rows; row++)
         for (int u = 0; u < tile->units; u++)
-            dh[(tile->row + row) * j->r.units + tile->unit + u] += tile->at[row][0][u];
+            dh[(tile->row + row) * j->r.units + tile->unit + u] +=
+                tile->at[row][u / CPU_TILE_UNITS][u % CPU_TILE_UNITS];
 }
 
 static void begin_gradient(const recurrence *j, int i, int out, int64_t begin, int64_t end)
