@@ -118,6 +118,22 @@ static void dropout(fixture *f)
     out(f, node(f, "dropout", IN(X(f, 5, 7), step, first),
                 ATTRS(WEFT_ATTR_REAL("rate", 0.4), WEFT_ATTR_INT("seed", 3))));
 }
+/* Samples of several segments, and a part of a larger tensor, whose rows begin anywhere in a block
+ * of random numbers. */
+static void dropout_long(fixture *f)
+{
+    weft_value step = fixture_ints(f, 0, NULL, 5), first = fixture_ints(f, 0, NULL, 7);
+    out(f, node(f, "dropout", IN(X(f, 3, 2501), step, first),
+                ATTRS(WEFT_ATTR_REAL("rate", 0.25), WEFT_ATTR_INT("stream", 2))));
+}
+static void dropout_part(fixture *f)
+{
+    const weft_attr start = {.name = "start", .count = 4, .ints = {1, 2, 0, 5}};
+    const weft_attr whole = {.name = "whole", .count = 4, .ints = {9, 7, 3, 23}};
+    weft_value step = fixture_ints(f, 0, NULL, 5), first = fixture_ints(f, 0, NULL, 7);
+    out(f, node(f, "dropout", IN(X(f, 2, 3, 2, 13), step, first),
+                ATTRS(WEFT_ATTR_REAL("rate", 0.5), start, whole)));
+}
 static void concat(fixture *f)
 {
     out(f, node(f, "concat", IN(X(f, 2, 3, 2), X(f, 2, 1, 2), X(f, 2, 4, 2)),
@@ -336,6 +352,8 @@ const op_case op_cases[] = {
     CASE(bias),
     CASE(bias_vector),
     CASE(dropout),
+    CASE(dropout_long),
+    CASE(dropout_part),
     CASE(concat),
     CASE(concat_blocks),
     CASE(concat_odd),

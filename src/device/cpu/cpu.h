@@ -158,6 +158,7 @@ typedef struct cpu_entry {
     X(column_sums)                                                                                 \
     X(rms_norm)                                                                                    \
     X(rotary)                                                                                      \
+    X(dropout)                                                                                     \
     X(embedding)                                                                                   \
     X(recurrence)                                                                                  \
     X(attention)
