@@ -17,6 +17,7 @@ static const limits run_options[] = {
     {"beta2", 0, 1 - 1e-9},
     {"checkpoint-every", 0, 1e9},
     {"clip-norm", 0, 1e30},
+    {"label-smoothing", 0, 0.999999},
     {"decay-every", 1, 1e9},
     {"epochs", 1, 1e9},
     {"epsilon", 1e-30, 1},

@@ -156,7 +156,6 @@ typedef struct cpu_entry {
     X(batch_norm)                                                                                  \
     X(layer_norm)                                                                                  \
     X(column_sums)                                                                                 \
-    X(rms_norm)                                                                                    \
     X(rotary)                                                                                      \
     X(dropout)                                                                                     \
     X(embedding)                                                                                   \
