@@ -99,7 +99,7 @@ static weft_status load(weft_npy_source *s, weft_npy_spec *spec, const weft_sour
     WEFT_TRY(open_file(&s->weights));
     WEFT_TRY(weft_npy_check_inputs(s, spec->layout, wish));
     WEFT_TRY(weft_npy_check_labels(s));
-    WEFT_TRY(weft_npy_check_weights(s));
+    WEFT_TRY(weft_npy_check_weights(s, wish));
     if (spec->test < 0) spec->test = s->labels.path ? WEFT_USUAL_TEST : 1;
     return weft_split_rows(s->input[0].array.shape.dim[0], spec->test, s->head.count, &s->rows);
 }

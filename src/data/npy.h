@@ -30,7 +30,8 @@ typedef struct weft_npy_source {
 weft_status weft_npy_check_inputs(weft_npy_source *source, const char *layout,
                                   const weft_source_wish *wish) WEFT_NODISCARD;
 weft_status weft_npy_check_labels(weft_npy_source *source) WEFT_NODISCARD;
-weft_status weft_npy_check_weights(weft_npy_source *source) WEFT_NODISCARD;
+weft_status weft_npy_check_weights(weft_npy_source *source,
+                                   const weft_source_wish *wish) WEFT_NODISCARD;
 
 /* npy_spec.c: reads SAMPLES,LABELS,key=value,... or NAME=FILE,...,label=FILE,key=value,... */
 typedef struct weft_npy_spec {

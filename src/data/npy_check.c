@@ -299,11 +299,13 @@ weft_status weft_npy_check_labels(weft_npy_source *s)
 
 /* --- weights --- */
 
-weft_status weft_npy_check_weights(weft_npy_source *s)
+weft_status weft_npy_check_weights(weft_npy_source *s, const weft_source_wish *wish)
 {
     const weft_shape *shape = &s->weights.array.shape;
-    int64_t positions = s->head.positions;
-    if (!s->weights.path || s->head.unlabelled) return WEFT_OK;
+    /* Without labels the training says whether each position has one. */
+    int64_t positions =
+        s->head.unlabelled && wish->stats ? wish->stats->positions : s->head.positions;
+    if (!s->weights.path) return WEFT_OK;
     bool each = shape->rank == 2 && positions > 0 && shape->dim[1] == positions;
     if (shape->rank != 1 && !each)
         return weft_fail(WEFT_ERR_FORMAT, "%s: weights must be numbers in one dimension%s",
