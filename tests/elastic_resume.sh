@@ -100,7 +100,7 @@ for exchange in "server:policy=async --servers 1" "easgd:every=2 --servers 1" "g
         server s1
         ends 1 c
         ends 1 l2
-        ends 0 s1
+        ends 1 s1
         for out in ce l2.err; do
             holds $out 'all learners with the checkpoint of step [0-9]+ have left or are lost, before the servers had its parameters; begin the run again'
         done
