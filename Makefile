@@ -42,10 +42,12 @@ clients: $(BUILD)/weft
 	@test -x build/clients/bin/python || { /usr/bin/python3 -m venv build/clients && build/clients/bin/pip install -q 'tritonclient[http]'; }
 	@build/clients/bin/python tests/clients.py $(BUILD)/weft
 
-# Whole models against PyTorch from PyPI, a download of some gigabytes: losses, gradients, steps of Adam.
+# Whole models and random networks against PyTorch from PyPI, a download of some gigabytes: losses, gradients, steps of
+# optimizers. SEED and COUNT choose the networks.
 torch: $(BUILD)/weft
 	@test -x build/torch/bin/python || { /usr/bin/python3 -m venv build/torch && build/torch/bin/pip install -q torch numpy; }
 	@build/torch/bin/python tests/torch_models.py $(BUILD)/weft
+	@build/torch/bin/python tests/torch_networks.py $(BUILD)/weft --seed $(or $(SEED),1) --count $(or $(COUNT),100)
 
 # Models of sequences against PyTorch from PyPI: speed and memory of training, tokens a second. ROUNDS and MODELS choose.
 bench-sequences: $(BUILD)/weft

@@ -196,6 +196,35 @@ static double dense(floor_run *f, int64_t rows, int64_t k, int64_t n, char which
                         : time_primitive(f, pd, dw_operands, 4);
 }
 
+/* Returns the time of `batch` products [m, k] [k, n]. */
+static double product(floor_run *f, int64_t batch, int64_t m, int64_t k, int64_t n)
+{
+    static const operand operands[] = {{DNNL_ARG_SRC, dnnl_query_src_md, 0},
+                                       {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0},
+                                       {DNNL_ARG_DST, dnnl_query_dst_md, 0}};
+    const_dnnl_memory_desc_t a = any(f, &(weft_shape){3, {batch, m, k}});
+    const_dnnl_memory_desc_t b = any(f, &(weft_shape){3, {batch, k, n}});
+    const_dnnl_memory_desc_t c = any(f, &(weft_shape){3, {batch, m, n}});
+    dnnl_primitive_desc_t pd;
+    if (dnnl_matmul_primitive_desc_create(&pd, f->engine, a, b, NULL, c, NULL) != dnnl_success)
+        return -1;
+    return time_primitive(f, pd, operands, 3);
+}
+
+/* The products of attention: two forward, and five backward, where the probabilities are computed
+ * again. Under a causal mask half of each is needed. q [b, t, h, d], k [b, s, g, d]. */
+static double attention(floor_run *f, const weft_graph *g, int node, const weft_shape *q,
+                        const weft_shape *k, bool backward)
+{
+    const int64_t *causal;
+    double share = weft_graph_node_ints(g, node, "causal", &causal) > 0 && *causal ? 0.5 : 1;
+    int64_t batch = q->dim[0] * q->dim[2], t = q->dim[1], s = k->dim[1], d = q->dim[3];
+    double wide = product(f, batch, t, d, s), narrow = product(f, batch, t, s, d);
+    double transposed = backward ? product(f, batch, s, t, d) : 0;
+    if (wide < 0 || narrow < 0 || transposed < 0) return -1;
+    return share * (backward ? 2 * wide + narrow + 2 * transposed : wide + narrow);
+}
+
 static double pool(floor_run *f, const window *w, const weft_shape *xs, const weft_shape *ys,
                    char which)
 {
@@ -285,16 +314,25 @@ static double floor_of_node(floor_run *f, const weft_graph *g, int node)
     weft_value out;
     int inputs = weft_graph_node_inputs(g, node, &in);
     weft_graph_node_outputs(g, node, &out);
-    weft_shape a = {0}, b = {0}, c = weft_graph_value_type(g, out).shape;
-    if (inputs > 0) a = weft_graph_value_type(g, in[0]).shape;
-    if (inputs > 1) b = weft_graph_value_type(g, in[1]).shape;
+    weft_shape shape[4] = {{0}}, a, b, c = weft_graph_value_type(g, out).shape;
+    for (int i = 0; i < 4 && i < inputs; i++) shape[i] = weft_graph_value_type(g, in[i]).shape;
+    a = shape[0];
+    b = shape[1];
+    int64_t rows = a.rank ? weft_shape_elements(&a) / a.dim[a.rank - 1] : 0;
     window w = window_of(g, node);
     if (strcmp(op, "conv") == 0) return conv(f, &w, &a, &b, &c, 'f');
     if (strcmp(op, "conv_dx") == 0) return conv(f, &w, &c, &b, &a, 'd');
     if (strcmp(op, "conv_dw") == 0) return conv(f, &w, &a, &c, &b, 'w');
-    if (strcmp(op, "dense") == 0) return dense(f, a.dim[0], b.dim[0], b.dim[1], 'f');
-    if (strcmp(op, "dense_dx") == 0) return dense(f, a.dim[0], b.dim[0], b.dim[1], 'd');
-    if (strcmp(op, "dense_dw") == 0) return dense(f, a.dim[0], c.dim[0], c.dim[1], 'w');
+    if (strcmp(op, "dense") == 0) return dense(f, rows, b.dim[0], b.dim[1], 'f');
+    if (strcmp(op, "dense_dx") == 0) return dense(f, rows, b.dim[0], b.dim[1], 'd');
+    if (strcmp(op, "dense_dw") == 0) return dense(f, rows, c.dim[0], c.dim[1], 'w');
+    if (strcmp(op, "attention") == 0) return attention(f, g, node, &a, &b, false);
+    if (strcmp(op, "attention_grad") == 0) return attention(f, g, node, &b, &shape[2], true);
+    /* a recurrence: a product with the recurrent weight for each position */
+    if (strcmp(op, "lstm") == 0 || strcmp(op, "gru") == 0)
+        return (double)a.dim[1] * dense(f, a.dim[0], b.dim[0], b.dim[1], 'f');
+    if (strcmp(op, "lstm_grad") == 0 || strcmp(op, "gru_grad") == 0)
+        return (double)a.dim[1] * dense(f, a.dim[0], shape[3].dim[0], shape[3].dim[1], 'd');
     if (strcmp(op, "maxpool") == 0) return pool(f, &w, &a, &c, 'f');
     if (strcmp(op, "maxpool_grad") == 0) return pool(f, &w, &c, &a, 'b');
     if (strcmp(op, "relu_grad") == 0) return relu_backward(f, &a);

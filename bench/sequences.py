@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Models of sequences against PyTorch: samples/s and peak memory of training in float32, in rounds that take turns.
 
-usage: sequences.py WEFT [ROUNDS [MODEL...]]    (make bench-sequences installs PyTorch)
+usage: sequences.py WEFT [ROUNDS [PART...]]    (make bench-sequences installs PyTorch)
 
 PyTorch runs as it stands and compiled, with its fused attention and LSTM; the better of both is the peer. A step is forward,
-backward and Adam, on as many threads as the machine has cores.
+backward and Adam, on as many threads as the machine has cores. A part is a model, or `floor`, how much of a step are its
+products alone, by oneDNN, and the pass of Adam, or `length`, the memory of attention over 1,024 to 8,192 positions.
 """
 import json
 import os
@@ -123,9 +124,43 @@ def peer(name, mode):
     return float(words[0][1]), float(words[0][2])
 
 
+# --- floor and length ---
+
+
+def floor(weft, rounds, missed):
+    bench = pathlib.Path(weft).parent / "bench" / "weft_bench"
+    for name, (model, data, batch, steps, _) in CASES.items():
+        said = subprocess.run([bench, model, data.format(text=TEXT), str(batch), str(steps), str(rounds)], check=True, capture_output=True, text=True)
+        line = said.stdout.splitlines()[0]
+        good = float(line.split("share of the floor")[1].split("%")[0]) >= 80
+        print(f"{line} (asked 80 %{'' if good else '; MISSED'})", flush=True)
+        if not good:
+            missed.append(f"floor of {name}")
+
+
+def length(weft, rounds, missed):
+    print("gpt:layers=2,heads=4,width=128, one sample a step: positions, tokens/s, peak memory, MB more for each 1,024 positions more")
+    before = None
+    for positions in (1024, 2048, 4096, 8192):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([weft, "train", "-q", "--model", "gpt:layers=2,heads=4,width=128", "--data", f"text:{TEXT},unit=char,context={positions}",
+                            "--batch", "1", "--steps", "3", "--threads", str(THREADS), "--metrics", f"{folder}/m"], check=True, stdout=subprocess.DEVNULL)
+            rows = [json.loads(line) for line in open(f"{folder}/m")]
+        rate = statistics.median(row["samples_per_second"] for row in rows if row["event"] == "step") * positions
+        peak = next(row["peak_rss_bytes"] for row in rows if row["event"] == "summary") / 1e6
+        more = (peak - before[1]) / (positions - before[0]) * 1024 if before else 0
+        print(f"{positions:6} {rate:10.0f} {peak:10.0f} MB" + (f"{more:10.1f}" if before else ""), flush=True)
+        slope, before = (before and before[2]), (positions, peak, more)
+    if more > 1.25 * slope:  # were memory quadratic, it would grow twice as fast in the last step
+        missed.append("memory linear in the length")
+
+
+PARTS = {"floor": floor, "length": length}
+
+
 def main():
     weft, rounds = os.path.abspath(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 5
-    names = sys.argv[3:] or list(CASES)
+    names = sys.argv[3:] or [*CASES, *PARTS]
     if not TEXT.exists():
         sys.exit(f"skipped: {TEXT} is not there")
     # PyTorch is not imported here: a child's peak memory counts that of the process that has begun it.
@@ -134,6 +169,9 @@ def main():
     print(f"{processor}, {THREADS} threads; PyTorch {version}; float32, Adam")
     missed = []
     for name in names:
+        if name in PARTS:
+            PARTS[name](weft, rounds, missed)
+            continue
         ours, others = [], {"eager": [], "compiled": []}
         for _ in range(rounds):
             ours.append(of_weft(weft, name, TEXT))

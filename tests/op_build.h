@@ -103,6 +103,7 @@ static inline void out(fixture *f, weft_value v)
     X(rotary_interleaved)                                                                          \
     X(rotary_inverse)                                                                              \
     X(rotary_added)                                                                                \
+    X(rotary_added_rows)                                                                           \
     X(bias_table)                                                                                  \
     X(bias_middle)                                                                                 \
     X(bias_whole)                                                                                  \

@@ -60,6 +60,14 @@ void rotary_added(fixture *f)
     out(f, node(f, "rotary", IN(x, fixture_ints(f, 0, NULL, 5)), ATTRS(WEFT_ATTR_INT("first", 2))));
 }
 
+/* Another position for each row. */
+void rotary_added_rows(fixture *f)
+{
+    weft_value x = X(f, 2, 3, 1, 38);
+    int64_t rows = 2;
+    out(f, node(f, "rotary", IN(x, fixture_ints(f, 1, &rows, 5)), NONE));
+}
+
 void bias_table(fixture *f)
 {
     out(f, node(f, "bias", IN(X(f, 2, 3, 5), X(f, 3, 5)), NONE));

@@ -124,7 +124,6 @@ refuses 2 "was trained on 'char'" "$weft" eval run --data text:text.txt,unit=byt
 refuses 2 "samples of shape [9]" "$weft" eval run --data text:text.txt,context=9
 refuses 2 "has no tokenizer" sh -c "\"$weft\" train --model mlp --data glyphs:size=16,train=60,test=20 --batch 20 --steps 1 -q --checkpoint g && \"$weft\" eval g --data text:text.txt"
 refuses 1 "does not predict the next token" "$weft" generate g
-refuses 1 "only models of one input of real numbers, with one target a sample, can be served, and this one has tokens" "$weft" serve m=run --port 0 --metrics-port 0
 # Models and data that do not fit.
 # shellcheck disable=SC2086
 {

@@ -191,7 +191,7 @@ static void test_about(void **state)
         assert_int_equal(about.classes, stats->classes);
         assert_int_equal(about.targets, stats->targets);
         assert_true(about.real == (strcmp(cases[i].dtype, "f64") == 0 ? WEFT_F64 : WEFT_F32));
-        assert_int_equal(weft_shape_elements(&about.sample),
+        assert_int_equal(weft_shape_elements(&about.input[0].shape),
                          weft_shape_elements(&stats->input[0].shape));
         for (int c = 0; stats->class_names && c < stats->classes; c++)
             assert_string_equal(about.class_names[c], stats->class_names[c]);
@@ -227,7 +227,7 @@ static double compare(weft_servable *served, const told *t)
     weft_servable_info about;
     double worst = 0;
     weft_servable_describe(served, &about);
-    int64_t size = weft_shape_elements(&about.sample);
+    int64_t size = weft_shape_elements(&about.input[0].shape);
     for (int64_t rows = 1; rows <= WEFT_MIN(about.limit, SAMPLES); rows += 1 + rows / 3)
         for (int64_t first = 0; first + rows <= SAMPLES; first += rows) {
             for (int64_t r = 0; r < rows; r++)

@@ -61,6 +61,8 @@ typedef struct weft_model_values {
 
 /* The value of the first port with a role; WEFT_NO_VALUE: there is none. */
 WEFT_API weft_value weft_model_value(const weft_model_values *values, weft_port_role role);
+/* The input of features with this name; WEFT_NO_VALUE: there is none. */
+WEFT_API weft_value weft_model_feature(const weft_model_values *values, const char *name);
 
 /* Builds a model into an empty graph. ARGUMENT: there is no such model (the message names the
  * nearest), or the sample's shape does not suit it; FORMAT: the YAML file is invalid; the message

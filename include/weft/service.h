@@ -13,6 +13,8 @@
 #define WEFT_SERVICE_H
 
 #include "weft/batcher.h"
+#include "weft/generate.h"
+#include "weft/port.h"
 #include "weft/types.h"
 
 #ifdef __cplusplus
@@ -115,13 +117,17 @@ typedef struct weft_servable_info {
     int64_t version;
     const char *model; /* built-in network, "lenet", or the name of its YAML file */
     weft_dtype real;   /* type in which it computes: F32 or F64 */
-    weft_shape sample; /* shape of one row of the input "x" */
-    /* One is 0; the other is the number of values in a row of the output "prediction". */
+    int inputs;
+    weft_input input[WEFT_MAX_INPUTS]; /* their names, and shape and type of one row */
+    bool tokens;                       /* an input holds tokens, which are integers */
+    /* One is 0; the other is the number of values of an answer. */
     int classes, targets;
-    char *const *class_names;  /* [classes]; NULL: classes are numbers */
+    int64_t positions;        /* answers of a row, one for each position; 0: a row has one answer */
+    int64_t outputs;          /* numbers of a row of the output "prediction" */
+    char *const *class_names; /* [classes]; NULL: classes are numbers */
     char *const *column_names; /* names of the features of a table; NULL: none */
     const char *label_name;    /* name of the label or target; NULL: none */
-    bool table;                /* the features are columns with different meanings */
+    bool table;                /* the only input has columns with different meanings */
     int label_column;          /* as in weft_data_stats */
     const char *weight_name;   /* as in weft_data_stats */
     int weight_column;
@@ -139,15 +145,18 @@ WEFT_API weft_batch_queue *weft_servable_queue(const weft_servable *servable);
 typedef struct weft_inference_request {
     size_t struct_size; /* sizeof(weft_inference_request) */
     int64_t rows;
-    /* [rows, sample...]: features in the form of the training data, not normalised. */
+    /* [rows, sample...]: features in the form of the training data, not normalised. Several inputs
+     * follow one another, in the order of weft_servable_info.input, each with all rows. */
     const float *x;
     /* Features in double precision, used instead of x; NULL: x is used. Columns of a table
      * (weft_servable_info.table) may be far from zero, so that rounding to float before the
-     * normalisation would lose precision. */
+     * normalisation would lose precision. A float holds tokens up to 2^24. */
     const double *x_double;
     /* If set, x is normalised already, and numeric predictions stay normalised. */
     bool raw;
-    double *prediction;   /* output, [rows, classes or targets]: probabilities, or numbers */
+    /* Output, [rows, classes or targets] or [rows, positions, classes]: probabilities, or numbers.
+     */
+    double *prediction;
     double *logits;       /* output of the last layer, same shape; NULL: not wanted */
     double queue_timeout; /* as in weft_request, like priority and no_wake */
     int priority;
@@ -157,14 +166,51 @@ typedef struct weft_inference_request {
 } weft_inference_request;
 WEFT_API void weft_inference_request_init(weft_inference_request *request);
 
-/* Submits a request. If this returns OK, `done` is called once, in the thread that answers the
- * request (weft_request.done); *ticket (may be NULL) is for weft_servable_cancel. Fails as
+/* Submits a request. ARGUMENT: an element of an input of tokens is no token; the message names its
+ * place. If this returns OK, `done` is called once, in the thread that answers the
+ * request (weft_request.done); *ticket (may be NULL) is for weft_servable_cancel. Else fails as
  * weft_batch_queue_submit. */
 WEFT_API WEFT_NODISCARD weft_status weft_servable_submit(weft_servable *servable,
                                                          weft_inference_request *request,
                                                          uint64_t *ticket);
 /* Cancels a request, as weft_batch_queue_cancel does; true: `done` will not be called. */
 WEFT_API bool weft_servable_cancel(weft_servable *servable, uint64_t ticket);
+/* A generation request: the model continues a prompt. Sequences of several requests are computed in
+ * batches, each beginning and ending on its own. */
+enum { WEFT_MOST_GENERATED = 1 << 20 }; /* most tokens of a request */
+typedef struct weft_generation_request {
+    size_t struct_size; /* sizeof(weft_generation_request) */
+    /* The text to continue, as in weft_generator_encode, read before the call returns. NULL: begins
+     * behind the end of a line, or with token 0. */
+    const char *prompt;
+    int64_t tokens; /* tokens to generate, from 1; default 16 */
+    weft_sampling sampling;
+    double queue_timeout; /* of its first position, as in weft_request; `priority` is of all */
+    int priority;
+    void *user;
+    /* Called with the bytes of each token that is drawn, in the thread that computed it, and with a
+     * size of 0 for each position of the prompt. Returns false to end. Must not wait. */
+    bool (*token)(void *user, const char *text, size_t size);
+    /* Called once, after the last token or a failure. rows: of the last batch. */
+    void (*done)(void *user, const weft_request_result *result);
+} weft_generation_request;
+WEFT_API void weft_generation_request_init(weft_generation_request *request);
+/* Begins to generate, and holds a reference to the version until `done` returns. ARGUMENT, FORMAT:
+ * the request or its prompt is wrong; UNSUPPORTED: the model does not predict the next token;
+ * BUSY: too many texts are being generated. */
+WEFT_API WEFT_NODISCARD weft_status weft_servable_generate(weft_servable *servable,
+                                                           const weft_generation_request *request);
+/* Statistics of a version's generation; all 0 if it does not generate. */
+typedef struct weft_generation_stats {
+    int64_t active;    /* texts that are being generated now */
+    int64_t texts;     /* that have ended, by failures too */
+    int64_t tokens;    /* that were drawn */
+    int64_t positions; /* that were computed: of prompts, and of drawn tokens */
+    int64_t batches;   /* in which they were computed */
+} weft_generation_stats;
+WEFT_API void weft_servable_generation_stats(const weft_servable *servable,
+                                             weft_generation_stats *out);
+
 /* Computes due batches of all models in the calling thread, as weft_batcher_run_due does. */
 WEFT_API int weft_service_run_due(weft_service *service, double seconds);
 

@@ -29,7 +29,7 @@ typedef struct weft_step_state {
 /* The inputs and the states of a model that computes one position of each sequence in a run, from
  * the states that the positions before it have left. */
 typedef struct weft_model_steps {
-    weft_value position;  /* i32: the position that is computed, from 0 */
+    weft_value position;  /* [batch] i32: the position that is computed, from 0 */
     weft_value positions; /* [batch, 1] i32: the same */
     weft_value lengths;   /* [batch] i32: the positions up to it, 1 + position */
     bool limited;         /* no position beyond those of a sample can be computed */

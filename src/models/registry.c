@@ -84,13 +84,18 @@ int64_t weft_model_builder_outputs(const weft_model_builder *net)
     return net->options->targets ? net->options->targets : net->options->classes;
 }
 
-weft_value weft_model_builder_feature(const weft_model_builder *net, const char *name)
+weft_value weft_model_feature(const weft_model_values *values, const char *name)
 {
-    for (int i = 0; i < net->values.count; i++) {
-        const weft_port *p = &net->values.ports[i];
+    for (int i = 0; i < values->count; i++) {
+        const weft_port *p = &values->ports[i];
         if (p->role == WEFT_PORT_FEATURES && strcmp(p->name, name) == 0) return p->value;
     }
     return WEFT_NO_VALUE;
+}
+
+weft_value weft_model_builder_feature(const weft_model_builder *net, const char *name)
+{
+    return weft_model_feature(&net->values, name);
 }
 
 void weft_model_builder_sequences(weft_model_builder *net)
@@ -145,12 +150,12 @@ static void add_inputs(weft_model_builder *net)
 static void add_steps(weft_model_builder *net)
 {
     const weft_init none = {WEFT_INIT_CONSTANT, 0};
-    weft_shape scalar = {0}, each = weft_shape_of(2, (int64_t[]){net->options->batch, 1});
+    weft_shape each = weft_shape_of(2, (int64_t[]){net->options->batch, 1});
     weft_shape rows = weft_shape_of(1, each.dim);
     weft_graph *g = net->graph;
     weft_model_steps *s = net->steps;
     if (!s) return;
-    s->position = weft_graph_leaf(g, WEFT_VALUE_INPUT, "position", WEFT_I32, &scalar, none);
+    s->position = weft_graph_leaf(g, WEFT_VALUE_INPUT, "position", WEFT_I32, &rows, none);
     s->positions = weft_graph_leaf(g, WEFT_VALUE_INPUT, "positions", WEFT_I32, &each, none);
     s->lengths = weft_graph_leaf(g, WEFT_VALUE_INPUT, "lengths", WEFT_I32, &rows, none);
 }

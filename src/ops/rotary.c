@@ -2,9 +2,9 @@
  *
  * Pair i of the last dimension, of size d, is rotated by the angle position * base^(-2i/d). The
  * position is the index along the second dimension, plus the attribute `first`, plus the second
- * operand if there is one. A pair is (x[i], x[i + d/2]) or, with the attribute `interleaved`,
- * (x[2i], x[2i+1]). With the attribute `inverse` the rotation is by the opposite angle, which is
- * the gradient. */
+ * operand if there is one: a scalar, or a number for each row of the batch. A pair is (x[i], x[i +
+ * d/2]) or, with the attribute `interleaved`, (x[2i], x[2i+1]). With the attribute `inverse` the
+ * rotation is by the opposite angle, which is the gradient. */
 #include <math.h>
 
 #include "ops/ops.h"
@@ -23,8 +23,11 @@ static weft_status rotary_shape(const weft_graph *g, weft_node *node, weft_type 
                               "the tensor is %s, must be [batch, positions, heads, d] with an "
                               "even d",
                               weft_shape_text(&x->shape, have, sizeof(have)));
-    if (node->in_count == 2)
-        WEFT_TRY(weft_expect_scalar(g, node, 1, "the position that is added", WEFT_I32));
+    if (node->in_count == 2) {
+        int rank = WEFT_MIN(weft_in(g, node, 1)->shape.rank, 1);
+        WEFT_TRY(
+            weft_expect(g, node, 1, "the position that is added", WEFT_I32, rank, x->shape.dim));
+    }
     out[0] = *x;
     return WEFT_OK;
 }
@@ -39,8 +42,8 @@ static void rotary_gradient(weft_graph *g, const weft_node *node, const weft_val
 
 static void rotary_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
-    (void)g;
-    weft_text_add(text, "b t h !d%s -> b t h !d", node->in_count == 2 ? "," : "");
+    const char *added = node->in_count < 2 ? "" : weft_in(g, node, 1)->shape.rank ? ", b" : ",";
+    weft_text_add(text, "b t h !d%s -> b t h !d", added);
 }
 
 static double rotary_flops(const weft_graph *g, const weft_node *node)

@@ -5,22 +5,23 @@
 
 static weft_status build(weft_servable *s, weft_batch_program *v)
 {
+    const weft_data_stats *stats = &s->checkpoint.stats;
     weft_model_options model;
     weft_model_values values;
     weft_model_options_init(&model);
     model.model = s->run.task.model;
-    weft_model_options_fit(&model, &s->checkpoint.stats);
+    weft_model_options_fit(&model, stats);
     model.batch = v->rows;
     model.seed = (uint64_t)s->run.task.seed;
     model.training = false;
     WEFT_TRY(weft_graph_create(s->context, s->real, &v->graph));
     WEFT_TRY(weft_build_model(v->graph, &model, &s->checkpoint.model, &values));
-    v->x = weft_model_value(&values, WEFT_PORT_FEATURES);
+    for (int k = 0; k < stats->inputs; k++)
+        v->x[k] = weft_model_feature(&values, stats->input[k].name);
     v->prediction = weft_model_value(&values, WEFT_PORT_PREDICTION);
     v->logits = weft_model_value(&values, WEFT_PORT_LOGITS);
-    if (v->x == WEFT_NO_VALUE || v->prediction == WEFT_NO_VALUE)
-        return weft_fail(WEFT_ERR_UNSUPPORTED, "the model %s has no features or no prediction",
-                         model.model);
+    if (v->prediction == WEFT_NO_VALUE)
+        return weft_fail(WEFT_ERR_UNSUPPORTED, "the model %s has no prediction", model.model);
     if (v->logits == v->prediction) v->logits = WEFT_NO_VALUE;
     return WEFT_OK;
 }
@@ -41,10 +42,10 @@ static weft_status rewrite(weft_servable *s, weft_batch_program *v)
     weft_plan_options o;
     if (s->ranks == 1) {
         v->parts[0] = (weft_rank_program){.graph = v->graph,
-                                          .x = v->x,
                                           .prediction = v->prediction,
                                           .logits = v->logits,
                                           .contributes = {true, true}};
+        memcpy(v->parts[0].x, v->x, sizeof(v->x));
         return WEFT_OK;
     }
     weft_plan_options_init(&o);
@@ -56,7 +57,8 @@ static weft_status rewrite(weft_servable *s, weft_batch_program *v)
         weft_rank_program *p = &v->parts[r];
         WEFT_TRY(weft_plan_rewrite(s->plan, v->graph, r, &p->rewritten));
         p->graph = weft_rewritten_graph(p->rewritten);
-        p->x = weft_rewritten_value(p->rewritten, v->x);
+        for (int k = 0; k < s->checkpoint.stats.inputs; k++)
+            p->x[k] = weft_rewritten_value(p->rewritten, v->x[k]);
         p->prediction = weft_rewritten_value(p->rewritten, v->prediction);
         p->logits = weft_rewritten_value(p->rewritten, v->logits);
         p->contributes[0] = weft_rewritten_counts(p->rewritten, v->prediction);
@@ -146,17 +148,17 @@ static void add_part(const weft_rank_program *p, weft_value value, const weft_in
                      double *output)
 {
     weft_shape whole;
-    int64_t start[WEFT_MAX_RANK], at = 0;
+    int64_t start[WEFT_MAX_RANK], at[WEFT_MAX_RANK] = {0};
     weft_type type = weft_graph_value_type(p->graph, value);
     const void *from = weft_instance_output(instance, value);
+    int64_t count = weft_shape_elements(&type.shape);
     weft_graph_part(p->graph, value, &whole, start);
-    int64_t columns = weft_shape_elements(&whole) / whole.dim[0];
-    int64_t here = weft_shape_elements(&type.shape) / type.shape.dim[0];
-    int64_t first = whole.rank > 1 ? start[1] : 0;
-    for (int64_t row = 0; row < type.shape.dim[0]; row++)
-        for (int64_t j = 0; j < here; j++)
-            output[(start[0] + row) * columns + first + j] +=
-                weft_number_get(type.dtype, from, at++);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t place = 0;
+        for (int d = 0; d < whole.rank; d++) place = place * whole.dim[d] + start[d] + at[d];
+        output[place] += weft_number_get(type.dtype, from, i);
+        for (int d = whole.rank; d-- > 0 && ++at[d] == type.shape.dim[d];) at[d] = 0;
+    }
 }
 
 static weft_status run_rank(void *user, int rank)
@@ -165,8 +167,9 @@ static weft_status run_rank(void *user, int rank)
     const weft_servable *s = t->served;
     const weft_rank_program *p = &t->sized->parts[rank];
     weft_instance *instance = p->instances[t->executor];
-    if (s->full_batches)
-        weft_feed(p->graph, instance, p->x, s->full_batches[t->executor].x, s->real);
+    for (int k = 0; s->full_batches && k < s->checkpoint.stats.inputs; k++)
+        weft_feed(p->graph, instance, p->x[k], s->full_batches[t->executor].x[k],
+                  weft_servable_input_type(s, k));
     WEFT_TRY(weft_instance_run(instance, WEFT_PHASE_MICRO));
     /* Waits until the other ranks have received the values that this rank sent, since the next run
      * overwrites them. */

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <stdio.h>
 
+#include "serve/generation.h"
 #include "serve/service_internal.h"
 
 /* --- entries; the caller holds the service's lock --- */
@@ -81,6 +82,23 @@ static bool in_folder(weft_service *s, const char *name)
 
 /* --- loading --- */
 
+/* Creates the batch queue of a version's generation. A free executor takes all sequences whose next
+ * position is due: waiting for more would delay those that are there. */
+static weft_status add_generation_queue(weft_service *s, weft_servable *servable)
+{
+    weft_generation_engine *g = servable->generation;
+    weft_batch_queue_options o;
+    if (!g) return WEFT_OK;
+    weft_batch_queue_options_init(&o);
+    o.policy = "greedy";
+    o.limit = 1 << (g->sizes - 1);
+    o.max_waiting = g->most_active = s->options.waiting;
+    o.share = weft_share_of(s->shares, servable->name);
+    o.run = weft_generation_run;
+    o.user = servable;
+    return weft_batch_queue_add(s->batcher, &o, &g->queue);
+}
+
 /* Creates the batch queue of a version, with the batch times that are known for it. */
 static weft_status add_queue(weft_service *s, weft_servable *servable)
 {
@@ -106,7 +124,8 @@ static weft_status add_queue(weft_service *s, weft_servable *servable)
      * batch is short and needs no other thread. */
     o.run_in_caller = weft_context_threads(servable->context) == 1 && servable->ranks == 1 &&
                       times[0] > 0 && times[0] < 1e-3;
-    return weft_batch_queue_add(s->batcher, &o, &servable->queue);
+    WEFT_TRY(weft_batch_queue_add(s->batcher, &o, &servable->queue));
+    return add_generation_queue(s, servable);
 }
 
 weft_status weft_model_entry_load(weft_service *s, weft_model_entry *entry, const char *path,
@@ -137,7 +156,7 @@ weft_status weft_model_entry_load(weft_service *s, weft_model_entry *entry, cons
     pthread_mutex_unlock(&s->lock);
     weft_error_catch(&error, status);
     if (status != WEFT_OK && servable) {
-        weft_batch_queue_remove(&servable->queue, true);
+        weft_servable_remove_queues(servable);
         weft_servable_close(&servable);
     }
     weft_service_end(s, before);

@@ -7,11 +7,11 @@
 
 /* Writes a row of a table. Its columns differ in unit and may be far from zero, so each number is
  * normalized in double precision. Tables and pictures get the same bits here as in training. */
-static void put_table(const weft_data_stats *stats, const weft_inference_request *q, int64_t row,
+static void put_table(const weft_data_stats *stats, const weft_inference_request *q, int64_t first,
                       int64_t size, float *restrict to)
 {
-    const float *restrict single = q->x_double ? NULL : q->x + row * size;
-    const double *restrict wide = q->x_double ? q->x_double + row * size : NULL;
+    const float *restrict single = q->x_double ? NULL : q->x + first;
+    const double *restrict wide = q->x_double ? q->x_double + first : NULL;
     const double *restrict mean = stats->mean, *restrict deviation = stats->deviation;
     const double same_mean = mean[0], same_deviation = deviation[0];
     bool as_it_is = q->raw || (stats->features == 1 && same_mean == 0 && same_deviation == 1);
@@ -38,42 +38,70 @@ static void scale(const float *restrict x, int64_t size, float shift, float fact
     for (int64_t j = 0; j < size; j++) to[j] = (x[j] - shift) * factor;
 }
 
-static void put_picture(const weft_data_stats *stats, const weft_inference_request *q, int64_t row,
-                        int64_t size, float *to)
+static void put_picture(const weft_data_stats *stats, const weft_inference_request *q,
+                        int64_t first, int64_t size, float *to)
 {
     float shift = (float)stats->mean[0], factor = (float)(1 / stats->deviation[0]);
     if (q->x_double) {
         for (int64_t j = 0; j < size; j++) {
-            float x = (float)q->x_double[row * size + j];
+            float x = (float)q->x_double[first + j];
             to[j] = q->raw ? x : (x - shift) * factor;
         }
     } else if (q->raw) {
-        memcpy(to, q->x + row * size, (size_t)size * sizeof(*to));
+        memcpy(to, q->x + first, (size_t)size * sizeof(*to));
     } else {
-        scale(q->x + row * size, size, shift, factor, to);
+        scale(q->x + first, size, shift, factor, to);
     }
 }
 
-/* Writes the rows of all requests one after the other into the program's input, in the model's
- * number type. */
-static void put_rows(const weft_servable *s, void *const *requests, int count, void *input)
+static void put_tokens(const weft_inference_request *q, int64_t first, int64_t count, int32_t *to)
 {
-    const weft_data_stats *stats = &s->checkpoint.stats;
-    int64_t size = weft_shape_elements(&stats->input[0].shape), at = 0;
-    bool table = weft_servable_is_table(s), wide = s->real == WEFT_F64;
+    for (int64_t j = 0; j < count; j++)
+        to[j] = q->x_double ? (int32_t)q->x_double[first + j] : (int32_t)q->x[first + j];
+}
+
+/* Writes row `at` of an input of real numbers, in the model's number type. */
+static void put_reals(const weft_servable *s, const weft_inference_request *q, int64_t first,
+                      int64_t size, void *input, int64_t at)
+{
+    bool wide = s->real == WEFT_F64;
+    /* A row for a model in double precision is first written as floats into the second half of its
+     * own memory, and then widened in place. */
+    float *to = (float *)input + (wide ? 2 * at + 1 : at) * size;
+    if (weft_servable_is_table(s))
+        put_table(&s->checkpoint.stats, q, first, size, to);
+    else
+        put_picture(&s->checkpoint.stats, q, first, size, to);
+    for (int64_t j = 0; wide && j < size; j++)
+        weft_number_put(WEFT_F64, input, at * size + j, (double)to[j]);
+}
+
+/* Writes the rows of all requests one after the other into an input of the program. before: the
+ * elements of a row of the inputs before it. */
+static void put_rows(const weft_servable *s, void *const *requests, int count, const weft_input *in,
+                     int64_t before, void *input)
+{
+    int64_t size = weft_shape_elements(&in->shape), at = 0;
     for (int k = 0; k < count; k++) {
         const weft_inference_request *q = requests[k];
-        for (int64_t row = 0; row < q->rows; row++, at++) {
-            /* A row for a model in double precision is first written as floats into the second half
-             * of its own memory, and then widened in place. */
-            float *to = (float *)input + (wide ? 2 * at + 1 : at) * size;
-            if (table)
-                put_table(stats, q, row, size, to);
-            else
-                put_picture(stats, q, row, size, to);
-            for (int64_t j = 0; wide && j < size; j++)
-                weft_number_put(WEFT_F64, input, at * size + j, (double)to[j]);
-        }
+        int64_t first = q->rows * before;
+        if (in->values > 0) put_tokens(q, first, q->rows * size, (int32_t *)input + at * size);
+        for (int64_t row = 0; in->values == 0 && row < q->rows; row++)
+            put_reals(s, q, first + row * size, size, input, at + row);
+        at += q->rows;
+    }
+}
+
+static void put_inputs(const weft_servable *s, void *const *requests, int count,
+                       const weft_rank_program *part, const weft_instance *instance,
+                       const weft_full_batch *whole)
+{
+    const weft_data_stats *stats = &s->checkpoint.stats;
+    int64_t before = 0;
+    for (int k = 0; k < stats->inputs; k++) {
+        void *input = whole ? whole->x[k] : weft_instance_input(instance, part->x[k]);
+        put_rows(s, requests, count, &stats->input[k], before, input);
+        before += weft_shape_elements(&stats->input[k].shape);
     }
 }
 
@@ -120,7 +148,7 @@ weft_status weft_servable_run(void *user, int executor, void *const *requests, i
     const weft_rank_program *part = &v->parts[0];
     const weft_instance *instance = part->instances[executor];
     double times[4] = {weft_seconds()};
-    put_rows(s, requests, count, whole ? whole->x : weft_instance_input(instance, part->x));
+    put_inputs(s, requests, count, part, instance, whole);
     /* The rows that pad the batch to its size keep the values of an earlier batch. No output row
      * depends on another row's input, so they do no harm. */
     times[1] = weft_seconds();

@@ -2,6 +2,7 @@
  * sizes. All of them share one copy of the weights, or with a mesh one shard for each rank. */
 #include "serve/servable.h"
 
+#include "serve/generation.h"
 #include "weft/train.h"
 
 /* Floating-point operations that one core does in about a millisecond; a batch with fewer is
@@ -16,16 +17,8 @@ static weft_status read_checkpoint(weft_servable *s, const char *path)
     s->real = WEFT_F32;
     (void)weft_dtype_parse(s->run.task.dtype, &s->real);
     const weft_data_stats *stats = &s->checkpoint.stats;
-    s->outputs = stats->targets ? stats->targets : stats->classes;
-    if (stats->inputs == 1 && stats->input[0].values == 0 && stats->positions == 0) return WEFT_OK;
-    return weft_fail(
-        WEFT_ERR_UNSUPPORTED,
-        "%s: only models of one input of real numbers, with one target a sample, can be "
-        "served, and this one has %s; use weft predict",
-        s->checkpoint.path,
-        stats->inputs > 1        ? "several inputs"
-        : stats->input[0].values ? "tokens"
-                                 : "a label for each position");
+    s->outputs = WEFT_MAX(stats->positions, 1) * (stats->targets ? stats->targets : stats->classes);
+    return WEFT_OK;
 }
 
 static weft_status open_ranks(weft_servable *s, const weft_service_site *site)
@@ -41,17 +34,20 @@ static weft_status open_ranks(weft_servable *s, const weft_service_site *site)
     return WEFT_OK;
 }
 
-/* Allocates the whole input and the whole output of a batch for each executor, if several ranks
- * compute it: each rank reads its part of the input and adds its part of the output. */
+/* Allocates the whole inputs and outputs of a batch for each executor, if several ranks compute it:
+ * each rank reads its part of the inputs and adds its part of the outputs. */
 static weft_status open_full_batches(weft_servable *s)
 {
     size_t rows = (size_t)s->limit, numbers = rows * (size_t)s->outputs;
-    size_t features = rows * (size_t)weft_shape_elements(&s->checkpoint.stats.input[0].shape);
+    const weft_data_stats *stats = &s->checkpoint.stats;
     if (s->ranks == 1) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&s->full_batches, s->executors));
     for (int e = 0; e < s->executors; e++) {
         weft_full_batch *w = &s->full_batches[e];
-        WEFT_TRY(weft_new_bytes(&w->x, features, weft_dtype_size(s->real)));
+        for (int k = 0; k < stats->inputs; k++)
+            WEFT_TRY(weft_new_bytes(&w->x[k],
+                                    rows * (size_t)weft_shape_elements(&stats->input[k].shape),
+                                    weft_dtype_size(weft_servable_input_type(s, k))));
         for (int k = 0; k < 2; k++) WEFT_TRY(WEFT_NEW(&w->output[k], numbers));
     }
     return WEFT_OK;
@@ -86,6 +82,7 @@ static weft_status prepare(weft_servable *s, const weft_service_site *site, cons
     WEFT_TRY(open_ranks(s, site));
     WEFT_TRY(open_full_batches(s));
     WEFT_TRY(weft_servable_plan_sizes(s, o->measure, like));
+    WEFT_TRY(weft_generation_engine_create(s, &s->generation));
     weft_checkpoint_unmap(&s->checkpoint);
     return WEFT_OK;
 }
@@ -118,10 +115,11 @@ void weft_servable_close(weft_servable **servable)
 {
     if (!servable || !*servable) return;
     weft_servable *s = *servable;
+    weft_generation_engine_free(&s->generation);
     for (int i = 0; i < s->count; i++) weft_batch_program_free(s, &s->sizes[i]);
     free(s->sizes);
     for (int e = 0; s->full_batches && e < s->executors; e++) {
-        free(s->full_batches[e].x);
+        for (int k = 0; k < WEFT_MAX_INPUTS; k++) free(s->full_batches[e].x[k]);
         for (int k = 0; k < 2; k++) free(s->full_batches[e].output[k]);
     }
     free(s->full_batches);

@@ -14,27 +14,29 @@
 typedef struct weft_rank_program {
     weft_rewritten *rewritten; /* NULL: there is one rank, and it runs the whole graph */
     const weft_graph *graph;   /* graph of this rank: rewritten, or the whole one */
-    weft_value x, prediction, logits;
+    weft_value x[WEFT_MAX_INPUTS], prediction, logits;
     /* whether this rank's prediction and logits are added to the output of the batch */
     bool contributes[2];
     weft_program *program;
     weft_instance **instances;
 } weft_rank_program;
 
+typedef struct weft_generation_engine weft_generation_engine;
+
 /* A batch program: computes batches of up to `rows` rows. */
 typedef struct weft_batch_program {
     int64_t rows;
     weft_graph *graph; /* of the whole model; NULL: the program is not planned yet */
-    weft_value x, prediction, logits;
+    weft_value x[WEFT_MAX_INPUTS], prediction, logits;
     weft_rank_program *parts; /* [ranks]: the program of each rank */
     double seconds;           /* time of a batch while no other batch runs; 0: unknown */
     bool measured;
 } weft_batch_program;
 
-/* The whole batch of an executor with several ranks: the input that the ranks share, and the
+/* The whole batch of an executor with several ranks: the inputs that the ranks share, and the
  * outputs to which each rank adds its part. */
 typedef struct weft_full_batch {
-    void *x;
+    void *x[WEFT_MAX_INPUTS];
     double *output[2]; /* [0] prediction, [1] logits */
 } weft_full_batch;
 
@@ -55,10 +57,11 @@ struct weft_servable {
     weft_dtype real;
     weft_batch_program *sizes; /* [count], by increasing rows */
     int count;
-    int outputs;
+    int64_t outputs;   /* numbers of a row of the prediction */
     bool has_slowdown; /* `slowdown` was known when the version was loaded */
     double slowdown[WEFT_MOST_EXECUTORS];
     weft_batch_queue *queue;
+    weft_generation_engine *generation; /* NULL: the model does not generate */
     weft_compute_stats *compute_stats;
     /* counted references, guarded by the service's lock; the pointer in the service's table is not
      * counted */
@@ -86,10 +89,18 @@ typedef struct weft_service_site {
 weft_status weft_servable_open(const weft_service_site *site, const char *name, const char *path,
                                const weft_servable *like, weft_servable **out) WEFT_NODISCARD;
 void weft_servable_close(weft_servable **servable);
-/* Whether the samples of the model are rows of a table, not pictures. */
+/* service.c: adds a reference to a version that the caller holds already. */
+void weft_servable_hold(weft_servable *servable);
+/* Whether the samples of the model are rows of a table, not pictures, series or tokens. */
 static inline bool weft_servable_is_table(const weft_servable *servable)
 {
-    return servable->checkpoint.stats.input[0].shape.rank == 1;
+    const weft_data_stats *stats = &servable->checkpoint.stats;
+    return stats->inputs == 1 && stats->input[0].shape.rank == 1 && stats->input[0].values == 0;
+}
+/* The type in which a batch program reads an input. */
+static inline weft_dtype weft_servable_input_type(const weft_servable *servable, int input)
+{
+    return servable->checkpoint.stats.input[input].values > 0 ? WEFT_I32 : servable->real;
 }
 /* batch_sizes.c: loads the weights, chooses the batch sizes and plans a batch program for each, and
  * measures some of them. Measuring takes about `budget` seconds; 0: nothing is measured. */

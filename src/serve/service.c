@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "serve/generation.h"
 #include "serve/service_internal.h"
 
 enum { MOST_RANKS = 64 };
@@ -144,6 +145,12 @@ failed:
     return status;
 }
 
+void weft_servable_remove_queues(weft_servable *servable)
+{
+    if (servable->generation) weft_batch_queue_remove(&servable->generation->queue, true);
+    weft_batch_queue_remove(&servable->queue, true);
+}
+
 void weft_service_end(weft_service *s, weft_servable *servable)
 {
     if (!servable) return;
@@ -151,7 +158,7 @@ void weft_service_end(weft_service *s, weft_servable *servable)
     while (servable->references > 0) pthread_cond_wait(&s->released, &s->lock);
     pthread_mutex_unlock(&s->lock);
     weft_batch_times_write(servable);
-    weft_batch_queue_remove(&servable->queue, true);
+    weft_servable_remove_queues(servable);
     weft_servable_close(&servable);
 }
 
@@ -229,6 +236,14 @@ weft_servable *weft_service_hold_entry(weft_service *s, int i)
     return servable;
 }
 
+void weft_servable_hold(weft_servable *servable)
+{
+    weft_service *s = servable->service;
+    pthread_mutex_lock(&s->lock);
+    servable->references++;
+    pthread_mutex_unlock(&s->lock);
+}
+
 void weft_servable_release(weft_servable **servable)
 {
     if (!servable || !*servable) return;
@@ -246,9 +261,11 @@ void weft_servable_describe(const weft_servable *servable, weft_servable_info *o
                                 .version = servable->version,
                                 .model = servable->run.task.model,
                                 .real = servable->real,
-                                .sample = stats->input[0].shape,
+                                .inputs = stats->inputs,
                                 .classes = stats->targets ? 0 : stats->classes,
                                 .targets = stats->targets,
+                                .positions = stats->positions,
+                                .outputs = servable->outputs,
                                 .class_names = stats->class_names,
                                 .column_names = stats->column_names,
                                 .label_name = stats->label_name,
@@ -259,6 +276,8 @@ void weft_servable_describe(const weft_servable *servable, weft_servable_info *o
                                 .bytes = stats->bytes,
                                 .limit = servable->limit,
                                 .policy = servable->policy};
+    memcpy(out->input, stats->input, sizeof(out->input));
+    for (int k = 0; k < stats->inputs; k++) out->tokens |= stats->input[k].values > 0;
 }
 
 weft_batch_queue *weft_servable_queue(const weft_servable *servable)
@@ -272,6 +291,28 @@ static void forward_result(void *user, const weft_request_result *a)
     q->done(q->user, a);
 }
 
+/* Checks that the elements of all inputs of tokens are tokens, since a layer reads memory by them.
+ */
+static weft_status check_tokens(const weft_data_stats *stats, const weft_inference_request *q)
+{
+    int64_t at = 0;
+    for (int k = 0; k < stats->inputs; k++) {
+        const weft_input *in = &stats->input[k];
+        int64_t size = weft_shape_elements(&in->shape);
+        for (int64_t i = 0; in->values > 0 && i < q->rows * size; i++) {
+            double x = q->x_double ? q->x_double[at + i] : (double)q->x[at + i];
+            if (x >= 0 && x < in->values && x == (double)(int32_t)x) continue;
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "input '%s': number %lld of row %lld is %.9g, must be a whole number "
+                             "from 0 to %d",
+                             in->name, (long long)(i % size + 1), (long long)(i / size + 1), x,
+                             in->values - 1);
+        }
+        at += q->rows * size;
+    }
+    return WEFT_OK;
+}
+
 weft_status weft_servable_submit(weft_servable *servable, weft_inference_request *q,
                                  uint64_t *ticket)
 {
@@ -279,6 +320,7 @@ weft_status weft_servable_submit(weft_servable *servable, weft_inference_request
     weft_request_init(&request);
     if (q->struct_size != sizeof(*q) || (!q->x && !q->x_double) || !q->prediction || !q->done)
         return weft_fail(WEFT_ERR_ARGUMENT, "an inference request needs x, prediction and done");
+    WEFT_TRY(check_tokens(&servable->checkpoint.stats, q));
     request.rows = q->rows;
     request.queue_timeout = q->queue_timeout;
     request.priority = q->priority;

@@ -60,6 +60,9 @@ weft_status weft_model_entry_load(weft_service *service, weft_model_entry *entry
  * Call it without the lock; NULL is allowed. */
 void weft_service_end(weft_service *service, weft_servable *servable);
 
+/* Removes the batch queues of a version, after their requests are answered. */
+void weft_servable_remove_queues(weft_servable *servable);
+
 /* model_repository.c: scans the folder of one model and loads its new and changed versions at once,
  * also if the model was unloaded. A failure may leave the model without a version in service. */
 weft_status weft_service_poll_model(weft_service *service, const char *name) WEFT_NODISCARD;

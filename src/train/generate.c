@@ -96,19 +96,6 @@ const weft_option *weft_generate_table(void)
     return generate_table;
 }
 
-/* Begins a sequence without a prompt: behind the end of a line, or with token 0 where there is no
- * such token. */
-static weft_status feed_begin(weft_generator *g)
-{
-    int32_t *tokens, first = 0;
-    int64_t count;
-    if (weft_generator_encode(g, "\n", &tokens, &count) == WEFT_OK) {
-        if (count > 0) first = tokens[0];
-        free(tokens);
-    }
-    return weft_generator_feed(g, first);
-}
-
 static weft_status feed_prompt(weft_generator *g, const char *prompt, weft_generate_fn fn,
                                void *user, bool *goes_on)
 {
@@ -160,7 +147,8 @@ static weft_status go_on(weft_generator *g, const weft_generate_options *o, cons
     char text[4096];
     int32_t token;
     bool goes_on = true;
-    WEFT_TRY(prompt ? feed_prompt(g, prompt, fn, user, &goes_on) : feed_begin(g));
+    WEFT_TRY(prompt ? feed_prompt(g, prompt, fn, user, &goes_on)
+                    : weft_generator_feed(g, weft_generator_first(g)));
     goes_on = goes_on && fn(user, prompt ? prompt : "", prompt ? strlen(prompt) : 0);
     for (int64_t i = 0; i < o->tokens && goes_on; i++) {
         WEFT_TRY(weft_generator_draw(g, &o->sampling, &token));

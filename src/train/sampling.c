@@ -16,7 +16,7 @@ void weft_drawer_close(weft_drawer *drawer)
     drawer->candidates = NULL;
 }
 
-static weft_status check(const weft_sampling *s)
+weft_status weft_sampling_check(const weft_sampling *s)
 {
     if (!(s->temperature >= 0) || isinf(s->temperature))
         return weft_fail(WEFT_ERR_ARGUMENT, "the temperature is %g, must be 0 or more",
@@ -61,7 +61,7 @@ weft_status weft_drawer_draw(weft_drawer *drawer, const weft_sampling *sampling,
                              const double *logits, int32_t *token)
 {
     weft_drawer *d = drawer;
-    WEFT_TRY(check(sampling));
+    WEFT_TRY(weft_sampling_check(sampling));
     WEFT_TRY(weigh(d, sampling, logits));
     if (!d->begun || d->seed != sampling->seed)
         weft_random_start(&d->random, (uint64_t)sampling->seed, 0);

@@ -4,7 +4,7 @@
 
 #include "serve/front/http_internal.h"
 
-/* Returns one of four model descriptions. */
+/* Returns one of five model descriptions. */
 static inline weft_servable_info fuzz_about(uint8_t choice)
 {
     static char a[] = "a", b[] = "b", no[] = "no", yes[] = "yes", *columns[] = {a, b},
@@ -14,31 +14,47 @@ static inline weft_servable_info fuzz_about(uint8_t choice)
                                 .model = "mlp",
                                 .real = WEFT_F32,
                                 .limit = 8,
+                                .inputs = 1,
+                                .input[0] = {.name = "x", .dtype = WEFT_F32},
                                 .policy = "greedy"};
-    switch (choice % 4) {
+    weft_shape *sample = &about.input[0].shape;
+    switch (choice % 5) {
     case 0:
-        about.sample = weft_shape_of(3, (int64_t[]){1, 3, 2});
+        *sample = weft_shape_of(3, (int64_t[]){1, 3, 2});
         about.classes = 10;
         about.bytes = true;
         break;
     case 1:
-        about.sample = weft_shape_of(3, (int64_t[]){3, 2, 2});
+        *sample = weft_shape_of(3, (int64_t[]){3, 2, 2});
         about.classes = 3;
         break;
     case 2:
-        about.sample = weft_shape_of(1, (int64_t[]){2});
+        *sample = weft_shape_of(1, (int64_t[]){2});
         about.classes = 2;
+        about.table = true;
         about.class_names = classes;
         about.column_names = columns;
         about.label_name = "y";
         about.label_column = 3;
         break;
+    case 3: /* tokens with lengths, and a class for each position */
+        *sample = weft_shape_of(1, (int64_t[]){3});
+        about.input[0].dtype = WEFT_I32;
+        about.input[0].values = 5;
+        about.inputs = 2;
+        about.input[1] = (weft_input){.name = "lengths", .dtype = WEFT_I32, .values = 4};
+        about.tokens = true;
+        about.classes = 2;
+        about.positions = 3;
+        break;
     default:
-        about.sample = weft_shape_of(1, (int64_t[]){2});
+        *sample = weft_shape_of(1, (int64_t[]){2});
+        about.table = true;
         about.targets = 2;
         about.real = WEFT_F64;
         break;
     }
+    about.outputs = WEFT_MAX(about.positions, 1) * (about.targets ? about.targets : about.classes);
     return about;
 }
 

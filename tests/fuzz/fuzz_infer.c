@@ -16,9 +16,9 @@ static void must(bool right)
 static void answer(const weft_servable_info *about, weft_inference *i)
 {
     weft_reply reply = {.code = 0};
-    int64_t columns = about->targets ? about->targets : about->classes;
-    for (int64_t k = 0; k < i->request.rows * columns; k++)
-        i->prediction[k] = (double)i->x[k % weft_shape_elements(&about->sample)] / 3;
+    int64_t size = weft_shape_elements(&about->input[0].shape);
+    for (int64_t k = 0; k < i->request.rows * about->outputs; k++)
+        i->prediction[k] = (i->x ? (double)i->x[k % size] : i->x_double[k % size]) / 3;
     must(weft_infer_write(about, i, &reply) == WEFT_OK);
     json_t *said = json_loadb(reply.text.data, reply.json ? reply.json : reply.text.size, 0, NULL);
     must(said != NULL);
@@ -34,10 +34,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int64_t json = data[1] == 255 ? -1 : (int64_t)(size - 2) - data[1];
     if (json < 0) json = -1;
     if (weft_infer_read(&about, (const char *)data + 2, size - 2, json, &i) != WEFT_OK) {
-        must(weft_last_message()[0] && !i.x && !i.prediction && !i.id);
+        must(weft_last_message()[0] && !i.x && !i.x_double && !i.prediction && !i.id);
         return 0;
     }
-    must(i.request.rows >= 1 && i.request.rows <= about.limit && i.request.x == i.x);
+    must(i.request.rows >= 1 && i.request.rows <= about.limit);
+    must(i.request.x == i.x && i.request.x_double == i.x_double && !i.x != !i.x_double);
     must(i.request.queue_timeout >= 0 && i.request.priority >= 0);
     must(i.classes >= 0 && i.classes <= about.classes);
     answer(&about, &i);

@@ -15,7 +15,7 @@ static void answer(const weft_servable_info *about, weft_inference *i)
 {
     weft_reply reply = {.code = 0};
     int64_t columns = about->targets ? about->targets : about->classes,
-            features = weft_shape_elements(&about->sample);
+            features = weft_shape_elements(&about->input[0].shape);
     for (int64_t k = 0; k < i->request.rows * columns; k++) {
         int64_t at = k % (i->request.rows * features);
         i->prediction[k] = i->x ? (double)i->x[at] : i->x_double[at];
@@ -48,8 +48,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     must(i.request.rows >= 1 && i.request.rows <= about.limit);
-    for (int64_t k = 0; body.kind == WEFT_BODY_PICTURE && k < weft_shape_elements(&about.sample);
-         k++)
+    for (int64_t k = 0;
+         body.kind == WEFT_BODY_PICTURE && k < weft_shape_elements(&about.input[0].shape); k++)
         must(i.x[k] >= 0 && i.x[k] <= 255);
     answer(&about, &i);
     weft_inference_free(&i);

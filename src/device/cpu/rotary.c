@@ -1,6 +1,6 @@
 /* Implements rotary. The kernel has a table of the cosines and sines of all angles, which are
- * computed in double precision when the kernel is made. With a position that is added, a run
- * computes the table of that position from the frequencies. */
+ * computed in double precision when the kernel is made. With positions that are added, a run
+ * computes the table from the frequencies: one for all rows of the batch, or one for each. */
 #include <math.h>
 
 #include "device/cpu/cpu.h"
@@ -11,12 +11,15 @@ enum { GRAIN = 8192 };
 /* Sizes of x [batch, positions, heads, 2 pairs]. */
 typedef struct rotary_sizes {
     int64_t batch, positions, heads, pairs;
+    int64_t tables; /* tables of turns: 1, or one for each row of the batch */
 } rotary_sizes;
 
 static rotary_sizes sizes_of(const weft_group *group)
 {
-    const int64_t *dim = weft_in(group->graph, group->node[0], 0)->shape.dim;
-    return (rotary_sizes){dim[0], dim[1], dim[2], dim[3] / 2};
+    const weft_node *node = group->node[0];
+    const int64_t *dim = weft_in(group->graph, node, 0)->shape.dim;
+    bool each = node->in_count == 2 && weft_in(group->graph, node, 1)->shape.rank > 0;
+    return (rotary_sizes){dim[0], dim[1], dim[2], dim[3] / 2, each ? dim[0] : 1};
 }
 
 typedef struct rotary_job {
@@ -52,21 +55,23 @@ static void rotary_part(void *user, int64_t begin, int64_t end)
     const rotary_job *j = user;
     int64_t pairs = j->size.pairs;
     for (int64_t p = begin; p < end; p++) {
-        int64_t angles = p % j->size.positions * pairs;
+        int64_t angles = p % (j->size.positions * j->size.tables) * pairs;
         for (int64_t h = p * j->size.heads; h < (p + 1) * j->size.heads; h++)
             j->turn(j->x + h * 2 * pairs, j->y + h * 2 * pairs, j->cosine + angles,
                     j->sine + angles, pairs);
     }
 }
 
-/* Fills turns[] with the cosines, then the sines, of all positions from `first` on. */
+/* Fills turns[] with the cosines, then the sines, of all positions from `first` plus added[table]
+ * on, for all tables. added NULL: nothing is added. */
 static void fill_turns(const weft_node *node, const rotary_sizes *size, const double *frequency,
-                       int64_t first, float *turns)
+                       const int32_t *added, float *turns)
 {
-    int64_t count = size->positions * size->pairs;
+    int64_t table = size->positions * size->pairs, count = size->tables * table;
+    int64_t first = weft_node_int(node, "first", 0, 0);
     double sign = weft_node_int(node, "inverse", 0, 0) ? -1 : 1;
     for (int64_t i = 0; i < count; i++) {
-        int64_t position = first + i / size->pairs;
+        int64_t position = first + i % table / size->pairs + (added ? added[i / table] : 0);
         double angle = (double)position * frequency[i % size->pairs];
         turns[i] = (float)cos(angle);
         turns[count + i] = (float)(sign * sin(angle));
@@ -84,9 +89,7 @@ static weft_status make_table(cpu_loop *k)
     k->table = frequency;
     for (int64_t i = 0; i < size.pairs; i++)
         frequency[i] = pow(base, -(double)i / (double)size.pairs);
-    if (!added)
-        fill_turns(node, &size, frequency, weft_node_int(node, "first", 0, 0),
-                   (float *)(frequency + size.pairs));
+    if (!added) fill_turns(node, &size, frequency, NULL, (float *)(frequency + size.pairs));
     return WEFT_OK;
 }
 
@@ -95,11 +98,10 @@ static void rotary_loop(const cpu_loop *k)
     const weft_node *node = k->group.node[0];
     rotary_job j = {.x = k->in[0], .y = k->out[0], .size = sizes_of(&k->group)};
     const double *frequency = k->table;
-    int64_t count = j.size.positions * j.size.pairs;
+    int64_t count = j.size.tables * j.size.positions * j.size.pairs;
     j.cosine = (const float *)(frequency + j.size.pairs);
     if (node->in_count == 2) {
-        int64_t first = weft_node_int(node, "first", 0, 0) + *(const int32_t *)k->in[1];
-        fill_turns(node, &j.size, frequency, first, k->scratch);
+        fill_turns(node, &j.size, frequency, k->in[1], k->scratch);
         j.cosine = k->scratch;
     }
     j.sine = j.cosine + count;
@@ -121,7 +123,7 @@ static weft_status rotary_make(weft_device *device, const weft_group *group,
         return status;
     }
     if (group->node[0]->in_count == 2)
-        k->head.scratch += (size_t)(2 * size.positions * size.pairs) * sizeof(float);
+        k->head.scratch += (size_t)(2 * size.tables * size.positions * size.pairs) * sizeof(float);
     *out = &k->head;
     return WEFT_OK;
 }

@@ -139,10 +139,13 @@ static void rotary(const weft_ref *a)
     double base = weft_node_real(a->node, "base", 10000);
     double sign = weft_node_int(a->node, "inverse", 0, 0) ? -1 : 1;
     int64_t first = weft_node_int(a->node, "first", 0, 0);
-    if (a->node->in_count == 2) first += *(const int32_t *)a->in[1];
+    const int32_t *added = a->node->in_count == 2 ? a->in[1] : NULL;
+    int64_t each = added && in_shape(a, 1)->rank > 0; /* a number for each row of the batch */
     EACH (row, dim[0] * dim[1] * dim[2])
         EACH (i, pairs) {
+            int64_t sample = row / (dim[1] * dim[2]);
             double position = (double)(first + row / dim[2] % dim[1]);
+            if (added) position += added[each * sample];
             double angle = position * pow(base, -(double)i / (double)pairs);
             double c = cos(angle), s = sign * sin(angle);
             int64_t u = row * dim[3] + (interleaved ? 2 * i : i), v = u + (interleaved ? 1 : pairs);

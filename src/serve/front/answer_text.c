@@ -40,7 +40,8 @@ static void write_class(const weft_servable_info *about, double p, int64_t c, bo
 
 static void write_classes(const weft_servable_info *about, const weft_inference *i, weft_text *text)
 {
-    for (int64_t row = 0; row < i->request.rows; row++) {
+    int64_t answers = i->request.rows * WEFT_MAX(about->positions, 1);
+    for (int64_t row = 0; row < answers; row++) {
         const double *p = i->prediction + row * about->classes;
         int64_t c = -1;
         for (int64_t k = 0; k < i->classes; k++) {
@@ -89,6 +90,10 @@ static void write_head(const weft_servable_info *about, const weft_inference *i,
     weft_text_add(out, ",\"outputs\":[{\"name\":\"prediction\",\"shape\":[");
     weft_text_add_int(out, i->request.rows);
     weft_text_add(out, ",");
+    if (about->positions) {
+        weft_text_add_int(out, about->positions);
+        weft_text_add(out, ",");
+    }
     weft_text_add_int(out, columns);
     weft_text_add(out, "],\"datatype\":\"");
     weft_text_add_bytes(out, datatype, strlen(datatype));
@@ -103,9 +108,9 @@ weft_status weft_infer_write(const weft_servable_info *about, const weft_inferen
     if (i->classes)
         write_classes(about, i, &data);
     else if (i->binary)
-        write_bytes(i, i->request.rows * columns, single, &data);
+        write_bytes(i, i->request.rows * about->outputs, single, &data);
     else
-        write_numbers(i, i->request.rows * columns, single, &data);
+        write_numbers(i, i->request.rows * about->outputs, single, &data);
     write_head(about, i, i->classes ? i->classes : columns,
                i->classes ? "BYTES"
                : single   ? "FP32"

@@ -77,6 +77,7 @@ static bool take_answered(weft_server *s)
         s->suspended--;
         bool slept = c->state == WEFT_HTTP_SUSPENDED;
         c->state = WEFT_HTTP_ANSWERED;
+        if (!c->connection && weft_http_stream_outlives(c)) continue;
         if (!c->connection)
             weft_http_request_free(c);
         else if (slept)

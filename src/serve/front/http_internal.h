@@ -53,9 +53,9 @@ static inline void weft_inference_set_timeout(weft_inference_request *request, i
 {
     request->queue_timeout = (double)timeout / 1e6;
 }
-static inline void weft_inference_set_priority(weft_inference_request *request, int64_t priority)
+static inline int weft_priority_of(int64_t priority)
 {
-    request->priority = priority > 0 ? (int)WEFT_MAX(1001 - priority, 1) : 0;
+    return priority > 0 ? (int)WEFT_MAX(1001 - priority, 1) : 0;
 }
 /* Finds out the kind of the body from the Content-Type header (type; NULL: none), else from the
  * data. ARGUMENT: the kind is unknown; FORMAT: the data are not of the declared type. */

@@ -57,6 +57,7 @@ static void free_request(weft_http_request *c)
 {
     weft_server *s = c->server;
     weft_inference_free(&c->inference);
+    weft_http_stream_free(c);
     weft_servable_release(&c->servable);
     free(c->reply.text.data);
     if (c->path != c->path_room) free(c->path);
@@ -113,6 +114,7 @@ bool weft_http_request_cancel(weft_http_request *c)
         c->given_up = true;
         return weft_http_request_leave_unread(c);
     }
+    if (c->stream.has_lock) __atomic_store_n(&c->stream.given_up, true, __ATOMIC_RELEASE);
     if (!c->is_queued || c->state == WEFT_HTTP_ANSWERED) return false;
     c->cancelled = weft_servable_cancel(c->servable, c->ticket);
     return c->cancelled;
@@ -198,9 +200,10 @@ static enum MHD_Result send_once(weft_http_request *c)
 {
     weft_reply *r = &c->reply;
     char bytes[32];
-    struct MHD_Response *response = make_response(r, MHD_RESPMEM_MUST_FREE);
+    struct MHD_Response *response =
+        c->stream.streams ? weft_http_stream_response(c) : make_response(r, MHD_RESPMEM_MUST_FREE);
     if (!response) return MHD_NO;
-    r->text.data = NULL;
+    if (!c->stream.streams) r->text.data = NULL;
     if (r->allowed) MHD_add_response_header(response, "Allow", r->allowed);
     if (r->code == 503) MHD_add_response_header(response, "Retry-After", "1");
     if (r->code == 429) {
@@ -224,7 +227,7 @@ static enum MHD_Result send_reply(weft_http_request *c)
     c->state = WEFT_HTTP_REPLIED;
     /* From here on a client that reads slowly keeps neither the model nor a large body. */
     c->is_queued = false;
-    weft_servable_release(&c->servable);
+    if (!c->stream.streams) weft_servable_release(&c->servable);
     weft_http_request_drop_large(c);
     weft_http_connection_set_state(c->server, c->connection, WEFT_CONNECTION_SENDING);
     if (c->kind == WEFT_HTTP_INFER && r->code == 200 && !r->type && r->text.size <= KEPT_TEXT &&
@@ -370,8 +373,9 @@ void weft_http_request_completed(void *user, struct MHD_Connection *connection, 
     c->connection = NULL;
     c->mhd = NULL;
     /* While other threads work on the request, it is freed later, when they have handed it back. */
-    if (c->state != WEFT_HTTP_SUSPENDING && c->state != WEFT_HTTP_SUSPENDED)
+    bool away = c->state == WEFT_HTTP_SUSPENDING || c->state == WEFT_HTTP_SUSPENDED;
+    if (!away && !weft_http_stream_outlives(c))
         free_request(c);
-    else if (weft_http_request_cancel(c))
+    else if (away && weft_http_request_cancel(c))
         weft_http_request_resume(c);
 }

@@ -1,4 +1,4 @@
-/* Parses an inference request of the Open Inference Protocol: all members except the input. */
+/* Parses an inference request of the Open Inference Protocol: all members except the inputs. */
 #include "serve/front/infer_internal.h"
 
 /* MOST_ID: bytes of an id, which the reply repeats. */
@@ -89,7 +89,7 @@ static weft_status read_parameter(weft_infer_reader *r, weft_json *j, int which)
     case 1: return weft_infer_flag(j, "parameter raw", &q->raw);
     case 2:
         WEFT_TRY(weft_infer_whole(j, "parameter priority", 0, &number));
-        weft_inference_set_priority(q, number);
+        q->priority = weft_priority_of(number);
         return WEFT_OK;
     case 3:
         WEFT_TRY(weft_infer_whole(j, "parameter timeout, in microseconds,", 0, &number));
@@ -144,8 +144,11 @@ static weft_status read_request(weft_infer_reader *r, weft_json *j)
     WEFT_TRY(j->status);
     WEFT_TRY(weft_json_finish(j));
     if (!r->out->prediction)
-        return wrong("the body has no inputs; it must be an object with \"inputs\", an array of "
-                     "one tensor, named 'x'");
+        return weft_infer_no_inputs(r->about, "the body has no inputs; it must be an object with "
+                                              "\"inputs\",");
+    if (r->bytes > 0 && r->any_binary)
+        return wrong("%zu bytes more follow the JSON than the binary_data_size of the inputs say",
+                     r->bytes);
     if (r->bytes > 0)
         return wrong("%zu bytes follow the JSON, and no input has binary_data_size", r->bytes);
     r->out->binary = (r->binary >= 0 ? r->binary : r->all_binary) == 1;

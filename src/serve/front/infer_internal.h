@@ -9,15 +9,47 @@
 typedef struct weft_infer_reader {
     const weft_servable_info *about;
     const char *tensor; /* binary data after the JSON */
-    size_t bytes;       /* bytes of binary data; 0 once the input has taken them */
+    size_t bytes;       /* bytes of binary data that no input has taken yet */
+    bool any_binary;    /* an input has taken binary data */
+    unsigned inputs;    /* bit k: input k of the model has been read */
     weft_inference *out;
     /* whether the prediction is wanted in binary form, as said for the output and for the whole
      * request: 1 yes, 0 no, -1 not said */
     int binary, all_binary;
 } weft_infer_reader;
 
-/* infer_input.c: reads the value of "inputs", an array of one tensor. */
+/* An input that is being parsed; its JSON members may come in any order. */
+enum { WEFT_INFER_SHOWN = 128 }; /* bytes of a name in messages */
+typedef struct weft_infer_input {
+    unsigned seen;
+    char name[WEFT_INFER_SHOWN], type_name[WEFT_INFER_SHOWN];
+    const weft_input *is; /* the input of the model; NULL: not looked up yet */
+    const weft_datatype *type;
+    weft_shape shape;
+    int64_t binary; /* value of binary_data_size; below 0: not given */
+    int64_t at;     /* where its numbers begin in the memory of the request */
+    weft_json data; /* parser at the data, if they came before the name, shape and datatype */
+    bool kept, read;
+} weft_infer_input;
+
+/* infer_input.c: reads the value of "inputs", an array of one tensor for each input of the model.
+ */
 weft_status weft_infer_inputs(weft_infer_reader *r, weft_json *j) WEFT_NODISCARD;
+
+/* infer_shape.c: the names of the model's inputs, as "'a', 'b'". */
+const char *weft_infer_names(const weft_servable_info *about, char *text, size_t room);
+/* Fails with `what` and the tensors that the inputs must be. */
+weft_status weft_infer_no_inputs(const weft_servable_info *about, const char *what) WEFT_NODISCARD;
+/* As weft_infer_must_be, for a part of an input; the text of the message is only made if it is
+ * needed. */
+weft_status weft_infer_input_must_be(weft_json *j, weft_json_kind kind, const weft_infer_input *in,
+                                     const char *part) WEFT_NODISCARD;
+/* As weft_infer_whole, likewise. */
+weft_status weft_infer_input_whole(weft_json *j, const weft_infer_input *in, const char *part,
+                                   int64_t low, int64_t *out) WEFT_NODISCARD;
+weft_status weft_infer_shape(weft_json *j, weft_infer_input *in) WEFT_NODISCARD;
+/* Checks the shape, which must be that of a batch of samples, or [rows, numbers of a sample]. */
+weft_status weft_infer_check_shape(const weft_infer_input *in, int64_t limit) WEFT_NODISCARD;
 
 /* infer_json_fields.c: checks that the next JSON value is of this kind; `what` is its name in
  * messages. ARGUMENT: it is of another kind. */

@@ -43,7 +43,9 @@ static json_t *shape_of(const weft_shape *row)
 
 static weft_shape output_shape(const weft_servable_info *about)
 {
-    return weft_shape_of(1, (int64_t[]){about->targets ? about->targets : about->classes});
+    int64_t each = about->targets ? about->targets : about->classes;
+    return about->positions ? weft_shape_of(2, (int64_t[]){about->positions, each})
+                            : weft_shape_of(1, &each);
 }
 
 static const char *output_type(const weft_servable_info *about)
@@ -52,9 +54,9 @@ static const char *output_type(const weft_servable_info *about)
 }
 
 /* Columns of a table may need more digits than single precision has. */
-static const char *input_type(const weft_servable_info *about)
+static const char *input_type(const weft_servable_info *about, int input)
 {
-    return about->table ? "FP64" : "FP32";
+    return about->input[input].values > 0 ? "INT32" : about->table ? "FP64" : "FP32";
 }
 
 static json_t *text_of(long long number)
@@ -79,10 +81,14 @@ weft_status weft_write_model_metadata(weft_service *service, const weft_servable
                                       weft_reply *reply)
 {
     weft_shape said = output_shape(about);
-    json_t *root = json_pack("{s:s,s:o,s:s,s:[{s:s,s:s,s:o}],s:[{s:s,s:s,s:o}]}", "name",
-                             about->name, "versions", versions_of(service, about->name), "platform",
-                             "weft", "inputs", "name", "x", "datatype", input_type(about), "shape",
-                             shape_of(&about->sample), "outputs", "name", "prediction", "datatype",
+    json_t *inputs = json_array();
+    for (int k = 0; k < about->inputs; k++)
+        json_array_append_new(inputs, json_pack("{s:s,s:s,s:o}", "name", about->input[k].name,
+                                                "datatype", input_type(about, k), "shape",
+                                                shape_of(&about->input[k].shape)));
+    json_t *root = json_pack("{s:s,s:o,s:s,s:o,s:[{s:s,s:s,s:o}]}", "name", about->name, "versions",
+                             versions_of(service, about->name), "platform", "weft", "inputs",
+                             inputs, "outputs", "name", "prediction", "datatype",
                              output_type(about), "shape", shape_of(&said));
     return weft_reply_json(reply, root);
 }
@@ -99,18 +105,23 @@ weft_status weft_write_model_config(weft_servable *servable, weft_reply *reply)
     weft_servable_info about;
     weft_batch_queue_stats stats;
     char type[32];
+    json_t *inputs = json_array();
     weft_servable_describe(servable, &about);
     weft_batch_queue_describe(weft_servable_queue(servable), &stats);
     weft_shape said = output_shape(&about);
+    for (int k = 0; k < about.inputs; k++) {
+        (void)snprintf(type, sizeof(type), "TYPE_%s", input_type(&about, k));
+        json_array_append_new(inputs,
+                              json_pack("{s:s,s:s,s:o}", "name", about.input[k].name, "data_type",
+                                        type, "dims", dims_of(&about.input[k].shape)));
+    }
     (void)snprintf(type, sizeof(type), "TYPE_%s", output_type(&about));
     json_t *root = json_pack(
-        "{s:s,s:s,s:s,s:I,s:[{s:s,s:s,s:o}],s:[{s:s,s:s,s:o}],s:{s:I},s:{s:{s:s}}}", "name",
-        about.name, "platform", "weft", "backend", "weft", "max_batch_size",
-        (json_int_t)about.limit, "input", "name", "x", "data_type",
-        about.table ? "TYPE_FP64" : "TYPE_FP32", "dims", dims_of(&about.sample), "output", "name",
-        "prediction", "data_type", type, "dims", dims_of(&said), "dynamic_batching",
-        "max_queue_delay_microseconds", (json_int_t)(stats.max_delay * 1e6), "parameters", "policy",
-        "string_value", about.policy);
+        "{s:s,s:s,s:s,s:I,s:o,s:[{s:s,s:s,s:o}],s:{s:I},s:{s:{s:s}}}", "name", about.name,
+        "platform", "weft", "backend", "weft", "max_batch_size", (json_int_t)about.limit, "input",
+        inputs, "output", "name", "prediction", "data_type", type, "dims", dims_of(&said),
+        "dynamic_batching", "max_queue_delay_microseconds", (json_int_t)(stats.max_delay * 1e6),
+        "parameters", "policy", "string_value", about.policy);
     return weft_reply_json(reply, root);
 }
 

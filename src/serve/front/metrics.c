@@ -11,6 +11,7 @@ typedef struct row {
     char labels[400]; /* model="...",version="..." */
     weft_batch_queue_stats line;
     weft_compute_times spent;
+    weft_generation_stats generation;
     double last;
 } row;
 
@@ -52,6 +53,11 @@ OF(rate, r->line.rate);
 OF(burstiness, r->line.burstiness);
 OF(predicted, r->line.predicted);
 OF(decisions, r->line.decisions);
+OF(generating, r->generation.active);
+OF(texts, r->generation.texts);
+OF(drawn, r->generation.tokens);
+OF(positions, r->generation.positions);
+OF(position_batches, r->generation.batches);
 static const char success_name[] = "nv_inference_request_success",
                   failure_name[] = "nv_inference_request_failure",
                   reasons_name[] = "weft_batches_total";
@@ -95,6 +101,12 @@ static const metric metrics[] = {
      predicted},
     {"weft_policy_decisions_total", "counter", "Number of changes of the batching policy's choice",
      "", decisions},
+    {"weft_generating", "gauge", "Texts that are being generated now", "", generating},
+    {"weft_generated_texts_total", "counter", "Texts that were generated, or failed", "", texts},
+    {"weft_generated_tokens_total", "counter", "Tokens that were drawn", "", drawn},
+    {"weft_generation_positions_total", "counter",
+     "Positions computed for generation, those of prompts among them", "", positions},
+    {"weft_generation_batches_total", "counter", "Batches of such positions", "", position_batches},
 };
 
 /* Copies the value of a label, with the escapes of the Prometheus format. */
@@ -196,6 +208,7 @@ static weft_status collect(weft_service *service, row **rows, int *count)
         weft_servable_describe(servable, &about);
         label(about.name, about.version, r->labels, sizeof(r->labels));
         weft_batch_queue_describe(weft_servable_queue(servable), &r->line);
+        weft_servable_generation_stats(servable, &r->generation);
         weft_compute_stats_total(weft_servable_compute_stats(servable), &r->spent, &r->last);
     }
     return WEFT_OK;

@@ -181,6 +181,22 @@ static weft_status lively(weft_text *text, weft_history *history, weft_servable 
     return WEFT_OK;
 }
 
+/* The names and shapes of the inputs; the name is left out where there is one. */
+static void add_inputs(weft_text *text, const weft_servable_info *about)
+{
+    char shape[128];
+    for (int k = 0; k < about->inputs; k++) {
+        const weft_input *in = &about->input[k];
+        weft_text_add(text, k ? " and " : ", ");
+        if (about->inputs > 1) add_escaped(text, in->name);
+        weft_text_add(text, "%s%s", about->inputs > 1 ? " " : "",
+                      in->shape.rank ? weft_shape_text(&in->shape, shape, sizeof(shape)) : "1");
+        if (in->values > 0) weft_text_add(text, " of %d tokens", in->values);
+    }
+    weft_text_add(text, " to ");
+    if (about->positions > 0) weft_text_add(text, "%lld times ", (long long)about->positions);
+}
+
 static void heading(weft_text *text, const weft_service_item *item, const weft_servable *servable)
 {
     weft_servable_info about;
@@ -196,11 +212,10 @@ static void heading(weft_text *text, const weft_service_item *item, const weft_s
         weft_text_add(text, "<span class=\"chip plain\">version %lld</span>",
                       (long long)item->version);
     if (servable) {
-        char shape[128];
         weft_servable_describe(servable, &about);
         weft_text_add(text, "<span class=\"about\">");
         add_escaped(text, about.model);
-        weft_text_add(text, ", %s to ", weft_shape_text(&about.sample, shape, sizeof(shape)));
+        add_inputs(text, &about);
         if (about.targets)
             weft_text_add(text, "%d number%s, ", about.targets, weft_plural(about.targets));
         else

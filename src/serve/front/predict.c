@@ -104,8 +104,7 @@ bool weft_predict_is_long(const weft_plain_body *body)
 
 static weft_status make_room(const weft_servable_info *about, int64_t rows, weft_inference *out)
 {
-    int64_t outputs = about->targets ? about->targets : about->classes;
-    WEFT_TRY(WEFT_NEW(&out->prediction, rows * outputs));
+    WEFT_TRY(WEFT_NEW(&out->prediction, rows * about->outputs));
     out->request.rows = rows;
     return WEFT_OK;
 }
@@ -115,7 +114,7 @@ static weft_status picture_of(const weft_servable_info *about, int *channels, in
                               int *width)
 {
     char text[128];
-    const weft_shape *s = &about->sample;
+    const weft_shape *s = &about->input[0].shape;
     int64_t most = s->rank >= 2 ? s->dim[s->rank - 2] * s->dim[s->rank - 1] : 0;
     bool fits =
         s->rank == 2 || (s->rank == 3 && (s->dim[0] == 1 || s->dim[0] == 3 || s->dim[0] == 4));
@@ -138,7 +137,7 @@ static weft_status read_picture(const weft_servable_info *about, const weft_plai
     WEFT_TRY(picture_of(about, &channels, &height, &width));
     WEFT_TRY(
         weft_picture_decode("the body", body->data, body->size, channels, MOST_PIXELS, &picture));
-    int64_t count = weft_shape_elements(&about->sample);
+    int64_t count = weft_shape_elements(&about->input[0].shape);
     weft_status status = make_room(about, 1, out);
     if (status == WEFT_OK) status = WEFT_NEW(&out->x, count);
     if (status == WEFT_OK) status = weft_picture_scale(&picture, width, height, out->x);
@@ -150,7 +149,7 @@ static weft_status read_picture(const weft_servable_info *about, const weft_plai
 
 static weft_status take_rows(const weft_servable_info *about, weft_csv *csv, weft_inference *out)
 {
-    int64_t features = weft_shape_elements(&about->sample);
+    int64_t features = weft_shape_elements(&about->input[0].shape);
     if (csv->features != features)
         return weft_fail(WEFT_ERR_ARGUMENT, "the rows have %d features, and the model takes %lld",
                          csv->features, (long long)features);
@@ -170,7 +169,7 @@ static weft_status take_rows(const weft_servable_info *about, weft_csv *csv, wef
 static weft_status read_csv(const weft_servable_info *about, const weft_plain_body *body,
                             weft_inference *out)
 {
-    int features = (int)weft_shape_elements(&about->sample);
+    int features = (int)weft_shape_elements(&about->input[0].shape);
     weft_csv_known known = {.features = features,
                             .names = about->column_names,
                             .label = about->label_name,
@@ -200,10 +199,18 @@ weft_status weft_predict_read(const weft_servable_info *about, const weft_plain_
                               weft_inference *out)
 {
     int said = out->format;
+    if (about->inputs > 1 || about->tokens || about->positions > 0)
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "this model has %s, which go to .../infer; here it must read one picture or "
+            "the columns of a table",
+            about->inputs > 1 ? "several inputs"
+            : about->tokens   ? "tokens"
+                              : "answers for all positions");
     *out = (weft_inference){.format = said};
     weft_inference_request_init(&out->request);
     weft_inference_set_timeout(&out->request, body->timeout);
-    weft_inference_set_priority(&out->request, body->priority);
+    out->request.priority = weft_priority_of(body->priority);
     weft_status status = body->kind == WEFT_BODY_PICTURE ? read_picture(about, body, out)
                                                          : read_csv(about, body, out);
     if (status != WEFT_OK) weft_inference_free(out);

@@ -271,6 +271,9 @@ static void model(weft_http_request *c, char **piece, int n)
         if (takes(c, "POST")) weft_http_request_infer(c);
     } else if (strcmp(what, "predict") == 0) {
         if (takes(c, "POST")) weft_http_request_predict(c);
+    } else if (strcmp(what, "generate") == 0 || strcmp(what, "generate_stream") == 0) {
+        if (takes(c, "POST") && is_small(c))
+            weft_http_request_generate(c, strcmp(what, "generate") != 0);
     } else if (strcmp(what, "") == 0) {
         if (takes(c, "GET"))
             told(c, weft_write_model_metadata(c->server->service, &c->about, &c->reply));
@@ -346,7 +349,9 @@ void weft_http_request_route(weft_http_request *request, bool only_metrics)
 
 void weft_http_request_finish(weft_http_request *request)
 {
-    if (request->status != WEFT_OK) {
+    if (request->kind == WEFT_HTTP_GENERATE) {
+        weft_http_stream_finish(request);
+    } else if (request->status != WEFT_OK) {
         weft_reply_error(&request->reply, weft_http_status_of(request->status), request->message);
     } else if (request->kind == WEFT_HTTP_INFER) {
         told(request, weft_infer_write(&request->about, &request->inference, &request->reply));

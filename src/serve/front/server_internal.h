@@ -9,6 +9,7 @@
 
 #include "serve/front/http_internal.h"
 #include "serve/front/access_control.h"
+#include "serve/front/text_stream.h"
 
 typedef struct weft_http_request weft_http_request;
 
@@ -146,12 +147,19 @@ struct weft_http_request {
     weft_servable_info about;
     int64_t json; /* bytes of JSON at the beginning of the body; below 0: all of it */
     weft_inference inference;
-    uint64_t ticket;    /* of its inference request in the batch queue, for weft_servable_cancel */
-    bool is_queued;     /* an inference request was queued for it */
-    weft_status status; /* result of the work of other threads; `message` explains a failure */
+    uint64_t ticket; /* of its inference request in the batch queue, for weft_servable_cancel */
+    bool is_queued;  /* an inference request was queued for it */
+    weft_text_stream stream; /* of a generation request */
+    weft_status status;      /* result of the work of other threads; `message` explains a failure */
     char message[2048];
     weft_plain_body plain;
-    enum { WEFT_HTTP_OTHER, WEFT_HTTP_INFER, WEFT_HTTP_LOAD, WEFT_HTTP_PREDICT } kind;
+    enum {
+        WEFT_HTTP_OTHER,
+        WEFT_HTTP_INFER,
+        WEFT_HTTP_LOAD,
+        WEFT_HTTP_PREDICT,
+        WEFT_HTTP_GENERATE
+    } kind;
     char *name; /* of the model to load or unload */
     bool unloads;
     weft_reply reply;
@@ -190,6 +198,17 @@ void weft_http_request_resume(weft_http_request *request);
 bool weft_server_is_draining(weft_server *server);
 /* The HTTP status code for a status, such as 503 for BUSY. */
 unsigned weft_http_status_of(weft_status status);
+
+/* generate.c: begins to generate. streams: each token is sent when it is there. */
+void weft_http_request_generate(weft_http_request *request, bool streams);
+/* Writes the reply, or of a stream its code, when the text or its first token is there. */
+void weft_http_stream_finish(weft_http_request *request);
+/* The response that sends a stream. */
+struct MHD_Response *weft_http_stream_response(weft_http_request *request);
+/* Called when the connection is gone: whether the request must stay until it is generated no more,
+ * and is handed back then. */
+bool weft_http_stream_outlives(weft_http_request *request);
+void weft_http_stream_free(weft_http_request *request);
 
 /* http_request.c: the functions that the HTTP library calls. */
 enum MHD_Result weft_http_request_handle(void *user, struct MHD_Connection *connection,

@@ -73,51 +73,68 @@ const weft_datatype *weft_datatype_find(const char *name)
     return NULL;
 }
 
+void weft_datatype_doubles(const weft_datatype *type, const char *from, int64_t count, double *to)
+{
+    enum { PART = 256 };
+    float part[PART];
+    if (type->get_double) {
+        type->get_double(from, count, to);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        if (i % PART == 0)
+            type->get(from + (size_t)i * type->bytes, WEFT_MIN(count - i, PART), part);
+        to[i] = (double)part[i % PART];
+    }
+}
+
 /* --- JSON --- */
 
-static weft_status unfit(const weft_datatype *type, const weft_decimal *d, int64_t entry,
-                         bool single)
+static weft_status unfit(const weft_datatype *type, const weft_decimal *d, const char *input,
+                         int64_t entry, bool single)
 {
     int shown = (int)WEFT_MIN(d->size, 40);
     const char *cut = d->size > 40 ? "..." : "";
     if (type->is == WEFT_REAL_TYPE)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "input 'x': number %lld of the data is %.*s%s, beyond what %s precision "
+                         "input '%s': number %lld of the data is %.*s%s, beyond what %s precision "
                          "holds, %s",
-                         (long long)entry, shown, d->text, cut, single ? "single" : "double",
+                         input, (long long)entry, shown, d->text, cut, single ? "single" : "double",
                          single ? "3.4e38" : "1.7e308");
     return weft_fail(WEFT_ERR_ARGUMENT,
-                     "input 'x': number %lld of the data is %.*s%s, and %s holds whole numbers "
+                     "input '%s': number %lld of the data is %.*s%s, and %s holds whole numbers "
                      "from %s%llu to %llu",
-                     (long long)entry, shown, d->text, cut, type->name, type->below ? "-" : "",
-                     (unsigned long long)type->below, (unsigned long long)type->above);
+                     input, (long long)entry, shown, d->text, cut, type->name,
+                     type->below ? "-" : "", (unsigned long long)type->below,
+                     (unsigned long long)type->above);
 }
 
-static weft_status read_whole(const weft_datatype *type, const weft_decimal *d, int64_t entry,
-                              double *out)
+static weft_status read_whole(const weft_datatype *type, const weft_decimal *d, const char *input,
+                              int64_t entry, double *out)
 {
     bool minus;
     uint64_t size;
     if (!weft_decimal_whole(d, &minus, &size) || size > (minus ? type->below : type->above))
-        return unfit(type, d, entry, true);
+        return unfit(type, d, input, entry, true);
     *out = minus ? -(double)size : (double)size;
     return WEFT_OK;
 }
 
-static weft_status no_number(const weft_datatype *type, weft_json_kind kind, int64_t entry)
+static weft_status no_number(const weft_datatype *type, weft_json_kind kind, const char *input,
+                             int64_t entry)
 {
     if (kind == WEFT_JSON_ARRAY)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "input 'x': an array stands where number %lld of the data should; nest "
+                         "input '%s': an array stands where number %lld of the data should; nest "
                          "them as the shape says, or not at all",
-                         (long long)entry);
-    return weft_fail(WEFT_ERR_ARGUMENT, "input 'x': number %lld of the data is %s, must be %s",
-                     (long long)entry, weft_json_kind_name(kind),
+                         input, (long long)entry);
+    return weft_fail(WEFT_ERR_ARGUMENT, "input '%s': number %lld of the data is %s, must be %s",
+                     input, (long long)entry, weft_json_kind_name(kind),
                      type->is == WEFT_FLAG_TYPE ? "true or false" : "a number");
 }
 
-weft_status weft_datatype_read(const weft_datatype *type, weft_json *j, int64_t entry, bool single,
-                               double *out)
+weft_status weft_datatype_read(const weft_datatype *type, weft_json *j, const char *input,
+                               int64_t entry, bool single, double *out)
 {
     weft_decimal d;
     weft_json_kind kind = weft_json_peek(j);
@@ -129,11 +146,11 @@ weft_status weft_datatype_read(const weft_datatype *type, weft_json *j, int64_t 
     }
     if (kind != WEFT_JSON_NUMBER) {
         WEFT_TRY(weft_json_skip(j)); /* a syntax error is reported first */
-        return no_number(type, kind, entry);
+        return no_number(type, kind, input, entry);
     }
     WEFT_TRY(weft_json_number(j, &d));
-    if (type->is != WEFT_REAL_TYPE) return read_whole(type, &d, entry, out);
+    if (type->is != WEFT_REAL_TYPE) return read_whole(type, &d, input, entry, out);
     *out = type->get_double ? weft_decimal_double(&d) : (double)weft_decimal_float(&d);
     bool fits = single ? isfinite((float)*out) : isfinite(*out);
-    return fits ? WEFT_OK : unfit(type, &d, entry, single);
+    return fits ? WEFT_OK : unfit(type, &d, input, entry, single);
 }

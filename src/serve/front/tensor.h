@@ -25,10 +25,12 @@ typedef struct weft_datatype {
 
 /* The datatype of this name; NULL: there is no such numeric datatype. */
 const weft_datatype *weft_datatype_find(const char *name);
-/* Reads the next JSON value as a number of this type. entry: its place in the data, from 1, for
- * messages. single: the number will be rounded to a float. ARGUMENT: the value is no number, or is
- * out of range. */
-weft_status weft_datatype_read(const weft_datatype *type, weft_json *j, int64_t entry, bool single,
-                               double *out) WEFT_NODISCARD;
+/* Reads the next JSON value as a number of this type. input, entry: its tensor and its place in the
+ * data, from 1, for messages. single: the number will be rounded to a float. ARGUMENT: the value is
+ * no number, or is out of range. */
+weft_status weft_datatype_read(const weft_datatype *type, weft_json *j, const char *input,
+                               int64_t entry, bool single, double *out) WEFT_NODISCARD;
+/* Converts elements to doubles. */
+void weft_datatype_doubles(const weft_datatype *type, const char *from, int64_t count, double *to);
 
 #endif

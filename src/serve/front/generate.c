@@ -1,0 +1,190 @@
+/* Handles generation requests: hands them to executors, and sends the text, at the end or as server
+ * sent events, one for the tokens that have come since the one before. */
+#include <stdio.h>
+
+#include "serve/front/server_internal.h"
+
+/* --- in threads of executors --- */
+
+/* Wakes the loop if it waits for this text. The caller holds the lock of the stream. */
+static void wake(weft_http_request *c)
+{
+    bool sleeping = c->stream.sleeping;
+    c->stream.sleeping = false;
+    if (sleeping) weft_http_request_resume(c);
+}
+
+static bool take_token(void *user, const char *text, size_t size)
+{
+    weft_http_request *c = user;
+    weft_text_stream *t = &c->stream;
+    pthread_mutex_lock(&t->lock);
+    weft_text_add_bytes(&t->text, text, size);
+    bool failed = t->text.failed;
+    if (size > 0 && t->streams) wake(c);
+    pthread_mutex_unlock(&t->lock);
+    return !failed && !__atomic_load_n(&t->given_up, __ATOMIC_ACQUIRE) &&
+           !__atomic_load_n(&c->server->ending, __ATOMIC_ACQUIRE);
+}
+
+static void ended(void *user, const weft_request_result *result)
+{
+    weft_http_request *c = user;
+    weft_text_stream *t = &c->stream;
+    pthread_mutex_lock(&t->lock);
+    c->status = result->status;
+    (void)snprintf(c->message, sizeof(c->message), "%s", result->message);
+    t->finished = true;
+    wake(c);
+    pthread_mutex_unlock(&t->lock);
+}
+
+/* --- in the loop --- */
+
+void weft_http_request_generate(weft_http_request *request, bool streams)
+{
+    weft_http_request *c = request;
+    weft_generation_request q;
+    char *prompt;
+    double most = c->server->queue_timeout;
+    weft_status status = weft_generate_read(c->data, c->size, &q, &prompt);
+    if (status == WEFT_OK) {
+        if (most > 0 && (q.queue_timeout <= 0 || q.queue_timeout > most)) q.queue_timeout = most;
+        q.user = c;
+        q.token = take_token;
+        q.done = ended;
+        pthread_mutex_init(&c->stream.lock, NULL);
+        c->stream.has_lock = true;
+        c->stream.streams = streams;
+        c->stream.sleeping = true;
+        c->kind = WEFT_HTTP_GENERATE;
+        weft_http_request_suspend(c);
+        status = weft_servable_generate(c->servable, &q);
+        if (status != WEFT_OK) {
+            c->stream.finished = true;
+            weft_http_request_refused(c, status);
+        }
+        free(prompt);
+        return;
+    }
+    weft_reply_error(&c->reply, weft_http_status_of(status), weft_last_message());
+}
+
+/* Writes the next event, from the text that has come. Returns whether the stream is over: all text
+ * is in events. The caller holds the lock. */
+static bool make_event(weft_http_request *c)
+{
+    weft_text_stream *t = &c->stream;
+    if (t->text.size > 0) {
+        weft_text event = {0};
+        size_t taken =
+            weft_generate_write(&c->about, t->text.data, t->text.size, t->finished, &event);
+        if (taken > 0) {
+            weft_text_add(&t->ready, "data: ");
+            weft_text_add_bytes(&t->ready, event.data, event.size);
+            weft_text_add(&t->ready, "\n\n");
+            t->ready.failed |= event.failed;
+            memmove(t->text.data, t->text.data + taken, t->text.size - taken);
+            t->text.size -= taken;
+        }
+        free(event.data);
+    } else if (t->finished && c->status != WEFT_OK && !t->failure_told) {
+        t->failure_told = true;
+        weft_text_add(&t->ready, "data: {\"error\":");
+        weft_text_add_json(&t->ready, c->message);
+        weft_text_add(&t->ready, "}\n\n");
+    } else if (t->finished) {
+        return true;
+    }
+    return false;
+}
+
+/* Gives the library the bytes that are ready. Without any, the connection sleeps until an executor
+ * wakes it. */
+static ssize_t read_stream(void *user, uint64_t position, char *to, size_t room)
+{
+    weft_http_request *c = user;
+    weft_text_stream *t = &c->stream;
+    bool over = false, sleeps = false;
+    (void)position;
+    if (c->connection->state == WEFT_CONNECTION_NONE)
+        weft_http_connection_set_state(c->server, c->connection, WEFT_CONNECTION_SENDING);
+    if (t->sent == t->ready.size) {
+        t->ready.size = t->sent = 0;
+        pthread_mutex_lock(&t->lock);
+        over = make_event(c);
+        sleeps = t->sleeping = !over && t->ready.size == 0;
+        pthread_mutex_unlock(&t->lock);
+    }
+    if (t->ready.failed || t->text.failed) return MHD_CONTENT_READER_END_WITH_ERROR;
+    if (over) return MHD_CONTENT_READER_END_OF_STREAM;
+    if (sleeps) {
+        c->state = WEFT_HTTP_SUSPENDED;
+        c->server->suspended++;
+        weft_http_connection_set_state(c->server, c->connection, WEFT_CONNECTION_NONE);
+        MHD_suspend_connection(c->mhd);
+        return 0;
+    }
+    size_t size = WEFT_MIN(room, t->ready.size - t->sent);
+    memcpy(to, t->ready.data + t->sent, size);
+    t->sent += size;
+    c->sent += size;
+    return (ssize_t)size;
+}
+
+struct MHD_Response *weft_http_stream_response(weft_http_request *request)
+{
+    enum { BLOCK = 4096 };
+    struct MHD_Response *response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, read_stream, request, NULL);
+    if (!response) return NULL;
+    MHD_add_response_header(response, "Content-Type", "text/event-stream");
+    MHD_add_response_header(response, "Cache-Control", "no-store");
+    return response;
+}
+
+void weft_http_stream_finish(weft_http_request *request)
+{
+    weft_text_stream *t = &request->stream;
+    pthread_mutex_lock(&t->lock);
+    weft_status status = t->finished ? request->status : WEFT_OK;
+    if (status != WEFT_OK && (!t->streams || t->text.size == 0)) {
+        t->streams = false;
+        weft_reply_error(&request->reply, weft_http_status_of(status), request->message);
+    } else if (t->streams) {
+        request->reply.code = 200;
+    } else {
+        request->reply.code = 200;
+        (void)weft_generate_write(&request->about, t->text.data ? t->text.data : "", t->text.size,
+                                  true, &request->reply.text);
+        weft_text_add(&request->reply.text, "\n");
+        if (request->reply.text.failed || t->text.failed)
+            weft_reply_error(&request->reply, 500, "there is no memory for the text");
+    }
+    pthread_mutex_unlock(&t->lock);
+}
+
+bool weft_http_stream_outlives(weft_http_request *request)
+{
+    weft_text_stream *t = &request->stream;
+    if (!t->has_lock) return false;
+    __atomic_store_n(&t->given_up, true, __ATOMIC_RELEASE);
+    pthread_mutex_lock(&t->lock);
+    bool open = !t->finished;
+    t->sleeping = open;
+    pthread_mutex_unlock(&t->lock);
+    if (open) {
+        request->state = WEFT_HTTP_SUSPENDED;
+        request->server->suspended++;
+    }
+    return open;
+}
+
+void weft_http_stream_free(weft_http_request *request)
+{
+    weft_text_stream *t = &request->stream;
+    if (t->has_lock) pthread_mutex_destroy(&t->lock);
+    free(t->text.data);
+    free(t->ready.data);
+    *t = (weft_text_stream){.streams = false};
+}

@@ -1,0 +1,179 @@
+/* The batches of generation: programs for several numbers of rows, in which sequences have the rows
+ * that hold their states. A sequence stays in its row as long as it can, so that its states are
+ * copied only when the number of sequences changes. */
+#include "serve/generation.h"
+
+/* Bytes that the states of all rows of an executor's largest program may have. */
+static const size_t MOST_STATES = (size_t)512 << 20;
+
+/* --- creation --- */
+
+static weft_status build_batch(weft_servable *s, int64_t rows, weft_step_batch *out)
+{
+    WEFT_TRY(WEFT_NEW(&out->owner, rows));
+    return weft_step_program_build(s->context, &s->checkpoint, &s->run, s->stores[0], rows,
+                                   &out->program);
+}
+
+/* Builds the programs of an executor: for 1, 2, 4, ... rows, up to the limit of a batch and of
+ * memory. */
+static weft_status build_batches(weft_servable *s, weft_generation_engine *g, int executor)
+{
+    weft_step_batch *batches = &g->batches[executor * WEFT_STEP_SIZES];
+    WEFT_TRY(build_batch(s, 1, &batches[0]));
+    g->state_bytes = weft_step_program_state_bytes(&batches[0].program);
+    int64_t fit = (int64_t)(MOST_STATES / WEFT_MAX(g->state_bytes, 1));
+    int64_t most = WEFT_MIN(s->limit, WEFT_MAX(fit, 1));
+    for (g->sizes = 1; g->sizes < WEFT_STEP_SIZES && 1 << g->sizes <= most; g->sizes++)
+        WEFT_TRY(build_batch(s, 1 << g->sizes, &batches[g->sizes]));
+    return WEFT_OK;
+}
+
+static weft_status create(weft_servable *s, weft_generation_engine *g)
+{
+    const char *tokenizer = s->checkpoint.stats.tokenizer;
+    g->executors = s->executors;
+    if (tokenizer) WEFT_TRY(weft_tokenizer_read(s->checkpoint.path, tokenizer, &g->tokenizer));
+    WEFT_TRY(WEFT_NEW(&g->batches, s->executors * WEFT_STEP_SIZES));
+    for (int e = 0; e < s->executors; e++) WEFT_TRY(build_batches(s, g, e));
+    return WEFT_OK;
+}
+
+weft_status weft_generation_engine_create(weft_servable *servable, weft_generation_engine **out)
+{
+    weft_generation_engine *g;
+    weft_status status = weft_step_program_check(&servable->checkpoint);
+    *out = NULL;
+    if (status != WEFT_OK || servable->ranks > 1) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&g, 1));
+    pthread_mutex_init(&g->lock, NULL);
+    status = create(servable, g);
+    if (status == WEFT_OK)
+        *out = g;
+    else
+        weft_generation_engine_free(&g);
+    return status == WEFT_ERR_UNSUPPORTED ? WEFT_OK : status;
+}
+
+void weft_generation_engine_free(weft_generation_engine **engine)
+{
+    if (!engine || !*engine) return;
+    weft_generation_engine *g = *engine;
+    for (int i = 0; g->batches && i < g->executors * WEFT_STEP_SIZES; i++) {
+        weft_step_program_free(&g->batches[i].program);
+        free(g->batches[i].owner);
+    }
+    free(g->batches);
+    weft_tokenizer_free(&g->tokenizer);
+    pthread_mutex_destroy(&g->lock);
+    free(g);
+    *engine = NULL;
+}
+
+/* --- rows; the caller holds the lock --- */
+
+/* Copies the states of a sequence out of its row. */
+static void take_out(weft_generation *s)
+{
+    if (!s->home) return;
+    weft_step_program_save(&s->home->program, s->row, s->states);
+    s->home->owner[s->row] = NULL;
+    s->home = NULL;
+}
+
+static void put_in(weft_step_batch *b, int64_t row, weft_generation *s)
+{
+    if (b->owner[row]) take_out(b->owner[row]);
+    take_out(s);
+    if (!s->fresh) weft_step_program_load(&b->program, row, s->states);
+    b->owner[row] = s;
+    s->home = b;
+    s->row = row;
+}
+
+/* Gives each sequence of a batch a row: its own, if its states are in this batch, or else the first
+ * that no other one of them has. */
+static void assign_rows(weft_step_batch *b, void *const *sequences, int count)
+{
+    int64_t row = 0;
+    bool taken[1 << (WEFT_STEP_SIZES - 1)] = {false};
+    for (int i = 0; i < count; i++) {
+        const weft_generation *s = sequences[i];
+        if (s->home == b) taken[s->row] = true;
+    }
+    for (int i = 0; i < count; i++) {
+        weft_generation *s = sequences[i];
+        if (s->home == b) continue;
+        /* Rows without an owner first, so that others keep their states in place. */
+        for (row = 0; row < b->program.rows && (taken[row] || b->owner[row]);) row++;
+        if (row == b->program.rows)
+            for (row = 0; taken[row];) row++;
+        taken[row] = true;
+        put_in(b, row, s);
+    }
+}
+
+void weft_generation_leave_row(weft_generation_engine *engine, weft_generation *sequence)
+{
+    pthread_mutex_lock(&engine->lock);
+    if (sequence->home) sequence->home->owner[sequence->row] = NULL;
+    sequence->home = NULL;
+    pthread_mutex_unlock(&engine->lock);
+}
+
+/* --- a batch --- */
+
+/* When all positions of the model are used, the sequence goes on from the later half of them, whose
+ * states are computed again. */
+static void slide(const weft_step_program *p, weft_generation *s)
+{
+    int64_t window = p->window;
+    if (!weft_step_program_is_limited(p) || s->computed - s->first < window) return;
+    s->first = s->computed - window / 2;
+    s->computed = s->first;
+    s->fresh = true;
+}
+
+/* Draws the next token of a sequence, if all its tokens are computed. */
+static void draw(weft_generation *s, const weft_step_program *p)
+{
+    s->drawn = false;
+    if (s->computed < s->count) return;
+    weft_step_program_logits(p, s->row, s->logits);
+    weft_status status = WEFT_GROW(&s->tokens, &s->capacity, s->count);
+    if (status == WEFT_OK)
+        status =
+            weft_drawer_draw(&s->drawer, &s->request.sampling, s->logits, &s->tokens[s->count]);
+    s->drawn = status == WEFT_OK;
+    s->count += s->drawn;
+    weft_error_catch(&s->error, status);
+}
+
+weft_status weft_generation_run(void *user, int executor, void *const *sequences, int count,
+                                int64_t rows)
+{
+    const weft_servable *servable = user;
+    weft_generation_engine *g = servable->generation;
+    int size = 0;
+    while (1 << size < rows) size++;
+    weft_step_batch *b = &g->batches[executor * WEFT_STEP_SIZES + size];
+    const weft_step_program *p = &b->program;
+    for (int i = 0; i < count; i++) slide(p, sequences[i]);
+    pthread_mutex_lock(&g->lock);
+    assign_rows(b, sequences, count);
+    pthread_mutex_unlock(&g->lock);
+    for (int i = 0; i < count; i++) {
+        weft_generation *s = sequences[i];
+        if (s->fresh) weft_step_program_clear(p, s->row);
+        s->fresh = false;
+        weft_step_program_set(p, s->row, s->tokens[s->computed], s->computed - s->first);
+    }
+    WEFT_TRY(weft_step_program_run(p));
+    for (int i = 0; i < count; i++) {
+        weft_generation *s = sequences[i];
+        weft_step_program_carry(p, s->row, s->computed - s->first);
+        s->computed++;
+        draw(s, p);
+    }
+    return WEFT_OK;
+}

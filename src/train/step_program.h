@@ -1,0 +1,58 @@
+/* Declares step programs, with which sequences of tokens are continued: a program computes one
+ * position of each of several sequences in a run, from the states that the positions before it have
+ * left. Each sequence has a row of the batch. */
+#ifndef WEFT_TRAIN_STEP_PROGRAM_H
+#define WEFT_TRAIN_STEP_PROGRAM_H
+
+#include "checkpoint/checkpoint.h"
+#include "models/models.h"
+#include "weft/program.h"
+#include "weft/train_options.h"
+
+typedef struct weft_step_program {
+    weft_graph *graph;
+    weft_instance *instance;
+    weft_model_steps steps;
+    weft_value x, logits;
+    int64_t rows;
+    int64_t window; /* positions of a sample of the training data */
+    int tokens;     /* number of different tokens */
+} weft_step_program;
+
+/* Whether a checkpoint's model predicts the next token (UNSUPPORTED: it does not). */
+weft_status weft_step_program_check(const weft_checkpoint *checkpoint) WEFT_NODISCARD;
+/* Builds the program of a checkpoint, whose weights are in the store or will be. run: the options
+ * of the run that wrote it. UNSUPPORTED: a layer reads later positions. Zero *out before; free it
+ * also after a failure. */
+weft_status weft_step_program_build(weft_context *context, const weft_checkpoint *checkpoint,
+                                    const weft_train_options *run, weft_store *store, int64_t rows,
+                                    weft_step_program *out) WEFT_NODISCARD;
+void weft_step_program_free(weft_step_program *program);
+
+/* Whether no more than `window` positions can be computed, and generation must go on from the later
+ * half of them. */
+static inline bool weft_step_program_is_limited(const weft_step_program *program)
+{
+    return program->steps.limited;
+}
+/* How many of the last tokens of a sequence of `count` determine what follows. */
+int64_t weft_step_program_needed(const weft_step_program *program, int64_t count);
+
+/* Sets the token of a row, and its position from 0. */
+void weft_step_program_set(const weft_step_program *program, int64_t row, int32_t token,
+                           int64_t position);
+/* Computes the positions of all rows. Rows that were not set compute what nobody reads. */
+weft_status weft_step_program_run(const weft_step_program *program) WEFT_NODISCARD;
+/* Moves the states that a row's position has left to where its next position reads them. */
+void weft_step_program_carry(const weft_step_program *program, int64_t row, int64_t position);
+/* Writes the logits of a row: `tokens` numbers. */
+void weft_step_program_logits(const weft_step_program *program, int64_t row, double *to);
+
+/* The states of a row: their bytes, setting them to those of an empty sequence, and copying them
+ * out and in. */
+size_t weft_step_program_state_bytes(const weft_step_program *program);
+void weft_step_program_clear(const weft_step_program *program, int64_t row);
+void weft_step_program_save(const weft_step_program *program, int64_t row, void *to);
+void weft_step_program_load(const weft_step_program *program, int64_t row, const void *from);
+
+#endif

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Texts that a server generates: tests/serve_generate.py PATH/TO/weft
+
+Models of attention (with learned and with rotary positions), of recurrent layers and of both continue prompts. Whatever shares their
+batches, in whatever order texts begin and end, a text is that of `weft generate` with the same seed: the models compute in float64, where
+no draw depends on rounding. Streams, wrong requests, clients that leave, and the end of a server in the midst of a text.
+"""
+import concurrent.futures
+import http.client
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+
+from served import Client, Server, check, end
+
+weft = os.path.abspath(sys.argv[1])
+FAST = "WEFT_FAST" in os.environ
+CONTEXT = 12
+MIXED = """layers:
+  - {type: embedding, name: tokens, units: 8}
+  - {type: attention, name: look, heads: 2, causal: true, rotary: 50}
+  - {type: add, from: "tokens, look"}
+  - {type: gru, units: 8}
+  - {type: linear, units: outputs}
+"""
+# Name: model, unit of its text; None: the data are numbers of tokens.
+MODELS = {"gpt": ("gpt:layers=2,heads=2,width=8", "char"), "lstm": ("char-lstm:layers=2,units=9", "byte"), "mixed": ("mixed.yaml", "char"),
+          "numbers": ("gpt:layers=1,heads=1,width=6", None)}
+TEXT = "der Weber webt, das Schiffchen fliegt; für jeden Faden ein Gewicht.\n" * 12
+
+
+def train(name):
+    model, unit = MODELS[name]
+    data = f"text:t.txt,unit={unit},context={CONTEXT},stride=5" if unit else f"tokens:t.bin,values=9,context={CONTEXT}"
+    subprocess.run([weft, "train", "-q", "-m", model, "--data", data, "--dtype", "f64", "--steps", "12", "--batch", "8", "--lr", "0.02", "-o", "adam",
+                    "-c", name, "-t", "1"], check=True)
+
+
+def words_of(q):
+    """The options of weft generate for a request."""
+    words = ["-n", str(q["max_tokens"])]
+    for key, option in (("temperature", "--temperature"), ("top_k", "--top-k"), ("top_p", "--top-p"), ("seed", "--seed"), ("text_input", "-p")):
+        if key in q:
+            words += [option, str(q[key])]
+    return words
+
+
+def right(name, q):
+    """What weft generate writes behind the prompt."""
+    out = subprocess.run([weft, "generate", "-c", name, "-t", "1", *words_of(q)], check=True, capture_output=True).stdout
+    begin = q.get("text_input", "").encode()
+    check(f"{name}: weft generate begins with its prompt", out.startswith(begin), out)
+    return out[len(begin):-1].decode("utf-8", "replace")  # without the end of a line that it adds
+
+
+def generated(reply):
+    return reply.get("text_output") if isinstance(reply, dict) else None
+
+
+def draw_request(rng, name):
+    q = {"max_tokens": rng.choice([1, 2, 7, 15, 40]), "seed": rng.randrange(1000)}
+    if rng.random() < 0.8:
+        size = rng.choice([1, 2, 5, CONTEXT, CONTEXT + 1, 30])
+        q["text_input"] = " ".join(str(rng.randrange(9)) for _ in range(size)) if MODELS[name][1] is None else \
+            "".join(rng.choice(sorted(set(TEXT) - {"\n"})) for _ in range(size)).strip() or "W"
+    for key, values in (("temperature", [0, 0.5, 1, 2]), ("top_k", [0, 1, 3]), ("top_p", [0.5, 0.9, 1])):
+        if rng.random() < 0.5:
+            q[key] = rng.choice(values)
+    return q
+
+
+def events(port, name, q):
+    """The texts of a stream's events, and its content type."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("POST", f"/v2/models/{name}/generate_stream", json.dumps(q))
+    reply = connection.getresponse()
+    raw = reply.read().decode()
+    connection.close()
+    if reply.status != 200:
+        return reply.status, json.loads(raw), reply.getheader("Content-Type")
+    return reply.status, [json.loads(block[6:]) for block in raw.split("\n\n") if block], reply.getheader("Content-Type")
+
+
+def compare(port, way, count):
+    rng = random.Random(way)
+    asked = [(name, draw_request(rng, name)) for name in MODELS for _ in range(count)]
+    rng.shuffle(asked)
+
+    def one(case):
+        name, q = case
+        time.sleep(random.random() * 0.05)
+        if q["seed"] % 3 == 0:
+            code, parts, _ = events(port, name, q)
+            return code, "".join(part["text_output"] for part in parts)
+        client = Client(port)
+        code, reply = client.told(f"/v2/models/{name}/generate", json.dumps(q if q["seed"] % 2 else {"parameters": q}))
+        client.close()
+        return code, generated(reply)
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(one, asked))
+    wrong = 0
+    for (name, q), (code, text) in zip(asked, answers):
+        wanted = right(name, q)
+        wrong += not check(f"{name}, {way}: as weft generate, {q}", code == 200 and text == wanted, (code, text, wanted))
+    print(f"{way}: {len(asked)} texts of {len(MODELS)} models, {wrong} otherwise than weft generate")
+
+
+def streams(port):
+    code, parts, kind = events(port, "gpt", {"text_input": "der ", "max_tokens": 6000, "seed": 4})
+    check("a stream is one of events", code == 200 and kind == "text/event-stream", (code, kind))
+    check("it comes in parts", len(parts) > 1 and all(part["model_name"] == "gpt" for part in parts), parts[:2])
+    code, parts, _ = events(port, "lstm", {"max_tokens": 300, "temperature": 3, "seed": 5})
+    text = "".join(part["text_output"] for part in parts)
+    check("bytes that are no characters are replaced", code == 200 and len(text) > 100, (code, text))
+    check("of them a stream and a whole text have the same", text == right("lstm", {"max_tokens": 300, "temperature": 3, "seed": 5}), text)
+    code, parts, _ = events(port, "gpt", {"text_input": "", "max_tokens": 3})
+    check("a refused stream has a code", code == 400 and "empty" in parts["error"], (code, parts))
+
+
+def refusals(port):
+    client = Client(port)
+    for body, code, words in (
+            ({"text_input": ""}, 400, "the prompt is empty"), ({"text_input": "\u4e00"}, 400, "the prompt"), ({"max_tokens": 0}, 400, "max_tokens"),
+            ({"max_tokens": 2000000}, 400, "must be from 1 to"), ({"temperature": -1}, 400, "temperature"), ({"top_p": 0}, 400, "top-p"),
+            ({"top_k": 1.5}, 400, "top_k"), ({"text_input": 3}, 400, "text_input"), ({"parameters": {"parameters": {}}}, 400, "twice"),
+            ({"seed": 1, "parameters": {"seed": 2}}, 400, "twice"), ([1], 400, "object"), ({"temperature": "warm"}, 400, "temperature")):
+        got, reply = client.told("/v2/models/gpt/generate", json.dumps(body))
+        check(f"{body} is refused", got == code and words in reply["error"], (got, reply))
+    got, reply = client.told("/v2/models/gpt/generate", "{")
+    check("what is no JSON is refused", got == 400 and "JSON" in reply["error"], (got, reply))
+    got, reply = client.told("/v2/models/numbers/generate", json.dumps({"text_input": "3 9"}))
+    check("a number that is no token is refused", got == 400 and "'9' is no token" in reply["error"], (got, reply))
+    got, reply = client.told("/v2/models/digits/generate", "{}")
+    check("a model of pictures does not generate", got == 501 and "next token" in reply["error"], (got, reply))
+    check("a generation is posted", client.ask("/v2/models/gpt/generate")[0] == 405)
+    got, reply = client.told("/v2/models/gpt/generate", json.dumps({"max_tokens": 2, "unknown": [1, {"a": 2}]}))
+    check("members without a meaning are ignored", got == 200 and generated(reply) is not None, (got, reply))
+    client.close()
+
+
+def leavers(server):
+    """Clients that leave in the midst of a stream or of a wait; the others get their texts."""
+    body = json.dumps({"text_input": "das ", "max_tokens": 200000})
+    for path in ("generate_stream", "generate") * 6:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        connection.request("POST", f"/v2/models/gpt/{path}", body)
+        if path == "generate_stream":
+            reply = connection.getresponse()
+            check("a long stream begins", reply.status == 200 and reply.read(30), reply.status)
+        connection.close()
+    q = {"text_input": "das ", "max_tokens": 30, "seed": 9}
+    client = Client(server.port)
+    code, reply = client.told("/v2/models/gpt/generate", json.dumps(q))
+    check("others get their texts", code == 200 and generated(reply) == right("gpt", q), (code, reply))
+    for _ in range(600):  # the texts of those who left come to an end
+        _, text, _ = client.ask("/metrics") if server.metrics == [] else Client(server.metrics[0]).ask("/metrics")
+        running = [line for line in text.decode().splitlines() if line.startswith("weft_generating{") and 'model="gpt"' in line]
+        if running and running[0].endswith(" 0"):
+            break
+        time.sleep(0.1)
+    check("texts of clients that left end", running and running[0].endswith(" 0"), running)
+    client.close()
+
+
+def main():
+    with open("t.txt", "w") as f:
+        f.write(TEXT)
+    with open("t.bin", "wb") as f:
+        rng = random.Random(3)
+        f.write(b"".join(rng.randrange(9).to_bytes(2, "little") for _ in range(800)))
+    with open("mixed.yaml", "w") as f:
+        f.write(MIXED)
+    for name in MODELS:
+        train(name)
+    subprocess.run([weft, "train", "-q", "-m", "mlp", "--data", "glyphs:size=9,train=20,test=5", "--steps", "2", "--batch", "10", "-c", "digits"], check=True)
+    models = [f"{name}={name}" for name in (*MODELS, "digits")]
+    for way in (["--limit", "4"], ["--limit", "9", "--instances", "2"], ["--limit", "1"]) if not FAST else (["--limit", "4"],):
+        server = Server(weft, "-t", "1", *way, "--measure", "0", "--times", "none", *models)
+        compare(server.port, " ".join(way), 4 if FAST else 12)
+        if way == ["--limit", "4"]:
+            streams(server.port)
+            refusals(server.port)
+            leavers(server)
+        server.end()
+    return end()
+
+
+with tempfile.TemporaryDirectory() as folder:
+    os.chdir(folder)
+    sys.exit(main())
