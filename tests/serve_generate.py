@@ -162,6 +162,7 @@ def leavers(server):
         if running and running[0].endswith(" 0"):
             break
         time.sleep(0.1)
+    check("the page counts texts", b"tokens drawn" in client.ask("/")[1])
     check("texts of clients that left end", running and running[0].endswith(" 0"), running)
     client.close()
 
@@ -176,7 +177,7 @@ def main():
         f.write(MIXED)
     for name in MODELS:
         train(name)
-    subprocess.run([weft, "train", "-q", "-m", "mlp", "--data", "glyphs:size=9,train=20,test=5", "--steps", "2", "--batch", "10", "-c", "digits"], check=True)
+    subprocess.run([weft, "train", "-q", "-m", "mlp", "--data", "glyphs:size=9,train=20,test=5", "--steps", "2", "--batch", "10", "-c", "digits", "-t", "1"], check=True)
     models = [f"{name}={name}" for name in (*MODELS, "digits")]
     for way in (["--limit", "4"], ["--limit", "9", "--instances", "2"], ["--limit", "1"]) if not FAST else (["--limit", "4"],):
         server = Server(weft, "-t", "1", *way, "--measure", "0", "--times", "none", *models)

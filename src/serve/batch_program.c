@@ -26,13 +26,19 @@ static weft_status build(weft_servable *s, weft_batch_program *v)
     return WEFT_OK;
 }
 
-weft_status weft_servable_row_flops(weft_servable *s, double *out)
+weft_status weft_servable_row_cost(weft_servable *s, double *flops, size_t *bytes)
 {
     weft_batch_program one = {.rows = 1};
     weft_status status = build(s, &one);
-    *out = 0;
+    *flops = 0;
+    *bytes = 0;
     for (int i = 0; status == WEFT_OK && i < weft_graph_node_count(one.graph); i++)
-        *out += weft_graph_node_cost(one.graph, i).flops;
+        *flops += weft_graph_node_cost(one.graph, i).flops;
+    for (weft_value v = 0; status == WEFT_OK && v < weft_graph_value_count(one.graph); v++) {
+        weft_type type = weft_graph_value_type(one.graph, v);
+        if (weft_graph_value_kind(one.graph, v) != WEFT_VALUE_PARAM)
+            *bytes = WEFT_MAX(*bytes, weft_type_bytes(&type));
+    }
     weft_graph_destroy(&one.graph);
     return status;
 }

@@ -23,7 +23,7 @@ static weft_status build_batches(weft_servable *s, weft_generation_engine *g, in
     WEFT_TRY(build_batch(s, 1, &batches[0]));
     g->state_bytes = weft_step_program_state_bytes(&batches[0].program);
     int64_t fit = (int64_t)(MOST_STATES / WEFT_MAX(g->state_bytes, 1));
-    int64_t most = WEFT_MIN(s->limit, WEFT_MAX(fit, 1));
+    int64_t most = WEFT_MIN(s->sequences, WEFT_MAX(fit, 1));
     for (g->sizes = 1; g->sizes < WEFT_STEP_SIZES && 1 << g->sizes <= most; g->sizes++)
         WEFT_TRY(build_batch(s, 1 << g->sizes, &batches[g->sizes]));
     return WEFT_OK;

@@ -107,7 +107,7 @@ static weft_status add_queue(weft_service *s, weft_servable *servable)
     double times[WEFT_MOST_SIZES];
     weft_batch_queue_options_init(&o);
     o.policy = s->policy;
-    o.limit = s->options.limit;
+    o.limit = servable->limit;
     o.max_waiting = s->options.waiting;
     o.share = weft_share_of(s->shares, servable->name);
     o.run = weft_servable_run;

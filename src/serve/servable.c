@@ -8,6 +8,8 @@
 /* Floating-point operations that one core does in about a millisecond; a batch with fewer is
  * small. */
 static const double SMALL_BATCH_FLOPS = 5e7;
+/* Bytes that the largest value of a batch may have. */
+static const size_t MOST_VALUE = (size_t)512 << 20;
 
 static weft_status read_checkpoint(weft_servable *s, const char *path)
 {
@@ -57,27 +59,41 @@ static weft_status open_full_batches(weft_servable *s)
  * several threads need microseconds to synchronize, and a batch of one thread can be computed by
  * the thread that has read the request (weft_batcher_run_due). The choice depends on the model and
  * not on a measurement, since the bits of the results depend on it. */
-static weft_status choose_threads(weft_servable *s, const weft_service_site *site)
+static weft_status choose_threads(weft_servable *s, const weft_service_site *site, double row_flops)
 {
     int threads = weft_context_threads(site->context) / (s->executors * s->ranks);
-    double flops;
-    if (site->options->threads) {
+    if (site->options->threads)
         threads = site->options->threads;
-    } else if (threads > 1 && s->ranks == 1) {
-        WEFT_TRY(weft_servable_row_flops(s, &flops));
-        if (flops * (double)s->limit < SMALL_BATCH_FLOPS) threads = 1;
-    }
+    else if (threads > 1 && s->ranks == 1 && row_flops * (double)s->limit < SMALL_BATCH_FLOPS)
+        threads = 1;
     return weft_context_set_threads(s->context, WEFT_MAX(threads, 1));
+}
+
+/* Lowers the limit of a batch if its values would need too much memory, as the logits of many
+ * positions over a large vocabulary do. */
+static void limit_rows(weft_servable *s, size_t row_bytes)
+{
+    int64_t fit = (int64_t)(MOST_VALUE / WEFT_MAX(row_bytes, 1));
+    if (fit >= s->limit) return;
+    s->limit = WEFT_MAX(fit, s->ranks);
+    weft_log(s->context, WEFT_LOG_WARNING,
+             "model '%s': a batch has up to %lld row%s, since the largest value of a row has %.0f "
+             "MiB",
+             s->name, (long long)s->limit, weft_plural(s->limit), (double)row_bytes / 1048576);
 }
 
 static weft_status prepare(weft_servable *s, const weft_service_site *site, const char *path,
                            const weft_servable *like)
 {
     const weft_service_options *o = site->options;
+    double row_flops;
+    size_t row_bytes;
     WEFT_TRY(
         weft_context_with_threads(site->context, weft_context_threads(site->context), &s->context));
     WEFT_TRY(read_checkpoint(s, path));
-    WEFT_TRY(choose_threads(s, site));
+    WEFT_TRY(weft_servable_row_cost(s, &row_flops, &row_bytes));
+    limit_rows(s, row_bytes);
+    WEFT_TRY(choose_threads(s, site, row_flops));
     WEFT_TRY(weft_batch_times_file(s, o->times, &s->times_path));
     WEFT_TRY(open_ranks(s, site));
     WEFT_TRY(open_full_batches(s));
@@ -93,7 +109,7 @@ weft_status weft_servable_open(const weft_service_site *site, const char *name, 
     const weft_service_options *o = site->options;
     weft_servable *s;
     WEFT_TRY(WEFT_NEW(&s, 1));
-    s->limit = o->limit;
+    s->limit = s->sequences = o->limit;
     s->executors = o->instances;
     s->ranks = site->ranks;
     s->mesh = s->ranks > 1 ? o->mesh : NULL;

@@ -43,7 +43,9 @@ typedef struct weft_full_batch {
 struct weft_servable {
     weft_service *service;
     char *name, *policy;
-    int64_t version, limit;
+    int64_t version;
+    int64_t limit;     /* most rows of a batch and of a request */
+    int64_t sequences; /* most sequences of a batch of generation */
     int executors, ranks;
     const char *mesh, *device; /* of an instance, from the service's options; mesh NULL: one rank */
     weft_checkpoint checkpoint;
@@ -106,8 +108,8 @@ static inline weft_dtype weft_servable_input_type(const weft_servable *servable,
  * measures some of them. Measuring takes about `budget` seconds; 0: nothing is measured. */
 weft_status weft_servable_plan_sizes(weft_servable *servable, double budget,
                                      const weft_servable *like) WEFT_NODISCARD;
-/* batch_program.c: the floating-point operations of one row. */
-weft_status weft_servable_row_flops(weft_servable *s, double *out) WEFT_NODISCARD;
+/* batch_program.c: the floating-point operations of one row, and the bytes of its largest value. */
+weft_status weft_servable_row_cost(weft_servable *s, double *flops, size_t *bytes) WEFT_NODISCARD;
 /* A batch program: plan creates the program of each rank, bind creates their instances for all
  * executors, and free destroys both. */
 weft_status weft_batch_program_plan(weft_servable *s, weft_batch_program *v) WEFT_NODISCARD;

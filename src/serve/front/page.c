@@ -139,6 +139,25 @@ static void figures(weft_text *text, const weft_batch_queue_stats *now,
     weft_text_add(text, "</dd></div></dl>");
 }
 
+/* Writes the figures of a model's generation since it was loaded, if it has generated. */
+static void generation_figures(weft_text *text, const weft_servable *servable)
+{
+    weft_generation_stats g;
+    weft_servable_generation_stats(servable, &g);
+    if (g.active + g.texts == 0) return;
+    weft_text_add(text, "<dl>");
+    figure(text, "texts generated");
+    weft_add_count(text, (double)g.texts);
+    if (g.active) weft_text_add(text, " <small>+ %lld now</small>", (long long)g.active);
+    weft_text_add(text, "</dd></div>");
+    figure(text, "tokens drawn");
+    weft_add_count(text, (double)g.tokens);
+    weft_text_add(text, "</dd></div>");
+    figure(text, "positions of a batch");
+    weft_add_count(text, g.batches ? (double)g.positions / (double)g.batches : 0);
+    weft_text_add(text, "</dd></div></dl>");
+}
+
 static void charts(weft_text *text, const weft_version_history *samples, double now,
                    const weft_batch_queue_stats *done, int64_t limit)
 {
@@ -176,6 +195,7 @@ static weft_status lively(weft_text *text, weft_history *history, weft_servable 
     double seconds = now - before->at;
     weft_history_difference(&before->stats, &stats, &done);
     figures(text, &stats, &done, seconds > 0.5 ? seconds : 0);
+    generation_figures(text, servable);
     charts(text, samples, now, &done, about.limit);
     *rate += seconds > 0.5 ? (double)done.requests / seconds : 0;
     return WEFT_OK;
