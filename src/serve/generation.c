@@ -28,9 +28,8 @@ static void finish(weft_generation *s, const weft_request_result *result)
     weft_generation_engine *g = servable->generation;
     weft_generation_leave_row(g, s);
     pthread_mutex_lock(&g->lock);
-    g->active--;
-    g->ended++;
-    g->drawn += s->count - s->prompt;
+    g->counts.active--;
+    g->counts.texts++;
     pthread_mutex_unlock(&g->lock);
     s->request.done(s->request.user, result);
     free_sequence(s);
@@ -108,7 +107,7 @@ static weft_status read_prompt(weft_generation *s)
     int64_t needed = weft_step_program_needed(p, count);
     memmove(s->tokens, s->tokens + (count - needed), (size_t)needed * sizeof(*s->tokens));
     s->capacity = (size_t)count;
-    s->count = s->prompt = needed;
+    s->count = needed;
     s->end = needed + s->request.tokens;
     return WEFT_OK;
 }
@@ -151,8 +150,8 @@ static weft_status check(const weft_servable *servable, const weft_generation_re
 static weft_status count_in(weft_generation_engine *g)
 {
     pthread_mutex_lock(&g->lock);
-    bool fits = g->active < g->most_active;
-    g->active += fits;
+    bool fits = g->counts.active < g->most_active;
+    g->counts.active += fits;
     pthread_mutex_unlock(&g->lock);
     return fits ? WEFT_OK
                 : weft_fail(WEFT_ERR_BUSY, "%lld texts are being generated, and no more may wait",
@@ -176,7 +175,7 @@ weft_status weft_servable_generate(weft_servable *servable, const weft_generatio
     if (status == WEFT_OK) return WEFT_OK;
     weft_generation_engine *g = servable->generation;
     pthread_mutex_lock(&g->lock);
-    g->active--;
+    g->counts.active--;
     pthread_mutex_unlock(&g->lock);
     free_sequence(s);
     weft_servable_release(&servable);
@@ -186,15 +185,9 @@ weft_status weft_servable_generate(weft_servable *servable, const weft_generatio
 void weft_servable_generation_stats(const weft_servable *servable, weft_generation_stats *out)
 {
     weft_generation_engine *g = servable->generation;
-    weft_batch_queue_stats queue;
     *out = (weft_generation_stats){.active = 0};
     if (!g) return;
-    weft_batch_queue_describe(g->queue, &queue);
     pthread_mutex_lock(&g->lock);
-    *out = (weft_generation_stats){.active = g->active,
-                                   .texts = g->ended,
-                                   .tokens = g->drawn,
-                                   .positions = queue.requests,
-                                   .batches = queue.batches};
+    *out = g->counts;
     pthread_mutex_unlock(&g->lock);
 }

@@ -21,7 +21,6 @@ typedef struct weft_generation {
     int32_t *tokens; /* the prompt, and what was drawn */
     int64_t count;   /* of `tokens` */
     size_t capacity;
-    int64_t prompt;   /* tokens of the prompt that are kept */
     int64_t end;      /* the count at which the sequence is complete */
     int64_t computed; /* index of the token whose position is computed next */
     int64_t first;    /* index of the token at position 0 of the states */
@@ -51,8 +50,8 @@ struct weft_generation_engine {
     weft_tokenizer *tokenizer; /* NULL: tokens are numbers */
     weft_batch_queue *queue;
     pthread_mutex_t lock;
-    /* Guarded by the lock: sequences now, at the most and that have ended, and drawn tokens. */
-    int64_t active, most_active, ended, drawn;
+    int64_t most_active;          /* sequences at a time */
+    weft_generation_stats counts; /* guarded by the lock */
 };
 
 /* generation_batch.c: creates the engine of a version and plans its programs; *out NULL: the model

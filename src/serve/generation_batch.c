@@ -154,7 +154,7 @@ weft_status weft_generation_run(void *user, int executor, void *const *sequences
 {
     const weft_servable *servable = user;
     weft_generation_engine *g = servable->generation;
-    int size = 0;
+    int size = 0, drawn = 0;
     while (1 << size < rows) size++;
     weft_step_batch *b = &g->batches[executor * WEFT_STEP_SIZES + size];
     const weft_step_program *p = &b->program;
@@ -174,6 +174,12 @@ weft_status weft_generation_run(void *user, int executor, void *const *sequences
         weft_step_program_carry(p, s->row, s->computed - s->first);
         s->computed++;
         draw(s, p);
+        drawn += s->drawn;
     }
+    pthread_mutex_lock(&g->lock);
+    g->counts.batches++;
+    g->counts.positions += count;
+    g->counts.tokens += drawn;
+    pthread_mutex_unlock(&g->lock);
     return WEFT_OK;
 }
