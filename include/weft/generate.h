@@ -52,6 +52,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_generator_encode(const weft_generator *
 WEFT_API size_t weft_generator_decode(const weft_generator *generator, int32_t token, char *text,
                                       size_t room);
 
+/* Whether the tokens are parts of a text, and not numbers alone. */
+WEFT_API bool weft_generator_has_text(const weft_generator *generator);
 /* The token with which a sequence without a prompt begins: that of the end of a line, or 0 where
  * there is no such token. */
 WEFT_API int32_t weft_generator_first(const weft_generator *generator);

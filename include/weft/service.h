@@ -204,6 +204,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_servable_generate(weft_servable *servab
 typedef struct weft_generation_stats {
     int64_t active;    /* texts that are being generated now */
     int64_t texts;     /* that have ended, by failures too */
+    int64_t refused;   /* since too many were being generated */
     int64_t tokens;    /* that were drawn */
     int64_t positions; /* that were computed: of prompts, and of drawn tokens */
     int64_t batches;   /* in which they were computed */

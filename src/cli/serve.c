@@ -315,11 +315,13 @@ const command command_serve = {
     .summary = "serve trained models over HTTP",
     .text =
         "Requests follow the Open Inference Protocol v2 (REST), with tensors in JSON or binary.\n"
-        "The input is x, rows of features as in the training data; the output is prediction:\n"
-        "probabilities of classes, or numbers in the units of the target. Requests are computed\n"
-        "in batches. The default policy, adaptive, measures batch times and arrivals, and\n"
-        "chooses batch size and wait so that the mean latency at the present load is least;\n"
-        "nothing is set by hand. After SIGTERM, SIGHUP and Ctrl-C the server finishes outstanding\n"
+        "The input is x, rows of features as in the training data, or has the names of several\n"
+        "inputs; the output is prediction: probabilities of classes, or numbers in the units of\n"
+        "the target. Models of the next token continue texts (generate, generate_stream).\n"
+        "Requests are computed in batches. The default policy, adaptive, measures batch times\n"
+        "and arrivals, and chooses batch size and wait so that the mean latency at the present\n"
+        "load is least; nothing is set by hand. After SIGTERM, SIGHUP and Ctrl-C the server "
+        "finishes outstanding\n"
         "requests and ends. --models DIR serves a model repository, DIR/NAME/VERSION, of\n"
         "checkpoints or exported folders. With --processes a supervisor runs several processes\n"
         "on one port and restarts those that die. --simulate serves nothing and prints the\n"

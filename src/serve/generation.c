@@ -152,6 +152,7 @@ static weft_status count_in(weft_generation_engine *g)
     pthread_mutex_lock(&g->lock);
     bool fits = g->counts.active < g->most_active;
     g->counts.active += fits;
+    g->counts.refused += !fits;
     pthread_mutex_unlock(&g->lock);
     return fits ? WEFT_OK
                 : weft_fail(WEFT_ERR_BUSY, "%lld texts are being generated, and no more may wait",

@@ -1,5 +1,6 @@
 /* A service: creates and destroys it, counts the references to its model versions, and submits
  * inference requests to their batch queues. */
+#include <math.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -303,10 +304,10 @@ static weft_status check_tokens(const weft_data_stats *stats, const weft_inferen
             double x = q->x_double ? q->x_double[at + i] : (double)q->x[at + i];
             if (x >= 0 && x < in->values && x == (double)(int32_t)x) continue;
             return weft_fail(WEFT_ERR_ARGUMENT,
-                             "input '%s': number %lld of row %lld is %.9g, must be a whole number "
+                             "input '%s': number %lld of row %lld is %.*f, must be a whole number "
                              "from 0 to %d",
-                             in->name, (long long)(i % size + 1), (long long)(i / size + 1), x,
-                             in->values - 1);
+                             in->name, (long long)(i % size + 1), (long long)(i / size + 1),
+                             x == floor(x) ? 0 : 6, x, in->values - 1);
         }
         at += q->rows * size;
     }

@@ -94,6 +94,11 @@ size_t weft_generator_decode(const weft_generator *generator, int32_t token, cha
     return weft_tokens_decode(generator->tokenizer, token, text, room);
 }
 
+bool weft_generator_has_text(const weft_generator *generator)
+{
+    return generator->tokenizer != NULL;
+}
+
 int32_t weft_generator_first(const weft_generator *generator)
 {
     return weft_tokens_first(generator->tokenizer);

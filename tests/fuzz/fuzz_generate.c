@@ -17,7 +17,7 @@ static json_t *reply_of(const weft_servable_info *about, const char *text, size_
                         size_t *taken)
 {
     weft_text out = {0};
-    *taken = weft_generate_write(about, text, size, all, &out);
+    *taken = weft_generate_write(about, text, size, all, NULL, &out);
     json_t *reply = json_loadb(out.data, out.size, JSON_ALLOW_NUL, NULL);
     must(json_is_string(json_object_get(reply, "text_output")));
     free(out.data);
@@ -49,13 +49,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const weft_servable_info about = fuzz_about(3);
     weft_generation_request request;
-    char *prompt;
-    if (weft_generate_read((const char *)data, size, &request, &prompt) == WEFT_OK) {
+    char *prompt, *id;
+    if (weft_generate_read((const char *)data, size, &request, &prompt, &id) == WEFT_OK) {
         must(request.prompt == prompt && request.tokens >= 1 && request.queue_timeout >= 0);
         must(request.sampling.top_k >= 0 && request.sampling.seed >= 0 && request.priority >= 0);
         free(prompt);
+        free(id);
     } else {
-        must(weft_last_message()[0] && !prompt);
+        must(weft_last_message()[0] && !prompt && !id);
     }
     if (size < 4096) reply(&about, (const char *)data, size);
     return 0;

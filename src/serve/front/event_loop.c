@@ -126,7 +126,9 @@ static int idle_time(weft_server *s)
         }
         if (listener->paused_until > 0) time = WEFT_MIN(time, CHECK_SECONDS);
     }
-    if (s->by_state[WEFT_CONNECTION_SUSPENDED].first) time = WEFT_MIN(time, CHECK_SECONDS);
+    if (s->by_state[WEFT_CONNECTION_SUSPENDED].first ||
+        __atomic_load_n(&s->ending, __ATOMIC_ACQUIRE))
+        time = WEFT_MIN(time, CHECK_SECONDS);
     return (int)ceil(1e3 * time);
 }
 
@@ -213,7 +215,8 @@ static void *loop(void *user)
         work(s);
         weft_http_connections_check(s);
         signal_drained(s);
-        if (__atomic_load_n(&s->ending, __ATOMIC_ACQUIRE) && s->suspended == 0 && !s->ready)
+        if (__atomic_load_n(&s->ending, __ATOMIC_ACQUIRE) && s->suspended == 0 && !s->ready &&
+            !weft_http_streams_open(s))
             return NULL;
     }
 }

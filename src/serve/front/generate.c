@@ -21,22 +21,33 @@ static bool take_token(void *user, const char *text, size_t size)
     pthread_mutex_lock(&t->lock);
     weft_text_add_bytes(&t->text, text, size);
     bool failed = t->text.failed;
+    t->cut = __atomic_load_n(&c->server->ending, __ATOMIC_ACQUIRE);
+    bool goes_on = !failed && !t->cut && !__atomic_load_n(&t->given_up, __ATOMIC_ACQUIRE);
     if (size > 0 && t->streams) wake(c);
     pthread_mutex_unlock(&t->lock);
-    return !failed && !__atomic_load_n(&t->given_up, __ATOMIC_ACQUIRE) &&
-           !__atomic_load_n(&c->server->ending, __ATOMIC_ACQUIRE);
+    return goes_on;
 }
 
 static void ended(void *user, const weft_request_result *result)
 {
     weft_http_request *c = user;
+    weft_server *s = c->server;
     weft_text_stream *t = &c->stream;
     pthread_mutex_lock(&t->lock);
-    c->status = result->status;
-    (void)snprintf(c->message, sizeof(c->message), "%s", result->message);
+    bool cut = t->cut && result->status == WEFT_OK;
+    c->status = cut ? WEFT_ERR_BUSY : result->status;
+    (void)snprintf(c->message, sizeof(c->message), "%s",
+                   cut ? "the server has ended before the text" : result->message);
     t->finished = true;
     wake(c);
     pthread_mutex_unlock(&t->lock);
+    /* The loop does not end, so that the server is not freed, before this. */
+    __atomic_fetch_sub(&s->generating, 1, __ATOMIC_ACQ_REL);
+}
+
+bool weft_http_streams_open(weft_server *server)
+{
+    return __atomic_load_n(&server->generating, __ATOMIC_ACQUIRE) > 0;
 }
 
 /* --- in the loop --- */
@@ -45,9 +56,9 @@ void weft_http_request_generate(weft_http_request *request, bool streams)
 {
     weft_http_request *c = request;
     weft_generation_request q;
-    char *prompt;
+    char *prompt = NULL;
     double most = c->server->queue_timeout;
-    weft_status status = weft_generate_read(c->data, c->size, &q, &prompt);
+    weft_status status = weft_generate_read(c->data, c->size, &q, &prompt, &c->stream.id);
     if (status == WEFT_OK) {
         if (most > 0 && (q.queue_timeout <= 0 || q.queue_timeout > most)) q.queue_timeout = most;
         q.user = c;
@@ -59,8 +70,10 @@ void weft_http_request_generate(weft_http_request *request, bool streams)
         c->stream.sleeping = true;
         c->kind = WEFT_HTTP_GENERATE;
         weft_http_request_suspend(c);
+        __atomic_fetch_add(&c->server->generating, 1, __ATOMIC_ACQ_REL);
         status = weft_servable_generate(c->servable, &q);
         if (status != WEFT_OK) {
+            __atomic_fetch_sub(&c->server->generating, 1, __ATOMIC_ACQ_REL);
             c->stream.finished = true;
             weft_http_request_refused(c, status);
         }
@@ -78,7 +91,7 @@ static bool make_event(weft_http_request *c)
     if (t->text.size > 0) {
         weft_text event = {0};
         size_t taken =
-            weft_generate_write(&c->about, t->text.data, t->text.size, t->finished, &event);
+            weft_generate_write(&c->about, t->text.data, t->text.size, t->finished, t->id, &event);
         if (taken > 0) {
             weft_text_add(&t->ready, "data: ");
             weft_text_add_bytes(&t->ready, event.data, event.size);
@@ -107,6 +120,7 @@ static ssize_t read_stream(void *user, uint64_t position, char *to, size_t room)
     weft_text_stream *t = &c->stream;
     bool over = false, sleeps = false;
     (void)position;
+    c->state = WEFT_HTTP_REPLIED;
     if (c->connection->state == WEFT_CONNECTION_NONE)
         weft_http_connection_set_state(c->server, c->connection, WEFT_CONNECTION_SENDING);
     if (t->sent == t->ready.size) {
@@ -150,14 +164,16 @@ void weft_http_stream_finish(weft_http_request *request)
     weft_status status = t->finished ? request->status : WEFT_OK;
     if (status != WEFT_OK && (!t->streams || t->text.size == 0)) {
         t->streams = false;
-        weft_reply_error(&request->reply, weft_http_status_of(status), request->message);
+        /* A model that does not generate is the wrong one for this request. */
+        weft_reply_error(&request->reply,
+                         status == WEFT_ERR_UNSUPPORTED ? 400 : weft_http_status_of(status),
+                         request->message);
     } else if (t->streams) {
         request->reply.code = 200;
     } else {
         request->reply.code = 200;
         (void)weft_generate_write(&request->about, t->text.data ? t->text.data : "", t->text.size,
-                                  true, &request->reply.text);
-        weft_text_add(&request->reply.text, "\n");
+                                  true, t->id, &request->reply.text);
         if (request->reply.text.failed || t->text.failed)
             weft_reply_error(&request->reply, 500, "there is no memory for the text");
     }
@@ -186,5 +202,6 @@ void weft_http_stream_free(weft_http_request *request)
     if (t->has_lock) pthread_mutex_destroy(&t->lock);
     free(t->text.data);
     free(t->ready.data);
+    free(t->id);
     *t = (weft_text_stream){.streams = false};
 }

@@ -8,34 +8,61 @@
 
 typedef struct wanted {
     weft_generation_request *request;
-    char **prompt;
-    unsigned seen;
-    const char *where; /* the object that is being read, for messages */
+    char **prompt, **id;
+    unsigned seen;      /* a bit for each known member that was read */
+    bool is_parameters; /* the object `parameters` is read, and not the body */
 } wanted;
 
-static weft_status read_real(weft_json *j, const char *what, double *out)
+enum { MOST_ID = 16 << 10 };
+
+static const char *const known[] = {"text_input", "max_tokens", "temperature", "top_k",
+                                    "top_p",      "seed",       "timeout",     "priority",
+                                    "id",         "parameters"};
+
+static weft_status read_real(weft_json *j, const char *what, double low, double high, double *out)
 {
     weft_decimal d;
     WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_NUMBER, what));
     WEFT_TRY(weft_json_number(j, &d));
     *out = weft_decimal_double(&d);
-    return isfinite(*out) ? WEFT_OK : wrong("%s is too large", what);
+    if (*out >= low && *out <= high && isfinite(*out)) return WEFT_OK;
+    if (isinf(high))
+        return wrong("%s is %.*s, must be a number from %g on", what, (int)WEFT_MIN(d.size, 40),
+                     d.text, low);
+    return wrong("%s is %.*s, must be above 0 and at most %g", what, (int)WEFT_MIN(d.size, 40),
+                 d.text, high);
+}
+
+static weft_status read_text(weft_json *j, const char *what, char **out)
+{
+    WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_STRING, what));
+    return weft_json_text(j, out);
 }
 
 static weft_status read_members(weft_json *j, wanted *w);
+
+/* Reads the object `parameters`, which has the members of the body. */
+static weft_status read_parameters(weft_json *j, wanted *w)
+{
+    wanted inner = *w;
+    if (w->is_parameters) return wrong("parameters has parameters; do not nest them");
+    inner.seen = 0;
+    inner.is_parameters = true;
+    WEFT_TRY(read_members(j, &inner));
+    w->seen |= inner.seen << WEFT_COUNT(known); /* compared when the body is read */
+    return WEFT_OK;
+}
 
 static weft_status read_value(weft_json *j, int which, wanted *w)
 {
     weft_generation_request *q = w->request;
     int64_t number = 0;
     switch (which) {
-    case 0:
-        WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_STRING, "text_input"));
-        return weft_json_text(j, w->prompt);
+    case 0: return read_text(j, "text_input", w->prompt);
     case 1: return weft_infer_whole(j, "max_tokens", 1, &q->tokens);
-    case 2: return read_real(j, "temperature", &q->sampling.temperature);
+    case 2: return read_real(j, "temperature", 0, INFINITY, &q->sampling.temperature);
     case 3: return weft_infer_whole(j, "top_k", 0, &q->sampling.top_k);
-    case 4: return read_real(j, "top_p", &q->sampling.top_p);
+    case 4: return read_real(j, "top_p", 5e-324, 1, &q->sampling.top_p);
     case 5: return weft_infer_whole(j, "seed", 0, &q->sampling.seed);
     case 6:
         WEFT_TRY(weft_infer_whole(j, "timeout, in microseconds,", 0, &number));
@@ -46,45 +73,53 @@ static weft_status read_value(weft_json *j, int which, wanted *w)
         q->priority = weft_priority_of(number);
         return WEFT_OK;
     case 8:
-        w->where = "parameters";
-        WEFT_TRY(read_members(j, w));
-        w->where = "the body";
-        return WEFT_OK;
+        WEFT_TRY(read_text(j, "id", w->id));
+        if (strlen(*w->id) <= MOST_ID) return WEFT_OK;
+        return wrong("id has %zu bytes, and %d are the most", strlen(*w->id), MOST_ID);
+    case 9: return read_parameters(j, w);
     default: return weft_json_skip(j);
     }
 }
 
-/* Reads the body, and in it the object `parameters`, which has the same members. */
 static weft_status read_members(weft_json *j, wanted *w)
 {
-    static const char *const known[] = {"text_input", "max_tokens", "temperature",
-                                        "top_k",      "top_p",      "seed",
-                                        "timeout",    "priority",   "parameters"};
+    const char *where = w->is_parameters ? "parameters" : "the body";
     weft_json_key key;
     int which;
-    WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_OBJECT, w->where));
+    WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_OBJECT, where));
     WEFT_TRY(weft_json_enter(j));
     while (weft_json_member(j, &key)) {
-        WEFT_TRY(weft_infer_key(&key, known, WEFT_COUNT(known), w->where, &w->seen, &which));
+        WEFT_TRY(weft_infer_key(&key, known, WEFT_COUNT(known), where, &w->seen, &which));
+        if ((which == 0 && *w->prompt) || (which == 8 && *w->id))
+            return wrong("%s is in the body and in its parameters", known[which]);
         WEFT_TRY(read_value(j, which, w));
     }
     return j->status;
 }
 
-weft_status weft_generate_read(const char *body, size_t size, weft_generation_request *out,
-                               char **prompt)
+static weft_status read_body(weft_json *j, wanted *w)
 {
-    wanted w = {.request = out, .prompt = prompt, .where = "the body"};
+    WEFT_TRY(read_members(j, w));
+    unsigned both = w->seen & w->seen >> WEFT_COUNT(known);
+    for (size_t i = 0; i < WEFT_COUNT(known); i++)
+        if (both >> i & 1) return wrong("%s is in the body and in its parameters", known[i]);
+    return weft_json_finish(j);
+}
+
+weft_status weft_generate_read(const char *body, size_t size, weft_generation_request *out,
+                               char **prompt, char **id)
+{
+    wanted w = {.request = out, .prompt = prompt, .id = id};
     weft_json j;
-    *prompt = NULL;
+    *prompt = *id = NULL;
     weft_generation_request_init(out);
     weft_json_start(&j, body ? body : "", body ? size : 0);
-    weft_status status = read_members(&j, &w);
-    if (status == WEFT_OK) status = weft_json_finish(&j);
+    weft_status status = read_body(&j, &w);
     if (status == WEFT_ERR_FORMAT) status = weft_fail_within(status, "the body is no JSON");
     if (status != WEFT_OK) {
         free(*prompt);
-        *prompt = NULL;
+        free(*id);
+        *prompt = *id = NULL;
     }
     out->prompt = *prompt;
     return status;
@@ -142,11 +177,17 @@ size_t weft_json_add_text(weft_text *out, const char *text, size_t size, bool al
 }
 
 size_t weft_generate_write(const weft_servable_info *about, const char *text, size_t size, bool all,
-                           weft_text *out)
+                           const char *id, weft_text *out)
 {
     weft_text_add(out, "{\"model_name\":");
     weft_text_add_json(out, about->name);
-    weft_text_add(out, ",\"model_version\":\"%lld\",\"text_output\":", (long long)about->version);
+    weft_text_add(out, ",\"model_version\":\"%lld\",", (long long)about->version);
+    if (id) {
+        weft_text_add(out, "\"id\":");
+        weft_text_add_json(out, id);
+        weft_text_add(out, ",");
+    }
+    weft_text_add(out, "\"text_output\":");
     size_t taken = weft_json_add_text(out, text, size, all);
     weft_text_add(out, "}");
     return taken;

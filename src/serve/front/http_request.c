@@ -345,17 +345,17 @@ enum MHD_Result weft_http_request_handle(void *user, struct MHD_Connection *conn
     return MHD_NO;
 }
 
-/* Logs an ended request. If the client did not wait for the reply, the code is 499, as with
- * NGINX. */
-static void log_request(const weft_http_request *c)
+/* Logs an ended request. If the client did not wait for the reply, or for all of a stream, the code
+ * is 499, as with NGINX. */
+static void log_request(const weft_http_request *c, bool whole)
 {
-    bool replied = c->state == WEFT_HTTP_REPLIED;
+    bool replied = c->state == WEFT_HTTP_REPLIED && (whole || !c->stream.streams);
     const weft_access_entry line = {.client = c->connection->address,
                                     .method = c->method,
                                     .path = c->url,
                                     .model = c->model,
                                     .code = replied ? c->reply.code : 499,
-                                    .bytes = replied ? c->sent : 0,
+                                    .bytes = replied || c->stream.streams ? c->sent : 0,
                                     .seconds = weft_seconds() - c->began};
     weft_access_log_add(c->server->access_log, &line);
 }
@@ -364,10 +364,10 @@ void weft_http_request_completed(void *user, struct MHD_Connection *connection, 
                                  enum MHD_RequestTerminationCode code)
 {
     weft_http_request *c = *state;
-    (void)connection, (void)code;
+    (void)connection;
     *state = NULL;
     if (!c) return;
-    if (c->server->access_log) log_request(c);
+    if (c->server->access_log) log_request(c, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     weft_http_connection_set_state(user, c->connection, WEFT_CONNECTION_IDLE);
     c->connection->request = NULL;
     c->connection = NULL;

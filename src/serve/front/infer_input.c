@@ -243,13 +243,10 @@ static weft_status read_input(weft_infer_reader *r, weft_json *j)
 weft_status weft_infer_inputs(weft_infer_reader *r, weft_json *j)
 {
     int count = 0;
-    bool there;
     WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_ARRAY, "inputs"));
     WEFT_TRY(weft_json_enter(j));
-    for (; (there = weft_json_item(j)) && count < r->about->inputs; count++)
-        WEFT_TRY(read_input(r, j));
+    for (; weft_json_item(j); count++) WEFT_TRY(read_input(r, j));
     WEFT_TRY(j->status);
-    if (there) return weft_infer_no_inputs(r->about, "inputs has too many tensors; it must be");
     if (count == 0) return weft_infer_no_inputs(r->about, "inputs is empty; it must be");
     for (int k = 0; k < r->about->inputs; k++)
         if (!(r->inputs >> k & 1)) return wrong("inputs has no '%s'", r->about->input[k].name);

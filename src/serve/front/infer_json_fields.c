@@ -43,6 +43,9 @@ weft_status weft_infer_whole(weft_json *j, const char *what, int64_t low, int64_
     bool fits = d.whole && weft_decimal_whole(&d, &minus, &size) && size <= INT64_MAX;
     *out = !fits ? 0 : minus ? -(int64_t)size : (int64_t)size;
     if (fits && *out >= low) return WEFT_OK;
+    if (d.whole && !fits && d.text[0] != '-')
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s is %.*s, and 2^63 - 1 is the most", what,
+                         (int)WEFT_MIN(d.size, 40), d.text);
     return weft_fail(WEFT_ERR_ARGUMENT, "%s is %.*s, must be a whole number from %lld on", what,
                      (int)WEFT_MIN(d.size, 40), d.text, (long long)low);
 }

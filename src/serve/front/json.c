@@ -205,7 +205,8 @@ weft_status weft_json_text(weft_json *j, char **out)
     if (strlen(*out) == size) return WEFT_OK;
     free(*out);
     *out = NULL;
-    return stops(j, from, "a string without \\u0000");
+    return weft_fail(WEFT_ERR_ARGUMENT, "byte %zu: a string with \\u0000 has no meaning here",
+                     (size_t)(from - j->begin) + 1);
 }
 
 /* --- other values --- */

@@ -57,7 +57,7 @@ bool weft_json_member(weft_json *j, weft_json_key *key);
 bool weft_json_is(const weft_json_key *key, const char *name);
 
 /* Read the next value. skip: a value of any kind; the other functions: a value of their kind (see
- * weft_json_peek). text: release the string with free(); it must not contain a zero byte. cut:
+ * weft_json_peek). text: release the string with free(); ARGUMENT: it contains a zero byte. cut:
  * copies the beginning of the string and a zero byte, at most `room` bytes in all; *size is the
  * length of the whole string. */
 weft_status weft_json_skip(weft_json *j) WEFT_NODISCARD;

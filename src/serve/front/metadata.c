@@ -27,10 +27,10 @@ void weft_reply_error(weft_reply *reply, unsigned code, const char *sentence)
 
 weft_status weft_write_server_metadata(weft_reply *reply)
 {
-    return weft_reply_json(reply, json_pack("{s:s,s:s,s:[s,s,s,s,s,s]}", "name", "weft", "version",
-                                            weft_version(), "extensions", "binary_tensor_data",
-                                            "classification", "statistics", "model_repository",
-                                            "model_configuration", "predict"));
+    return weft_reply_json(
+        reply, json_pack("{s:s,s:s,s:[s,s,s,s,s,s,s]}", "name", "weft", "version", weft_version(),
+                         "extensions", "binary_tensor_data", "classification", "statistics",
+                         "model_repository", "model_configuration", "predict", "generate"));
 }
 
 /* The shape of a batch: -1 for the number of rows, then the dimensions of a row. */

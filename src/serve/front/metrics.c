@@ -55,6 +55,7 @@ OF(predicted, r->line.predicted);
 OF(decisions, r->line.decisions);
 OF(generating, r->generation.active);
 OF(texts, r->generation.texts);
+OF(refused_texts, r->generation.refused);
 OF(drawn, r->generation.tokens);
 OF(positions, r->generation.positions);
 OF(position_batches, r->generation.batches);
@@ -103,6 +104,8 @@ static const metric metrics[] = {
      "", decisions},
     {"weft_generating", "gauge", "Texts that are being generated now", "", generating},
     {"weft_generated_texts_total", "counter", "Texts that were generated, or failed", "", texts},
+    {"weft_generation_refused_total", "counter",
+     "Texts that were refused, since too many were being generated", "", refused_texts},
     {"weft_generated_tokens_total", "counter", "Tokens that were drawn", "", drawn},
     {"weft_generation_positions_total", "counter",
      "Positions computed for generation, those of prompts among them", "", positions},

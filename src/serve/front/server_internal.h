@@ -86,6 +86,7 @@ struct weft_server {
     int submitted;            /* inference requests queued in this round */
     bool busy;                /* there is more to do, so the loop does not wait */
     int suspended;            /* requests that other threads work on */
+    int generating;           /* generation requests that have not ended; atomic */
     int requests;             /* requests whose headers have arrived and that are not freed yet */
     weft_http_request *ready; /* requests that the loop itself has answered, newest first */
     weft_http_request *spare; /* freed requests that are kept for reuse */
@@ -205,6 +206,8 @@ void weft_http_request_generate(weft_http_request *request, bool streams);
 void weft_http_stream_finish(weft_http_request *request);
 /* The response that sends a stream. */
 struct MHD_Response *weft_http_stream_response(weft_http_request *request);
+/* Whether texts are being generated, whose executors use requests of this server. */
+bool weft_http_streams_open(weft_server *server);
 /* Called when the connection is gone: whether the request must stay until it is generated no more,
  * and is handed back then. */
 bool weft_http_stream_outlives(weft_http_request *request);

@@ -8,14 +8,14 @@
 #include "serve/front/http_internal.h"
 
 /* generate_request.c: reads the body of a generation request. The caller frees *prompt, which the
- * request points to; NULL: there is none. */
+ * request points to, and *id; NULL: there is none. */
 weft_status weft_generate_read(const char *body, size_t size, weft_generation_request *out,
-                               char **prompt) WEFT_NODISCARD;
-/* Writes the object of a reply with this text, of which a character that is cut off at the end is
- * left out unless `all`. Bytes that are no UTF-8 become U+FFFD. Returns the bytes of the text that
- * are written. */
+                               char **prompt, char **id) WEFT_NODISCARD;
+/* Writes the object of a reply with this text and the id of the request (NULL: none), of which a
+ * character that is cut off at the end is left out unless `all`. Bytes that are no UTF-8 become
+ * U+FFFD. Returns the bytes of the text that are written. */
 size_t weft_generate_write(const weft_servable_info *about, const char *text, size_t size, bool all,
-                           weft_text *out);
+                           const char *id, weft_text *out);
 /* Adds a JSON string, likewise. */
 size_t weft_json_add_text(weft_text *out, const char *text, size_t size, bool all);
 
@@ -24,12 +24,14 @@ typedef struct weft_text_stream {
     bool streams;    /* each token is sent when it is there; else all of them at the end */
     bool has_lock;   /* the lock is initialised */
     bool given_up;   /* atomic: the client is gone */
+    char *id;        /* of the request; NULL: none */
     weft_text ready; /* bytes of events that the loop sends; owned by the loop */
     size_t sent;
     bool failure_told; /* owned by the loop */
     pthread_mutex_t lock;
     weft_text text; /* drawn, and not yet in an event */
     bool finished;  /* no more will come */
+    bool cut;       /* the end of the server ends it */
     bool sleeping;  /* the loop waits for more, and must be woken */
 } weft_text_stream;
 
