@@ -320,13 +320,12 @@ const command command_serve = {
         "the target. Models of the next token continue texts (generate, generate_stream).\n"
         "Requests are computed in batches. The default policy, adaptive, measures batch times\n"
         "and arrivals, and chooses batch size and wait so that the mean latency at the present\n"
-        "load is least; nothing is set by hand. After SIGTERM, SIGHUP and Ctrl-C the server "
-        "finishes outstanding\n"
-        "requests and ends. --models DIR serves a model repository, DIR/NAME/VERSION, of\n"
-        "checkpoints or exported folders. With --processes a supervisor runs several processes\n"
-        "on one port and restarts those that die. --simulate serves nothing and prints the\n"
-        "expected latency of each policy at a load, with the batch times of a model that is\n"
-        "named, or of --service.",
+        "load is least; nothing is set by hand. After SIGTERM, SIGHUP and Ctrl-C the server\n"
+        "finishes outstanding requests and ends. --models DIR serves a model repository,\n"
+        "DIR/NAME/VERSION, of checkpoints or exported folders. With --processes a supervisor runs\n"
+        "several processes on one port and restarts those that die. --simulate serves nothing and\n"
+        "prints the expected latency of each policy at a load, with the batch times of a model\n"
+        "that is named, or of --service.",
     .examples =
         "  weft serve digits=runs/mnist/latest\n"
         "  weft serve digits=runs/mnist iris=runs/iris --instances 2 --policy adaptive:goal=p99\n"
