@@ -78,6 +78,25 @@ def infer_all(client, x, right):
     refused("a shape that does not fit", 400, lambda: client.infer("glyph", [asked(x[:1, :, :3], True)]))
 
 
+def sequences(client, tokens, lengths, right):
+    """Two inputs, of tokens and of lengths, and an answer for each position."""
+    about = client.get_model_metadata("tagged")
+    check("metadata of two inputs", [(i["name"], i["datatype"], i["shape"]) for i in about["inputs"]] == [("x", "INT32", [-1, 7]), ("lengths", "INT32", [-1])]
+          and about["outputs"][0]["shape"] == [-1, 7, 4], about)
+    for kind, binary in (("INT32", True), ("INT64", True), ("INT32", False), ("UINT8", True)):
+        inputs = []
+        for name, values in (("lengths", lengths[:5]), ("x", tokens[:5])):
+            array = values.astype({"INT32": numpy.int32, "INT64": numpy.int64, "UINT8": numpy.uint8}[kind])
+            inputs.append(triton.InferInput(name, list(array.shape), kind))
+            inputs[-1].set_data_from_numpy(array, binary_data=binary)
+        answer = client.infer("tagged", inputs).as_numpy("prediction")
+        check(f"two inputs, {kind}, binary {binary}", near(answer, right[:5]), answer.shape)
+        top = [triton.InferRequestedOutput("prediction", class_count=1)]
+        classes = client.infer("tagged", inputs, outputs=top).as_numpy("prediction")
+        check("a class for each position", classes.shape == (5, 7, 1) and int(classes[0, 0, 0].split(b":")[1]) == int(numpy.argmax(right[0, 0])), classes)
+    refused("a missing input", 400, lambda: client.infer("tagged", inputs[:1]))
+
+
 def tell_all(client):
     check("live, ready", client.is_server_live() and client.is_server_ready() and client.is_model_ready("glyph"))
     check("a model that is not there is not ready", not client.is_model_ready("nobody"))
@@ -87,10 +106,10 @@ def tell_all(client):
     config = client.get_model_config("glyph")
     check("config", config["max_batch_size"] >= 1 and config["input"][0]["data_type"] == "TYPE_FP32", config)
     index = client.get_model_repository_index()
-    check("index", [(m["name"], m["state"]) for m in index] == [("glyph", "READY")], index)
+    check("index", [(m["name"], m["state"]) for m in index] == [("glyph", "READY"), ("tagged", "READY")], index)
     stats = client.get_inference_statistics("glyph")["model_stats"][0]
     check("statistics", stats["inference_stats"]["success"]["count"] > 40, stats)
-    check("statistics of all", len(client.get_inference_statistics()["model_stats"]) == 1)
+    check("statistics of all", len(client.get_inference_statistics()["model_stats"]) == 2)
 
 
 def repository(client, x, right):
@@ -117,7 +136,16 @@ def main():
     numpy.save("x.npy", x)
     run("train", "-m", "mlp", "--data", DATA, "-e", "1", "-c", "c", "-q")
     right = samples()
-    server = subprocess.Popen([weft, "serve", "glyph=c", "--port", "0", "--metrics-port", "0", "--control"],
+    tokens, lengths = rng.integers(0, 9, (12, 7)).astype(numpy.int32), rng.integers(1, 8, 12).astype(numpy.int32)
+    tokens[0, 0], lengths[0] = 8, 7
+    for name, array in (("tokens", tokens), ("lengths", lengths), ("tags", rng.integers(0, 4, (12, 7)))):
+        array.flat[1] = {"tokens": 8, "lengths": 7, "tags": 3}[name]
+        numpy.save(f"{name}.npy", array)
+    run("train", "-m", "transformer:layers=1,heads=2,width=8", "--data", "npy:x=tokens.npy,lengths=lengths.npy,label=tags.npy,test=0", "--steps", "3",
+        "--batch", "12", "-c", "t", "-q")
+    told = map(json.loads, run("predict", "-c", "t", "--json", "--data", "npy:x=tokens.npy,lengths=lengths.npy").splitlines())
+    tags = numpy.array([t["probabilities"] for t in told], dtype=numpy.float32).reshape(12, 7, 4)
+    server = subprocess.Popen([weft, "serve", "glyph=c", "tagged=t", "--port", "0", "--metrics-port", "0", "--control"],
                               stdout=subprocess.PIPE, text=True)
     url = None
     try:
@@ -129,6 +157,7 @@ def main():
         client = triton.InferenceServerClient(url, concurrency=8)
         values = x.astype(numpy.float32)
         infer_all(client, values, right)
+        sequences(client, tokens, lengths, tags)
         tell_all(client)
         asyncio.run(by_asyncio(url, values, right))
         repository(client, values, right)

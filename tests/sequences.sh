@@ -209,7 +209,7 @@ head -c 3000 bpe_split.json >cut.json
 refuses 1 "cut.json:1: no JSON" "$weft" train -q --model char-lstm --data text:text.txt,unit=cut.json --steps 1
 refuses 1 "nowhere.json: cannot open" "$weft" train -q --model char-lstm --data text:text.txt,unit=nowhere.json --steps 1
 refuses 2 "give the file of the tokenizer as the unit, as in unit=tokenizer.json" "$weft" train -q --model char-lstm --data text:text.txt,unit=bpe --steps 1
-refuses 2 "'word' is not a unit of text: byte, char or a tokenizer.json" "$weft" train -q --model char-lstm --data text:text.txt,unit=word --steps 1
+refuses 2 "'word' is not a unit of text; known are byte, char, tokenizer.json" "$weft" train -q --model char-lstm --data text:text.txt,unit=word --steps 1
 printf 'a \xff b %.0s' $(seq 50) >broken.txt
 refuses 1 "broken.txt: byte 2 is not valid UTF-8" "$weft" train -q --model char-lstm --data text:broken.txt,unit=bpe_split.json,context=5 --steps 1
 echo "$passed passed, $failed failed"

@@ -7,7 +7,8 @@ static const weft_tokenizer_ops *const units[] = {&weft_tokenizer_byte, &weft_to
 static const char *unit_candidate(const void *user, int i)
 {
     (void)user;
-    return i < (int)WEFT_COUNT(units) ? units[i]->unit : NULL;
+    if (i >= (int)WEFT_COUNT(units)) return NULL;
+    return units[i]->file ? "tokenizer.json" : units[i]->unit;
 }
 
 static bool ends_with(const char *text, size_t size, const char *end)
@@ -27,9 +28,9 @@ static weft_status find_unit(const char *name, const char *unit, size_t size,
             return WEFT_OK;
         }
     WEFT_TRY(weft_format(&copy, "%.*s", (int)WEFT_MIN(size, (size_t)32), unit));
-    weft_status status = weft_fail(
-        WEFT_ERR_ARGUMENT, "%s: '%s' is not a unit of text: byte, char or a tokenizer.json%s", name,
-        copy, weft_suggest(near, sizeof(near), copy, unit_candidate, NULL));
+    weft_status status =
+        weft_fail(WEFT_ERR_ARGUMENT, "%s: '%s' is not a unit of text%s", name, copy,
+                  weft_suggest(near, sizeof(near), copy, unit_candidate, NULL));
     free(copy);
     return status;
 }
