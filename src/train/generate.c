@@ -151,7 +151,8 @@ static weft_status go_on(weft_generator *g, const weft_generate_options *o, cons
                     : weft_generator_feed(g, weft_generator_first(g)));
     goes_on = goes_on && fn(user, prompt ? prompt : "", prompt ? strlen(prompt) : 0);
     /* Numbers of tokens are apart by spaces. */
-    if (goes_on && prompt && !weft_generator_has_text(g)) goes_on = fn(user, " ", 1);
+    bool apart = !prompt || weft_generator_has_text(g) || prompt[strlen(prompt) - 1] == ' ';
+    if (goes_on && !apart) goes_on = fn(user, " ", 1);
     for (int64_t i = 0; i < o->tokens && goes_on; i++) {
         WEFT_TRY(weft_generator_draw(g, &o->sampling, &token));
         goes_on = fn(user, text, weft_generator_decode(g, token, text, sizeof(text)));
