@@ -16,10 +16,11 @@ typedef struct model_case {
     int rank; /* number of dimensions of a sample */
     bool f32; /* trained in single precision only, since double precision is too slow */
     double lr;
-    int classes;  /* number of classes; 0: 5 */
-    bool tokens;  /* a sample is a sequence of tokens, without spatial dimensions */
-    bool shifted; /* `build`: a scalar parameter is added to the loss */
-    int targets;  /* > 0: the model predicts so many numbers, and no class */
+    int classes;    /* number of classes; 0: 5 */
+    bool tokens;    /* a sample is a sequence of tokens, without spatial dimensions */
+    bool recurrent; /* its positions cannot be split by the domain axis */
+    bool shifted;   /* `build`: a scalar parameter is added to the loss */
+    int targets;    /* > 0: the model predicts so many numbers, and no class */
 } model_case;
 
 typedef struct mesh_case {

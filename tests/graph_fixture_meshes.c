@@ -58,7 +58,7 @@ bool net_fits(const setting *s, const mesh_case *mesh, int processes)
      * or parameters of mlp and the momentum of sgd. */
     bool sequence = mesh->shard && strncmp(mesh->shard, "x:1", 3) == 0;
     if (sequence) {
-        if (!s->model->tokens) return false;
+        if (!s->model->tokens || s->model->recurrent) return false;
     } else if (mesh->shard && strncmp(mesh->shard, "x:", 2) == 0) {
         if (!space || s->model->rank != 3) return false;
     } else if (mesh->shard &&

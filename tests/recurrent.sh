@@ -47,7 +47,7 @@ PY
     accepts "inspect $type" "$weft" inspect $type-whole
     for name in weight recurrent_l1 bias_reverse weight_l1_reverse; do holds out "series/$name"; done
 done
-refuses 2 "needs samples [positions, features]; here they have 3 dimensions" \
+refuses 2 "needs samples [positions, width], such as those of an embedding; here they have 3 dimensions" \
     "$weft" train --model lstm.yaml --data glyphs:size=16,train=40 --batch 12 -q
 sed 's/units: 12, //' lstm.yaml >wrong.yaml
 refuses 2 "a lstm layer needs 'units'" "$weft" train --model wrong.yaml --data $data --batch 12 -q

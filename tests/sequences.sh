@@ -145,6 +145,11 @@ refuses 1 "does not predict the next token" "$weft" generate g
     refuses 2 "model char-lstm needs tokens with a label for each position" "$weft" train $same --model char-lstm --data glyphs
     refuses 2 "twin-lstm needs two inputs a and b [positions, features]" "$weft" train $same --model twin-lstm --data glyphs
     refuses 2 "model 'mlp:layers=3' has no arguments" "$weft" train $same --model mlp:layers=3
+    for model in char-lstm twin-lstm; do
+        data=text:text.txt,context=15
+        [ $model = twin-lstm ] && data=pairs:text.txt,length=15
+        refuses 2 "mesh domain=2 would split the 15 positions of a recurrence" "$weft" train $same --model $model --data $data -n 2 --mesh domain=2
+    done
     refuses 2 "15 positions to share out" "$weft" train $same --model tied.yaml --data text:text.txt,context=15 -n 16 --mesh domain=16
 }
 # Tokens of a tokenizer.json: the checkpoint has it, and another one is refused.

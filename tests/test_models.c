@@ -100,7 +100,8 @@ static const struct {
 } bad_models[] = {
     {"layers:\n  - {type: dense, units: 7}\n", "must give [batch, 10]", WEFT_ERR_ARGUMENT},
     {"layers:\n  - {type: gru, name: r, units: 7}\n",
-     "net.yaml:2: layer 'r' (gru) needs samples [positions, features]; here they have 3 dimensions",
+     "net.yaml:2: layer 'r' (gru) needs samples [positions, width], such as those of an embedding; "
+     "here they have 3 dimensions",
      WEFT_ERR_ARGUMENT},
     {"layers:\n  - type: convv\n    filters: 3\n",
      "net.yaml:2: no layer type is named 'convv'; did you mean 'conv'", WEFT_ERR_ARGUMENT},

@@ -76,6 +76,9 @@ struct weft_op {
      * none. */
     weft_status (*localize)(const weft_graph *graph, const weft_node *node, const int64_t *start,
                             weft_node *part);
+    /* Each position along dimension 1 of input 0 needs the one before it, so the domain axis must
+     * not split them. */
+    bool recurrent;
     /* transfer: the operator moves values between ranks, and a communicator runs it instead of a
      * device. any_order: operands and results may have any layout, unless attribute `plain` is set.
      * keeps_part: the output is this rank's part of the input along `dim`, and may stay in its

@@ -95,6 +95,10 @@ typedef struct weft_layer {
 
 /* The shape of a value, or an empty shape if the graph has failed. */
 weft_shape weft_layer_shape(const weft_model_builder *net, weft_value x);
+/* Whether a layer of this type reads a sequence [batch, positions, width]; if not, the graph fails.
+ * Calls weft_model_builder_sequences. */
+bool weft_layer_reads_sequence(weft_model_builder *net, weft_value x, const weft_layer *layer,
+                               const char *type);
 /* Adds the leaf "<layer>/<name>", or finds that of the layer whose weights this one shares. */
 weft_value weft_layer_leaf(weft_model_builder *net, const weft_layer *layer, const char *name,
                            weft_value_kind kind, weft_shape shape, weft_init init);

@@ -82,16 +82,9 @@ static weft_value run(weft_model_builder *net, weft_value x, const way *w)
 static weft_value recurrent_layer(weft_model_builder *net, weft_value x, const weft_layer *layer,
                                   bool gru)
 {
-    weft_shape in = weft_layer_shape(net, x);
     int layers = layer->layers ? (int)layer->layers : 1;
-    if (in.rank != 3 && x != WEFT_NO_VALUE)
-        return weft_graph_stick(
-            net->graph,
-            weft_fail(WEFT_ERR_ARGUMENT,
-                      "layer '%s' (%s) needs samples [positions, features]; here they "
-                      "have %d dimension%s",
-                      layer->name, gru ? "gru" : "lstm", in.rank - 1, weft_plural(in.rank - 1)));
-    for (int n = 0; n < layers && x != WEFT_NO_VALUE; n++) {
+    if (!weft_layer_reads_sequence(net, x, layer, gru ? "gru" : "lstm")) return WEFT_NO_VALUE;
+    for (int n = 0; n < layers; n++) {
         bool last = layer->last && n == layers - 1;
         way forward = {layer, gru, false, n}, backward = {layer, gru, true, n};
         weft_attr axis = WEFT_ATTR_INT("axis", last ? 1 : 2);

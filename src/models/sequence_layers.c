@@ -36,9 +36,8 @@ weft_value weft_layer_embedding(weft_model_builder *net, weft_value x, const wef
     return weft_layer_emit(net, layer->name, "", "embedding", (weft_value[]){x, table}, 2, NULL, 0);
 }
 
-/* Whether the layer reads a sequence [batch, positions, width]; if not, the graph fails. */
-static bool is_sequence(weft_model_builder *net, weft_value x, const weft_layer *layer,
-                        const char *type)
+bool weft_layer_reads_sequence(weft_model_builder *net, weft_value x, const weft_layer *layer,
+                               const char *type)
 {
     weft_shape in = weft_layer_shape(net, x);
     weft_model_builder_sequences(net);
@@ -55,7 +54,7 @@ weft_value weft_layer_positions(weft_model_builder *net, weft_value x, const wef
 {
     weft_shape in = weft_layer_shape(net, x);
     const weft_attr axis = WEFT_ATTR_INT("axis", 1);
-    if (!is_sequence(net, x, layer, "positions")) return WEFT_NO_VALUE;
+    if (!weft_layer_reads_sequence(net, x, layer, "positions")) return WEFT_NO_VALUE;
     int64_t positions = net->steps ? weft_model_builder_positions(net) : in.dim[1];
     weft_value table = weft_layer_leaf(net, layer, "weight", WEFT_VALUE_PARAM,
                                        weft_shape_of(2, (int64_t[]){positions, in.dim[2]}),
@@ -139,7 +138,7 @@ weft_value weft_layer_sequence_mean(weft_model_builder *net, weft_value x, const
 {
     const weft_attr axes = {.name = "axes", .count = 1, .ints = {1}};
     weft_model_builder_whole(net, x, layer, "(sequence_mean) reads all positions");
-    if (!is_sequence(net, x, layer, "sequence_mean")) return WEFT_NO_VALUE;
+    if (!weft_layer_reads_sequence(net, x, layer, "sequence_mean")) return WEFT_NO_VALUE;
     if (!layer->lengths)
         return weft_layer_emit(net, layer->name, "", "reduce_mean", &x, 1, &axes, 1);
     weft_value lengths = weft_layer_lengths(net, layer, weft_layer_shape(net, x).dim[1]);
@@ -243,7 +242,7 @@ weft_value weft_layer_attention(weft_model_builder *net, weft_value x, const wef
 {
     weft_shape in = weft_layer_shape(net, x);
     int64_t keys = layer->key_heads ? layer->key_heads : layer->heads;
-    if (!is_sequence(net, x, layer, "attention")) return WEFT_NO_VALUE;
+    if (!weft_layer_reads_sequence(net, x, layer, "attention")) return WEFT_NO_VALUE;
     weft_status fits = check_heads(layer, in.dim[2], keys);
     if (fits != WEFT_OK) return weft_graph_stick(net->graph, fits);
     weft_attr causal = WEFT_ATTR_INT("causal", layer->causal),

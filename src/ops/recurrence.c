@@ -216,6 +216,7 @@ static double flops(const weft_graph *g, const weft_node *node)
                                   .gradient = op##_gradient,                                       \
                                   .labels = op##_labels,                                           \
                                   .flops = flops,                                                  \
+                                  .recurrent = true,                                               \
                                   .in_place = {[kept] = 1}};                                       \
     const weft_op weft_op_##op##_grad = {.name = #op "_grad",                                      \
                                          .summary = gradient_summary,                              \

@@ -285,10 +285,24 @@ static const char *remembered(const rewriter *r, const weft_node *node, const de
     return at < 0 ? NULL : d->labels.operand[at / WEFT_MAX_RANK].label[at % WEFT_MAX_RANK].name;
 }
 
+/* Fails if the domain axis splits the positions of a recurrence: every rank would gather them and
+ * compute the same. */
+static weft_status check_recurrence(const rewriter *r, const weft_node *node)
+{
+    const weft_value_info *x = &r->from->values[node->in[0]];
+    if (!node->op->recurrent || r->values[node->in[0]].split.at[AXIS_DOMAIN] != 1) return WEFT_OK;
+    return weft_node_fail(node,
+                          "mesh domain=%d would split the %lld positions of a recurrence, each of "
+                          "which needs the one before it; use the axis data, which splits the "
+                          "batch, or pipeline, which splits the layers",
+                          r->plan->size[AXIS_DOMAIN], (long long)x->type.shape.dim[1]);
+}
+
 weft_status weft_rewrite_decide(rewriter *r, const weft_node *node, decision *out)
 {
     memset(out, 0, sizeof(*out));
     WEFT_TRY(weft_node_signature(r->from, node, &out->labels));
+    WEFT_TRY(check_recurrence(r, node));
     int flat = flat_operand(r, node);
     out->flat = flat < 0 ? NULL : shape_of(r, node, flat);
     out->own = reads_own(r, node);

@@ -27,6 +27,10 @@ static const char *const listed[] = {
      "* to share out; give domain=* or less"),
     ("mesh domain=*: '*' is * (batch, then positions), and has * to share out; give domain=* or "
      "less"),
+    ("node '*' (*): mesh domain=* would split the * positions of a recurrence, each of which needs "
+     "the "
+     "one before it; use the axis data, which splits the batch, or pipeline, which splits the "
+     "layers"),
     "a pipeline of * stages: this model has * operators to share out",
     /* places and pins */
     "place: nothing runs on rank * of *; place something there or start fewer ranks",
