@@ -215,7 +215,9 @@ def main():
         train(name)
     subprocess.run([weft, "train", "-q", "-m", "mlp", "--data", "glyphs:size=9,train=20,test=5", "--steps", "2", "--batch", "10", "-c", "digits", "-t", "1"], check=True)
     models = [f"{name}={name}" for name in (*MODELS, "digits")]
-    for way in (["--limit", "4"], ["--limit", "9", "--instances", "2"], ["--limit", "1"]) if not FAST else (["--limit", "4"],):
+    ways = [["--limit", "4"], ["--mesh", "tensor=2", "--limit", "3"], ["--limit", "9", "--instances", "2"], ["--limit", "1"],
+            ["--mesh", "pipeline=2", "--limit", "5"], ["--mesh", "data=3", "--limit", "4"]]
+    for way in ways[:2] if FAST else ways:
         server = Server(weft, "-t", "1", *way, "--measure", "0", "--times", "none", *models)
         compare(server.port, " ".join(way), 4 if FAST else 12)
         if way == ["--limit", "4"]:

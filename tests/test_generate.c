@@ -114,6 +114,8 @@ static void test_steps_equal_the_whole(void **state)
     static const char *const models[] = {"gpt:layers=2,heads=2,width=8,tied",
                                          "char-lstm:layers=2,units=6", NULL};
     static const char *const dtypes[] = {"f64", "f32"}, *const devices[] = {"reference", "cpu"};
+    static const char *const meshes[] = {NULL,       "tensor=2", "pipeline=2",
+                                         "domain=2", "data=3",   "tensor=3,pipeline=2"};
     char *root = temporary_folder(), spec[700], yaml[512], folder[512];
     static predicted p;
     weft_generator *g;
@@ -124,11 +126,30 @@ static void test_steps_equal_the_whole(void **state)
             (void)snprintf(folder, sizeof(folder), "%s/run-%zu-%d", root, m, d);
             train(models[m] ? models[m] : yaml, spec, dtypes[d], folder);
             predict(folder, devices[d], &p);
-            assert_ok(weft_generator_open(context, folder, devices[d], 1, &g));
-            assert_int_equal(weft_generator_tokens(g), p.classes);
-            compare_samples(g, &p, d ? 2e-6 : 1e-7);
-            weft_generator_close(&g);
+            for (size_t k = 0; k < WEFT_COUNT(meshes); k++) {
+                assert_ok(weft_generator_open(context, folder, devices[d], meshes[k], 1, &g));
+                assert_int_equal(weft_generator_tokens(g), p.classes);
+                compare_samples(g, &p, d ? 2e-6 : 1e-7);
+                weft_generator_close(&g);
+            }
         }
+    remove_folder(root);
+}
+
+static void test_wrong_meshes(void **state)
+{
+    (void)state;
+    static const char *const wrong[][2] = {{"batch=2", "no mesh axis is named 'batch'"},
+                                           {"tensor=65", "has 65 ranks, must be from 1 to 64"},
+                                           {"pipeline=40", "a pipeline of 40 stages"}};
+    char *root = temporary_folder(), spec[700], folder[512];
+    weft_generator *g;
+    make_text(root, spec, sizeof(spec));
+    (void)snprintf(folder, sizeof(folder), "%s/run", root);
+    train("gpt:layers=1,heads=2,width=8", spec, "f32", folder);
+    for (size_t i = 0; i < WEFT_COUNT(wrong); i++)
+        assert_refused(weft_generator_open(context, folder, "cpu", wrong[i][0], 1, &g),
+                       WEFT_ERR_ARGUMENT, wrong[i][1]);
     remove_folder(root);
 }
 
@@ -141,8 +162,8 @@ static void test_positions_used_up(void **state)
     make_text(root, spec, sizeof(spec));
     (void)snprintf(folder, sizeof(folder), "%s/run", root);
     train("gpt:layers=1,heads=2,width=8", spec, "f64", folder);
-    assert_ok(weft_generator_open(context, folder, "reference", 1, &long_one));
-    assert_ok(weft_generator_open(context, folder, "reference", 1, &fresh));
+    assert_ok(weft_generator_open(context, folder, "reference", NULL, 1, &long_one));
+    assert_ok(weft_generator_open(context, folder, "reference", NULL, 1, &fresh));
     int n = weft_generator_tokens(long_one);
     for (int i = 0; i <= CONTEXT; i++) assert_ok(weft_generator_feed(long_one, i * 5 % n));
     for (int i = CONTEXT - CONTEXT / 2; i <= CONTEXT; i++)
@@ -210,7 +231,7 @@ static void test_draws(void **state)
     make_text(root, spec, sizeof(spec));
     (void)snprintf(folder, sizeof(folder), "%s/run", root);
     train("char-lstm:units=5", spec, "f32", folder);
-    assert_ok(weft_generator_open(context, folder, "cpu", 1, &g));
+    assert_ok(weft_generator_open(context, folder, "cpu", NULL, 1, &g));
     weft_sampling all = {.temperature = 1, .top_p = 1, .seed = 4};
     assert_int_equal(weft_generator_draw(g, &all, &token), WEFT_ERR_ARGUMENT);
     assert_ok(weft_generator_feed(g, 3));
@@ -246,17 +267,17 @@ static void test_refusals(void **state)
         write_file(root, name, refused[i][0], strlen(refused[i][0]), yaml, sizeof(yaml));
         (void)snprintf(folder, sizeof(folder), "%s/refused-%zu", root, i);
         train(yaml, spec, "f32", folder);
-        assert_refused(weft_generator_open(context, folder, "cpu", 1, &g), WEFT_ERR_UNSUPPORTED,
-                       refused[i][1]);
+        assert_refused(weft_generator_open(context, folder, "cpu", NULL, 1, &g),
+                       WEFT_ERR_UNSUPPORTED, refused[i][1]);
         assert_null(g);
     }
     (void)snprintf(folder, sizeof(folder), "%s/images", root);
     train("mlp", "glyphs:size=8,train=64,test=8", "f32", folder);
-    assert_refused(weft_generator_open(context, folder, "cpu", 1, &g), WEFT_ERR_UNSUPPORTED,
+    assert_refused(weft_generator_open(context, folder, "cpu", NULL, 1, &g), WEFT_ERR_UNSUPPORTED,
                    "does not predict the next token");
     (void)snprintf(folder, sizeof(folder), "%s/run", root);
     train("char-lstm:units=3", spec, "f32", folder);
-    assert_ok(weft_generator_open(context, folder, "cpu", 1, &g));
+    assert_ok(weft_generator_open(context, folder, "cpu", NULL, 1, &g));
     assert_refused(weft_generator_feed(g, -1), WEFT_ERR_ARGUMENT, "token -1");
     assert_refused(weft_generator_feed(g, weft_generator_tokens(g)), WEFT_ERR_ARGUMENT, "must be");
     assert_ok(weft_generator_feed(g, 0));
@@ -275,6 +296,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_steps_equal_the_whole),
+        cmocka_unit_test(test_wrong_meshes),
         cmocka_unit_test(test_positions_used_up),
         cmocka_unit_test(test_draws),
         cmocka_unit_test(test_refusals),

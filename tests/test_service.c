@@ -1,7 +1,7 @@
 /* Tests a service whose model versions come and go while other threads send requests. */
 #include <math.h>
 
-#include "serve/servable.h"
+#include "serve/generation.h"
 #include "service_fixture.h"
 
 enum { THREADS = 4, EACH = 120 };
@@ -117,6 +117,93 @@ static void test_mesh_recovers(void **state)
     weft_service_destroy(&service);
 }
 
+/* A text that a mesh generates. After `fail_at` tokens a rank fails between two positions. */
+typedef struct written {
+    weft_rank_team *team;
+    char text[400];
+    size_t size;
+    int tokens, fail_at;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool done;
+    weft_status status;
+} written;
+
+static bool write_token(void *user, const char *text, size_t size)
+{
+    written *w = user;
+    memcpy(w->text + w->size, text, size);
+    w->size += size;
+    w->tokens += size > 0;
+    if (size > 0 && w->tokens == w->fail_at)
+        assert_refused(weft_rank_team_run(w->team, fail_in_last, NULL), WEFT_ERR_MEMORY,
+                       "no memory in rank 1");
+    return true;
+}
+
+static void end_text(void *user, const weft_request_result *result)
+{
+    written *w = user;
+    pthread_mutex_lock(&w->lock);
+    w->done = true;
+    w->status = result->status;
+    pthread_cond_signal(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void generate(weft_servable *served, written *w)
+{
+    weft_generation_request q;
+    weft_generation_request_init(&q);
+    q.prompt = "the weaver";
+    q.tokens = 60;
+    q.user = w;
+    q.token = write_token;
+    q.done = end_text;
+    w->team = served->generation->teams[0];
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->changed, NULL);
+    assert_ok(weft_servable_generate(served, &q));
+    pthread_mutex_lock(&w->lock);
+    while (!w->done) pthread_cond_wait(&w->changed, &w->lock);
+    pthread_mutex_unlock(&w->lock);
+    pthread_cond_destroy(&w->changed);
+    pthread_mutex_destroy(&w->lock);
+    assert_int_equal(w->status, WEFT_OK);
+    assert_int_equal(w->tokens, 60);
+}
+
+/* A rank that fails within a text, once or several times, changes no token of it. */
+static void test_generation_recovers(void **state)
+{
+    (void)state;
+    static const char *const meshes[] = {"tensor=2", "pipeline=2", "data=2"};
+    char path[512];
+    asked_path(path, sizeof(path), "text");
+    for (size_t m = 0; m < WEFT_COUNT(meshes); m++) {
+        static written whole, broken;
+        weft_service_options o;
+        weft_service_options_init(&o);
+        o.mesh = meshes[m];
+        o.instances = 1;
+        o.limit = 4;
+        weft_service *service = asked_serve(&o);
+        assert_ok(weft_service_load(service, "it", path));
+        weft_servable *served = weft_service_hold(service, "it", 0);
+        assert_non_null(served);
+        whole = (written){.fail_at = 0};
+        generate(served, &whole);
+        for (int at = 1; at < 60; at += 19) {
+            broken = (written){.fail_at = at};
+            generate(served, &broken);
+            assert_int_equal(broken.size, whole.size);
+            assert_memory_equal(broken.text, whole.text, whole.size);
+        }
+        weft_servable_release(&served);
+        weft_service_destroy(&service);
+    }
+}
+
 /* Requests of two models whose answers are counted; the first answer holds up the only instance
  * until all requests wait. */
 typedef struct race {
@@ -196,13 +283,23 @@ static void test_shares(void **state)
     weft_service_destroy(&service);
 }
 
+static void train_text(void)
+{
+    char text[2000] = "", path[512], data[600];
+    while (strlen(text) < 1500) strcat(text, "the weaver weaves the weft through the warp\n");
+    asked_write_text("text.txt", text, path, sizeof(path));
+    (void)snprintf(data, sizeof(data), "text:%s,unit=char,context=16,stride=4", path);
+    asked_train("text", "gpt:layers=2,heads=2,width=8", data, "f64", 1);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_versions),
-                                       cmocka_unit_test(test_mesh_recovers),
-                                       cmocka_unit_test(test_shares)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_versions), cmocka_unit_test(test_mesh_recovers),
+        cmocka_unit_test(test_generation_recovers), cmocka_unit_test(test_shares)};
     asked_begin();
     asked_train("mlp", "mlp", GLYPHS, "f32", 1);
+    train_text();
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed + asked_end();
 }

@@ -31,12 +31,15 @@ typedef struct weft_sampling {
 
 typedef struct weft_generator weft_generator;
 
-/* Opens a checkpoint on a device, with so many threads (0: one for each core). The generator
- * belongs to one thread at a time, and must not outlive the context. UNSUPPORTED: the model does
- * not predict the next token, or a layer reads later positions. */
+/* Opens a checkpoint on a device, for the ranks of a mesh (weft_plan_options.mesh; NULL: one rank),
+ * which are threads of this process, each with so many threads (0: its share of the cores). A mesh
+ * gives the logits of one rank, up to rounding. The generator belongs to one thread at a time, and
+ * must not outlive the context. UNSUPPORTED: the model does not predict the next token, or a layer
+ * reads later positions. */
 WEFT_API WEFT_NODISCARD weft_status weft_generator_open(weft_context *context,
                                                         const char *checkpoint, const char *device,
-                                                        int threads, weft_generator **out);
+                                                        const char *mesh, int threads,
+                                                        weft_generator **out);
 WEFT_API void weft_generator_close(weft_generator **generator);
 /* The number of different tokens, which are numbers from 0. */
 WEFT_API int weft_generator_tokens(const weft_generator *generator);
@@ -76,7 +79,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_generator_draw(weft_generator *generato
 
 /* Options of weft_generate. The struct owns its strings. */
 typedef struct weft_generate_options {
-    char *checkpoint, *device;
+    char *checkpoint, *device, *mesh;
     char *prompt, *prompt_file; /* both NULL: begins behind the end of a line, or with token 0 */
     int64_t tokens, threads;
     weft_sampling sampling;

@@ -52,12 +52,13 @@ const command command_generate = {
     .text =
         "Prints the prompt and the tokens that the model draws after it, each as soon as it is\n"
         "drawn. The model must have been trained to predict the next token, on data such as\n"
-        "text:FILE or tokens:FILE, and no layer may read later positions. The same seed, options "
-        "and\n"
-        "build give the same text, whatever the mesh on which the checkpoint was trained. A\n"
-        "model with attention or learned positions has as many positions as a sample of its\n"
-        "data; when they are used up, it goes on from the later half of them.",
+        "text:FILE or tokens:FILE, and no layer may read later positions. The same seed, options\n"
+        "and build give the same text, whatever the mesh of training; with another mesh or device\n"
+        "here, rounding may change a draw. A model with attention or learned positions has as\n"
+        "many positions as a sample of its data; when they are used up, it goes on from the\n"
+        "later half of them.",
     .examples = "  weft generate runs/book/latest --prompt 'To be' --tokens 500 --temperature 0.8\n"
+                "  weft generate runs/book/latest --mesh tensor=2\n"
                 "  weft generate runs/book/latest --prompt 'O ' --top-k 20 --top-p 0.9 --seed 7\n",
     .table = table,
     .run = run,

@@ -100,7 +100,7 @@ weft_value weft_model_builder_feature(const weft_model_builder *net, const char 
 
 void weft_model_builder_sequences(weft_model_builder *net)
 {
-    for (int i = 0; i < net->values.count; i++) {
+    for (int i = 0; i < net->values.count && !net->steps; i++) {
         const weft_port *p = &net->values.ports[i];
         if (p->role == WEFT_PORT_FEATURES && p->value != WEFT_NO_VALUE &&
             weft_value_type(net->graph, p->value)->shape.rank > 1)
@@ -121,7 +121,8 @@ static void add_input(weft_model_builder *net, const char *name, weft_port_role 
 {
     const weft_init none = {WEFT_INIT_CONSTANT, 0};
     weft_value v = weft_graph_leaf(net->graph, WEFT_VALUE_INPUT, name, dtype, &shape, none);
-    if (net->options->positions > 0 && shape.rank > 1) weft_graph_set_domain(net->graph, v, 1);
+    if (net->options->positions > 0 && shape.rank > 1)
+        weft_graph_set_domain(net->graph, v, net->steps ? 0 : 1); /* one position is not split */
     add_port(net, name, role, v);
 }
 

@@ -22,6 +22,7 @@ weft_value weft_model_builder_state(weft_model_builder *net, const weft_layer *l
     if (status != WEFT_OK) return weft_graph_stick(net->graph, status);
     weft_value in = weft_layer_leaf(net, layer, name, WEFT_VALUE_INPUT, shape,
                                     (weft_init){WEFT_INIT_CONSTANT, 0});
+    weft_graph_set_domain(net->graph, in, 0);
     s->states[s->count++] = (weft_step_state){.in = in, .out = WEFT_NO_VALUE, .row = row};
     return in;
 }

@@ -43,139 +43,58 @@ weft_status weft_servable_row_cost(weft_servable *s, double *flops, size_t *byte
     return status;
 }
 
-static weft_status rewrite(weft_servable *s, weft_batch_program *v)
-{
-    weft_plan_options o;
-    if (s->ranks == 1) {
-        v->parts[0] = (weft_rank_program){.graph = v->graph,
-                                          .prediction = v->prediction,
-                                          .logits = v->logits,
-                                          .contributes = {true, true}};
-        memcpy(v->parts[0].x, v->x, sizeof(v->x));
-        return WEFT_OK;
-    }
-    weft_plan_options_init(&o);
-    o.ranks = s->ranks;
-    o.mesh = s->mesh;
-    o.plain_sums = true; /* ranks with uneven parts may choose different layouts */
-    if (!s->plan) WEFT_TRY(weft_plan_create(v->graph, &o, &s->plan));
-    for (int r = 0; r < s->ranks; r++) {
-        weft_rank_program *p = &v->parts[r];
-        WEFT_TRY(weft_plan_rewrite(s->plan, v->graph, r, &p->rewritten));
-        p->graph = weft_rewritten_graph(p->rewritten);
-        for (int k = 0; k < s->checkpoint.stats.inputs; k++)
-            p->x[k] = weft_rewritten_value(p->rewritten, v->x[k]);
-        p->prediction = weft_rewritten_value(p->rewritten, v->prediction);
-        p->logits = weft_rewritten_value(p->rewritten, v->logits);
-        p->contributes[0] = weft_rewritten_counts(p->rewritten, v->prediction);
-        p->contributes[1] = weft_rewritten_counts(p->rewritten, v->logits);
-    }
-    return WEFT_OK;
-}
-
-/* The argument of a function that each rank of one executor runs. */
-typedef struct task {
-    weft_servable *served;
-    weft_batch_program *sized;
-    int executor;
-} task;
-
-static weft_status make_program(void *user, int rank)
-{
-    const task *t = user;
-    weft_rank_program *p = &t->sized->parts[rank];
-    weft_value wanted[2];
-    weft_program_options o;
-    weft_program_options_init(&o);
-    o.fetch = wanted;
-    if (p->prediction != WEFT_NO_VALUE) wanted[o.fetch_count++] = p->prediction;
-    if (p->logits != WEFT_NO_VALUE) wanted[o.fetch_count++] = p->logits;
-    return weft_program_create_with(t->served->stores[rank], p->graph, &o, &p->program);
-}
-
 weft_status weft_batch_program_plan(weft_servable *s, weft_batch_program *v)
 {
-    task t = {.served = s, .sized = v};
-    WEFT_TRY(WEFT_NEW(&v->parts, s->ranks));
     WEFT_TRY(build(s, v));
-    WEFT_TRY(rewrite(s, v));
-    for (int r = 0; r < s->ranks; r++) WEFT_TRY(WEFT_NEW(&v->parts[r].instances, s->executors));
-    return weft_rank_team_run(s->teams[0], make_program, &t);
+    weft_value fetch[] = {v->prediction, v->logits};
+    WEFT_TRY(weft_mesh_program_create(&s->weights, v->graph, fetch,
+                                      v->logits == WEFT_NO_VALUE ? 1 : 2, s->teams[0],
+                                      &v->program));
+    return WEFT_NEW(&v->instances, (size_t)s->executors * (size_t)s->weights.ranks);
 }
 
-/* Creates this rank's instance for the task's executor. The first instance that a rank creates on
- * an executor also splits the rank's communicators off, since that needs the plan. */
-static weft_status make_instance(void *user, int rank)
+static weft_instance **instances_of(const weft_servable *s, const weft_batch_program *v,
+                                    int executor)
 {
-    const task *t = user;
-    weft_servable *s = t->served;
-    weft_rank_program *p = &t->sized->parts[rank];
-    weft_comm *world = weft_rank_team_world(s->teams[t->executor], rank);
-    weft_comms *comms = &s->comms[t->executor * s->ranks + rank];
-    if (s->plan && !comms->learner) WEFT_TRY(weft_plan_split(s->plan, world, comms));
-    return weft_instance_create(p->program, s->stores[rank], s->plan ? comms : NULL,
-                                &p->instances[t->executor]);
-}
-
-static weft_status prepare(void *user, int rank)
-{
-    const task *t = user;
-    return weft_instance_prepare(t->sized->parts[rank].instances[0]);
+    return v->instances + (size_t)executor * (size_t)s->weights.ranks;
 }
 
 weft_status weft_batch_program_bind(weft_servable *s, weft_batch_program *v)
 {
-    for (int e = 0; e < s->executors; e++) {
-        task t = {.served = s, .sized = v, .executor = e};
-        WEFT_TRY(weft_rank_team_run(s->teams[e], make_instance, &t));
-        if (e == 0) WEFT_TRY(weft_rank_team_run(s->teams[0], prepare, &t));
-    }
+    for (int e = 0; e < s->executors; e++)
+        WEFT_TRY(weft_mesh_program_instances(&v->program, &s->weights, s->teams[e], e == 0,
+                                             instances_of(s, v, e)));
     return WEFT_OK;
 }
 
 void weft_batch_program_free(weft_servable *s, weft_batch_program *v)
 {
-    for (int r = 0; v->parts && r < s->ranks; r++) {
-        weft_rank_program *p = &v->parts[r];
-        for (int e = 0; p->instances && e < s->executors; e++)
-            weft_instance_destroy(&p->instances[e]);
-        free(p->instances);
-        weft_program_destroy(&p->program);
-        weft_rewritten_destroy(&p->rewritten);
-    }
-    free(v->parts);
+    for (int i = 0; v->instances && i < s->executors * s->weights.ranks; i++)
+        weft_instance_destroy(&v->instances[i]);
+    free(v->instances);
+    v->instances = NULL;
+    weft_mesh_program_free(&v->program);
     weft_graph_destroy(&v->graph);
-    v->parts = NULL;
 }
 
 /* --- running --- */
 
-static void add_part(const weft_rank_program *p, weft_value value, const weft_instance *instance,
-                     double *output)
-{
-    weft_shape whole;
-    int64_t start[WEFT_MAX_RANK], at[WEFT_MAX_RANK] = {0};
-    weft_type type = weft_graph_value_type(p->graph, value);
-    const void *from = weft_instance_output(instance, value);
-    int64_t count = weft_shape_elements(&type.shape);
-    weft_graph_part(p->graph, value, &whole, start);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t place = 0;
-        for (int d = 0; d < whole.rank; d++) place = place * whole.dim[d] + start[d] + at[d];
-        output[place] += weft_number_get(type.dtype, from, i);
-        for (int d = whole.rank; d-- > 0 && ++at[d] == type.shape.dim[d];) at[d] = 0;
-    }
-}
+/* The argument of a function that each rank of one executor runs. */
+typedef struct task {
+    const weft_servable *served;
+    const weft_batch_program *sized;
+    int executor;
+} task;
 
 static weft_status run_rank(void *user, int rank)
 {
     const task *t = user;
     const weft_servable *s = t->served;
-    const weft_rank_program *p = &t->sized->parts[rank];
-    weft_instance *instance = p->instances[t->executor];
+    const weft_mesh_program *p = &t->sized->program;
+    weft_instance *instance = instances_of(s, t->sized, t->executor)[rank];
     for (int k = 0; s->full_batches && k < s->checkpoint.stats.inputs; k++)
-        weft_feed(p->graph, instance, p->x[k], s->full_batches[t->executor].x[k],
-                  weft_servable_input_type(s, k));
+        weft_feed(p->parts[rank].graph, instance, weft_mesh_program_value(p, rank, t->sized->x[k]),
+                  s->full_batches[t->executor].x[k], weft_servable_input_type(s, k));
     WEFT_TRY(weft_instance_run(instance, WEFT_PHASE_MICRO));
     /* Waits until the other ranks have received the values that this rank sent, since the next run
      * overwrites them. */
@@ -184,39 +103,36 @@ static weft_status run_rank(void *user, int rank)
 
 /* Makes the ranks of an executor and their instances anew: after a failure in one rank, all of its
  * team have broken communicators. The weights in the stores remain. */
-static weft_status recover(weft_servable *s, int executor)
+static weft_status recover(const weft_servable *s, int executor)
 {
+    weft_rank_team *team = s->teams[executor];
     for (int i = 0; i < s->count; i++)
-        for (int r = 0; r < s->ranks; r++)
-            weft_instance_destroy(&s->sizes[i].parts[r].instances[executor]);
-    for (int r = 0; r < s->ranks; r++) {
-        weft_comms *comms = &s->comms[executor * s->ranks + r];
-        weft_plan_close_comms(comms);
-        *comms = (weft_comms){0};
-    }
-    WEFT_TRY(weft_rank_team_restart(s->context, s->teams[executor]));
-    for (int i = 0; i < s->count; i++) {
-        task t = {.served = s, .sized = &s->sizes[i], .executor = executor};
-        WEFT_TRY(weft_rank_team_run(s->teams[executor], make_instance, &t));
-    }
+        for (int r = 0; r < s->weights.ranks; r++)
+            weft_instance_destroy(&instances_of(s, &s->sizes[i], executor)[r]);
+    WEFT_TRY(weft_rank_team_restart(s->context, team));
+    for (int i = 0; i < s->count; i++)
+        WEFT_TRY(weft_mesh_program_instances(&s->sizes[i].program, &s->weights, team, false,
+                                             instances_of(s, &s->sizes[i], executor)));
     return WEFT_OK;
+}
+
+/* Writes a value of a batch as doubles. */
+static void gather(const weft_servable *s, const weft_batch_program *v, int executor,
+                   weft_value value, double *to)
+{
+    weft_type type = weft_graph_value_type(v->graph, value);
+    type.dtype = WEFT_F64;
+    weft_mesh_program_gather(&v->program, instances_of(s, v, executor), value, &type, to);
 }
 
 weft_status weft_batch_program_run(weft_servable *s, const weft_batch_program *v, int executor)
 {
-    task t = {.served = s, .sized = (weft_batch_program *)(uintptr_t)v, .executor = executor};
+    task t = {.served = s, .sized = v, .executor = executor};
     if (weft_rank_team_has_failed(s->teams[executor])) WEFT_TRY(recover(s, executor));
     WEFT_TRY(weft_rank_team_run(s->teams[executor], run_rank, &t));
     if (!s->full_batches) return WEFT_OK;
-    weft_full_batch *w = &s->full_batches[executor];
-    size_t bytes = (size_t)v->rows * (size_t)s->outputs * sizeof(double);
-    for (int k = 0; k < 2; k++) memset(w->output[k], 0, bytes);
-    /* Each rank contributes either a disjoint part of the output or a term of a sum. Adding all of
-     * them to zeros gives the output in both cases. */
-    for (int r = 0; r < s->ranks; r++) {
-        const weft_rank_program *p = &v->parts[r];
-        if (p->contributes[0]) add_part(p, p->prediction, p->instances[executor], w->output[0]);
-        if (p->contributes[1]) add_part(p, p->logits, p->instances[executor], w->output[1]);
-    }
+    const weft_full_batch *w = &s->full_batches[executor];
+    gather(s, v, executor, v->prediction, w->output[0]);
+    if (v->logits != WEFT_NO_VALUE) gather(s, v, executor, v->logits, w->output[1]);
     return WEFT_OK;
 }

@@ -41,13 +41,12 @@ static int64_t next_size(int64_t size, int64_t limit)
 /* The smallest batch size: one row for each rank of the mesh's data axis. */
 static weft_status smallest(const weft_servable *s, int64_t *out)
 {
-    *out = 1;
-    if (s->mesh) WEFT_TRY(weft_mesh_axis(s->mesh, "data", out));
+    WEFT_TRY(weft_mesh_weights_rows(&s->weights, out));
     if (*out <= s->limit) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "mesh %s shares each batch out to %lld ranks, and its limit is %lld rows; "
                      "give --limit %lld or more",
-                     s->mesh, (long long)*out, (long long)s->limit, (long long)*out);
+                     s->weights.mesh, (long long)*out, (long long)s->limit, (long long)*out);
 }
 
 static weft_status fill(weft_servable *s)
@@ -161,8 +160,7 @@ static void use_known_times(weft_servable *s, const weft_servable *like)
 static weft_status begin(weft_servable *s)
 {
     WEFT_TRY(weft_batch_program_plan(s, &s->sizes[0]));
-    for (int r = 0; r < s->ranks; r++)
-        WEFT_TRY(weft_checkpoint_load(&s->checkpoint, s->stores[r], s->sizes[0].graph));
+    WEFT_TRY(weft_mesh_weights_load(&s->weights, &s->checkpoint, s->sizes[0].graph));
     return weft_batch_program_bind(s, &s->sizes[0]);
 }
 

@@ -39,10 +39,11 @@ weft_status weft_batch_times_key_of(const weft_servable *s, weft_batch_times_key
     free(text);
     read_processor(processor, sizeof(processor));
     WEFT_TRY(WEFT_NEW(out, 1));
-    (*out)->json = json_pack("{s:s, s:s, s:s, s:i, s:s, s:i, s:i, s:s}", "weft", weft_version(),
-                             "network", network, "processor", processor, "cores", weft_cores(),
-                             "device", s->device, "threads", weft_context_threads(s->context),
-                             "instances", s->executors, "mesh", s->mesh ? s->mesh : "");
+    (*out)->json =
+        json_pack("{s:s, s:s, s:s, s:i, s:s, s:i, s:i, s:s}", "weft", weft_version(), "network",
+                  network, "processor", processor, "cores", weft_cores(), "device", s->device,
+                  "threads", weft_context_threads(s->context), "instances", s->executors, "mesh",
+                  s->weights.mesh ? s->weights.mesh : "");
     if ((*out)->json) return WEFT_OK;
     weft_batch_times_key_free(out);
     return weft_fail_memory(1);

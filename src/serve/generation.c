@@ -135,11 +135,6 @@ static weft_status check(const weft_servable *servable, const weft_generation_re
         return weft_fail(WEFT_ERR_ARGUMENT, "%lld tokens, must be from 1 to %d",
                          (long long)q->tokens, WEFT_MOST_GENERATED);
     if (servable->generation) return WEFT_OK;
-    if (servable->ranks > 1)
-        return weft_fail(WEFT_ERR_UNSUPPORTED,
-                         "model '%s' is computed by %d ranks, and only one rank generates; serve "
-                         "it without --mesh",
-                         servable->name, servable->ranks);
     return weft_fail(WEFT_ERR_UNSUPPORTED,
                      "model '%s' does not predict the next token from those before it, so it "
                      "cannot generate",

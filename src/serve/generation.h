@@ -36,15 +36,17 @@ typedef struct weft_generation {
     bool fresh;       /* its states are those of an empty sequence, and written nowhere */
 } weft_generation;
 
-/* A batch of up to `program.rows` sequences on one executor. */
+/* A batch of up to `rows` sequences on one executor. */
 struct weft_step_batch {
-    weft_step_program program;
-    weft_generation **owner; /* [rows]: the sequence whose states are in the row, or NULL */
+    int64_t rows;
+    weft_step_program program; /* has more rows if a larger data axis shares them out */
+    weft_generation **owner;   /* [rows]: the sequence whose states are in the row, or NULL */
 };
 
 /* The engine has the programs and the queue with which a version generates. */
 struct weft_generation_engine {
     weft_step_batch *batches; /* [executors][sizes], by increasing rows */
+    weft_rank_team **teams;   /* [executors]: its own, since batches of samples run meanwhile */
     int executors, sizes;
     size_t state_bytes;
     weft_tokenizer *tokenizer; /* NULL: tokens are numbers */
@@ -55,8 +57,9 @@ struct weft_generation_engine {
 };
 
 /* generation_batch.c: creates the engine of a version and plans its programs; *out NULL: the model
- * does not predict the next token, or reads later positions, or is computed by several ranks. */
-weft_status weft_generation_engine_create(weft_servable *servable,
+ * does not predict the next token, or reads later positions. cores: of all ranks; NULL: they are
+ * not bound. */
+weft_status weft_generation_engine_create(weft_servable *servable, const weft_core_sets *cores,
                                           weft_generation_engine **out) WEFT_NODISCARD;
 void weft_generation_engine_free(weft_generation_engine **engine);
 /* Computes one position of each sequence; the batch queue calls it. user: the servable. */

@@ -8,10 +8,12 @@ static const size_t MOST_STATES = (size_t)512 << 20;
 
 /* --- creation --- */
 
-static weft_status build_batch(weft_servable *s, int64_t rows, weft_step_batch *out)
+static weft_status build_batch(weft_servable *s, weft_rank_team *team, int64_t rows,
+                               weft_step_batch *out)
 {
+    out->rows = rows;
     WEFT_TRY(WEFT_NEW(&out->owner, rows));
-    return weft_step_program_build(s->context, &s->checkpoint, &s->run, s->stores[0], rows,
+    return weft_step_program_build(s->context, &s->checkpoint, &s->run, &s->weights, team, rows,
                                    &out->program);
 }
 
@@ -20,34 +22,39 @@ static weft_status build_batch(weft_servable *s, int64_t rows, weft_step_batch *
 static weft_status build_batches(weft_servable *s, weft_generation_engine *g, int executor)
 {
     weft_step_batch *batches = &g->batches[executor * WEFT_STEP_SIZES];
-    WEFT_TRY(build_batch(s, 1, &batches[0]));
+    WEFT_TRY(build_batch(s, g->teams[executor], 1, &batches[0]));
     g->state_bytes = weft_step_program_state_bytes(&batches[0].program);
     int64_t fit = (int64_t)(MOST_STATES / WEFT_MAX(g->state_bytes, 1));
     int64_t most = WEFT_MIN(s->sequences, WEFT_MAX(fit, 1));
     for (g->sizes = 1; g->sizes < WEFT_STEP_SIZES && 1 << g->sizes <= most; g->sizes++)
-        WEFT_TRY(build_batch(s, 1 << g->sizes, &batches[g->sizes]));
+        WEFT_TRY(build_batch(s, g->teams[executor], 1 << g->sizes, &batches[g->sizes]));
     return WEFT_OK;
 }
 
-static weft_status create(weft_servable *s, weft_generation_engine *g)
+static weft_status create(weft_servable *s, const weft_core_sets *cores, weft_generation_engine *g)
 {
+    int ranks = s->weights.ranks;
     const char *tokenizer = s->checkpoint.stats.tokenizer;
     g->executors = s->executors;
     if (tokenizer) WEFT_TRY(weft_tokenizer_read(s->checkpoint.path, tokenizer, &g->tokenizer));
     WEFT_TRY(WEFT_NEW(&g->batches, s->executors * WEFT_STEP_SIZES));
+    WEFT_TRY(WEFT_NEW(&g->teams, s->executors));
+    for (int e = 0; e < s->executors; e++)
+        WEFT_TRY(weft_rank_team_open(s->context, ranks, cores, e * ranks, &g->teams[e]));
     for (int e = 0; e < s->executors; e++) WEFT_TRY(build_batches(s, g, e));
     return WEFT_OK;
 }
 
-weft_status weft_generation_engine_create(weft_servable *servable, weft_generation_engine **out)
+weft_status weft_generation_engine_create(weft_servable *servable, const weft_core_sets *cores,
+                                          weft_generation_engine **out)
 {
     weft_generation_engine *g;
     weft_status status = weft_step_program_check(&servable->checkpoint);
     *out = NULL;
-    if (status != WEFT_OK || servable->ranks > 1) return WEFT_OK;
+    if (status != WEFT_OK) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&g, 1));
     pthread_mutex_init(&g->lock, NULL);
-    status = create(servable, g);
+    status = create(servable, cores, g);
     if (status == WEFT_OK)
         *out = g;
     else
@@ -64,6 +71,8 @@ void weft_generation_engine_free(weft_generation_engine **engine)
         free(g->batches[i].owner);
     }
     free(g->batches);
+    for (int e = 0; g->teams && e < g->executors; e++) weft_rank_team_close(&g->teams[e]);
+    free(g->teams);
     weft_tokenizer_free(&g->tokenizer);
     pthread_mutex_destroy(&g->lock);
     free(g);
@@ -105,8 +114,8 @@ static void assign_rows(weft_step_batch *b, void *const *sequences, int count)
         weft_generation *s = sequences[i];
         if (s->home == b) continue;
         /* Rows without an owner first, so that others keep their states in place. */
-        for (row = 0; row < b->program.rows && (taken[row] || b->owner[row]);) row++;
-        if (row == b->program.rows)
+        for (row = 0; row < b->rows && (taken[row] || b->owner[row]);) row++;
+        if (row == b->rows)
             for (row = 0; taken[row];) row++;
         taken[row] = true;
         put_in(b, row, s);
@@ -122,6 +131,31 @@ void weft_generation_leave_row(weft_generation_engine *engine, weft_generation *
 }
 
 /* --- a batch --- */
+
+/* Makes the ranks of an executor and their instances anew, after a failure in one rank. The states
+ * of all rows are lost: the sequences that had them compute their tokens again. */
+static weft_status recover(const weft_servable *s, int executor)
+{
+    weft_generation_engine *g = s->generation;
+    weft_step_batch *batches = &g->batches[executor * WEFT_STEP_SIZES];
+    pthread_mutex_lock(&g->lock);
+    for (int i = 0; i < g->sizes; i++) {
+        weft_step_program_close(&batches[i].program);
+        for (int64_t row = 0; row < batches[i].rows; row++) {
+            weft_generation *owner = batches[i].owner[row];
+            if (!owner) continue;
+            owner->home = NULL;
+            owner->fresh = true;
+            owner->computed = owner->first;
+            batches[i].owner[row] = NULL;
+        }
+    }
+    weft_status status = weft_rank_team_restart(s->context, g->teams[executor]);
+    for (int i = 0; i < g->sizes && status == WEFT_OK; i++)
+        status = weft_step_program_reopen(&batches[i].program, &s->weights);
+    pthread_mutex_unlock(&g->lock);
+    return status;
+}
 
 /* When all positions of the model are used, the sequence goes on from the later half of them, whose
  * states are computed again. */
@@ -158,6 +192,7 @@ weft_status weft_generation_run(void *user, int executor, void *const *sequences
     while (1 << size < rows) size++;
     weft_step_batch *b = &g->batches[executor * WEFT_STEP_SIZES + size];
     const weft_step_program *p = &b->program;
+    if (weft_rank_team_has_failed(g->teams[executor])) WEFT_TRY(recover(servable, executor));
     for (int i = 0; i < count; i++) slide(p, sequences[i]);
     pthread_mutex_lock(&g->lock);
     assign_rows(b, sequences, count);

@@ -122,8 +122,8 @@ static weft_status add_queue(weft_service *s, weft_servable *servable)
     o.slowdown = servable->has_slowdown ? servable->slowdown : NULL;
     /* A thread that submits requests may compute a batch in the place of an executor only if the
      * batch is short and needs no other thread. */
-    o.run_in_caller = weft_context_threads(servable->context) == 1 && servable->ranks == 1 &&
-                      times[0] > 0 && times[0] < 1e-3;
+    o.run_in_caller = weft_context_threads(servable->context) == 1 &&
+                      servable->weights.ranks == 1 && times[0] > 0 && times[0] < 1e-3;
     WEFT_TRY(weft_batch_queue_add(s->batcher, &o, &servable->queue));
     return add_generation_queue(s, servable);
 }

@@ -93,13 +93,13 @@ static void put_rows(const weft_servable *s, void *const *requests, int count, c
 }
 
 static void put_inputs(const weft_servable *s, void *const *requests, int count,
-                       const weft_rank_program *part, const weft_instance *instance,
+                       const weft_batch_program *v, const weft_instance *instance,
                        const weft_full_batch *whole)
 {
     const weft_data_stats *stats = &s->checkpoint.stats;
     int64_t before = 0;
     for (int k = 0; k < stats->inputs; k++) {
-        void *input = whole ? whole->x[k] : weft_instance_input(instance, part->x[k]);
+        void *input = whole ? whole->x[k] : weft_instance_input(instance, v->x[k]);
         put_rows(s, requests, count, &stats->input[k], before, input);
         before += weft_shape_elements(&stats->input[k].shape);
     }
@@ -145,20 +145,19 @@ weft_status weft_servable_run(void *user, int executor, void *const *requests, i
     while (s->sizes[i].rows < rows) i++;
     const weft_batch_program *v = &s->sizes[i];
     const weft_full_batch *whole = s->full_batches ? &s->full_batches[executor] : NULL;
-    const weft_rank_program *part = &v->parts[0];
-    const weft_instance *instance = part->instances[executor];
+    /* With one rank the batch is in the inputs and outputs of its instance. */
+    const weft_instance *instance = v->instances[executor * s->weights.ranks];
     double times[4] = {weft_seconds()};
-    put_inputs(s, requests, count, part, instance, whole);
+    put_inputs(s, requests, count, v, instance, whole);
     /* The rows that pad the batch to its size keep the values of an earlier batch. No output row
      * depends on another row's input, so they do no harm. */
     times[1] = weft_seconds();
     WEFT_TRY(weft_batch_program_run(s, v, executor));
     times[2] = weft_seconds();
-    const void *output =
-        whole ? whole->output[0] : weft_instance_output(instance, part->prediction);
+    const void *output = whole ? whole->output[0] : weft_instance_output(instance, v->prediction);
     const void *logits = output;
     if (v->logits != WEFT_NO_VALUE)
-        logits = whole ? whole->output[1] : weft_instance_output(instance, part->logits);
+        logits = whole ? whole->output[1] : weft_instance_output(instance, v->logits);
     take_rows(s, requests, count, whole ? WEFT_F64 : s->real, output, logits);
     times[3] = weft_seconds();
     weft_compute_stats_add(s->compute_stats, rows, count, times);

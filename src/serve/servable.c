@@ -26,13 +26,10 @@ static weft_status read_checkpoint(weft_servable *s, const char *path)
 static weft_status open_ranks(weft_servable *s, const weft_service_site *site)
 {
     WEFT_TRY(WEFT_NEW(&s->teams, s->executors));
-    WEFT_TRY(WEFT_NEW(&s->comms, (size_t)s->executors * (size_t)s->ranks));
-    WEFT_TRY(WEFT_NEW(&s->stores, s->ranks));
+    WEFT_TRY(weft_mesh_weights_open(s->context, s->device, 1, site->options->mesh, &s->weights));
     for (int e = 0; e < s->executors; e++)
-        WEFT_TRY(
-            weft_rank_team_open(s->context, s->ranks, site->cores, e * s->ranks, &s->teams[e]));
-    for (int r = 0; r < s->ranks; r++)
-        WEFT_TRY(weft_store_create(s->context, s->device, 1, &s->stores[r]));
+        WEFT_TRY(weft_rank_team_open(s->context, site->ranks, site->cores, e * site->ranks,
+                                     &s->teams[e]));
     return WEFT_OK;
 }
 
@@ -42,7 +39,7 @@ static weft_status open_full_batches(weft_servable *s)
 {
     size_t rows = (size_t)s->limit, numbers = rows * (size_t)s->outputs;
     const weft_data_stats *stats = &s->checkpoint.stats;
-    if (s->ranks == 1) return WEFT_OK;
+    if (s->weights.ranks == 1) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&s->full_batches, s->executors));
     for (int e = 0; e < s->executors; e++) {
         weft_full_batch *w = &s->full_batches[e];
@@ -61,21 +58,21 @@ static weft_status open_full_batches(weft_servable *s)
  * not on a measurement, since the bits of the results depend on it. */
 static weft_status choose_threads(weft_servable *s, const weft_service_site *site, double row_flops)
 {
-    int threads = weft_context_threads(site->context) / (s->executors * s->ranks);
+    int threads = weft_context_threads(site->context) / (s->executors * site->ranks);
     if (site->options->threads)
         threads = site->options->threads;
-    else if (threads > 1 && s->ranks == 1 && row_flops * (double)s->limit < SMALL_BATCH_FLOPS)
+    else if (threads > 1 && site->ranks == 1 && row_flops * (double)s->limit < SMALL_BATCH_FLOPS)
         threads = 1;
     return weft_context_set_threads(s->context, WEFT_MAX(threads, 1));
 }
 
 /* Lowers the limit of a batch if its values would need too much memory, as the logits of many
  * positions over a large vocabulary do. */
-static void limit_rows(weft_servable *s, size_t row_bytes)
+static void limit_rows(weft_servable *s, const weft_service_site *site, size_t row_bytes)
 {
     int64_t fit = (int64_t)(MOST_VALUE / WEFT_MAX(row_bytes, 1));
     if (fit >= s->limit) return;
-    s->limit = WEFT_MAX(fit, s->ranks);
+    s->limit = WEFT_MAX(fit, site->ranks);
     weft_log(s->context, WEFT_LOG_WARNING,
              "model '%s': a batch has up to %lld row%s, since the largest value of a row has %.0f "
              "MiB",
@@ -92,13 +89,13 @@ static weft_status prepare(weft_servable *s, const weft_service_site *site, cons
         weft_context_with_threads(site->context, weft_context_threads(site->context), &s->context));
     WEFT_TRY(read_checkpoint(s, path));
     WEFT_TRY(weft_servable_row_cost(s, &row_flops, &row_bytes));
-    limit_rows(s, row_bytes);
+    limit_rows(s, site, row_bytes);
     WEFT_TRY(choose_threads(s, site, row_flops));
     WEFT_TRY(weft_batch_times_file(s, o->times, &s->times_path));
     WEFT_TRY(open_ranks(s, site));
     WEFT_TRY(open_full_batches(s));
     WEFT_TRY(weft_servable_plan_sizes(s, o->measure, like));
-    WEFT_TRY(weft_generation_engine_create(s, &s->generation));
+    WEFT_TRY(weft_generation_engine_create(s, site->cores, &s->generation));
     weft_checkpoint_unmap(&s->checkpoint);
     return WEFT_OK;
 }
@@ -111,8 +108,6 @@ weft_status weft_servable_open(const weft_service_site *site, const char *name, 
     WEFT_TRY(WEFT_NEW(&s, 1));
     s->limit = s->sequences = o->limit;
     s->executors = o->instances;
-    s->ranks = site->ranks;
-    s->mesh = s->ranks > 1 ? o->mesh : NULL;
     s->device = o->device;
     s->saved_batches = -1;
     weft_status status = weft_strdup(name, &s->name);
@@ -139,14 +134,9 @@ void weft_servable_close(weft_servable **servable)
         for (int k = 0; k < 2; k++) free(s->full_batches[e].output[k]);
     }
     free(s->full_batches);
-    for (int r = 0; s->stores && r < s->ranks; r++) weft_store_destroy(&s->stores[r]);
-    free(s->stores);
-    for (int i = 0; s->comms && i < s->executors * s->ranks; i++)
-        weft_plan_close_comms(&s->comms[i]);
-    free(s->comms);
     for (int e = 0; s->teams && e < s->executors; e++) weft_rank_team_close(&s->teams[e]);
     free(s->teams);
-    weft_plan_destroy(&s->plan);
+    weft_mesh_weights_close(&s->weights);
     weft_batch_times_key_free(&s->key);
     if (s->context) weft_options_free(weft_train_table(s->context), &s->run);
     weft_checkpoint_close(&s->checkpoint);

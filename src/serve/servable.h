@@ -4,22 +4,11 @@
 
 #include "checkpoint/checkpoint.h"
 #include "learner/learner.h"
-#include "serve/rank_team.h"
 #include "serve/compute_stats.h"
 #include "serve/batch_times.h"
+#include "train/mesh_program.h"
 #include "train/train.h"
 #include "weft/service.h"
-
-/* One rank's part of a batch program: its graph and program, and an instance for each executor. */
-typedef struct weft_rank_program {
-    weft_rewritten *rewritten; /* NULL: there is one rank, and it runs the whole graph */
-    const weft_graph *graph;   /* graph of this rank: rewritten, or the whole one */
-    weft_value x[WEFT_MAX_INPUTS], prediction, logits;
-    /* whether this rank's prediction and logits are added to the output of the batch */
-    bool contributes[2];
-    weft_program *program;
-    weft_instance **instances;
-} weft_rank_program;
 
 typedef struct weft_generation_engine weft_generation_engine;
 
@@ -28,8 +17,9 @@ typedef struct weft_batch_program {
     int64_t rows;
     weft_graph *graph; /* of the whole model; NULL: the program is not planned yet */
     weft_value x[WEFT_MAX_INPUTS], prediction, logits;
-    weft_rank_program *parts; /* [ranks]: the program of each rank */
-    double seconds;           /* time of a batch while no other batch runs; 0: unknown */
+    weft_mesh_program program;
+    weft_instance **instances; /* [executors * ranks] */
+    double seconds;            /* time of a batch while no other batch runs; 0: unknown */
     bool measured;
 } weft_batch_program;
 
@@ -46,15 +36,13 @@ struct weft_servable {
     int64_t version;
     int64_t limit;     /* most rows of a batch and of a request */
     int64_t sequences; /* most sequences of a batch of generation */
-    int executors, ranks;
-    const char *mesh, *device; /* of an instance, from the service's options; mesh NULL: one rank */
+    int executors;
+    const char *device;
     weft_checkpoint checkpoint;
-    weft_train_options run;        /* options of the training run that wrote the checkpoint */
-    weft_context *context;         /* has as many threads as one rank uses */
-    weft_rank_team **teams;        /* [executors]: the rank threads of each */
-    weft_plan *plan;               /* how the model is divided between ranks; NULL: one rank */
-    weft_comms *comms;             /* [executors * ranks]: communicators of each rank */
-    weft_store **stores;           /* [ranks]: the weights, or each rank's shard of them */
+    weft_train_options run; /* options of the training run that wrote the checkpoint */
+    weft_context *context;  /* has as many threads as one rank uses */
+    weft_rank_team **teams; /* [executors]: the rank threads of each */
+    weft_mesh_weights weights;
     weft_full_batch *full_batches; /* [executors]; NULL: there is one rank */
     weft_dtype real;
     weft_batch_program *sizes; /* [count], by increasing rows */

@@ -7,8 +7,6 @@
 #include "serve/generation.h"
 #include "serve/service_internal.h"
 
-enum { MOST_RANKS = 64 };
-
 void weft_service_options_init(weft_service_options *options)
 {
     *options = (weft_service_options){.struct_size = sizeof(*options),
@@ -84,17 +82,6 @@ static weft_status copy_options(weft_service *s)
     return WEFT_OK;
 }
 
-static weft_status count_ranks(weft_service *s)
-{
-    int64_t ranks = 1;
-    if (s->mesh && *s->mesh) WEFT_TRY(weft_mesh_ranks(s->mesh, &ranks));
-    if (ranks < 1 || ranks > MOST_RANKS)
-        return weft_fail(WEFT_ERR_ARGUMENT, "mesh %s has %lld ranks, must be from 1 to %d", s->mesh,
-                         (long long)ranks, MOST_RANKS);
-    s->ranks = (int)ranks;
-    return WEFT_OK;
-}
-
 /* Logs a warning if the instances, or the threads of all instances, outnumber the cores. */
 static void warn(const weft_service *s)
 {
@@ -125,7 +112,7 @@ weft_status weft_service_create(weft_context *context, const weft_service_option
     s->context = context;
     s->options = *options;
     WEFT_TRY_GOTO(copy_options(s), failed);
-    WEFT_TRY_GOTO(count_ranks(s), failed);
+    WEFT_TRY_GOTO(weft_mesh_rank_count(s->mesh, &s->ranks), failed);
     warn(s);
     if (options->instances * s->ranks > 1)
         WEFT_TRY_GOTO(weft_core_sets_make(options->instances * s->ranks, false, &s->cores), failed);

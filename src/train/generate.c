@@ -79,6 +79,12 @@ static const weft_option generate_table[] = {
      AT(device),
      .group = "Machine",
      .help = "device"},
+    {.name = "mesh",
+     .argument = "MESH",
+     TEXT,
+     AT(mesh),
+     .help = "mesh of ranks, threads that compute a token together, as in training: tensor=2, "
+             "pipeline=2, ..."},
     {.name = "threads",
      .letter = 't',
      .argument = "N",
@@ -87,7 +93,7 @@ static const weft_option generate_table[] = {
      AT(threads),
      .low = 0,
      .high = 1024,
-     .help = "threads of the device; 0: one for each core"},
+     .help = "threads of each rank; 0: its share of the cores"},
     {.name = NULL},
 };
 
@@ -168,7 +174,7 @@ weft_status weft_generate(weft_context *context, const weft_generate_options *op
     char *prompt;
     WEFT_TRY(read_prompt(options, &prompt));
     weft_status status = weft_generator_open(context, options->checkpoint, options->device,
-                                             (int)options->threads, &g);
+                                             options->mesh, (int)options->threads, &g);
     if (status == WEFT_OK) status = go_on(g, options, prompt, fn, user);
     weft_generator_close(&g);
     free(prompt);

@@ -14,8 +14,11 @@ struct weft_generator {
     weft_checkpoint checkpoint;
     weft_train_options run;    /* options of the run that wrote it */
     weft_tokenizer *tokenizer; /* NULL: tokens are numbers */
-    weft_store *store;
-    weft_step_program program; /* of one row */
+    char *mesh;                /* NULL: one rank */
+    weft_core_sets *cores;     /* of the ranks; NULL: not bound */
+    weft_rank_team *team;
+    weft_mesh_weights weights;
+    weft_step_program program; /* whose first row is the sequence */
     int64_t position;          /* of the next token */
     int32_t *sequence;         /* [window] the tokens before `position`, if that is limited */
     double *logits;            /* [tokens] */
@@ -24,7 +27,20 @@ struct weft_generator {
 
 /* --- opening --- */
 
-static weft_status open_all(weft_generator *g, const char *checkpoint, const char *device)
+/* Starts the ranks, each with its share of the cores. */
+static weft_status open_ranks(weft_generator *g, const char *device, int threads)
+{
+    weft_mesh_weights *w = &g->weights;
+    uint64_t seed = (uint64_t)g->run.task.seed;
+    WEFT_TRY(weft_mesh_weights_open(g->context, device, seed, g->mesh, w));
+    if (w->ranks > 1) WEFT_TRY(weft_core_sets_make(w->ranks, false, &g->cores));
+    int each = threads > 0 ? threads : weft_context_threads(g->context) / w->ranks;
+    WEFT_TRY(weft_context_set_threads(g->context, WEFT_MAX(each, 1)));
+    return weft_rank_team_open(g->context, w->ranks, g->cores, 0, &g->team);
+}
+
+static weft_status open_all(weft_generator *g, const char *checkpoint, const char *device,
+                            int threads)
 {
     const weft_option *table = weft_train_table(g->context);
     WEFT_TRY(weft_checkpoint_open(checkpoint, table, &g->checkpoint));
@@ -36,21 +52,22 @@ static weft_status open_all(weft_generator *g, const char *checkpoint, const cha
     WEFT_TRY(WEFT_NEW(&g->sequence, s->input[0].shape.dim[0]));
     WEFT_TRY(WEFT_NEW(&g->logits, s->classes));
     WEFT_TRY(weft_drawer_open(s->classes, &g->drawer));
-    WEFT_TRY(weft_store_create(g->context, device, (uint64_t)g->run.task.seed, &g->store));
-    WEFT_TRY(
-        weft_step_program_build(g->context, &g->checkpoint, &g->run, g->store, 1, &g->program));
-    return weft_checkpoint_load(&g->checkpoint, g->store, NULL);
+    WEFT_TRY(open_ranks(g, device, threads));
+    WEFT_TRY(weft_step_program_build(g->context, &g->checkpoint, &g->run, &g->weights, g->team, 1,
+                                     &g->program));
+    return weft_mesh_weights_load(&g->weights, &g->checkpoint, g->program.graph);
 }
 
 weft_status weft_generator_open(weft_context *context, const char *checkpoint, const char *device,
-                                int threads, weft_generator **out)
+                                const char *mesh, int threads, weft_generator **out)
 {
     weft_generator *g;
     if (!checkpoint)
         return weft_fail(WEFT_ERR_ARGUMENT, "no checkpoint is given; add --checkpoint DIR/latest");
     WEFT_TRY(WEFT_NEW(&g, 1));
     weft_status status = weft_context_with_threads(context, threads, &g->context);
-    if (status == WEFT_OK) status = open_all(g, checkpoint, device);
+    if (status == WEFT_OK && mesh) status = weft_strdup(mesh, &g->mesh);
+    if (status == WEFT_OK) status = open_all(g, checkpoint, device, threads);
     if (status == WEFT_OK)
         *out = g;
     else
@@ -63,7 +80,10 @@ void weft_generator_close(weft_generator **generator)
     if (!generator || !*generator) return;
     weft_generator *g = *generator;
     weft_step_program_free(&g->program);
-    weft_store_destroy(&g->store);
+    weft_rank_team_close(&g->team);
+    weft_mesh_weights_close(&g->weights);
+    weft_core_sets_free(&g->cores);
+    free(g->mesh);
     weft_drawer_close(&g->drawer);
     weft_tokenizer_free(&g->tokenizer);
     if (g->context) weft_options_free(weft_train_table(g->context), &g->run);

@@ -32,7 +32,7 @@ weft_status weft_sampling_check(const weft_sampling *s)
 /* The more probable one first; of equal ones the smaller token. */
 static int by_probability(const void *a, const void *b)
 {
-    const weft_candidate *x = a, *y = b;
+    const weft_token_share *x = a, *y = b;
     if (x->probability != y->probability) return x->probability < y->probability ? 1 : -1;
     return x->token < y->token ? -1 : 1;
 }
@@ -51,7 +51,7 @@ static weft_status weigh(weft_drawer *d, const weft_sampling *s, const double *l
     for (int i = 0; i < d->tokens; i++) {
         double below = logits[i] - most;
         double p = s->temperature > 0 ? exp(below / s->temperature) : below == 0;
-        d->candidates[i] = (weft_candidate){.probability = p, .token = i};
+        d->candidates[i] = (weft_token_share){.probability = p, .token = i};
     }
     qsort(d->candidates, (size_t)d->tokens, sizeof(*d->candidates), by_probability);
     return WEFT_OK;

@@ -5,13 +5,13 @@
 #include "base/base.h"
 #include "weft/generate.h"
 
-typedef struct weft_candidate {
+typedef struct weft_token_share {
     double probability;
     int32_t token;
-} weft_candidate;
+} weft_token_share;
 
 typedef struct weft_drawer {
-    weft_candidate *candidates; /* [tokens] */
+    weft_token_share *candidates; /* [tokens] */
     int tokens;
     bool begun; /* `random` has begun with `seed` */
     int64_t seed;

@@ -6,13 +6,18 @@
 
 #include "checkpoint/checkpoint.h"
 #include "models/models.h"
-#include "weft/program.h"
+#include "train/mesh_program.h"
 #include "weft/train_options.h"
 
 typedef struct weft_step_program {
     weft_graph *graph;
-    weft_instance *instance;
+    weft_rank_team *team; /* runs the program; the caller's */
+    weft_mesh_program program;
+    weft_instance **instances; /* [ranks] */
     weft_model_steps steps;
+    /* [states + 1]: of all ranks, the states that a run has left, then the logits; NULL: there is
+     * one rank, and they are in the outputs of its instance */
+    void **whole;
     weft_value x, logits;
     int64_t rows;
     int64_t window; /* positions of a sample of the training data */
@@ -21,13 +26,20 @@ typedef struct weft_step_program {
 
 /* Whether a checkpoint's model predicts the next token (UNSUPPORTED: it does not). */
 weft_status weft_step_program_check(const weft_checkpoint *checkpoint) WEFT_NODISCARD;
-/* Builds the program of a checkpoint, whose weights are in the store or will be. run: the options
- * of the run that wrote it. UNSUPPORTED: a layer reads later positions. Zero *out before; free it
- * also after a failure. */
+/* Builds the program of a checkpoint, whose weights are loaded or will be, and its instances. run:
+ * the options of the run that wrote the checkpoint. The program has at least as many rows as the
+ * data axis has ranks. UNSUPPORTED: a layer reads later positions. Zero *out before; free it also
+ * after a failure. */
 weft_status weft_step_program_build(weft_context *context, const weft_checkpoint *checkpoint,
-                                    const weft_train_options *run, weft_store *store, int64_t rows,
+                                    const weft_train_options *run, weft_mesh_weights *weights,
+                                    weft_rank_team *team, int64_t rows,
                                     weft_step_program *out) WEFT_NODISCARD;
 void weft_step_program_free(weft_step_program *program);
+/* Destroys the instances, and with them the states of all rows, before the team is restarted; and
+ * creates them anew. */
+void weft_step_program_close(const weft_step_program *program);
+weft_status weft_step_program_reopen(const weft_step_program *program,
+                                     const weft_mesh_weights *weights) WEFT_NODISCARD;
 
 /* Whether no more than `window` positions can be computed, and generation must go on from the later
  * half of them. */

@@ -99,7 +99,7 @@ bool same_tensor(trial *t, const tensor *a, const tensor *b, closeness how)
     for (int64_t i = 0; i < a->count; i++) largest = fmax(largest, fabs(tensor_at(a, i)));
     double allowed = how == EXACT ? 0 : fmax(limits[how] * largest, rounding(t->c));
     for (int64_t i = 0; i < a->count; i++) {
-        double d = fabs(tensor_at(a, i) - tensor_at(b, i));
+        double x = tensor_at(a, i), y = tensor_at(b, i), d = x == y ? 0 : fabs(x - y);
         if (d > off || isnan(d)) {
             off = isnan(d) ? INFINITY : d;
             where = i;
@@ -114,7 +114,8 @@ bool same_tensor(trial *t, const tensor *a, const tensor *b, closeness how)
 
 void compare_numbers(trial *t, const char *what, double a, double b, closeness how)
 {
-    if (isnan(a) && isnan(b)) return; /* both runs have diverged in their last step */
+    /* Both runs may have diverged in their last step. */
+    if (a == b || (isnan(a) && isnan(b))) return;
     double allowed = limits[how] * fmax(1, fabs(a));
     if (how != EXACT) allowed = fmax(allowed, rounding(t->c));
     if (fabs(a - b) <= allowed) return;

@@ -1,13 +1,14 @@
-/* A rank team: one thread for each rank of an executor's mesh. Each call of weft_rank_team_run is a
- * round, in which all ranks call one function; the caller waits until all have returned. */
-#include "serve/rank_team.h"
+/* Implements rank teams. Each call of weft_rank_team_run is a round, in which all ranks call one
+ * function; the caller waits until all have returned. */
+#include "train/rank_team.h"
 
 typedef struct rank_thread {
     weft_rank_team *mesh;
     int number;
     pthread_t thread;
     bool started;
-    weft_comm *world;
+    weft_comm *world; /* all ranks; NULL: there is one rank */
+    weft_comms comms; /* split off `world`; learner NULL: not yet */
 } rank_thread;
 
 struct weft_rank_team {
@@ -106,7 +107,10 @@ static void stop(weft_rank_team *m)
     pthread_mutex_unlock(&m->lock);
     for (int r = 0; m->all && r < m->ranks; r++)
         if (m->all[r].started) pthread_join(m->all[r].thread, NULL);
-    for (int r = 0; m->all && r < m->ranks; r++) weft_comm_close(&m->all[r].world);
+    for (int r = 0; m->all && r < m->ranks; r++) {
+        weft_plan_close_comms(&m->all[r].comms);
+        weft_comm_close(&m->all[r].world);
+    }
 }
 
 void weft_rank_team_close(weft_rank_team **team)
@@ -122,9 +126,12 @@ void weft_rank_team_close(weft_rank_team **team)
     *team = NULL;
 }
 
-weft_comm *weft_rank_team_world(const weft_rank_team *m, int rank)
+weft_status weft_rank_team_comms(weft_rank_team *m, int rank, const weft_plan *plan,
+                                 const weft_comms **out)
 {
-    return m->all[rank].world;
+    rank_thread *r = &m->all[rank];
+    *out = &r->comms;
+    return r->comms.learner ? WEFT_OK : weft_plan_split(plan, r->world, &r->comms);
 }
 
 weft_status weft_rank_team_run(weft_rank_team *m, weft_status (*work)(void *user, int rank),
