@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "graph/graph.h"
 #include "learner/learner_internal.h"
 
 /* Copies the part of `rows` that has the shape of `type` and begins at `start`, and converts each
@@ -20,6 +21,43 @@ static void turn_part(const weft_type *from, const int64_t *start, const weft_ty
     }
 }
 
+/* A copy of a part of `rows` that begins at `start` and has the shape of `part`. */
+typedef struct copied {
+    const weft_type *from, *part;
+    const int64_t *start;
+    const void *rows;
+    char *to;
+} copied;
+
+static void copy_rows(void *user, int64_t begin, int64_t end)
+{
+    const copied *c = user;
+    int64_t start[WEFT_MAX_RANK];
+    weft_shape some = c->part->shape;
+    size_t row = weft_type_bytes(c->part) / (size_t)some.dim[0];
+    memcpy(start, c->start, sizeof(start));
+    start[0] += begin;
+    some.dim[0] = end - begin;
+    weft_copy_part(c->from, start, &some, (void *)(uintptr_t)c->rows, c->to + (size_t)begin * row,
+                   true);
+}
+
+/* Bytes for which another thread is worth its start. */
+enum { COPIED_BYTES = 1 << 19 };
+
+/* Copies with several threads, since the cores wait for the inputs. */
+static void copy_part(const weft_graph *graph, const copied *c)
+{
+    int64_t rows = c->part->shape.rank > 0 ? c->part->shape.dim[0] : 0;
+    int64_t bytes = (int64_t)weft_type_bytes(c->part);
+    if (rows == 0)
+        weft_copy_part(c->from, c->start, &c->part->shape, (void *)(uintptr_t)c->rows, c->to, true);
+    else
+        weft_parallel(weft_context_threads(graph->context), rows,
+                      1 + rows * COPIED_BYTES / WEFT_MAX(bytes, 1), copy_rows,
+                      (void *)(uintptr_t)c);
+}
+
 void weft_feed(const weft_graph *graph, const weft_instance *instance, weft_value v,
                const void *rows, weft_dtype dtype)
 {
@@ -32,7 +70,7 @@ void weft_feed(const weft_graph *graph, const weft_instance *instance, weft_valu
     weft_graph_part(graph, v, &whole, start);
     weft_type from = {dtype, whole};
     if (type.dtype == dtype)
-        weft_copy_part(&from, start, &type.shape, (void *)(uintptr_t)rows, to, true);
+        copy_part(graph, &(copied){&from, &type, start, rows, to});
     else
         turn_part(&from, start, &type, rows, to);
 }

@@ -193,8 +193,8 @@ weft_status weft_generation_run(void *user, int executor, void *const *sequences
     weft_step_batch *b = &g->batches[executor * WEFT_STEP_SIZES + size];
     const weft_step_program *p = &b->program;
     if (weft_rank_team_has_failed(g->teams[executor])) WEFT_TRY(recover(servable, executor));
-    for (int i = 0; i < count; i++) slide(p, sequences[i]);
     pthread_mutex_lock(&g->lock);
+    for (int i = 0; i < count; i++) slide(p, sequences[i]);
     assign_rows(b, sequences, count);
     pthread_mutex_unlock(&g->lock);
     for (int i = 0; i < count; i++) {

@@ -117,9 +117,10 @@ struct cpu_loop {
 /* Creates a kernel for the group's single node; layouts are set in `head`. */
 weft_status cpu_loop_make(weft_device *device, const weft_group *group, cpu_loop_fn fn,
                           cpu_loop **out) WEFT_NODISCARD;
-/* As cpu_loop_make; all operands are plain, and results that nothing reads go to scratch memory. */
+/* As cpu_loop_make; all operands are plain, and results that nothing reads go to scratch memory,
+ * behind the `scratch` bytes of the loop itself. */
 weft_status cpu_plain_make(weft_device *device, const weft_group *group, cpu_loop_fn fn,
-                           cpu_loop **out) WEFT_NODISCARD;
+                           size_t scratch, cpu_loop **out) WEFT_NODISCARD;
 /* Defines name_make, which creates the kernel for name_loop with plain operands. */
 #define CPU_PLAIN(name)                                                                            \
     static weft_status name##_make(weft_device *device, const weft_group *group,                   \
@@ -127,7 +128,7 @@ weft_status cpu_plain_make(weft_device *device, const weft_group *group, cpu_loo
     {                                                                                              \
         cpu_loop *k;                                                                               \
         (void)in;                                                                                  \
-        WEFT_TRY(cpu_plain_make(device, group, name##_loop, &k));                                  \
+        WEFT_TRY(cpu_plain_make(device, group, name##_loop, 0, &k));                               \
         *out = &k->head;                                                                           \
         return WEFT_OK;                                                                            \
     }
@@ -159,6 +160,7 @@ typedef struct cpu_entry {
     X(rotary)                                                                                      \
     X(dropout)                                                                                     \
     X(embedding)                                                                                   \
+    X(softmax)                                                                                     \
     X(recurrence)                                                                                  \
     X(attention)
 #define CPU_DECLARE(file) extern const cpu_entry cpu_##file##_entries[];

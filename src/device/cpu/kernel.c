@@ -233,7 +233,7 @@ weft_status cpu_loop_make(weft_device *device, const weft_group *group, cpu_loop
 }
 
 weft_status cpu_plain_make(weft_device *device, const weft_group *group, cpu_loop_fn fn,
-                           cpu_loop **out)
+                           size_t scratch, cpu_loop **out)
 {
     const weft_graph *g = group->graph;
     cpu_loop *k;
@@ -247,6 +247,7 @@ weft_status cpu_plain_make(weft_device *device, const weft_group *group, cpu_loo
         loop_destroy(&k->head);
         return status;
     }
+    k->head.scratch = scratch;
     weft_kernel_unread_size(group, &k->head);
     *out = k;
     return WEFT_OK;

@@ -88,6 +88,26 @@ static place place_of(const recurrence_step *s, const cpu_tile *tile, int row)
                    cpu_row_counts(s->j, b, s->t)};
 }
 
+/* Asks for what the next tile of the row reads and writes: that of the next units, or behind the
+ * last ones the first tile of the next position. */
+WEFT_INLINE void ask_next(const recurrence_step *s, const cpu_tile *tile, const place *p,
+                          const float *y, const float *saved, const float *in, const float *gates)
+{
+    const weft_recurrence *r = &s->j->r;
+    int64_t step = r->backward ? -1 : 1, next = tile->units, at = p->gates + next;
+    if (tile->unit + tile->units == r->units) {
+        if (s->t + step < 0 || s->t + step >= r->positions) return;
+        next = step * r->units - tile->unit;
+        at = p->gates + step * r->gates * r->units - tile->unit;
+    }
+    cpu_ask(y + p->sequence + next, CPU_TILE_UNITS);
+    cpu_ask(saved + p->sequence + next, CPU_TILE_UNITS);
+    for (int q = 0; q < r->gates; q++, at += r->units) {
+        cpu_ask(in + at, CPU_TILE_UNITS);
+        if (gates != in) cpu_ask(gates + at, CPU_TILE_UNITS);
+    }
+}
+
 /* Writes zeros for a position that does not count, and keeps the state. */
 static void pass_over(const recurrence_step *s, const place *p, int units, float *y, float *saved,
                       float *gates)
@@ -109,10 +129,11 @@ WEFT_INLINE void add_inputs(float at[CPU_TILE_GROUPS][CPU_TILE_UNITS], const flo
 
 /* --- lstm --- */
 
-WEFT_INLINE void lstm_row(float at[CPU_TILE_GROUPS][CPU_TILE_UNITS], int units, int64_t stride,
-                          float *restrict gates, float *restrict cells, float *restrict c,
-                          float *restrict y, float *restrict next)
+WEFT_INLINE void lstm_row(float at[CPU_TILE_GROUPS][CPU_TILE_UNITS], const float *in, int units,
+                          int64_t stride, float *restrict gates, float *restrict cells,
+                          float *restrict c, float *restrict y, float *restrict next)
 {
+    add_inputs(at, in, 4, stride, units);
     for (int u = 0; u < units; u++) {
         float i = weft_sigmoid(at[0][u]), f = weft_sigmoid(at[1][u]);
         float z = weft_tanh(at[2][u]), o = weft_sigmoid(at[3][u]);
@@ -136,13 +157,14 @@ WEFT_CLONES static void lstm_take(void *user, cpu_tile *tile)
     int64_t units = s->j->r.units;
     for (int row = 0; row < tile->rows; row++) {
         place p = place_of(s, tile, row);
+        ask_next(s, tile, &p, y, cells, k->in[0], gates);
         if (!p.counts) {
             pass_over(s, &p, tile->units, y, cells, gates);
             continue;
         }
-        add_inputs(tile->at[row], (const float *)k->in[0] + p.gates, 4, units, tile->units);
-        lstm_row(tile->at[row], tile->units, units, gates + p.gates, cells + p.sequence,
-                 c + p.state, y + p.sequence, s->next + p.state);
+        CPU_UNITS(tile->units, lstm_row(tile->at[row], (const float *)k->in[0] + p.gates, count,
+                                        units, gates + p.gates, cells + p.sequence, c + p.state,
+                                        y + p.sequence, s->next + p.state));
     }
 }
 
@@ -159,10 +181,16 @@ static void lstm_loop(const cpu_loop *k)
 
 /* --- gru --- */
 
-WEFT_INLINE void gru_row(float at[CPU_TILE_GROUPS][CPU_TILE_UNITS], int units, int64_t stride,
-                         const float *restrict bias, float *restrict gates, float *restrict inner,
-                         const float *restrict h, float *restrict y, float *restrict next)
+WEFT_INLINE void gru_row(float at[CPU_TILE_GROUPS][CPU_TILE_UNITS], const float *in, int units,
+                         int64_t stride, const float *restrict bias, float *restrict gates,
+                         float *restrict inner, const float *restrict h, float *restrict y,
+                         float *restrict next)
 {
+    for (int u = 0; u < units; u++) {
+        inner[u] = at[2][u] + bias[2 * stride + u];
+        at[2][u] = 0; /* the inner product enters times r */
+    }
+    add_inputs(at, in, 3, stride, units);
     for (int u = 0; u < units; u++) {
         float r = weft_sigmoid(at[0][u] + bias[u]), z = weft_sigmoid(at[1][u] + bias[stride + u]);
         float n = weft_tanh(at[2][u] + r * inner[u]), state = (1 - z) * n + z * h[u];
@@ -184,17 +212,14 @@ WEFT_CLONES static void gru_take(void *user, cpu_tile *tile)
     for (int row = 0; row < tile->rows; row++) {
         place p = place_of(s, tile, row);
         float(*at)[CPU_TILE_UNITS] = tile->at[row];
+        ask_next(s, tile, &p, y, inner, k->in[0], gates);
         if (!p.counts) {
             pass_over(s, &p, tile->units, y, inner, gates);
             continue;
         }
-        for (int u = 0; u < tile->units; u++) {
-            inner[p.sequence + u] = at[2][u] + bias[2 * units + u];
-            at[2][u] = 0; /* the inner product enters times r */
-        }
-        add_inputs(at, (const float *)k->in[0] + p.gates, 3, units, tile->units);
-        gru_row(at, tile->units, units, bias, gates + p.gates, inner + p.sequence, s->h + p.state,
-                y + p.sequence, s->next + p.state);
+        CPU_UNITS(tile->units, gru_row(at, (const float *)k->in[0] + p.gates, count, units, bias,
+                                       gates + p.gates, inner + p.sequence, s->h + p.state,
+                                       y + p.sequence, s->next + p.state));
     }
 }
 
@@ -211,31 +236,13 @@ static void gru_loop(const cpu_loop *k)
 
 /* --- kernels --- */
 
-static weft_status lay(weft_device *device, const weft_group *group, weft_kernel *kernel)
-{
-    for (int i = 0; i < group->in_count; i++)
-        WEFT_TRY(
-            weft_layout_plain(device, weft_value_type(group->graph, group->in[i]), &kernel->in[i]));
-    for (int o = 0; o < group->out_count; o++)
-        WEFT_TRY(weft_layout_plain(device, weft_value_type(group->graph, group->out[o]),
-                                   &kernel->out[o]));
-    return WEFT_OK;
-}
-
 static weft_status make(weft_device *device, const weft_group *group, cpu_loop_fn fn, int gates,
                         bool gradient, weft_kernel **out)
 {
     cpu_loop *k;
     weft_recurrence r = weft_node_recurrence(group->graph, group->node[0], gates, gradient);
     cpu_packed w = weight_of(&r, gradient);
-    WEFT_TRY(cpu_loop_make(device, group, fn, &k));
-    weft_status status = lay(device, group, &k->head);
-    if (status != WEFT_OK) {
-        k->head.ops->destroy(&k->head);
-        return status;
-    }
-    k->head.scratch = scratch_bytes(&r, &w);
-    weft_kernel_unread_size(group, &k->head);
+    WEFT_TRY(cpu_plain_make(device, group, fn, scratch_bytes(&r, &w), &k));
     *out = &k->head;
     return WEFT_OK;
 }

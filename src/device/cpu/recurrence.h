@@ -21,6 +21,19 @@ typedef struct recurrence_step {
     float *next;
 } recurrence_step;
 
+/* Calls a function of some units, whose number is a constant where a tile is full, so that each of
+ * its loops is one vector. */
+#define CPU_UNITS(units, call)                                                                     \
+    do {                                                                                           \
+        if ((units) == CPU_TILE_UNITS) {                                                           \
+            enum { count = CPU_TILE_UNITS };                                                       \
+            call;                                                                                  \
+        } else {                                                                                   \
+            const int count = (int)(units);                                                        \
+            call;                                                                                  \
+        }                                                                                          \
+    } while (0)
+
 recurrence cpu_recurrence_of(const cpu_loop *k, int gates, bool gradient);
 
 static inline int64_t cpu_position(const weft_recurrence *r, int64_t step)
@@ -32,6 +45,13 @@ static inline float *cpu_row_at(const weft_recurrence *r, const void *data, int6
                                 int64_t width)
 {
     return (float *)(uintptr_t)data + (b * r->positions + t) * width;
+}
+/* Asks for some units of a row, which the next position reads or writes. The rows of a position are
+ * far apart in memory, so the processor does not foresee them; they come while this position is
+ * computed. The address need not be valid. */
+static inline void cpu_ask(const float *row, int64_t units)
+{
+    for (int64_t u = 0; u < units; u += 16) __builtin_prefetch(row + u, 1, 2);
 }
 static inline int64_t cpu_row_length(const recurrence *j, int64_t b)
 {

@@ -3,13 +3,6 @@
 #include "device/cpu/recurrence.h"
 #include "device/cpu/simd.h"
 
-/* Some units of a row at a position: what the gates have saved, from which the results, that may
- * lie in the same place, are computed. */
-typedef struct chunk {
-    float gates[CPU_TILE_GROUPS][CPU_TILE_UNITS];
-    int count;
-} chunk;
-
 /* The rows of the operands at position t of row b, from the first unit on. */
 typedef struct operands {
     const float *gates, *saved, *dy;
@@ -46,22 +39,25 @@ static operands operands_of(const recurrence *j, int64_t b, int64_t t)
     };
 }
 
-/* Loads the gates of `count` units from unit u on. */
-WEFT_INLINE void load(chunk *some, const float *gates, int64_t stride, int groups, int64_t u)
+/* The gates of some units of a row, copied, since the results may overlie them. */
+typedef float chunk[CPU_TILE_GROUPS][CPU_TILE_UNITS];
+
+WEFT_INLINE void load(chunk some, const float *gates, int64_t stride, int groups, int count)
 {
-    some->count = (int)WEFT_MIN(stride - u, (int64_t)CPU_TILE_UNITS);
     for (int q = 0; q < groups; q++)
-        for (int i = 0; i < some->count; i++) some->gates[q][i] = gates[q * stride + u + i];
+        for (int i = 0; i < count; i++) some[q][i] = gates[q * stride + i];
 }
 
-WEFT_INLINE void lstm_units(const chunk *some, int64_t stride, const float *restrict cell,
-                            const float *restrict c, const float *restrict dy, float *restrict dg,
-                            float *restrict dh, float *restrict dc)
+WEFT_INLINE void lstm_units(const float *gates, int64_t stride, int count,
+                            const float *restrict cell, const float *restrict c,
+                            const float *restrict dy, float *restrict dg, float *restrict dh,
+                            float *restrict dc)
 {
-    for (int u = 0; u < some->count; u++) {
-        float i = some->gates[0][u], f = some->gates[1][u], z = some->gates[2][u];
-        float o = some->gates[3][u], y = weft_tanh(cell[u]), d = dy[u] + dh[u];
-        float dcell = dc[u] + d * o * (1 - y * y);
+    chunk some;
+    load(some, gates, stride, 4, count);
+    for (int u = 0; u < count; u++) {
+        float i = some[0][u], f = some[1][u], z = some[2][u], o = some[3][u];
+        float y = weft_tanh(cell[u]), d = dy[u] + dh[u], dcell = dc[u] + d * o * (1 - y * y);
         dg[u] = dcell * z * i * (1 - i);
         dg[stride + u] = dcell * c[u] * f * (1 - f);
         dg[2 * stride + u] = dcell * i * (1 - z * z);
@@ -73,19 +69,21 @@ WEFT_INLINE void lstm_units(const chunk *some, int64_t stride, const float *rest
 
 WEFT_CLONES static void lstm_row(const operands *p, int64_t h)
 {
-    chunk some;
-    for (int64_t u = 0; u < h; u += CPU_TILE_UNITS) {
-        load(&some, p->gates, h, 4, u);
-        lstm_units(&some, h, p->saved + u, p->c + u, p->dy + u, p->dg + u, p->dh + u, p->dc + u);
-    }
+    for (int64_t u = 0; u < h; u += CPU_TILE_UNITS)
+        CPU_UNITS(WEFT_MIN(h - u, (int64_t)CPU_TILE_UNITS),
+                  lstm_units(p->gates + u, h, count, p->saved + u, p->c + u, p->dy + u, p->dg + u,
+                             p->dh + u, p->dc + u));
 }
 
-WEFT_INLINE void gru_units(const chunk *some, int64_t stride, const float *restrict inner,
-                           const float *restrict h, const float *restrict dy, float *restrict dg,
-                           float *restrict product, float *restrict dh)
+WEFT_INLINE void gru_units(const float *gates, int64_t stride, int count,
+                           const float *restrict inner, const float *restrict h,
+                           const float *restrict dy, float *restrict dg, float *restrict product,
+                           float *restrict dh)
 {
-    for (int u = 0; u < some->count; u++) {
-        float r = some->gates[0][u], z = some->gates[1][u], n = some->gates[2][u];
+    chunk some;
+    load(some, gates, stride, 3, count);
+    for (int u = 0; u < count; u++) {
+        float r = some[0][u], z = some[1][u], n = some[2][u];
         float d = dy[u] + dh[u], dn = d * (1 - z) * (1 - n * n);
         float dr = dn * inner[u] * r * (1 - r), dz = d * (h[u] - n) * z * (1 - z);
         dg[u] = dr;
@@ -100,12 +98,10 @@ WEFT_INLINE void gru_units(const chunk *some, int64_t stride, const float *restr
 
 WEFT_CLONES static void gru_row(const operands *p, int64_t h)
 {
-    chunk some;
-    for (int64_t u = 0; u < h; u += CPU_TILE_UNITS) {
-        load(&some, p->gates, h, 3, u);
-        gru_units(&some, h, p->saved + u, p->h + u, p->dy + u, p->dg + u, p->product + u,
-                  p->dh + u);
-    }
+    for (int64_t u = 0; u < h; u += CPU_TILE_UNITS)
+        CPU_UNITS(WEFT_MIN(h - u, (int64_t)CPU_TILE_UNITS),
+                  gru_units(p->gates + u, h, count, p->saved + u, p->h + u, p->dy + u, p->dg + u,
+                            p->product + u, p->dh + u));
 }
 
 /* The gradients of the gates at position t of row b: zero if it does not count. */
@@ -127,15 +123,38 @@ static void gates_at(const recurrence *j, int64_t b, int64_t t)
     memcpy(p.before, p.h, bytes);
 }
 
-/* Adds a tile of the product to the gradient of the state. */
-static void take(void *user, cpu_tile *tile)
+/* Asks for what the position before t, which is computed next, reads and writes in row b. */
+static void ask_before(const recurrence *j, int64_t b, int64_t t)
 {
-    const recurrence *j = ((const recurrence_step *)user)->j;
-    float *dh = j->k->out[j->r.gates == 4 ? 2 : 3];
-    for (int row = 0; row < tile->rows; row++)
-        for (int u = 0; u < tile->units; u++)
-            dh[(tile->row + row) * j->r.units + tile->unit + u] +=
-                tile->at[row][u / CPU_TILE_UNITS][u % CPU_TILE_UNITS];
+    const weft_recurrence *r = &j->r;
+    const cpu_loop *k = j->k;
+    bool lstm = r->gates == 4;
+    int64_t step = r->backward ? -1 : 1, next = t - step, before = next - step, h = r->units;
+    if (next < 0 || next >= r->positions) return;
+    cpu_ask(cpu_row_at(r, k->in[0], b, next, r->gates * h), r->gates * h);
+    if (k->out[0] != k->in[0])
+        cpu_ask(cpu_row_at(r, k->out[0], b, next, r->gates * h), r->gates * h);
+    if (!lstm) cpu_ask(cpu_row_at(r, k->out[1], b, next, r->gates * h), r->gates * h);
+    cpu_ask(cpu_row_at(r, k->out[lstm ? 1 : 2], b, next, h), h);
+    if (r->dy >= 0) cpu_ask(cpu_row_at(r, k->in[r->dy], b, next, h), h);
+    if (!lstm) cpu_ask(cpu_row_at(r, k->in[1], b, next, h), h);
+    if (before < 0 || before >= r->positions) return;
+    cpu_ask(cpu_row_at(r, k->in[2], b, before, h), h);
+    if (lstm) cpu_ask(cpu_row_at(r, k->in[1], b, before, h), h);
+}
+
+/* Adds a tile of the product to the gradient of the state. */
+WEFT_CLONES static void take(void *user, cpu_tile *tile)
+{
+    const recurrence_step *step = user;
+    const recurrence *j = step->j;
+    bool last = tile->unit + tile->units == j->r.units;
+    float *dh = (float *)j->k->out[j->r.gates == 4 ? 2 : 3] + tile->row * j->r.units + tile->unit;
+    for (int row = 0; row < tile->rows; row++, dh += j->r.units) {
+        const float *restrict at = tile->at[row][0];
+        for (int u = 0; u < tile->units; u++) dh[u] += at[u];
+        if (last) ask_before(j, tile->row + row, step->t);
+    }
 }
 
 static void begin_gradient(const recurrence *j, int i, int out, int64_t begin, int64_t end)

@@ -116,7 +116,7 @@ static weft_status rotary_make(weft_device *device, const weft_group *group,
     cpu_loop *k;
     rotary_sizes size = sizes_of(group);
     (void)in;
-    WEFT_TRY(cpu_plain_make(device, group, rotary_loop, &k));
+    WEFT_TRY(cpu_plain_make(device, group, rotary_loop, 0, &k));
     weft_status status = make_table(k);
     if (status != WEFT_OK) {
         k->head.ops->destroy(&k->head);
