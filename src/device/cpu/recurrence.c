@@ -88,10 +88,11 @@ static place place_of(const recurrence_step *s, const cpu_tile *tile, int row)
                    cpu_row_counts(s->j, b, s->t)};
 }
 
-/* Asks for what the next tile of the row reads and writes: that of the next units, or behind the
+/* Prefetches what the next tile of the row reads and writes: that of the next units, or behind the
  * last ones the first tile of the next position. */
-WEFT_INLINE void ask_next(const recurrence_step *s, const cpu_tile *tile, const place *p,
-                          const float *y, const float *saved, const float *in, const float *gates)
+WEFT_INLINE void prefetch_next(const recurrence_step *s, const cpu_tile *tile, const place *p,
+                               const float *y, const float *saved, const float *in,
+                               const float *gates)
 {
     const weft_recurrence *r = &s->j->r;
     int64_t step = r->backward ? -1 : 1, next = tile->units, at = p->gates + next;
@@ -100,11 +101,11 @@ WEFT_INLINE void ask_next(const recurrence_step *s, const cpu_tile *tile, const 
         next = step * r->units - tile->unit;
         at = p->gates + step * r->gates * r->units - tile->unit;
     }
-    cpu_ask(y + p->sequence + next, CPU_TILE_UNITS);
-    cpu_ask(saved + p->sequence + next, CPU_TILE_UNITS);
+    cpu_prefetch(y + p->sequence + next, CPU_TILE_UNITS);
+    cpu_prefetch(saved + p->sequence + next, CPU_TILE_UNITS);
     for (int q = 0; q < r->gates; q++, at += r->units) {
-        cpu_ask(in + at, CPU_TILE_UNITS);
-        if (gates != in) cpu_ask(gates + at, CPU_TILE_UNITS);
+        cpu_prefetch(in + at, CPU_TILE_UNITS);
+        if (gates != in) cpu_prefetch(gates + at, CPU_TILE_UNITS);
     }
 }
 
@@ -157,7 +158,7 @@ WEFT_CLONES static void lstm_take(void *user, cpu_tile *tile)
     int64_t units = s->j->r.units;
     for (int row = 0; row < tile->rows; row++) {
         place p = place_of(s, tile, row);
-        ask_next(s, tile, &p, y, cells, k->in[0], gates);
+        prefetch_next(s, tile, &p, y, cells, k->in[0], gates);
         if (!p.counts) {
             pass_over(s, &p, tile->units, y, cells, gates);
             continue;
@@ -212,7 +213,7 @@ WEFT_CLONES static void gru_take(void *user, cpu_tile *tile)
     for (int row = 0; row < tile->rows; row++) {
         place p = place_of(s, tile, row);
         float(*at)[CPU_TILE_UNITS] = tile->at[row];
-        ask_next(s, tile, &p, y, inner, k->in[0], gates);
+        prefetch_next(s, tile, &p, y, inner, k->in[0], gates);
         if (!p.counts) {
             pass_over(s, &p, tile->units, y, inner, gates);
             continue;

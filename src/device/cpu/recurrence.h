@@ -46,10 +46,10 @@ static inline float *cpu_row_at(const weft_recurrence *r, const void *data, int6
 {
     return (float *)(uintptr_t)data + (b * r->positions + t) * width;
 }
-/* Asks for some units of a row, which the next position reads or writes. The rows of a position are
- * far apart in memory, so the processor does not foresee them; they come while this position is
+/* Prefetches some units of a row, which the next position reads or writes. The rows of a position
+ * are far apart in memory, so the processor does not foresee them; they come while this position is
  * computed. The address need not be valid. */
-static inline void cpu_ask(const float *row, int64_t units)
+static inline void cpu_prefetch(const float *row, int64_t units)
 {
     for (int64_t u = 0; u < units; u += 16) __builtin_prefetch(row + u, 1, 2);
 }

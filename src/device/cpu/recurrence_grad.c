@@ -123,24 +123,24 @@ static void gates_at(const recurrence *j, int64_t b, int64_t t)
     memcpy(p.before, p.h, bytes);
 }
 
-/* Asks for what the position before t, which is computed next, reads and writes in row b. */
-static void ask_before(const recurrence *j, int64_t b, int64_t t)
+/* Prefetches what the position before t, which is computed next, reads and writes in row b. */
+static void prefetch_before(const recurrence *j, int64_t b, int64_t t)
 {
     const weft_recurrence *r = &j->r;
     const cpu_loop *k = j->k;
     bool lstm = r->gates == 4;
     int64_t step = r->backward ? -1 : 1, next = t - step, before = next - step, h = r->units;
     if (next < 0 || next >= r->positions) return;
-    cpu_ask(cpu_row_at(r, k->in[0], b, next, r->gates * h), r->gates * h);
+    cpu_prefetch(cpu_row_at(r, k->in[0], b, next, r->gates * h), r->gates * h);
     if (k->out[0] != k->in[0])
-        cpu_ask(cpu_row_at(r, k->out[0], b, next, r->gates * h), r->gates * h);
-    if (!lstm) cpu_ask(cpu_row_at(r, k->out[1], b, next, r->gates * h), r->gates * h);
-    cpu_ask(cpu_row_at(r, k->out[lstm ? 1 : 2], b, next, h), h);
-    if (r->dy >= 0) cpu_ask(cpu_row_at(r, k->in[r->dy], b, next, h), h);
-    if (!lstm) cpu_ask(cpu_row_at(r, k->in[1], b, next, h), h);
+        cpu_prefetch(cpu_row_at(r, k->out[0], b, next, r->gates * h), r->gates * h);
+    if (!lstm) cpu_prefetch(cpu_row_at(r, k->out[1], b, next, r->gates * h), r->gates * h);
+    cpu_prefetch(cpu_row_at(r, k->out[lstm ? 1 : 2], b, next, h), h);
+    if (r->dy >= 0) cpu_prefetch(cpu_row_at(r, k->in[r->dy], b, next, h), h);
+    if (!lstm) cpu_prefetch(cpu_row_at(r, k->in[1], b, next, h), h);
     if (before < 0 || before >= r->positions) return;
-    cpu_ask(cpu_row_at(r, k->in[2], b, before, h), h);
-    if (lstm) cpu_ask(cpu_row_at(r, k->in[1], b, before, h), h);
+    cpu_prefetch(cpu_row_at(r, k->in[2], b, before, h), h);
+    if (lstm) cpu_prefetch(cpu_row_at(r, k->in[1], b, before, h), h);
 }
 
 /* Adds a tile of the product to the gradient of the state. */
@@ -151,9 +151,9 @@ WEFT_CLONES static void take(void *user, cpu_tile *tile)
     bool last = tile->unit + tile->units == j->r.units;
     float *dh = (float *)j->k->out[j->r.gates == 4 ? 2 : 3] + tile->row * j->r.units + tile->unit;
     for (int row = 0; row < tile->rows; row++, dh += j->r.units) {
-        const float *restrict at = tile->at[row][0];
+        const float *restrict at = (const float *)tile->at[row];
         for (int u = 0; u < tile->units; u++) dh[u] += at[u];
-        if (last) ask_before(j, tile->row + row, step->t);
+        if (last) prefetch_before(j, tile->row + row, step->t);
     }
 }
 
