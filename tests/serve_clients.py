@@ -133,7 +133,7 @@ def half_at_the_end():
         early, c = whole(), s.plain()
         c.sendall(early[:-50])
         check("its head has arrived", s.code() == 200)
-        s.process.send_signal(signal.SIGTERM)
+        s.terminate()
         rejected = 'failure{model="m",version="1",reason="REJECTED"'
         try:
             for _ in range(600):

@@ -291,7 +291,7 @@ def drains():
         last.sendall(whole(body=BODY[:-1] + ', "parameters": {"timeout": 700000}}'))
         while not re.search(rb"pending_request_count\{[^\n]* 1\n", s.ask("/metrics")[2]) and not select.select([last], [], [], 0.01)[0]:
             pass
-        s.process.send_signal(signal.SIGTERM)
+        s.terminate()
         codes = []
         for c in idle:  # the first ones may be before the signal
             try:

@@ -77,6 +77,7 @@ class Server:
                                         stderr=subprocess.PIPE, text=True)
         self.secure = secure
         self.port = None
+        self.told = False
         for line in self.process.stdout:
             ports = re.findall(r"(https?)://(?:127\.0\.0\.1|\[::1\]):(\d+)", line)
             if ports:
@@ -86,8 +87,14 @@ class Server:
     def __enter__(self):
         return self
 
+    def terminate(self):
+        """Tells the server to end, once: a second signal would end it at once."""
+        if not self.told:
+            self.told = True
+            self.process.send_signal(signal.SIGTERM)
+
     def __exit__(self, *_):
-        self.process.send_signal(signal.SIGTERM)
+        self.terminate()
         try:
             self.lines, self.errors = self.process.communicate(timeout=60)
         except subprocess.TimeoutExpired:

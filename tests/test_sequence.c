@@ -266,8 +266,9 @@ static void test_threads_leave_the_bits(void **state)
 
 enum { CLASSES = 4 };
 
-/* The loss of three samples in *loss, its gradient in dx. */
-static void cross_entropy(const char *device, double smoothing, const int32_t *labels,
+/* The loss of three samples in *loss, its gradient in dx. every: the value of all logits; NaN: they
+ * are different. */
+static void cross_entropy(const char *device, double smoothing, float every, const int32_t *labels,
                           const float *weights, float *loss, float *dx)
 {
     model m;
@@ -282,6 +283,8 @@ static void cross_entropy(const char *device, double smoothing, const int32_t *l
     weft_value fetch[] = {y, weft_graph_gradient(m.graph, in[0])};
     build(&m, device, 1, fetch, 2);
     fill(&m, in[0], 1);
+    float *x = weft_instance_input(m.program, in[0]);
+    for (int i = 0; i < 3 * CLASSES && !isnan(every); i++) x[i] = every;
     memcpy(weft_instance_input(m.program, in[1]), labels, 3 * sizeof(*labels));
     memcpy(weft_instance_input(m.program, in[2]), weights, 3 * sizeof(*weights));
     assert_ok(weft_instance_run(m.program, WEFT_PHASE_MICRO));
@@ -301,8 +304,9 @@ static void test_labels_without_weight(void **state)
         const char *device = built_in(WEFT_KIND_DEVICE, d);
         for (int s = 0; s < 3; s++) {
             float weights[] = {0, 0.5f, 0};
-            cross_entropy(device, smoothings[s], (int32_t[]){-1, 2, -1}, weights, &loss[s], dx[s]);
-            cross_entropy(device, smoothings[s], (int32_t[]){0, 2, 1}, weights, &alone, other);
+            cross_entropy(device, smoothings[s], NAN, (int32_t[]){-1, 2, -1}, weights, &loss[s],
+                          dx[s]);
+            cross_entropy(device, smoothings[s], NAN, (int32_t[]){0, 2, 1}, weights, &alone, other);
             assert_true(loss[s] > 0 && loss[s] == alone);
             assert_memory_equal(dx[s], other, sizeof(other));
             for (int i = 0; i < CLASSES; i++) {
@@ -310,13 +314,32 @@ static void test_labels_without_weight(void **state)
                 assert_true(dx[s][CLASSES + i] != 0);
             }
             weights[0] = 0.5f;
-            cross_entropy(device, smoothings[s], (int32_t[]){-1, 2, 0}, weights, &alone, other);
+            cross_entropy(device, smoothings[s], NAN, (int32_t[]){-1, 2, 0}, weights, &alone,
+                          other);
             assert_true(isnan(alone));
         }
         /* Smoothing 0 is no smoothing. */
         assert_true(loss[0] == loss[1] && loss[1] != loss[2]);
         assert_memory_equal(dx[0], dx[1], sizeof(dx[0]));
     }
+}
+
+/* Equal logits, however large, have a loss of log(classes), since a common addend changes nothing.
+ */
+static void test_equal_logits(void **state)
+{
+    (void)state;
+    static const float every[] = {0, -7, 1e4F, 1e12F, -1e17F, 3e38F};
+    static const double smoothings[] = {-1, 0.3};
+    float loss, dx[3 * CLASSES];
+    const float weights[] = {0.25F, 0.5F, 0.25F};
+    for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++)
+        for (size_t i = 0; i < WEFT_COUNT(every); i++)
+            for (size_t s = 0; s < WEFT_COUNT(smoothings); s++) {
+                cross_entropy(built_in(WEFT_KIND_DEVICE, d), smoothings[s], every[i],
+                              (int32_t[]){0, 2, 1}, weights, &loss, dx);
+                assert_true(fabs((double)loss - log(CLASSES)) < 1e-6);
+            }
 }
 
 /* --- refusals --- */
@@ -364,6 +387,7 @@ int main(void)
         cmocka_unit_test(test_signatures),
         cmocka_unit_test(test_threads_leave_the_bits),
         cmocka_unit_test(test_labels_without_weight),
+        cmocka_unit_test(test_equal_logits),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests_name("sequence", tests, NULL, NULL);

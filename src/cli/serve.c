@@ -169,6 +169,23 @@ static bool begin_wait(end_signal *e)
     return false;
 }
 
+static void *wait_for_second(void *user)
+{
+    const end_signal *e = user;
+    int number;
+    while (sigwait(&e->signals, &number) != 0) continue;
+    (void)fflush(stdout);
+    weft_output_abandon_all();
+    _exit(128 + number);
+}
+
+/* From now on a signal ends the process at once. Without the thread it has to drain. */
+static void end_on_second(end_signal *e)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, wait_for_second, e) == 0) pthread_detach(thread);
+}
+
 static void join_wait(end_signal *e)
 {
     pthread_join(e->thread, NULL);
@@ -204,6 +221,7 @@ static int answer(weft_service *service, const weft_server_options *o, end_signa
         flush_stdout();
     }
     join_wait(end);
+    if (!weft_job_supervised()) end_on_second(end); /* a supervisor kills it then */
     if (!weft_server_drain(server, o->drain)) {
         fprintf(stderr, "weft: some requests were not answered within %g s and are cut off\n",
                 o->drain);
@@ -318,14 +336,14 @@ const command command_serve = {
         "The input is x, rows of features as in the training data, or has the names of several\n"
         "inputs; the output is prediction: probabilities of classes, or numbers in the units of\n"
         "the target. Models of the next token continue texts (generate, generate_stream).\n"
-        "Requests are computed in batches. The default policy, adaptive, measures batch times\n"
-        "and arrivals, and chooses batch size and wait so that the mean latency at the present\n"
-        "load is least; nothing is set by hand. After SIGTERM, SIGHUP and Ctrl-C the server\n"
-        "finishes outstanding requests and ends. --models DIR serves a model repository,\n"
-        "DIR/NAME/VERSION, of checkpoints or exported folders. With --processes a supervisor runs\n"
-        "several processes on one port and restarts those that die. --simulate serves nothing and\n"
-        "prints the expected latency of each policy at a load, with the batch times of a model\n"
-        "that is named, or of --service.",
+        "Requests are computed in batches. The default policy, adaptive, measures batch times and\n"
+        "arrivals, and chooses batch size and wait so that the mean latency at the present load\n"
+        "is least; nothing is set by hand. After SIGTERM, SIGHUP and Ctrl-C the server finishes\n"
+        "outstanding requests and ends; a second signal ends it at once. --models DIR serves a\n"
+        "model repository, DIR/NAME/VERSION, of checkpoints or exported folders. With --processes\n"
+        "a supervisor runs several processes on one port and restarts those that die. --simulate\n"
+        "serves nothing and prints the expected latency of each policy at a load, with the batch\n"
+        "times of a model that is named, or of --service.",
     .examples =
         "  weft serve digits=runs/mnist/latest\n"
         "  weft serve digits=runs/mnist iris=runs/iris --instances 2 --policy adaptive:goal=p99\n"

@@ -40,7 +40,9 @@ weft_status weft_device_open(weft_context *context, const char *name, weft_devic
     const weft_device_ops *ops;
     size_t size = strcspn(name, ":");
     if (strchr(name, ','))
-        return weft_fail(WEFT_ERR_ARGUMENT, "device '%s': several devices are for several ranks",
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "device '%s': a list is for the ranks of training, and here one device is "
+                         "needed; give one of them",
                          name);
     WEFT_TRY(find(context, name, &ops));
     if (ops->struct_size != sizeof(*ops))

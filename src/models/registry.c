@@ -120,10 +120,14 @@ static void add_input(weft_model_builder *net, const char *name, weft_port_role 
                       weft_dtype dtype, weft_shape shape)
 {
     const weft_init none = {WEFT_INIT_CONSTANT, 0};
-    weft_value v = weft_graph_leaf(net->graph, WEFT_VALUE_INPUT, name, dtype, &shape, none);
-    if (net->options->positions > 0 && shape.rank > 1)
-        weft_graph_set_domain(net->graph, v, net->steps ? 0 : 1); /* one position is not split */
+    /* An input of one position has a name of its own, since a plan splits leaves of the same name
+     * in the same way, and one position is not split. */
+    char *leaf = weft_graph_format(net->graph, net->steps ? "%s/step" : "%s", name);
+    weft_value v = weft_graph_leaf(net->graph, WEFT_VALUE_INPUT, leaf, dtype, &shape, none);
+    if (net->options->positions > 0 && shape.rank > 1 && !net->steps)
+        weft_graph_set_domain(net->graph, v, 1);
     add_port(net, name, role, v);
+    free(leaf);
 }
 
 static void add_inputs(weft_model_builder *net)

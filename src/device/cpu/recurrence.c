@@ -130,11 +130,11 @@ WEFT_INLINE void add_inputs(float at[CPU_TILE_GROUPS][CPU_TILE_UNITS], const flo
 
 /* --- lstm --- */
 
-WEFT_INLINE void lstm_row(float at[CPU_TILE_GROUPS][CPU_TILE_UNITS], const float *in, int units,
-                          int64_t stride, float *restrict gates, float *restrict cells,
-                          float *restrict c, float *restrict y, float *restrict next)
+/* The gates may overlie the inputs, which are therefore added before. */
+WEFT_INLINE void lstm_row(float at[CPU_TILE_GROUPS][CPU_TILE_UNITS], int units, int64_t stride,
+                          float *restrict gates, float *restrict cells, float *restrict c,
+                          float *restrict y, float *restrict next)
 {
-    add_inputs(at, in, 4, stride, units);
     for (int u = 0; u < units; u++) {
         float i = weft_sigmoid(at[0][u]), f = weft_sigmoid(at[1][u]);
         float z = weft_tanh(at[2][u]), o = weft_sigmoid(at[3][u]);
@@ -154,18 +154,19 @@ WEFT_CLONES static void lstm_take(void *user, cpu_tile *tile)
 {
     const recurrence_step *s = user;
     const cpu_loop *k = s->j->k;
+    const float *in = k->in[0];
     float *y = k->out[0], *c = k->out[2], *gates = k->out[3], *cells = k->out[4];
     int64_t units = s->j->r.units;
     for (int row = 0; row < tile->rows; row++) {
         place p = place_of(s, tile, row);
-        prefetch_next(s, tile, &p, y, cells, k->in[0], gates);
+        prefetch_next(s, tile, &p, y, cells, in, gates);
         if (!p.counts) {
             pass_over(s, &p, tile->units, y, cells, gates);
             continue;
         }
-        CPU_UNITS(tile->units, lstm_row(tile->at[row], (const float *)k->in[0] + p.gates, count,
-                                        units, gates + p.gates, cells + p.sequence, c + p.state,
-                                        y + p.sequence, s->next + p.state));
+        CPU_UNITS(tile->units, add_inputs(tile->at[row], in + p.gates, 4, units, count);
+                  lstm_row(tile->at[row], count, units, gates + p.gates, cells + p.sequence,
+                           c + p.state, y + p.sequence, s->next + p.state));
     }
 }
 
@@ -182,16 +183,21 @@ static void lstm_loop(const cpu_loop *k)
 
 /* --- gru --- */
 
-WEFT_INLINE void gru_row(float at[CPU_TILE_GROUPS][CPU_TILE_UNITS], const float *in, int units,
-                         int64_t stride, const float *restrict bias, float *restrict gates,
-                         float *restrict inner, const float *restrict h, float *restrict y,
-                         float *restrict next)
+/* Moves the inner product, which enters times r, out of the tile. */
+WEFT_INLINE void take_inner(float at[CPU_TILE_GROUPS][CPU_TILE_UNITS], int units,
+                            const float *restrict bias, float *restrict inner)
 {
     for (int u = 0; u < units; u++) {
-        inner[u] = at[2][u] + bias[2 * stride + u];
-        at[2][u] = 0; /* the inner product enters times r */
+        inner[u] = at[2][u] + bias[u];
+        at[2][u] = 0;
     }
-    add_inputs(at, in, 3, stride, units);
+}
+
+WEFT_INLINE void gru_row(float at[CPU_TILE_GROUPS][CPU_TILE_UNITS], int units, int64_t stride,
+                         const float *restrict bias, float *restrict gates,
+                         const float *restrict inner, const float *restrict h, float *restrict y,
+                         float *restrict next)
+{
     for (int u = 0; u < units; u++) {
         float r = weft_sigmoid(at[0][u] + bias[u]), z = weft_sigmoid(at[1][u] + bias[stride + u]);
         float n = weft_tanh(at[2][u] + r * inner[u]), state = (1 - z) * n + z * h[u];
@@ -207,20 +213,21 @@ WEFT_CLONES static void gru_take(void *user, cpu_tile *tile)
 {
     const recurrence_step *s = user;
     const cpu_loop *k = s->j->k;
-    const float *bias = (const float *)k->in[2] + tile->unit;
+    const float *in = k->in[0], *bias = (const float *)k->in[2] + tile->unit;
     float *y = k->out[0], *gates = k->out[2], *inner = k->out[3];
     int64_t units = s->j->r.units;
     for (int row = 0; row < tile->rows; row++) {
         place p = place_of(s, tile, row);
         float(*at)[CPU_TILE_UNITS] = tile->at[row];
-        prefetch_next(s, tile, &p, y, inner, k->in[0], gates);
+        prefetch_next(s, tile, &p, y, inner, in, gates);
         if (!p.counts) {
             pass_over(s, &p, tile->units, y, inner, gates);
             continue;
         }
-        CPU_UNITS(tile->units, gru_row(at, (const float *)k->in[0] + p.gates, count, units, bias,
-                                       gates + p.gates, inner + p.sequence, s->h + p.state,
-                                       y + p.sequence, s->next + p.state));
+        CPU_UNITS(tile->units, take_inner(at, count, bias + 2 * units, inner + p.sequence);
+                  add_inputs(at, in + p.gates, 3, units, count);
+                  gru_row(at, count, units, bias, gates + p.gates, inner + p.sequence,
+                          s->h + p.state, y + p.sequence, s->next + p.state));
     }
 }
 

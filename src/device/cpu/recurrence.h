@@ -21,16 +21,16 @@ typedef struct recurrence_step {
     float *next;
 } recurrence_step;
 
-/* Calls a function of some units, whose number is a constant where a tile is full, so that each of
- * its loops is one vector. */
-#define CPU_UNITS(units, call)                                                                     \
+/* Runs statements for some units, whose number `count` is a constant where a tile is full, so that
+ * each of their loops is one vector. */
+#define CPU_UNITS(units, statements)                                                               \
     do {                                                                                           \
         if ((units) == CPU_TILE_UNITS) {                                                           \
             enum { count = CPU_TILE_UNITS };                                                       \
-            call;                                                                                  \
+            statements;                                                                            \
         } else {                                                                                   \
             const int count = (int)(units);                                                        \
-            call;                                                                                  \
+            statements;                                                                            \
         }                                                                                          \
     } while (0)
 

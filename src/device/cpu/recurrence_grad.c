@@ -48,13 +48,10 @@ WEFT_INLINE void load(chunk some, const float *gates, int64_t stride, int groups
         for (int i = 0; i < count; i++) some[q][i] = gates[q * stride + i];
 }
 
-WEFT_INLINE void lstm_units(const float *gates, int64_t stride, int count,
-                            const float *restrict cell, const float *restrict c,
-                            const float *restrict dy, float *restrict dg, float *restrict dh,
-                            float *restrict dc)
+WEFT_INLINE void lstm_units(chunk some, int64_t stride, int count, const float *restrict cell,
+                            const float *restrict c, const float *restrict dy, float *restrict dg,
+                            float *restrict dh, float *restrict dc)
 {
-    chunk some;
-    load(some, gates, stride, 4, count);
     for (int u = 0; u < count; u++) {
         float i = some[0][u], f = some[1][u], z = some[2][u], o = some[3][u];
         float y = weft_tanh(cell[u]), d = dy[u] + dh[u], dcell = dc[u] + d * o * (1 - y * y);
@@ -69,19 +66,17 @@ WEFT_INLINE void lstm_units(const float *gates, int64_t stride, int count,
 
 WEFT_CLONES static void lstm_row(const operands *p, int64_t h)
 {
+    chunk some;
     for (int64_t u = 0; u < h; u += CPU_TILE_UNITS)
-        CPU_UNITS(WEFT_MIN(h - u, (int64_t)CPU_TILE_UNITS),
-                  lstm_units(p->gates + u, h, count, p->saved + u, p->c + u, p->dy + u, p->dg + u,
+        CPU_UNITS(WEFT_MIN(h - u, (int64_t)CPU_TILE_UNITS), load(some, p->gates + u, h, 4, count);
+                  lstm_units(some, h, count, p->saved + u, p->c + u, p->dy + u, p->dg + u,
                              p->dh + u, p->dc + u));
 }
 
-WEFT_INLINE void gru_units(const float *gates, int64_t stride, int count,
-                           const float *restrict inner, const float *restrict h,
-                           const float *restrict dy, float *restrict dg, float *restrict product,
-                           float *restrict dh)
+WEFT_INLINE void gru_units(chunk some, int64_t stride, int count, const float *restrict inner,
+                           const float *restrict h, const float *restrict dy, float *restrict dg,
+                           float *restrict product, float *restrict dh)
 {
-    chunk some;
-    load(some, gates, stride, 3, count);
     for (int u = 0; u < count; u++) {
         float r = some[0][u], z = some[1][u], n = some[2][u];
         float d = dy[u] + dh[u], dn = d * (1 - z) * (1 - n * n);
@@ -98,9 +93,10 @@ WEFT_INLINE void gru_units(const float *gates, int64_t stride, int count,
 
 WEFT_CLONES static void gru_row(const operands *p, int64_t h)
 {
+    chunk some;
     for (int64_t u = 0; u < h; u += CPU_TILE_UNITS)
-        CPU_UNITS(WEFT_MIN(h - u, (int64_t)CPU_TILE_UNITS),
-                  gru_units(p->gates + u, h, count, p->saved + u, p->h + u, p->dy + u, p->dg + u,
+        CPU_UNITS(WEFT_MIN(h - u, (int64_t)CPU_TILE_UNITS), load(some, p->gates + u, h, 3, count);
+                  gru_units(some, h, count, p->saved + u, p->h + u, p->dy + u, p->dg + u,
                             p->product + u, p->dh + u));
 }
 

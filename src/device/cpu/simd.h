@@ -44,7 +44,7 @@ WEFT_INLINE float weft_exp_rest(float x, float *scale)
     float rest = (x - n * 0.693359375f) + n * 2.12194440e-4f, e = 1.0f / 5040;
     int32_t bits;
     memcpy(&bits, &sum, sizeof(bits));
-    bits = (int32_t)((uint32_t)(bits + 127) << 23);
+    bits = (int32_t)(((uint32_t)bits + 127) << 23);
     memcpy(scale, &bits, sizeof(bits));
     e = e * rest + 1.0f / 720;
     e = e * rest + 1.0f / 120;

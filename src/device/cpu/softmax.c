@@ -44,21 +44,23 @@ WEFT_INLINE double sum_row(const float *a, const float *b, int64_t n)
     return sum;
 }
 
-/* Writes the probabilities, and returns the logarithm of the sum of exp(x). */
-WEFT_INLINE double softmax_row(const float *restrict x, int64_t n, float *restrict y)
+/* Writes the probabilities, and returns the logarithm of the sum of exp(x - top). */
+WEFT_INLINE double softmax_row(const float *restrict x, int64_t n, float top, float *restrict y)
 {
-    float top = largest(x, n);
     for (int64_t i = 0; i < n; i++) y[i] = weft_exp(x[i] - top);
     double sum = sum_row(y, NULL, n);
     float share = (float)(1 / sum);
     for (int64_t i = 0; i < n; i++) y[i] *= share;
-    return log(sum) + (double)top;
+    return log(sum);
 }
 
 static WEFT_CLONES void softmax_part(void *user, int64_t begin, int64_t end)
 {
     const softmax_job *j = user;
-    for (int64_t r = begin; r < end; r++) (void)softmax_row(j->x + r * j->n, j->n, j->y + r * j->n);
+    for (int64_t r = begin; r < end; r++) {
+        const float *x = j->x + r * j->n;
+        (void)softmax_row(x, j->n, largest(x, j->n), j->y + r * j->n);
+    }
 }
 
 /* dx = p (dy - sum(dy p)) */
@@ -72,17 +74,20 @@ static WEFT_CLONES void softmax_grad_part(void *user, int64_t begin, int64_t end
     }
 }
 
-/* The loss of a row of weight zero is ignored, since padding may contain anything. A label out of
- * range makes the loss NaN, which stops the run with a message. */
+/* Logits are subtracted from the largest one before the logarithm is added, which could be lost in
+ * a large logit. The loss of a row of weight zero is ignored, since padding may contain anything. A
+ * label out of range makes the loss NaN, which stops the run with a message. */
 static WEFT_CLONES void xent_part(void *user, int64_t begin, int64_t end)
 {
     const softmax_job *j = user;
     for (int64_t r = begin; r < end; r++) {
         const float *x = j->x + r * j->n;
         int32_t label = j->labels[r];
-        double lse = softmax_row(x, j->n, j->y + r * j->n), loss = NAN;
-        if (label >= 0 && label < j->n) loss = (1 - j->smoothing) * (lse - (double)x[label]);
-        if (j->smoothing > 0) loss += j->smoothing * (lse - sum_row(x, NULL, j->n) / (double)j->n);
+        float top = largest(x, j->n);
+        double rest = softmax_row(x, j->n, top, j->y + r * j->n), loss = NAN, high = (double)top;
+        if (label >= 0 && label < j->n)
+            loss = rest + (1 - j->smoothing) * (high - (double)x[label]);
+        if (j->smoothing > 0) loss += j->smoothing * (high - sum_row(x, NULL, j->n) / (double)j->n);
         j->losses[r] = j->weights[r] == 0 ? 0 : (double)j->weights[r] * loss;
     }
 }

@@ -2,13 +2,15 @@
 
 #include "device/reference/reference.h"
 
-/* The cross entropy of one sample; lse: the logarithm of the sum of exp(row). */
-static double row_loss(const real *row, int64_t n, int64_t label, double lse, double smoothing)
+/* The cross entropy of one sample; rest: the logarithm of the sum of exp(row - top), to which
+ * differences of logits are added, since it could be lost in a large logit. */
+static double row_loss(const real *row, int64_t n, int64_t label, double top, double rest,
+                       double smoothing)
 {
-    double even = 0;
-    if (smoothing == 0) return lse - (double)row[label];
-    for (int64_t i = 0; i < n; i++) even += (lse - (double)row[i]) / (double)n;
-    return (1 - smoothing) * (lse - (double)row[label]) + smoothing * even;
+    double even = 0, own = rest + (top - (double)row[label]);
+    if (smoothing == 0) return own;
+    for (int64_t i = 0; i < n; i++) even += (rest + (top - (double)row[i])) / (double)n;
+    return (1 - smoothing) * own + smoothing * even;
 }
 
 /* The loss of a sample of weight zero is ignored, since padding may contain anything. A label out
@@ -29,7 +31,7 @@ static void softmax_xent(const weft_ref *a)
         for (int64_t i = 0; i < n; i++) p[r * n + i] = (real)(exp((double)row[i] - top) / sum);
         if (weights[r] == 0) continue;
         bool known = labels[r] >= 0 && labels[r] < n;
-        total += known ? (double)weights[r] * row_loss(row, n, labels[r], log(sum) + top, smoothing)
+        total += known ? (double)weights[r] * row_loss(row, n, labels[r], top, log(sum), smoothing)
                        : NAN;
     }
     *loss = (real)total;
