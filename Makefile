@@ -49,11 +49,13 @@ torch: $(BUILD)/weft
 	@build/torch/bin/python tests/torch_models.py $(BUILD)/weft
 	@build/torch/bin/python tests/torch_networks.py $(BUILD)/weft --seed $(or $(SEED),1) --count $(or $(COUNT),100)
 
-# Models of sequences against PyTorch from PyPI: speed and memory of training, tokens a second. ROUNDS and MODELS choose.
+# Models of sequences against PyTorch from PyPI: speed and memory of training, tokens a second, and the accuracy of twin-lstm
+# on pairs of passages. ROUNDS and MODELS choose.
 bench-sequences: $(BUILD)/weft
 	@test -x build/torch/bin/python || { /usr/bin/python3 -m venv build/torch && build/torch/bin/pip install -q torch numpy; }
 	@build/torch/bin/python bench/sequences.py $(BUILD)/weft $(or $(ROUNDS),5) $(MODELS)
 	@build/torch/bin/python bench/generating.py $(BUILD)/weft $(or $(ROUNDS),5)
+	@build/torch/bin/python bench/pairs.py $(BUILD)/weft
 
 # Serving: speed, latency of a lone request, the chosen wait against fixed ones, a day, ONNX Runtime, ten minutes. PARTS and
 # MODELS choose; SECONDS and ROUNDS say how long (with five of each, hours for wait and day), MINUTES of the long run.
