@@ -169,6 +169,7 @@ static bool begin_wait(end_signal *e)
     return false;
 }
 
+/* Waits for a signal that arrives while the server drains, and ends the process. */
 static void *wait_for_second(void *user)
 {
     const end_signal *e = user;
@@ -179,7 +180,8 @@ static void *wait_for_second(void *user)
     _exit(128 + number);
 }
 
-/* From now on a signal ends the process at once. Without the thread it has to drain. */
+/* From now on a signal ends the process at once; if no thread can be started, the server drains to
+ * its end. */
 static void end_on_second(end_signal *e)
 {
     pthread_t thread;
@@ -221,7 +223,7 @@ static int answer(weft_service *service, const weft_server_options *o, end_signa
         flush_stdout();
     }
     join_wait(end);
-    if (!weft_job_supervised()) end_on_second(end); /* a supervisor kills it then */
+    if (!weft_job_supervised()) end_on_second(end); /* a supervisor kills its processes */
     if (!weft_server_drain(server, o->drain)) {
         fprintf(stderr, "weft: some requests were not answered within %g s and are cut off\n",
                 o->drain);
