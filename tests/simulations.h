@@ -9,7 +9,10 @@
 /* Results of a simulated run: step events, the last evaluation, and the series of the summary. */
 typedef struct told {
     int steps, evaluations;
-    double loss, accuracy, first, seconds, rate, utilisation, bytes, messages, lost, mean_staleness;
+    double loss, accuracy, first, last, seconds, rate, utilisation, bytes, messages, lost,
+        mean_staleness;
+    double told_bytes;       /* bytes of the steps so far */
+    double bytes_per_second; /* the greatest rate of bytes to virtual time of any event */
     double staleness[2000];
     int staleness_count;
 } told;
@@ -40,7 +43,10 @@ static void take_event(void *user, const weft_event *e)
 {
     told *t = user;
     t->steps += e->kind == WEFT_EVENT_STEP;
+    if (e->kind == WEFT_EVENT_STEP) t->told_bytes += e->comm_bytes;
+    if (e->seconds > 0) t->bytes_per_second = fmax(t->bytes_per_second, t->told_bytes / e->seconds);
     if (e->kind == WEFT_EVENT_STEP) t->loss = e->loss;
+    if (e->kind == WEFT_EVENT_STEP) t->last = e->seconds;
     if (e->kind == WEFT_EVENT_STEP && t->steps == 1) t->first = e->seconds;
     if (e->kind == WEFT_EVENT_EVAL) {
         t->evaluations++;
@@ -50,6 +56,7 @@ static void take_event(void *user, const weft_event *e)
     t->seconds = e->seconds;
     t->rate = e->samples_per_second;
     for (int i = 0; i < e->series_count; i++) take_series(t, &e->series[i]);
+    if (t->seconds > 0) t->bytes_per_second = fmax(t->bytes_per_second, t->bytes / t->seconds);
 }
 
 /* Options as words "name=value"; folder: of the checkpoint, may be NULL. */

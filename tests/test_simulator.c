@@ -35,6 +35,31 @@ static void test_times(void **state)
     weft_sim_destroy(&sim);
 }
 
+/* A duplicated or lost message takes the time of its sender's link once, and bytes count when they
+ * have crossed it, so at no time are there more than the link carries. */
+static void test_bytes_in_flight(void **state)
+{
+    (void)state;
+    for (int fault = 0; fault < 3; fault++) {
+        script all[3] = {{.message = note_message}, {.begin = send_three}, {.begin = send_three}};
+        weft_sim_link link = {
+            .latency = 0.5, .bandwidth = 1000, .twice = fault == 1, .lost = fault == 2};
+        weft_sim *sim = simulate(all, 3, link, 1);
+        for (int at = 0; at <= 8; at++) {
+            assert_int_equal(weft_sim_run(sim, at), WEFT_OK);
+            weft_sim_report r = weft_sim_stats(sim);
+            int sent = at > 3 ? 3 : at > 0 ? at - 1 : 0; /* the latest has half a second to go */
+            assert_int_equal(r.bytes, at > 3 ? 6000 : 2000 * sent);
+            assert_int_equal(r.messages, 6);
+        }
+        assert_int_equal(weft_sim_run(sim, INFINITY), WEFT_OK);
+        assert_int_equal(all[0].notes, fault == 0 ? 6 : fault == 1 ? 12 : 0);
+        weft_sim_report r = weft_sim_stats(sim);
+        assert_true(fabs(r.arrived - (fault == 0 ? 6.5 : fault == 1 ? 12.5 : 3.5)) < 1e-9);
+        weft_sim_destroy(&sim);
+    }
+}
+
 /* The latency in seconds is the id of the sender. */
 static weft_sim_link by_sender(void *user, weft_actor_id from, weft_actor_id to)
 {
@@ -296,10 +321,10 @@ static void test_ring(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_times),   cmocka_unit_test(test_links_by_name),
-        cmocka_unit_test(test_kill),    cmocka_unit_test(test_pause_and_cut),
-        cmocka_unit_test(test_compute), cmocka_unit_test(test_bad_link),
-        cmocka_unit_test(test_ring),
+        cmocka_unit_test(test_times),         cmocka_unit_test(test_bytes_in_flight),
+        cmocka_unit_test(test_links_by_name), cmocka_unit_test(test_kill),
+        cmocka_unit_test(test_pause_and_cut), cmocka_unit_test(test_compute),
+        cmocka_unit_test(test_bad_link),      cmocka_unit_test(test_ring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* Compares simulated runs with formulas: staleness, speed, utilization, and times of steps. */
+#include "base/registry.h"
+#include "exchange/simulated.h"
 #include "simulations.h"
 
 /* Learning-rate schedules count the learners' steps, not the updates of the servers. The rate falls
@@ -245,7 +247,7 @@ static void test_ends_of_links(void **state)
                            cluster_file(root, "cluster.yaml", text));
             assert_ok(simulate(words, peers ? "exchange=gossip" : "exchange=server:policy=bsp",
                                NULL, &t));
-            double step = (t.seconds - t.first) / 8, wanted = peers ? all[i].peers : all[i].server;
+            double step = (t.last - t.first) / 8, wanted = peers ? all[i].peers : all[i].server;
             if (fabs(step - wanted) > 0.01)
                 fail_msg("%s: a step takes %g s, not %g", text, step, wanted);
         }
@@ -279,6 +281,58 @@ static void test_left_learner_counts_no_more(void **state)
     remove_folder(root);
 }
 
+static bool any(const weft_entry *entry, const void *what)
+{
+    return entry && !what;
+}
+
+/* Bytes cross links no faster than these carry them, at every step and at the end: each node sends
+ * one message at a time, so all nodes together send at most as many times the bandwidth, whatever
+ * the exchange, the cluster and the faults. Peers wait for nobody, so their run ends only when
+ * their messages have arrived. */
+static void test_bytes_take_their_time(void **state)
+{
+    (void)state;
+    static const char *const with[] = {"", ":mode=average", ":topology=ring", ":policy=async",
+                                       ":every=3"};
+    char *root = temporary_folder(), words[400], text[300], exchange[80], *names, *save = NULL;
+    weft_random random;
+    weft_random_start(&random, 14, 0);
+    assert_ok(weft_registry_names(context, WEFT_KIND_EXCHANGE, any, NULL, &names));
+    int runs = 0, bounded = 0;
+    for (char *n = strtok_r(names, ", ", &save); n; n = strtok_r(NULL, ", ", &save))
+        for (size_t w = 0; w < WEFT_COUNT(with); w++) {
+            told t;
+            int learners = 2 + (int)(weft_random_u32(&random) % 4), servers = 1;
+            double bandwidth = 1e4 * pow(1000, weft_random_unit(&random));
+            (void)snprintf(exchange, sizeof(exchange), "exchange=%s%s", n, with[w]);
+            if (weft_sim_exchange_check(context, exchange + strlen("exchange=")) != WEFT_OK)
+                continue;
+            bool bad = weft_random_unit(&random) < 0.5;
+            (void)snprintf(text, sizeof(text),
+                           "step: %g\nlatency: %g\nbandwidth: %.17g\nlost: %g\ntwice: %g\n"
+                           "reordered: %g\nlearners: [{count: %d, jitter: %g}, {speed: 0.3}]\n",
+                           0.001 + 0.1 * weft_random_unit(&random),
+                           0.01 * weft_random_unit(&random), bandwidth, bad ? 0.1 : 0,
+                           bad ? 0.2 : 0, bad ? 0.2 : 0, learners - 1, weft_random_unit(&random));
+            (void)snprintf(words, sizeof(words), SMALL "batch=4 steps=20 cluster=%s",
+                           cluster_file(root, "cluster.yaml", text));
+            weft_status status = simulate(words, exchange, NULL, &t);
+            if (status == WEFT_ERR_ARGUMENT) continue; /* no such option of this exchange */
+            assert_ok(status);
+            double most = bandwidth * (learners + servers + 1);
+            if (!(t.bytes_per_second <= most))
+                fail_msg("%s: %g bytes a second over %g of all links\n%s", exchange,
+                         t.bytes_per_second, most, text);
+            runs++;
+            bounded += t.bytes_per_second > most / 10;
+        }
+    print_message("%d runs, %d of them with busy links\n", runs, bounded);
+    assert_true(runs >= 6 && bounded >= 3);
+    free(names);
+    remove_folder(root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +347,7 @@ int main(void)
         cmocka_unit_test(test_elastic_period),
         cmocka_unit_test(test_ends_of_links),
         cmocka_unit_test(test_left_learner_counts_no_more),
+        cmocka_unit_test(test_bytes_take_their_time),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

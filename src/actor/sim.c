@@ -169,6 +169,7 @@ static weft_status tell(weft_sim *sim, machine *m, event *e)
     case EVENT_NEED: return weft_sim_need(sim, m, (int)e->what);
     case EVENT_BEGIN:
     case EVENT_ARRIVE:
+    case EVENT_RECEIVED:
     case EVENT_KILL:
     case EVENT_PAUSE: break;
     }
@@ -231,10 +232,8 @@ static weft_status happen(weft_sim *sim, event *e)
     case EVENT_BEGIN: return begin(sim, m, e->to);
     case EVENT_KILL: kill_actor(m); return WEFT_OK;
     case EVENT_PAUSE: m->paused_until = WEFT_MAX(m->paused_until, e->until); return WEFT_OK;
-    case EVENT_ARRIVE:
-        WEFT_TRY(weft_sim_arrive(sim, e, &delivered));
-        e->kind = EVENT_MESSAGE;
-        break;
+    case EVENT_ARRIVE: WEFT_TRY(weft_sim_arrive(sim, e, &delivered)); break;
+    case EVENT_RECEIVED: WEFT_TRY(weft_sim_received(sim, e)); break;
     case EVENT_MESSAGE:
     case EVENT_TIMER:
     case EVENT_NEED:
@@ -350,6 +349,11 @@ weft_sim_report weft_sim_stats(const weft_sim *sim)
     report.seconds = computing > 0 ? last : sim->now;
     if (last > 0) report.utilisation = busy / last / computing;
     return report;
+}
+
+double weft_sim_sends_until(const weft_sim *sim, weft_actor_id id)
+{
+    return WEFT_MAX(weft_sim_machine(sim, id)->sends_until, sim->now);
 }
 
 weft_actor *weft_sim_actor(const weft_sim *sim, weft_actor_id id)

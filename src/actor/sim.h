@@ -69,7 +69,10 @@ typedef struct weft_sim_options {
 typedef struct weft_sim_report {
     double now;     /* virtual time */
     double seconds; /* time of the last event of an actor that computes */
-    uint64_t events, messages, lost, bytes;
+    double arrived; /* time when the last message arrived or was lost */
+    uint64_t events, messages, lost;
+    uint64_t bytes; /* of the messages that have arrived or were lost; those in flight do not count,
+                       so bytes over a link never exceed its bandwidth times the time */
     uint64_t digest;               /* hash of all events of actors, in order */
     size_t waiting, most_waiting;  /* messages in flight, now and at most */
     size_t held_bytes, most_bytes; /* bytes of the messages in flight, now and at most */
@@ -104,6 +107,8 @@ weft_status weft_sim_run(weft_sim *sim, double until) WEFT_NODISCARD;
 weft_sim_report weft_sim_stats(const weft_sim *sim);
 /* Finished share of the running computation, without waiting times. 0: none runs. */
 double weft_sim_progress(const weft_sim *sim, weft_actor_id id);
+/* When the node of an actor, which exists, will have sent all that the actor has sent so far. */
+double weft_sim_sends_until(const weft_sim *sim, weft_actor_id id);
 /* The actor with this id; NULL while it is dead. */
 weft_actor *weft_sim_actor(const weft_sim *sim, weft_actor_id id);
 

@@ -6,7 +6,8 @@
 
 typedef enum event_kind {
     EVENT_BEGIN,
-    EVENT_ARRIVE, /* a message is at the receiver's node, which may be receiving another one */
+    EVENT_ARRIVE,   /* a message is at the receiver's node, which may be receiving another one */
+    EVENT_RECEIVED, /* the node has received a message that had to wait there */
     EVENT_MESSAGE,
     EVENT_TIMER,
     EVENT_NEED, /* a computation has reached the point where it reads an input part */
@@ -21,6 +22,8 @@ typedef struct parcel {
     weft_message message;
     double sent;
     size_t bytes; /* on the wire */
+    bool lost;    /* the link loses it, or its receiver is dead */
+    bool copy;    /* of a duplicated message, which crosses only the receiver's link twice */
     char head[];
 } parcel;
 
@@ -33,7 +36,7 @@ typedef struct event {
     uint64_t stamp; /* TIMER: number of the timer's setting; outdated ones are ignored */
     int64_t what;   /* TIMER: the timer; NEED, PART: the part */
     double until;   /* PAUSE: end of the pause */
-    parcel *parcel; /* ARRIVE, MESSAGE */
+    parcel *parcel; /* ARRIVE, RECEIVED, MESSAGE */
 } event;
 
 /* The node on which an actor runs. Times are in virtual seconds. */
@@ -42,6 +45,7 @@ typedef struct machine {
     int life; /* how often the actor began */
     weft_actor *actor;
     double sends_until, receives_until, paused_until;
+    double sending, receiving; /* seconds that its transfers out and in have taken so far */
     double period,
         awake; /* events are delivered only in the first `awake` seconds of each period */
     uint64_t stamps[WEFT_ACTOR_TIMERS];
@@ -99,8 +103,12 @@ weft_status weft_sim_need(weft_sim *sim, machine *m, int part) WEFT_NODISCARD;
 weft_status weft_sim_send(weft_actor *from, weft_actor_id to,
                           const weft_message *message) WEFT_NODISCARD;
 /* Handles EVENT_ARRIVE: the receiver's node receives the message now (*delivered), or after the
- * messages that arrived earlier, for which an event is planned. A cut link loses the message. */
+ * messages that arrived earlier, for which EVENT_RECEIVED is planned. A cut link loses the
+ * message. */
 weft_status weft_sim_arrive(weft_sim *sim, event *e, bool *delivered) WEFT_NODISCARD;
+/* Handles the end of a message's reception: counts its transfer, and turns the event into
+ * EVENT_MESSAGE. */
+weft_status weft_sim_received(weft_sim *sim, event *e) WEFT_NODISCARD;
 /* Frees a message, delivered or lost. */
 void weft_sim_forget(weft_sim *sim, parcel **message, bool lost);
 

@@ -94,9 +94,32 @@ void weft_sim_forget(weft_sim *sim, parcel **message, bool lost)
     free(p);
 }
 
+/* Adds to the time of a node's transfers, out or in, that of a message. A node sends one message at
+ * a time and receives one at a time, so its transfers never take longer than the virtual time that
+ * has passed: bytes over a link never exceed its rate times the time. */
+static weft_status add_transfer(const weft_sim *sim, double *transfers, const parcel *p,
+                                const weft_sim_link *link)
+{
+    if (link->bandwidth > 0) *transfers += (double)p->bytes / link->bandwidth;
+    if (*transfers <= sim->now * (1 + 1e-9)) return WEFT_OK;
+    return weft_fail(WEFT_ERR_INTERNAL,
+                     "the transfers of a simulated node take %.17g s of the %.17g s that have "
+                     "passed",
+                     *transfers, sim->now);
+}
+
+/* Counts a message that has left its sender; a copy was made on the way. */
+static weft_status count_sent(weft_sim *sim, const parcel *p, const weft_sim_link *link)
+{
+    if (p->copy) return WEFT_OK;
+    sim->report.bytes += p->bytes;
+    sim->report.arrived = sim->now;
+    return add_transfer(sim, &weft_sim_machine(sim, p->message.from)->sending, p, link);
+}
+
 /* Sends one copy of a message, whose last byte leaves at time `left`. */
 static weft_status post(weft_sim *sim, weft_actor *from, weft_actor_id to,
-                        const weft_message *message, way *w, double left)
+                        const weft_message *message, way *w, double left, bool copy)
 {
     weft_sim_report *r = &sim->report;
     parcel *p;
@@ -111,13 +134,12 @@ static weft_status post(weft_sim *sim, weft_actor *from, weft_actor_id to,
         at += 10 * (w->link.latency + w->link.jitter) * weft_random_unit(&sim->random);
     else
         w->last = at = WEFT_MAX(at, w->last);
-    machine *m = weft_sim_machine(sim, to);
-    if (lost || !m || !m->actor) {
-        weft_sim_forget(sim, &p, true);
-        return WEFT_OK;
-    }
+    const machine *m = weft_sim_machine(sim, to);
+    p->copy = copy;
+    p->lost = lost || !m || !m->actor;
     weft_status status = weft_sim_plan(
-        sim, (event){.at = at, .kind = EVENT_ARRIVE, .to = to, .life = m->life, .parcel = p});
+        sim,
+        (event){.at = at, .kind = EVENT_ARRIVE, .to = to, .life = m ? m->life : 0, .parcel = p});
     if (status != WEFT_OK) weft_sim_forget(sim, &p, true);
     return status;
 }
@@ -143,7 +165,6 @@ weft_status weft_sim_send(weft_actor *from, weft_actor_id to, const weft_message
     if (!w->own) w->link = usual_link(sim, from->id, to);
     w->own = true;
     sim->report.messages++;
-    sim->report.bytes += bytes;
     m->sends_until = WEFT_MAX(m->sends_until, sim->now);
     if (w->link.bandwidth > 0) m->sends_until += (double)bytes / w->link.bandwidth;
     double left = m->sends_until;
@@ -151,30 +172,41 @@ weft_status weft_sim_send(weft_actor *from, weft_actor_id to, const weft_message
         return weft_fail(WEFT_ERR_PEER,
                          "messages for %.3g s wait to be sent over a link of %g bytes/s",
                          left - sim->now, w->link.bandwidth);
-    WEFT_TRY(post(sim, from, to, message, w, left));
-    return happens(sim, w->link.twice) ? post(sim, from, to, message, w, left) : WEFT_OK;
+    WEFT_TRY(post(sim, from, to, message, w, left, false));
+    return happens(sim, w->link.twice) ? post(sim, from, to, message, w, left, true) : WEFT_OK;
+}
+
+weft_status weft_sim_received(weft_sim *sim, event *e)
+{
+    way *w;
+    e->kind = EVENT_MESSAGE;
+    sim->report.arrived = sim->now;
+    WEFT_TRY(find_way(sim, e->parcel->message.from, e->to, &w));
+    return add_transfer(sim, &weft_sim_machine(sim, e->to)->receiving, e->parcel, &w->link);
 }
 
 weft_status weft_sim_arrive(weft_sim *sim, event *e, bool *delivered)
 {
     machine *m = weft_sim_machine(sim, e->to);
+    const parcel *p = e->parcel;
     way *w;
     double takes = 0;
     *delivered = false;
-    if (is_cut(sim, e->parcel->message.from, e->to, e->parcel->sent, e->at)) {
+    WEFT_TRY(find_way(sim, p->message.from, e->to, &w));
+    WEFT_TRY(count_sent(sim, p, &w->link));
+    if (p->lost || is_cut(sim, p->message.from, e->to, p->sent, e->at)) {
         weft_sim_forget(sim, &e->parcel, true);
         return WEFT_OK;
     }
-    WEFT_TRY(find_way(sim, e->parcel->message.from, e->to, &w));
-    if (w->link.bandwidth > 0) takes = (double)e->parcel->bytes / w->link.bandwidth;
+    if (w->link.bandwidth > 0) takes = (double)p->bytes / w->link.bandwidth;
     /* A message is received while it is being sent, so e->at is its end, unless the node is still
      * receiving an earlier message. */
     double until = WEFT_MAX(e->at, m->receives_until + takes);
     m->receives_until = until;
     *delivered = until <= e->at;
-    if (*delivered) return WEFT_OK;
+    if (*delivered) return weft_sim_received(sim, e);
     event later = *e;
-    later.kind = EVENT_MESSAGE;
+    later.kind = EVENT_RECEIVED;
     later.at = until;
     e->parcel = NULL;
     weft_status status = weft_sim_plan(sim, later);

@@ -47,6 +47,11 @@ static void take_quality(compared_run *c, const weft_report *report)
 static void take_summary(comparison *k, const weft_event *e)
 {
     compared_run *c = k->now;
+    /* Messages of a simulated run may arrive after its last step, and their updates are part of the
+     * result: the curve ends when they have arrived, and all its times are stretched by as much. */
+    double last = c->count > 0 ? c->points[c->count - 1].seconds : 0;
+    for (size_t i = 0; k->simulated && last > 0 && i < c->count; i++)
+        c->points[i].seconds *= e->seconds / last;
     c->seconds = e->seconds;
     c->samples_per_second = e->samples_per_second;
     c->staleness = mean_staleness(e);
@@ -327,7 +332,8 @@ const command command_compare = {
         "samples per second (simulated: while all learners were training), the final metric on\n"
         "the test set, bytes sent, mean staleness of updates, and utilisation, the share of\n"
         "time in which learners computed. A real run has the loss of learner 0, a simulated one\n"
-        "the mean over learners. A dash marks a figure that a run does not have.",
+        "the mean over learners; if its messages arrive after its last step, all its times are\n"
+        "stretched to its end. A dash marks a figure that a run does not have.",
     .examples = "  weft compare -n 4 --strategies 'exchange=average:every=4; exchange=gossip' "
                 "--plot losses.svg\n"
                 "  weft compare --cluster cluster.yaml --target 0.5 --strategies \\\n"

@@ -15,6 +15,7 @@ typedef struct weft_sim_learner {
     void *parameters, *gradients; /* buffers of the exchange's actor; gradients may be NULL */
     weft_random random;           /* for the times of its steps */
     int64_t steps;                /* steps done */
+    double samples;               /* of these steps */
     double takes, busy;           /* virtual seconds of the current step, and of all steps before */
     double loss, rate;            /* loss and learning rate of the last step */
 } weft_sim_learner;
@@ -57,7 +58,7 @@ typedef struct weft_simulation {
     bool due;                /* an evaluation is due before any learner continues */
     double reported_seconds; /* virtual time of the last step event, and totals at that time */
     double reported_bytes, reported_samples;
-    double last;      /* virtual time of the last step */
+    double last;      /* virtual time of the last step, and at the end of the last message */
     double first_end; /* virtual time when the first learner finished; below 0: not yet */
     double utilisation, samples_per_second;
     weft_error error;      /* of a learner's step */

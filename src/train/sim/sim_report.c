@@ -62,27 +62,29 @@ static weft_status tell_round(weft_simulation *s)
 }
 
 /* Called when the first learner has finished its last step: computes utilisation and throughput for
- * the time in which all learners were training. */
+ * the time in which all learners were training. The time of a learner that is ahead of its own
+ * messages ends when these have left. */
 static void note_first_end(weft_simulation *s)
 {
-    double busy = 0, samples = s->samples, now = weft_sim_stats(s->sim).seconds;
+    s->first_end = weft_sim_stats(s->sim).seconds;
     for (int i = 0; i < s->learners; i++) {
         const weft_sim_learner *p = &s->learner[i];
-        double share = weft_sim_progress(s->sim, s->exchange->first_learner + (weft_actor_id)i);
-        busy += p->busy + share * p->takes; /* the fraction of the current step */
-        samples += share * samples_of(s, i, p->steps);
+        weft_actor_id id = s->exchange->first_learner + (weft_actor_id)i;
+        double share = weft_sim_progress(s->sim, id); /* of the current step */
+        double seconds = weft_sim_sends_until(s->sim, id);
+        if (!(seconds > 0)) continue;
+        s->utilisation += (p->busy + share * p->takes) / seconds / s->learners;
+        s->samples_per_second += (p->samples + share * samples_of(s, i, p->steps)) / seconds;
     }
-    s->first_end = now;
-    if (now <= 0) return;
-    s->utilisation = busy / now / s->learners;
-    s->samples_per_second = samples / now;
 }
 
 weft_status weft_simulation_count_step(weft_simulation *s, weft_sim_learner *p)
 {
     p->busy += p->takes;
     p->takes = 0;
-    s->samples += samples_of(s, (int)(p - s->learner), p->steps++);
+    double samples = samples_of(s, (int)(p - s->learner), p->steps++);
+    p->samples += samples;
+    s->samples += samples;
     s->done++;
     s->last = weft_sim_stats(s->sim).seconds;
     s->loss += p->loss * s->weights[p - s->learner];
@@ -215,6 +217,8 @@ weft_status weft_simulation_finish(weft_simulation *s)
             "the simulation makes no progress after %lld of %lld steps at %g s: all learners wait",
             (long long)s->done, (long long)(s->job->total_steps * s->learners),
             weft_sim_stats(s->sim).seconds);
+    /* The result has all updates, so the run ends when its last message has arrived. */
+    s->last = WEFT_MAX(s->last, weft_sim_stats(s->sim).arrived);
     WEFT_TRY(weft_simulation_evaluate(s, true));
     WEFT_TRY(save(s));
     WEFT_TRY(summarise(s));
