@@ -2,6 +2,7 @@
  * al. 2018). */
 #include <math.h>
 
+#include "base/moving_average.h"
 #include "compress/kernels/precision.h"
 
 enum { DIGIT = 11 };
@@ -73,10 +74,11 @@ static double norm(const weft_codec *codec, const real *x)
 }
 
 WEFT_CLONES static void follow(real *restrict velocity, real *restrict momentum,
-                               const real *restrict u, int64_t n, real m, real scale)
+                               const real *restrict u, int64_t n, weft_decay decay, real scale)
 {
+    real keep = (real)decay.keep, drop = (real)decay.drop;
     for (int64_t i = 0; i < n; i++) {
-        momentum[i] = m * momentum[i] + scale * u[i];
+        momentum[i] = keep * momentum[i] + (scale * u[i] - drop * momentum[i]);
         velocity[i] += momentum[i];
     }
 }
@@ -85,7 +87,7 @@ weft_status WEFT_REAL_NAME(weft_momentum_add)(weft_codec *codec, void *momentum,
                                               double m, double most)
 {
     double size = most > 0 ? norm(codec, update) : 0;
-    follow(codec->residual, momentum, update, codec->count, (real)m,
+    follow(codec->residual, momentum, update, codec->count, weft_decay_of(m),
            (real)(size > most ? most / size : 1));
     return WEFT_REAL_NAME(weft_residual_check)(codec);
 }

@@ -3,6 +3,7 @@
  * zero. */
 #include <math.h>
 
+#include "base/moving_average.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/simd.h"
 
@@ -15,7 +16,8 @@ enum { NEAR = 4096 };
 typedef struct adam_step {
     const float *g, *from;
     float *w, *m, *v;
-    float b1, b2, rate, root, epsilon, coupled, shrink;
+    float keep1, drop1, add1, keep2, drop2, add2; /* of the moments, see weft_decay */
+    float rate, root, epsilon, least, coupled, decoupled;
 } adam_step;
 
 WEFT_CLONES static void adam_span(const void *step, int64_t begin, int64_t end)
@@ -23,14 +25,18 @@ WEFT_CLONES static void adam_span(const void *step, int64_t begin, int64_t end)
     const adam_step *s = step;
     const float *restrict g = s->g;
     float *restrict w = s->w, *restrict m = s->m, *restrict v = s->v;
-    float b1 = s->b1, b2 = s->b2, rate = s->rate, root = s->root, epsilon = s->epsilon;
-    float coupled = s->coupled, shrink = s->shrink;
+    float keep1 = s->keep1, drop1 = s->drop1, add1 = s->add1;
+    float keep2 = s->keep2, drop2 = s->drop2, add2 = s->add2;
+    float rate = s->rate, root = s->root, epsilon = s->epsilon, least = s->least;
+    float coupled = s->coupled, decoupled = s->decoupled;
     for (int64_t i = begin; i < end; i++) {
         float grad = g[i] + coupled * w[i];
-        float first = b1 * m[i] + (1 - b1) * grad, second = b2 * v[i] + (1 - b2) * grad * grad;
+        float first = keep1 * m[i] + (add1 * grad - drop1 * m[i]);
+        float second = keep2 * v[i] + (add2 * grad * grad - drop2 * v[i]);
+        float below = sqrtf(second) * root + epsilon;
         m[i] = first;
         v[i] = second;
-        w[i] = shrink * w[i] - rate * first / (sqrtf(second) * root + epsilon);
+        w[i] -= decoupled * w[i] + rate * first / (below < least ? least : below);
     }
 }
 
@@ -61,27 +67,34 @@ static void adam_loop(const cpu_loop *k)
     double lr = (double)*(const float *)k->in[4], t = *(const int32_t *)k->in[5] + 1.0;
     double beta1 = weft_node_real(node, "beta1", 0.9), beta2 = weft_node_real(node, "beta2", 0.999);
     double decay = weft_node_real(node, "decay", 0);
+    double root = 1 / sqrt(weft_decay_weight(beta2, t));
+    weft_decay first = weft_decay_of(beta1), second = weft_decay_of(beta2);
     bool decoupled = weft_node_int(node, "kind", 0, 0) == 1;
     adam_step s = {.g = k->in[1],
                    .from = k->in[0],
                    .w = k->out[0],
                    .m = k->out[1],
                    .v = k->out[2],
-                   .b1 = (float)beta1,
-                   .b2 = (float)beta2,
-                   .rate = (float)(lr / (1 - pow(beta1, t))),
-                   .root = (float)(1 / sqrt(1 - pow(beta2, t))),
+                   .keep1 = (float)first.keep,
+                   .drop1 = (float)first.drop,
+                   .add1 = (float)(1 - beta1),
+                   .keep2 = (float)second.keep,
+                   .drop2 = (float)second.drop,
+                   .add2 = (float)(1 - beta2),
+                   .rate = (float)(lr / weft_decay_weight(beta1, t)),
+                   .root = (float)root,
                    .epsilon = (float)weft_node_real(node, "epsilon", 1e-8),
+                   .least = (float)weft_adam_least(root, WEFT_F32),
                    .coupled = decoupled ? 0 : (float)decay,
-                   .shrink = decoupled ? (float)(1 - lr * decay) : 1};
+                   .decoupled = decoupled ? (float)(lr * decay) : 0};
     weft_parallel(k->threads, k->size, GRAIN, adam_part, &s);
 }
 
 typedef struct sgd_step {
     const float *g, *from;
     float *w, *m;
-    float lr, momentum, decay;
-    bool nesterov;
+    float lr, keep, drop, decay; /* keep, drop: of the momentum, see weft_decay */
+    float now, ahead;            /* factors of the gradient and of the momentum in a step */
 } sgd_step;
 
 WEFT_CLONES static void sgd_span(const void *state, int64_t begin, int64_t end)
@@ -89,17 +102,16 @@ WEFT_CLONES static void sgd_span(const void *state, int64_t begin, int64_t end)
     const sgd_step *s = state;
     const float *restrict g = s->g;
     float *restrict w = s->w, *restrict m = s->m;
-    float lr = s->lr, momentum = s->momentum, decay = s->decay;
+    float lr = s->lr, keep = s->keep, drop = s->drop, decay = s->decay;
+    float now = s->now, ahead = s->ahead;
     if (!m) {
         for (int64_t i = begin; i < end; i++) w[i] -= lr * (g[i] + decay * w[i]);
         return;
     }
-    float ahead = s->nesterov ? momentum : 0, now = s->nesterov ? 1 : 0;
-    float plain = s->nesterov ? 0 : 1;
     for (int64_t i = begin; i < end; i++) {
-        float step = g[i] + decay * w[i], moved = momentum * m[i] + step;
+        float step = g[i] + decay * w[i], moved = keep * m[i] + (step - drop * m[i]);
         m[i] = moved;
-        w[i] -= lr * (now * step + (ahead + plain) * moved);
+        w[i] -= lr * (now * step + ahead * moved);
     }
 }
 
@@ -112,14 +124,19 @@ static void sgd_part(void *user, int64_t begin, int64_t end)
 static void sgd_loop(const cpu_loop *k)
 {
     const weft_node *node = k->group.node[0];
+    double momentum = weft_node_real(node, "momentum", 0);
+    weft_decay decay = weft_decay_of(momentum);
+    bool nesterov = weft_node_int(node, "nesterov", 0, 0) != 0;
     sgd_step s = {.g = k->in[1],
                   .from = k->in[0],
                   .w = k->out[0],
                   .m = node->in_count == 4 ? k->out[1] : NULL,
                   .lr = *(const float *)k->in[node->in_count - 1],
-                  .momentum = (float)weft_node_real(node, "momentum", 0),
+                  .keep = (float)decay.keep,
+                  .drop = (float)decay.drop,
                   .decay = (float)weft_node_real(node, "decay", 0),
-                  .nesterov = weft_node_int(node, "nesterov", 0, 0) != 0};
+                  .now = nesterov ? 1 : 0,
+                  .ahead = nesterov ? (float)momentum : 1};
     weft_parallel(k->threads, k->size, GRAIN, sgd_part, &s);
 }
 

@@ -2,6 +2,7 @@
  * with an independent implementation. */
 #include <math.h>
 
+#include "base/moving_average.h"
 #include "base/tree_sum.h"
 #include "device/reference/reference.h"
 
@@ -12,13 +13,15 @@ static void sgd(const weft_ref *a)
     const real *m = with_momentum ? a->in[2] : NULL;
     real lr = *(const real *)a->in[a->node->in_count - 1];
     real momentum = (real)weft_node_real(a->node, "momentum", 0);
+    weft_decay lasting = weft_decay_of(weft_node_real(a->node, "momentum", 0));
+    real keep = (real)lasting.keep, drop = (real)lasting.drop;
     real decay = (real)weft_node_real(a->node, "decay", 0);
     bool nesterov = weft_node_int(a->node, "nesterov", 0, 0) != 0;
     real *w_out = a->out[0], *m_out = with_momentum ? a->out[1] : NULL;
     for (int64_t i = 0; i < in_size(a, 0); i++) {
         real step = g[i] + decay * w[i];
         if (m) {
-            real moved = momentum * m[i] + step;
+            real moved = keep * m[i] + (step - drop * m[i]);
             m_out[i] = moved;
             step = nesterov ? step + momentum * moved : moved;
         }
@@ -35,17 +38,22 @@ static void adam(const weft_ref *a)
     double beta2 = weft_node_real(a->node, "beta2", 0.999);
     double decay = weft_node_real(a->node, "decay", 0);
     bool decoupled = weft_node_int(a->node, "kind", 0, 0) == 1;
-    real b1 = (real)beta1, b2 = (real)beta2,
-         epsilon = (real)weft_node_real(a->node, "epsilon", 1e-8);
-    real rate = (real)(lr / (1 - pow(beta1, t)));
-    real root = (real)(1 / sqrt(1 - pow(beta2, t)));
-    real coupled = decoupled ? 0 : (real)decay, shrink = decoupled ? (real)(1 - lr * decay) : 1;
+    weft_decay of1 = weft_decay_of(beta1), of2 = weft_decay_of(beta2);
+    real keep1 = (real)of1.keep, drop1 = (real)of1.drop, add1 = (real)(1 - beta1);
+    real keep2 = (real)of2.keep, drop2 = (real)of2.drop, add2 = (real)(1 - beta2);
+    double correction = 1 / sqrt(weft_decay_weight(beta2, t));
+    real root = (real)correction, epsilon = (real)weft_node_real(a->node, "epsilon", 1e-8);
+    real least = (real)weft_adam_least(correction, weft_node_float(a->graph, a->node));
+    real rate = (real)(lr / weft_decay_weight(beta1, t));
+    real coupled = decoupled ? 0 : (real)decay, own = decoupled ? (real)(lr * decay) : 0;
     for (int64_t i = 0; i < in_size(a, 0); i++) {
         real grad = g[i] + coupled * w[i];
-        real first = b1 * m[i] + (1 - b1) * grad, second = b2 * v[i] + (1 - b2) * grad * grad;
+        real first = keep1 * m[i] + (add1 * grad - drop1 * m[i]);
+        real second = keep2 * v[i] + (add2 * grad * grad - drop2 * v[i]);
+        real below = (real)sqrt((double)second) * root + epsilon;
         m_out[i] = first;
         v_out[i] = second;
-        w_out[i] = shrink * w[i] - rate * first / ((real)sqrt((double)second) * root + epsilon);
+        w_out[i] = w[i] - (own * w[i] + rate * first / (below < least ? least : below));
     }
 }
 
