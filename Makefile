@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 BUILD = build/release
 
-.PHONY: all deps demo test check bench bench-links bench-serve bench-sequences clients torch strategies soak soak-processes soak-serve hunt chaos mutate lint fuzz install-test man clean
+.PHONY: all deps demo test check bench bench-links bench-serve bench-sequences clients torch tokenizers strategies soak soak-processes soak-serve hunt chaos mutate lint fuzz install-test man clean
 
 all: $(BUILD)/weft
 
@@ -48,6 +48,15 @@ torch: $(BUILD)/weft
 	@test -x build/torch/bin/python || { /usr/bin/python3 -m venv build/torch && build/torch/bin/pip install -q torch numpy; }
 	@build/torch/bin/python tests/torch_models.py $(BUILD)/weft
 	@build/torch/bin/python tests/torch_networks.py $(BUILD)/weft --seed $(or $(SEED),1) --count $(or $(COUNT),100)
+
+# How texts are cut into pieces, against the package tokenizers from PyPI: patterns of published models, and others that are
+# drawn. SEED and COUNT choose.
+tokenizers: $(BUILD)/weft
+	@scripts/deps test
+	@cmake --preset release >/dev/null && cmake --build $(BUILD) --target test_tokenizers >/dev/null
+	@test -x build/tokenizers/bin/python || { /usr/bin/python3 -m venv build/tokenizers && build/tokenizers/bin/pip install -q tokenizers; }
+	@RUST_BACKTRACE=0 build/tokenizers/bin/python tests/golden/pieces.py build/pieces.jsonl $(or $(SEED),1) $(or $(COUNT),4000) 2>/dev/null
+	@WEFT_PIECES=build/pieces.jsonl $(BUILD)/tests/test_tokenizers
 
 # Models of sequences against PyTorch from PyPI: speed and memory of training, tokens a second, and the accuracy of twin-lstm
 # on pairs of passages. ROUNDS and MODELS choose.

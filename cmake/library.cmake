@@ -61,7 +61,7 @@ weft_sources(weft_objects)
 target_compile_definitions(weft_objects PRIVATE WEFT_SHARED)
 set(WEFT_LIBRARIES ${DNNL_LIBRARY} PkgConfig::CYAML PkgConfig::YAML PkgConfig::JANSSON PkgConfig::HWLOC ZLIB::ZLIB
   OpenMP::OpenMP_C Threads::Threads m ${CMAKE_DL_LIBS} PkgConfig::PROTOBUF_C PkgConfig::ZMQ PkgConfig::XXHASH
-  PkgConfig::MICROHTTPD PkgConfig::GNUTLS PkgConfig::PNG PkgConfig::TURBOJPEG PkgConfig::PCRE2)
+  PkgConfig::MICROHTTPD PkgConfig::GNUTLS PkgConfig::PNG PkgConfig::TURBOJPEG PkgConfig::ONIGURUMA)
 if(WEFT_MPI)
   list(APPEND WEFT_LIBRARIES MPI::MPI_C)
   file(GLOB WEFT_MPI_SOURCES CONFIGURE_DEPENDS src/comm/mpi*.c)

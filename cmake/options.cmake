@@ -29,7 +29,7 @@ pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd)
 pkg_check_modules(GNUTLS REQUIRED IMPORTED_TARGET gnutls)
 pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng)
 pkg_check_modules(TURBOJPEG REQUIRED IMPORTED_TARGET libturbojpeg)
-pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(ONIGURUMA REQUIRED IMPORTED_TARGET oniguruma)
 # Without MPI everything is there but the engine of that name. AUTO looks for it at each configure, so what
 # was installed since is found; ON insists. From here on WEFT_MPI is what came of it.
 set(WEFT_MPI AUTO CACHE STRING "Ranks as MPI processes: ON, OFF, or AUTO where MPI is installed")

@@ -114,6 +114,8 @@ refuses 1 "nowhere: cannot open" "$weft" generate run --prompt-file nowhere
 refuses 2 "option 'top-p' is '0', must be a finite number from 1e-09 to 1" "$weft" generate run --top-p 0
 refuses 2 "no checkpoint is given" "$weft" generate
 python3 -c 'import struct; open("tokens.bin", "wb").write(struct.pack("<400H", *((i * i) % 7 for i in range(400))))'
+accepts "train on a large vocabulary" "$weft" train -q --model gpt:layers=1,heads=1,width=2 --data tokens:tokens.bin,values=100000,context=2 -t 1 --steps 1 --batch 2 --checkpoint large
+accepts "evaluate with a large vocabulary" "$weft" eval large --data tokens:tokens.bin,test=1
 accepts "train on tokens" "$weft" train -q --model char-lstm:units=8 --data tokens:tokens.bin,values=7,context=10,stride=10 -t 1 --steps 3 --batch 4 --checkpoint numbers
 accepts "numbers of tokens" "$weft" generate numbers --prompt '3 1 ' --tokens 5
 grep -qE '^3 1 ([0-6] ){5}$' out && pass || flunk "numbers of tokens: $(cat out)"
@@ -202,7 +204,7 @@ changed 'd["model"]["type"] = "WordPiece"' "changed.json: the model 'WordPiece' 
 changed 'd["model"]["dropout"] = 0.1' "the option of the model 'dropout' is not supported"
 changed 'd["normalizer"] = {"type": "NFC"}' "the normalizer 'NFC' is not supported"
 changed 'd["pre_tokenizer"] = {"type": "Whitespace"}' "the pre-tokenizer 'Whitespace' is not supported"
-changed 'd["pre_tokenizer"]["pretokenizers"][0]["behavior"] = "Removed"' "the behavior of Split 'Removed' is not supported"
+changed 'd["pre_tokenizer"]["pretokenizers"][0]["behavior"] = "Kept"' "the behavior of a pre-tokenizer 'Kept' is not supported"
 changed 'd["pre_tokenizer"]["pretokenizers"][0]["pattern"] = {"Regex": "(["}' "the pattern '([' is not a regular expression"
 changed 'd["model"]["merges"][3] = "x yy"' "changed.json: merge 3 is not two tokens whose concatenation is a token"
 changed 'd["model"]["vocab"]["q"] = 5' "two tokens have the number 5"

@@ -1,9 +1,11 @@
 /* Tokenizers of byte-pair encoding: the tokens of texts that tests/golden/bpe.py took from another
  * implementation, decoding, and merges against the plain definition. */
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "data/bpe_merge.h"
+#include "data/text_split.h"
 #include "data/tokenizer.h"
 #include "support.h"
 
@@ -79,6 +81,74 @@ static void test_golden(void **state)
     weft_tokenizer_free(&t);
     (void)fclose(file);
     assert_int_equal(lines, 123);
+}
+
+static weft_status add_piece(void *user, const unsigned char *piece, size_t size)
+{
+    weft_text hex = {0};
+    char *text;
+    for (size_t i = 0; i < size; i++) weft_text_add(&hex, "%02x", piece[i]);
+    WEFT_TRY(weft_text_take(&hex, &text));
+    (void)json_array_append_new(user, json_string(text));
+    free(text);
+    return WEFT_OK;
+}
+
+static weft_status cut_pieces(const json_t *line, json_t *pieces)
+{
+    weft_bpe_spec spec;
+    weft_text_split *split = NULL;
+    const json_t *text = json_object_get(line, "text");
+    json_t *file = json_pack("{s:{s:{s:i,s:i},s:[]},s:O}", "model", "vocab", "a", 0, "b", 1,
+                             "merges", "pre_tokenizer", json_object_get(line, "pre_tokenizer"));
+    char *whole = json_dumps(file, 0);
+    weft_status status = weft_bpe_parse("tokenizer.json", whole, strlen(whole), &spec);
+    if (status == WEFT_OK) {
+        status = weft_text_split_create("tokenizer.json", spec.cut, spec.cuts, &split);
+        if (status == WEFT_OK)
+            status =
+                weft_text_split_run(split, "text", (const unsigned char *)json_string_value(text),
+                                    json_string_length(text), add_piece, pieces);
+        weft_text_split_free(&split);
+        weft_bpe_spec_free(&spec);
+    }
+    free(whole);
+    json_decref(file);
+    return status;
+}
+
+/* Texts are cut as tests/golden/pieces.py says, or as the file that WEFT_PIECES names. */
+static void test_pieces(void **state)
+{
+    (void)state;
+    static char line[1 << 20];
+    char path[512];
+    const char *other = getenv("WEFT_PIECES");
+    int lines = 0, differ = 0;
+    (void)snprintf(path, sizeof(path), "%s/golden/pieces.jsonl", WEFT_TESTS_DIR);
+    FILE *file = fopen(other ? other : path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file)) {
+        json_t *wanted = json_loads(line, JSON_ALLOW_NUL, NULL), *pieces = json_array();
+        assert_non_null(wanted);
+        weft_status status = cut_pieces(wanted, pieces);
+        const json_t *expected = json_object_get(wanted, "pieces");
+        bool same = json_is_null(expected) ? status != WEFT_OK
+                                           : status == WEFT_OK && json_equal(pieces, expected);
+        char *found = json_dumps(pieces, JSON_COMPACT);
+        if (!same)
+            print_error("%.300s\n  has %.300s: %s\n", line, found,
+                        status ? weft_last_message() : "OK");
+        free(found);
+        json_decref(pieces);
+        json_decref(wanted);
+        differ += !same;
+        lines++;
+    }
+    (void)fclose(file);
+    print_message("%d texts, %d of other pieces\n", lines, differ);
+    assert_true(lines > 100);
+    assert_int_equal(differ, 0);
 }
 
 /* Merges by the definition: the pair of least rank, and of these the first, again and again. */
@@ -163,7 +233,8 @@ static void test_long_piece(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_golden), cmocka_unit_test(test_merges),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_golden), cmocka_unit_test(test_pieces),
+                                       cmocka_unit_test(test_merges),
                                        cmocka_unit_test(test_long_piece)};
     return cmocka_run_group_tests_name("tokenizers", tests, NULL, NULL);
 }

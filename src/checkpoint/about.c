@@ -264,7 +264,7 @@ weft_status weft_stats_read(const char *file, const json_t *object, weft_data_st
     json_int_t classes = json_integer_value(json_object_get(object, "classes"));
     size_t features = json_array_size(mean);
     if (features == 0 || json_array_size(deviation) != features || classes < 0 || classes == 1 ||
-        classes > 65536 || (names && json_array_size(names) != (size_t)classes))
+        classes > WEFT_MOST_TOKENS || (names && json_array_size(names) != (size_t)classes))
         return weft_checkpoint_damaged(file, "its data statistics are incomplete");
     WEFT_TRY(read_inputs(file, object, out));
     int64_t numbers = weft_shape_elements(&out->input[0].shape);

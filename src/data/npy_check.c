@@ -5,7 +5,7 @@
 
 #include "data/npy.h"
 
-enum { MOST_TARGETS = 65536, MOST_CLASSES = 65536, MOST_TOKENS = 1 << 20 };
+enum { MOST_TARGETS = 65536, MOST_CLASSES = 65536 };
 
 static int64_t rows_of(const weft_npy_source *s)
 {
@@ -35,7 +35,7 @@ static weft_status check_tokens(const weft_npy_file *f, int known, weft_input *o
 {
     const weft_npy *a = &f->array;
     int64_t size = weft_shape_elements(&a->shape), each = size / a->shape.dim[0];
-    double most = known ? known : MOST_TOKENS, largest = 1;
+    double most = known ? known : WEFT_MOST_TOKENS, largest = 1;
     for (int64_t i = 0; i < size; i++) {
         double token = weft_npy_get(a, i);
         if (!(token >= 0 && token < most))
@@ -114,7 +114,7 @@ static void widen_lengths(weft_npy_source *s)
         for (int k = 0; k < head->inputs && in->shape.rank == 0; k++) {
             const weft_shape *other = &head->input[k].shape;
             bool holds = other->rank > 0 && other->dim[0] + 1 >= in->values;
-            if (holds && other->dim[0] < MOST_TOKENS && (best == 0 || other->dim[0] < best))
+            if (holds && other->dim[0] < WEFT_MOST_TOKENS && (best == 0 || other->dim[0] < best))
                 best = other->dim[0];
         }
         if (best > 0) in->values = (int)best + 1;

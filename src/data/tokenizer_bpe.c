@@ -16,26 +16,7 @@ typedef struct bpe_tokenizer {
     size_t *begin; /* [tokens + 1]: of each token, in `bytes` */
 } bpe_tokenizer;
 
-/* --- bytes as characters: printable ones stand for themselves, others for those from 256 on --- */
-
-static uint32_t character_of(int byte)
-{
-    uint32_t others = 0;
-    for (int b = 0; b <= byte; b++) {
-        bool printable = (b > 32 && b < 127) || (b > 160 && b < 256 && b != 173);
-        if (b == byte) return printable ? (uint32_t)b : 256 + others;
-        others += !printable;
-    }
-    return 0;
-}
-
-/* The byte that a character stands for; -1: none. */
-static int byte_of(uint32_t point)
-{
-    for (int b = 0; b < 256; b++)
-        if (character_of(b) == point) return b;
-    return -1;
-}
+/* --- bytes of tokens --- */
 
 enum { CHARACTERS = 512 };
 
@@ -65,7 +46,7 @@ static weft_status list_bytes(bpe_tokenizer *t)
     const weft_bpe_spec *s = &t->spec;
     int16_t byte[CHARACTERS];
     size_t all = 0;
-    for (int i = 0; i < CHARACTERS; i++) byte[i] = (int16_t)byte_of((uint32_t)i);
+    for (int i = 0; i < CHARACTERS; i++) byte[i] = (int16_t)weft_bpe_byte_of((uint32_t)i);
     WEFT_TRY(WEFT_NEW(&t->begin, (size_t)s->tokens + 1));
     for (int i = 0; i < s->tokens; i++)
         all += s->text[i] ? put_token(byte, s->text[i], s->added[i], NULL) : 0;
@@ -102,7 +83,7 @@ static weft_status complete(bpe_tokenizer *t, const char *name)
     WEFT_TRY(weft_bpe_merges_create(s->merge, s->merges, &t->merges));
     for (int i = 0; i < s->tokens && s->ignore_merges; i++)
         if (s->text[i] && !s->added[i]) WEFT_TRY(weft_names_add(&t->whole, s->text[i], i));
-    return weft_text_split_create(name, s->pattern, s->patterns, &t->split);
+    return weft_text_split_create(name, s->cut, s->cuts, &t->split);
 }
 
 static weft_status bpe_read(const char *name, const char *parameters, weft_tokenizer **out)
@@ -148,7 +129,7 @@ static int32_t whole_piece(const encoding *e, const unsigned char *piece, size_t
     char *name;
     weft_text text = {0};
     for (size_t i = 0; i < size; i++) {
-        uint32_t point = character_of(piece[i]);
+        uint32_t point = weft_bpe_character_of(piece[i]);
         char two[2] = {(char)(0xC0 | point >> 6), (char)(0x80 | (point & 63))};
         if (point < 128)
             weft_text_add(&text, "%c", (char)point);
@@ -179,21 +160,6 @@ static weft_status encode_piece(void *user, const unsigned char *piece, size_t s
     WEFT_TRY(weft_bpe_merge_all(e->t->merges, &e->scratch, to, &n));
     e->count += n;
     return WEFT_OK;
-}
-
-static weft_status encode_part(encoding *e, const unsigned char *part, size_t size)
-{
-    unsigned char *prefixed;
-    if (size == 0) return WEFT_OK;
-    if (!e->t->spec.prefix_space || part[0] == ' ')
-        return weft_text_split_run(e->t->split, e->name, part, size, encode_piece, e);
-    WEFT_TRY(WEFT_NEW(&prefixed, size + 1));
-    prefixed[0] = ' ';
-    memcpy(prefixed + 1, part, size);
-    weft_status status =
-        weft_text_split_run(e->t->split, e->name, prefixed, size + 1, encode_piece, e);
-    free(prefixed);
-    return status;
 }
 
 /* The added tokens of a kind. */
@@ -236,7 +202,7 @@ static weft_status encode_parts(encoding *e, const added_tokens *kind, int kinds
                                 const unsigned char *text, size_t size)
 {
     size_t done = 0;
-    if (kinds == 0) return encode_part(e, text, size);
+    if (kinds == 0) return weft_text_split_run(e->t->split, e->name, text, size, encode_piece, e);
     for (size_t at = 0; at < size;) {
         int token = added_at(e->t, kind, text + at, size - at);
         if (token < 0) {

@@ -5,6 +5,9 @@
 
 #include "base/base.h"
 
+/* The largest number of different tokens. */
+enum { WEFT_MOST_TOKENS = 1 << 20 };
+
 /* --- gzip --- */
 
 /* Maps a file; gzip data (RFC 1952) are decompressed and verified by their checksum. */

@@ -1,13 +1,9 @@
 /* Parses tokenizer.json: the vocabulary, the merges, the added tokens, and how a text is cut before
  * it is encoded. Anything that would change the tokens and is not known here is refused. */
-#include "formats/tokenizer_json.h"
+#include "formats/formats.h"
+#include "formats/tokenizer_cuts.h"
 
 #include <jansson.h>
-
-/* The pattern of GPT-2, which a ByteLevel pre-tokenizer uses. */
-static const char GPT2[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|"
-                           "\\s+(?!\\S)|\\s+";
-enum { MOST_TOKENS = 1 << 20 };
 
 typedef struct reader {
     const char *name;
@@ -18,29 +14,6 @@ typedef struct reader {
 static weft_status damaged(const reader *r, const char *what)
 {
     return weft_fail(WEFT_ERR_FORMAT, "%s: no tokenizer.json: %s", r->name, what);
-}
-
-static weft_status other_kind(const reader *r, const char *what, const char *kind)
-{
-    char shown[64];
-    return weft_fail(WEFT_ERR_UNSUPPORTED,
-                     "%s: %s '%s' is not supported; the tokenizers that can be read are those of "
-                     "byte-pair encoding over bytes ('BPE' with 'ByteLevel')",
-                     r->name, what, weft_printable(kind ? kind : "", shown, sizeof(shown)));
-}
-
-static const char *type_of(const json_t *object)
-{
-    const char *type = json_string_value(json_object_get(object, "type"));
-    return type ? type : "";
-}
-
-/* Whether a member is absent, null, false or an empty text. */
-static bool is_off(const json_t *object, const char *key)
-{
-    const json_t *v = json_object_get(object, key);
-    return !v || json_is_null(v) || json_is_false(v) ||
-           (json_is_string(v) && *json_string_value(v) == '\0');
 }
 
 /* --- tokens --- */
@@ -68,9 +41,11 @@ static weft_status read_added(reader *r, const json_t *list)
     json_array_foreach(list, i, token)
     {
         const char *text = json_string_value(json_object_get(token, "content"));
-        if (!is_off(token, "lstrip") || !is_off(token, "rstrip") || !is_off(token, "single_word"))
-            return other_kind(r, "lstrip, rstrip or single_word of the added token", text);
-        bool late = !is_off(token, "normalized");
+        if (!weft_json_is_off(token, "lstrip") || !weft_json_is_off(token, "rstrip") ||
+            !weft_json_is_off(token, "single_word"))
+            return weft_bpe_other_kind(r->name, "lstrip, rstrip or single_word of the added token",
+                                       text);
+        bool late = !weft_json_is_off(token, "normalized");
         WEFT_TRY(add_token(r, text, json_object_get(token, "id"),
                            late ? WEFT_BPE_ADDED_LATE : WEFT_BPE_ADDED));
     }
@@ -92,7 +67,7 @@ static weft_status read_tokens(reader *r, const json_t *vocabulary, const json_t
         WEFT_MAX(largest, json_integer_value(id));
     json_array_foreach(added, i, token) largest =
         WEFT_MAX(largest, json_integer_value(json_object_get(token, "id")));
-    if (largest < 1 || largest >= MOST_TOKENS)
+    if (largest < 1 || largest >= WEFT_MOST_TOKENS)
         return damaged(r, "the largest number of a token is not from 1 to 1048575");
     s->tokens = (int)largest + 1;
     WEFT_TRY(WEFT_NEW(&s->text, s->tokens));
@@ -141,13 +116,15 @@ static weft_status read_model(reader *r, const json_t *model, const json_t *adde
     size_t i;
     json_t *merge;
     const json_t *merges = json_object_get(model, "merges");
-    const char *type = type_of(model);
+    const char *type = weft_json_type(model);
     if (!json_is_object(model)) return damaged(r, "it has no model");
-    if (*type ? strcmp(type, "BPE") != 0 : !merges) return other_kind(r, "the model", type);
+    if (*type ? strcmp(type, "BPE") != 0 : !merges)
+        return weft_bpe_other_kind(r->name, "the model", type);
     static const char *const off[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix",
                                       "byte_fallback"};
     for (size_t k = 0; k < WEFT_COUNT(off); k++)
-        if (!is_off(model, off[k])) return other_kind(r, "the option of the model", off[k]);
+        if (!weft_json_is_off(model, off[k]))
+            return weft_bpe_other_kind(r->name, "the option of the model", off[k]);
     if (!json_is_array(merges)) return damaged(r, "it has no merges (model.merges)");
     WEFT_TRY(read_tokens(r, json_object_get(model, "vocab"), added));
     WEFT_TRY(WEFT_NEW(&r->spec->merge, json_array_size(merges)));
@@ -156,61 +133,12 @@ static weft_status read_model(reader *r, const json_t *model, const json_t *adde
     return WEFT_OK;
 }
 
-/* --- how a text is cut --- */
-
-static weft_status add_pattern(reader *r, const char *pattern)
-{
-    weft_bpe_spec *s = r->spec;
-    if (s->patterns == WEFT_BPE_PATTERNS)
-        return damaged(r, "it cuts a text by more than eight patterns");
-    return weft_strdup(pattern, &s->pattern[s->patterns++]);
-}
-
-static weft_status read_split(reader *r, const json_t *cut)
-{
-    const char *pattern =
-        json_string_value(json_object_get(json_object_get(cut, "pattern"), "Regex"));
-    const char *behavior = json_string_value(json_object_get(cut, "behavior"));
-    if (!pattern) return other_kind(r, "the pre-tokenizer", "Split without a Regex");
-    if (!behavior || strcmp(behavior, "Isolated") != 0)
-        return other_kind(r, "the behavior of Split", behavior);
-    if (!is_off(cut, "invert")) return other_kind(r, "the option of Split", "invert");
-    return add_pattern(r, pattern);
-}
-
-static weft_status read_byte_level(reader *r, const json_t *cut)
-{
-    const json_t *regex = json_object_get(cut, "use_regex");
-    r->spec->prefix_space = json_is_true(json_object_get(cut, "add_prefix_space"));
-    if (r->spec->prefix_space && r->spec->patterns > 0)
-        return other_kind(r, "behind Split, the option of ByteLevel", "add_prefix_space");
-    return json_is_false(regex) ? WEFT_OK : add_pattern(r, GPT2);
-}
-
-/* ByteLevel, which comes last, or Split and ByteLevel in a Sequence. */
-static weft_status read_cuts(reader *r, const json_t *cut)
-{
-    const json_t *list = json_object_get(cut, "pretokenizers");
-    size_t count = json_array_size(list);
-    const json_t *last = count > 0 ? json_array_get(list, count - 1) : cut;
-    if (strcmp(type_of(cut), "Sequence") != 0) count = 0;
-    if (strcmp(type_of(last), "ByteLevel") != 0)
-        return other_kind(r, "the pre-tokenizer", type_of(cut));
-    for (size_t i = 0; i + 1 < count; i++) {
-        const json_t *one = json_array_get(list, i);
-        if (strcmp(type_of(one), "Split") != 0)
-            return other_kind(r, "the pre-tokenizer", type_of(one));
-        WEFT_TRY(read_split(r, one));
-    }
-    return read_byte_level(r, last);
-}
-
 /* --- the file --- */
 
 void weft_bpe_spec_free(weft_bpe_spec *s)
 {
     for (int i = 0; s->text && i < s->tokens; i++) free(s->text[i]);
-    for (int i = 0; i < s->patterns; i++) free(s->pattern[i]);
+    for (int i = 0; i < s->cuts; i++) free(s->cut[i].pattern);
     free(s->text);
     free(s->added);
     free(s->merge);
@@ -234,13 +162,17 @@ weft_status weft_bpe_parse(const char *name, const char *data, size_t size, weft
     reader r = {.name = name, .spec = out};
     WEFT_TRY(load(name, data, size, &root));
     const json_t *normalizer = json_object_get(root, "normalizer");
-    weft_status status = is_off(root, "normalizer")
-                             ? WEFT_OK
-                             : other_kind(&r, "the normalizer", type_of(normalizer));
+    bool empty = strcmp(weft_json_type(normalizer), "Sequence") == 0 &&
+                 json_array_size(json_object_get(normalizer, "normalizers")) == 0;
+    weft_status status =
+        empty || weft_json_is_off(root, "normalizer")
+            ? WEFT_OK
+            : weft_bpe_other_kind(name, "the normalizer", weft_json_type(normalizer));
     if (status == WEFT_OK)
         status =
             read_model(&r, json_object_get(root, "model"), json_object_get(root, "added_tokens"));
-    if (status == WEFT_OK) status = read_cuts(&r, json_object_get(root, "pre_tokenizer"));
+    if (status == WEFT_OK)
+        status = weft_bpe_read_cuts(name, json_object_get(root, "pre_tokenizer"), out);
     weft_names_free(&r.numbers);
     json_decref(root);
     if (status != WEFT_OK) weft_bpe_spec_free(out);
