@@ -170,30 +170,54 @@ weft_status net_train(const setting *s, prepared *p, double losses[STEPS])
     return WEFT_OK;
 }
 
+/* Builds the program of the forward graph. The program fetches the loss, or with `all` every value.
+ */
+static weft_status build_forward(const prepared *p, bool all, prepared *e)
+{
+    weft_program_options o;
+    weft_program_options_init(&o);
+    int count = weft_graph_value_count(e->n.graph);
+    weft_value *fetch = calloc((size_t)count, sizeof(*fetch));
+    for (weft_value v = 0; v < count; v++) {
+        weft_value local = mapped(e, v);
+        bool wanted = all ? weft_graph_value_kind(e->n.graph, v) == WEFT_VALUE_RESULT
+                          : v == PORT(e->n.values, LOSS);
+        if (wanted && local != WEFT_NO_VALUE) fetch[o.fetch_count++] = local;
+    }
+    o.fetch = fetch;
+    weft_status status = weft_instance_build_with(p->store, graph_of(e), &o,
+                                                  p->plan ? &p->comms : NULL, &e->program);
+    free(fetch);
+    return status;
+}
+
+weft_status net_run_forward(const setting *s, const prepared *p, int rank, bool all, prepared *e)
+{
+    memset(e, 0, sizeof(*e));
+    weft_status status = net_build_forward(&e->n, s);
+    if (status == WEFT_OK && p->plan)
+        status = weft_plan_rewrite(p->plan, e->n.graph, rank, &e->mine);
+    if (status == WEFT_OK) status = build_forward(p, all, e);
+    if (status == WEFT_OK) {
+        feed_all(s, e, STEPS, 0);
+        status = weft_instance_run(e->program, WEFT_PHASE_MICRO);
+    }
+    return status == WEFT_OK ? weft_instance_drain(e->program) : status;
+}
+
+void net_drop_forward(prepared *e)
+{
+    weft_instance_destroy(&e->program);
+    weft_rewritten_destroy(&e->mine);
+    net_drop(&e->n);
+}
+
 weft_status net_evaluate(const setting *s, const prepared *p, int rank, double *loss)
 {
-    prepared e = {0};
-    weft_program_options o;
-    *loss = 0;
-    weft_program_options_init(&o);
-    weft_status status = net_build_forward(&e.n, s);
-    if (status == WEFT_OK && p->plan) status = weft_plan_rewrite(p->plan, e.n.graph, rank, &e.mine);
-    if (status == WEFT_OK) {
-        weft_value fetch = mapped(&e, PORT(e.n.values, LOSS));
-        o.fetch = &fetch;
-        o.fetch_count = fetch != WEFT_NO_VALUE;
-        status = weft_instance_build_with(p->store, graph_of(&e), &o, p->plan ? &p->comms : NULL,
-                                          &e.program);
-    }
-    if (status == WEFT_OK) {
-        feed_all(s, &e, STEPS, 0);
-        status = weft_instance_run(e.program, WEFT_PHASE_MICRO);
-    }
-    if (status == WEFT_OK) status = weft_instance_drain(e.program);
-    if (status == WEFT_OK) *loss = loss_share(s, &e);
-    weft_instance_destroy(&e.program);
-    weft_rewritten_destroy(&e.mine);
-    net_drop(&e.n);
+    prepared e;
+    weft_status status = net_run_forward(s, p, rank, false, &e);
+    *loss = status == WEFT_OK ? loss_share(s, &e) : 0;
+    net_drop_forward(&e);
     return status;
 }
 

@@ -112,6 +112,11 @@ weft_status net_train(const setting *s, prepared *p, double losses[STEPS]);
 /* Evaluates the model on one more batch; *loss gets this rank's share of the loss. */
 weft_status net_evaluate(const setting *s, const prepared *p, int rank, double *loss);
 
+/* Runs the model forward on one more batch, on this rank of the plan of p (no plan: alone). With
+ * `all` every value that a node makes can be read afterwards, otherwise the loss alone. */
+weft_status net_run_forward(const setting *s, const prepared *p, int rank, bool all, prepared *e);
+void net_drop_forward(prepared *e);
+
 /* Losses and tensors after STEPS steps of one rank without a rewrite; the last loss is that of the
  * evaluation. */
 typedef struct result {

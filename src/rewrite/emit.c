@@ -101,7 +101,6 @@ static weft_status finish_output(rewriter *r, const weft_node *node, const decis
         if (!weft_shape_equal(&part, &r->to->values[local].type.shape))
             return weft_node_fail(node, "its part on rank %d has another shape than it should",
                                   r->rank);
-        if (s->split.at[AXIS_DATA] != FLAT) weft_graph_set_part(r->to, local, whole, start);
     }
     WEFT_TRY(weft_rewrite_add_form(
         r, (form){.value = v, .place = place, .split = s->split, .local = local}));

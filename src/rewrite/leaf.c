@@ -63,16 +63,12 @@ weft_status weft_leaf_split_input(rewriter *r, weft_value v)
     return check_parts(r, v);
 }
 
-/* Records in this rank's graph which part of its tensor a leaf is, or which range of that part. */
-static void place_leaf_part(rewriter *r, weft_value v, weft_value local, int64_t *start)
+/* Records in this rank's graph which range of which part of its tensor a leaf is. */
+static void place_leaf_range(rewriter *r, weft_value v, weft_value local, int64_t *start)
 {
     const weft_shape *whole = &r->from->values[v].type.shape;
     value_state *s = &r->values[v];
     weft_shape part;
-    if (s->split.at[AXIS_DATA] != FLAT) {
-        weft_graph_set_part(r->to, local, whole, start);
-        return;
-    }
     sharding around = s->split;
     int64_t begin = start[0];
     around.at[AXIS_DATA] = WHOLE;
@@ -98,7 +94,7 @@ weft_status weft_leaf_emit(rewriter *r, weft_value v)
         weft_rewrite_part(r, &info->type.shape, s->split, &part, start);
         local = weft_graph_leaf(r->to, info->kind, info->name, info->type.dtype, &part, info->init);
         WEFT_TRY(weft_graph_status(r->to));
-        place_leaf_part(r, v, local, start);
+        if (s->split.at[AXIS_DATA] == FLAT) place_leaf_range(r, v, local, start);
         r->to->values[local].role = info->role;
         if (info->role_of != WEFT_NO_VALUE)
             r->to->values[local].role_of =

@@ -26,12 +26,26 @@ form *weft_rewrite_form(const rewriter *r, weft_value v, int place, sharding spl
     return NULL;
 }
 
+/* Declares the values of a form to be their part of the whole, whatever has made them: a node, a
+ * collective or a message. A range of elements is no such part, and a halo is more than one. */
+static void declare_part(const rewriter *r, const form *f)
+{
+    const weft_shape *whole = &r->from->values[f->value].type.shape;
+    weft_shape part;
+    int64_t start[WEFT_MAX_RANK];
+    if (f->local == WEFT_NO_VALUE || f->halo || f->split.at[AXIS_DATA] == FLAT) return;
+    weft_rewrite_part(r, whole, f->split, &part, start);
+    for (int p = 0; p < WEFT_MAX(f->parts, 1); p++)
+        weft_graph_set_part(r->to, f->local + p, whole, start);
+}
+
 weft_status weft_rewrite_add_form(rewriter *r, form f)
 {
     WEFT_TRY(WEFT_GROW(&r->forms, &r->form_capacity, r->form_count));
     value_state *s = &r->values[f.value];
     f.phase = r->phase;
     f.next = -1;
+    declare_part(r, &f);
     *(s->first_form < 0 ? &s->first_form : &r->forms[s->last_form].next) = (int)r->form_count;
     s->last_form = (int)r->form_count;
     r->forms[r->form_count++] = f;

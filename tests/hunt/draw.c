@@ -189,6 +189,14 @@ static void tame(hunt_case *c)
     if (o[LR_FLOOR] > o[LR]) o[LR_FLOOR] = 0;
 }
 
+/* Generation goes on beyond the positions of a window. */
+static void draw_generation(dice *d, hunt_case *c)
+{
+    if (c->samples.format != TOKENS || chance(d, 0.2)) return;
+    c->tokens = between(d, 1, 2 * c->samples.shape.channels + 3);
+    c->temperature = chance(d, 0.5) ? 0 : ONE_OF(d, 0.3, 1, 2);
+}
+
 void draw_case(dice *d, hunt_case *c)
 {
     memset(c, 0, sizeof(*c));
@@ -228,6 +236,7 @@ void draw_case(dice *d, hunt_case *c)
         c->later = c->way;
         if (chance(d, 0.5)) draw_way(d, c, most, &c->later);
     }
+    draw_generation(d, c);
 }
 
 int way_ranks(const way *w)

@@ -196,6 +196,9 @@ typedef struct hunt_case {
      * processes. */
     bool twice, plan, evaluate, processes;
     bool loss; /* the model file names the loss */
+    /* tokens > 0: the checkpoint generates so many on every mesh, with this temperature. */
+    int tokens;
+    double temperature;
 } hunt_case;
 
 /* --- drawing: draw.c, network.c, shapes.c --- */
@@ -268,6 +271,8 @@ typedef struct words {
     size_t used;
 } words;
 void exchange_words(const exchange *e, char *out, size_t room);
+/* A mesh as --mesh names it; "": one rank. */
+void mesh_text(const int *mesh, char *out, size_t room);
 /* The words behind `weft train`. folder: for checkpoints; NULL: none is written. */
 void case_words(const hunt_case *c, const way *w, const char *folder, words *out);
 void print_words(FILE *to, const char *before, const words *w);

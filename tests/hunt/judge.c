@@ -260,6 +260,7 @@ static void check_way(trial *t)
     if (is_comparable(c) && (how != ROUGH || !rounding_decides(c)))
         compare(t, "the way to run against one rank", &t->base, &r, how, false);
     if (c->evaluate && t->v->fault == CLEAN) check_evaluation(t, &r);
+    check_generation(t, &r);
     check_promises(t, &r);
     if (c->plan && t->v->fault == CLEAN) check_plan(t, &r);
     if (c->processes && *hunt_command && c->exchange.kind != HOGWILD && t->v->fault == CLEAN &&

@@ -40,6 +40,9 @@ void compare_tensors(trial *t, const tensors *a, const tensors *b, closeness how
  * verdict says so. */
 bool train(trial *t, const char *stage, const hunt_case *c, const way *w, result *out);
 
+/* generate.c: generates tokens with the checkpoint of run r on a mesh and on one rank. */
+void check_generation(trial *t, const result *r);
+
 /* learners.c: checks the first average of learners against the mean that is computed here. */
 void check_learners(trial *t);
 /* Gives the initial parameters: those after one step at a learning rate of 1e-30. */

@@ -248,6 +248,16 @@ static void draw_end(dice *d, hunt_case *c, int last)
     while (tokens && (!id_shape(c, last, &shape) || shape.dims != 1 ||
                       shape.channels != c->samples.shape.channels))
         last--; /* the embedding, which has the id 1, is a sequence of all positions */
+    /* Two products behind each other, of which an axis may split the first by its outputs and so
+     * the second by its inputs: the logits are then sums of all ranks. */
+    if (tokens && c->layer_count < MOST_LAYERS - 1 && chance(d, 0.4)) {
+        layer *l = &c->layers[c->layer_count++];
+        *l = (layer){.kind = LINEAR, .id = c->layer_count, .inputs = 1, .from = {last}};
+        l->filters = chance(d, 0.5) ? c->layers[0].filters : between(d, 2, 8);
+        l->bias = chance(d, 0.5);
+        last = l->id;
+        (void)id_shape(c, last, &shape);
+    }
     layer *end = &c->layers[c->layer_count++];
     *end =
         (layer){.kind = tokens ? LINEAR : DENSE, .id = c->layer_count, .inputs = 1, .from = {last}};

@@ -77,6 +77,7 @@ static void find_knobs(hunt_case *c, knobs *k)
     k->count = 0;
     add_way(k, &c->way);
     add_whole(k, &c->stop, 0);
+    add_whole(k, &c->tokens, 0);
     if (c->stop) add_way(k, &c->later);
     if (c->exchange.kind != NO_MEETING) {
         exchange *e = &c->exchange;

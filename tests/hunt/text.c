@@ -273,20 +273,26 @@ static void add_data(const hunt_case *c, words *w)
     if (s->format == CSV) add(w, "csv:data.csv,%s=label,test=%.9g%s", key, share, weights);
 }
 
+void mesh_text(const int *mesh, char *out, size_t room)
+{
+    size_t used = 0;
+    *out = '\0';
+    for (int i = 0; i < AXES; i++)
+        if (mesh[i] > 1)
+            used += (size_t)snprintf(out + used, room - used, "%s%s=%d", used ? "," : "", axes[i],
+                                     mesh[i]);
+}
+
 static void add_mesh(const hunt_case *c, const way *p, words *w)
 {
-    char mesh[128] = "";
-    size_t used = 0;
+    char mesh[128];
     int ranks = way_ranks(p) * learners_of(c);
-    for (int i = 0; i < AXES; i++)
-        if (p->mesh[i] > 1)
-            used += (size_t)snprintf(mesh + used, sizeof(mesh) - used, "%s%s=%d", used ? "," : "",
-                                     axes[i], p->mesh[i]);
+    mesh_text(p->mesh, mesh, sizeof(mesh));
     if (ranks > 1) {
         add(w, "-n");
         add(w, "%d", ranks);
     }
-    if (used && !p->places) {
+    if (*mesh && !p->places) {
         add(w, "--mesh");
         add(w, "%s", mesh);
     }
