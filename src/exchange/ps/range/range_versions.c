@@ -84,16 +84,16 @@ static weft_status update(weft_range *r, int64_t step, double rate)
     return o->update(o->user, r->parameters, sum ? sum : r->gradient, rate);
 }
 
-/* Makes a version of the first n pending updates, which are summed in the order of their learners'
- * slots, not of their arrival. If none of them has samples, the optimizer makes no step, in which
- * momentum and weight decay would change the parameters. */
+/* Makes a version of the first n pending updates. Updates, weights and rates are summed in the
+ * order of the learners' slots, not of their arrival. If none of them has samples, the optimizer
+ * makes no step, in which momentum and weight decay would change the parameters. */
 static weft_status apply(weft_range *r, int n)
 {
     const weft_range_options *o = &r->options;
     int64_t step = 0;
     bool empty = true;
-    double mean = mean_weight(r, n), rate = mean_rate(r, n);
     qsort(r->waiting, (size_t)n, sizeof(pushed), by_learner);
+    double mean = mean_weight(r, n), rate = mean_rate(r, n);
     WEFT_TRY(weft_weighted_mean_begin(&r->mean, o->dtype, o->count, n));
     for (int v = 0; v < n; v++) {
         const weft_push *push = &r->waiting[v].push;
