@@ -91,6 +91,35 @@ static const struct {
 } on[] = {{"reference", WEFT_F64}, {"reference", WEFT_F32}, {"cpu", WEFT_F32}};
 enum { WAYS = sizeof(on) / sizeof(on[0]) };
 
+static double at(const fixture *f, int v, int64_t i)
+{
+    return golden_get(weft_instance_output(f->program, f->at[v]), weft_graph_real(f->graph), i);
+}
+
+static int64_t size_of(const fixture *f, int v)
+{
+    weft_type type = weft_graph_value_type(f->graph, f->at[v]);
+    return weft_shape_elements(&type.shape);
+}
+
+/* Compares the sum of the two parts of the log-sum-exp. */
+static void check_log_sums(const fixture *f, const char *name)
+{
+    weft_type type = weft_graph_value_type(f->graph, f->at[LSE]);
+    int64_t n = size_of(f, LSE) / 2;
+    double *sum = malloc((size_t)n * sizeof(double));
+    for (int64_t i = 0; i < n; i++) {
+        double value = at(f, LSE, 2 * i) + at(f, LSE, 2 * i + 1);
+        if (type.dtype == WEFT_F32)
+            ((float *)sum)[i] = (float)value;
+        else
+            sum[i] = value;
+    }
+    type.shape.rank = 3;
+    golden_check("attention.txt", name, "lse", sum, &type);
+    free(sum);
+}
+
 /* The cases of make.py. */
 static void test_golden(void **state)
 {
@@ -109,8 +138,10 @@ static void test_golden(void **state)
             fixture f;
             start(&f, &cases[i], on[w].device, on[w].real, 1);
             assert_ok(weft_instance_run(f.program, WEFT_PHASE_MICRO));
+            check_log_sums(&f, cases[i].name);
             for (int o = 0; o < 5; o++) {
                 weft_type type = weft_graph_value_type(f.graph, f.at[Y + o]);
+                if (Y + o == LSE) continue;
                 golden_check("attention.txt", cases[i].name, operand[o],
                              weft_instance_output(f.program, f.at[Y + o]), &type);
             }
@@ -118,18 +149,7 @@ static void test_golden(void **state)
         }
 }
 
-static double at(const fixture *f, int v, int64_t i)
-{
-    return golden_get(weft_instance_output(f->program, f->at[v]), weft_graph_real(f->graph), i);
-}
-
-static int64_t size_of(const fixture *f, int v)
-{
-    weft_type type = weft_graph_value_type(f->graph, f->at[v]);
-    return weft_shape_elements(&type.shape);
-}
-
-/* A query without a visible key has result 0, log-sum-exp -inf and gradient 0; keys beyond the
+/* A query without a visible key has result 0, largest score -inf and gradient 0; keys beyond the
  * length count as little if they are NaN. Sample 0 has a negative length, sample 1 three of five
  * keys, and sample 2 more than there are. The mask hides all keys from query 0. */
 static void test_nothing_seen(void **state)
@@ -151,16 +171,78 @@ static void test_nothing_seen(void **state)
         for (int v = Y; v < VALUES; v++)
             for (int64_t i = 0, n = size_of(&f, v); i < n; i++) {
                 bool sample = i < n / 3; /* of the sample without keys */
-                int64_t row = v == LSE ? i % 6 : i / (n / 18), key = i / (n / 15);
+                int64_t row = v == LSE ? i / 2 % 6 : i / (n / 18), key = i / (n / 15);
                 bool unseen =
                     v == DK || v == DV ? key < 5 || key == 8 || key == 9 : sample || row % 6 == 0;
-                double want = v == LSE ? -INFINITY : 0;
+                double want = v == LSE && i % 2 == 0 ? -INFINITY : 0;
                 if (unseen ? at(&f, v, i) != want : !isfinite(at(&f, v, i)))
                     fail_msg("%s: value %d, element %d is %g", on[w].device, v, (int)i,
                              at(&f, v, i));
             }
         end(&f);
     }
+}
+
+/* The largest amount of a value's elements. */
+static double most(const fixture *f, int v)
+{
+    double m = 0;
+    for (int64_t i = 0, n = size_of(f, v); i < n; i++) m = fmax(m, fabs(at(f, v, i)));
+    return m;
+}
+
+/* Compares a result in single precision with one in double precision. `error` bounds the relative
+ * error of a probability. */
+static void check_close(const fixture *have, const fixture *want, int v, double error,
+                        const char *device, double size)
+{
+    double allowed = error * fmax(most(want, v), 1e-3);
+    for (int64_t i = 0, n = size_of(want, v); i < n; i++)
+        if (!(fabs(at(have, v, i) - at(want, v, i)) <= allowed))
+            fail_msg("%s, scores of %g: value %d, element %d is %.9g, not %.9g", device, size, v,
+                     (int)i, at(have, v, i), at(want, v, i));
+}
+
+/* The probabilities of a query add up to 1, so dv summed over the keys is dy summed over the
+ * queries. */
+static void check_sum(const fixture *f, const shape_case *c, const char *device, double size)
+{
+    double have = 0, want = 0, amount = 0;
+    for (int64_t i = 0, n = size_of(f, DV); i < n; i++) have += at(f, DV, i);
+    for (int64_t i = 0, n = c->b * c->t * c->h * c->e; i < n; i++) {
+        want += (double)(float)golden_number(3, i);
+        amount += fabs(golden_number(3, i));
+    }
+    if (!(fabs(have - want) <= 1e-6 * amount))
+        fail_msg("%s, scores of %g: probabilities add up to %g times 1", device, size, have / want);
+}
+
+/* Scores of any size: probabilities add up to 1 in the result and in the gradient, and as long as
+ * the rounding of a score is small, all results are those of double precision. */
+static void test_large_scores(void **state)
+{
+    (void)state;
+    for (int power = 0; power <= 30; power += 2)
+        for (int w = 1; w < WAYS; w++) {
+            double size = pow(10, power);
+            const shape_case c = {"",   2,    9,  21,      4, 2, 5, 3, power % 4 == 0,
+                                  true, size, -1, {17, 21}};
+            double error = 4 * size * (double)c.d * 1.2e-7 + 2e-6;
+            fixture f, exact;
+            start(&exact, &c, "reference", WEFT_F64, 1);
+            start(&f, &c, on[w].device, on[w].real, 1);
+            assert_ok(weft_instance_run(exact.program, WEFT_PHASE_MICRO));
+            assert_ok(weft_instance_run(f.program, WEFT_PHASE_MICRO));
+            for (int v = Y; v < VALUES; v++) {
+                for (int64_t i = 0, n = size_of(&f, v); i < n; i++)
+                    assert_true(isfinite(at(&f, v, i)));
+                if (error < 0.5 && v != LSE) check_close(&f, &exact, v, error, on[w].device, size);
+            }
+            assert_true(most(&f, Y) <= 1); /* a mean of values within 1 */
+            check_sum(&f, &c, on[w].device, size);
+            end(&f);
+            end(&exact);
+        }
 }
 
 /* The number of threads changes no bit, with more threads than heads of keys too. */
@@ -268,9 +350,10 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden),      cmocka_unit_test(test_nothing_seen),
-        cmocka_unit_test(test_threads),     cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_exponential), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_golden),       cmocka_unit_test(test_nothing_seen),
+        cmocka_unit_test(test_large_scores), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_memory),       cmocka_unit_test(test_exponential),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests_name("attention", tests, NULL, NULL);
 }

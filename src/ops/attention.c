@@ -1,9 +1,11 @@
 /* Defines the operator attention, scaled dot product attention (Vaswani et al. 2017), and its
  * gradient.
  *
- * The second result is the log-sum-exp of each row of scores. From it the gradient computes the
- * probabilities again, one tile after the other (Dao et al. 2022), so neither operator needs memory
- * for all pairs of a query and a key. */
+ * The second result is the log-sum-exp of each row of scores in two parts, whose sum it is: the
+ * largest score, and the logarithm of the sum of exp(score - largest). In one number, a large score
+ * would swallow digits of the logarithm, and probabilities would not add up to 1. From the parts
+ * the gradient computes the probabilities again, one tile after the other (Dao et al. 2022), so
+ * neither operator needs memory for all pairs of a query and a key. */
 #include <math.h>
 
 #include "ops/ops.h"
@@ -75,14 +77,14 @@ static weft_status check(const weft_graph *g, weft_node *node, int at, int lengt
     return settle(node, &o);
 }
 
-/* The types of y [b, t, h, e] and of the log-sum-exp [b, h, t]. */
+/* The types of y [b, t, h, e] and of the parts of the log-sum-exp [b, h, t, 2]. */
 static void result_types(const weft_graph *g, const weft_node *node, weft_type *y, weft_type *lse)
 {
     operands o = operands_of(g, node, first_of(node));
     *y = *weft_in(g, node, first_of(node));
     y->shape.dim[3] = o.v->dim[3];
-    *lse = weft_type_like(y, 3);
-    lse->shape = weft_shape_of(3, (int64_t[]){o.q->dim[0], o.q->dim[2], o.q->dim[1]});
+    *lse = weft_type_like(y, 4);
+    lse->shape = weft_shape_of(4, (int64_t[]){o.q->dim[0], o.q->dim[2], o.q->dim[1], 2});
 }
 
 /* (q, k, v, lengths) -> (y, lse) */
@@ -136,15 +138,15 @@ static const char *heads(const weft_graph *g, const weft_node *node)
 static void attention_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
     const char *h = heads(g, node);
-    weft_text_add(text, "b t %s !d, b !s %s !d, b !s %s !e%s -> b t %s !e, b %s t", h, h, h,
+    weft_text_add(text, "b t %s !d, b !s %s !d, b !s %s !e%s -> b t %s !e, b %s t !n", h, h, h,
                   node->in_count > 3 ? ", b" : "", h, h);
 }
 
 static void grad_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
     const char *h = heads(g, node);
-    weft_text_add(text, "b t %s !e, b t %s !d, b !s %s !d, b !s %s !e, b t %s !e, b %s t%s", h, h,
-                  h, h, h, h, node->in_count > 6 ? ", b" : "");
+    weft_text_add(text, "b t %s !e, b t %s !d, b !s %s !d, b !s %s !e, b t %s !e, b %s t !n%s", h,
+                  h, h, h, h, h, node->in_count > 6 ? ", b" : "");
     weft_text_add(text, " -> b t %s !d, b !s %s !d, b !s %s !e", h, h, h);
 }
 
@@ -192,7 +194,7 @@ static double grad_flops(const weft_graph *g, const weft_node *node)
 const weft_op weft_op_attention = {
     .name = "attention",
     .summary = "softmax(scale q k^T) v for each head, optionally causal or with lengths; also "
-               "gives the log-sum-exp of the scores",
+               "gives the log-sum-exp of the scores, in two parts",
     .min_inputs = 3,
     .max_inputs = 4,
     .attrs = WEFT_ATTRS("causal", "scale", "first"),

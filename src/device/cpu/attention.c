@@ -211,17 +211,20 @@ static WEFT_CLONES void absorb(const forward *m, int64_t rows, int64_t begin, in
     }
 }
 
-/* Writes the results of the tile's queries: 0 and -inf for a query that sees no key. */
+/* Writes the results of the tile's queries: 0, and as the largest score -inf, for a query that sees
+ * no key. */
 static void forward_write(const cpu_loop *k, const attention *p, const forward *m, int64_t pair,
                           int64_t begin, int64_t count)
 {
-    float *y = k->out[0], *lse = k->out[1];
+    float *y = k->out[0], *sums = k->out[1];
+    sums += 2 * (pair * p->rows + begin);
     for (int64_t r = 0; r < count; r++) {
         const float *from = m->y + r * p->e_stride;
         float *to = y + query_at(p, pair, begin + r, p->e);
         float factor = m->seen[r] ? 1 / m->sum[r] : 0;
         for (int64_t c = 0; c < p->e; c++) to[c] = from[c] * factor;
-        lse[pair * p->rows + begin + r] = m->seen[r] ? m->top[r] + logf(m->sum[r]) : -INFINITY;
+        sums[2 * r] = m->top[r];
+        sums[2 * r + 1] = m->seen[r] ? logf(m->sum[r]) : 0;
     }
 }
 

@@ -1,17 +1,18 @@
 /* Implements the gradient of attention in tiles of keys and queries. The probabilities are computed
- * again from the log-sum-exp (FlashAttention, Dao et al. 2022). One thread computes a pair of
- * sample and head of keys: keys outside, queries inside, so each sum has a fixed order. */
+ * again from the two parts of the log-sum-exp (FlashAttention, Dao et al. 2022). One thread
+ * computes a pair of sample and head of keys: keys outside, queries inside, so each sum has a fixed
+ * order. */
 #include <math.h>
 
 #include "device/cpu/attention.h"
 #include "device/cpu/simd.h"
 
-/* The memory of a thread. For all queries of a pair, it has q times the scale, dy, dq, the
- * log-sum-exp, dy times y, and the number of keys that each query sees; for one tile of keys, k, k
- * and v turned, dk and dv; for one tile of scores, the probabilities and the derivative by the
- * scores. */
+/* The memory of a thread. For all queries of a pair, it has q times the scale, dy, dq, the largest
+ * score and the logarithm of the sum of exponentials, dy times y, and the number of keys that each
+ * query sees; for one tile of keys, k, k and v turned, dk and dv; for one tile of scores, the
+ * probabilities and the derivative by the scores. */
 typedef struct backward {
-    float *q, *dy, *dq, *lse, *mean;
+    float *q, *dy, *dq, *top, *log_sum, *mean;
     int64_t *seen;
     float *k, *k_turned, *v_turned, *dk, *dv;
     float *p, *ds;
@@ -23,7 +24,8 @@ static size_t backward_memory(const attention *p, void *base, backward *m)
     m->q = cpu_take(base, &used, p->rows * p->d_stride);
     m->dy = cpu_take(base, &used, p->rows * p->e_stride);
     m->dq = cpu_take(base, &used, p->rows * p->d_stride);
-    m->lse = cpu_take(base, &used, p->rows);
+    m->top = cpu_take(base, &used, p->rows);
+    m->log_sum = cpu_take(base, &used, p->rows);
     m->mean = cpu_take(base, &used, p->rows);
     m->seen = (int64_t *)(void *)cpu_take(base, &used, 2 * p->rows);
     m->k = cpu_take(base, &used, MOST_KEYS * p->d_stride);
@@ -50,7 +52,8 @@ static float row_product(const float *a, const float *b, int64_t n)
 /* Reads what belongs to the queries of a pair; returns the number of keys that some query sees. */
 static int64_t read_queries(const cpu_loop *k, const attention *p, const backward *m, int64_t pair)
 {
-    const float *dy = k->in[0], *y = k->in[4], *lse = k->in[5];
+    const float *dy = k->in[0], *y = k->in[4], *sums = k->in[5];
+    sums += 2 * pair * p->rows;
     int64_t reach = 0;
     cpu_queries_copy(p, p->q, p->d, pair, 0, p->rows, p->scale, m->q);
     cpu_queries_copy(p, dy, p->e, pair, 0, p->rows, 1, m->dy);
@@ -59,7 +62,8 @@ static int64_t read_queries(const cpu_loop *k, const attention *p, const backwar
         const float *row = y + query_at(p, pair, r, p->e), *by = m->dy + r * p->e_stride;
         m->mean[r] = row_product(row, by, p->e);
         m->seen[r] = cpu_attention_seen(p, pair, r);
-        m->lse[r] = m->seen[r] ? lse[pair * p->rows + r] : 0;
+        m->top[r] = m->seen[r] ? sums[2 * r] : 0;
+        m->log_sum[r] = sums[2 * r + 1];
         reach = WEFT_MAX(reach, m->seen[r]);
     }
     return reach;
@@ -73,10 +77,10 @@ static WEFT_CLONES void differentiate(const backward *m, int64_t begin, int64_t 
 {
     for (int64_t r = 0; r < rows; r++) {
         float *p = m->p + r * TILE_STRIDE, *ds = m->ds + r * TILE_STRIDE;
-        float lse = m->lse[begin + r], mean = m->mean[begin + r];
+        float top = m->top[begin + r], log_sum = m->log_sum[begin + r], mean = m->mean[begin + r];
         int64_t n = WEFT_MIN(WEFT_MAX(m->seen[begin + r] - at, (int64_t)0), count);
         int64_t whole = tile_columns(n); /* so that no loop ends in single numbers */
-        for (int64_t c = 0; c < whole; c++) p[c] = weft_exp(p[c] - lse);
+        for (int64_t c = 0; c < whole; c++) p[c] = weft_exp((p[c] - top) - log_sum);
         for (int64_t c = 0; c < whole; c++) ds[c] = p[c] * (ds[c] - mean);
         for (int64_t c = n; c < count; c++) p[c] = ds[c] = 0;
     }

@@ -8,9 +8,9 @@
 enum { CHUNK = 64 };
 
 typedef struct attention {
-    int64_t b, t, s, h, g, d, e, group; /* group: heads of queries for each head of keys */
-    const real *q, *k, *v, *y, *dy, *lse;
-    const int32_t *lengths; /* NULL: all keys are valid */
+    int64_t b, t, s, h, g, d, e, group;    /* group: heads of queries for each head of keys */
+    const real *q, *k, *v, *y, *dy, *sums; /* sums: [b, h, t, 2], see src/ops/attention.c */
+    const int32_t *lengths;                /* NULL: all keys are valid */
     bool causal;
     int64_t first;
     double scale;
@@ -59,27 +59,33 @@ static int64_t seen(const attention *p, int64_t b, int64_t i)
     return WEFT_MAX(n, (int64_t)0);
 }
 
-static double score(const attention *p, int64_t b, int64_t h, int64_t i, int64_t j)
+/* A score has the precision of the operands, so that the largest one is kept without a loss. */
+static real score(const attention *p, int64_t b, int64_t h, int64_t i, int64_t j)
 {
     const real *q = query_row(p, p->q, p->d, b, h, i), *k = key_row(p, p->k, p->d, b, h, j);
     double sum = 0;
     for (int64_t c = 0; c < p->d; c++) sum += (double)q[c] * (double)k[c];
-    return sum * p->scale;
+    return (real)(sum * p->scale);
 }
 
+/* The probability by the sums that forward has kept. The difference of the scores comes first, so
+ * that a large score swallows no digits of the logarithm. */
 static double probability(const attention *p, int64_t b, int64_t h, int64_t i, int64_t j)
 {
-    return exp(score(p, b, h, i, j) - (double)p->lse[(b * p->h + h) * p->t + i]);
+    const real *sums = p->sums + ((b * p->h + h) * p->t + i) * 2;
+    return exp((double)score(p, b, h, i, j) - (double)sums[0] - (double)sums[1]);
 }
 
-/* -inf: the query sees no key. */
-static double log_sum_exp(const attention *p, int64_t b, int64_t h, int64_t i)
+/* The largest score of a query, and the sum of exp(score - top) over its keys. -inf: the query sees
+ * no key. */
+static double row_sum(const attention *p, int64_t b, int64_t h, int64_t i, double *top)
 {
-    double top = -INFINITY, sum = 0;
+    double sum = 0;
     int64_t n = seen(p, b, i);
-    for (int64_t j = 0; j < n; j++) top = fmax(top, score(p, b, h, i, j));
-    for (int64_t j = 0; j < n; j++) sum += exp(score(p, b, h, i, j) - top);
-    return n ? top + log(sum) : -INFINITY;
+    *top = -INFINITY;
+    for (int64_t j = 0; j < n; j++) *top = fmax(*top, (double)score(p, b, h, i, j));
+    for (int64_t j = 0; j < n; j++) sum += exp((double)score(p, b, h, i, j) - *top);
+    return sum;
 }
 
 /* The derivative of the loss by the score of query i and key j: the probability times (dp - the
@@ -144,15 +150,32 @@ static void sum_over_queries(const attention *p, weight of, double factor, const
                 }
 }
 
+/* The result of one query, by probabilities in double, which add up to 1 at any size of scores. */
+static void attend_row(const attention *p, int64_t b, int64_t h, int64_t i, double top, double sum,
+                       real *out)
+{
+    for (int64_t c = 0; c < p->e; c += CHUNK) {
+        double y[CHUNK] = {0};
+        int64_t count = WEFT_MIN(p->e - c, (int64_t)CHUNK);
+        for (int64_t j = 0; j < seen(p, b, i); j++)
+            add_row(y, exp((double)score(p, b, h, i, j) - top) / sum,
+                    key_row(p, p->v, p->e, b, h, j) + c, count);
+        put_row(out + c, 1, y, count);
+    }
+}
+
 static void attend(const weft_ref *a)
 {
     attention p = attention_of(a, 0, 3);
-    real *lse = a->out[1];
-    p.lse = lse;
+    real *y = a->out[0], *sums = a->out[1];
     for (int64_t b = 0; b < p.b; b++)
         for (int64_t h = 0; h < p.h; h++)
-            for (int64_t i = 0; i < p.t; i++) *lse++ = (real)log_sum_exp(&p, b, h, i);
-    sum_over_keys(&p, probability, 1, p.v, p.e, a->out[0]);
+            for (int64_t i = 0; i < p.t; i++, sums += 2) {
+                double top, sum = row_sum(&p, b, h, i, &top);
+                sums[0] = (real)top;
+                sums[1] = seen(&p, b, i) ? (real)log(sum) : 0;
+                attend_row(&p, b, h, i, top, sum, y + ((b * p.t + i) * p.h + h) * p.e);
+            }
 }
 
 static void attention_grad(const weft_ref *a)
@@ -160,7 +183,7 @@ static void attention_grad(const weft_ref *a)
     attention p = attention_of(a, 1, 6);
     p.dy = a->in[0];
     p.y = a->in[4];
-    p.lse = a->in[5];
+    p.sums = a->in[5];
     sum_over_keys(&p, dscore, p.scale, p.k, p.d, a->out[0]);
     sum_over_queries(&p, dscore, p.scale, p.q, p.d, a->out[1]);
     sum_over_queries(&p, probability, 1, p.dy, p.e, a->out[2]);
