@@ -230,9 +230,16 @@ def told_to_end():
     """Each of the signals ends a server that loads and one that serves, and a request that waits is answered."""
     body = json.dumps(one([1] * SIZE, [1, SIZE]))
     os.mkdir("times")
-    os.mkfifo("times/m.json")  # nobody writes to it, so loading lasts
+    os.mkfifo("times/m.json")  # is not used, and the server says so
+    reader, full = os.pipe()  # but nobody reads it, so loading lasts
+    os.set_blocking(full, False)
+    try:
+        while True:
+            os.write(full, b"x" * 4096)
+    except BlockingIOError:
+        os.set_blocking(full, True)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        process = subprocess.Popen([weft, "serve", "m=c", "--port", "0", "--metrics-port", "0", "--times", "times"], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen([weft, "serve", "m=c", "--port", "0", "--metrics-port", "0", "--times", "times"], stdout=subprocess.PIPE, stderr=full, text=True)
         for _ in range(600):
             if masked(process.pid, number):
                 break

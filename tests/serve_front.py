@@ -130,6 +130,13 @@ def renewals():
         os.unlink("tokens")
         told(s, "No such file")
         check("and the last ones stay in use", s.code("/v2", Authorization="Bearer second") == 200)
+        for name in ("tokens", "key.pem"):  # nobody writes into the pipe
+            if os.path.exists(name):
+                os.unlink(name)
+            os.mkfifo(name, 0o600)
+            told(s, f"{name}: is not a regular file")
+            check(f"a pipe in the place of {name}", s.code("/v2", Authorization="Bearer second") == 200)
+            os.unlink(name)
 
 
 def addresses():

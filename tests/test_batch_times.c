@@ -176,7 +176,8 @@ static void test_stale(void **state)
     assert_non_null(strstr(heard, "it.json is not used: its times are damaged"));
     end(&s);
     for (size_t i = 0; i < WEFT_COUNT(bad); i++) {
-        assert_ok(weft_file_write(file_of("it.json"), bad[i], strlen(bad[i])));
+        assert_ok(
+            weft_file_replace(file_of("it.json"), WEFT_OUTPUT_REPLACE, bad[i], strlen(bad[i])));
         s = begin(asked_folder, 0.05);
         end(&s);
     }

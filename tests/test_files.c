@@ -4,6 +4,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -70,7 +73,8 @@ static void test_outputs(void **state)
     assert_int_equal(symlink("loop", path), 0);
     assert_refused(weft_output_open(path, WEFT_OUTPUT_REPLACE, &o), WEFT_ERR_IO, "loop: cannot");
     assert_null(o);
-    assert_refused(weft_file_replace("/dev/full", "x", 1), WEFT_ERR_IO, "/dev/full: cannot write");
+    assert_refused(weft_file_replace("/dev/full", WEFT_OUTPUT_REPLACE, "x", 1), WEFT_ERR_IO,
+                   "/dev/full: cannot write");
     remove_folder(folder);
 }
 
@@ -121,6 +125,75 @@ static void test_places(void **state)
     assert_ok(weft_dir_remove(there));
     assert_refused(weft_dir_remove("/dev/null"), WEFT_ERR_IO, "/dev/null: cannot open");
     assert_false(weft_file_exists(there));
+    remove_folder(folder);
+}
+
+/* Things that somebody else may have put where a file of the program belongs. */
+enum { LINK, DANGLING, HARD_LINK, PIPE, FOLDER, SOCKET, KINDS };
+
+static void plant(int kind, const char *path, const char *victim, const char *missing)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    if (kind == LINK) assert_int_equal(symlink(victim, path), 0);
+    if (kind == DANGLING) assert_int_equal(symlink(missing, path), 0);
+    if (kind == HARD_LINK) assert_int_equal(link(victim, path), 0);
+    if (kind == PIPE) assert_int_equal(mkfifo(path, 0666), 0);
+    if (kind == FOLDER) assert_int_equal(mkdir(path, 0777), 0);
+    if (kind != SOCKET) return;
+    int s = socket(AF_UNIX, SOCK_STREAM, 0);
+    (void)snprintf(at.sun_path, sizeof(at.sun_path), "%s", path);
+    assert_int_equal(bind(s, (const struct sockaddr *)&at, sizeof(at)), 0);
+    close(s);
+}
+
+/* A file that the program itself names is never written through a link, and nothing that is found
+ * in its place makes the program wait. Whatever is read must be a regular file; here links are
+ * followed, as users have them. */
+static void test_planted_names(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < KINDS; kind++) {
+        char *folder = temporary_folder(), victim[4200], missing[4200], path[4200], lock[4200];
+        bool linked = kind <= HARD_LINK;
+        weft_bytes bytes = {0};
+        char *text;
+        int held = -1;
+        write_file(folder, "victim", "precious", 8, victim, sizeof(victim));
+        (void)snprintf(missing, sizeof(missing), "%s/missing", folder);
+        (void)snprintf(path, sizeof(path), "%s/f", folder);
+        (void)snprintf(lock, sizeof(lock), "%s/.lock", folder);
+        plant(kind, path, victim, missing);
+        plant(kind, lock, victim, missing);
+        bool readable = kind == LINK || kind == HARD_LINK;
+        assert_int_equal(weft_file_read(path, &bytes), readable ? WEFT_OK : WEFT_ERR_IO);
+        free((void *)(uintptr_t)bytes.data);
+        assert_int_equal(weft_secret_read(path, 0, "a secret", &text),
+                         readable ? WEFT_OK : WEFT_ERR_IO);
+        weft_secret_free(&text);
+        assert_refused(weft_folder_lock(folder, NULL, 0, &held), WEFT_ERR_IO, ".lock: ");
+        weft_status status = weft_file_replace(path, WEFT_OUTPUT_OWN, "new", 3);
+        assert_int_equal(status, linked ? WEFT_OK : WEFT_ERR_IO);
+        if (linked) assert_holds(path, "new");
+        assert_holds(victim, "precious");
+        assert_false(weft_file_exists(missing));
+        remove_folder(folder);
+    }
+}
+
+/* The new contents of a file do not run with the rights of the owner of the old ones. */
+static void test_no_rights_are_lent(void **state)
+{
+    (void)state;
+    static const weft_output_mode modes[] = {WEFT_OUTPUT_REPLACE, WEFT_OUTPUT_OWN};
+    char *folder = temporary_folder(), path[4200];
+    struct stat info;
+    write_file(folder, "f", "old", 3, path, sizeof(path));
+    for (size_t i = 0; i < WEFT_COUNT(modes); i++) {
+        assert_int_equal(chmod(path, 06751), 0);
+        assert_ok(weft_file_replace(path, modes[i], "new", 3));
+        assert_int_equal(stat(path, &info), 0);
+        assert_int_equal(info.st_mode & 07777, 0751);
+    }
     remove_folder(folder);
 }
 
@@ -243,6 +316,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_outputs),
         cmocka_unit_test(test_places),
+        cmocka_unit_test(test_planted_names),
+        cmocka_unit_test(test_no_rights_are_lent),
         cmocka_unit_test(test_metrics_go_on),
         cmocka_unit_test(test_one_writer_in_a_folder),
         cmocka_unit_test(test_a_holder_that_is_not_named_yet),

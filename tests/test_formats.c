@@ -192,7 +192,7 @@ static void test_safetensors(void **state)
     weft_tensor_list list = {2, two_name, two_type, two_read, &t};
     char *folder = temporary_folder(), path[4200];
     (void)snprintf(path, sizeof(path), "%s/t.safetensors", folder);
-    assert_ok(weft_safetensors_write(path, &list, NULL, NULL));
+    assert_ok(weft_safetensors_write(path, WEFT_OUTPUT_REPLACE, &list, NULL, NULL));
     weft_bytes bytes;
     weft_safetensors file;
     assert_ok(weft_file_map(path, &bytes));

@@ -22,7 +22,7 @@ static const char *put(const char *name, mode_t mode, const char *text)
 {
     const char *path = path_of(name);
     (void)unlink(path);
-    assert_int_equal(weft_file_write(path, text, strlen(text)), WEFT_OK);
+    assert_int_equal(weft_file_replace(path, WEFT_OUTPUT_REPLACE, text, strlen(text)), WEFT_OK);
     assert_int_equal(chmod(path, mode), 0);
     return path;
 }
@@ -70,7 +70,8 @@ static void test_secret(void **state)
         mode_t mode;
         const char *text, *says;
     } cases[] = {
-        {0644, "weft-secret-key " DIGITS "\n", "other users can access this secret key (mode 644)"},
+        {0644, "weft-secret-key " DIGITS "\n",
+         "other users can access this, a secret key (mode 644)"},
         {0640, "weft-secret-key " DIGITS "\n", "other users can access"},
         {0602, "weft-secret-key " DIGITS "\n", "other users can access"},
         {0600, "", "has no secret key"},

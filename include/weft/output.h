@@ -2,8 +2,10 @@
  * Output files, such as metrics, traces, predictions and weights.
  *
  * The path "-" is standard output. Symbolic links are followed, even if their target does not exist
- * yet. A path that is no regular file (a device, a pipe) is written to, never replaced. A regular
- * file is either written directly or replaced atomically when it is complete (weft_output_mode).
+ * yet. A path that is no regular file (a device, a pipe) is written to, never replaced; a named
+ * pipe needs a reader within ten seconds. A regular file is either written directly or replaced
+ * atomically when it is complete (weft_output_mode). A replaced file keeps its permissions, without
+ * set-user-ID and set-group-ID.
  *
  * The first failure is sticky: later calls on the output repeat it, so only closing must be
  * checked. One thread at a time uses an output.
@@ -27,7 +29,11 @@ typedef enum weft_output_mode {
     /* Replaced when closed: the file has all new contents, synced, or the old ones. */
     WEFT_OUTPUT_REPLACE,
     WEFT_OUTPUT_STREAM, /* written directly: starts empty, each complete line is written at once */
-    WEFT_OUTPUT_APPEND  /* as STREAM, after the existing contents */
+    WEFT_OUTPUT_APPEND, /* as STREAM, after the existing contents */
+    /* As REPLACE, for a file that no user has named, such as one in a folder of checkpoints: a link
+     * is replaced and not followed, "-" has no meaning, and what is neither a file nor a link is an
+     * error. */
+    WEFT_OUTPUT_OWN
 } weft_output_mode;
 
 /* Opens an output. IO: the path cannot be written; the message names it and the reason. */

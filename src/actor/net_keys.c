@@ -1,9 +1,6 @@
 /* Makes key pairs (CURVE), and reads and writes key files. */
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "actor/net_internal.h"
@@ -79,27 +76,13 @@ weft_status weft_key_pair_of(const weft_key *secret, weft_key_pair *out)
 /* Writes a whole new file with these permissions; an existing one is never replaced. */
 static weft_status write_new(const char *path, mode_t mode, const char *text)
 {
-    char *name = NULL;
-    WEFT_TRY(weft_format(&name, "%s.weft-new-%ld", path, (long)getpid()));
-    int file = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-    weft_status status = file < 0 ? weft_fail_io("create", path) : WEFT_OK;
-    size_t size = strlen(text);
-    if (file >= 0) {
-        if (fchmod(file, mode) != 0 || write(file, text, size) != (ssize_t)size || fsync(file) != 0)
-            status = weft_fail_io("write", path);
-        if (close(file) != 0 && status == WEFT_OK) status = weft_fail_io("write", path);
-        if (status == WEFT_OK && link(name, path) != 0)
-            status =
-                errno == EEXIST
-                    ? weft_fail(WEFT_ERR_ARGUMENT,
-                                "%s: is there already, and keys are not replaced; give another "
-                                "name, or remove it first",
-                                path)
-                    : weft_fail_io("create", path);
-        (void)unlink(name);
-    }
-    free(name);
-    return status;
+    bool exists;
+    weft_status status = weft_file_create(path, mode, text, strlen(text), &exists);
+    if (!exists) return status;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%s: is there already, and keys are not replaced; give another name, or "
+                     "remove it first",
+                     path);
 }
 
 static weft_status write_pair(const char *path, const char *beside, const weft_key_pair *pair)
@@ -152,48 +135,22 @@ weft_status weft_keys_make(const char *path, char *public_key)
 /* Handles one line of a small file. */
 typedef weft_status (*line_fn)(void *user, const char *path, int number, char *line);
 
-/* Reads a line, without its newline; false: end of file. *bad: the line is too long, or has a zero
- * byte. */
-static bool next_line(FILE *file, char *line, size_t room, bool *bad)
-{
-    size_t size = 0;
-    int c = getc(file);
-    if (c == EOF) return false;
-    for (; c != EOF && c != '\n' && !*bad; c = getc(file)) {
-        *bad = c == '\0' || size + 1 == room;
-        if (!*bad) line[size++] = (char)c;
-    }
-    line[size] = '\0';
-    return true;
-}
-
 static weft_status each_line(const char *path, bool secret, line_fn fn, void *user)
 {
-    char line[512];
-    bool bad = false;
-    struct stat info;
-    weft_status status = WEFT_OK;
-    FILE *file = fopen(path, "re");
-    if (!file) return weft_fail_io("open", path);
-    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode))
-        status = weft_fail(WEFT_ERR_IO, "%s: is not a regular file; give the path of a file", path);
-    else if (secret && (info.st_mode & 077))
-        status = weft_fail(WEFT_ERR_ARGUMENT,
-                           "%s: other users can access this secret key (mode %03o); chmod 600 %s, "
-                           "and make a new key if one of them may have read it",
-                           path, (unsigned)info.st_mode & 0777, path);
-    for (int number = 1; status == WEFT_OK && next_line(file, line, sizeof(line), &bad); number++) {
-        if (bad)
-            status = weft_fail(WEFT_ERR_FORMAT,
-                               "%s:%d: the line is too long for a key, or has a zero byte", path,
-                               number);
+    enum { MOST_LINE = 511 };
+    char *text, *line;
+    weft_status status = secret ? weft_secret_read(path, 077, "a secret key", &text)
+                                : weft_secret_read(path, 0, "a file of keys", &text);
+    char *rest = text;
+    for (int number = 1; status == WEFT_OK && (line = strsep(&rest, "\n")); number++) {
+        if (strlen(line) > MOST_LINE)
+            status =
+                weft_fail(WEFT_ERR_FORMAT, "%s:%d: the line is too long for a key", path, number);
         line[strcspn(line, "#\r")] = '\0';
         char *begin = line + strspn(line, " \t");
         if (status == WEFT_OK && *begin) status = fn(user, path, number, begin);
     }
-    if (status == WEFT_OK && ferror(file)) status = weft_fail_io("read", path);
-    fclose(file);
-    explicit_bzero(line, sizeof(line));
+    weft_secret_free(&text);
     return status;
 }
 

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "weft/context.h"
+#include "weft/output.h"
 #include "weft/status.h"
 #include "weft/types.h"
 
@@ -238,22 +239,46 @@ typedef struct weft_bytes {
 
 /* Fails with the message "PATH: cannot WHAT: <text of errno>", followed by advice. */
 weft_status weft_fail_io(const char *what, const char *path) WEFT_NODISCARD;
-/* Maps a file read-only. IO: the message names the path and the reason. */
+/* Opens a file to read it. IO: it cannot be opened, or is a folder, a pipe or a device, which is
+ * refused without waiting for it; the message names the path and the reason. */
+struct stat;
+weft_status weft_file_open(const char *path, struct stat *info, int *file) WEFT_NODISCARD;
+/* Maps a file read-only. IO: as weft_file_open. */
 weft_status weft_file_map(const char *path, weft_bytes *out) WEFT_NODISCARD;
 void weft_file_unmap(weft_bytes *bytes);
 /* Copies a file into memory; the caller frees out->data. */
 weft_status weft_file_read(const char *path, weft_bytes *out) WEFT_NODISCARD;
+/* Reads up to `size` bytes of an open file; fewer only at its end. */
+weft_status weft_file_read_from(int file, const char *path, void *data, size_t size,
+                                size_t *done) WEFT_NODISCARD;
+/* secret_file.c: reads a file with a secret, such as tokens or a private key, as a text. `what`
+ * names its contents in messages. `closed_to`: bits of the mode that the file may not have, such as
+ * 077. ARGUMENT: it has one. FORMAT: it is longer than 4 MiB or has a zero byte. The caller frees
+ * the text with weft_secret_free, which erases it first. */
+weft_status weft_secret_read(const char *path, unsigned closed_to, const char *what,
+                             char **out) WEFT_NODISCARD;
+void weft_secret_free(char **text);
+/* Opens a file that this program itself names, such as a lock, for reading and writing, and creates
+ * it if there is none. IO: it is a link, has another name as well, or is no regular file. */
+weft_status weft_file_open_own(const char *path, int *file) WEFT_NODISCARD;
+/* Creates a file with these permissions; it has all contents or does not exist. *exists: it was not
+ * created, because there is something of that name. */
+weft_status weft_file_create(const char *path, mode_t mode, const void *data, size_t size,
+                             bool *exists) WEFT_NODISCARD;
 /* temp_file.c: creates and locks a temporary file beside the file that it will replace, and opens
  * it for writing. *name is its name; *file is its descriptor, which holds the lock while it is
  * open, or -1 with errno. */
-weft_status weft_beside_open(const char *target, char **name, int *file) WEFT_NODISCARD;
+weft_status weft_beside_open(const char *target, mode_t mode, char **name,
+                             int *file) WEFT_NODISCARD;
 /* Removes the temporary files for `target` that killed processes have left. */
 weft_status weft_beside_tidy(const char *target) WEFT_NODISCARD;
-/* Replaces the file atomically (weft/output.h): the path has the new or the old contents at any
- * time. */
-weft_status weft_file_replace(const char *path, const void *data, size_t size) WEFT_NODISCARD;
-weft_status weft_file_write(const char *path, const void *data, size_t size) WEFT_NODISCARD;
+/* Replaces the file atomically: the path has the new or the old contents at any time. The mode is
+ * WEFT_OUTPUT_REPLACE or, for a file that this program itself names, WEFT_OUTPUT_OWN. */
+weft_status weft_file_replace(const char *path, weft_output_mode mode, const void *data,
+                              size_t size) WEFT_NODISCARD;
 weft_status weft_dir_make(const char *path) WEFT_NODISCARD; /* with parents; may exist already */
+weft_status
+weft_dir_make_new(const char *path) WEFT_NODISCARD; /* must not exist; its parents must */
 weft_status weft_dir_sync(const char *path) WEFT_NODISCARD;
 weft_status
 weft_dir_remove(const char *path) WEFT_NODISCARD; /* with its files, not through a link */

@@ -19,15 +19,23 @@ weft_status weft_fail_io(const char *what, const char *path)
     return weft_fail(WEFT_ERR_IO, "%s: cannot %s: %s%s", path, what, strerror(errno), remedy);
 }
 
+/* Opening a pipe would wait for its writer, and opening a device may act on it, so both are looked
+ * at first; the flags cover a path that becomes one in between. */
+weft_status weft_file_open(const char *path, struct stat *info, int *file)
+{
+    bool special = stat(path, info) == 0 && !S_ISREG(info->st_mode);
+    *file = special ? -1 : open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (!special && *file < 0) return weft_fail_io("open", path);
+    if (!special && fstat(*file, info) == 0 && S_ISREG(info->st_mode)) return WEFT_OK;
+    if (*file >= 0) close(*file);
+    return weft_fail(WEFT_ERR_IO, "%s: is not a regular file; give the path of a file", path);
+}
+
 weft_status weft_file_map(const char *path, weft_bytes *out)
 {
-    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* opening a pipe would block */
-    if (file < 0) return weft_fail_io("open", path);
     struct stat info;
-    if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
-        close(file);
-        return weft_fail(WEFT_ERR_IO, "%s: is not a regular file; give the path of a file", path);
-    }
+    int file;
+    WEFT_TRY(weft_file_open(path, &info, &file));
     *out = (weft_bytes){.size = (size_t)info.st_size};
     if (info.st_size > 0) {
         void *data = mmap(NULL, out->size, PROT_READ, MAP_PRIVATE, file, 0);
@@ -49,51 +57,62 @@ void weft_file_unmap(weft_bytes *bytes)
     *bytes = (weft_bytes){0};
 }
 
-weft_status weft_file_read(const char *path, weft_bytes *out)
+weft_status weft_file_read_from(int file, const char *path, void *data, size_t size, size_t *done)
 {
-    weft_bytes file = {0};
-    unsigned char *copy;
-    WEFT_TRY(weft_file_map(path, &file));
-    weft_status status = WEFT_NEW(&copy, file.size);
-    if (status == WEFT_OK) {
-        if (file.size > 0) memcpy(copy, file.data, file.size);
-        *out = (weft_bytes){.data = copy, .size = file.size};
-    }
-    weft_file_unmap(&file);
-    return status;
-}
-
-static weft_status write_all(int file, const char *path, const void *data, size_t size)
-{
-    const char *next = data;
-    while (size > 0) {
-        ssize_t done = write(file, next, WEFT_MIN(size, (size_t)1 << 30));
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) return weft_fail_io("write", path);
-        next += done;
-        size -= (size_t)done;
+    for (*done = 0; *done < size;) {
+        ssize_t count = read(file, (char *)data + *done, WEFT_MIN(size - *done, (size_t)1 << 30));
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return weft_fail_io("read", path);
+        if (count == 0) break;
+        *done += (size_t)count;
     }
     return WEFT_OK;
 }
 
-weft_status weft_file_write(const char *path, const void *data, size_t size)
+weft_status weft_file_read(const char *path, weft_bytes *out)
 {
-    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (file < 0) return weft_fail_io("create", path);
-    weft_status status = write_all(file, path, data, size);
-    if (status == WEFT_OK && fsync(file) != 0) status = weft_fail_io("sync", path);
-    if (close(file) != 0 && status == WEFT_OK) status = weft_fail_io("close", path);
-    if (status != WEFT_OK) unlink(path);
+    struct stat info;
+    unsigned char *data = NULL;
+    size_t size;
+    int file;
+    WEFT_TRY(weft_file_open(path, &info, &file));
+    weft_status status = WEFT_NEW(&data, (size_t)info.st_size);
+    if (status == WEFT_OK)
+        status = weft_file_read_from(file, path, data, (size_t)info.st_size, &size);
+    close(file);
+    if (status == WEFT_OK)
+        *out = (weft_bytes){.data = data, .size = size};
+    else
+        free(data);
     return status;
 }
 
-weft_status weft_file_replace(const char *path, const void *data, size_t size)
+weft_status weft_file_replace(const char *path, weft_output_mode mode, const void *data,
+                              size_t size)
 {
     weft_output *output;
-    WEFT_TRY(weft_output_open(path, WEFT_OUTPUT_REPLACE, &output));
+    WEFT_TRY(weft_output_open(path, mode, &output));
     weft_status status = weft_output_write(output, data, size),
                 end = weft_output_close(&output, true);
     return status == WEFT_OK ? end : status;
+}
+
+/* Anyone who can write to the folder could put a link of that name there, symbolic or hard, so that
+ * the contents of another file would be overwritten. */
+weft_status weft_file_open_own(const char *path, int *out)
+{
+    struct stat info;
+    int file = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+    if (file < 0 && errno != ELOOP) return weft_fail_io("open", path);
+    if (file >= 0 && fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink <= 1) {
+        *out = file;
+        return WEFT_OK;
+    }
+    if (file >= 0) close(file);
+    return weft_fail(WEFT_ERR_IO,
+                     "%s: is a link or no regular file, and this name is needed for a file of "
+                     "this program; move it away, or choose another folder",
+                     path);
 }
 
 /* Syncs the parent folder of a path, so that a new folder survives a power failure. A parent folder
@@ -131,6 +150,11 @@ weft_status weft_dir_make(const char *path)
     }
     free(copy);
     return status;
+}
+
+weft_status weft_dir_make_new(const char *path)
+{
+    return mkdir(path, 0777) == 0 ? WEFT_OK : weft_fail_io("make the folder", path);
 }
 
 weft_status weft_dir_sync(const char *path)

@@ -12,6 +12,7 @@
 #include "base/base.h"
 
 enum { MOST_LINKS = 40 };
+static const double READER_SECONDS = 10; /* that the reader of a named pipe may come later */
 
 struct weft_output {
     FILE *file;
@@ -125,13 +126,14 @@ bool weft_output_same(const char *a, const char *b)
     return same;
 }
 
-/* Creates a temporary file with the permissions of the file that it will replace. */
-static weft_status open_beside(weft_output *o, const char *path, const struct stat *old, int *file)
+/* Creates a temporary file with the permissions of the file that it will replace. The bits that
+ * lend a program its owner's or group's rights are not kept: the new file has another owner and
+ * other contents. */
+static weft_status open_beside(weft_output *o, const struct stat *old, int *file)
 {
-    WEFT_TRY(follow(path, &o->target));
-    WEFT_TRY(weft_beside_tidy(o->target));
     pthread_mutex_lock(&replacing_lock);
-    weft_status status = weft_beside_open(o->target, &o->temporary, file);
+    weft_status status = weft_beside_tidy(o->target);
+    if (status == WEFT_OK) status = weft_beside_open(o->target, 0666, &o->temporary, file);
     if (status == WEFT_OK && *file >= 0) {
         o->next = replacing;
         replacing = o;
@@ -139,14 +141,63 @@ static weft_status open_beside(weft_output *o, const char *path, const struct st
     pthread_mutex_unlock(&replacing_lock);
     if (status != WEFT_OK) return status;
     if (*file < 0) return fail(o, "create");
-    if (old) (void)fchmod(*file, old->st_mode & 07777);
+    if (old && S_ISREG(old->st_mode)) (void)fchmod(*file, old->st_mode & 0777);
     return WEFT_OK;
+}
+
+static weft_status open_stream(weft_output *o, int file, weft_output_mode mode)
+{
+    struct stat info;
+    o->regular = fstat(file, &info) == 0 && S_ISREG(info.st_mode);
+    o->file = fdopen(file, "w");
+    /* The stream is line-buffered, so that a reader that follows the file sees whole lines, in
+     * order with other writers, also if this process is killed. */
+    if (o->file && (mode == WEFT_OUTPUT_STREAM || mode == WEFT_OUTPUT_APPEND))
+        (void)setvbuf(o->file, NULL, _IOLBF, 0);
+    if (o->file) return WEFT_OK;
+    weft_status status = fail(o, "open");
+    close(file);
+    remove_temporary(o);
+    return status;
+}
+
+/* Opens a temporary file for a file that the program itself names. A link or file of that name is
+ * replaced, never followed or written to; nothing else is. */
+static weft_status open_own(weft_output *o, const char *path, int *file)
+{
+    struct stat info;
+    bool there = lstat(path, &info) == 0;
+    if (there && !S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode))
+        return weft_fail(WEFT_ERR_IO,
+                         "%s: is not a regular file, and this name is needed for one; move it "
+                         "away, or choose another folder",
+                         path);
+    WEFT_TRY(weft_strdup(path, &o->target));
+    return open_beside(o, there ? &info : NULL, file);
+}
+
+/* Opens something that is there and is no regular file. A named pipe without a reader cannot be
+ * opened; its reader may still be starting. */
+static int open_special(const char *path, const struct stat *info)
+{
+    double end = weft_seconds() + READER_SECONDS;
+    for (;;) {
+        int file = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        if (file >= 0) (void)fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK);
+        if (file >= 0 || errno != ENXIO || !S_ISFIFO(info->st_mode) || weft_seconds() >= end)
+            return file;
+        (void)usleep(20000);
+    }
 }
 
 static weft_status open_file(weft_output *o, const char *path, weft_output_mode mode)
 {
     struct stat info;
     int file;
+    if (mode == WEFT_OUTPUT_OWN) {
+        WEFT_TRY(open_own(o, path, &file));
+        return open_stream(o, file, mode);
+    }
     bool there = stat(path, &info) == 0;
     if (weft_output_is_standard(path) &&
         (fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY) { /* stdout was closed at start */
@@ -155,22 +206,20 @@ static weft_status open_file(weft_output *o, const char *path, weft_output_mode 
     } else if (weft_output_is_standard(path)) {
         file = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     } else if (mode == WEFT_OUTPUT_REPLACE && (!there || S_ISREG(info.st_mode))) {
-        WEFT_TRY(open_beside(o, path, there ? &info : NULL, &file));
+        WEFT_TRY(follow(path, &o->target));
+        WEFT_TRY(open_beside(o, there ? &info : NULL, &file));
+    } else if (there && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+        file = open_special(path, &info);
+        if (file < 0 && errno == ENXIO && S_ISFIFO(info.st_mode))
+            return weft_fail(WEFT_ERR_IO,
+                             "%s: cannot open: nobody reads this pipe; start its reader first",
+                             path);
     } else {
         int how = mode == WEFT_OUTPUT_APPEND ? O_APPEND : O_TRUNC;
-        file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666);
+        file = open(path, O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC | how, 0666);
     }
     if (file < 0) return fail(o, "open");
-    o->regular = fstat(file, &info) == 0 && S_ISREG(info.st_mode);
-    o->file = fdopen(file, "w");
-    /* The stream is line-buffered, so that a reader that follows the file sees whole lines, in
-     * order with other writers, also if this process is killed. */
-    if (o->file && mode != WEFT_OUTPUT_REPLACE) (void)setvbuf(o->file, NULL, _IOLBF, 0);
-    if (o->file) return WEFT_OK;
-    weft_status status = fail(o, "open");
-    close(file);
-    remove_temporary(o);
-    return status;
+    return open_stream(o, file, mode);
 }
 
 static void output_free(weft_output *o)

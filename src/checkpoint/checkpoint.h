@@ -161,9 +161,10 @@ weft_status weft_checkpoint_save(const weft_checkpoint_source *from,
 
 /* Appends position, settings and tensors as text. */
 void weft_checkpoint_describe(const weft_checkpoint *checkpoint, weft_text *text);
-/* Writes the tensors of the checkpoint that are leaves of this graph to a safetensors file. */
+/* Writes the tensors of the checkpoint that are leaves of this graph to a safetensors file (modes:
+ * weft_safetensors_write). */
 weft_status weft_checkpoint_write_leaves(const weft_checkpoint *checkpoint, const weft_graph *graph,
-                                         const char *file) WEFT_NODISCARD;
+                                         const char *file, weft_output_mode mode) WEFT_NODISCARD;
 
 /* Exports the tensors that are leaves of the graph, and the description of the model, to a folder:
  * weights.safetensors, model.json and, for a YAML model, model.yaml. ARGUMENT: the folder is a

@@ -147,7 +147,7 @@ static weft_status write_about(const weft_checkpoint *c, const char *folder, con
                               weft_stats_json(&c->stats), "files", files);
     char *text = NULL;
     if (status == WEFT_OK) status = index ? weft_index_text(index, &text) : weft_fail_memory(1);
-    if (status == WEFT_OK) status = weft_file_replace(file, text, strlen(text));
+    if (status == WEFT_OK) status = weft_file_replace(file, WEFT_OUTPUT_OWN, text, strlen(text));
     free(text);
     json_decref(index);
     return status;
@@ -180,9 +180,10 @@ weft_status weft_exported_write(const weft_checkpoint *c, const weft_graph *grap
         status = weft_format(&path[i], "%s/%s", folder, names[i]);
     if (status == WEFT_OK && remove(path[ABOUT]) != 0 && errno != ENOENT)
         status = weft_fail_io("be replaced", path[ABOUT]);
-    if (status == WEFT_OK) status = weft_checkpoint_write_leaves(c, graph, path[WEIGHTS]);
+    if (status == WEFT_OK)
+        status = weft_checkpoint_write_leaves(c, graph, path[WEIGHTS], WEFT_OUTPUT_OWN);
     if (status == WEFT_OK && c->model.size > 0)
-        status = weft_file_replace(path[MODEL], c->model.data, c->model.size);
+        status = weft_file_replace(path[MODEL], WEFT_OUTPUT_OWN, c->model.data, c->model.size);
     if (status == WEFT_OK) status = write_about(c, folder, path[ABOUT]);
     for (int i = 0; i < NAMES; i++) free(path[i]);
     return status;

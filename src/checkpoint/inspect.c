@@ -67,7 +67,7 @@ static weft_status export_read(void *user, size_t i, void *data)
 }
 
 weft_status weft_checkpoint_write_leaves(const weft_checkpoint *c, const weft_graph *graph,
-                                         const char *file)
+                                         const char *file, weft_output_mode mode)
 {
     export_list e = {NULL, 0};
     WEFT_TRY(WEFT_NEW(&e.tensors, c->tensors[0].count + c->tensors[1].count));
@@ -77,7 +77,7 @@ weft_status weft_checkpoint_write_leaves(const weft_checkpoint *c, const weft_gr
             if (weft_graph_find(graph, t->name) != WEFT_NO_VALUE) e.tensors[e.count++] = t;
         }
     weft_tensor_list list = {e.count, export_name, export_type, export_read, &e};
-    weft_status status = weft_safetensors_write(file, &list, NULL, NULL);
+    weft_status status = weft_safetensors_write(file, mode, &list, NULL, NULL);
     free(e.tensors);
     return status;
 }

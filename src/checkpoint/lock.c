@@ -1,7 +1,6 @@
 /* The lock of the run that writes to a checkpoint folder: a lock of the file `.lock`, which names
  * its holder. */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,11 +84,8 @@ weft_status weft_folder_lock(const char *directory, const char *job, double time
     char *path;
     if (*lock >= 0) return WEFT_OK;
     WEFT_TRY(weft_format(&path, "%s/.lock", directory));
-    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    weft_status status = WEFT_OK;
-    if (file < 0)
-        status = weft_fail(WEFT_ERR_IO, "%s: cannot be written: %s; choose another folder",
-                           directory, strerror(errno));
+    int file = -1;
+    weft_status status = weft_file_open_own(path, &file);
     if (status == WEFT_OK) status = wait_for(file, directory, job, timeout);
     if (status == WEFT_OK) status = note_holder(file, path, job);
     if (status == WEFT_OK)

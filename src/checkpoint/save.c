@@ -225,7 +225,7 @@ static weft_status write_tensors(selection *s, const char *folder, const char *f
     size_t bytes = 0;
     WEFT_TRY(weft_format(&path, "%s/%s", folder, file));
     weft_tensor_list list = {s->count, selected_name, selected_type, request_read, s};
-    weft_status status = weft_safetensors_write(path, &list, &crc, &bytes);
+    weft_status status = weft_safetensors_write(path, WEFT_OUTPUT_OWN, &list, &crc, &bytes);
     (void)snprintf(crc_text, sizeof(crc_text), "%08x", crc);
     if (status == WEFT_OK)
         json_object_set_new(files, file,
@@ -239,7 +239,7 @@ static weft_status write_model(const char *folder, const weft_bytes *model, json
     char *path, crc_text[16];
     if (!model || model->size == 0) return WEFT_OK;
     WEFT_TRY(weft_format(&path, "%s/model.yaml", folder));
-    weft_status status = weft_file_write(path, model->data, model->size);
+    weft_status status = weft_file_replace(path, WEFT_OUTPUT_OWN, model->data, model->size);
     (void)snprintf(crc_text, sizeof(crc_text), "%08x", weft_crc32(model->data, model->size));
     if (status == WEFT_OK)
         json_object_set_new(
@@ -254,7 +254,7 @@ static weft_status write_index(const char *folder, const json_t *index)
     char *path = NULL, *text;
     WEFT_TRY(weft_index_text(index, &text));
     weft_status status = weft_format(&path, "%s/index.json", folder);
-    if (status == WEFT_OK) status = weft_file_write(path, text, strlen(text));
+    if (status == WEFT_OK) status = weft_file_replace(path, WEFT_OUTPUT_OWN, text, strlen(text));
     free(path);
     free(text);
     return status;
@@ -325,7 +325,7 @@ static weft_status write_checkpoint(weft_write_thread *thread, void *user)
     WEFT_TRY_GOTO(weft_folder_tidy(w->directory), done);
     WEFT_TRY_GOTO(weft_format(&temporary, "%s/%s", w->directory, hidden), done);
     WEFT_TRY_GOTO(weft_format(&final, "%s/%s", w->directory, name), done);
-    WEFT_TRY_GOTO(weft_dir_make(temporary), done);
+    WEFT_TRY_GOTO(weft_dir_make_new(temporary), done);
     status = write_folder(temporary, w->files, w->what);
     if (status != WEFT_OK) {
         weft_error first = {0};

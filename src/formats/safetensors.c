@@ -268,11 +268,11 @@ static weft_status put_tensors(writer *w, const weft_tensor_list *list)
     return WEFT_OK;
 }
 
-weft_status weft_safetensors_write(const char *path, const weft_tensor_list *list, uint32_t *crc,
-                                   size_t *bytes)
+weft_status weft_safetensors_write(const char *path, weft_output_mode mode,
+                                   const weft_tensor_list *list, uint32_t *crc, size_t *bytes)
 {
     writer w = {.crc = crc32(0, NULL, 0)};
-    WEFT_TRY(weft_output_open(path, WEFT_OUTPUT_REPLACE, &w.to));
+    WEFT_TRY(weft_output_open(path, mode, &w.to));
     weft_status status = put_header(&w, list);
     if (status == WEFT_OK) status = put_tensors(&w, list);
     weft_status end = weft_output_close(&w.to, status == WEFT_OK);

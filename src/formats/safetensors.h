@@ -40,9 +40,11 @@ typedef struct weft_tensor_list {
     void *user;
 } weft_tensor_list;
 
-/* Writes the tensors to a file, which is replaced atomically (weft/output.h). *crc gets the CRC-32
- * of all bytes of the file and *bytes their number; either may be NULL. */
-weft_status weft_safetensors_write(const char *path, const weft_tensor_list *list, uint32_t *crc,
+/* Writes the tensors to a file, which is replaced atomically: WEFT_OUTPUT_REPLACE or, for a file
+ * that the program itself names, WEFT_OUTPUT_OWN. *crc gets the CRC-32 of all bytes of the file and
+ * *bytes their number; either may be NULL. */
+weft_status weft_safetensors_write(const char *path, weft_output_mode mode,
+                                   const weft_tensor_list *list, uint32_t *crc,
                                    size_t *bytes) WEFT_NODISCARD;
 
 uint32_t weft_crc32(const void *data, size_t size);

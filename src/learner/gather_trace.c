@@ -54,7 +54,7 @@ static weft_status join(weft_rank *r, const char *mine, const double *sizes, con
         return status;
     }
     WEFT_TRY(weft_text_take(&text, &json));
-    status = weft_file_replace(path, json, strlen(json));
+    status = weft_file_replace(path, WEFT_OUTPUT_REPLACE, json, strlen(json));
     free(json);
     return status;
 }

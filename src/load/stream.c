@@ -18,9 +18,13 @@ struct weft_load_trust {
 
 static weft_status read_trusted(weft_load_trust *trust, const char *ca)
 {
+    char *text = NULL;
+    if (ca) WEFT_TRY(weft_secret_read(ca, 0, "a list of certificates", &text));
+    gnutls_datum_t data = {(unsigned char *)text, ca ? (unsigned)strlen(text) : 0};
     int count =
-        ca ? gnutls_certificate_set_x509_trust_file(trust->credentials, ca, GNUTLS_X509_FMT_PEM)
+        ca ? gnutls_certificate_set_x509_trust_mem(trust->credentials, &data, GNUTLS_X509_FMT_PEM)
            : gnutls_certificate_set_x509_system_trust(trust->credentials);
+    weft_secret_free(&text);
     if (!ca || count > 0) return WEFT_OK; /* a system without any is told by the handshake */
     return weft_fail(WEFT_ERR_IO, "--ca: %s: has no certificate in PEM form that can be read%s%s%s",
                      ca, count < 0 ? " (" : "", count < 0 ? gnutls_strerror(count) : "",

@@ -96,7 +96,7 @@ weft_status weft_instance_trace_write(const weft_instance *x, const char *path)
         weft_format(&json, "{\"traceEvents\":[\n%s\n],\"displayTimeUnit\":\"ms\"}\n", events);
     free(events);
     WEFT_TRY(status);
-    status = weft_file_replace(path, json, strlen(json));
+    status = weft_file_replace(path, WEFT_OUTPUT_REPLACE, json, strlen(json));
     free(json);
     return status;
 }

@@ -127,10 +127,15 @@ static bool take_numbers(const json_t *root, weft_batch_times *out)
 
 void weft_batch_times_read(const weft_servable *s, weft_batch_times *out)
 {
-    json_error_t error;
+    weft_bytes text = {0};
     *out = (weft_batch_times){0};
     if (!s->times_path || !weft_file_exists(s->times_path)) return;
-    json_t *root = json_load_file(s->times_path, JSON_REJECT_DUPLICATES, &error);
+    if (weft_file_read(s->times_path, &text) != WEFT_OK) {
+        weft_log(s->context, WEFT_LOG_NOTE, "%s; it is not used", weft_last_message());
+        return;
+    }
+    json_t *root = json_loadb((const char *)text.data, text.size, JSON_REJECT_DUPLICATES, NULL);
+    weft_free((void *)(uintptr_t)text.data);
     const json_t *key = json_object_get(root, "key");
     if (!json_is_object(key))
         weft_log(s->context, WEFT_LOG_NOTE, "%s is not used: it has no batch times", s->times_path);
@@ -184,7 +189,7 @@ void weft_batch_times_write(weft_servable *s)
                              seconds, "slower", slower);
     char *text = root ? json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
     /* A failed write is only logged: without the file, the next start measures the times again. */
-    if (!text || weft_file_replace(s->times_path, text, strlen(text)) != WEFT_OK)
+    if (!text || weft_file_replace(s->times_path, WEFT_OUTPUT_OWN, text, strlen(text)) != WEFT_OK)
         weft_log(s->context, WEFT_LOG_INFO, "the measured batch times are not saved: %s",
                  text ? weft_last_message() : "no memory");
     s->saved_batches = stats.batches;

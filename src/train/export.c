@@ -36,6 +36,11 @@ static weft_status build_plain(weft_context *context, const weft_checkpoint *c, 
 
 typedef weft_status (*write_fn)(const weft_checkpoint *, const weft_graph *, const char *);
 
+static weft_status write_file(const weft_checkpoint *c, const weft_graph *graph, const char *file)
+{
+    return weft_checkpoint_write_leaves(c, graph, file, WEFT_OUTPUT_REPLACE);
+}
+
 static weft_status export_with(weft_context *context, const char *path, const char *file,
                                write_fn write)
 {
@@ -52,7 +57,7 @@ static weft_status export_with(weft_context *context, const char *path, const ch
 
 weft_status weft_checkpoint_export(weft_context *context, const char *path, const char *file)
 {
-    return export_with(context, path, file, weft_checkpoint_write_leaves);
+    return export_with(context, path, file, write_file);
 }
 
 weft_status weft_checkpoint_export_folder(weft_context *context, const char *path,

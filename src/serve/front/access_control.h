@@ -8,14 +8,6 @@
 
 #include "base/base.h"
 
-/* secret_file.c: reads a text file of at most 1 MiB; release the text with weft_secret_free.
- * closed_to: mode bits that the file must not have, 0 if it is not secret; what: name of such a
- * file in messages, as in "a file of tokens". IO: the file cannot be read; ARGUMENT: its mode is
- * too open; FORMAT: it is too long, or no text. */
-weft_status weft_secret_read(const char *path, unsigned closed_to, const char *what,
-                             char **out) WEFT_NODISCARD;
-void weft_secret_free(char **text);
-
 /* reload.c: files that are read again when they have changed. */
 typedef struct weft_watched_files {
     char *paths[2];      /* the second may be NULL; without the first there are none */

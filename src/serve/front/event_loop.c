@@ -209,7 +209,7 @@ static void *loop(void *user)
         if (n == 0) s->listeners[1].has_events = true;
         for (int i = 0; i < n; i++) see(s, &events[i]);
         leave_shared_port(s);
-        weft_server_reload(s);
+        weft_server_take_tokens(s);
         sample(s);
         if (__atomic_load_n(&s->ending, __ATOMIC_ACQUIRE)) begin_to_end(s);
         work(s);

@@ -1,6 +1,8 @@
 /* Reads the certificate, its key and the tokens again when their files have changed, so that they
- * can be renewed while the server runs. */
+ * can be renewed while the server runs. A thread of its own looks and reads: a file system may not
+ * answer for a while, and the event loop waits for none. */
 #include <sys/stat.h>
+#include <time.h>
 
 #include "serve/front/server_internal.h"
 #include "serve/servable.h"
@@ -60,19 +62,64 @@ static void report(const weft_server *s, weft_status status, const weft_watched_
                  what);
 }
 
-void weft_server_reload(weft_server *s)
+static void look(weft_server *s)
 {
-    if (s->now < s->next_look) return;
-    s->next_look = s->now + LOOK_SECONDS;
     if (is_due(&s->tls_files))
         report(s, weft_tls_read(s->credentials, s->tls_files.paths[0], s->tls_files.paths[1]),
                &s->tls_files, "certificate and key");
-    if (is_due(&s->token_file)) {
-        weft_tokens *tokens = NULL;
-        weft_status status = weft_tokens_read(s->token_file.paths[0], &tokens);
-        report(s, status, &s->token_file, "tokens");
-        if (status != WEFT_OK) return;
-        weft_tokens_free(&s->tokens);
-        s->tokens = tokens;
+    if (!is_due(&s->token_file)) return;
+    weft_tokens *tokens = NULL;
+    weft_status status = weft_tokens_read(s->token_file.paths[0], &tokens);
+    report(s, status, &s->token_file, "tokens");
+    if (status != WEFT_OK) return;
+    tokens = __atomic_exchange_n(&s->new_tokens, tokens, __ATOMIC_ACQ_REL);
+    weft_tokens_free(&tokens); /* the loop has not taken them yet */
+}
+
+static void *watch_files(void *user)
+{
+    weft_server *s = user;
+    double next = weft_seconds() + LOOK_SECONDS;
+    pthread_mutex_lock(&s->lock);
+    while (!s->watch_ending) {
+        struct timespec at = {.tv_sec = (time_t)next,
+                              .tv_nsec = (long)((next - (double)(time_t)next) * 1e9)};
+        if (weft_seconds() < next) {
+            pthread_cond_timedwait(&s->watch_wake, &s->lock, &at);
+            continue;
+        }
+        pthread_mutex_unlock(&s->lock);
+        look(s);
+        next = weft_seconds() + LOOK_SECONDS;
+        pthread_mutex_lock(&s->lock);
     }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+weft_status weft_server_watch_start(weft_server *s)
+{
+    if (!s->tls_files.paths[0] && !s->token_file.paths[0]) return WEFT_OK;
+    WEFT_TRY(weft_thread_start(&s->watcher, watch_files, s));
+    s->watching = true;
+    return WEFT_OK;
+}
+
+void weft_server_watch_end(weft_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->watch_ending = true;
+    pthread_cond_broadcast(&s->watch_wake);
+    pthread_mutex_unlock(&s->lock);
+    if (s->watching) pthread_join(s->watcher, NULL);
+    weft_tokens_free(&s->new_tokens);
+    weft_watched_files_free(&s->tls_files);
+    weft_watched_files_free(&s->token_file);
+}
+
+void weft_server_take_tokens(weft_server *s)
+{
+    if (!__atomic_load_n(&s->new_tokens, __ATOMIC_RELAXED)) return;
+    weft_tokens_free(&s->tokens);
+    s->tokens = __atomic_exchange_n(&s->new_tokens, NULL, __ATOMIC_ACQ_REL);
 }

@@ -60,7 +60,8 @@ static weft_status open_all(weft_server *s, const weft_server_options *o)
         s->listeners[1].only_metrics = true;
         WEFT_TRY(open_listener(s, o, o->metrics_port, &s->listeners[1]));
     }
-    return weft_loop_start(s);
+    WEFT_TRY(weft_loop_start(s));
+    return weft_server_watch_start(s);
 }
 
 weft_status weft_server_start(weft_service *service, const weft_server_options *o,
@@ -73,6 +74,7 @@ weft_status weft_server_start(weft_service *service, const weft_server_options *
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->drained, &monotonic);
+    pthread_cond_init(&s->watch_wake, &monotonic);
     pthread_cond_init(&s->readers_ended, NULL);
     s->unread_end = &s->unread;
     pthread_condattr_destroy(&monotonic);
@@ -123,6 +125,7 @@ void weft_server_stop(weft_server **server)
     if (!server || !*server) return;
     weft_server *s = *server;
     __atomic_store_n(&s->draining, true, __ATOMIC_RELEASE);
+    weft_server_watch_end(s);
     weft_loop_end(s);
     for (int i = 0; i < 2; i++) {
         if (s->listeners[i].socket >= 0) (void)close(s->listeners[i].socket);
@@ -134,9 +137,8 @@ void weft_server_stop(weft_server **server)
     weft_rate_limiter_destroy(&s->rate_limiter);
     weft_tokens_free(&s->tokens);
     weft_tls_close(&s->credentials);
-    weft_watched_files_free(&s->tls_files);
-    weft_watched_files_free(&s->token_file);
     pthread_cond_destroy(&s->readers_ended);
+    pthread_cond_destroy(&s->watch_wake);
     pthread_cond_destroy(&s->drained);
     pthread_mutex_destroy(&s->lock);
     weft_history_free(&s->history);

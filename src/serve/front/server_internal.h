@@ -71,8 +71,13 @@ struct weft_server {
     weft_history *history;     /* of the status page */
     weft_tls *credentials;     /* NULL: no TLS */
     weft_tokens *tokens;       /* tokens, rate_limiter and access_log may be NULL */
+    /* reload.c: files that its thread watches; tokens that it has read and the loop has not taken
+     * yet (atomic) */
     weft_watched_files tls_files, token_file;
-    double next_look;   /* time of the next look at these files */
+    weft_tokens *new_tokens;
+    pthread_t watcher;
+    bool watching, watch_ending; /* watch_ending: guarded by the lock */
+    pthread_cond_t watch_wake;
     double next_sample; /* time of the next samples for the status page */
     weft_rate_limiter *rate_limiter;
     weft_access_log *access_log;
@@ -251,9 +256,13 @@ void weft_http_connection_event(weft_server *server, weft_http_connection *conne
 weft_status weft_watched_files_set(weft_watched_files *files, const char *first,
                                    const char *second) WEFT_NODISCARD;
 void weft_watched_files_free(weft_watched_files *files);
-/* Once a second: reads the certificate, its key and the tokens again if their files have changed. A
- * file that is not valid leaves what was read before in use; the log says so. */
-void weft_server_reload(weft_server *server);
+/* Starts the thread that looks once a second and reads the certificate, its key and the tokens
+ * again if their files have changed. A file that is not valid leaves what was read before in use;
+ * the log says so. */
+weft_status weft_server_watch_start(weft_server *server) WEFT_NODISCARD;
+void weft_server_watch_end(weft_server *server);
+/* The loop calls this in each round: newly read tokens take the place of the present ones. */
+void weft_server_take_tokens(weft_server *server);
 
 /* event_loop.c: starts the loop's thread. */
 weft_status weft_loop_start(weft_server *server) WEFT_NODISCARD;

@@ -17,7 +17,7 @@ typedef struct tls_pair {
 struct weft_tls {
     /* The pair of new connections. Older pairs are kept until the end, since a handshake that began
      * with one may still be under way. */
-    tls_pair *newest;
+    tls_pair *newest; /* atomic: files are read in another thread than handshakes are made */
 };
 
 /* The credentials for handshakes of this thread: the callback of GnuTLS has no argument for them.
@@ -118,8 +118,8 @@ weft_status weft_tls_read(weft_tls *tls, const char *certificate, const char *ke
         free_pair(pair);
         return status;
     }
-    pair->older = tls->newest;
-    tls->newest = pair;
+    pair->older = tls->newest; /* one thread at a time reads files */
+    __atomic_store_n(&tls->newest, pair, __ATOMIC_RELEASE);
     return WEFT_OK;
 }
 
@@ -158,9 +158,10 @@ static int give_pair(gnutls_session_t session, const gnutls_datum_t *names, int 
 {
     (void)session, (void)names, (void)name_count, (void)algorithms, (void)algorithm_count;
     if (!used_here) return -1;
-    *chain = used_here->newest->chain;
-    *count = used_here->newest->count;
-    *key = used_here->newest->key;
+    const tls_pair *newest = __atomic_load_n(&used_here->newest, __ATOMIC_ACQUIRE);
+    *chain = newest->chain;
+    *count = newest->count;
+    *key = newest->key;
     return 0;
 }
 
