@@ -64,7 +64,8 @@ static void test_csv_header(void **state)
 {
     (void)state;
     weft_csv c;
-    const weft_csv_known measured = {.place = -1, .weight_place = -1, .measured = true};
+    const weft_csv_known measured = {
+        .place = -1, .weight_place = -1, .id_place = -1, .measured = true};
     assert_refused(csv("1,,x\n3,4,y\n", NULL, &c), WEFT_ERR_FORMAT,
                    "t.csv:1: column 2 holds '', but column 1 holds a number; if row 1 is a header, "
                    "give label=NAME");
@@ -110,8 +111,12 @@ static void test_csv_large_labels(void **state)
 static void test_csv_one_column_more(void **state)
 {
     (void)state;
-    const weft_csv_known known = {
-        .features = 2, .place = 2, .weight_place = 0, .unlabelled = true, .measured = true};
+    const weft_csv_known known = {.features = 2,
+                                  .place = 2,
+                                  .weight_place = 0,
+                                  .id_place = -1,
+                                  .unlabelled = true,
+                                  .measured = true};
     weft_csv c;
     const char *text = "9,1,2\n9,3,4\n", *named = "a,b,y\n1,2,9\n3,4,9\n";
     assert_refused(weft_csv_parse("t", text, strlen(text), NULL, NULL, &known, &c),
@@ -138,6 +143,7 @@ static void test_csv_of_requests(void **state)
                                   .label = "y",
                                   .place = 2,
                                   .weight_place = -1,
+                                  .id_place = -1,
                                   .unlabelled = true,
                                   .label_ignored = true,
                                   .most_rows = 3,
@@ -156,6 +162,162 @@ static void test_csv_of_requests(void **state)
                    "t:3: has more than 5 columns");
 }
 
+/* Each usual mark of a missing value is refused as a label; among words, those are classes that may
+ * be meant as such. */
+static void test_missing_labels(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *mark;
+        bool word; /* may be the name of a class */
+    } marks[] = {{"nan", false},  {"NaN", false},  {"NA", false},   {"n/a", false},
+                 {"#N/A", false}, {"<NA>", false}, {"NULL", false}, {"?", false},
+                 {"None", true},  {"-", true},     {".", true}};
+    for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+        for (int words = 0; words < 2; words++) {
+            char text[200];
+            weft_csv c;
+            (void)snprintf(text, sizeof(text), "a,y\n1,%s\n2,%s\n3,%s\n4,%s\n", words ? "b" : "0",
+                           words ? "c" : "1", marks[i].mark, marks[i].mark);
+            if (words && marks[i].word) {
+                assert_ok(csv(text, NULL, &c));
+                assert_int_equal(c.classes, 3);
+                weft_csv_free(&c);
+                continue;
+            }
+            assert_refused(csv(text, NULL, &c), WEFT_ERR_FORMAT, "marks a missing value");
+            assert_non_null(strstr(weft_last_message(), marks[i].mark));
+            assert_non_null(strstr(weft_last_message(), marks[i].word ? "in row 2" : "t.csv:4:"));
+        }
+}
+
+/* A way to write a table. */
+typedef struct dialect {
+    const char *end, *first, *separator, *quote, *blank;
+    int id, weight, label; /* places of these columns; -1: there is none */
+} dialect;
+
+/* Writes a column of a row (row -1: of the header); features have the number 10 * row + feature. */
+static void add_cell(weft_text *text, const dialect *d, int row, int column, int *feature)
+{
+    char word[32];
+    if (column == d->id)
+        (void)snprintf(word, sizeof(word), row < 0 ? "id" : "r%d", row);
+    else if (column == d->weight)
+        (void)snprintf(word, sizeof(word), row < 0 ? "w" : "%d.5", row);
+    else if (column == d->label)
+        (void)snprintf(word, sizeof(word), row < 0 ? "y" : "c%d", row % 3);
+    else if (row < 0)
+        (void)snprintf(word, sizeof(word), "x%d", (*feature)++);
+    else
+        (void)snprintf(word, sizeof(word), "%d", 10 * row + (*feature)++);
+    weft_text_add(text, "%s%s%s%s%s%s", column ? d->separator : "", d->blank, d->quote, word,
+                  d->quote, *d->quote ? d->blank : "");
+}
+
+static void check_dialect(const dialect *d, bool header, bool numbers)
+{
+    enum { ROWS = 7, FEATURES = 3 };
+    int columns = FEATURES + (d->id >= 0) + (d->weight >= 0) + 1;
+    char label[16], weight[16], id[16];
+    weft_text text = {0};
+    weft_csv c;
+    weft_text_add(&text, "%s%s", d->first, *d->first ? d->end : "");
+    for (int row = header ? -1 : 0; row < ROWS; row++) {
+        int feature = 0;
+        for (int column = 0; column < columns; column++) add_cell(&text, d, row, column, &feature);
+        weft_text_add(&text, "%s", row + 1 < ROWS || row % 2 ? d->end : "");
+    }
+    (void)snprintf(label, sizeof(label), numbers ? "%d" : "y", d->label);
+    (void)snprintf(weight, sizeof(weight), numbers ? "%d" : "w", d->weight);
+    (void)snprintf(id, sizeof(id), numbers ? "%d" : "id", d->id);
+    const weft_csv_known known = {
+        .place = -1, .weight_place = -1, .id_place = -1, .id_given = d->id < 0 ? NULL : id};
+    weft_status status = weft_csv_parse("t.csv", text.data, text.size, label,
+                                        d->weight < 0 ? NULL : weight, &known, &c);
+    if (status != WEFT_OK) fail_msg("%s in:\n%s", weft_last_message(), text.data);
+    assert_true(c.rows == ROWS && c.features == FEATURES && c.classes == 3);
+    assert_true(c.has_header == header && c.label == d->label && c.weight == d->weight &&
+                c.id == d->id);
+    for (int i = 0; i < ROWS; i++) {
+        char word[16];
+        (void)snprintf(word, sizeof(word), "r%d", i);
+        for (int j = 0; j < FEATURES; j++) assert_true(c.values[FEATURES * i + j] == 10 * i + j);
+        assert_int_equal(c.labels[i], i % 3);
+        if (d->weight >= 0) assert_true(c.weights[i] == i + 0.5);
+        if (d->id >= 0) assert_string_equal(c.ids[i], word);
+    }
+    weft_csv_free(&c);
+    free(text.data);
+}
+
+/* One table is read from every way in which programs write it, wherever label, weight and
+ * identifier are. */
+static void test_csv_dialects(void **state)
+{
+    (void)state;
+    static const char *const ends[] = {"\n", "\r\n", "\r"}, *const blanks[] = {"", " ", "\t "},
+                             *const firsts[] = {"", "sep=,", "SEP=;", "sep=\t"};
+    static const int places[][3] = {{-1, -1, 3}, {-1, -1, 0}, {0, -1, 4}, {0, 1, 2}, {5, 4, 3},
+                                    {2, 0, 5},   {-1, 0, 4},  {4, -1, 0}, {3, 5, 1}, {1, 3, 0}};
+    for (size_t e = 0; e < 3; e++)
+        for (size_t f = 0; f < 4; f++)
+            for (size_t p = 0; p < sizeof(places) / sizeof(places[0]); p++)
+                for (int quoted = 0; quoted < 2; quoted++) {
+                    char separator[2] = {*firsts[f] ? firsts[f][4] : ',', 0};
+                    const char *blank = blanks[(e + f + p) % (separator[0] == '\t' ? 2 : 3)];
+                    const dialect d = {ends[e], firsts[f],    separator,    quoted ? "\"" : "",
+                                       blank,   places[p][0], places[p][1], places[p][2]};
+                    check_dialect(&d, true, false);
+                    check_dialect(&d, true, true);
+                    check_dialect(&d, false, true);
+                }
+    weft_csv c;
+    assert_refused(csv("a,y\r1,0\r2,\r", NULL, &c), WEFT_ERR_FORMAT,
+                   "t.csv:3: column 2: the label");
+    assert_refused(csv("sep=;\na;y\n1;0\n2;\n", NULL, &c), WEFT_ERR_FORMAT,
+                   "t.csv:4: column 2: the label");
+    const weft_csv_known id = {.place = -1, .weight_place = -1, .id_place = -1, .id_given = "1"};
+    const char *text = "1,2,3\n4,5,6\n";
+    assert_refused(weft_csv_parse("t", text, strlen(text), NULL, "1", &id, &c), WEFT_ERR_ARGUMENT,
+                   "column 1 is given as the id and as the weight");
+    assert_refused(weft_csv_parse("t", text, strlen(text), "1", NULL, &id, &c), WEFT_ERR_ARGUMENT,
+                   "column 1 is given as the id, and as the label or target");
+}
+
+/* A later table has the identifiers where training had them, or lacks them. */
+static void test_later_identifiers(void **state)
+{
+    (void)state;
+    static char a[] = "a", b[] = "b", *const names[] = {a, b};
+    weft_csv_known known = {.features = 2,
+                            .names = names,
+                            .label = "y",
+                            .place = 2,
+                            .weight_place = -1,
+                            .id = "",
+                            .id_place = 0};
+    static const struct {
+        const char *text;
+        int id;
+    } tables[] = {{",a,b,y\n7,1,2,0\n8,3,4,1\n", 0},
+                  {"b,a,,y\n2,1,7,0\n4,3,8,1\n", 2},
+                  {"a,b,y\n1,2,0\n3,4,1\n", -1},
+                  {"7,1,2,0\n8,3,4,1\n", 0},
+                  {"1,2,0\n3,4,1\n", -1},
+                  {"y,b,a\n0,2,1\n1,4,3\n", -1}};
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+        weft_csv c;
+        const char *text = tables[i].text;
+        assert_ok(weft_csv_parse("t", text, strlen(text), NULL, NULL, &known, &c));
+        assert_int_equal(c.id, tables[i].id);
+        for (int j = 0; j < 4; j++) assert_true(c.values[j] == j + 1);
+        assert_true(c.labels[0] == 0 && c.labels[1] == 1);
+        if (c.id >= 0) assert_string_equal(c.ids[1], "8");
+        weft_csv_free(&c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +327,9 @@ int main(void)
         cmocka_unit_test(test_csv_large_labels),
         cmocka_unit_test(test_csv_one_column_more),
         cmocka_unit_test(test_csv_of_requests),
+        cmocka_unit_test(test_missing_labels),
+        cmocka_unit_test(test_csv_dialects),
+        cmocka_unit_test(test_later_identifiers),
     };
     return cmocka_run_group_tests_name("csv", tests, NULL, NULL);
 }

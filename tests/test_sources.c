@@ -306,6 +306,50 @@ static void test_data_without_labels(void **state)
     remove_folder(folder);
 }
 
+/* A feature that has the numbers of the rows causes a warning, unless it is given as id=. */
+static void test_counting_columns(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *header, *keys;
+        int from, rows; /* the first column counts from here; below 0: it does not count */
+        const char *words;
+    } cases[] = {{"\"\",x,y", ",label=y", 1, 25, "column 0 (without a name) counts the rows"},
+                 {",x,y", ",label=y", 0, 25, "id=0 makes it an identifier"},
+                 {"Id,x,y", ",label=y", 1, 25, "column 0 (Id) counts the rows"},
+                 {NULL, "", 0, 25, "column 0 (without a name) counts the rows"},
+                 {",x,y", ",label=y,id=0", 0, 25, NULL},
+                 {"Id,x,y", ",label=y,id=Id", 1, 25, NULL},
+                 {"day,x,y", ",label=y", 1, 25, NULL},
+                 {",x,y", ",label=y", -1, 25, NULL},
+                 {",x,y", ",label=y", 2, 25, NULL},
+                 {",x,y", ",label=y", 0, 5, NULL}};
+    char *folder = temporary_folder(), path[4200], spec[4300];
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        weft_text text = {0};
+        weft_dataset *d;
+        said s = {0};
+        char name[16];
+        if (cases[i].header) weft_text_add(&text, "%s\n", cases[i].header);
+        for (int r = 0; r < cases[i].rows; r++)
+            weft_text_add(&text, "%d,%d,%d\n", cases[i].from < 0 ? r * 7 % 25 : cases[i].from + r,
+                          r * 3 % 11, r % 2);
+        (void)snprintf(name, sizeof(name), "t%zu.csv", i); /* one warning is printed once */
+        write_file(folder, name, text.data, text.size, path, sizeof(path));
+        free(text.data);
+        (void)snprintf(spec, sizeof(spec), "csv:%s%s", path, cases[i].keys);
+        weft_context_set_log(context, hear, &s);
+        assert_ok(weft_dataset_open(context, spec, "auto", NULL, &d));
+        if (s.lines != (cases[i].words != NULL)) fail_msg("case %zu: %d lines", i, s.lines);
+        if (cases[i].words && !strstr(s.last, cases[i].words)) fail_msg("said '%s'", s.last);
+        bool id = strstr(cases[i].keys, "id=") != NULL;
+        assert_int_equal(weft_dataset_shape(d).dim[0], id ? 1 : 2);
+        weft_dataset_close(&d);
+    }
+    weft_context_set_log(context, NULL, NULL);
+    remove_folder(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +359,7 @@ int main(void)
         cmocka_unit_test(test_measured_labels),
         cmocka_unit_test(test_measured_arrays),
         cmocka_unit_test(test_data_without_labels),
+        cmocka_unit_test(test_counting_columns),
     };
     return cmocka_run_group_tests_name("sources", tests, setup, teardown);
 }

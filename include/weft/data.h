@@ -6,15 +6,15 @@
  * A data set is named by a specification:
  *   glyphs[:size=28,train=20000,test=5000,seed=1]                drawn digits, built in
  *   idx:DIR                                                      MNIST's file names, plain or gzip
- *   csv:FILE[,label=COLUMN|target=COLUMN,weight=COLUMN,test=0.2] plain or gzip, header or not
+ *   csv:FILE[,label=COLUMN|target=COLUMN,weight=COLUMN,id=COLUMN,test=0.2] plain or gzip
  *   npy:SAMPLES,LABELS[,weight=FILE,layout=hwc|chw,test=0.2]     NumPy arrays
  *   npy:SAMPLES,target=FILE[,weight=FILE,layout=hwc|chw,test=0.2]
  *   npy:NAME=FILE,NAME=FILE,...,label=FILE|target=FILE[,...]     several inputs
  *   text:FILE[,unit=byte|char|FILE.json,context=256,stride=CONTEXT,test=0.1] windows over a text
  *   tokens:FILE,values=N[,type=uint16|uint32,context=...,stride=...,test=...]
  *
- * label= gives classes, target= numbers to predict, weight= sample weights; test= is the fraction
- * of samples in the test split.
+ * label= gives classes, target= numbers to predict, weight= sample weights, id= identifiers of
+ * rows; test= is the fraction of samples in the test split.
  *
  * weft_dataset_prepare decodes a split. Plain IDX and NPY files are mapped, so they may be larger
  * than memory. Reading a prepared split is thread-safe.
@@ -56,7 +56,9 @@ typedef struct weft_data_stats {
     /* Number of the target column of a table, from 1, not counting weights; 0: none or unknown. */
     int label_column;
     char *weight_name; /* name of the column of sample weights; NULL: none */
-    int weight_column; /* its number in a table, from 1, counting all columns; 0: none */
+    int weight_column; /* its number in a table, from 1, not counting identifiers; 0: none */
+    char *id_name;     /* name of the column of identifiers; NULL: none */
+    int id_column;     /* its number in a table, from 1, counting all columns; 0: none */
     int targets;       /* numbers of a target; 0: the target is a class */
     /* Number of positions of a sample, each of which has a class of its own, such as the next
      * token; 0: a sample has one target. */

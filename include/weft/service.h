@@ -131,6 +131,8 @@ typedef struct weft_servable_info {
     int label_column;          /* as in weft_data_stats */
     const char *weight_name;   /* as in weft_data_stats */
     int weight_column;
+    const char *id_name; /* as in weft_data_stats */
+    int id_column;
     bool bytes;         /* as in weft_data_stats */
     int64_t limit;      /* most rows of a request */
     const char *policy; /* batching policy */

@@ -115,6 +115,8 @@ json_t *weft_stats_json(const weft_data_stats *stats)
         json_object_set_new(object, "weight_name", json_string(stats->weight_name));
     if (stats->weight_column)
         json_object_set_new(object, "weight_column", json_integer(stats->weight_column));
+    if (stats->id_name) json_object_set_new(object, "id_name", json_string(stats->id_name));
+    if (stats->id_column) json_object_set_new(object, "id_column", json_integer(stats->id_column));
     if (stats->targets == 0) return object;
     json_object_set_new(object, "target_mean", numbers_json(stats->target_mean, stats->targets));
     json_object_set_new(object, "target_deviation",
@@ -288,7 +290,10 @@ weft_status weft_stats_read(const char *file, const json_t *object, weft_data_st
     const char *tokenizer = json_string_value(json_object_get(object, "tokenizer"));
     if (tokenizer) WEFT_TRY(weft_strdup(tokenizer, &out->tokenizer));
     const char *weight = json_string_value(json_object_get(object, "weight_name"));
-    return weight ? weft_strdup(weight, &out->weight_name) : WEFT_OK;
+    if (weight) WEFT_TRY(weft_strdup(weight, &out->weight_name));
+    WEFT_TRY(read_column(file, json_object_get(object, "id_column"), &out->id_column));
+    const char *id = json_string_value(json_object_get(object, "id_name"));
+    return id ? weft_strdup(id, &out->id_name) : WEFT_OK;
 }
 
 void weft_splits_add(json_t *data, const weft_split_id splits[2])

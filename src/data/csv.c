@@ -1,9 +1,15 @@
 /* The data source of tables in CSV files, plain or gzip. csv_open reads the whole file. Its form is
- * csv:FILE[,label=COLUMN|target=COLUMN,weight=COLUMN,test=0.2]. */
+ * csv:FILE[,label=COLUMN|target=COLUMN,weight=COLUMN,id=COLUMN,test=0.2]. */
 #include <stdio.h>
+#include <strings.h>
 
 #include "data/data.h"
 #include "formats/formats.h"
+
+typedef struct csv_keys {
+    char *label, *target, *weight, *id;
+    double test; /* below 0: not given */
+} csv_keys;
 
 typedef struct csv_source {
     weft_source head;
@@ -31,35 +37,42 @@ static weft_status csv_prepare(weft_source *source, weft_split split)
 }
 
 /* The row of the file that holds sample i of a split. */
-static int64_t row_of(const csv_source *s, weft_split split, int64_t i)
+static int64_t row_of(const weft_source *source, weft_split split, int64_t i)
 {
+    const csv_source *s = (const csv_source *)source;
     return s->rows[split == WEFT_TRAIN ? i : s->head.count[WEFT_TRAIN] + i];
 }
 
 static double csv_number(const weft_source *source, weft_split split, int64_t i, int64_t j)
 {
     const csv_source *s = (const csv_source *)source;
-    return s->csv.values[row_of(s, split, i) * s->csv.features + j];
+    return s->csv.values[row_of(source, split, i) * s->csv.features + j];
 }
 
 static void csv_label(const weft_source *source, weft_split split, int64_t i, int32_t *label)
 {
     const csv_source *s = (const csv_source *)source;
-    *label = s->csv.labels[row_of(s, split, i)];
+    *label = s->csv.labels[row_of(source, split, i)];
 }
 
 static double csv_target(const weft_source *source, weft_split split, int64_t i, int64_t j)
 {
     const csv_source *s = (const csv_source *)source;
     (void)j; /* a table has one target column */
-    return s->csv.targets[row_of(s, split, i)];
+    return s->csv.targets[row_of(source, split, i)];
 }
 
 static double csv_weight(const weft_source *source, weft_split split, int64_t i, int64_t position)
 {
     (void)position;
     const csv_source *s = (const csv_source *)source;
-    return s->csv.weights[row_of(s, split, i)];
+    return s->csv.weights[row_of(source, split, i)];
+}
+
+static const char *csv_id(const weft_source *source, weft_split split, int64_t i)
+{
+    const csv_source *s = (const csv_source *)source;
+    return s->csv.ids ? s->csv.ids[row_of(source, split, i)] : NULL;
 }
 
 /* Sets numbers and names of the columns (features, label or target, weights) in the head of the
@@ -68,7 +81,8 @@ static weft_status name_columns(csv_source *s)
 {
     const weft_csv *csv = &s->csv;
     s->head.label_column = csv->place + 1;
-    s->head.weight_column = csv->weight + 1;
+    s->head.weight_column = csv->weight_place + 1;
+    s->head.id_column = csv->id + 1;
     if (csv->label >= 0 && csv->header)
         (void)snprintf(s->found_in, sizeof(s->found_in), "column %d (%.100s)", csv->label + 1,
                        csv->header[csv->label]);
@@ -87,16 +101,58 @@ static weft_status name_columns(csv_source *s)
     s->head.column_names = s->names;
     if (csv->label >= 0) s->head.label_name = csv->header[csv->label];
     if (csv->weight >= 0) s->head.weight_name = csv->header[csv->weight];
+    if (csv->id >= 0) s->head.id_name = csv->header[csv->id];
     return WEFT_OK;
 }
 
 /* Reads the table and splits its rows. test: share of the test split; < 0: the default, which is
  * all rows if the table has no label column. */
-static weft_status load(csv_source *s, const char *path, const char *label, const char *weight,
-                        bool measured, const weft_source_wish *wish, double test)
+/* Whether a feature has the numbers of the rows, from 0 or from 1 on. */
+static bool counts_rows(const weft_csv *csv, int j)
 {
-    weft_csv_known known = {
-        .place = -1, .weight_place = -1, .unlabelled = wish->unlabelled, .measured = measured};
+    double first = csv->values[j];
+    bool counts = first == 0 || first == 1;
+    for (int64_t i = 1; i < csv->rows && counts; i++)
+        counts = csv->values[i * csv->features + j] == first + (double)i;
+    return counts;
+}
+
+/* Whether a column of this name, which counts the rows, is there for nothing else. Other columns
+ * may count the rows by chance, such as days. */
+static bool names_rows(const char *name)
+{
+    static const char *const names[] = {"", "id", "index", "row", "unnamed: 0"};
+    for (size_t i = 0; i < WEFT_COUNT(names); i++)
+        if (strcasecmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+/* Warns of a first column that other programs write to count the rows: from such a feature a model
+ * learns the order of the file. */
+static void note_count(const csv_source *s, const char *path, weft_context *context)
+{
+    enum { FEW = 20 }; /* rows among which numbers in order may be chance */
+    const weft_csv *csv = &s->csv;
+    const char *name = csv->header ? csv->header[0] : "";
+    int j = 0;
+    while (j < csv->features && csv->order[j] != 0) j++;
+    if (j == csv->features || csv->rows < FEW || !names_rows(name) || !counts_rows(csv, j)) return;
+    weft_log(context, WEFT_LOG_WARNING,
+             "%s: column 0 (%s) counts the rows, so a model learns the order of the file from it; "
+             "id=0 makes it an identifier and no feature",
+             path, *name ? name : "without a name");
+}
+
+static weft_status load(csv_source *s, const char *path, const csv_keys *keys, bool measured,
+                        const weft_source_wish *wish)
+{
+    double test = keys->test;
+    weft_csv_known known = {.place = -1,
+                            .weight_place = -1,
+                            .id_place = -1,
+                            .id_given = keys->id,
+                            .unlabelled = wish->unlabelled,
+                            .measured = measured};
     weft_bytes bytes;
     if (wish->stats) {
         known.features = (int)weft_shape_elements(&wish->stats->input[0].shape);
@@ -105,10 +161,13 @@ static weft_status load(csv_source *s, const char *path, const char *label, cons
         known.place = wish->stats->label_column - 1;
         known.weight = wish->stats->weight_name;
         known.weight_place = wish->stats->weight_column - 1;
+        known.id = wish->stats->id_name;
+        known.id_place = wish->stats->id_column - 1;
     }
     WEFT_TRY(weft_gzip_open(path, &bytes));
     weft_status status =
-        weft_csv_parse(path, bytes.data, bytes.size, label, weight, &known, &s->csv);
+        weft_csv_parse(path, bytes.data, bytes.size, keys->target ? keys->target : keys->label,
+                       keys->weight, &known, &s->csv);
     weft_gzip_close(&bytes);
     WEFT_TRY(status);
     weft_source_set_shape(&s->head, weft_shape_of(1, (int64_t[]){s->csv.features}));
@@ -119,6 +178,7 @@ static weft_status load(csv_source *s, const char *path, const char *label, cons
     s->head.class_names = s->csv.class_names;
     s->head.all = s->csv.rows;
     WEFT_TRY(name_columns(s));
+    if (!wish->stats) note_count(s, path, wish->context);
     if (test < 0) test = s->head.unlabelled ? 1 : WEFT_USUAL_TEST;
     return weft_split_rows(s->csv.rows, test, s->head.count, &s->rows);
 }
@@ -126,31 +186,32 @@ static weft_status load(csv_source *s, const char *path, const char *label, cons
 static weft_status csv_open(const char *arguments, const weft_source_wish *wish, weft_source **out)
 {
     const char *comma = strchr(arguments, ',');
-    char *path = NULL, *label = NULL, *target = NULL, *weight = NULL;
-    double test = -1;
+    char *path = NULL;
+    csv_keys keys = {.test = -1};
     bool numbers = false;
     size_t size = comma ? (size_t)(comma - arguments) : strlen(arguments);
     if (size == 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "data 'csv': give the file, as in csv:FILE,label=NAME");
-    weft_spec_key keys[] = {{.name = "label", .text = &label},
-                            {.name = "target", .text = &target},
-                            {.name = "weight", .text = &weight},
-                            {.name = "test", .number = &test, .low = 0, .high = 1},
-                            {.name = NULL}};
+    weft_spec_key table[] = {{.name = "label", .text = &keys.label},
+                             {.name = "target", .text = &keys.target},
+                             {.name = "weight", .text = &keys.weight},
+                             {.name = "id", .text = &keys.id},
+                             {.name = "test", .number = &keys.test, .low = 0, .high = 1},
+                             {.name = NULL}};
     csv_source *s;
     WEFT_TRY(WEFT_NEW(&s, 1));
     s->head.ops = &weft_source_csv;
     s->head.tabular = true;
     weft_status status = weft_format(&path, "%.*s", (int)size, arguments);
-    if (status == WEFT_OK && comma) status = weft_spec_parse("data 'csv'", comma + 1, keys);
+    if (status == WEFT_OK && comma) status = weft_spec_parse("data 'csv'", comma + 1, table);
     if (status == WEFT_OK)
-        status = weft_check_target("data 'csv'", label, target, wish->stats, &numbers);
-    if (status == WEFT_OK)
-        status = load(s, path, target ? target : label, weight, numbers, wish, test);
+        status = weft_check_target("data 'csv'", keys.label, keys.target, wish->stats, &numbers);
+    if (status == WEFT_OK) status = load(s, path, &keys, numbers, wish);
     free(path);
-    free(label);
-    free(target);
-    free(weight);
+    free(keys.label);
+    free(keys.target);
+    free(keys.weight);
+    free(keys.id);
     if (status != WEFT_OK) {
         csv_close(&s->head);
         return status;
@@ -161,11 +222,12 @@ static weft_status csv_open(const char *arguments, const weft_source_wish *wish,
 
 const weft_source_ops weft_source_csv = {
     .kind = "csv",
-    .form = "csv:FILE[,label=COLUMN|target=COLUMN,weight=COLUMN,test=0.2]",
+    .form = "csv:FILE[,label=COLUMN|target=COLUMN,weight=COLUMN,id=COLUMN,test=0.2]",
     .help = "a table of numbers, plain or gzip, with or without a header; columns "
             "are given by name or by number from 0: label is a class (default: the "
             "last column), target is a number to predict, weight is the sample "
-            "weight (at least 0); the other columns are standardized",
+            "weight (at least 0), id names the row and is no feature; the other columns are "
+            "standardized",
     .open = csv_open,
     .close = csv_close,
     .prepare = csv_prepare,
@@ -173,4 +235,6 @@ const weft_source_ops weft_source_csv = {
     .label = csv_label,
     .target = csv_target,
     .weight = csv_weight,
+    .row = row_of,
+    .id = csv_id,
 };

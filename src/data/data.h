@@ -37,6 +37,10 @@ typedef struct weft_source_ops {
     /* The weight of sample i, or of one of its positions, finite and at least 0. NULL: no
      * weights. */
     double (*weight)(const weft_source *source, weft_split split, int64_t i, int64_t position);
+    /* The row of the file that has sample i, from 0. NULL: i. */
+    int64_t (*row)(const weft_source *source, weft_split split, int64_t i);
+    /* The identifier of sample i; NULL, also in place of the function: there is none. */
+    const char *(*id)(const weft_source *source, weft_split split, int64_t i);
 } weft_source_ops;
 
 /* "training" or "test", for messages. */
@@ -108,8 +112,8 @@ struct weft_source {
     bool position_weights; /* weights differ between the positions of a sample */
     /* For tables, as in weft_data_stats; owned by the source. */
     char **column_names;
-    const char *label_name, *weight_name;
-    int label_column, weight_column;
+    const char *label_name, *weight_name, *id_name;
+    int label_column, weight_column, id_column;
 };
 
 extern const weft_source_ops weft_source_glyphs, weft_source_idx, weft_source_csv, weft_source_npy,

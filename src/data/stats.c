@@ -32,6 +32,7 @@ void weft_data_stats_free(weft_data_stats *stats)
     free(stats->label_name);
     free(stats->tokenizer);
     free(stats->weight_name);
+    free(stats->id_name);
     free(stats->mean);
     free(stats->deviation);
     free(stats->target_mean);
@@ -66,6 +67,8 @@ weft_status weft_data_stats_copy(const weft_data_stats *from, weft_data_stats *t
                         &to->column_names));
     to->weight_column = from->weight_column;
     WEFT_TRY(name_copy(from->weight_name, &to->weight_name));
+    to->id_column = from->id_column;
+    WEFT_TRY(name_copy(from->id_name, &to->id_name));
     return name_copy(from->label_name, &to->label_name);
 }
 
@@ -212,6 +215,8 @@ weft_status weft_data_stats_learn(const weft_source *s, weft_normalize normalize
                         &stats->column_names));
     stats->weight_column = s->weight_column;
     WEFT_TRY(name_copy(s->weight_name, &stats->weight_name));
+    stats->id_column = s->id_column;
+    WEFT_TRY(name_copy(s->id_name, &stats->id_name));
     return name_copy(s->label_name, &stats->label_name);
 }
 

@@ -1,69 +1,11 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "formats/formats.h"
+#include "formats/csv_columns.h"
+#include "formats/csv_reader.h"
 
 /* Parses CSV (RFC 4180): one pass over a copy of the text, which converts the fields to numbers and
  * class labels. csv_weight.c and csv_columns.c decide which column is which. */
-
-/* Reads rows from a copy of the text and changes the copy in place: quotes are removed, and each
- * field of the current row ends with a zero byte. */
-typedef struct reader {
-    const char *name;
-    char *next, *end;
-    int64_t line; /* of the current row, from 1 */
-    int64_t next_line;
-    char **fields;
-    size_t count, capacity;
-    size_t most; /* fields of a row; 0: any number */
-} reader;
-
-static weft_status field(reader *r, bool *last)
-{
-    if (r->most > 0 && r->count == r->most)
-        return weft_fail(WEFT_ERR_FORMAT, "%s:%lld: has more than %zu columns", r->name,
-                         (long long)r->line, r->most);
-    WEFT_TRY(WEFT_GROW(&r->fields, &r->capacity, r->count));
-    char *to = r->next;
-    r->fields[r->count++] = to;
-    bool quoted = r->next < r->end && *r->next == '"';
-    if (quoted) {
-        for (r->next++;; r->next++) {
-            if (r->next >= r->end)
-                return weft_fail(WEFT_ERR_FORMAT, "%s:%lld: a quoted field does not end", r->name,
-                                 (long long)r->line);
-            if (*r->next == '\n') r->next_line++;
-            if (*r->next == '"' && !(r->next + 1 < r->end && r->next[1] == '"')) break;
-            if (*r->next == '"') r->next++;
-            *to++ = *r->next;
-        }
-        r->next++;
-    } else {
-        while (r->next < r->end && *r->next != ',' && *r->next != '\n') *to++ = *r->next++;
-        if (to > r->fields[r->count - 1] && to[-1] == '\r') to--;
-    }
-    if (quoted && r->next < r->end && *r->next == '\r') r->next++;
-    if (r->next < r->end && *r->next != ',' && *r->next != '\n')
-        return weft_fail(WEFT_ERR_FORMAT, "%s:%lld: column %zu: text after the closing quote",
-                         r->name, (long long)r->line, r->count);
-    *last = r->next >= r->end || *r->next == '\n';
-    if (*last) r->next_line++;
-    r->next++;
-    *to = '\0';
-    return WEFT_OK;
-}
-
-/* Reads the next row; count is 0 at the end of the text. Empty lines are skipped. */
-static weft_status row(reader *r)
-{
-    do {
-        r->count = 0;
-        r->line = r->next_line;
-        if (r->next >= r->end) return WEFT_OK;
-        for (bool last = false; !last;) WEFT_TRY(field(r, &last));
-    } while (r->count == 1 && r->fields[0][0] == '\0');
-    return WEFT_OK;
-}
 
 static char *trimmed(char *text)
 {
@@ -82,7 +24,7 @@ static bool number(char *text, double *out)
  * distinct labels, in order of appearance (sort_classes renumbers them at the end). */
 typedef struct table {
     weft_csv *csv;
-    size_t value_capacity, label_capacity, weight_capacity, class_capacity;
+    size_t value_capacity, label_capacity, weight_capacity, id_capacity, class_capacity;
     bool measured; /* the label column holds a numeric target */
     bool ignored;  /* labels are not read */
 } table;
@@ -119,13 +61,25 @@ static weft_status intern(table *t, const char *text, int32_t *out)
     return WEFT_OK;
 }
 
-static weft_status add_label(reader *r, table *t)
+/* Refuses a label that is a mark of a missing value. */
+static weft_status missing_label(const char *name, int64_t line, const weft_csv *csv,
+                                 const char *label)
+{
+    if (!*label)
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s:%lld: column %d: the label is empty; leave the row out", name,
+                         (long long)line, csv->label + 1);
+    return weft_fail(WEFT_ERR_FORMAT,
+                     "%s:%lld: column %d: the label '%s' marks a missing value; leave the row out, "
+                     "or, if a class is meant, give it another name",
+                     name, (long long)line, csv->label + 1, label);
+}
+
+static weft_status add_label(weft_csv_reader *r, table *t)
 {
     weft_csv *csv = t->csv;
     char *label = trimmed(r->fields[csv->label]);
-    if (!*label)
-        return weft_fail(WEFT_ERR_FORMAT, "%s:%lld: column %d: the label is empty", r->name,
-                         (long long)r->line, csv->label + 1);
+    if (weft_csv_is_missing(label, true)) return missing_label(r->name, r->line, csv, label);
     if (!weft_is_printable(label))
         return weft_fail(WEFT_ERR_FORMAT,
                          "%s:%lld: column %d: the label '%.60s' must be UTF-8 without control "
@@ -136,7 +90,7 @@ static weft_status add_label(reader *r, table *t)
 }
 
 /* Adds the numeric target of a row. FORMAT: it is missing or not finite. */
-static weft_status add_target(reader *r, table *t)
+static weft_status add_target(weft_csv_reader *r, table *t)
 {
     weft_csv *csv = t->csv;
     char *text = trimmed(r->fields[csv->label]);
@@ -154,7 +108,7 @@ static weft_status add_target(reader *r, table *t)
                      *text ? "'" : "", name ? name : "COLUMN");
 }
 
-static weft_status add_weight(reader *r, table *t)
+static weft_status add_weight(weft_csv_reader *r, table *t)
 {
     weft_csv *csv = t->csv;
     char *text = trimmed(r->fields[csv->weight]);
@@ -167,7 +121,21 @@ static weft_status add_weight(reader *r, table *t)
                      r->name, (long long)r->line, csv->weight + 1, text);
 }
 
-static weft_status add_row(reader *r, table *t)
+static weft_status add_id(weft_csv_reader *r, table *t)
+{
+    weft_csv *csv = t->csv;
+    const char *id = trimmed(r->fields[csv->id]);
+    WEFT_TRY(WEFT_GROW(&csv->ids, &t->id_capacity, csv->rows));
+    csv->ids[csv->rows] = NULL;
+    if (!weft_is_printable(id))
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s:%lld: column %d: the id '%.60s' must be UTF-8 without control "
+                         "characters",
+                         r->name, (long long)r->line, csv->id + 1, id);
+    return weft_strdup(id, &csv->ids[csv->rows]);
+}
+
+static weft_status add_row(weft_csv_reader *r, table *t)
 {
     weft_csv *csv = t->csv;
     if (r->count != (size_t)csv->columns)
@@ -187,6 +155,7 @@ static weft_status add_row(reader *r, table *t)
     }
     if (csv->weight >= 0) WEFT_TRY(add_weight(r, t));
     if (csv->label >= 0 && !t->ignored) WEFT_TRY(t->measured ? add_target(r, t) : add_label(r, t));
+    if (csv->id >= 0 && !t->ignored) WEFT_TRY(add_id(r, t));
     csv->rows++;
     return WEFT_OK;
 }
@@ -225,47 +194,67 @@ static weft_status sort_classes(weft_csv *csv)
     return WEFT_OK;
 }
 
-static weft_status take_header(reader *r, weft_csv *csv)
+static weft_status take_header(weft_csv_reader *r, weft_csv *csv)
 {
     WEFT_TRY(WEFT_NEW(&csv->header, r->count));
     for (size_t i = 0; i < r->count; i++) WEFT_TRY(weft_strdup(r->fields[i], &csv->header[i]));
-    return row(r);
+    return weft_csv_read_row(r);
 }
 
-/* FORMAT: the label of row 1 is the only one that is not a number, so row 1 may be a header whose
- * other names are numbers. */
-static weft_status check_first_label(const reader *r, const weft_csv *csv)
+/* Refuses a single word among labels that are numbers: a mark of a missing value, such as none, or
+ * the word of the first row alone, which may be a header whose other names are numbers. first: that
+ * row may be a header. */
+static weft_status check_only_word(const weft_csv_reader *r, int64_t line, const weft_csv *csv,
+                                   bool first)
 {
     double ignored;
-    bool only = csv->classes > 1 && !weft_parse_real(csv->class_names[0], &ignored);
-    for (int i = 1; i < csv->classes && only; i++)
-        only = weft_parse_real(csv->class_names[i], &ignored);
-    for (int64_t i = 1; i < csv->rows && only; i++) only = csv->labels[i] != 0;
-    if (!only) return WEFT_OK;
-    return weft_fail(
-        WEFT_ERR_FORMAT,
-        "%s:1: column %d, the label, holds '%.40s', and a number in all other rows; if "
-        "row 1 is a header, give label=NAME, else a number must stand there",
-        r->name, csv->label + 1, csv->class_names[0]);
+    int word = -1, words = 0;
+    int64_t row = -1, times = 0;
+    for (int i = 0; i < csv->classes; i++) {
+        if (weft_parse_real(csv->class_names[i], &ignored)) continue;
+        word = i;
+        words++;
+    }
+    if (words != 1 || csv->classes < 2) return WEFT_OK;
+    for (int64_t i = csv->rows - 1; i >= 0; i--) {
+        if (csv->labels[i] != word) continue;
+        row = i;
+        times++;
+    }
+    const char *name = csv->class_names[word];
+    if (first && row == 0 && times == 1)
+        return weft_fail(
+            WEFT_ERR_FORMAT,
+            "%s:%lld: column %d, the label, holds '%.40s', and a number in all other rows; if "
+            "row 1 is a header, give label=NAME, else a number must stand there",
+            r->name, (long long)line, csv->label + 1, name);
+    if (!weft_csv_is_missing(name, false)) return WEFT_OK;
+    return weft_fail(WEFT_ERR_FORMAT,
+                     "%s: column %d, the label, holds '%s' in row %lld (counted from 0), and "
+                     "numbers in others: that marks a missing value; leave the row out, or, if a "
+                     "class is meant, give it another name",
+                     r->name, csv->label + 1, name, (long long)row);
 }
 
-static weft_status parse(reader *r, const char *label, const char *weight,
+static weft_status parse(weft_csv_reader *r, const char *label, const char *weight,
                          const weft_csv_known *known, weft_csv *csv)
 {
-    WEFT_TRY(row(r));
+    WEFT_TRY(weft_csv_read_row(r));
+    int64_t line = r->line;
     for (size_t i = 0; i < r->count; i++) r->fields[i] = trimmed(r->fields[i]);
-    WEFT_TRY(weft_csv_columns(r->name, r->fields, (int)r->count, label, weight, known, csv));
+    WEFT_TRY(weft_csv_columns(r->name, line, r->fields, (int)r->count, label, weight, known, csv));
     if (csv->has_header) WEFT_TRY(take_header(r, csv));
     table t = {
         .csv = csv, .measured = known && known->measured, .ignored = known && known->label_ignored};
     int64_t most = known && known->most_rows > 0 ? known->most_rows : INT64_MAX;
     while (r->count > 0 && csv->rows < most) {
         WEFT_TRY(add_row(r, &t));
-        WEFT_TRY(row(r));
+        WEFT_TRY(weft_csv_read_row(r));
     }
     if (csv->rows == 0) return weft_fail(WEFT_ERR_FORMAT, "%s: has a header but no rows", r->name);
     if (!csv->labels) return WEFT_OK;
-    if (!csv->has_header && !(known && known->features > 0)) WEFT_TRY(check_first_label(r, csv));
+    bool first = !csv->has_header && !(known && known->features > 0);
+    WEFT_TRY(check_only_word(r, line, csv, first));
     return sort_classes(csv);
 }
 
@@ -285,12 +274,14 @@ weft_status weft_csv_parse(const char *name, const void *data, size_t size, cons
     char *copy;
     WEFT_TRY(WEFT_NEW(&copy, size + 1));
     memcpy(copy, data, size);
-    reader r = {.name = name,
-                .next = copy,
-                .end = copy + size,
-                .line = 1,
-                .next_line = 1,
-                .most = known ? known->most_columns : 0};
+    weft_csv_reader r = {.name = name,
+                         .next = copy,
+                         .end = copy + size,
+                         .line = 1,
+                         .next_line = 1,
+                         .most = known ? known->most_columns : 0,
+                         .separator = ','};
+    weft_csv_read_separator(&r);
     weft_csv csv = {0};
     weft_status status = parse(&r, label, weight, known, &csv);
     free(r.fields);
@@ -306,6 +297,8 @@ void weft_csv_free(weft_csv *csv)
 {
     for (int i = 0; csv->header && i < csv->columns; i++) free(csv->header[i]);
     for (int i = 0; i < csv->classes; i++) free(csv->class_names[i]);
+    for (int64_t i = 0; csv->ids && i < csv->rows; i++) free(csv->ids[i]);
+    free(csv->ids);
     free(csv->header);
     free(csv->order);
     free(csv->class_names);

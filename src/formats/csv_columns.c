@@ -7,7 +7,14 @@
 /* The number of a field's column in the file, from 1. */
 static int column_of(const weft_csv_table *t, int i)
 {
-    return i + 1 + (t->left_out >= 0 && i >= t->left_out);
+    return t->column[i] + 1;
+}
+
+int weft_csv_place(const weft_csv_table *t, int64_t index)
+{
+    int at = 0;
+    while (at < t->count && t->column[at] < index) at++;
+    return index > t->total ? at + (int)WEFT_MIN(index - t->total, (int64_t)t->total) : at;
 }
 
 const char *weft_csv_role(const weft_csv_table *t)
@@ -86,7 +93,7 @@ static weft_status find_label(weft_csv_table *t, const char *label)
     t->label = t->bare ? -1 : place ? t->known->place : t->count - 1;
     if (!label) return WEFT_OK;
     if (t->bare && weft_parse_int(label, &index)) {
-        if (index != t->known->place) return only_features(t, label);
+        if (weft_csv_place(t, index) != t->known->place) return only_features(t, label);
         return WEFT_OK;
     }
     if (!weft_parse_int(label, &index)) {
@@ -96,21 +103,23 @@ static weft_status find_label(weft_csv_table *t, const char *label)
         if (!t->said) t->no = label;
         return WEFT_OK;
     }
-    if (index < 0 || index >= t->count)
+    if (index < 0 || index >= t->total)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s: %s column %lld does not exist, columns are 0 to %d", t->file,
-                         weft_csv_role(t), (long long)index, t->count - 1);
+                         weft_csv_role(t), (long long)index, t->total - 1);
     t->said = true;
-    t->label = (int)index;
+    t->label = weft_csv_place(t, index);
     return WEFT_OK;
 }
 
-/* Whether a field is one of the usual marks of a missing value. */
-static bool is_missing(const char *field)
+bool weft_csv_is_missing(const char *word, bool sure)
 {
-    static const char *const marks[] = {"", "NA", "N/A", "null", "none", "?", "-"};
-    for (size_t i = 0; i < WEFT_COUNT(marks); i++)
-        if (strcasecmp(field, marks[i]) == 0) return true;
+    /* The marks behind the first SURE may be names of classes. */
+    static const char *const marks[] = {"",     "NA", "N/A",  "#N/A", "<NA>", "nan",
+                                        "null", "?",  "none", "-",    "."};
+    enum { SURE = 8 };
+    for (size_t i = 0; i < (sure ? SURE : WEFT_COUNT(marks)); i++)
+        if (strcasecmp(word, marks[i]) == 0) return true;
     return false;
 }
 
@@ -122,7 +131,8 @@ static bool has_name(const weft_csv_table *t)
     double ignored;
     if (t->known->names) return weft_csv_names_found(t) > 0;
     for (int i = 0; i < t->count && t->known->features > 0; i++)
-        if (i != t->label && !weft_parse_real(t->fields[i], &ignored) && !is_missing(t->fields[i]))
+        if (i != t->label && !weft_parse_real(t->fields[i], &ignored) &&
+            !weft_csv_is_missing(t->fields[i], false))
             return true;
     return false;
 }
@@ -145,11 +155,12 @@ static weft_status find_header(const weft_csv_table *t, const char *label, bool 
     }
     *header = word >= 0;
     if (word < 0 || number < 0 || has_name(t)) return WEFT_OK;
-    return weft_fail(WEFT_ERR_FORMAT,
-                     "%s:1: column %d holds '%.40s', but column %d holds a number; if row 1 is a "
-                     "header, give %s=NAME, else a finite number must stand there",
-                     t->file, column_of(t, word), t->fields[word], column_of(t, number),
-                     weft_csv_role(t));
+    return weft_fail(
+        WEFT_ERR_FORMAT,
+        "%s:%lld: column %d holds '%.40s', but column %d holds a number; if row 1 is a "
+        "header, give %s=NAME, else a finite number must stand there",
+        t->file, (long long)t->line, column_of(t, word), t->fields[word], column_of(t, number),
+        weft_csv_role(t));
 }
 
 static weft_status check_names(const weft_csv_table *t)
@@ -158,9 +169,9 @@ static weft_status check_names(const weft_csv_table *t)
         int first = weft_csv_find(t->sorted, t->count, t->fields[i]);
         if (!weft_is_printable(t->fields[i]))
             return weft_fail(WEFT_ERR_FORMAT,
-                             "%s:1: the name of column %d, '%.60s', must be UTF-8 without control "
-                             "characters",
-                             t->file, column_of(t, i), t->fields[i]);
+                             "%s:%lld: the name of column %d, '%.60s', must be UTF-8 without "
+                             "control characters",
+                             t->file, (long long)t->line, column_of(t, i), t->fields[i]);
         if (first < i)
             return weft_fail(WEFT_ERR_FORMAT,
                              "%s: columns %d and %d are both named '%s'; each needs a name of its "
@@ -263,7 +274,9 @@ weft_status weft_csv_share_out(weft_csv_table *t, const char *label, bool named,
     WEFT_TRY(WEFT_NEW(&csv->order, WEFT_MAX(t->count, t->known->features)));
     WEFT_TRY(csv->has_header && t->known->names ? by_name(t, csv->order)
                                                 : by_place(t, csv->has_header, csv->order));
-    csv->label = csv->place = t->label;
     csv->features = t->count - (t->label >= 0);
+    csv->place = t->label;
+    csv->label = t->label < 0 ? -1 : t->column[t->label];
+    for (int i = 0; i < csv->features; i++) csv->order[i] = t->column[csv->order[i]];
     return WEFT_OK;
 }

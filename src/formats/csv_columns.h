@@ -1,5 +1,5 @@
-/* Internals of the columns of tables: csv_weight.c takes the column of the weights out,
- * csv_columns.c shares out the others. */
+/* Internals of the columns of tables: csv_weight.c takes the columns of identifiers and of weights
+ * out, csv_columns.c shares out the others. */
 #ifndef WEFT_FORMATS_CSV_COLUMNS_H
 #define WEFT_FORMATS_CSV_COLUMNS_H
 
@@ -15,16 +15,17 @@ typedef struct weft_csv_name {
 /* The first row, the known columns, and the result so far. */
 typedef struct weft_csv_table {
     const char *file;
-    char *const *fields;
+    int64_t line; /* of the first row */
+    char **fields;
+    int *column;           /* [count]: the columns of the fields in the file, from 0, ascending */
     weft_csv_name *sorted; /* [count]: the fields in order of name, then of place */
-    int count;
+    int count, total;      /* total: columns in the file */
     const weft_csv_known *known;
     const weft_csv_name *sorted_known; /* [known->features]; NULL: no names are known */
     bool bare;      /* the label may be missing, and the columns are as many as the features */
     bool said;      /* label= gives an existing column, by name or number */
     const char *no; /* the name that label= gives if no column has it; else NULL */
-    int label;      /* label column, from 0; -1: none */
-    int left_out;   /* column of the weights, which `fields` lacks; -1: none */
+    int label;      /* the field of the label; -1: none */
 } weft_csv_table;
 
 /* Sorts names; *out, [count], belongs to the caller. */
@@ -38,8 +39,15 @@ const char *weft_csv_field(const void *user, int i);
 /* The word for the column to be learned, which is also the key of its option. */
 const char *weft_csv_role(const weft_csv_table *t);
 
-/* Assigns label and features. `t` has all columns of the table except that of the weights; named:
- * the first row is known to be a header. */
+/* Whether a word is one of the usual marks of a missing value. sure: of those alone that are no
+ * usual name of a class. */
+bool weft_csv_is_missing(const char *word, bool sure);
+/* The field that stands for column `index` of the file, or before which it would stand if it had
+ * not been taken out. */
+int weft_csv_place(const weft_csv_table *t, int64_t index);
+
+/* Assigns label and features. `t` has all columns of the table except those of identifiers and
+ * weights; named: the first row is known to be a header. */
 weft_status weft_csv_share_out(weft_csv_table *t, const char *label, bool named,
                                weft_csv *csv) WEFT_NODISCARD;
 

@@ -1,87 +1,100 @@
-/* Finds the column of the sample weights, which the other columns are counted without, and lets
- * csv_columns.c share out the rest. */
+/* Finds the columns that are no features: identifiers, then the sample weights. The other columns
+ * are counted without them, and csv_columns.c shares these out. */
 #include <stdio.h>
 
 #include "formats/csv_columns.h"
 
-/* Finds the column that weight= gives, a name (*named) or a number from 0. */
-static weft_status find_weight(const weft_csv_table *t, const char *weight, bool *named, int *out)
+/* Finds the field that the option `key` gives, a name (*named) or a number from 0. */
+static weft_status find_field(const weft_csv_table *t, const char *key, const char *given,
+                              bool *named, int *out)
 {
     char near[1024];
     int64_t index;
-    *named = !weft_parse_int(weight, &index);
-    *out = *named ? weft_csv_find(t->sorted, t->count, weight) : (int)index;
+    *named = !weft_parse_int(given, &index);
+    *out = *named ? weft_csv_find(t->sorted, t->count, given) : weft_csv_place(t, index);
     if (*named && *out < 0)
-        return weft_fail(WEFT_ERR_ARGUMENT, "%s: no column is named '%s', for weights%s", t->file,
-                         weight, weft_suggest(near, sizeof(near), weight, weft_csv_field, t));
-    if (!*named && (index < 0 || index >= t->count))
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s: no column is named '%s', for %s%s", t->file, given,
+                         strcmp(key, "weight") == 0 ? "weights" : "identifiers",
+                         weft_suggest(near, sizeof(near), given, weft_csv_field, t));
+    if (!*named && (index < 0 || index >= t->total))
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s: weight column %lld does not exist, columns are 0 to %d", t->file,
-                         (long long)index, t->count - 1);
+                         "%s: %s column %lld does not exist, columns are 0 to %d", t->file, key,
+                         (long long)index, t->total - 1);
+    if (!*named && (*out >= t->count || t->column[*out] != index))
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s: column %lld is given as the id and as the %s",
+                         t->file, (long long)index, key);
     return WEFT_OK;
 }
 
-/* The column that had the weights in training, for a table without weight=; -1: none. The column is
+/* Whether label= gives the field `at`. named: the first row is a header. */
+static bool is_label(const weft_csv_table *t, const char *label, int at, bool named)
+{
+    int64_t index;
+    if (!label) return false;
+    if (weft_parse_int(label, &index)) return index == t->column[at];
+    return named && strcmp(label, t->fields[at]) == 0;
+}
+
+static weft_status given_twice(const weft_csv_table *t, const char *as, const char *label)
+{
+    int64_t index;
+    const char *quote = weft_parse_int(label, &index) ? "" : "'";
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%s: column %s%s%s is given as the %s, and as the label or target", t->file,
+                     quote, label, quote, as);
+}
+
+/* Sets *out to the table without the field `at`; free_part frees it. */
+static weft_status leave_out(const weft_csv_table *all, int at, weft_csv_table *out)
+{
+    int count = all->count - 1;
+    *out = *all;
+    out->fields = NULL;
+    out->column = NULL;
+    out->sorted = NULL;
+    out->count = count;
+    WEFT_TRY(WEFT_NEW(&out->fields, count));
+    WEFT_TRY(WEFT_NEW(&out->column, count));
+    for (int i = 0; i < count; i++) {
+        out->fields[i] = all->fields[i + (i >= at)];
+        out->column[i] = all->column[i + (i >= at)];
+    }
+    return weft_csv_sort_names(out->fields, count, &out->sorted);
+}
+
+static void free_part(weft_csv_table *t)
+{
+    free(t->fields);
+    free(t->column);
+    free(t->sorted);
+}
+
+/* --- weights --- */
+
+/* The field that had the weights in training, for a table without weight=; -1: none. The field is
  * found by name, or by position if the table has none of training's feature names. */
 static int known_weight(const weft_csv_table *t, const char *label)
 {
     const weft_csv_known *k = t->known;
     int at = -1, found = weft_csv_names_found(t);
-    int64_t index;
     if (k->weight && found == k->features)
         at = weft_csv_find(t->sorted, t->count, k->weight);
     else if (k->features > 0 && found == 0 && t->count == k->features + 2)
         at = k->weight_place;
-    bool learned = at >= 0 && label &&
-                   (weft_parse_int(label, &index) ? index == at : !strcmp(label, t->fields[at]));
-    return learned ? -1 : at;
+    return at >= 0 && is_label(t, label, at, true) ? -1 : at;
 }
 
-/* Converts a number of label=, which counts all columns, to one that does not count the column of
- * the weights: *out is one less behind that column. A name is returned unchanged. */
-static weft_status left_number(const char *file, const char *label, int weight, char *text,
-                               size_t room, const char **out)
-{
-    int64_t index;
-    *out = label;
-    if (!label || !weft_parse_int(label, &index)) return WEFT_OK;
-    if (index == weight)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s: column %d is given as the weight, and as the label or target", file,
-                         weight);
-    (void)snprintf(text, room, "%lld", (long long)(index - (index > weight)));
-    *out = text;
-    return WEFT_OK;
-}
-
-/* Assigns label and features of a table whose column `at` has the weights; named: that column was
+/* Assigns label and features of a table whose field `at` has the weights; named: that field was
  * found by name, so the first row is a header. */
 static weft_status without_weight(const weft_csv_table *all, const char *label, int at, bool named,
                                   weft_csv *csv)
 {
-    char text[32], **left;
-    int j = 0;
-    if (label && strcmp(label, all->fields[at]) == 0 && named)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s: column '%s' is given as the weight, and as the label or target",
-                         all->file, label);
-    WEFT_TRY(left_number(all->file, label, at, text, sizeof(text), &label));
-    WEFT_TRY(WEFT_NEW(&left, all->count));
-    for (int i = 0; i < all->count; i++)
-        if (i != at) left[j++] = all->fields[i];
-    weft_csv_table t = *all;
-    t.fields = left;
-    t.sorted = NULL;
-    t.left_out = at;
-    t.count--;
-    weft_status status = weft_csv_sort_names(left, t.count, &t.sorted);
+    weft_csv_table t;
+    if (is_label(all, label, at, named)) return given_twice(all, "weight", label);
+    weft_status status = leave_out(all, at, &t);
     if (status == WEFT_OK) status = weft_csv_share_out(&t, label, named, csv);
-    free(t.sorted);
-    free(left);
-    if (status != WEFT_OK) return status;
-    for (int i = 0; i < csv->features; i++) csv->order[i] += csv->order[i] >= at;
-    if (csv->label >= at) csv->label++;
-    return WEFT_OK;
+    free_part(&t);
+    return status;
 }
 
 /* Refuses a table without names, label= and weight= that has one column more than the features, if
@@ -97,43 +110,85 @@ static weft_status refuse_ambiguous(const weft_csv_table *t, const weft_csv *csv
                      t->file, k->features, weft_csv_role(t), weft_csv_role(t));
 }
 
-static weft_status assign(weft_csv_table *t, const char *label, const char *weight, weft_csv *csv)
+/* header: the first row is known to be a header. */
+static weft_status assign(const weft_csv_table *t, const char *label, const char *weight,
+                          bool header, weft_csv *csv)
 {
     bool named = false;
     int at;
     if (weight) {
-        WEFT_TRY(find_weight(t, weight, &named, &at));
+        WEFT_TRY(find_field(t, "weight", weight, &named, &at));
     } else {
         at = known_weight(t, label);
         named = at >= 0 && weft_csv_names_found(t) > 0;
     }
     if (at < 0) {
-        WEFT_TRY(weft_csv_share_out(t, label, false, csv));
+        weft_csv_table all = *t;
+        WEFT_TRY(weft_csv_share_out(&all, label, header, csv));
         return label ? WEFT_OK : refuse_ambiguous(t, csv);
     }
-    WEFT_TRY(without_weight(t, label, at, named, csv));
-    if (weight || !t->known->unlabelled) csv->weight = at;
+    WEFT_TRY(without_weight(t, label, at, named || header, csv));
+    csv->weight_place = at;
+    if (weight || !t->known->unlabelled) csv->weight = t->column[at];
     return WEFT_OK;
 }
 
-weft_status weft_csv_columns(const char *file, char *const *fields, int count, const char *label,
-                             const char *weight, const weft_csv_known *known, weft_csv *csv)
+/* --- identifiers --- */
+
+/* The field that had the identifiers in training, for a table without id=; -1: none. The field is
+ * found by name, or by position in a table without training's feature names that has all columns.
+ */
+static int known_id(const weft_csv_table *t)
 {
-    static const weft_csv_known nothing = {.place = -1, .weight_place = -1};
+    const weft_csv_known *k = t->known;
+    int found = weft_csv_names_found(t), columns = k->features + 2 + (k->weight_place >= 0);
+    if (k->id && k->names && found > 0) return weft_csv_find(t->sorted, t->count, k->id);
+    return k->features > 0 && found == 0 && t->count == columns ? k->id_place : -1;
+}
+
+static weft_status without_id(const weft_csv_table *all, const char *label, const char *weight,
+                              int at, bool named, weft_csv *csv)
+{
+    weft_csv_table t;
+    if (is_label(all, label, at, named)) return given_twice(all, "id", label);
+    weft_status status = leave_out(all, at, &t);
+    if (status == WEFT_OK) status = assign(&t, label, weight, named, csv);
+    free_part(&t);
+    csv->id = all->column[at];
+    return status;
+}
+
+weft_status weft_csv_columns(const char *file, int64_t line, char **fields, int count,
+                             const char *label, const char *weight, const weft_csv_known *known,
+                             weft_csv *csv)
+{
+    static const weft_csv_known nothing = {.place = -1, .weight_place = -1, .id_place = -1};
     weft_csv_table t = {.file = file,
+                        .line = line,
                         .fields = fields,
                         .count = count,
-                        .known = known ? known : &nothing,
-                        .left_out = -1};
+                        .total = count,
+                        .known = known ? known : &nothing};
     weft_csv_name *sorted_known = NULL;
+    bool named = false;
+    int id = -1;
     csv->columns = count;
-    csv->weight = -1;
+    csv->weight = csv->weight_place = csv->id = -1;
+    WEFT_TRY(WEFT_NEW(&t.column, count));
+    for (int i = 0; i < count; i++) t.column[i] = i;
     weft_status status = weft_csv_sort_names(fields, count, &t.sorted);
     if (status == WEFT_OK && t.known->names)
         status = weft_csv_sort_names(t.known->names, t.known->features, &sorted_known);
     t.sorted_known = sorted_known;
-    if (status == WEFT_OK) status = assign(&t, label, weight, csv);
+    if (status == WEFT_OK && t.known->id_given)
+        status = find_field(&t, "id", t.known->id_given, &named, &id);
+    else if (status == WEFT_OK)
+        id = known_id(&t);
+    if (status == WEFT_OK)
+        status = id < 0 ? assign(&t, label, weight, false, csv)
+                        : without_id(&t, label, weight, id, named, csv);
     free(sorted_known);
     free(t.sorted);
+    free(t.column);
     return status;
 }

@@ -43,22 +43,25 @@ weft_status weft_npy_parse(const char *name, const void *data, size_t size,
                            weft_npy *out) WEFT_NODISCARD;
 double weft_npy_get(const weft_npy *npy, int64_t i);
 
-/* --- CSV (RFC 4180: quotes, doubled quotes, CRLF) --- */
+/* --- CSV (RFC 4180: quotes, doubled quotes; lines end with LF, CRLF or CR) --- */
 
 typedef struct weft_csv {
     int columns;
     int64_t rows; /* without the header */
     bool has_header;
-    char **header; /* column names, or NULL */
-    int label;     /* label column; -1: none */
-    int weight;    /* column of sample weights; -1: none is used */
-    int place;     /* label column, not counting that of the weights; -1: none */
+    char **header;    /* column names, or NULL */
+    int label;        /* label column; -1: none */
+    int weight;       /* column of sample weights; -1: none is used */
+    int id;           /* column of identifiers; -1: none */
+    int place;        /* label column, not counting those of weights and identifiers; -1: none */
+    int weight_place; /* column of the weights, not counting that of identifiers; -1: none */
     int features;
     int *order;      /* [features]: their columns */
     double *values;  /* [rows, features] */
     int32_t *labels; /* [rows], class numbers; NULL: none */
     double *weights; /* [rows], at least 0; NULL: none */
     double *targets; /* [rows], the numeric target; NULL: the label is a class, or there is none */
+    char **ids;      /* [rows], the identifiers; NULL: none */
     int classes;
     char **class_names; /* sorted; numbers by value */
 } weft_csv;
@@ -66,12 +69,16 @@ typedef struct weft_csv {
 /* The columns of the table of training, which a later table must have as well. They are matched by
  * name, in any order, if both tables have names; otherwise by position. */
 typedef struct weft_csv_known {
-    int features;        /* 0: nothing is known */
-    char *const *names;  /* [features], or NULL */
-    const char *label;   /* its name; NULL if `names` is */
-    int place;           /* label column, not counting weights; -1: unknown */
-    const char *weight;  /* name of the weights' column; NULL: none */
-    int weight_place;    /* that column, counting all; -1: none or unknown */
+    int features;       /* 0: nothing is known */
+    char *const *names; /* [features], or NULL */
+    const char *label;  /* its name; NULL if `names` is */
+    int place;          /* as in weft_csv; -1: unknown */
+    const char *weight; /* name of the weights' column; NULL: none */
+    int weight_place;   /* as in weft_csv; -1: none or unknown */
+    const char *id;     /* name of the column of identifiers; NULL: none */
+    int id_place;       /* that column, counting all; -1: none or unknown */
+    const char
+        *id_given;       /* name or number (from 0) of that column in this table; NULL: not given */
     bool unlabelled;     /* the label may be missing; weights are used only if requested */
     bool measured;       /* the label, called target, is numeric */
     bool label_ignored;  /* the label's values are not read */
@@ -79,19 +86,21 @@ typedef struct weft_csv_known {
     size_t most_columns; /* a row with more is refused; 0: any number */
 } weft_csv_known;
 
-/* csv_weight.c: decides from the first row which column is which, and sets columns, has_header,
- * label, weight, place, features and order. ARGUMENT: a column is missing or unexpected; the
- * message names it. */
-weft_status weft_csv_columns(const char *file, char *const *fields, int count, const char *label,
-                             const char *weight, const weft_csv_known *known,
+/* csv_weight.c: decides from the first row, in line `line`, which column is which, and sets
+ * columns, has_header, label, weight, id, the places, features and order. ARGUMENT: a column is
+ * missing or unexpected; the message names it. */
+weft_status weft_csv_columns(const char *file, int64_t line, char **fields, int count,
+                             const char *label, const char *weight, const weft_csv_known *known,
                              weft_csv *csv) WEFT_NODISCARD;
 
 /* Parses a table. label: name or number (from 0) of the label column; NULL: the label column of
  * `known` (may be NULL), else the last one. weight: name or number of the column of sample weights;
  * NULL: that of `known`, else none. The first row is a header if no feature or numeric target in it
  * is a number, or if it contains the name of the label or all known feature names. A byte order
- * mark is skipped. FORMAT: the text is malformed, or only some of these are numbers; the message
- * names line and column. ARGUMENT: a column is missing or unexpected, or may be label or weight. */
+ * mark is skipped; a first line sep=; gives another separator than the comma. Blanks around a
+ * quoted field are skipped. FORMAT: the text is malformed, only some of these are numbers, or a
+ * label is a mark of a missing value; the message names line and column. ARGUMENT: a column is
+ * missing or unexpected, or may be label or weight. */
 weft_status weft_csv_parse(const char *name, const void *data, size_t size, const char *label,
                            const char *weight, const weft_csv_known *known,
                            weft_csv *out) WEFT_NODISCARD;

@@ -261,6 +261,8 @@ void weft_servable_describe(const weft_servable *servable, weft_servable_info *o
                                 .label_column = stats->label_column,
                                 .weight_name = stats->weight_name,
                                 .weight_column = stats->weight_column,
+                                .id_name = stats->id_name,
+                                .id_column = stats->id_column,
                                 .bytes = stats->bytes,
                                 .limit = servable->limit,
                                 .policy = servable->policy};

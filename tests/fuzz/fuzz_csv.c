@@ -10,11 +10,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const char *const weights[] = {NULL, NULL, "w", "1"};
     static char a[] = "a", b[] = "b", *const names[] = {a, b};
     static const weft_csv_known known[] = {
-        {.place = -1},
-        {.features = 2, .place = 1},
-        {.features = 2, .names = names, .label = "y"},
+        {.place = -1, .id_place = -1},
+        {.features = 2, .place = 1, .id_place = 0},
+        {.features = 2, .names = names, .label = "y", .id = "i"},
         {.features = 2, .names = names, .label = "y", .place = 2, .unlabelled = true},
-        {.place = -1, .measured = true},
+        {.place = -1, .measured = true, .id_given = "2"},
         {.features = 2,
          .names = names,
          .label = "y",

@@ -176,6 +176,8 @@ static weft_status read_csv(const weft_servable_info *about, const weft_plain_bo
                             .place = about->label_column - 1,
                             .weight = about->weight_name,
                             .weight_place = about->weight_column - 1,
+                            .id = about->id_name,
+                            .id_place = about->id_column - 1,
                             .unlabelled = true,
                             .measured = about->targets > 0,
                             .label_ignored = true,

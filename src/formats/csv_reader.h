@@ -1,0 +1,25 @@
+/* Declares the reader of the rows of a table. */
+#ifndef WEFT_FORMATS_CSV_READER_H
+#define WEFT_FORMATS_CSV_READER_H
+
+#include "formats/formats.h"
+
+/* Reads rows from a copy of the text and changes the copy in place: quotes are removed, and each
+ * field of the current row ends with a zero byte. */
+typedef struct weft_csv_reader {
+    const char *name;
+    char *next, *end;
+    int64_t line; /* of the current row, from 1 */
+    int64_t next_line;
+    char **fields;
+    size_t count, capacity;
+    size_t most;    /* fields of a row; 0: any number */
+    char separator; /* between fields */
+} weft_csv_reader;
+
+/* Takes a first line such as "sep=;", by which spreadsheets say what separates the fields. */
+void weft_csv_read_separator(weft_csv_reader *reader);
+/* Reads the next row; count is 0 at the end of the text. Empty lines are skipped. */
+weft_status weft_csv_read_row(weft_csv_reader *reader) WEFT_NODISCARD;
+
+#endif
