@@ -50,6 +50,92 @@ static void test_somebody_is_missing(void **state)
     weft_sim_destroy(&c.sim);
 }
 
+/* Sends a message of a type to an actor, whose content is empty, and a view with a
+ * fault as its payload. */
+static void forge(crowd *c, int from, int to, uint32_t type)
+{
+    weft_view forged;
+    weft_buffer *blob = NULL;
+    char fault[] = "forged";
+    forged = *view_of(c, LEARNERS);
+    forged.number += 1000;
+    forged.fault = fault;
+    assert_int_equal(weft_view_pack(&forged, 0, &blob), WEFT_OK);
+    /* StateLost names the present view in its first field. */
+    const uint8_t view[] = {0x08, (uint8_t)view_of(c, LEARNERS)->number};
+    weft_message message = {.type = type, .head = view, .payload = blob};
+    message.head_bytes = type == WEFT_RPC_STATE_LOST ? sizeof(view) : 0;
+    assert_int_equal(weft_actor_send(&person_of(c, from)->head, (weft_actor_id)to, &message),
+                     WEFT_OK);
+    weft_buffer_unref(&blob);
+}
+
+/* A learner, a server and a process that is no member send every type of message to each actor, in
+ * the roles of all others. Whatever is not theirs to send changes nothing: all members go on with
+ * the view of the coordinator. */
+static void test_roles(void **state)
+{
+    (void)state;
+    static const int all[] = {WEFT_COORDINATOR, SERVERS,      SERVERS + 1,
+                              LEARNERS,         LEARNERS + 1, LEARNERS + 5};
+    crowd c;
+    begin(&c, 2, 2, true, 1, false);
+    c.members[LEARNERS + 5].fingerprint.parameters = 9; /* is refused, so it is no member */
+    until(&c, 30);
+    int forged = 0;
+    double now = 30;
+    int64_t number = view_of(&c, WEFT_COORDINATOR)->number;
+    assert_int_equal(weft_sim_add(c.sim, LEARNERS + 5, now), WEFT_OK);
+    until(&c, now += 0.005); /* it exists, and is not refused yet */
+    for (size_t from = 1; from < WEFT_COUNT(all); from++)
+        for (size_t to = 0; to < WEFT_COUNT(all) - 1; to++)
+            for (uint32_t type = 0; type <= WEFT_RPC_TYPES; type++) {
+                weft_rpc_role sender =
+                    weft_view_role(view_of(&c, LEARNERS), (weft_actor_id)all[from]);
+                weft_rpc_role receiver =
+                    weft_view_role(view_of(&c, LEARNERS), (weft_actor_id)all[to]);
+                if (from == to || weft_rpc_may_send(type, sender, receiver)) continue;
+                forge(&c, all[from], all[to], type);
+                forged++;
+            }
+    until(&c, now + 5);
+    assert_true(forged > 500);
+    assert_agreed(&c, 4);
+    assert_null(view_of(&c, LEARNERS)->fault);
+    assert_int_equal(view_of(&c, WEFT_COORDINATOR)->number, number);
+    assert_int_equal(c.refused, 1); /* the process that is no member */
+    weft_sim_destroy(&c.sim);
+}
+
+/* Only the coordinator sends what installs a view, admits, refuses or dismisses, and only to
+ * members and clients; servers change ranges of servers. */
+static void test_table_of_roles(void **state)
+{
+    (void)state;
+    static const weft_rpc_role roles[] = {WEFT_RPC_COORDINATOR, WEFT_RPC_LEARNER, WEFT_RPC_SERVER,
+                                          WEFT_RPC_OTHER};
+    for (uint32_t type = 1; type < WEFT_RPC_TYPES; type++) {
+        int pairs = 0;
+        for (int s = 0; s < 4; s++)
+            for (int r = 0; r < 4; r++) pairs += weft_rpc_may_send(type, roles[s], roles[r]);
+        if (pairs == 0 || pairs > 8) fail_msg("type %u: %d pairs of roles", type, pairs);
+        assert_false(weft_rpc_may_send(type, WEFT_RPC_COORDINATOR, WEFT_RPC_COORDINATOR));
+        assert_false(weft_rpc_may_send(type, WEFT_RPC_LEARNER, WEFT_RPC_OTHER));
+    }
+    static const uint32_t coordinators[] = {WEFT_RPC_JOIN_ACK, WEFT_RPC_REJECT,
+                                            WEFT_RPC_HEARTBEAT_ACK, WEFT_RPC_LEAVE_ACK};
+    for (size_t i = 0; i < WEFT_COUNT(coordinators); i++)
+        for (int s = 1; s < 4; s++)
+            for (int r = 1; r < 4; r++)
+                assert_false(weft_rpc_may_send(coordinators[i], roles[s], roles[r]));
+    static const uint32_t servers[] = {WEFT_RPC_APPEND, WEFT_RPC_RANGE_SNAPSHOT,
+                                       WEFT_RPC_APPEND_ACK};
+    for (size_t i = 0; i < WEFT_COUNT(servers); i++)
+        for (int s = 0; s < 4; s++)
+            assert_int_equal(weft_rpc_may_send(servers[i], roles[s], WEFT_RPC_SERVER),
+                             roles[s] == WEFT_RPC_SERVER);
+}
+
 static void test_silent_are_dropped(void **state)
 {
     (void)state;
@@ -230,6 +316,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_come),
+        cmocka_unit_test(test_roles),
+        cmocka_unit_test(test_table_of_roles),
         cmocka_unit_test(test_somebody_is_missing),
         cmocka_unit_test(test_silent_are_dropped),
         cmocka_unit_test(test_sleepers),

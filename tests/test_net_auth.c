@@ -268,6 +268,104 @@ static void test_allowed_but_wrong(void **state)
     pair_close(&server, &client);
 }
 
+/* --- ids belong to keys --- */
+
+/* The address of a process with this key, at which nobody listens. */
+static const char *address_with(const weft_key *key, char out[128])
+{
+    char text[WEFT_KEY_TEXT];
+    weft_key_text(key, text);
+    (void)snprintf(out, 128, "tcp://127.0.0.1:9#%s", text);
+    return out;
+}
+
+/* An admitted key sends as the coordinator, and as a member that has sent nothing yet. Their ids
+ * belong to the keys in their addresses, so no such message counts, and those with the right key
+ * do. */
+static void test_ids_belong_to_keys(void **state)
+{
+    (void)state;
+    static const weft_actor_id ids[] = {0, STRANGER};
+    side server, client;
+    char at[256], text[128];
+    weft_key_pair own, right;
+    void *zmq = zmq_ctx_new();
+    pair_open(&server, &client, at);
+    assert_int_equal(weft_key_pair_make(&own), WEFT_OK);
+    assert_int_equal(weft_key_pair_make(&right), WEFT_OK);
+    assert_int_equal(weft_net_context_allow(server.world, &own.public_key), WEFT_OK);
+    int heard = echo_of(server.net)->heard;
+    for (size_t i = 0; i < WEFT_COUNT(ids); i++) {
+        const char *address = address_with(&right.public_key, text);
+        assert_int_equal(weft_net_add_peer(server.net, ids[i], i ? strchr(address, '#') : address),
+                         WEFT_OK);
+        void *wrong = raw_socket(zmq, at, &own, ids[i]);
+        send_whole(wrong, ids[i], -1, false);
+        pump_for(&server, 0.5);
+        assert_int_equal(echo_of(server.net)->heard, heard + (int)i);
+        assert_int_equal(weft_net_stats(server.net).damaged, i + 1);
+        zmq_close(wrong);
+        void *fits = raw_socket(zmq, at, &right, ids[i]);
+        send_whole(fits, ids[i], -1, false);
+        pump_for(&server, 0.5);
+        assert_int_equal(echo_of(server.net)->heard, heard + 1 + (int)i);
+        zmq_close(fits);
+    }
+    goes_on(&server, &client, true);
+    zmq_ctx_term(zmq);
+    pair_close(&server, &client);
+}
+
+/* The process at the other end of an own connection answers in the name of another actor. */
+static void test_answers_are_the_receivers(void **state)
+{
+    (void)state;
+    side server, client;
+    char at[256];
+    pair_open(&server, &client, at);
+    int heard = echo_of(client.net)->heard;
+    server.net->actor->id = 0;
+    send_number(&server, CLIENT, 1);
+    server.net->actor->id = SERVER;
+    pump_for(&client, 0.5);
+    assert_int_equal(echo_of(client.net)->heard, heard);
+    assert_int_equal(weft_net_stats(client.net).damaged, 1);
+    goes_on(&server, &client, false);
+    pair_close(&server, &client);
+}
+
+/* A binding outlasts a silence after which other senders are forgotten, also in a table that grows;
+ * it ends when the actor is gone. */
+static void test_bindings_stay(void **state)
+{
+    (void)state;
+    enum { MEMBERS = 200 };
+    weft_inbound_table callers = {0};
+    weft_key_pair keys;
+    char text[128], name[WEFT_KEY_TEXT];
+    double now = weft_seconds();
+    uint64_t route;
+    bool inside;
+    assert_int_equal(weft_key_pair_make(&keys), WEFT_OK);
+    weft_key_text(&keys.public_key, name);
+    for (weft_actor_id id = 0; id < MEMBERS; id++)
+        assert_true(weft_inbound_bind(&callers, id, address_with(&keys.public_key, text)));
+    for (weft_actor_id id = 0; id < 4 * MEMBERS; id++) /* ids that are not bound */
+        assert_true(weft_inbound_admit(&callers, 10000 + id, 1, "another", now + id, false));
+    for (weft_actor_id id = 0; id < MEMBERS; id++) {
+        assert_false(weft_inbound_admit(&callers, id, 1, "another", now + 9000, false));
+        assert_false(weft_inbound_route(&callers, id, &route, &inside));
+        assert_true(weft_inbound_admit(&callers, id, 2, name, now + 9000, false));
+        assert_true(weft_inbound_route(&callers, id, &route, &inside) && route == 2);
+    }
+    /* An address with another key than that of the messages so far does not fit, and counts. */
+    assert_false(weft_inbound_bind(&callers, 10000 + 4 * MEMBERS - 1, text));
+    assert_true(weft_inbound_admit(&callers, 10000 + 4 * MEMBERS - 1, 1, name, now + 9000, false));
+    weft_inbound_unbind(&callers, 0);
+    assert_false(weft_inbound_admit(&callers, 0, 1, "another", now + 9001, false));
+    free(callers.slots);
+}
+
 /* --- rate limit --- */
 
 /* In each second of each sender, 100000 messages are admitted, and no more. */
@@ -291,10 +389,12 @@ static void test_rate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_bytes),      cmocka_unit_test(test_random_bytes_plain),
-        cmocka_unit_test(test_broken_off),        cmocka_unit_test(test_key_not_allowed),
-        cmocka_unit_test(test_wrong_server_key),  cmocka_unit_test(test_no_key),
-        cmocka_unit_test(test_allowed_but_wrong), cmocka_unit_test(test_rate),
+        cmocka_unit_test(test_random_bytes),       cmocka_unit_test(test_random_bytes_plain),
+        cmocka_unit_test(test_broken_off),         cmocka_unit_test(test_key_not_allowed),
+        cmocka_unit_test(test_wrong_server_key),   cmocka_unit_test(test_no_key),
+        cmocka_unit_test(test_allowed_but_wrong),  cmocka_unit_test(test_rate),
+        cmocka_unit_test(test_ids_belong_to_keys), cmocka_unit_test(test_answers_are_the_receivers),
+        cmocka_unit_test(test_bindings_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,6 +102,7 @@ typedef struct weft_runtime_ops {
     weft_status (*compute)(weft_actor *actor, int64_t ticket);
     weft_status (*know)(weft_runtime *host, weft_actor_id id, const char *address);
     void (*forget)(weft_runtime *host, weft_actor_id id);
+    bool (*bind)(weft_runtime *host, weft_actor_id id, const char *address);
     const char *(*address)(weft_runtime *host);
 } weft_runtime_ops;
 
@@ -137,11 +138,18 @@ static inline weft_status weft_actor_compute(weft_actor *actor, int64_t ticket)
 {
     return actor->host->ops->compute(actor, ticket);
 }
-/* Tells the runtime the address of another actor, as weft_actor_address gave it there. The
- * simulator ignores addresses. */
+/* Tells the runtime the address of another actor, as weft_actor_address gave it there, and binds
+ * its id to the key in it. The simulator ignores addresses. */
 static inline weft_status weft_actor_know(weft_actor *actor, weft_actor_id id, const char *address)
 {
     return actor->host->ops->know(actor->host, id, address);
+}
+/* Binds the id of another actor to the public key in its address: from now on its messages count
+ * only if they come with that key, so no other actor can use the id. false: the last of its
+ * messages came with another key than the address has. */
+static inline bool weft_actor_bind(weft_actor *actor, weft_actor_id id, const char *address)
+{
+    return actor->host->ops->bind(actor->host, id, address);
 }
 /* Tells the runtime that another actor is gone, which frees its connection. */
 static inline void weft_actor_forget(weft_actor *actor, weft_actor_id id)

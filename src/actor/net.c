@@ -62,6 +62,11 @@ static void net_forget(weft_runtime *host, weft_actor_id id)
     weft_net_forget_peer((weft_net *)host, id);
 }
 
+static bool net_bind(weft_runtime *host, weft_actor_id id, const char *address)
+{
+    return weft_inbound_bind(&((weft_net *)host)->callers, id, address);
+}
+
 static const char *net_address(weft_runtime *host)
 {
     const weft_net *net = (const weft_net *)host;
@@ -75,6 +80,7 @@ static const weft_runtime_ops net_ops = {
     .compute = net_compute,
     .know = net_know,
     .forget = net_forget,
+    .bind = net_bind,
     .address = net_address,
 };
 
@@ -109,10 +115,9 @@ static weft_status take_messages(weft_net *net, bool *some)
     bool more;
     do {
         more = false;
-        if (net->listener) WEFT_TRY(weft_net_take(net, net->listener, true, &more));
+        if (net->listener) WEFT_TRY(weft_net_take(net, NULL, &more));
         for (size_t i = 0; i < net->far_count; i++)
-            if (net->fars[i].socket)
-                WEFT_TRY(weft_net_take(net, net->fars[i].socket, false, &more));
+            if (net->fars[i].socket) WEFT_TRY(weft_net_take(net, &net->fars[i], &more));
         *some = *some || more;
     } while (more && weft_seconds() < until);
     return WEFT_OK;

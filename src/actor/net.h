@@ -101,7 +101,8 @@ void weft_net_discard_pending(weft_net *net);
 /* Sets the address of actor `id`, which need not listen yet. `list` may have several addresses, as
  * weft_actor_address gives them: the runtime chooses one that can be reached from here, preferably
  * on this machine or in a network of this machine; without one, nothing changes. A peer with a key
- * in the address is allowed to connect; "#KEY" alone does only that. */
+ * in the address is allowed to connect, and messages of `id` count only with that key; "#KEY"
+ * alone does only that. */
 weft_status weft_net_add_peer(weft_net *net, weft_actor_id id, const char *list) WEFT_NODISCARD;
 /* Closes the connection to actor `id`, whose address is then not known; it may be added again. */
 void weft_net_forget_peer(weft_net *net, weft_actor_id id);

@@ -201,3 +201,14 @@ void weft_net_address_format(const char *at, const weft_net_context *world, bool
         }
     (void)snprintf(out, size, "%s%s", at, behind);
 }
+
+uint64_t weft_net_address_key(const char *list)
+{
+    char text[WEFT_KEY_TEXT] = "";
+    weft_key key;
+    const char *hash = strchr(list, '#');
+    if (hash) (void)snprintf(text, sizeof(text), "%s", hash + 1);
+    if (!hash || !weft_key_read(text, &key)) return 0;
+    weft_key_text(&key, text);
+    return weft_hash_text(text);
+}

@@ -45,6 +45,9 @@ bool weft_net_address_resolve(const char *at, char *out, size_t size);
 weft_status weft_net_address_choose(const char *list, uint64_t token,
                                     weft_net_address *out) WEFT_NODISCARD;
 
+/* Hash of the public key, as text, in a list of addresses, which all have the same; 0: none. */
+uint64_t weft_net_address_key(const char *list);
+
 /* Writes the address of a bound socket as other processes need it. keyed: with the public key of
  * the net context. */
 void weft_net_address_format(const char *at, const weft_net_context *world, bool keyed, char *out,
@@ -61,22 +64,31 @@ void weft_net_auth_end(weft_net_context *world); /* after the shutdown of ZeroMQ
 /* The record of an actor that has sent messages to the listening socket. */
 typedef struct weft_inbound {
     bool taken;
+    bool heard; /* a message of it has come, so `route` is known */
+    bool bound; /* `key` is that of its address, in a view or the configuration */
     weft_actor_id id;
     uint32_t messages; /* in the second that began at `second` */
     uint64_t route;    /* route of its last message, for replies */
     bool inside;       /* its last message came from this process */
     uint64_t key;      /* hash of its public key; 0: it has none */
+    uint64_t address;  /* hash of the address to which it is bound */
     double last_message, second;
 } weft_inbound;
 typedef struct weft_inbound_table {
     weft_inbound *slots;
     size_t count, capacity; /* a power of two */
 } weft_inbound_table;
-/* Whether a message is accepted; false: its sender has another key than before under this id, sends
- * too many messages, or there are too many senders. user: the sender's key as text, from the
- * authenticator; NULL: it has none. */
+/* Whether a message is accepted; false: its sender has another key than the id is bound to or, if
+ * it is not bound, than before under this id; it sends too many messages; or there are too many
+ * senders. user: the sender's key as text, from the authenticator; NULL: it has none, since it is
+ * on this machine (inproc or ipc), or since nothing is encrypted. */
 bool weft_inbound_admit(weft_inbound_table *callers, weft_actor_id id, uint64_t route,
                         const char *user, double now, bool inside);
+/* Binds an id to the key in a list of addresses; the binding outlasts silence. false: the last
+ * message of this id came with another key. */
+bool weft_inbound_bind(weft_inbound_table *callers, weft_actor_id id, const char *list);
+/* Ends a binding: the id of an actor that is gone. */
+void weft_inbound_unbind(weft_inbound_table *callers, weft_actor_id id);
 /* The route for replies to an actor; false: no message of that actor has come. inside: the actor is
  * in this process. */
 bool weft_inbound_route(const weft_inbound_table *callers, weft_actor_id id, uint64_t *route,
@@ -166,8 +178,8 @@ weft_status weft_net_ipc_check(const char *at) WEFT_NODISCARD;
 
 weft_status weft_net_send(weft_actor *from, weft_actor_id to,
                           const weft_message *message) WEFT_NODISCARD;
-/* Receives the next message of a socket, if there is one, and passes it to the actor. named: the
- * first frame is the routing id of the sender. */
-weft_status weft_net_take(weft_net *net, void *socket, bool named, bool *some) WEFT_NODISCARD;
+/* Receives the next message of the connection `from` (NULL: of the listening socket), if there is
+ * one, and passes it to the actor. */
+weft_status weft_net_take(weft_net *net, const weft_connection *from, bool *some) WEFT_NODISCARD;
 
 #endif

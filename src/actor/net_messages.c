@@ -149,10 +149,12 @@ static bool receive(void *socket, zmq_msg_t *frames, int *count)
     return true;
 }
 
-/* The sender of a message, read from its routing id. */
+/* The sender of a message: from its routing id or, `own`, the actor at the other end of this
+ * actor's own connection, whose key ZeroMQ has checked. */
 typedef struct sender {
     weft_actor_id id;
     uint64_t route;
+    bool own;
 } sender;
 
 /* Whether a frame came by inproc: frames over a wire have these properties. */
@@ -161,8 +163,7 @@ static bool is_inside(zmq_msg_t *frame)
     return !zmq_msg_gets(frame, "Peer-Address") && !zmq_msg_gets(frame, "Socket-Type");
 }
 
-/* Handles the frames of a message: envelope, head and perhaps a payload. from: NULL: the socket has
- * a single sender. */
+/* Handles the frames of a message: envelope, head and perhaps a payload. */
 static weft_status deliver(weft_net *net, zmq_msg_t *frames, int count, const sender *from)
 {
     weft_envelope e;
@@ -170,13 +171,13 @@ static weft_status deliver(weft_net *net, zmq_msg_t *frames, int count, const se
     for (int i = 0; i < count && i < FRAMES; i++) FRAME_COMES(zmq_msg_data(&frames[i]));
     bool valid = count >= 2 && count <= 3 &&
                  weft_envelope_read(zmq_msg_data(&frames[0]), zmq_msg_size(&frames[0]), &e) &&
-                 e.to == net->actor->id && (!from || e.from == from->id);
+                 e.to == net->actor->id && e.from == from->id;
     valid = valid && (!e.inside || is_inside(&frames[0]));
     valid = valid &&
             weft_envelope_verify_checksum(&e, zmq_msg_data(&frames[1]), zmq_msg_size(&frames[1]),
                                           count == 3 ? zmq_msg_data(&frames[2]) : NULL,
                                           count == 3 ? zmq_msg_size(&frames[2]) : 0);
-    if (valid && from)
+    if (valid && !from->own)
         valid = weft_inbound_admit(&net->callers, from->id, from->route,
                                    zmq_msg_gets(&frames[0], "User-Id"), weft_seconds(), e.inside);
     net->report.received += valid;
@@ -203,19 +204,20 @@ static bool read_name(zmq_msg_t *frame, sender *from)
     return true;
 }
 
-weft_status weft_net_take(weft_net *net, void *socket, bool named, bool *some)
+weft_status weft_net_take(weft_net *net, const weft_connection *connection, bool *some)
 {
     zmq_msg_t frames[FRAMES];
-    sender from = {0};
+    bool named = !connection;
+    sender from = {.id = named ? 0 : connection->id, .own = !named};
     weft_status status = WEFT_OK;
     int count;
-    if (!receive(socket, frames, &count)) return WEFT_OK;
+    if (!receive(named ? net->listener : connection->socket, frames, &count)) return WEFT_OK;
     *some = true;
     int stored = WEFT_MIN(count, FRAMES);
     if (count > FRAMES || (named && !read_name(&frames[0], &from)))
         net->report.damaged++;
     else
-        status = deliver(net, frames + named, count - named, named ? &from : NULL);
+        status = deliver(net, frames + named, count - named, &from);
     for (int i = 0; i < stored; i++) zmq_msg_close(&frames[i]);
     return status;
 }

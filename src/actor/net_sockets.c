@@ -143,6 +143,7 @@ weft_status weft_net_add_peer(weft_net *net, weft_actor_id id, const char *list)
     WEFT_TRY(weft_net_address_choose(list, net->world->token, &address));
     WEFT_TRY(check_open(net, &address, address.keyed));
     if (address.keyed) WEFT_TRY(weft_net_context_allow(net->world, &address.key));
+    (void)weft_inbound_bind(&net->callers, id, list);
     if (!address.at[0]) return WEFT_OK;
     if (!f) WEFT_TRY(add_connection(net, id, &f));
     weft_net_close_watched(&f->socket, &f->monitor);
@@ -154,6 +155,7 @@ weft_status weft_net_add_peer(weft_net *net, weft_actor_id id, const char *list)
 void weft_net_forget_peer(weft_net *net, weft_actor_id id)
 {
     weft_connection *f = weft_net_connection(net, id);
+    weft_inbound_unbind(&net->callers, id);
     if (!f) return;
     weft_net_close_watched(&f->socket, &f->monitor);
     free(f->address);

@@ -42,8 +42,21 @@ typedef enum weft_rpc_type {
     WEFT_RPC_PARTIAL_SUM,
     WEFT_RPC_PARTIAL_SUM_ACK,
     WEFT_RPC_FINAL_MEAN,
-    WEFT_RPC_STATE_LOST
+    WEFT_RPC_STATE_LOST,
+    WEFT_RPC_TYPES
 } weft_rpc_type;
+
+/* Roles of senders and receivers, as bits. OTHER: a client, or a process that is no member in the
+ * view of the receiver. */
+typedef enum weft_rpc_role {
+    WEFT_RPC_COORDINATOR = 1,
+    WEFT_RPC_LEARNER = 2,
+    WEFT_RPC_SERVER = 4,
+    WEFT_RPC_OTHER = 8
+} weft_rpc_role;
+/* Whether a sender of this role sends messages of this type to a receiver of that role. Receivers
+ * ignore all others. */
+bool weft_rpc_may_send(uint32_t type, weft_rpc_role sender, weft_rpc_role receiver);
 
 /* Packs a message (a struct that protoc-c made) and sends it with a payload, which may be NULL. */
 weft_status weft_rpc_send(weft_actor *from, weft_actor_id to, weft_rpc_type type,

@@ -90,6 +90,14 @@ static void sim_forget(weft_runtime *host, weft_actor_id id)
     (void)id;
 }
 
+static bool sim_bind(weft_runtime *host, weft_actor_id id, const char *address)
+{
+    (void)host;
+    (void)id;
+    (void)address;
+    return true;
+}
+
 static const char *sim_address(weft_runtime *host)
 {
     (void)host;
@@ -103,6 +111,7 @@ static const weft_runtime_ops host_ops = {
     .compute = weft_sim_compute,
     .know = sim_know,
     .forget = sim_forget,
+    .bind = sim_bind,
     .address = sim_address,
 };
 

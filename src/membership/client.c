@@ -97,7 +97,9 @@ static weft_status client_message(weft_actor *actor, const weft_message *message
         {0},
     };
     client *g = (client *)actor;
-    if (message->from != WEFT_COORDINATOR) return WEFT_OK;
+    if (message->from != WEFT_COORDINATOR ||
+        !weft_rpc_may_send(message->type, WEFT_RPC_COORDINATOR, WEFT_RPC_OTHER))
+        return WEFT_OK;
     weft_status status = weft_rpc_dispatch(handlers, g, message);
     g->gone = g->gone || message->type == WEFT_RPC_LEAVE_ACK;
     actor->done = g->seen && (g->welcome || !g->options.invited) &&

@@ -271,7 +271,11 @@ static weft_status coordinator_message(weft_actor *actor, const weft_message *me
         {WEFT_RPC_JOIN_ACK, NULL, weft_coordinator_take_options},
         {0},
     };
-    return weft_rpc_dispatch(handlers, actor, message);
+    const coordinator_state *c = (const coordinator_state *)actor;
+    return weft_rpc_may_send(message->type, weft_view_role(&c->view, message->from),
+                             WEFT_RPC_COORDINATOR)
+               ? weft_rpc_dispatch(handlers, actor, message)
+               : WEFT_OK;
 }
 
 /* --- creation --- */

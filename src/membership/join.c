@@ -326,6 +326,9 @@ weft_status weft_coordinator_join(void *self, const weft_message *message, const
     bool repeated = known && (!known->keyed || known->key == m->key);
     if (!repeated) {
         look(c, message, m, text, &no);
+        if (!*text && !weft_actor_bind(&c->head, message->from, m->address))
+            (void)snprintf(text, sizeof(text),
+                           "the public key in its address is not the one with which it connects");
         no.reason = text;
         if (*text) {
             release_slot(c, m, no.ask_again);

@@ -47,6 +47,7 @@ static weft_status remove_member(coordinator_state *c, weft_actor_id id,
     WEFT_TRY(weft_coordinator_note(c, m, kind, kind == WEFT_MEMBER_SILENT ? silent : 0));
     c->gone[c->gone_count++ % GONE] = id;
     (void)weft_view_remove(v, id);
+    weft_actor_forget(&c->head, id);
     memmove(&c->records[at], &c->records[at + 1], (v->member_count - at) * sizeof(*c->records));
     if (gone.role != WEFT_MEMBER_SERVER || v->over) return WEFT_OK;
     return weft_assignment_remove_server(v, &gone, c->options.replicas, c->advice);

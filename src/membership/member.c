@@ -351,6 +351,10 @@ weft_status weft_member_message(weft_member *m, const weft_message *message, wef
         {WEFT_RPC_LEAVE_ACK, &weft__leave_ack__descriptor, take_leave_ack},
         {0},
     };
+    *news = WEFT_NEWS_HANDLED;
+    if (!weft_rpc_may_send(message->type, weft_view_role(&m->view, message->from),
+                           weft_member_rpc_role(m->options.role)))
+        return WEFT_OK;
     *news = WEFT_NEWS_NONE;
     m->unanswered = 0;
     if (message->from != WEFT_COORDINATOR) return WEFT_OK;

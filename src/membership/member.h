@@ -54,7 +54,8 @@ typedef enum weft_member_news {
     WEFT_NEWS_HANDLED, /* it was for the member */
     WEFT_NEWS_VIEW     /* it was for the member, which has installed a new view */
 } weft_member_news;
-/* Handles the messages of the coordinator. PEER: the coordinator has rejected or removed the
+/* Handles the messages of the coordinator, and drops messages that their sender's role does not
+ * send to this one (weft_rpc_may_send). PEER: the coordinator has rejected or removed the
  * member; the error says why. ARGUMENT: it has rejected the member's fingerprint, and would do so
  * again. A fault or the end of the run in a new view is left to the actor. */
 weft_status weft_member_message(weft_member *member, const weft_message *message,

@@ -28,6 +28,18 @@ weft_view_member *weft_view_find(const weft_view *view, weft_actor_id id)
     return NULL;
 }
 
+weft_rpc_role weft_member_rpc_role(weft_member_role role)
+{
+    return role == WEFT_MEMBER_SERVER ? WEFT_RPC_SERVER : WEFT_RPC_LEARNER;
+}
+
+weft_rpc_role weft_view_role(const weft_view *view, weft_actor_id id)
+{
+    const weft_view_member *m = weft_view_find(view, id);
+    if (id == WEFT_COORDINATOR) return WEFT_RPC_COORDINATOR;
+    return m ? weft_member_rpc_role(m->role) : WEFT_RPC_OTHER;
+}
+
 bool weft_view_remove(weft_view *view, weft_actor_id id)
 {
     const weft_view_member *m = weft_view_find(view, id);

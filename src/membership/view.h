@@ -3,7 +3,7 @@
 #ifndef WEFT_MEMBERSHIP_VIEW_H
 #define WEFT_MEMBERSHIP_VIEW_H
 
-#include "actor/actor.h"
+#include "actor/rpc.h"
 
 /* Peers are members with the role of learners. */
 typedef enum weft_member_role {
@@ -103,6 +103,10 @@ typedef struct weft_view {
 void weft_view_free(weft_view *view);
 /* The member with this id; NULL: it is not in the view. */
 weft_view_member *weft_view_find(const weft_view *view, weft_actor_id id);
+/* The role of the sender of a message, by its id in this view. */
+weft_rpc_role weft_view_role(const weft_view *view, weft_actor_id id);
+/* A member's role as one of a sender or receiver. */
+weft_rpc_role weft_member_rpc_role(weft_member_role role);
 /* A member's name for people, by its role and slot: "learner 2"; writes and returns `out`. */
 const char *weft_member_name(weft_member_role role, int slot, char out[WEFT_MEMBER_NAME]);
 /* The name of a member of the view; by its id if it is none. */

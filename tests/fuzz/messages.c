@@ -53,6 +53,12 @@ static void host_forget(weft_runtime *host, weft_actor_id id)
     (void)id;
 }
 
+static bool host_bind(weft_runtime *host, weft_actor_id id, const char *address)
+{
+    (void)host;
+    return id != 0 && address;
+}
+
 static const char *host_address(weft_runtime *host)
 {
     (void)host;
@@ -60,7 +66,7 @@ static const char *host_address(weft_runtime *host)
 }
 
 static const weft_runtime_ops host_ops = {host_now,  host_send,   host_set_timer, host_compute,
-                                          host_know, host_forget, host_address};
+                                          host_know, host_forget, host_bind,      host_address};
 
 /* --- actors --- */
 

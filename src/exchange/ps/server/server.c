@@ -162,7 +162,8 @@ static weft_status take_push(void *self, const weft_message *message, const void
                 .empty = m->empty,
                 .update = message->payload};
     if (!f || !f->initialized) return leave_open(s, message->from, m->view);
-    if (m->last > 0) WEFT_TRY(end_at(s, f, m->last));
+    if (m->last > 0 && weft_range_knows(f->of.range, message->from))
+        WEFT_TRY(end_at(s, f, m->last));
     weft_status status = weft_hosted_range_apply(s, f, &c, &result);
     /* A damaged update fails its learner, not the server. */
     if (status != WEFT_OK && status != WEFT_ERR_FORMAT) return status;
