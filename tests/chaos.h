@@ -39,6 +39,7 @@ typedef struct chaos {
     int learners, servers, steps;
     bool replicas, lost; /* lost: a server without replicas died, and its ranges with it */
     double quiet;        /* virtual second by which all members know that the last fault is over */
+    double isolated;     /* virtual second until which the coordinator has no network */
     bool stale;          /* a restarted coordinator took an old view from an actor that had slept */
     weft_sim_link link;
     /* needs: the share of a step after which it reads range k; parts: the share after which the

@@ -78,7 +78,28 @@ static void hit_coordinator(chaos *c, double at)
     tell(&c->fate, "%8.2f the coordinator %s until %g\n", at, sleeps ? "sleeps" : "dies", until);
     must(sleeps ? weft_sim_pause(c->sim, WEFT_COORDINATOR, at, until)
                 : weft_sim_kill(c->sim, WEFT_COORDINATOR, at));
+    /* The members may lack the last view of a coordinator that dies while it has no network. */
+    c->stale = c->stale || (!sleeps && at < c->isolated);
     if (!sleeps) must(weft_sim_restart(c->sim, WEFT_COORDINATOR, until));
+}
+
+/* Cuts the coordinator off from everybody, mostly for longer than the failure timeout, but not so
+ * long that members who wait give up (300 heartbeats). That excuses no one: it takes nobody for
+ * lost, and all go on. */
+static void isolate_coordinator(chaos *c, double at)
+{
+    static const double lengths[] = {0.7, 1.5, 4, 9, 18};
+    double most = lengths[pick(&c->fate, 5)] * LIMIT;
+    double until = at + weft_random_between(&c->fate.random, most / 2, most);
+    const weft_actor *a = weft_sim_actor(c->sim, WEFT_COORDINATOR);
+    if (!a || a->done) return;
+    c->quiet = WEFT_MAX(c->quiet, until + 3 * LIMIT);
+    c->isolated = WEFT_MAX(c->isolated, until);
+    tell(&c->fate, "%8.2f the coordinator has no network until %g\n", at, until);
+    for (int i = 0; i < LIVES; i++)
+        must(weft_sim_cut(c->sim, WEFT_COORDINATOR, (weft_actor_id)(FIRST_LEARNER + i), at, until));
+    for (int i = 0; i < SERVER_LIVES; i++)
+        must(weft_sim_cut(c->sim, WEFT_COORDINATOR, (weft_actor_id)(FIRST_SERVER + i), at, until));
 }
 
 /* Cuts the link between two actors. A learner that is cut off from the coordinator for longer than
@@ -103,12 +124,13 @@ static void cut_line(chaos *c, double at)
 
 void hit(chaos *c, double at, double *calm)
 {
-    switch (pick(&c->fate, 6)) {
+    switch (pick(&c->fate, 7)) {
     case 0:
     case 1: hit_learner(c, at); break;
     case 2:
     case 3: hit_server(c, at, calm); break;
     case 4: hit_coordinator(c, at); break;
+    case 5: isolate_coordinator(c, at); break;
     default: cut_line(c, at); break;
     }
 }

@@ -45,8 +45,8 @@ static void test_former_member_asks(void **state)
     }
 }
 
-/* Peers that were all removed come back: none has the state of the run, so they are not advised to
- * join again, but how to begin the run again. */
+/* Peers that were removed come back when the last one has left: none has the state of the run, so
+ * they are not advised to join again, but how to begin the run again. */
 static void test_all_peers_come_back(void **state)
 {
     (void)state;
@@ -55,11 +55,11 @@ static void test_all_peers_come_back(void **state)
     for (int64_t clock = 0; clock < 2; clock++) {
         crowd c;
         weft_removal removal = {.removed = false};
-        begin(&c, 2, 0, false, 1, false);
+        begin(&c, 3, 0, false, 1, false);
         c.coordinator.advice = "ADVICE";
         for (int i = 0; i < 2; i++) c.members[LEARNERS + i].removal = &removal;
         until(&c, 30);
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < 3; i++)
             weft_member_set_stats(person_of(&c, LEARNERS + i)->member,
                                   &(weft_member_stats){.clock = clock});
         until(&c, 35);
@@ -67,6 +67,9 @@ static void test_all_peers_come_back(void **state)
             assert_int_equal(weft_sim_connect(c.sim, LEARNERS + i, WEFT_COORDINATOR, &cut),
                              WEFT_OK);
         until(&c, 52);
+        assert_int_equal(view_of(&c, WEFT_COORDINATOR)->member_count, 1);
+        assert_int_equal(weft_member_leave(person_of(&c, LEARNERS + 2)->member, false), WEFT_OK);
+        until(&c, 53);
         assert_int_equal(view_of(&c, WEFT_COORDINATOR)->member_count, 0);
         for (int i = 0; i < 2; i++)
             assert_int_equal(weft_sim_connect(c.sim, LEARNERS + i, WEFT_COORDINATOR, &good),

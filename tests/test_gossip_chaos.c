@@ -152,6 +152,22 @@ static void hit_coordinator(chaos *c, double at)
     c->orphaned = c->orphaned || how == 2;
 }
 
+/* Cuts the coordinator off from everybody, mostly for longer than the failure timeout, but not so
+ * long that members who wait give up (300 heartbeats). That excuses no one: it takes nobody for
+ * lost, and all go on. */
+static void isolate_coordinator(chaos *c, double at)
+{
+    static const double lengths[] = {0.7, 1.5, 4, 12, 27};
+    double most = lengths[pick(&c->fate, 5)] * LIMIT;
+    double until = at + weft_random_between(&c->fate.random, most / 2, most);
+    const weft_actor *a = weft_sim_actor(c->sim, WEFT_COORDINATOR);
+    if (!a || a->done) return;
+    c->quiet = WEFT_MAX(c->quiet, until + 6 * LIMIT);
+    tell(&c->fate, "%8.2f the coordinator has no network until %g\n", at, until);
+    for (int i = 0; i < LIVES; i++)
+        must(weft_sim_cut(c->sim, WEFT_COORDINATOR, (weft_actor_id)(FIRST + i), at, until));
+}
+
 static void cut_line(chaos *c, double at)
 {
     int a = pick_alive(c), b = pick(&c->fate, 2) ? -1 : pick_alive(c);
@@ -168,12 +184,13 @@ static void cut_line(chaos *c, double at)
 
 static void hit(chaos *c, double at)
 {
-    switch (pick(&c->fate, 8)) {
+    switch (pick(&c->fate, 9)) {
     case 0:
     case 1:
     case 2: hit_peer(c, at); break;
     case 3: let_go(c, at); break;
     case 4: hit_coordinator(c, at); break;
+    case 7: isolate_coordinator(c, at); break;
     case 5:
     case 6: must(add_peer(c, at)); break;
     default: cut_line(c, at); break;

@@ -207,13 +207,31 @@ static weft_status take_ask(void *self, const weft_message *message, const void 
 
 /* --- timers --- */
 
-/* Failure timeouts without a learner, after which the run fails. */
+/* Failure timeouts without a learner, or without a message of any member, after which the run
+ * fails. */
 enum { IDLE_LIMITS = 30 };
+
+/* Ends this coordinator, which has heard no member for too long. Members that live are not told,
+ * since they go on without a coordinator. */
+static weft_status give_up(coordinator_state *c, double seconds)
+{
+    weft_view *v = &c->view;
+    WEFT_TRY(weft_format(&v->fault,
+                         "no message of any member has come for %g s: they have died, or this "
+                         "machine has no network; unless they went on, or ended with their last "
+                         "step, without this coordinator, %s",
+                         seconds, c->advice));
+    v->number++;
+    c->given_up = true;
+    return WEFT_OK;
+}
 
 static weft_status look_for_work(coordinator_state *c, double now)
 {
     weft_view *v = &c->view;
     double most = IDLE_LIMITS * c->options.limit;
+    if (weft_coordinator_is_cut_off(c))
+        return now - c->heard > most ? give_up(c, now - c->heard) : WEFT_OK;
     if (!v->running || v->over || v->fault || weft_coordinator_has_work(c)) {
         c->idle = -1;
         return WEFT_OK;
@@ -240,14 +258,14 @@ static weft_status coordinator_timer(weft_actor *actor, int timer)
         c->emptied = -1;
     else if (c->emptied < 0)
         c->emptied = now; /* stays on, since a member whose LeaveAck is lost sends Leave again */
-    actor->done = empty && now - c->emptied > c->options.limit;
+    actor->done = c->given_up || (empty && now - c->emptied > c->options.limit);
     return weft_actor_set_timer(actor, TICK, c->options.limit / 4);
 }
 
 static weft_status coordinator_begin(weft_actor *actor)
 {
     coordinator_state *c = (coordinator_state *)actor;
-    c->ticked = weft_actor_now(actor);
+    c->ticked = c->heard = weft_actor_now(actor);
     c->said = -INFINITY;
     c->emptied = c->idle = -1;
     c->recovering = c->options.done > 0;
@@ -271,11 +289,11 @@ static weft_status coordinator_message(weft_actor *actor, const weft_message *me
         {WEFT_RPC_JOIN_ACK, NULL, weft_coordinator_take_options},
         {0},
     };
-    const coordinator_state *c = (const coordinator_state *)actor;
-    return weft_rpc_may_send(message->type, weft_view_role(&c->view, message->from),
-                             WEFT_RPC_COORDINATOR)
-               ? weft_rpc_dispatch(handlers, actor, message)
-               : WEFT_OK;
+    coordinator_state *c = (coordinator_state *)actor;
+    weft_rpc_role sender = weft_view_role(&c->view, message->from);
+    if (!weft_rpc_may_send(message->type, sender, WEFT_RPC_COORDINATOR)) return WEFT_OK;
+    if (sender != WEFT_RPC_OTHER) weft_coordinator_note_heard(c);
+    return weft_rpc_dispatch(handlers, actor, message);
 }
 
 /* --- creation --- */

@@ -5,7 +5,11 @@
  * A run begins when all expected members have joined. From then on members may join and leave. When
  * the coordinator fails, the members go on with their view; a new coordinator at its address
  * recovers the view from them, and fails if its run configuration differs from theirs. A run that
- * has had no learner for 30 failure timeouts fails. */
+ * has had no learner for 30 failure timeouts fails.
+ *
+ * A coordinator that hears no member at all suspects its own network: it takes no member for lost,
+ * and goes on when they are back, with the views that they have made meanwhile. After 30 failure
+ * timeouts it ends, and they go on without it. */
 #ifndef WEFT_MEMBERSHIP_COORDINATOR_H
 #define WEFT_MEMBERSHIP_COORDINATOR_H
 

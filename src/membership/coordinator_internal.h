@@ -51,6 +51,8 @@ typedef struct coordinator_state {
     bool some_done;  /* a learner (of a job: that of slot 0) has finished */
     bool stepped;    /* a member has reported a step, so the run has a state that can be lost */
     double idle;     /* time since which the run has no learner; below 0: it has one */
+    double heard;    /* time of the last message of any member */
+    bool given_up;   /* no member was heard for too long: the coordinator ends */
     double emptied;  /* when the run was over and the last member had left; below 0: not yet */
     double ticked;   /* time of the failure detector's last check */
     double said;     /* time when the view was last sent to all members */
@@ -74,6 +76,11 @@ weft_status weft_coordinator_send_view(coordinator_state *c, weft_actor_id to,
 weft_status weft_coordinator_changed(coordinator_state *c) WEFT_NODISCARD;
 
 /* leave.c */
+/* Called when a message of a member has come. */
+void weft_coordinator_note_heard(coordinator_state *c);
+/* Whether no member of a running run was heard for half a failure timeout. Then this coordinator
+ * suspects its own network, and takes no member for lost. */
+bool weft_coordinator_is_cut_off(const coordinator_state *c);
 bool weft_coordinator_has_removed(const coordinator_state *c, weft_actor_id id);
 /* Whether the run has a learner. */
 bool weft_coordinator_has_work(const coordinator_state *c);

@@ -308,6 +308,7 @@ static weft_status begin_run(coordinator_state *c)
 {
     if (c->options.ranges > 0) WEFT_TRY(weft_assignment_begin(&c->view, c->options.ranges));
     c->view.running = true;
+    c->heard = weft_actor_now(&c->head);
     return weft_coordinator_changed(c);
 }
 

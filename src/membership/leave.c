@@ -45,7 +45,8 @@ static weft_status remove_member(coordinator_state *c, weft_actor_id id,
     size_t at = (size_t)(m - v->members);
     double silent = weft_actor_now(&c->head) - c->records[at].last_message;
     WEFT_TRY(weft_coordinator_note(c, m, kind, kind == WEFT_MEMBER_SILENT ? silent : 0));
-    c->gone[c->gone_count++ % GONE] = id;
+    /* Before the run begins, a silent member has nothing to lose and joins again. */
+    if (v->running || kind != WEFT_MEMBER_SILENT) c->gone[c->gone_count++ % GONE] = id;
     (void)weft_view_remove(v, id);
     weft_actor_forget(&c->head, id);
     memmove(&c->records[at], &c->records[at + 1], (v->member_count - at) * sizeof(*c->records));
@@ -191,15 +192,42 @@ weft_status weft_coordinator_replace(coordinator_state *c, weft_actor_id client,
     return WEFT_OK;
 }
 
+/* Adds a time in which this coordinator could hear nobody to the last messages of all members: it
+ * does not count as silence of theirs. */
+static void excuse_all(coordinator_state *c, double seconds)
+{
+    double now = weft_actor_now(&c->head);
+    for (size_t i = 0; i < c->view.member_count; i++)
+        c->records[i].last_message = WEFT_MIN(now, c->records[i].last_message + seconds);
+}
+
+bool weft_coordinator_is_cut_off(const coordinator_state *c)
+{
+    const weft_view *v = &c->view;
+    return v->running && !v->over && !v->fault && v->member_count > 0 &&
+           weft_actor_now(&c->head) - c->heard > c->options.limit / 2;
+}
+
+void weft_coordinator_note_heard(coordinator_state *c)
+{
+    double now = weft_actor_now(&c->head);
+    if (weft_coordinator_is_cut_off(c)) excuse_all(c, now - c->heard);
+    c->heard = now;
+}
+
 /* Failure detector: removes members that were silent for a failure timeout. A pause of the
- * coordinator itself does not count as silence of the members. */
+ * coordinator itself, or a time in which it heard nobody, does not count as silence of the
+ * members. */
 weft_status weft_coordinator_drop_silent(coordinator_state *c, double now)
 {
     double slept = now - c->ticked - 2 * (c->options.limit / 4);
     bool some = false;
-    for (size_t i = 0; i < c->view.member_count && slept > 0; i++)
-        c->records[i].last_message += now - c->ticked;
+    if (slept > 0) {
+        excuse_all(c, now - c->ticked);
+        c->heard = WEFT_MIN(now, c->heard + now - c->ticked);
+    }
     c->ticked = now;
+    if (weft_coordinator_is_cut_off(c)) return WEFT_OK;
     for (size_t i = c->view.member_count; i-- > 0;) {
         if (now - c->records[i].last_message <= c->options.limit) continue;
         WEFT_TRY(remove_member(c, c->view.members[i].id, WEFT_MEMBER_SILENT));

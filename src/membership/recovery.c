@@ -179,7 +179,7 @@ weft_status weft_coordinator_adopt(coordinator_state *c)
         (void)weft_actor_bind(&c->head, c->view.members[i].id, c->view.members[i].address);
         if (e) weft_coordinator_take_stats(c, &c->view.members[i], e->figures);
     }
-    c->ticked = now;
+    c->ticked = c->heard = now;
     c->stepped = true;
     if (c->members_configuration) {
         weft_buffer_unref(&c->configuration);
