@@ -104,7 +104,18 @@ one_is_told() {
 nothing_left() {
     [ -z "$(below $$ | while read -r p; do [ "$(readlink "/proc/$p/exe")" = "$(readlink -f "$weft")" ] && echo "$p"; done)" ] && pass || flunk "processes are left: $what"
 }
-
+# keeps_to_itself: the processes of the job listen at no port, and their sockets are in a folder of this user alone; `left_no_sockets`
+# later asserts that the folder is gone.
+keeps_to_itself() {
+    local p at
+    for p in $(below $timer); do
+        awk '$4 == "0A" { print "socket:[" $10 "]" }' /proc/net/tcp /proc/net/tcp6 | grep -qxFf - <(readlink /proc/"$p"/fd/*) && flunk "process $p listens at a port: $what"
+    done
+    at=$(tr '\0' '\n' <"/proc/$(part join 1)/cmdline" | grep '^ipc://')
+    sockets=$(dirname "${at#ipc://}")
+    [ "$(stat -c %a "$sockets")" = 700 ] && [ -S "$sockets/coordinator" ] && pass || flunk "sockets in '$sockets', mode $(stat -c %a "$sockets"): $what"
+}
+left_no_sockets() { [ ! -e "$sockets" ] && pass || flunk "$sockets is left: $what"; }
 
 servers() {
 [ -n "${TIMES:-}" ] && trap 'echo "$SECONDS s: $BASH_COMMAND"' DEBUG
@@ -203,6 +214,7 @@ holds m.jsonl '"ranks":3'
 what="each kind of process is killed"
 run -n 3 $async --replicas 1 -e 90 --timeout 30 -c killed --metrics killed.jsonl
 reaches 'step .* test'
+keeps_to_itself
 hits KILL join 1 'learner 1 died of signal 9 .*started again'
 hits KILL join 0 'learner 0 died of signal 9 .*started again'
 hits KILL coordinator 0 'the coordinator died of signal 9 .*started again'
@@ -211,6 +223,7 @@ ends 0
 holds out '^[0-9]+ steps since step [1-9][0-9]* in '
 learned
 nothing_left
+left_no_sockets
 [ "$(grep -c '"event":"step"' killed.jsonl)" -gt 0 ] && pass || flunk "no metrics: $what"
 
 what="a coordinator that comes again in a run with --drop-state"
@@ -230,7 +243,7 @@ accepts "first" "$weft" train $data -n 2 $async -e 1 -c begun -q
 # shellcheck disable=SC2086
 run -n 2 $async -e 3 --timeout 30 -c begun --resume
 within 'late=$(part join 1); [ -n "$late" ] && kill -STOP "$late"' # so that it cannot begin
-at=$(tr '\0' '\n' <"/proc/$late/cmdline" | grep '^tcp://')
+at=$(tr '\0' '\n' <"/proc/$late/cmdline" | grep '^ipc://')
 within '"$weft" status "$at" >told 2>/dev/null' || flunk "no coordinator: $what"
 hits KILL coordinator 0 'the coordinator died of signal 9 .*started again'
 kill -CONT "$late"
@@ -250,7 +263,7 @@ if in_full; then
 what="all may leave but the one that tells"
 run -n 3 $async -e 30
 reaches 'step .* test'
-at=$(tr '\0' '\n' <"/proc/$(part join 1)/cmdline" | grep '^tcp://')
+at=$(tr '\0' '\n' <"/proc/$(part join 1)/cmdline" | grep '^ipc://')
 number() { "$weft" status "$at" | awk -v slot="$1" '$1 == "learner" && $2 == slot { print $3 }'; }
 "$weft" leave "$at" "$(number 0)" 2>told && flunk "left: $what"
 grep -q 'cannot leave: it reports the results of this job' told && pass || flunk "said '$(cat told)': $what"
@@ -455,6 +468,7 @@ peers() {
         rm -rf killed
         run -n 3 --exchange gossip:mode=$mode,topology=ring -e 120 --timeout 30 -c killed --metrics killed.jsonl
         reaches 'step .* test'
+        keeps_to_itself
         hits KILL join 1 'learner 1 died of signal 9 .*started again'
         sleep 2
         hits KILL join 0 'learner 0 died of signal 9 .*started again'
@@ -465,6 +479,7 @@ peers() {
         holds killed.jsonl '"exchange_mean_contributors":[23][,}]'
         accepts "its checkpoint" "$weft" eval killed --data glyphs:size=16,train=2000,test=200 -q
         nothing_left
+        left_no_sockets
     done
 
     what="who is stopped is given up, and comes again"

@@ -136,9 +136,10 @@ static void test_table_of_roles(void **state)
                              roles[s] == WEFT_RPC_SERVER);
 }
 
-/* The coordinator has no network for a time of any length, from any time on, and hears nobody. It
- * takes no member for lost, and goes on with all of them when they are back; after 30 failure
- * timeouts it ends, and they go on alone. A member that died meanwhile is removed afterwards. */
+/* The coordinator has no network for a time of any length, from any time on, and hears nobody. The
+ * coordinator takes no member for lost, and goes on with all of them when they are back; after 30
+ * failure timeouts it ends, and they go on alone. A member that died meanwhile is removed
+ * afterwards. */
 static void test_coordinator_without_network(void **state)
 {
     (void)state;

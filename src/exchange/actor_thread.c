@@ -27,7 +27,8 @@ static void *serve(void *user)
 }
 
 weft_status weft_actor_thread_start(weft_net_context *world, weft_actor *actor, weft_actor_id id,
-                                    const char *coordinator, bool others, weft_actor_thread **out)
+                                    const char *coordinator, weft_reach reach,
+                                    weft_actor_thread **out)
 {
     weft_actor_thread *h;
     weft_status status = WEFT_NEW(&h, 1);
@@ -35,7 +36,7 @@ weft_status weft_actor_thread_start(weft_net_context *world, weft_actor *actor, 
         actor->ops->destroy(actor);
         return status;
     }
-    status = weft_bootstrap_open(world, actor, id, others, &h->net, &h->addresses);
+    status = weft_bootstrap_open(world, actor, id, reach, &h->net, &h->addresses);
     if (status == WEFT_OK && coordinator)
         status = weft_net_add_peer(h->net, WEFT_COORDINATOR, coordinator);
     if (status == WEFT_OK) status = weft_thread_start(&h->thread, serve, h);

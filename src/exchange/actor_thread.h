@@ -9,9 +9,9 @@ typedef struct weft_actor_thread weft_actor_thread;
 
 /* Starts a thread that runs the actor under `id` until it is stopped or fails. Takes the actor,
  * also on failure. coordinator: the coordinator's address; NULL: the actor is the coordinator.
- * others: the actor gets an address for other processes, too. */
+ * reach: who reaches the actor. */
 weft_status weft_actor_thread_start(weft_net_context *world, weft_actor *actor, weft_actor_id id,
-                                    const char *coordinator, bool others,
+                                    const char *coordinator, weft_reach reach,
                                     weft_actor_thread **out) WEFT_NODISCARD;
 /* Ends the thread, and keeps the actor. Returns the failure that ended the thread before, if
  * any. */

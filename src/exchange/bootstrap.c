@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 weft_status weft_bootstrap_open(weft_net_context *world, weft_actor *actor, weft_actor_id id,
-                                bool others, weft_net **net, weft_bootstrap_addresses *out)
+                                weft_reach reach, weft_net **net, weft_bootstrap_addresses *out)
 {
     *out = (weft_bootstrap_addresses){.token = weft_net_context_id(world)};
     /* Other runs or ranks in this process may have actors with this id, so a number that is unique
@@ -13,10 +13,10 @@ weft_status weft_bootstrap_open(weft_net_context *world, weft_actor *actor, weft
     (void)snprintf(out->inside, sizeof(out->inside), "inproc://weft-%u-%llu", id,
                    (unsigned long long)weft_net_context_draw(world));
     WEFT_TRY(weft_net_open(world, actor, id, out->inside, net));
-    if (!others) return WEFT_OK;
-    weft_status status = weft_net_bind(
-        *net, weft_net_context_has_keys(world, NULL) ? "tcp://*:*" : "tcp://127.0.0.1:*",
-        out->outside, sizeof(out->outside));
+    if (reach == WEFT_REACH_PROCESS) return WEFT_OK;
+    weft_status status =
+        weft_net_bind(*net, reach == WEFT_REACH_NETWORK ? "tcp://*:*" : "tcp://127.0.0.1:*",
+                      out->outside, sizeof(out->outside));
     if (status != WEFT_OK) weft_net_close(net);
     return status;
 }
@@ -45,8 +45,8 @@ static weft_status tell_all(const weft_exchange *e, const char *what, const void
                                                                      .count = (int64_t)bytes});
 }
 
-/* Messages between machines are encrypted with keys made for this run, which learners exchange over
- * the job's own communicator. */
+/* Messages between processes are encrypted with keys made for this run, which learners exchange
+ * over the job's own communicator. */
 static weft_status tell_keys(const weft_exchange *e, weft_net_context *world)
 {
     int n = e->site.endpoint->learners;
@@ -62,7 +62,7 @@ static weft_status tell_keys(const weft_exchange *e, weft_net_context *world)
         status = memcmp(&all[i], &none, sizeof(none)) != 0
                      ? weft_net_context_allow(world, &all[i])
                      : weft_fail(WEFT_ERR_UNSUPPORTED,
-                                 "exchange %s: learner %d is on another machine and has no "
+                                 "exchange %s: learner %d is in another process and has no "
                                  "encryption",
                                  e->ops->name, i);
     }
@@ -84,19 +84,19 @@ void weft_learners_expect(const weft_exchange *e, weft_net_context *world)
     weft_net_context_set_max_message(world, MOST_STATES * bytes);
 }
 
-weft_status weft_learners_meet(const weft_exchange *e, weft_net_context *world, bool *others)
+weft_status weft_learners_meet(const weft_exchange *e, weft_net_context *world, weft_reach *reach)
 {
     int n = e->site.endpoint->learners;
     card mine = {weft_store_form(e->site.store), weft_net_context_id(world),
                  weft_net_context_host()};
     card *all;
-    bool alike = true, apart = false;
-    *others = false;
+    bool alike = true, others = false, apart = false;
+    *reach = WEFT_REACH_PROCESS;
     WEFT_TRY(WEFT_NEW(&all, n));
     weft_status status = tell_all(e, "parameter layouts", &mine, all, sizeof(mine));
     for (int i = 0; i < n && status == WEFT_OK; i++) {
         alike = alike && all[i].form == mine.form;
-        *others = *others || all[i].token != mine.token;
+        others = others || all[i].token != mine.token;
         apart = apart || all[i].host != mine.host;
     }
     free(all);
@@ -107,5 +107,6 @@ weft_status weft_learners_meet(const weft_exchange *e, weft_net_context *world, 
                          "give all learners the same --device",
                          e->ops->name);
     weft_learners_expect(e, world);
-    return apart ? tell_keys(e, world) : WEFT_OK;
+    if (others) *reach = apart ? WEFT_REACH_NETWORK : WEFT_REACH_MACHINE;
+    return others ? tell_keys(e, world) : WEFT_OK;
 }

@@ -11,10 +11,17 @@ typedef struct weft_bootstrap_addresses {
     char outside[512]; /* its address for other processes; "": none */
 } weft_bootstrap_addresses;
 
-/* Like weft_net_open. The actor gets an inproc address and, with `others`, a TCP address for
- * processes of this machine, or of all machines if the context has keys. */
+/* Where the learners of a job are, and who must therefore reach their actors. */
+typedef enum weft_reach {
+    WEFT_REACH_PROCESS, /* all are in one process */
+    WEFT_REACH_MACHINE, /* in several processes of one machine */
+    WEFT_REACH_NETWORK  /* on several machines */
+} weft_reach;
+
+/* Like weft_net_open. The actor gets an inproc address and, if other processes must reach it, a TCP
+ * address that they do. */
 weft_status weft_bootstrap_open(weft_net_context *world, weft_actor *actor, weft_actor_id id,
-                                bool others, weft_net **net,
+                                weft_reach reach, weft_net **net,
                                 weft_bootstrap_addresses *out) WEFT_NODISCARD;
 /* The address at which actors of the transport context `world` reach the actor. */
 const char *weft_bootstrap_address(const weft_bootstrap_addresses *addresses,
@@ -22,11 +29,11 @@ const char *weft_bootstrap_address(const weft_bootstrap_addresses *addresses,
 
 /* Sets the largest size of a message to that which the parameters of this exchange need. */
 void weft_learners_expect(const weft_exchange *exchange, weft_net_context *world);
-/* Learners compare their parameter layouts. *others: a learner is in another process. If one is on
- * another machine, each learner creates a key, and allows the keys of the others. Collective
- * between learners. UNSUPPORTED: the layouts differ, so that parameters cannot be sent as they are;
- * or a learner cannot encrypt. */
+/* Learners compare their parameter layouts and find out where they are. If one is in another
+ * process, each learner creates a key, and allows the keys of the others, since other users may be
+ * on the same machine. Collective between learners. UNSUPPORTED: the layouts differ, so that
+ * parameters cannot be sent as they are; or a learner cannot encrypt. */
 weft_status weft_learners_meet(const weft_exchange *exchange, weft_net_context *world,
-                               bool *others) WEFT_NODISCARD;
+                               weft_reach *reach) WEFT_NODISCARD;
 
 #endif

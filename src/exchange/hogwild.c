@@ -141,11 +141,11 @@ static weft_status make_field(const hogwild *h, field **out)
 static weft_status enter_field(hogwild *h)
 {
     weft_net_context *world;
-    bool others;
+    weft_reach reach;
     field *made = NULL;
     WEFT_TRY(weft_net_context_of(h->head.site.context, &world));
-    WEFT_TRY(weft_learners_meet(&h->head, world, &others));
-    if (others)
+    WEFT_TRY(weft_learners_meet(&h->head, world, &reach));
+    if (reach != WEFT_REACH_PROCESS)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "exchange hogwild: learners update parameters in memory that they share, "
                          "so they have to be threads of one process; give --engine threads");

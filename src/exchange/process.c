@@ -178,9 +178,18 @@ weft_status weft_coordinator_process(const weft_waiting *w, weft_net_context *wo
 
 /* --- a server --- */
 
-const char *weft_member_listens_at(weft_net_context *world)
+const char *weft_member_listens_at(weft_net_context *world, const char *coordinator,
+                                   char out[WEFT_ADDRESS])
 {
-    return weft_net_context_is_reached(world) ? "tcp://*:*" : "tcp://127.0.0.1:*";
+    const char *slash = strrchr(coordinator, '/');
+    bool beside = strncmp(coordinator, "ipc://", strlen("ipc://")) == 0;
+    if (beside)
+        (void)snprintf(out, WEFT_ADDRESS, "%.*s/member-%08x", (int)(slash - coordinator),
+                       coordinator, weft_draw_id());
+    else
+        (void)snprintf(out, WEFT_ADDRESS, "%s",
+                       weft_net_context_is_reached(world) ? "tcp://*:*" : "tcp://127.0.0.1:*");
+    return out;
 }
 
 /* A server that is to stop requests its removal, and ends when it is removed, or without an answer

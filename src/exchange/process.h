@@ -65,10 +65,13 @@ typedef struct weft_coordinating {
 weft_status weft_coordinator_process(const weft_waiting *waiting, weft_net_context *world,
                                      const weft_coordinating *what) WEFT_NODISCARD;
 
-/* The address that a member binds: if other machines may connect, that is one for them, too,
- * whatever the address of the coordinator. A member beside the coordinator may have that one's
- * loopback address, and other members come from other machines. */
-const char *weft_member_listens_at(weft_net_context *world);
+/* Writes the address that a member of a coordinator's run binds, and returns `out`. Beside an ipc
+ * address it is a socket in the same folder, which other users can enter no more than the
+ * coordinator's. Otherwise, if other machines may connect, it is one for them, too: a member beside
+ * the coordinator may have that one's loopback address, and other members come from other
+ * machines. */
+const char *weft_member_listens_at(weft_net_context *world, const char *coordinator,
+                                   char out[WEFT_ADDRESS]);
 
 /* Runs a server of an exchange until the run ends. PEER: the server is rejected or removed, the run
  * has a fault, or no message has arrived for the timeout. */

@@ -44,7 +44,7 @@ bool weft_job_needs_supervisor(const weft_train_options *options)
 
 weft_status weft_job_check(const weft_context *context, const weft_train_options *options)
 {
-    weft_process_plan p = {.port = -1};
+    weft_process_plan p = {.count = 0};
     WEFT_TRY(weft_train_options_check(options));
     weft_job_options o = job_options(options);
     weft_status status = o.members ? weft_process_plan_make(context, options, &p) : WEFT_OK;

@@ -93,10 +93,10 @@ weft_status weft_gossip_connect(gossip *x)
     const weft_learner_group *e = x->head.site.endpoint;
     weft_actor *peer;
     weft_bootstrap_addresses mine;
-    bool others;
-    WEFT_TRY(weft_learners_meet(&x->head, x->net_context, &others));
+    weft_reach reach;
+    WEFT_TRY(weft_learners_meet(&x->head, x->net_context, &reach));
     WEFT_TRY(make_peer(x, &peer));
-    WEFT_TRY(weft_bootstrap_open(x->net_context, peer, (weft_actor_id)e->learner, others, &x->net,
+    WEFT_TRY(weft_bootstrap_open(x->net_context, peer, (weft_actor_id)e->learner, reach, &x->net,
                                  &mine));
     return exchange_addresses(x, &mine);
 }
@@ -106,11 +106,12 @@ weft_status weft_gossip_connect(gossip *x)
 weft_status weft_gossip_join(gossip *x)
 {
     const char *coordinator = x->head.site.cluster->coordinator;
+    char listen[WEFT_ADDRESS];
     weft_actor *peer;
     weft_learners_expect(&x->head, x->net_context);
     WEFT_TRY(make_peer(x, &peer));
     WEFT_TRY(weft_net_open(x->net_context, peer, weft_draw_id(),
-                           weft_member_listens_at(x->net_context), &x->net));
+                           weft_member_listens_at(x->net_context, coordinator, listen), &x->net));
     return weft_net_add_peer(x->net, WEFT_COORDINATOR, coordinator);
 }
 

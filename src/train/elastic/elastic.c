@@ -251,7 +251,8 @@ static weft_status serve(weft_context *context, const char *address, const weft_
                             .codec = config->options.parallel.compress,
                             .back = config->options.parallel.compress_downlink};
     optimizer.update = WEFT_UPDATE_HERE;
-    const char *listen = o->listen ? o->listen : weft_member_listens_at(world);
+    char room[WEFT_ADDRESS];
+    const char *listen = o->listen ? o->listen : weft_member_listens_at(world, address, room);
     weft_status status = weft_server_process(&waiting, world, config->options.parallel.exchange,
                                              address, listen, &serving);
     weft_store_destroy(&store);

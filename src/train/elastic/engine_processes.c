@@ -2,12 +2,15 @@
  * coordinator, servers and learners, which run weft coordinator, weft server and weft join. */
 #include "train/elastic/engine_processes.h"
 
-#include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
-#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "actor/net.h"
 #include "exchange/exchange.h"
 #include "train/elastic/elastic.h"
 
@@ -34,25 +37,40 @@ static weft_status check(const weft_train_options *o)
     return weft_train_check_stages(&o->parallel);
 }
 
-/* --- the coordinator's port --- */
+/* --- the folder of sockets --- */
 
-/* Reserves a port of this machine for the coordinator and its restarts: binds a socket with
- * SO_REUSEADDR and does not listen on it. The coordinator, which sets that option, too, can bind
- * the port as well, and the system gives it to no other program. */
-static weft_status reserve_port(weft_process_plan *p)
+/* Makes a private folder for the sockets of the processes: no other user can connect to them. The
+ * path of a socket is short (107 bytes), so the folder is in /tmp where that of TMPDIR is long. */
+static weft_status make_folder(weft_process_plan *p)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof(at);
-    int yes = 1;
-    p->port = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (p->port < 0 || setsockopt(p->port, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 ||
-        bind(p->port, (struct sockaddr *)&at, size) != 0 ||
-        getsockname(p->port, (struct sockaddr *)&at, &size) != 0)
-        return weft_fail(WEFT_ERR_IO, "no port of 127.0.0.1 is free for the coordinator: %s",
-                         strerror(errno));
-    (void)snprintf(p->address, sizeof(p->address), "tcp://127.0.0.1:%u",
-                   (unsigned)ntohs(at.sin_port));
+    enum { LONGEST = 64 };
+    const char *root = getenv("TMPDIR");
+    if (!root || *root != '/' || strlen(root) > LONGEST) root = "/tmp";
+    (void)snprintf(p->folder, sizeof(p->folder), "%s/weft-sockets-%016" PRIx64, root, weft_draw());
+    if (mkdir(p->folder, 0700) != 0) {
+        p->folder[0] = '\0';
+        return weft_fail(WEFT_ERR_IO,
+                         "%s: a folder for the sockets of the processes cannot be made: %s; let "
+                         "TMPDIR name a folder that can be written",
+                         root, strerror(errno));
+    }
+    (void)snprintf(p->address, sizeof(p->address), "ipc://%s/coordinator", p->folder);
     return WEFT_OK;
+}
+
+/* Removes the folder, and the sockets that killed processes have left in it. */
+static void remove_folder(const weft_process_plan *p)
+{
+    char path[sizeof(p->folder) + NAME_MAX + 2];
+    DIR *folder = p->folder[0] ? opendir(p->folder) : NULL;
+    if (!folder) return;
+    for (const struct dirent *e = readdir(folder); e; e = readdir(folder)) {
+        if (e->d_name[0] == '.') continue;
+        (void)snprintf(path, sizeof(path), "%s/%s", p->folder, e->d_name);
+        (void)unlink(path);
+    }
+    closedir(folder);
+    (void)rmdir(p->folder);
 }
 
 /* --- command lines --- */
@@ -169,14 +187,14 @@ weft_status weft_process_plan_make(const weft_context *context, const weft_train
     const weft_exchange_ops *ops;
     weft_process_plan *p = out;
     int learners;
-    *p = (weft_process_plan){.options = options, .port = -1, .mesh = 1};
+    *p = (weft_process_plan){.options = options, .mesh = 1};
     WEFT_TRY(weft_train_learners(options, options->job.ranks, &p->mesh, &learners));
     WEFT_TRY(weft_exchange_is_elastic(context, options->parallel.exchange, &ops));
     WEFT_TRY(check(options));
     p->failure_timeout =
         WEFT_MIN(WEFT_MAX(options->job.timeout / 3, LEAST_FAILURE_TIMEOUT), MOST_FAILURE_TIMEOUT);
     int servers = ops->serve ? (int)WEFT_MAX(options->parallel.servers, 1) : 0;
-    WEFT_TRY(reserve_port(p));
+    WEFT_TRY(make_folder(p));
     WEFT_TRY(WEFT_NEW(&p->parts, 1 + servers + learners));
     p->count = 1 + servers + learners;
     for (int i = 0; i < p->count; i++) {
@@ -199,6 +217,6 @@ void weft_process_plan_free(weft_process_plan *p)
         free(words);
     }
     free(p->parts);
-    if (p->port >= 0) close(p->port);
-    *p = (weft_process_plan){.port = -1};
+    remove_folder(p);
+    *p = (weft_process_plan){.count = 0};
 }

@@ -9,13 +9,13 @@ typedef struct weft_process_plan {
     const weft_train_options *options;
     int64_t mesh;           /* ranks of a learner */
     double failure_timeout; /* after so many seconds without a heartbeat a member is removed */
-    int port;               /* socket that reserves the coordinator's port; -1: none */
-    char address[64];       /* of the coordinator */
+    char folder[128];       /* of the sockets of all processes, which only this user may enter */
+    char address[160];      /* of the coordinator */
     weft_job_part *parts;
     int count;
 } weft_process_plan;
 
-/* Plans the processes and reserves the coordinator's port. ARGUMENT: the options do not fit the
+/* Plans the processes and makes the folder of their sockets. ARGUMENT: the options do not fit the
  * engine. *out must be freed even after a failure; the options must outlive it. */
 weft_status weft_process_plan_make(const weft_context *context, const weft_train_options *options,
                                    weft_process_plan *out) WEFT_NODISCARD;

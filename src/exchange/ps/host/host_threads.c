@@ -56,7 +56,8 @@ static weft_status tell(const weft_ps_exchange *x, char *text, int from)
                                                    .peer = from});
 }
 
-static weft_status run_coordinator(weft_ps_exchange *x, bool others, char address[WEFT_ADDRESS])
+static weft_status run_coordinator(weft_ps_exchange *x, weft_reach reach,
+                                   char address[WEFT_ADDRESS])
 {
     const weft_learner_group *between = x->head.site.endpoint;
     weft_actor *coordinator;
@@ -69,14 +70,14 @@ static weft_status run_coordinator(weft_ps_exchange *x, bool others, char addres
                                         .fingerprint = {.version = WEFT_VERSION}};
     if (between->learner == 0) {
         WEFT_TRY(weft_coordinator_create(&options, &coordinator));
-        WEFT_TRY(weft_actor_thread_start(x->world, coordinator, WEFT_COORDINATOR, NULL, others,
+        WEFT_TRY(weft_actor_thread_start(x->world, coordinator, WEFT_COORDINATOR, NULL, reach,
                                          &x->coordinator));
         (void)snprintf(address, WEFT_ADDRESS, "%s", weft_actor_thread_address(x->coordinator));
     }
     return tell(x, address, 0);
 }
 
-static weft_status run_server(weft_ps_exchange *x, int k, const char *coordinator, bool others)
+static weft_status run_server(weft_ps_exchange *x, int k, const char *coordinator, weft_reach reach)
 {
     weft_actor *server;
     weft_own_server *own = &x->own[k];
@@ -99,7 +100,7 @@ static weft_status run_server(weft_ps_exchange *x, int k, const char *coordinato
                                    .close = weft_range_factory_close,
                                    .user = own->ranges};
     WEFT_TRY(weft_server_create(&options, &server));
-    return weft_actor_thread_start(x->world, server, server_id(k), coordinator, others,
+    return weft_actor_thread_start(x->world, server, server_id(k), coordinator, reach,
                                    &own->hosted);
 }
 
@@ -147,13 +148,13 @@ weft_status weft_ps_exchange_start(weft_ps_exchange *x)
 {
     const weft_exchange_site *site = &x->head.site;
     char coordinator[WEFT_ADDRESS] = "";
-    bool others = false;
+    weft_reach reach = WEFT_REACH_PROCESS;
     WEFT_TRY(weft_net_context_of(site->context, &x->world));
     weft_learners_expect(&x->head, x->world);
-    if (!site->cluster) WEFT_TRY(weft_learners_meet(&x->head, x->world, &others));
+    if (!site->cluster) WEFT_TRY(weft_learners_meet(&x->head, x->world, &reach));
     if (site->replicas > 0)
         weft_net_context_set_max_message(x->world, weft_server_message_bytes(x->count, x->dtype));
-    if (!site->cluster) WEFT_TRY(run_coordinator(x, others, coordinator));
+    if (!site->cluster) WEFT_TRY(run_coordinator(x, reach, coordinator));
     weft_net_context_set_queue(x->world, weft_server_messages(x->range_count));
     for (int k = 0; k < x->range_count; k++) {
         weft_server_range *r = &x->ranges[k];
@@ -164,7 +165,7 @@ weft_status weft_ps_exchange_start(weft_ps_exchange *x)
     }
     for (int k = 0; k < x->servers; k++)
         if (!site->cluster && host_of(x, k) == site->endpoint->learner)
-            WEFT_TRY(run_server(x, k, coordinator, others));
+            WEFT_TRY(run_server(x, k, coordinator, reach));
     return open_learner(x, site->cluster ? site->cluster->coordinator : coordinator);
 }
 
