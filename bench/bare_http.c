@@ -1,6 +1,6 @@
-/* An HTTP server without a model, to measure what HTTP alone costs: it uses the same library
- * (libmicrohttpd) as weft serve, and answers with the same bytes as a model with this many inputs
- * and outputs would. bench/serving.py compares a server of models with it.
+/* An HTTP server without a model, to measure what HTTP alone costs: it is that of libmicrohttpd,
+ * and answers with the same bytes as a model with this many inputs and outputs would.
+ * bench/serving.py compares a server of models with it.
  *
  *   bare_http PORT INPUTS OUTPUTS [THREADS] */
 #include <arpa/inet.h>

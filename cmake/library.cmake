@@ -5,7 +5,7 @@ file(GLOB WEFT_SOURCES CONFIGURE_DEPENDS
   src/optim/*.c src/formats/*.c src/data/*.c src/models/*.c src/rewrite/*.c src/program/*.c src/compress/*.c src/actor/*.c src/membership/*.c src/exchange/*.c src/exchange/gossip/*.c
   src/exchange/ps/*.c src/exchange/ps/range/*.c src/exchange/ps/server/*.c src/exchange/ps/client/*.c src/exchange/ps/host/*.c
   src/checkpoint/*.c src/learner/*.c src/job/*.c src/train/*.c src/train/sim/*.c src/train/elastic/*.c
-  src/serve/*.c src/serve/batch/*.c src/serve/front/*.c src/load/*.c)
+  src/serve/*.c src/serve/batch/*.c src/serve/http/*.c src/serve/front/*.c src/load/*.c)
 file(GLOB WEFT_REFERENCE CONFIGURE_DEPENDS src/device/reference/*.c)
 list(REMOVE_ITEM WEFT_REFERENCE ${CMAKE_CURRENT_SOURCE_DIR}/src/device/reference/device.c
   ${CMAKE_CURRENT_SOURCE_DIR}/src/device/reference/mixed_types.c)
@@ -61,7 +61,7 @@ weft_sources(weft_objects)
 target_compile_definitions(weft_objects PRIVATE WEFT_SHARED)
 set(WEFT_LIBRARIES ${DNNL_LIBRARY} PkgConfig::CYAML PkgConfig::YAML PkgConfig::JANSSON PkgConfig::HWLOC ZLIB::ZLIB
   OpenMP::OpenMP_C Threads::Threads m ${CMAKE_DL_LIBS} PkgConfig::PROTOBUF_C PkgConfig::ZMQ PkgConfig::XXHASH
-  PkgConfig::MICROHTTPD PkgConfig::GNUTLS PkgConfig::PNG PkgConfig::TURBOJPEG PkgConfig::ONIGURUMA)
+  PkgConfig::GNUTLS PkgConfig::PNG PkgConfig::TURBOJPEG PkgConfig::ONIGURUMA)
 if(WEFT_MPI)
   list(APPEND WEFT_LIBRARIES MPI::MPI_C)
   file(GLOB WEFT_MPI_SOURCES CONFIGURE_DEPENDS src/comm/mpi*.c)

@@ -12,9 +12,13 @@ import ssl
 import subprocess
 import sys
 import time
+import warnings
 
 from serve_harness import BODY, CERTIFICATE, INFER, KEY, OTHER_CERTIFICATE, OTHER_KEY, SIZE, Server, check, main, read_all, weft, whole, write
 from waiting import wait_until
+
+
+warnings.simplefilter("ignore", DeprecationWarning)  # old versions of TLS are used on purpose
 
 
 def trusting():
@@ -53,6 +57,15 @@ def tls():
             only.minimum_version = only.maximum_version = version
             s.secure = only
             check(f"as {version.name}", s.code() == 200)
+        for version in (ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1):  # RFC 8996
+            only = trusting()
+            only.set_ciphers("ALL:@SECLEVEL=0")
+            only.minimum_version = only.maximum_version = version
+            s.secure = only
+            try:
+                check(f"not as {version.name}", s.code() is None)
+            except ssl.SSLError as e:
+                check(f"{version.name} is refused in the handshake", "ALERT" in e.reason or "PROTOCOL" in e.reason, e)
         s.secure = trust
         done = subprocess.run([weft, "load", f"https://localhost:{s.port}", "--ca", "cert.pem", "--closed", "2", "-n", "20", "--json"],
                               capture_output=True, text=True, timeout=120)
@@ -70,7 +83,7 @@ def tokens():
                 headers = {} if given is None else {"Authorization": given}
                 code, told, text = s.ask(path, body, **headers)
                 check(f"{path} with {given}", code == 401 and told["WWW-Authenticate"].startswith("Bearer") and len(json.loads(text)["error"]) > 10, code)
-        rights = (("/v2", None, 200, 200, 200), (INFER, BODY, 200, 403, 200), ("//v2//models/m/infer", BODY, 200, 403, 200),
+        rights = (("/v2", None, 200, 200, 200), (INFER, BODY, 200, 403, 200), ("//v2//models/m/infer", BODY, 403, 403, 404),
                   ("/v2/models/%6d", None, 200, 403, 200), ("/v2/models/n/infer", BODY, 403, 200, 200), ("/v2/models/m/versions/1", None, 200, 403, 200),
                   ("/v2/models/m/stats", None, 200, 403, 200), ("/v2/models/stats", None, 403, 403, 200), ("/metrics", None, 403, 403, 200),
                   ("/v2/repository/index", "", 403, 403, 200), ("/v2/repository/models/m/load", "", 403, 403, 200), ("/v2/nothing", None, 403, 403, 404))

@@ -13,12 +13,14 @@ import random
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
 import time
 
 from served import Client, Server, check, end
+from serve_harness import CERTIFICATE, KEY
 
 weft = os.path.abspath(sys.argv[1])
 FAST = "WEFT_FAST" in os.environ
@@ -173,6 +175,55 @@ def leavers(server):
     client.close()
 
 
+def ask_and_shut(server, path, body, version, context):
+    """What comes back to a client that sends a request, says that no more comes, and reads; and whether that has an end as HTTP has it."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=120) as plain:
+        c = context.wrap_socket(plain) if context else plain
+        c.sendall(f"POST {path} HTTP/{version}\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        with socket.socket(fileno=os.dup(c.fileno())) as line:
+            line.shutdown(socket.SHUT_WR)
+        got = b""
+        try:
+            while part := c.recv(1 << 16):
+                got += part
+        except OSError:
+            return got, False
+        c.close()
+    while got.startswith(b"HTTP/1.1 100"):
+        got = got.partition(b"\r\n\r\n")[2]
+    return got, bool(got) and (b"chunked" not in got or got.endswith(b"\r\n0\r\n\r\n"))
+
+
+def half_closed():
+    """A client that closes its sending side gets the whole text, or no answer: never a text that was cut off and looks whole."""
+    with open("cert.pem", "w") as f:
+        f.write(CERTIFICATE)
+    with open("key.pem", "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as f:
+        f.write(KEY)
+    trust = ssl.create_default_context()
+    trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
+    body = json.dumps({"text_input": "der", "max_tokens": 30000, "seed": 5})
+    for context, words in ((None, []), (trust, ["--certificate", "cert.pem", "--key", "key.pem"])):
+        log = f"half{len(words)}.json"
+        server = Server(weft, "-t", "1", "--measure", "0", "--times", "none", "--log", log, *words, "gpt=gpt")
+        found = []
+        for version in ("1.0", "1.1"):
+            for path in ("generate", "generate_stream"):
+                got, ends = ask_and_shut(server, "/v2/models/gpt/" + path, body, version, context)
+                texts = re.findall(rb'"text_output":("(?:[^"\\]|\\.)*")', got)
+                text = "".join(json.loads(t) for t in texts)
+                found.append((version, path, ends, text, got[:200]))
+        server.end()
+        with open(log) as f:
+            codes = [json.loads(line)["status"] for line in f]
+        whole = max((text for *_, text, _ in found), key=len)
+        if not context:
+            check("HTTP/1.1 gets it whole", found[2][2] and found[2][3] == whole and found[3][2] and found[3][3] == whole and len(whole) > 20000, found[2])
+        for version, path, ends, text, got in found:
+            check(f"HTTP/{version}, {path}, TLS {bool(context)}: whole or nothing", not ends or text == whole, (len(text), len(whole), got))
+        check("and the log says which", codes == [200 if ends else 499 for _, _, ends, _, _ in found], (codes, [f[2] for f in found]))
+
+
 def endings():
     """A server that is told to end while texts are generated: it cuts them off after the drain, says so, and ends, also where a client
     does not read its stream."""
@@ -235,6 +286,7 @@ def main():
             refusals(server.port)
             leavers(server)
         server.end()
+    half_closed()
     endings()
     return end()
 

@@ -74,7 +74,7 @@ class Server:
         for t in self.readers:
             t.start()
         line = self.wait_for(self.out, r"listening on", wait)
-        ports = [int(p) for p in re.findall(r"http://127\.0\.0\.1:(\d+)", line or "")]
+        ports = [int(p) for p in re.findall(r"https?://127\.0\.0\.1:(\d+)", line or "")]
         check("the server listens", ports, (self.out, self.errors))
         self.port, self.metrics = ports[0] if ports else 0, ports[1:]
 

@@ -63,8 +63,7 @@ WEFT_API const weft_option *weft_server_table(const weft_context *context);
 /* Listens, and serves in threads of its own from the return of this call on. The service must
  * outlive the server. If `processes` is above 1, other processes of the same user may listen on the
  * same ports. ARGUMENT: an invalid address, or a file with a secret that others may read; FORMAT: a
- * file with invalid contents; IO: a port is in use or a file unreadable; UNSUPPORTED: the HTTP
- * library has no TLS. The message says which. */
+ * file with invalid contents; IO: a port is in use or a file unreadable. The message says which. */
 WEFT_API WEFT_NODISCARD weft_status weft_server_start(weft_service *service,
                                                       const weft_server_options *options,
                                                       weft_server **out);

@@ -1,5 +1,4 @@
-/* Opens listening sockets for the HTTP library, since the library does not report why opening one
- * fails. */
+/* Opens listening sockets, and says why one cannot be opened. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>

@@ -21,10 +21,8 @@ weft_status weft_tls_open(const char *certificate, const char *key, weft_tls **o
 void weft_tls_close(weft_tls **tls);
 /* Reads the files again, for new connections. A failure leaves the pair of before. */
 weft_status weft_tls_read(weft_tls *tls, const char *certificate, const char *key) WEFT_NODISCARD;
-/* The function that gives the certificate to the HTTP library (MHD_OPTION_HTTPS_CERT_CALLBACK); it
- * gives that of the object which its thread has set with weft_tls_use_here. */
-void *weft_tls_callback(void);
-void weft_tls_use_here(const weft_tls *tls);
+/* The credentials of GnuTLS for a new connection. They live as long as the object. */
+struct gnutls_certificate_credentials_st *weft_tls_credentials(const weft_tls *tls);
 
 /* tokens.c: bearer tokens, each of which gives access to one model or to all models. */
 typedef struct weft_tokens weft_tokens;

@@ -132,8 +132,7 @@ static void read_and_submit(weft_http_request *c)
 
 void weft_http_request_infer(weft_http_request *request)
 {
-    const char *json = MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND,
-                                                   "Inference-Header-Content-Length");
+    const char *json = weft_http_field_value(&request->head, "Inference-Header-Content-Length");
     request->json = -1;
     if (json && (!weft_parse_int(json, &request->json) || request->json < 0)) {
         weft_reply_error(
@@ -148,9 +147,10 @@ void weft_http_request_infer(weft_http_request *request)
 /* Reads a whole number from the query of the path, "?timeout=1000"; without it, *out stays. */
 static weft_status read_query(weft_http_request *c, const char *name, int64_t *out)
 {
-    const char *text = MHD_lookup_connection_value(c->mhd, MHD_GET_ARGUMENT_KIND, name);
-    char shown[64];
-    if (!text || (weft_parse_int(text, out) && *out >= 0)) return WEFT_OK;
+    char text[64], shown[64];
+    if (!weft_http_query_value(c->head.query, name, text, sizeof(text)) ||
+        (weft_parse_int(text, out) && *out >= 0))
+        return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT, "%s=%s must be a whole number from 0 on%s", name,
                      weft_printable(text, shown, sizeof(shown)),
                      strcmp(name, "timeout") == 0 ? ", of microseconds" : "");
@@ -158,8 +158,8 @@ static weft_status read_query(weft_http_request *c, const char *name, int64_t *o
 
 void weft_http_request_predict(weft_http_request *request)
 {
-    const char *type = MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, "Content-Type"),
-               *accept = MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, "Accept");
+    const char *type = weft_http_field_value(&request->head, "Content-Type"),
+               *accept = weft_http_field_value(&request->head, "Accept");
     weft_status status = weft_predict_detect(type, request->data, request->size, &request->plain);
     if (status == WEFT_OK) status = read_query(request, "timeout", &request->plain.timeout);
     if (status == WEFT_OK) status = read_query(request, "priority", &request->plain.priority);

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -10,30 +11,24 @@
 
 #include "serve/front/server_internal.h"
 
-/* Seconds for which a request is suspended before its client is checked for disconnection; and
- * seconds for which accepting pauses after an error, such as no free descriptor. */
-static const double WATCH_AFTER = 5e-3, ACCEPT_PAUSE = 0.1;
+/* Seconds for which a request is suspended before its client is checked for disconnection; seconds
+ * for which accepting pauses after an error, such as no free descriptor; and seconds for which what
+ * comes behind the last reply of a connection is read. */
+static const double WATCH_AFTER = 5e-3, ACCEPT_PAUSE = 0.1, LINGER_SECONDS = 2;
 enum { MOST_AT_ONCE = 64 };
 
-weft_http_connection *weft_http_connection_of(struct MHD_Connection *connection)
-{
-    return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
-}
-
-static void unlink_connection(weft_server *s, weft_http_connection *c)
+static void unlink_state(weft_server *s, weft_http_connection *c)
 {
     if (c->state == WEFT_CONNECTION_NONE) return;
     weft_http_connection_list *list = &s->by_state[c->state];
     *(c->before ? &c->before->next : &list->first) = c->next;
     *(c->next ? &c->next->before : &list->last) = c->before;
-    if (c->state == WEFT_CONNECTION_WATCHED)
-        (void)epoll_ctl(s->epoll, EPOLL_CTL_DEL, c->socket, NULL);
 }
 
 void weft_http_connection_set_state(weft_server *s, weft_http_connection *c,
                                     weft_http_connection_state state)
 {
-    unlink_connection(s, c);
+    unlink_state(s, c);
     c->state = state;
     c->since = s->now;
     c->next = NULL;
@@ -44,41 +39,73 @@ void weft_http_connection_set_state(weft_server *s, weft_http_connection *c,
     list->last = c;
 }
 
+static void unlink_connection(weft_server *s, weft_http_connection *c)
+{
+    *(c->staler ? &c->staler->fresher : &s->stalest) = c->fresher;
+    *(c->fresher ? &c->fresher->staler : &s->freshest) = c->staler;
+}
+
+static void link_freshest(weft_server *s, weft_http_connection *c)
+{
+    c->active = s->now;
+    c->staler = s->freshest;
+    c->fresher = NULL;
+    *(c->staler ? &c->staler->fresher : &s->stalest) = c;
+    s->freshest = c;
+}
+
+void weft_http_connection_touch(weft_server *s, weft_http_connection *c)
+{
+    if (s->freshest == c) {
+        c->active = s->now;
+        return;
+    }
+    unlink_connection(s, c);
+    link_freshest(s, c);
+}
+
+void weft_http_connection_watch(weft_server *s, weft_http_connection *c, unsigned events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = c};
+    if (c->events == events) return;
+    c->events = events;
+    (void)epoll_ctl(s->epoll, EPOLL_CTL_MOD, c->transport.socket, &event);
+}
+
+void weft_http_connection_postpone(weft_server *s, weft_http_connection *c)
+{
+    if (c->pending) return;
+    c->pending = true;
+    c->next_pending = s->pending;
+    s->pending = c;
+}
+
 /* --- opening and closing --- */
 
 static void free_connection(weft_server *s, weft_http_connection *c)
 {
+    weft_http_connection **at = &s->pending;
+    while (c->pending && *at != c) at = &(*at)->next_pending;
+    if (c->pending) *at = c->next_pending;
+    unlink_state(s, c);
     unlink_connection(s, c);
     if (s->rate_limiter && !c->only_metrics) weft_rate_limiter_release(s->rate_limiter, c->bucket);
     s->connection_count -= !c->only_metrics;
+    weft_transport_close(&c->transport);
+    free(c->in.data);
+    free(c->out.data);
     free(c);
 }
 
-/* The connection with this socket that the library has been given but has not begun to read. */
-static weft_http_connection *arriving(weft_server *s, int socket)
+void weft_http_connection_close(weft_server *s, weft_http_connection *c)
 {
-    weft_http_connection *c = s->by_state[WEFT_CONNECTION_ARRIVED].first;
-    while (c && c->socket != socket) c = c->next;
-    return c;
+    if (c->request) weft_http_request_completed(c->request, false);
+    free_connection(s, c);
 }
 
-/* The library calls this when a connection starts or ends. Version 0.9 of libmicrohttpd reports the
- * start within MHD_add_connection, version 1.0 in its next run. */
-void weft_http_connection_notify(void *user, struct MHD_Connection *connection, void **context,
-                                 enum MHD_ConnectionNotificationCode code)
+void weft_http_connections_close(weft_server *s)
 {
-    weft_server *s = user;
-    weft_http_connection *c = *context;
-    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        c = arriving(
-            s, MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
-        c->mhd = connection;
-        weft_http_connection_set_state(s, c, WEFT_CONNECTION_IDLE);
-    } else {
-        free_connection(s, c);
-        c = NULL;
-    }
-    *context = c;
+    while (s->stalest) weft_http_connection_close(s, s->stalest);
 }
 
 static void name_address(const struct sockaddr_storage *at, char *out, size_t size)
@@ -89,8 +116,7 @@ static void name_address(const struct sockaddr_storage *at, char *out, size_t si
     if (!inet_ntop(at->ss_family, bytes, out, (socklen_t)size)) out[0] = '\0';
 }
 
-/* Sends an error reply straight to a socket to which the library writes nothing at this time. Bytes
- * that the socket does not take are lost. With TLS nothing is sent. */
+/* Sends an error reply to a client whose connection is not accepted. With TLS nothing is sent. */
 static void say(const weft_server *s, int socket, const char *status, const char *sentence)
 {
     char text[512];
@@ -102,9 +128,10 @@ static void say(const weft_server *s, int socket, const char *status, const char
 }
 
 static void let_in(weft_server *s, weft_http_listener *listener, int socket,
-                   const struct sockaddr_storage *address, socklen_t size)
+                   const struct sockaddr_storage *address)
 {
     weft_http_connection *c = NULL;
+    int one = 1;
     bool too_many = !listener->only_metrics && s->connection_count >= s->connections;
     if ((too_many && s->connection_count >= s->connections + WEFT_SURPLUS) ||
         WEFT_NEW(&c, 1) != WEFT_OK) {
@@ -112,31 +139,23 @@ static void let_in(weft_server *s, weft_http_listener *listener, int socket,
         (void)close(socket);
         return;
     }
-    c->socket = socket;
     c->state = WEFT_CONNECTION_NONE;
     c->only_metrics = listener->only_metrics;
     c->surplus = too_many;
+    c->events = EPOLLIN | EPOLLRDHUP;
+    c->phase = s->credentials ? WEFT_PHASE_HANDSHAKE : WEFT_PHASE_HEAD;
     name_address(address, c->address, sizeof(c->address));
     if (s->rate_limiter && !c->only_metrics)
         c->bucket = weft_rate_limiter_hold(s->rate_limiter, address, s->now);
     s->connection_count += !c->only_metrics;
-    /* An arriving connection with this descriptor is stale: the library has closed its socket
-     * without a notification, and the system has given the descriptor again. */
-    weft_http_connection *before = arriving(s, socket);
-    if (before) free_connection(s, before);
-    weft_http_connection_set_state(s, c, WEFT_CONNECTION_ARRIVED);
-    /* From here on the library owns the socket, even if it refuses the connection. */
-    int taken =
-        MHD_add_connection(listener->daemon, socket, (const struct sockaddr *)address, size);
-    if (taken != MHD_YES && arriving(s, socket)) free_connection(s, c);
-}
-
-void weft_http_connections_free(weft_server *s)
-{
-    for (weft_http_connection *c = s->by_state[WEFT_CONNECTION_ARRIVED].first, *next; c; c = next) {
-        next = c->next;
+    link_freshest(s, c);
+    weft_http_connection_set_state(s, c, WEFT_CONNECTION_IDLE);
+    /* A reply is sent as a whole, so delaying packets (Nagle's algorithm) gains nothing. */
+    (void)setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    struct epoll_event event = {.events = c->events, .data.ptr = c};
+    if (weft_transport_open(&c->transport, socket, s->credentials) != WEFT_OK ||
+        epoll_ctl(s->epoll, EPOLL_CTL_ADD, socket, &event) != 0)
         free_connection(s, c);
-    }
 }
 
 bool weft_http_connections_accept(weft_server *s, weft_http_listener *listener)
@@ -147,7 +166,7 @@ bool weft_http_connections_accept(weft_server *s, weft_http_listener *listener)
         int socket = accept4(listener->socket, (struct sockaddr *)&address, &size,
                              SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (socket >= 0) {
-            let_in(s, listener, socket, &address, size);
+            let_in(s, listener, socket, &address);
             continue;
         }
         if (errno == ECONNABORTED || errno == EINTR) continue;
@@ -165,36 +184,59 @@ bool weft_http_connections_accept(weft_server *s, weft_http_listener *listener)
 
 /* --- timeouts --- */
 
-/* Ends a connection that is too slow. The shutdown makes the library read the end of the stream, so
- * it closes the connection. */
+/* Ends a connection that is too slow. A client that has begun a request is told. */
 static void hang_up(weft_server *s, weft_http_connection *c)
 {
-    if (c->state != WEFT_CONNECTION_SENDING)
-        say(s, c->socket, "408 Request Timeout", "the request took too long to come");
-    weft_http_connection_set_state(s, c, WEFT_CONNECTION_NONE);
-    (void)shutdown(c->socket, SHUT_RDWR);
+    static const weft_http_fault slow = {408, "the request took too long to come"};
+    bool begun = (c->phase == WEFT_PHASE_HEAD && c->in.size > 0) || c->phase == WEFT_PHASE_BODY;
+    if (!begun) {
+        weft_http_connection_close(s, c);
+        return;
+    }
+    weft_http_connection_refuse(s, c, &slow);
+    if (c->failed)
+        weft_http_connection_close(s, c);
+    else
+        weft_http_connection_run(s, c);
 }
 
-static void watch(weft_server *s, weft_http_connection *c)
+/* Its client sends no more. A client that is gone and one that has only finished sending
+ * (half-closed) look alike until something is sent, which fails if the client is gone. So an
+ * interim response is sent first, which a client that still reads ignores. HTTP/1.0 has none, and
+ * into TLS none may come while others write; there, the request is given up, as NGINX does. */
+static void see_half_close(weft_server *s, weft_http_connection *c)
 {
-    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = c};
-    weft_http_connection_set_state(s, c, WEFT_CONNECTION_WATCHED);
-    if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, c->socket, &event) == 0) return;
+    static const char INTERIM[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    weft_http_request *request = c->request;
+    if (!c->transport.tls && request->head.minor > 0) {
+        if (!c->probed)
+            (void)weft_transport_write(&c->transport, INTERIM, sizeof(INTERIM) - 1, false);
+        c->probed = true;
+        return;
+    }
     weft_http_connection_set_state(s, c, WEFT_CONNECTION_NONE);
+    if (weft_http_request_cancel(request)) weft_http_request_resume(request);
 }
 
 void weft_http_connections_check(weft_server *s)
 {
     const weft_http_connection_state slow[] = {WEFT_CONNECTION_IDLE, WEFT_CONNECTION_RECEIVING,
-                                               WEFT_CONNECTION_SENDING};
-    const double most[] = {s->timeout + s->receive, s->receive, s->receive};
-    for (int i = 0; i < 3; i++)
+                                               WEFT_CONNECTION_SENDING, WEFT_CONNECTION_LINGERING};
+    const double most[] = {s->timeout + s->receive, s->receive, s->receive, LINGER_SECONDS};
+    for (size_t i = 0; i < WEFT_COUNT(slow); i++)
         for (weft_http_connection_list *l = &s->by_state[slow[i]];
              l->first && s->now - l->first->since > most[i];)
             hang_up(s, l->first);
-    for (weft_http_connection_list *l = &s->by_state[WEFT_CONNECTION_SUSPENDED];
-         l->first && s->now - l->first->since > WATCH_AFTER;)
-        watch(s, l->first);
+    while (s->stalest && s->now - s->stalest->active > s->timeout)
+        if (s->stalest->phase == WEFT_PHASE_WORK)
+            weft_http_connection_touch(s, s->stalest);
+        else
+            hang_up(s, s->stalest);
+    for (weft_http_connection *c;
+         (c = s->by_state[WEFT_CONNECTION_SUSPENDED].first) && s->now - c->since > WATCH_AFTER;) {
+        weft_http_connection_set_state(s, c, WEFT_CONNECTION_WATCHED);
+        if (c->half_closed) see_half_close(s, c);
+    }
     for (int i = 0; i < 2; i++) {
         weft_http_listener *listener = &s->listeners[i];
         if (listener->paused_until <= 0 || s->now < listener->paused_until) continue;
@@ -204,22 +246,21 @@ void weft_http_connections_check(weft_server *s)
     }
 }
 
-/* Checks a client that has closed its side of a watched connection. A client that is gone and one
- * that has only finished sending (half-closed) look alike until something is sent, which fails if
- * the client is gone. So an interim response is sent first, which a client that still reads
- * ignores. */
+/* --- events --- */
+
 void weft_http_connection_event(weft_server *s, weft_http_connection *c, unsigned events)
 {
-    static const char INTERIM[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    weft_http_request *request = c->request;
-    if (!request || c->state != WEFT_CONNECTION_WATCHED) return;
-    if (!(events & (EPOLLHUP | EPOLLERR)) && !s->tls && request->modern && !c->probed) {
-        struct epoll_event event = {.events = EPOLLONESHOT, .data.ptr = c};
-        c->probed = true;
-        (void)send(c->socket, INTERIM, sizeof(INTERIM) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-        (void)epoll_ctl(s->epoll, EPOLL_CTL_MOD, c->socket, &event);
-        return;
+    c->drained = false;
+    if (c->phase != WEFT_PHASE_WORK) {
+        weft_http_connection_run(s, c);
+    } else if (events & (EPOLLHUP | EPOLLERR)) {
+        weft_http_connection_close(s, c);
+    } else if (events & EPOLLRDHUP) {
+        c->half_closed = true;
+        weft_http_connection_watch(s, c, 0);
+        if (c->state == WEFT_CONNECTION_WATCHED) see_half_close(s, c);
+    } else {
+        /* The next request is read when this one has its reply. */
+        weft_http_connection_watch(s, c, EPOLLRDHUP);
     }
-    weft_http_connection_set_state(s, c, WEFT_CONNECTION_NONE);
-    if (weft_http_request_cancel(request)) weft_http_request_resume(request);
 }

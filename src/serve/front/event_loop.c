@@ -12,7 +12,7 @@
 /* COMPUTE_SECONDS: for which the loop computes batches at a time. CHECK_SECONDS: between two checks
  * while requests are suspended or accepting pauses. MOST_WAIT_SECONDS: of one wait.
  * SAMPLE_SECONDS: between two samples for the status page. EVENTS: handled at a time. ROUNDS: of
- * work between two calls of epoll_wait. */
+ * events before a batch is computed. */
 static const double COMPUTE_SECONDS = 1e-3, CHECK_SECONDS = 5e-3, MOST_WAIT_SECONDS = 1,
                     SAMPLE_SECONDS = 2;
 enum { EVENTS = 64, ROUNDS = 8 };
@@ -32,7 +32,7 @@ void weft_loop_wake(weft_server *s)
 
 void weft_http_request_suspend(weft_http_request *request)
 {
-    request->state = WEFT_HTTP_SUSPENDING;
+    request->state = WEFT_HTTP_SUSPENDED;
     request->server->suspended++;
 }
 
@@ -54,8 +54,8 @@ void weft_http_request_resume(weft_http_request *request)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Takes the requests that were answered, in the order of their answers, and resumes their
- * connections. Returns whether there were any. */
+/* Takes the requests that were answered, in the order of their answers, and sends the replies.
+ * Returns whether there were any. */
 static bool take_answered(weft_server *s)
 {
     weft_http_request *calls = s->ready, *ordered = NULL;
@@ -75,57 +75,57 @@ static bool take_answered(weft_server *s)
         next = c->next;
         if (c->reading && weft_http_request_was_read(c)) continue;
         s->suspended--;
-        bool slept = c->state == WEFT_HTTP_SUSPENDED;
         c->state = WEFT_HTTP_ANSWERED;
         if (!c->connection && weft_http_stream_outlives(c)) continue;
         if (!c->connection)
             weft_http_request_free(c);
-        else if (slept)
-            MHD_resume_connection(c->mhd);
+        else if (weft_http_request_answer(c))
+            weft_http_connection_run(s, c->connection);
+        else
+            weft_http_connection_close(s, c->connection);
     }
     return ordered != NULL;
 }
 
 /* --- rounds --- */
 
-/* Whether the library has more to do at once, for example because a socket has become ready. */
-static bool has_more(const weft_http_listener *listener)
+/* Goes on with the connections that have waited for others. */
+static void run_pending(weft_server *s)
 {
-    MHD_UNSIGNED_LONG_LONG left;
-    return MHD_get_timeout(listener->daemon, &left) == MHD_YES && left == 0;
+    weft_http_connection *last = NULL, *next;
+    /* The list has the newest first, and grows while its connections run. */
+    for (weft_http_connection *c = s->pending; c; c = next) {
+        next = c->next_pending;
+        c->next_pending = last;
+        last = c;
+    }
+    s->pending = NULL;
+    for (weft_http_connection *c = last; c; c = next) {
+        next = c->next_pending;
+        c->pending = false;
+        weft_http_connection_run(s, c);
+    }
 }
 
-/* A few rounds of reading requests, computing batches and taking answers. All requests that have
- * arrived are queued before a batch is computed, so that they share a batch. */
+/* Computes short batches and sends answers. All requests that have arrived are queued before a
+ * batch is computed, so that they share a batch. */
 static void work(weft_server *s)
 {
-    bool more = true;
-    for (int i = 0; more && i < ROUNDS; i++) {
+    run_pending(s);
+    if (s->submitted > 0) {
         s->submitted = 0;
-        while (take_answered(s)) continue;
-        (void)MHD_run(s->listeners[0].daemon);
-        if (s->submitted > 0) (void)weft_service_run_due(s->service, COMPUTE_SECONDS);
-        more = s->submitted > 0 || s->ready || has_more(&s->listeners[0]);
+        (void)weft_service_run_due(s->service, COMPUTE_SECONDS);
     }
-    s->busy = more;
-    if (s->listeners[1].daemon && s->listeners[1].has_events) (void)MHD_run(s->listeners[1].daemon);
-    s->listeners[1].has_events = false;
+    while (take_answered(s)) continue;
 }
 
 /* The milliseconds for which the next epoll_wait may wait. */
 static int idle_time(weft_server *s)
 {
     double time = MOST_WAIT_SECONDS;
-    if (s->busy) return 0;
-    for (int i = 0; i < 2; i++) {
-        weft_http_listener *listener = &s->listeners[i];
-        MHD_UNSIGNED_LONG_LONG library;
-        if (listener->daemon && MHD_get_timeout(listener->daemon, &library) == MHD_YES) {
-            time = WEFT_MIN(time, 1e-3 * (double)library);
-            listener->has_events |= library == 0;
-        }
-        if (listener->paused_until > 0) time = WEFT_MIN(time, CHECK_SECONDS);
-    }
+    if (s->submitted > 0 || s->ready || s->pending) return 0;
+    for (int i = 0; i < 2; i++)
+        if (s->listeners[i].paused_until > 0) time = WEFT_MIN(time, CHECK_SECONDS);
     if (s->by_state[WEFT_CONNECTION_SUSPENDED].first ||
         __atomic_load_n(&s->ending, __ATOMIC_ACQUIRE))
         time = WEFT_MIN(time, CHECK_SECONDS);
@@ -136,16 +136,28 @@ static void see(weft_server *s, const struct epoll_event *event)
 {
     void *what = event->data.ptr;
     uint64_t times;
-    for (int i = 0; i < 2; i++) {
-        weft_http_listener *listener = &s->listeners[i];
-        if (what == listener) (void)weft_http_connections_accept(s, listener);
-        listener->has_events |= what == listener || what == &listener->daemon;
-        if (what == listener || what == &listener->daemon) return;
-    }
+    for (int i = 0; i < 2; i++)
+        if (what == &s->listeners[i]) {
+            (void)weft_http_connections_accept(s, &s->listeners[i]);
+            return;
+        }
     if (what != &s->wake_event)
         weft_http_connection_event(s, what, event->events);
     else if (read(s->wake_event, &times, sizeof(times)) < 0)
         return;
+}
+
+/* Waits for events, and sees all that have come. An event names a connection at most once, and only
+ * its own closes it, so none that follows is of one that is gone. */
+static void see_all(weft_server *s)
+{
+    struct epoll_event events[EVENTS];
+    int n = epoll_wait(s->epoll, events, EVENTS, idle_time(s));
+    s->now = weft_seconds();
+    for (int round = 1; n > 0; round++) {
+        for (int i = 0; i < n; i++) see(s, &events[i]);
+        n = n == EVENTS && round < ROUNDS ? epoll_wait(s->epoll, events, EVENTS, 0) : 0;
+    }
 }
 
 /* Tells the thread that waits in weft_server_drain whether no request is in progress any more. */
@@ -199,15 +211,10 @@ static void sample(weft_server *s)
 static void *loop(void *user)
 {
     weft_server *s = user;
-    struct epoll_event events[EVENTS];
     weft_block_sigpipe();
     s->self = pthread_self();
-    weft_tls_use_here(s->credentials);
     for (;;) {
-        int n = epoll_wait(s->epoll, events, EVENTS, idle_time(s));
-        s->now = weft_seconds();
-        if (n == 0) s->listeners[1].has_events = true;
-        for (int i = 0; i < n; i++) see(s, &events[i]);
+        see_all(s);
         leave_shared_port(s);
         weft_server_take_tokens(s);
         sample(s);
@@ -231,11 +238,7 @@ static bool watch(weft_server *s, int descriptor, void *what)
 
 static bool watch_listener(weft_server *s, weft_http_listener *listener)
 {
-    if (!listener->daemon) return true;
-    const union MHD_DaemonInfo *info =
-        MHD_get_daemon_info(listener->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-    return info && watch(s, info->epoll_fd, &listener->daemon) &&
-           watch(s, listener->socket, listener);
+    return listener->socket < 0 || watch(s, listener->socket, listener);
 }
 
 weft_status weft_loop_start(weft_server *s)

@@ -112,49 +112,35 @@ static bool make_event(weft_http_request *c)
     return false;
 }
 
-/* Gives the library the bytes that are ready. Without any, the connection sleeps until an executor
- * wakes it. */
-static ssize_t read_stream(void *user, uint64_t position, char *to, size_t room)
+weft_http_more weft_http_stream_next(weft_http_request *request, const char **data, size_t *size)
 {
-    weft_http_request *c = user;
+    weft_http_request *c = request;
     weft_text_stream *t = &c->stream;
-    bool over = false, sleeps = false;
-    (void)position;
-    c->state = WEFT_HTTP_REPLIED;
-    if (c->connection->state == WEFT_CONNECTION_NONE)
-        weft_http_connection_set_state(c->server, c->connection, WEFT_CONNECTION_SENDING);
-    if (t->sent == t->ready.size) {
-        t->ready.size = t->sent = 0;
-        pthread_mutex_lock(&t->lock);
-        over = make_event(c);
-        sleeps = t->sleeping = !over && t->ready.size == 0;
-        pthread_mutex_unlock(&t->lock);
-    }
-    if (t->ready.failed || t->text.failed) return MHD_CONTENT_READER_END_WITH_ERROR;
-    if (over) return MHD_CONTENT_READER_END_OF_STREAM;
+    t->begun = true;
+    t->ready.size = 0;
+    pthread_mutex_lock(&t->lock);
+    bool over = make_event(c);
+    bool sleeps = t->sleeping = !over && t->ready.size == 0;
+    bool failed = t->ready.failed || t->text.failed;
+    pthread_mutex_unlock(&t->lock);
+    if (failed || weft_http_stream_is_abandoned(c)) return WEFT_STREAM_BROKEN;
+    if (over) return WEFT_STREAM_OVER;
     if (sleeps) {
         c->state = WEFT_HTTP_SUSPENDED;
         c->server->suspended++;
         weft_http_connection_set_state(c->server, c->connection, WEFT_CONNECTION_NONE);
-        MHD_suspend_connection(c->mhd);
-        return 0;
+        return WEFT_STREAM_SLEEPS;
     }
-    size_t size = WEFT_MIN(room, t->ready.size - t->sent);
-    memcpy(to, t->ready.data + t->sent, size);
-    t->sent += size;
-    c->sent += size;
-    return (ssize_t)size;
+    *data = t->ready.data;
+    *size = t->ready.size;
+    c->sent += *size;
+    return WEFT_STREAM_BYTES;
 }
 
-struct MHD_Response *weft_http_stream_response(weft_http_request *request)
+bool weft_http_stream_is_abandoned(weft_http_request *request)
 {
-    enum { BLOCK = 4096 };
-    struct MHD_Response *response =
-        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, read_stream, request, NULL);
-    if (!response) return NULL;
-    MHD_add_response_header(response, "Content-Type", "text/event-stream");
-    MHD_add_response_header(response, "Cache-Control", "no-store");
-    return response;
+    const weft_text_stream *t = &request->stream;
+    return t->has_lock && __atomic_load_n(&t->given_up, __ATOMIC_ACQUIRE);
 }
 
 void weft_http_stream_finish(weft_http_request *request)

@@ -3,7 +3,6 @@
 #define WEFT_SERVE_FRONT_HTTP_INTERNAL_H
 
 #include <jansson.h>
-#include <microhttpd.h>
 
 #include "base/base.h"
 #include "weft/server.h"

@@ -166,12 +166,20 @@ static void repository(weft_http_request *c, const char *name, const char *verb)
 
 /* --- paths --- */
 
-void weft_http_request_split_path(weft_http_request *request)
+bool weft_http_request_split_path(weft_http_request *request, char *room)
 {
     request->pieces = 0;
-    for (char *at = request->path, *keep;
-         request->pieces < WEFT_PIECES && (at = strtok_r(at, "/", &keep)); at = NULL)
-        request->piece[request->pieces++] = at;
+    char *at = strcpy(room, request->url);
+    /* An empty piece is a piece: proxies that look at the beginning of a path keep it, too. */
+    at = *at == '/' ? at + 1 : NULL; /* the target * has none */
+    while (at && *at && request->pieces < WEFT_PIECES) {
+        char *slash = strchr(at, '/'), *piece = at;
+        if (slash) *slash = '\0';
+        at = slash ? slash + 1 : NULL;
+        if (!weft_http_decode(piece)) return false;
+        request->piece[request->pieces++] = piece;
+    }
+    return true;
 }
 
 static void no_such(weft_http_request *c, const char *what, const char *name)

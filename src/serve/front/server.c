@@ -9,44 +9,17 @@
 #include "serve/port.h"
 #include "serve/servable.h"
 
-/* Drops the log messages of the HTTP library, since the replies report its errors. */
-static void ignore_log(void *user, const char *format, va_list arguments)
-{
-    (void)user, (void)format, (void)arguments;
-}
-
-/* Opens a port, and starts a daemon of the HTTP library for its connections. The daemon has no
- * listening socket and no thread: the loop accepts the connections, passes them to the daemon and
- * runs it. */
-static weft_status open_listener(weft_server *s, const weft_server_options *o, int64_t port,
+/* Opens a port. */
+static weft_status open_listener(const weft_server_options *o, int64_t port,
                                  weft_http_listener *listener)
 {
-    unsigned how =
-        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
-    struct MHD_OptionItem tls[] = {
-        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, weft_tls_callback()},
-        {MHD_OPTION_END, 0, NULL},
-    };
-    if (s->tls) how |= MHD_USE_TLS;
-    WEFT_TRY(weft_port_open(o->host, port, o->processes > 1 ? WEFT_PORT_SHARED : WEFT_PORT_ALONE,
-                            &listener->socket, &listener->port));
-    listener->daemon = MHD_start_daemon(
-        how, 0, NULL, NULL, weft_http_request_handle, s, MHD_OPTION_EXTERNAL_LOGGER, ignore_log,
-        NULL, MHD_OPTION_NOTIFY_CONNECTION, weft_http_connection_notify, s,
-        MHD_OPTION_NOTIFY_COMPLETED, weft_http_request_completed, s, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)o->connections + WEFT_SURPLUS, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)ceil(o->timeout), MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)o->headers << 10,
-        MHD_OPTION_ARRAY, s->tls ? tls : &tls[1], MHD_OPTION_END);
-    if (listener->daemon) return WEFT_OK;
-    return weft_fail(WEFT_ERR_IO, "the HTTP library cannot serve port %d", listener->port);
+    return weft_port_open(o->host, port, o->processes > 1 ? WEFT_PORT_SHARED : WEFT_PORT_ALONE,
+                          &listener->socket, &listener->port);
 }
 
 static weft_status open_all(weft_server *s, const weft_server_options *o)
 {
     s->tls = o->certificate || o->key;
-    if (s->tls && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
-        return weft_fail(WEFT_ERR_UNSUPPORTED,
-                         "--certificate: the HTTP library of this system has no TLS");
     /* The state of a file is noted before it is read, so that no change is missed. */
     WEFT_TRY(weft_watched_files_set(&s->tls_files, o->certificate, o->key));
     WEFT_TRY(weft_watched_files_set(&s->token_file, o->tokens, NULL));
@@ -55,10 +28,10 @@ static weft_status open_all(weft_server *s, const weft_server_options *o)
     if (o->rate_limit > 0) WEFT_TRY(weft_rate_limiter_create(o->rate_limit, &s->rate_limiter));
     if (o->log)
         WEFT_TRY(weft_access_log_open(weft_service_context(s->service), o->log, &s->access_log));
-    WEFT_TRY(open_listener(s, o, o->port, &s->listeners[0]));
+    WEFT_TRY(open_listener(o, o->port, &s->listeners[0]));
     if (o->metrics_port >= 0) {
         s->listeners[1].only_metrics = true;
-        WEFT_TRY(open_listener(s, o, o->metrics_port, &s->listeners[1]));
+        WEFT_TRY(open_listener(o, o->metrics_port, &s->listeners[1]));
     }
     WEFT_TRY(weft_loop_start(s));
     return weft_server_watch_start(s);
@@ -79,6 +52,7 @@ weft_status weft_server_start(weft_service *service, const weft_server_options *
     s->unread_end = &s->unread;
     pthread_condattr_destroy(&monotonic);
     s->service = service;
+    s->head = (size_t)o->headers << 10;
     s->body = (size_t)o->body << 20;
     s->queue_timeout = o->patience;
     s->timeout = o->timeout;
@@ -89,6 +63,7 @@ weft_status weft_server_start(weft_service *service, const weft_server_options *
     s->epoll = s->wake_event = s->listeners[0].socket = s->listeners[1].socket = -1;
     s->listeners[1].port = -1;
     weft_status status = weft_history_create(&s->history);
+    if (status == WEFT_OK) status = WEFT_NEW(&s->received, WEFT_RECEIVED);
     if (status == WEFT_OK) status = open_all(s, o);
     if (status != WEFT_OK) {
         weft_error error = {0};
@@ -129,10 +104,11 @@ void weft_server_stop(weft_server **server)
     weft_loop_end(s);
     for (int i = 0; i < 2; i++) {
         if (s->listeners[i].socket >= 0) (void)close(s->listeners[i].socket);
-        if (s->listeners[i].daemon) MHD_stop_daemon(s->listeners[i].daemon);
     }
-    weft_http_connections_free(s);
+    weft_http_connections_close(s);
     weft_http_requests_free(s);
+    free(s->received);
+    free(s->spare_out.data);
     weft_access_log_close(&s->access_log);
     weft_rate_limiter_destroy(&s->rate_limiter);
     weft_tokens_free(&s->tokens);

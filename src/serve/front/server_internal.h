@@ -1,15 +1,17 @@
 /* Internals of the front end: the server, its connections, and the HTTP requests in
  * progress.
  *
- * One thread, the loop (event_loop.c), owns the connections, the HTTP library (libmicrohttpd) and
- * all requests. Another thread that works on a request hands it back to the loop with
- * weft_http_request_resume. A field belongs to the loop unless its comment says otherwise. */
+ * One thread, the loop (event_loop.c), owns the connections and all requests. Another thread that
+ * works on a request hands it back to the loop with weft_http_request_resume. A field belongs to
+ * the loop unless its comment says otherwise. */
 #ifndef WEFT_SERVE_FRONT_SERVER_INTERNAL_H
 #define WEFT_SERVE_FRONT_SERVER_INTERNAL_H
 
 #include "serve/front/http_internal.h"
 #include "serve/front/access_control.h"
 #include "serve/front/text_stream.h"
+#include "serve/front/transport.h"
+#include "serve/http/http.h"
 
 typedef struct weft_http_request weft_http_request;
 
@@ -18,32 +20,63 @@ typedef struct weft_http_request weft_http_request;
 enum { WEFT_PIECES = 8 };
 /* Connections above the limit that are still accepted, in order to answer them with an error. */
 enum { WEFT_SURPLUS = 64 };
+/* Bytes of a refused or too large body, and bytes behind the last reply of a connection, that are
+ * read and dropped, so that the client gets the reply and not a broken connection. */
+enum { WEFT_FORGOTTEN = 16 << 20 };
+/* Bytes that are read from a socket at a time. */
+enum { WEFT_RECEIVED = 64 << 10 };
 
 /* The state of a connection, on which its timeout depends. The connections of each state are in a
  * list, in the order in which they entered it; with WEFT_CONNECTION_NONE they are in no list. */
 typedef enum weft_http_connection_state {
-    WEFT_CONNECTION_ARRIVED,   /* given to the library, which has not reported its start */
-    WEFT_CONNECTION_IDLE,      /* between two requests, or receiving the headers of one */
+    WEFT_CONNECTION_IDLE,      /* between two requests, or receiving the head of one */
     WEFT_CONNECTION_RECEIVING, /* receiving a body */
     WEFT_CONNECTION_SENDING,   /* sending a reply */
     WEFT_CONNECTION_SUSPENDED, /* other threads work on its request */
-    /* suspended for so long that the loop watches whether its client disconnects */
+    /* suspended for so long that a client that sends no more may have left */
     WEFT_CONNECTION_WATCHED,
+    WEFT_CONNECTION_LINGERING, /* the last reply is sent, and what comes is dropped */
     WEFT_CONNECTION_STATES,
     WEFT_CONNECTION_NONE = WEFT_CONNECTION_STATES
 } weft_http_connection_state;
 
+/* The next step of the loop for a connection. */
+typedef enum weft_http_phase {
+    WEFT_PHASE_HANDSHAKE, /* of TLS */
+    WEFT_PHASE_HEAD,      /* reads the head of a request */
+    WEFT_PHASE_BODY,      /* reads a body */
+    WEFT_PHASE_WORK,      /* nothing: other threads work on the request */
+    WEFT_PHASE_SEND,      /* sends a reply */
+    WEFT_PHASE_LINGER     /* reads and drops what comes behind the last reply */
+} weft_http_phase;
+
 /* A connection of a client. */
 typedef struct weft_http_connection {
-    /* the library's object; NULL: the library has not reported it yet */
-    struct MHD_Connection *mhd;
-    struct weft_http_connection *next, *before;
+    weft_transport transport;
+    struct weft_http_connection *next, *before;    /* in the list of its state */
+    struct weft_http_connection *staler, *fresher; /* in the list of all connections */
+    struct weft_http_connection *next_pending;
     weft_http_connection_state state;
-    double since;
-    int socket;
+    weft_http_phase phase;
+    double since, active; /* when it entered its state, and when bytes came or went */
+    unsigned events;      /* of the socket that epoll reports */
     weft_token_bucket *bucket;
     bool only_metrics, surplus, probed;
+    bool last;        /* it is closed after the reply */
+    bool half_closed; /* its client sends no more */
+    bool drained;     /* the last read took all that had come */
+    bool unread;      /* there are bytes in `in` that were not looked at */
+    bool failed;      /* there is no memory for it */
+    bool pending;
     weft_http_request *request; /* the request in progress, or NULL */
+    weft_text in;               /* received bytes behind those of the request in progress */
+    weft_http_scan scan;        /* of the head in `in` */
+    int64_t left;               /* bytes of the body that have not come; of what may be dropped */
+    weft_http_chunks chunks;
+    weft_text out; /* bytes to send, and those of a large body behind them */
+    size_t sent;   /* of `out` */
+    const char *body;
+    size_t body_left;
     char address[46];
 } weft_http_connection;
 
@@ -51,16 +84,16 @@ typedef struct weft_http_connection_list {
     weft_http_connection *first, *last;
 } weft_http_connection_list;
 
-/* A port: its listening socket, and the daemon of the HTTP library that serves its connections. */
+/* A port. */
 typedef struct weft_http_listener {
-    int socket, port; /* -1: none */
-    struct MHD_Daemon *daemon;
-    bool only_metrics, has_events; /* has_events: the daemon must be run */
+    int socket, port;    /* -1: none */
+    bool only_metrics;   /* it serves the metrics alone */
     double paused_until; /* time until which accepting pauses after an error; 0: no pause */
 } weft_http_listener;
 
 struct weft_server {
     weft_service *service;
+    size_t head;       /* largest head of a request, in bytes */
     size_t body;       /* largest body of a request, in bytes */
     size_t body_bytes; /* of all large buffers of bodies */
     /* limits in seconds: waiting in a batch queue, no progress of a connection, and arrival of a
@@ -81,12 +114,19 @@ struct weft_server {
     double next_sample; /* time of the next samples for the status page */
     weft_rate_limiter *rate_limiter;
     weft_access_log *access_log;
-    weft_http_listener listeners[2]; /* [1] serves metrics only; without it, its daemon is NULL */
+    weft_http_listener listeners[2]; /* [1] serves the metrics, if its socket is not -1 */
     int epoll, wake_event;           /* epoll instance of the loop; eventfd that wakes it */
     pthread_t thread, self;          /* the loop's thread: for joining it, and as set by itself */
     bool started;
     double now; /* time (weft_seconds) at which this round of the loop began */
     weft_http_connection_list by_state[WEFT_CONNECTION_STATES];
+    /* all connections, in the order in which bytes last came or went */
+    weft_http_connection *stalest, *freshest;
+    weft_http_connection *pending; /* connections that go on in the next round */
+    char *received;                /* room for bytes that a connection reads */
+    weft_text spare_out;           /* memory of a reply that was sent, for the next one */
+    int64_t date_second;           /* of the text that Date fields have */
+    char date[40];
     int64_t connection_count;
     int submitted;            /* inference requests queued in this round */
     bool busy;                /* there is more to do, so the loop does not wait */
@@ -109,37 +149,23 @@ struct weft_server {
     bool draining, ending;        /* atomic */
 };
 
-/* A response object of the library that a request keeps. If the next reply has the same length,
- * only the text is replaced. */
-typedef struct weft_saved_reply {
-    struct MHD_Response *response; /* NULL: none */
-    char *text;
-    size_t size, json;
-} weft_saved_reply;
-
-/* An HTTP request in progress. The library calls weft_http_request_handle until there is a reply.
- * The connection is suspended while other threads work on the request. */
+/* An HTTP request in progress. The connection is suspended while other threads work on it. */
 struct weft_http_request {
     weft_server *server;
     weft_http_connection
         *connection; /* NULL: the connection was closed while other threads worked on the request */
-    struct MHD_Connection *mhd;
     weft_http_request *next;  /* in the list of the server that the request is in */
-    const char *method, *url; /* owned by the library */
-    char *path;               /* owned; `piece` points into it */
-    char *piece[WEFT_PIECES];
+    const char *method, *url; /* url: the path as it came; both are in `text` */
+    char *piece[WEFT_PIECES]; /* of the path, decoded; in `text` */
     int pieces;
-    char path_room[256];
     double began; /* time of its start (weft_seconds), only set with an access log */
     size_t sent;  /* bytes of the reply */
     char *data;   /* the body as far as it has been received */
     size_t size, capacity;
-    bool too_large, no_memory, modern; /* modern: HTTP/1.1 */
+    bool too_large, no_memory;
     enum {
         WEFT_HTTP_RECEIVING,
-        /* other threads work on it; the connection is suspended at the library's next call */
-        WEFT_HTTP_SUSPENDING,
-        WEFT_HTTP_SUSPENDED,
+        WEFT_HTTP_SUSPENDED, /* other threads work on it */
         WEFT_HTTP_ANSWERED,
         WEFT_HTTP_REPLIED
     } state;
@@ -169,11 +195,14 @@ struct weft_http_request {
     char *name; /* of the model to load or unload */
     bool unloads;
     weft_reply reply;
-    weft_saved_reply kept;
+    weft_http_head head; /* its texts are in `text`, which is kept for the next request */
+    char *text;
+    size_t text_capacity;
 };
 
-/* route.c: splits the path at slashes into `piece`. */
-void weft_http_request_split_path(weft_http_request *request);
+/* route.c: splits the path at slashes into `piece`, decoded, in `room`, which has the size of the
+ * path. false: it has a NUL. */
+bool weft_http_request_split_path(weft_http_request *request, char *room);
 /* Starts answering: writes a reply, or hands the request to other threads and suspends it.
  * only_metrics: the request came to the metrics port. */
 void weft_http_request_route(weft_http_request *request, bool only_metrics);
@@ -209,21 +238,41 @@ unsigned weft_http_status_of(weft_status status);
 void weft_http_request_generate(weft_http_request *request, bool streams);
 /* Writes the reply, or of a stream its code, when the text or its first token is there. */
 void weft_http_stream_finish(weft_http_request *request);
-/* The response that sends a stream. */
-struct MHD_Response *weft_http_stream_response(weft_http_request *request);
+/* Gives the next bytes of a stream, *size of them. */
+typedef enum weft_http_more {
+    WEFT_STREAM_BYTES,
+    WEFT_STREAM_SLEEPS, /* the connection waits until an executor wakes it */
+    WEFT_STREAM_OVER,
+    WEFT_STREAM_BROKEN /* it is not whole, and must not look like it */
+} weft_http_more;
+weft_http_more weft_http_stream_next(weft_http_request *request, const char **data, size_t *size);
 /* Whether texts are being generated, whose executors use requests of this server. */
 bool weft_http_streams_open(weft_server *server);
+/* Whether its text has ended early, since its client has left. */
+bool weft_http_stream_is_abandoned(weft_http_request *request);
 /* Called when the connection is gone: whether the request must stay until it is generated no more,
  * and is handed back then. */
 bool weft_http_stream_outlives(weft_http_request *request);
 void weft_http_stream_free(weft_http_request *request);
 
-/* http_request.c: the functions that the HTTP library calls. */
-enum MHD_Result weft_http_request_handle(void *user, struct MHD_Connection *connection,
-                                         const char *url, const char *method, const char *version,
-                                         const char *data, size_t *size, void **state);
-void weft_http_request_completed(void *user, struct MHD_Connection *connection, void **state,
-                                 enum MHD_RequestTerminationCode code);
+/* http_request.c: begins a request with the bytes of its head, which are copied. NULL: there is no
+ * memory. If there is a reply afterwards, the body need not be read. */
+weft_http_request *weft_http_request_begin(weft_server *server, weft_http_connection *connection,
+                                           const char *head, size_t size);
+/* Begins a request that is no valid HTTP, and writes the reply. NULL: there is no memory. */
+weft_http_request *weft_http_request_refuse(weft_server *server, weft_http_connection *connection,
+                                            const weft_http_fault *fault);
+/* Adds bytes to its body. false: so much was dropped that the connection must be closed. */
+bool weft_http_request_add(weft_http_request *request, const char *data, size_t size);
+/* Its body has arrived: replies, or suspends it. */
+void weft_http_request_arrived(weft_http_request *request);
+/* Replies when other threads have handed it back. false: it was abandoned, and its connection must
+ * be closed without a reply. */
+bool weft_http_request_answer(weft_http_request *request);
+/* Hands the reply to the connection. */
+void weft_http_request_send(weft_http_request *request);
+/* The request has ended. whole: all of its reply was sent. */
+void weft_http_request_completed(weft_http_request *request, bool whole);
 /* Cancels the request if its large body or its inference request still waits. true: there will be
  * no answer, so the caller must resume the HTTP request. */
 bool weft_http_request_cancel(weft_http_request *request);
@@ -234,22 +283,34 @@ void weft_http_request_free(weft_http_request *request);
 void weft_http_requests_free(weft_server *server);
 
 /* connections.c: accepts connections, enforces their timeouts, and closes them. */
-void weft_http_connection_notify(void *user, struct MHD_Connection *connection, void **context,
-                                 enum MHD_ConnectionNotificationCode code);
-weft_http_connection *weft_http_connection_of(struct MHD_Connection *connection);
 void weft_http_connection_set_state(weft_server *server, weft_http_connection *connection,
                                     weft_http_connection_state state);
+/* Notes that bytes came or went. */
+void weft_http_connection_touch(weft_server *server, weft_http_connection *connection);
+/* Sets the events of the socket that are reported. */
+void weft_http_connection_watch(weft_server *server, weft_http_connection *connection,
+                                unsigned events);
+/* Makes the loop go on with the connection in its next round. */
+void weft_http_connection_postpone(weft_server *server, weft_http_connection *connection);
+void weft_http_connection_close(weft_server *server, weft_http_connection *connection);
 /* Accepts waiting connections; returns whether more may be waiting. */
 bool weft_http_connections_accept(weft_server *server, weft_http_listener *listener);
-/* Frees the connections that the library has not reported. Call it after the library was
- * stopped. */
-void weft_http_connections_free(weft_server *server);
+void weft_http_connections_close(weft_server *server);
 /* Closes connections that have exceeded a timeout, and starts to watch those that have been
  * suspended for a while. */
 void weft_http_connections_check(weft_server *server);
-/* Handles an event of a watched connection: its client has closed it, or has finished sending. */
+/* Handles events of a connection's socket. */
 void weft_http_connection_event(weft_server *server, weft_http_connection *connection,
                                 unsigned events);
+
+/* connection_io.c: goes on with a connection as far as it can without waiting. The connection may
+ * be closed afterwards. */
+void weft_http_connection_run(weft_server *server, weft_http_connection *connection);
+/* Replies with an error to what the client has sent so far, and closes the connection then. */
+void weft_http_connection_refuse(weft_server *server, weft_http_connection *connection,
+                                 const weft_http_fault *fault);
+/* reply_head.c: the status line and the fields of a reply. */
+void weft_http_reply_head(weft_http_request *request, weft_text *out);
 
 /* reload.c: remembers the path, or two, and the present state of files that are about to be
  * read. */

@@ -21,12 +21,13 @@ size_t weft_json_add_text(weft_text *out, const char *text, size_t size, bool al
 
 /* The text of a generation request. Fields below the lock are guarded by it. */
 typedef struct weft_text_stream {
-    bool streams;    /* each token is sent when it is there; else all of them at the end */
-    bool has_lock;   /* the lock is initialised */
-    bool given_up;   /* atomic: the client is gone */
-    char *id;        /* of the request; NULL: none */
-    weft_text ready; /* bytes of events that the loop sends; owned by the loop */
-    size_t sent;
+    bool streams;      /* each token is sent when it is there; else all of them at the end */
+    bool has_lock;     /* the lock is initialised */
+    bool begun;        /* its head has been sent */
+    bool ended;        /* all of it has been given to the connection */
+    bool given_up;     /* atomic: the client is gone */
+    char *id;          /* of the request; NULL: none */
+    weft_text ready;   /* bytes of events that the loop sends; owned by the loop */
     bool failure_told; /* owned by the loop */
     pthread_mutex_t lock;
     weft_text text; /* drawn, and not yet in an event */

@@ -1,6 +1,5 @@
-/* Reads the TLS certificate and its private key, checks them with GnuTLS, since the HTTP library
- * does not say what is wrong with them, and gives them to the handshakes of new connections. */
-#include <gnutls/abstract.h>
+/* Reads the TLS certificate and its private key, checks them one by one, so that the message says
+ * which of them is wrong, and gives them to the handshakes of new connections. */
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
@@ -8,37 +7,30 @@
 
 /* A certificate with those that signed it, and its key. */
 typedef struct tls_pair {
-    gnutls_pcert_st *chain; /* [count] */
-    unsigned count;
-    gnutls_privkey_t key;
+    gnutls_certificate_credentials_t credentials;
     struct tls_pair *older;
 } tls_pair;
 
 struct weft_tls {
-    /* The pair of new connections. Older pairs are kept until the end, since a handshake that began
-     * with one may still be under way. */
-    tls_pair *newest; /* atomic: files are read in another thread than handshakes are made */
+    /* The pair of new connections. Older pairs are kept until the end, since connections that began
+     * with one may still be open. */
+    tls_pair *newest; /* atomic: files are read in another thread than connections begin in */
 };
-
-/* The credentials for handshakes of this thread: the callback of GnuTLS has no argument for them.
- */
-static _Thread_local const weft_tls *used_here;
 
 static gnutls_datum_t datum(char *text)
 {
     return (gnutls_datum_t){.data = (unsigned char *)text, .size = (unsigned)strlen(text)};
 }
 
-/* *count: of the certificates in the text. */
-static weft_status check_certificate(const char *path, char *text, unsigned *count)
+static weft_status check_certificate(const char *path, char *text)
 {
     gnutls_x509_crt_t *list = NULL;
     gnutls_datum_t data = datum(text);
-    *count = 0;
-    int code = gnutls_x509_crt_list_import2(&list, count, &data, GNUTLS_X509_FMT_PEM, 0);
-    for (unsigned i = 0; code >= 0 && i < *count; i++) gnutls_x509_crt_deinit(list[i]);
+    unsigned count = 0;
+    int code = gnutls_x509_crt_list_import2(&list, &count, &data, GNUTLS_X509_FMT_PEM, 0);
+    for (unsigned i = 0; code >= 0 && i < count; i++) gnutls_x509_crt_deinit(list[i]);
     if (code >= 0) gnutls_free(list);
-    if (code >= 0 && *count > 0) return WEFT_OK;
+    if (code >= 0 && count > 0) return WEFT_OK;
     return weft_fail(WEFT_ERR_FORMAT,
                      "%s: is no certificate (%s); it must be PEM, with those that signed it behind "
                      "it",
@@ -65,42 +57,24 @@ typedef struct tls_files {
     char *certificate, *key;
 } tls_files;
 
-static weft_status check_pair(const tls_files *f, unsigned *count)
-{
-    gnutls_certificate_credentials_t both;
-    gnutls_datum_t first = datum(f->certificate), second = datum(f->key);
-    WEFT_TRY(check_certificate(f->paths[0], f->certificate, count));
-    WEFT_TRY(check_key(f->paths[1], f->key));
-    if (gnutls_certificate_allocate_credentials(&both) < 0) return weft_fail_memory(sizeof(first));
-    int code = gnutls_certificate_set_x509_key_mem(both, &first, &second, GNUTLS_X509_FMT_PEM);
-    gnutls_certificate_free_credentials(both);
-    if (code >= 0) return WEFT_OK;
-    return weft_fail(WEFT_ERR_FORMAT, "%s: is not the key of the certificate %s (%s)", f->paths[1],
-                     f->paths[0], gnutls_strerror(code));
-}
-
 static void free_pair(tls_pair *p)
 {
-    for (unsigned i = 0; p->chain && i < p->count; i++) gnutls_pcert_deinit(&p->chain[i]);
-    if (p->key) gnutls_privkey_deinit(p->key);
-    free(p->chain);
+    if (p->credentials) gnutls_certificate_free_credentials(p->credentials);
     free(p);
 }
 
 static weft_status make_pair(const tls_files *f, tls_pair *p)
 {
-    unsigned count;
     gnutls_datum_t first = datum(f->certificate), second = datum(f->key);
-    WEFT_TRY(check_pair(f, &count));
-    WEFT_TRY(WEFT_NEW(&p->chain, count));
-    int code = gnutls_pcert_list_import_x509_raw(p->chain, &count, &first, GNUTLS_X509_FMT_PEM, 0);
-    if (code >= 0) p->count = count;
-    if (code >= 0) code = gnutls_privkey_init(&p->key);
-    if (code >= 0)
-        code = gnutls_privkey_import_x509_raw(p->key, &second, GNUTLS_X509_FMT_PEM, NULL, 0);
+    WEFT_TRY(check_certificate(f->paths[0], f->certificate));
+    WEFT_TRY(check_key(f->paths[1], f->key));
+    if (gnutls_certificate_allocate_credentials(&p->credentials) < 0)
+        return weft_fail_memory(sizeof(first));
+    int code =
+        gnutls_certificate_set_x509_key_mem(p->credentials, &first, &second, GNUTLS_X509_FMT_PEM);
     if (code >= 0) return WEFT_OK;
-    return weft_fail(WEFT_ERR_FORMAT, "%s: cannot be used (%s)", f->paths[0],
-                     gnutls_strerror(code));
+    return weft_fail(WEFT_ERR_FORMAT, "%s: is not the key of the certificate %s (%s)", f->paths[1],
+                     f->paths[0], gnutls_strerror(code));
 }
 
 weft_status weft_tls_read(weft_tls *tls, const char *certificate, const char *key)
@@ -147,26 +121,7 @@ void weft_tls_close(weft_tls **tls)
     *tls = NULL;
 }
 
-void weft_tls_use_here(const weft_tls *tls)
+gnutls_certificate_credentials_t weft_tls_credentials(const weft_tls *tls)
 {
-    used_here = tls;
-}
-
-static int give_pair(gnutls_session_t session, const gnutls_datum_t *names, int name_count,
-                     const gnutls_pk_algorithm_t *algorithms, int algorithm_count,
-                     gnutls_pcert_st **chain, unsigned *count, gnutls_privkey_t *key)
-{
-    (void)session, (void)names, (void)name_count, (void)algorithms, (void)algorithm_count;
-    if (!used_here) return -1;
-    const tls_pair *newest = __atomic_load_n(&used_here->newest, __ATOMIC_ACQUIRE);
-    *chain = newest->chain;
-    *count = newest->count;
-    *key = newest->key;
-    return 0;
-}
-
-void *weft_tls_callback(void)
-{
-    gnutls_certificate_retrieve_function2 *give = give_pair;
-    return (void *)(uintptr_t)give;
+    return __atomic_load_n(&tls->newest, __ATOMIC_ACQUIRE)->credentials;
 }
