@@ -214,10 +214,10 @@ def all_versions(models, a, b, rows):
     server.end()
 
 
-def ask_on(server, rows, allowed, stop):
+def ask_on(server, rows, allowed, stop, model="digits"):
     k = 0
     while not stop.is_set():
-        told = server.answer("digits", rows[k % ROWS])
+        told = server.answer(model, rows[k % ROWS])
         check("an answer while versions come and go", any(near(told, said[k % ROWS]) for said in allowed), told)
         k += 1
 
@@ -274,6 +274,84 @@ def watch(models, a, b, rows):
     soon("a model that is gone", lambda: not any(name == "digits" for name, _ in server.index()))
     errors = server.end()
     check("scans warn of a folder once", errors.count("my model is not served") == 1, errors)
+
+
+def changed(folder, a, b, rows):
+    """A version in service whose files become others, in each way in which tools change them: it is loaded beside, and takes over. Files
+    that are no model leave the one before."""
+    models, kept, n = f"{folder}/changing", f"{folder}/kept", 0
+    os.makedirs(kept)
+    for name, of in (("a", a), ("b", b)):
+        shutil.copytree(of[0], f"{kept}/{name}")
+
+    def link(target, path):
+        os.symlink(target, path + ".new")
+        os.rename(path + ".new", path)
+
+    def whole_folder(of):  # renamed into its place
+        shutil.copytree(f"{kept}/{of}", f"{models}/m/.1")
+        if os.path.exists(f"{models}/m/1"):
+            os.rename(f"{models}/m/1", f"{models}/m/.old")
+        os.rename(f"{models}/m/.1", f"{models}/m/1")
+        shutil.rmtree(f"{models}/m/.old", ignore_errors=True)
+
+    def each_file(of):  # as rsync does
+        os.makedirs(f"{models}/m/1", exist_ok=True)
+        for name in os.listdir(f"{kept}/{of}"):
+            shutil.copy(f"{kept}/{of}/{name}", f"{models}/m/1/.{name}")
+            os.rename(f"{models}/m/1/.{name}", f"{models}/m/1/{name}")
+
+    def link_of_version(of):  # as git-sync does
+        link(f"{kept}/{of}", f"{models}/m/1")
+
+    def links_of_files(of):  # as a ConfigMap is: 1/FILE -> ..data/FILE, ..data -> ..N
+        nonlocal n
+        n += 1
+        os.makedirs(f"{models}/m/1", exist_ok=True)
+        shutil.copytree(f"{kept}/{of}", f"{models}/m/1/..{n}")
+        link(f"..{n}", f"{models}/m/1/..data")
+        for name in os.listdir(f"{kept}/{of}"):
+            if not os.path.lexists(f"{models}/m/1/{name}"):
+                os.symlink(f"..data/{name}", f"{models}/m/1/{name}")
+
+    def run_of_training(of):  # a version that is a run: its newest step
+        nonlocal n
+        n += 1
+        os.makedirs(f"{models}/m/1", exist_ok=True)
+        shutil.copytree(f"{kept}/{of}", f"{models}/m/1/step-{n:09d}")
+        link(f"step-{n:09d}", f"{models}/m/1/latest")
+
+    def link_of_all(of):  # a link to the folder of models
+        if not os.path.exists(f"{folder}/all-{of}"):
+            os.makedirs(f"{folder}/all-{of}/m")
+            shutil.copytree(f"{kept}/{of}", f"{folder}/all-{of}/m/1")
+        if os.path.isdir(models) and not os.path.islink(models):
+            shutil.rmtree(models)
+        link(f"{folder}/all-{of}", models)
+
+    for way in (whole_folder, each_file, link_of_version, links_of_files, run_of_training, link_of_all):
+        if way != link_of_all:
+            os.makedirs(f"{models}/m")
+        way("a")
+        server = Server("--models", models, "--watch", "0.05")
+        check(f"{way.__name__}: the first", right(server, "m", rows, a[1]), server.index())
+        stop = threading.Event()
+        asker = threading.Thread(target=ask_on, args=(server, rows, (a[1], b[1]), stop), kwargs={"model": "m"})
+        asker.start()
+        way("b")
+        soon(f"{way.__name__}: the second", lambda: right(server, "m", rows, b[1]))
+        way("a")
+        soon(f"{way.__name__}: and the first again", lambda: right(server, "m", rows, a[1]))
+        if way == each_file:
+            shutil.copy(f"{kept}/b/{sorted(os.listdir(kept + '/b'))[-1]}", f"{models}/m/1/")
+            soon("what does not fit is said", lambda: server.index()[("m", 1)].get("reason"))
+            check("and the one before stays", right(server, "m", rows, a[1]) and server.index()[("m", 1)]["state"] == "READY", server.index())
+        stop.set()
+        asker.join()
+        errors = server.end()
+        check(f"{way.__name__}: the log says it", errors.count("m/1 is served again, since its files have changed") >= 1, errors)
+        if not os.path.islink(models):
+            shutil.rmtree(models)
 
 
 def meshes(folder, a, rows):
@@ -385,6 +463,7 @@ def main():
         models = folder_of_models(folder, a, b, rows)
         all_versions(models, a, b, rows)
         watch(models, a, b, rows)
+        changed(folder, a, b, rows)
         meshes(folder, a, rows)
         exports(folder, rows)
         refusals(folder, a)

@@ -13,32 +13,54 @@ typedef struct found_version {
     uint64_t files_hash; /* hash that changes with its files */
 } found_version;
 
-/* The reason of a scan. AT_START: versions that are not in service are loaded at once, except those
- * whose last load failed with the same files. ON_CHANGE, by the background thread: as AT_START, but
- * a version is loaded only when two scans in turn have found the same files, so that a copy in
- * progress is not loaded. ON_REQUEST of a client for one model: its versions are loaded at once,
- * also if the model was unloaded, and again if their files have changed. */
+/* The reason of a scan. AT_START: versions whose files differ from those of their last load are
+ * loaded at once, also one that is in service, which answers until the new one can. ON_CHANGE, by
+ * the background thread: as AT_START, but a version is loaded only when two scans in turn have
+ * found the same files, so that a copy in progress is not loaded. ON_REQUEST of a client for one
+ * model: its versions are loaded at once, also if the model was unloaded. */
 typedef enum poll_reason { AT_START, ON_CHANGE, ON_REQUEST } poll_reason;
 
 /* --- scanning --- */
 
+/* Folders in each other whose files are looked at: a run has folders of steps. */
+enum { DEPTH = 3 };
+
+static uint64_t hash_files(const char *folder, int depth);
+
+/* A hash of a file, or of the files of a folder. A link stands for what it leads to, so the hash
+ * changes with its target. */
+static uint64_t hash_file(const DIR *dir, const char *folder, const char *name, int depth)
+{
+    struct stat info;
+    char *path;
+    if (fstatat(dirfd((DIR *)(uintptr_t)dir), name, &info, 0) != 0) return 0;
+    uint64_t hash = weft_mix(weft_hash_text(name), (uint64_t)info.st_ino);
+    hash = weft_mix(hash, (uint64_t)info.st_dev);
+    if (!S_ISDIR(info.st_mode)) {
+        hash = weft_mix(hash, (uint64_t)info.st_size);
+        hash = weft_mix(hash, (uint64_t)info.st_mtim.tv_sec);
+        return weft_mix(hash, (uint64_t)info.st_mtim.tv_nsec);
+    }
+    if (depth == DEPTH || weft_format(&path, "%s/%s", folder, name) != WEFT_OK) return hash;
+    hash = weft_mix(hash, hash_files(path, depth + 1));
+    free(path);
+    return hash;
+}
+
 /* A hash of the names, inodes, sizes and times of the files in a folder. The hash changes when a
  * file is replaced or is still being copied, and does not depend on the order of the listing. The
- * file of batch times is left out, since the server writes it. */
-static uint64_t hash_files(const char *folder)
+ * file of batch times, and what stands in for it while it is written, is left out, since the server
+ * writes it. */
+static uint64_t hash_files(const char *folder, int depth)
 {
     uint64_t files_hash = 1;
     DIR *dir = opendir(folder);
     if (!dir) return files_hash;
     for (const struct dirent *e; (e = readdir(dir));) {
-        struct stat info;
-        if (e->d_name[0] == '.' || strcmp(e->d_name, WEFT_BATCH_TIMES_FILE) == 0) continue;
-        if (fstatat(dirfd(dir), e->d_name, &info, 0) != 0) continue;
-        uint64_t hash = weft_hash_text(e->d_name);
-        hash = weft_mix(hash, (uint64_t)info.st_ino);
-        hash = weft_mix(hash, S_ISDIR(info.st_mode) ? 0 : (uint64_t)info.st_size);
-        hash = weft_mix(hash, (uint64_t)info.st_mtim.tv_sec);
-        files_hash += weft_mix(hash, (uint64_t)info.st_mtim.tv_nsec);
+        if (e->d_name[0] == '.' ||
+            strncmp(e->d_name, WEFT_BATCH_TIMES_FILE, strlen(WEFT_BATCH_TIMES_FILE)) == 0)
+            continue;
+        files_hash += hash_file(dir, folder, e->d_name, depth);
     }
     closedir(dir);
     return files_hash;
@@ -78,7 +100,7 @@ static weft_status list_versions(const char *folder, found_version **out, int *c
         if (!is_version(e->d_name, &version) || !is_folder(dir, e->d_name)) continue;
         status = weft_format(&path, "%s/%s", folder, e->d_name);
         if (status == WEFT_OK) status = WEFT_GROW(out, &capacity, *count);
-        if (status == WEFT_OK) (*out)[(*count)++] = (found_version){version, hash_files(path)};
+        if (status == WEFT_OK) (*out)[(*count)++] = (found_version){version, hash_files(path, 0)};
         free(path);
     }
     closedir(dir);
@@ -103,10 +125,11 @@ static bool is_due(weft_model_entry *p, const found_version *f, poll_reason how)
     bool still = p->scanned_hash == f->files_hash, changed = p->loaded_hash != f->files_hash;
     p->scanned_hash = f->files_hash;
     if (how == ON_REQUEST) return changed || !p->servable || *p->reason; /* the last load failed */
-    if (p->servable || !changed || p->unloaded) return false;
+    if (!changed || p->unloaded) return false;
     if (how == AT_START || still) return true;
-    (void)snprintf(p->reason, sizeof(p->reason),
-                   "the folder of this version is new; it is loaded when it no longer changes");
+    if (!p->servable)
+        (void)snprintf(p->reason, sizeof(p->reason),
+                       "the folder of this version is new; it is loaded when it no longer changes");
     return false;
 }
 
@@ -136,6 +159,9 @@ static weft_status load(weft_service *s, weft_model_entry *p, poll_reason how)
 {
     char *path;
     int64_t version = p->version;
+    pthread_mutex_lock(&s->lock);
+    bool again = p->servable != NULL;
+    pthread_mutex_unlock(&s->lock);
     weft_status status = weft_format(&path, "%s/%s/%lld", s->models, p->name, (long long)version);
     if (status != WEFT_OK) {
         pthread_mutex_lock(&s->lock);
@@ -145,9 +171,14 @@ static weft_status load(weft_service *s, weft_model_entry *p, poll_reason how)
     }
     status = weft_model_entry_load(s, p, path, version);
     if (status != WEFT_OK)
-        weft_log(s->context, WEFT_LOG_WARNING, "%s is not served: %s", path, weft_last_message());
+        weft_log(s->context, WEFT_LOG_WARNING,
+                 again ? "%s has changed and is not served so: %s; what was loaded before stays in "
+                         "service"
+                       : "%s is not served: %s",
+                 path, weft_last_message());
     else if (how == ON_CHANGE)
-        weft_log(s->context, WEFT_LOG_NOTE, "%s is served", path);
+        weft_log(s->context, WEFT_LOG_NOTE,
+                 again ? "%s is served again, since its files have changed" : "%s is served", path);
     free(path);
     return status;
 }
@@ -156,8 +187,8 @@ static weft_status load(weft_service *s, weft_model_entry *p, poll_reason how)
 
 /* Removes the entries of the model for which `goes` is true. Waits until their versions have
  * answered their last requests. */
-static void drop(weft_service *s, const char *name,
-                 bool (*goes)(const weft_model_entry *p, void *user), void *user)
+static void drop(weft_service *s, const char *name, bool (*goes)(weft_model_entry *p, void *user),
+                 void *user)
 {
     for (bool more = true; more;) {
         weft_servable *servable = NULL;
@@ -179,20 +210,27 @@ typedef struct present {
     const found_version *all;
     int count;
     int64_t newest; /* number of the newest version in service; 0: none */
+    int64_t scan;   /* number of this scan */
+    bool at_once;   /* what is missing now is gone */
 } present;
 
-/* Whether a version is to leave the service because its folder was removed. While folders of other
+/* Whether a version is to leave the service because its folder was removed: two scans in turn have
+ * missed it, so that a folder that is replaced is not taken for removed. While folders of other
  * versions are there but none of them is in service, it keeps serving. */
-static bool is_gone(const weft_model_entry *p, void *user)
+static bool is_gone(weft_model_entry *p, void *user)
 {
     const present *there = user;
     if (p->servable && there->count > 0 && there->newest == 0) return false;
     for (int i = 0; i < there->count; i++)
-        if (there->all[i].version == p->version) return false;
-    return true;
+        if (there->all[i].version == p->version) {
+            p->missing_since = 0;
+            return false;
+        }
+    if (p->missing_since == 0) p->missing_since = there->scan;
+    return there->at_once || p->missing_since < there->scan;
 }
 
-static bool is_older(const weft_model_entry *p, void *user)
+static bool is_older(weft_model_entry *p, void *user)
 {
     return p->version < ((const present *)user)->newest;
 }
@@ -239,7 +277,7 @@ static weft_status update_model(weft_service *s, const char *name, poll_reason h
     WEFT_TRY(weft_format(&folder, "%s/%s", s->models, name));
     weft_status status = list_versions(folder, &all, &count);
     if (how == ON_REQUEST) clear_unloaded(s, name);
-    present there = {.all = all, .count = count};
+    present there = {.all = all, .count = count, .scan = ++s->scans, .at_once = how != ON_CHANGE};
     if (status == WEFT_OK) status = load_found(s, name, how, &there, &newest, &why);
     if (status == WEFT_OK) {
         drop(s, name, is_gone, &there);

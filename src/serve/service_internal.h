@@ -16,6 +16,7 @@ typedef struct weft_model_entry {
     bool unloaded;         /* a client has unloaded it; only a client's request loads it again */
     uint64_t loaded_hash;  /* hash of the version's files when its last load began */
     uint64_t scanned_hash; /* hash of the version's files at the last scan of the repository */
+    int64_t missing_since; /* number of the first scan that missed its folder; 0: it is there */
     char reason[1024];
 } weft_model_entry;
 
@@ -35,6 +36,7 @@ struct weft_service {
     int count;
     size_t capacity;
     pthread_mutex_t poll_lock; /* held during a scan of the repository; taken before `lock` */
+    int64_t scans;             /* number of the last scan; guarded by poll_lock */
     weft_text complaints;      /* of the last scan, one a line; guarded by poll_lock */
     pthread_t background;
     pthread_cond_t wake; /* wakes the background thread; used with `lock` */
