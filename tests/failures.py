@@ -6,6 +6,7 @@ MPI every call that sends or receives. Each run must end by itself with a senten
 0 and the right result; what lay on disk before must still load. Every seventh is taken, from one that the clock
 chooses; WEFT_STRIDE=1 takes all.
 """
+import gzip
 import os
 import resource
 import shutil
@@ -127,6 +128,24 @@ def limits():
             case.check(f"files of {size} bytes", [(resource.RLIMIT_FSIZE, size)])
 
 
+def bomb():
+    """A small gzip file that inflates to more than half of the memory is refused with a sentence, in every kind of data that may be gzip."""
+    global passed
+    with gzip.open("bomb.gz", "wb", 9) as f:
+        for _ in range(300):
+            f.write(b"0,0\n" * (1 << 18))
+    os.makedirs("idx", exist_ok=True)
+    for name in ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"):
+        shutil.copy("bomb.gz", "idx/" + name)
+    for data in ("csv:bomb.gz", "npy:bomb.gz,bomb.gz", "idx:idx", "text:bomb.gz", "pairs:bomb.gz"):
+        done = subprocess.run([weft, "train", "-m", "mlp", "--data", data, "--steps", "1", "-t", "1", "-q"], capture_output=True, text=True, timeout=LIMIT,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (500 << 20, 500 << 20)))
+        if done.returncode in (1, 2) and "inflates to more than 262144000 bytes" in done.stderr:
+            passed += 1
+        else:
+            flunk(f"a decompression bomb as {data}", done.returncode, done.stderr)
+
+
 def cut_off():
     """A mapped file is cut off during the run: the sentence names it."""
     global passed
@@ -197,6 +216,7 @@ try:
         case.allocations(rarer=3)
     limits()
     cut_off()
+    bomb()
     begin.calls("files", 60)
     on.calls("files", 80)
     out.calls("files", 20)

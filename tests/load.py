@@ -226,6 +226,18 @@ def requests():
               and said["parameters"] == {"binary_data_output": True}, said)
         check("inputs are numbers", len(body) == size + 60 and all(0 <= v < 1 for v in struct.unpack("<15f", body[size:])), body)
         check("the token goes along", b"\r\nAuthorization: Bearer abc.def\r\n" in head and b"\r\nHost: 127.0.0.1:" in head, head)
+    for mode, text, words in ((0o600, "\n abc.def\r\n", None), (0o640, "abc.def\n", "other users can access"), (0o600, "a b\n", "a token cannot have"),
+                              (0o600, " \n", "has no token"), (0o600, "abc", "exclude each other")):
+        with tempfile.NamedTemporaryFile("w") as f:
+            f.write(text)
+            f.flush()
+            os.chmod(f.name, mode)
+            if words:
+                refused(words, server.url, "--token-file", f.name, *(["--token", "a"] if "exclude" in words else []), code=2)
+            else:
+                other = Server()
+                load(other, *FAST, 5, "--token-file", f.name)
+                check("the token of a file goes along", all(b"\r\nAuthorization: Bearer abc.def\r\n" in head for head in other.heads), other.heads[:1])
     check("requests differ", len(set(server.bodies)) == 16, len(set(server.bodies)))
     again = Server()
     load(again, *FAST, 40, "--rows", 3)
@@ -477,7 +489,7 @@ def tls():
         refused("give --ca FILE", url, code=1)
         refused("give --ca FILE", url, "--ca", others, code=1)
         refused("text.pem: has no certificate", url, "--ca", text, code=1)
-        refused("none.pem: has no certificate", url, "--ca", f"{folder}/none.pem", code=1)
+        refused("none.pem: cannot open", url, "--ca", f"{folder}/none.pem", code=1)
         away = Server(host="127.0.0.2", secure=context)
         refused("name in the certificate does not match", f"https://127.0.0.2:{away.port}/v2/models/m", "--ca", ours, code=1)
         refused("no TLS connection: ", Server(secure=NoTls()).url, "--ca", ours, code=1)
@@ -517,7 +529,7 @@ def bad_input():
                          ({"name": "m"}, "lists no inputs"), ([1], "no JSON object"), (metadata({"name": "x"}), "no name or datatype"),
                          (metadata(tensor("x", "FP32", 3)), "no shape"), (metadata(tensor("x", "FP32", ["a"])), "no whole numbers"),
                          (answer(b"<html>"), "no JSON object"), (b"nonsense\r\n", "not HTTP"),
-                         (answer(b'{"error":"who are you"}', 401), "who are you; give --token")):
+                         (answer(b'{"error":"who are you"}', 401), "who are you; give --token-file")):
         refused(words, Server(model=model).url, code=1)
     refused("is always 1, not the 4 of --rows", Server(model=metadata(tensor("x", "FP32", [1, 5]))).url, "--rows", 4, code=2)
     refused("it has no outputs", Server(lambda n, s: answer(b"{}")).url, code=1)

@@ -41,6 +41,7 @@ typedef struct weft_load_options {
     bool json_tensors; /* inputs and outputs are JSON, not binary tensors */
     char *body;        /* file that is sent as each request's body; NULL: generated inputs */
     char *token;       /* bearer token of the requests; NULL: none */
+    char *token_file;  /* file with it, readable by its owner alone, in place of `token` */
     char *ca; /* file of certificates that may sign those of https targets; NULL: the system's */
     bool insecure;       /* accept any certificate */
     int64_t connections; /* most connections to all targets together */

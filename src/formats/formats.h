@@ -10,9 +10,11 @@ enum { WEFT_MOST_TOKENS = 1 << 20 };
 
 /* --- gzip --- */
 
-/* Maps a file; gzip data (RFC 1952) are decompressed and verified by their checksum. */
+/* Maps a file; gzip data (RFC 1952) are decompressed and verified by their checksum. MEMORY: they
+ * inflate to more than half of the memory, or to more than 1 GiB and 200 times their size. */
 weft_status weft_gzip_open(const char *path, weft_bytes *out) WEFT_NODISCARD;
-/* Decompresses gzip data in memory, at most `limit` bytes. *out is freed with free(). */
+/* Decompresses gzip data in memory. *out is freed with free(). MEMORY: they inflate to more than
+ * `limit` bytes. */
 weft_status weft_gzip_inflate(const char *name, const void *data, size_t size, size_t limit,
                               unsigned char **out, size_t *out_size) WEFT_NODISCARD;
 /* Frees or unmaps the bytes of weft_gzip_open. */

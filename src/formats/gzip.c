@@ -1,3 +1,5 @@
+#include <sys/resource.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "formats/formats.h"
@@ -11,7 +13,7 @@ static bool is_gzip(const unsigned char *data, size_t size)
 
 typedef struct inflater {
     z_stream stream;
-    const char *name;
+    const char *name, *advice; /* advice: what to do with data that are too large */
     unsigned char *out;
     size_t used, capacity, limit, in_left;
 } inflater;
@@ -28,7 +30,8 @@ static weft_status room(inflater *f)
     if (f->used < f->capacity) return WEFT_OK;
     size_t wanted = WEFT_MIN(WEFT_MAX(f->capacity * 2, (size_t)4096), f->limit);
     if (wanted <= f->used)
-        return weft_fail(WEFT_ERR_FORMAT, "%s: inflates to more than %zu bytes", f->name, f->limit);
+        return weft_fail(WEFT_ERR_MEMORY, "%s: inflates to more than %zu bytes%s", f->name,
+                         f->limit, f->advice);
     unsigned char *out = realloc(f->out, wanted);
     if (!out) return weft_fail_memory(wanted);
     f->out = out;
@@ -72,11 +75,11 @@ static weft_status inflate_all(inflater *f)
     return WEFT_OK;
 }
 
-weft_status weft_gzip_inflate(const char *name, const void *data, size_t size, size_t limit,
-                              unsigned char **out, size_t *out_size)
+static weft_status inflate_bytes(const char *name, const void *data, size_t size, size_t limit,
+                                 const char *advice, unsigned char **out, size_t *out_size)
 {
     const unsigned char *bytes = data;
-    inflater f = {.name = name, .limit = limit, .in_left = size};
+    inflater f = {.name = name, .advice = advice, .limit = limit, .in_left = size};
     if (!is_gzip(bytes, size)) return weft_fail(WEFT_ERR_FORMAT, "%s: is not gzip data", name);
     /* The last four bytes hold the inflated size modulo 2^32. They are a hint for the first
      * allocation, which saves copies, and are not trusted. */
@@ -103,6 +106,26 @@ weft_status weft_gzip_inflate(const char *name, const void *data, size_t size, s
     return WEFT_OK;
 }
 
+weft_status weft_gzip_inflate(const char *name, const void *data, size_t size, size_t limit,
+                              unsigned char **out, size_t *out_size)
+{
+    return inflate_bytes(name, data, size, limit, "", out, out_size);
+}
+
+/* The most bytes to which a file of this size may inflate. A megabyte of gzip data can become a
+ * gigabyte of zeros, which no data are; and half of the memory must be left for other things. */
+static size_t most_inflated(size_t size)
+{
+    const size_t always = (size_t)1 << 30, ratio = 200;
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    struct rlimit room;
+    size_t most = WEFT_MAX(always, size <= SIZE_MAX / ratio ? ratio * size : SIZE_MAX);
+    if (pages > 0 && page > 0) most = WEFT_MIN(most, (size_t)pages * (size_t)page / 2);
+    if (getrlimit(RLIMIT_AS, &room) == 0 && room.rlim_cur != RLIM_INFINITY)
+        most = WEFT_MIN(most, (size_t)room.rlim_cur / 2);
+    return most;
+}
+
 weft_status weft_gzip_open(const char *path, weft_bytes *out)
 {
     weft_bytes file;
@@ -113,8 +136,11 @@ weft_status weft_gzip_open(const char *path, weft_bytes *out)
     }
     unsigned char *data;
     size_t size;
-    weft_status status =
-        weft_gzip_inflate(path, file.data, file.size, (size_t)1 << 40, &data, &size);
+    weft_status status = inflate_bytes(
+        path, file.data, file.size, most_inflated(file.size),
+        ", from so few that it may be a decompression bomb, or half of the memory; if these are "
+        "data, decompress them first (gunzip)",
+        &data, &size);
     weft_file_unmap(&file);
     if (status == WEFT_OK) *out = (weft_bytes){.data = data, .size = size};
     return status;

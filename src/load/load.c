@@ -17,18 +17,44 @@ struct weft_load {
     int targets, rates;
     weft_load_stage *stages; /* [rates + 1]: the last one is the warm-up, which is not reported */
     weft_arrivals *arrivals;
+    char *token; /* bearer token; NULL: none */
     bool has_run;
 };
 
 /* --- checks --- */
 
-static weft_status check_token(const char *token)
+static weft_status check_token(const char *token, const char *where)
 {
-    for (const char *c = token; c && *c; c++)
+    for (const char *c = token; *c; c++)
         if (*c <= ' ' || *c == 0x7f || (*c & 0x80))
             return weft_fail(WEFT_ERR_ARGUMENT,
-                             "--token: has a space or another character that a token cannot have");
-    return WEFT_OK;
+                             "%s: has a space or another character that a token cannot have",
+                             where);
+    if (*token) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT, "%s: has no token", where);
+}
+
+/* Takes the token from its option or file, of which spaces and line ends around it are left out. */
+static weft_status read_token(weft_load *load)
+{
+    const weft_load_options *o = load->options;
+    if (o->token && o->token_file)
+        return weft_fail(WEFT_ERR_ARGUMENT, "--token and --token-file exclude each other");
+    if (o->token) {
+        WEFT_TRY(check_token(o->token, "--token"));
+        return weft_strdup(o->token, &load->token);
+    }
+    if (!o->token_file) return WEFT_OK;
+    char *text;
+    WEFT_TRY(weft_secret_read(o->token_file, 077, "a file with a token", &text));
+    char *token = text + strspn(text, " \t\r\n");
+    size_t size = strlen(token);
+    while (size > 0 && strchr(" \t\r\n", token[size - 1])) size--;
+    token[size] = '\0';
+    weft_status status = check_token(token, o->token_file);
+    if (status == WEFT_OK) status = weft_strdup(token, &load->token);
+    weft_secret_free(&text);
+    return status;
 }
 
 /* Checks that --body comes without options of the inputs that are generated otherwise. */
@@ -102,7 +128,7 @@ static weft_status open_load(weft_load *load, const char *const *targets, int co
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "no target is given; name a server, as in http://localhost:8000");
     WEFT_TRY(check_trust(o, targets, count));
-    WEFT_TRY(check_token(o->token));
+    WEFT_TRY(read_token(load));
     WEFT_TRY(check_body(o));
     WEFT_TRY(check_files(o->connections));
     WEFT_TRY(plan(load));
@@ -110,7 +136,8 @@ static weft_status open_load(weft_load *load, const char *const *targets, int co
                                 (uint64_t)o->seed, &load->arrivals));
     WEFT_TRY(WEFT_NEW(&load->request_sets, count));
     for (int i = 0; i < count; i++) {
-        WEFT_TRY(weft_request_set_open(o, targets[i], load->stop, &load->request_sets[i]));
+        WEFT_TRY(
+            weft_request_set_open(o, load->token, targets[i], load->stop, &load->request_sets[i]));
         load->targets++;
     }
     for (int i = 0; i <= load->rates; i++) load->stages[i].result.rows = load->request_sets[0].rows;
@@ -140,6 +167,8 @@ void weft_load_close(weft_load **load)
     if (!load || !*load) return;
     for (int i = 0; i < (*load)->targets; i++) weft_request_set_close(&(*load)->request_sets[i]);
     weft_arrivals_close(&(*load)->arrivals);
+    if ((*load)->token) explicit_bzero((*load)->token, strlen((*load)->token));
+    free((*load)->token);
     free((*load)->request_sets);
     free((*load)->stages);
     free(*load);

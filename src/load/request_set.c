@@ -7,6 +7,7 @@
 
 typedef struct finder {
     const weft_load_options *options;
+    const char *token; /* NULL: none */
     const weft_stop *stop;
     weft_request_set *set;
 } finder;
@@ -20,7 +21,7 @@ static weft_status make_request(const finder *f, const char *method, const char 
                                 const weft_raw_request *body, size_t head, weft_raw_request *out)
 {
     weft_text text = {0};
-    const char *token = f->options->token;
+    const char *token = f->token;
     bool json = !body || head == body->size || head == 0;
     weft_text_add(&text, "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: weft/%s\r\nAccept: */*\r\n",
                   method, path, f->set->target.host, weft_version());
@@ -56,7 +57,7 @@ static weft_status refused(const finder *f, const char *what, const weft_load_re
     weft_load_error_text(reply->body, reply->size, said, sizeof(said));
     return weft_fail(WEFT_ERR_PEER, "%s: %s is answered with %d%s%s%s", f->set->target.url, what,
                      reply->status, *said ? ": " : "", said,
-                     reply->status == 401 || reply->status == 403 ? "; give --token" : "");
+                     reply->status == 401 || reply->status == 403 ? "; give --token-file" : "");
 }
 
 /* --- choice of the model --- */
@@ -230,10 +231,10 @@ static weft_status find(const finder *f)
     return status == WEFT_OK ? try_one(f, protocol) : status;
 }
 
-weft_status weft_request_set_open(const weft_load_options *options, const char *url,
-                                  const weft_stop *stop, weft_request_set *out)
+weft_status weft_request_set_open(const weft_load_options *options, const char *token,
+                                  const char *url, const weft_stop *stop, weft_request_set *out)
 {
-    const finder f = {options, stop, out};
+    const finder f = {options, token, stop, out};
     *out = (weft_request_set){0};
     weft_status status = weft_load_target_open(url, options->body != NULL, &out->target);
     if (status == WEFT_OK && out->target.https)

@@ -23,9 +23,10 @@ typedef struct weft_request_set {
 } weft_request_set;
 
 /* Finds the target's model, prepares requests for it, and sends one of them as a test. Fails as
- * weft_load_open does. */
-weft_status weft_request_set_open(const weft_load_options *options, const char *url,
-                                  const weft_stop *stop, weft_request_set *out) WEFT_NODISCARD;
+ * weft_load_open does. token: NULL: none. */
+weft_status weft_request_set_open(const weft_load_options *options, const char *token,
+                                  const char *url, const weft_stop *stop,
+                                  weft_request_set *out) WEFT_NODISCARD;
 void weft_request_set_close(weft_request_set *set);
 
 /* --- inputs.c --- */

@@ -21,8 +21,8 @@ static weft_status cut_authority(const char *url, const char *text, size_t size,
     if (length == 0 || length > 255 || (close && close + 1 != (colon ? colon : end)))
         return weft_fail(WEFT_ERR_ARGUMENT, "target '%s': has no host; %s", url, HOW);
     if (memchr(text, '@', size))
-        return weft_fail(WEFT_ERR_ARGUMENT, "target '%s': names a user; give --token in its place",
-                         url);
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "target '%s': names a user; give --token-file in its place", url);
     memcpy(host, begin, length);
     host[length] = '\0';
     if (!colon) return WEFT_OK;
