@@ -58,6 +58,8 @@ static int meaning(ssize_t code)
 int weft_transport_handshake(weft_transport *t)
 {
     int code = t->shaking ? gnutls_handshake(t->tls) : 0;
+    if (code < 0 && meaning(code) == WEFT_TRANSPORT_BROKEN)
+        (void)gnutls_alert_send_appropriate(t->tls, code);
     if (code < 0) return meaning(code);
     t->shaking = false;
     return 0;
