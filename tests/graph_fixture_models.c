@@ -101,7 +101,7 @@ const model_case models[MODELS] = {
     {"convolutions", convolutions, .sample = {2, 25, 21}, .batch = 9, .rank = 3, .lr = 0.05},
     {"norms", norms, .sample = {3, 11, 9}, .batch = 8, .rank = 3, .lr = 0.05},
     {"pooled", pooled, .sample = {2, 11, 8}, .batch = 9, .rank = 3, .lr = 0.05},
-    {"rows", rows, .sample = {5}, .batch = 8, .rank = 1, .lr = 0.05},
+    {"rows", rows, .sample = {5}, .batch = 12, .rank = 1, .lr = 0.05},
     {"channels", channels, .sample = {3, 6, 4}, .batch = 8, .rank = 3, .lr = 0.05},
     {"fitted", fitted, .sample = {5}, .batch = 9, .rank = 1, .lr = 0.02, .targets = 2},
     {"fitted_images", fitted_images, .sample = {2, 9, 7}, .batch = 8, .rank = 3, .lr = 0.02,

@@ -62,6 +62,9 @@ struct weft_op {
     /* Bit i: input i is a sum over the batch. A virtual worker, which computes its own part of the
      * batch, uses its own addend of that sum. */
     unsigned statistics;
+    /* Values of a channel, over the samples that count and their positions (attribute "positions"),
+     * that the operator needs: with one value a channel has no variance. 0: any number. */
+    int least_values;
     /* The name of the operator that takes this one's place with virtual workers: it adds in the
      * fixed tree over them instead of in the order of time. */
     const char *in_order;
@@ -239,6 +242,12 @@ int64_t weft_recurrence_before(const weft_recurrence *r, int64_t length, int64_t
 /* Fails with ARGUMENT and the message, after a prefix such as "node 'conv1' (conv): ". */
 weft_status weft_node_fail(const weft_node *node, const char *format, ...)
     WEFT_PRINTF(2, 3) WEFT_NODISCARD;
+
+/* Checks that every channel has the values that operators need (weft_op.least_values) where
+ * `samples` samples of a batch count. ARGUMENT: a channel has too few; the message ends with
+ * `remedy`. */
+weft_status weft_graph_check_samples(const weft_graph *graph, int64_t samples,
+                                     const char *remedy) WEFT_NODISCARD;
 
 /* The readers of each value, without duplicates and in order, in a finished graph. */
 typedef struct weft_readers {

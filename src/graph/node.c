@@ -68,6 +68,24 @@ weft_status weft_node_fail(const weft_node *node, const char *format, ...)
                      node->op->name, text);
 }
 
+weft_status weft_graph_check_samples(const weft_graph *g, int64_t samples, const char *remedy)
+{
+    for (size_t n = 0; n < g->node_count; n++) {
+        const weft_node *node = g->nodes[n];
+        char text[80];
+        if (!node->op->gradient) continue; /* a statistic, which the node of the layer reads */
+        if (node->op->least_values <= samples * weft_node_int(node, "positions", 0, 1)) continue;
+        weft_shape in = weft_in(g, node, 0)->shape;
+        in.dim[0] = samples;
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "layer '%s' (%s): expected more than %d value per channel when training, "
+                         "got %s; %s",
+                         node->name, node->op->name, node->op->least_values - 1,
+                         weft_shape_text(&in, text, sizeof(text)), remedy);
+    }
+    return WEFT_OK;
+}
+
 weft_cost weft_graph_node_cost(const weft_graph *graph, int index)
 {
     const weft_node *node = graph->nodes[index];

@@ -91,6 +91,10 @@ typedef struct weft_run_spec {
     int64_t microbatches;
     int64_t slots;  /* rows of a batch, with padding */
     int64_t worker; /* samples of a virtual worker; 0: there are no virtual workers */
+    /* The fewest samples of a micro-batch, or of a virtual worker, in any batch that the run will
+     * take, and the end of a message for a model that needs more. */
+    int64_t least_samples;
+    char least_remedy[256];
     bool recompute;
     bool measured;                    /* pipeline stages are balanced by measured costs */
     double *profile;                  /* in a dry run, the costs measured for rank 0; else NULL */

@@ -57,6 +57,7 @@ static weft_status build_graph(weft_rank *r)
     WEFT_TRY(optimizer_options(k, &optimizer));
     WEFT_TRY(weft_graph_create(k->context, k->real, &r->graph));
     WEFT_TRY(weft_build_model(r->graph, &k->model, k->text, &r->values));
+    WEFT_TRY(weft_graph_check_samples(r->graph, k->least_samples, k->least_remedy));
     WEFT_TRY(weft_graph_differentiate(r->graph, weft_rank_loss(r)));
     WEFT_TRY(weft_optimizer_build(r->graph, &optimizer, &r->optimizer));
     return k->recompute ? recompute(r) : WEFT_OK;

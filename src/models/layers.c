@@ -303,6 +303,10 @@ weft_value weft_layer_batch_norm(weft_model_builder *net, weft_value x, const we
                                NULL, 0);
     weft_value running, y = by_batch(net, layer->name, x, leaves, &running);
     if (y == WEFT_NO_VALUE) return y;
+    weft_status status = weft_graph_check_samples(
+        net->graph, in.dim[0],
+        "a batch, a micro-batch and the part of a virtual worker need 2 samples or more");
+    if (status != WEFT_OK) return weft_graph_stick(net->graph, status);
     weft_graph_assign(net->graph, leaves[2], running);
     weft_graph_assign(net->graph, leaves[3], running + 1);
     return y;

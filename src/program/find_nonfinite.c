@@ -76,10 +76,13 @@ static weft_status look_at(const weft_instance *x, size_t i, char **where, bool 
         *found = value;
         WEFT_TRY(weft_format(where,
                              code->transfer ? "instruction %zu, '%s', brought the first number "
-                                              "that is not finite (in '%s')"
+                                              "that is not finite (in '%s')%s"
                                             : "instruction %zu, '%s', was the first to make a "
-                                              "number that is not finite (in '%s')",
-                             i, code->name, p->graph->values[value].name));
+                                              "number that is not finite (in '%s')%s",
+                             i, code->name, p->graph->values[value].name,
+                             p->graph->nodes[p->graph->values[value].node]->op->least_values > 0
+                                 ? ", which needs more than 1 value per channel that counts"
+                                 : ""));
     }
     return WEFT_OK;
 }

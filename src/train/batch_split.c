@@ -1,5 +1,5 @@
-/* Splits a learner's batch into micro-batches, or into the parts of virtual workers, and checks
- * that each rank of the data axis gets a sample of each. */
+/* Splits a learner's batch into micro-batches, or into the parts of virtual workers, checks that
+ * each rank of the data axis gets a sample of each, and finds the smallest that the run takes. */
 #include <stdio.h>
 
 #include "train/trainer.h"
@@ -92,4 +92,89 @@ weft_status weft_trainer_share_out(weft_trainer *t)
     t->micro = t->run_spec.slots / t->run_spec.microbatches;
     if (o->virtual_workers > 0) WEFT_TRY(share_out_workers(t));
     return check_shares(t);
+}
+
+/* --- the fewest samples of a micro-batch --- */
+
+/* The number of samples of a micro-batch, or of a virtual worker. */
+static int64_t group_size(const weft_trainer *t)
+{
+    return t->run_spec.worker > 0 ? t->run_spec.worker : t->micro;
+}
+
+/* The fewest samples, above 0, of a group of so many where `filled` samples are in turn put into
+ * groups; 0: there are none. */
+static int64_t least_of(int64_t filled, int64_t group)
+{
+    int64_t rest = filled % group;
+    return rest > 0 ? rest : WEFT_MIN(filled, group);
+}
+
+/* The fewest of any learner, where the learners share out a batch of `total` samples. */
+static int64_t least_of_learners(const weft_trainer *t, int64_t total, int64_t group)
+{
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < t->learners; i++) {
+        int64_t mine =
+            weft_part_start(total, i + 1, t->learners) - weft_part_start(total, i, t->learners);
+        if (mine > 0) least = WEFT_MIN(least, least_of(mine, group));
+    }
+    return least;
+}
+
+/* The batches that the run takes: whether some are full, and the samples of the last batch of an
+ * epoch with the smallest group; 0: all are full, or none has a smaller group than `most`. A
+ * resumed run may begin in an epoch at a place that is no multiple of its batch. */
+static int64_t last_batch(const weft_trainer *t, int64_t most, bool *full)
+{
+    int64_t all = t->options.length.batch * t->learners, group = group_size(t), least = 0;
+    const weft_position *done = &t->resumed.position;
+    int64_t rest = t->samples - done->samples, steps = t->total_steps - done->step;
+    const int64_t ends[] = {rest, t->samples};
+    *full = false;
+    for (int i = 0; i < 2 && steps > 0; i++) {
+        int64_t total = ends[i] % all, groups = total ? least_of_learners(t, total, group) : most;
+        *full = *full || ends[i] >= all;
+        steps -= (ends[i] + all - 1) / all;
+        if (steps < 0 || groups >= most) continue;
+        least = total;
+        most = groups;
+    }
+    return least;
+}
+
+static void say(weft_trainer *t, int64_t samples, const char *remedy)
+{
+    t->run_spec.least_samples = samples;
+    (void)snprintf(t->run_spec.least_remedy, sizeof(t->run_spec.least_remedy), "%s", remedy);
+}
+
+void weft_trainer_find_least(weft_trainer *t)
+{
+    const weft_length_choice *o = &t->options.length;
+    int64_t group = group_size(t), least = least_of(o->batch, group);
+    char text[256];
+    if (o->virtual_workers > 0)
+        (void)snprintf(text, sizeof(text),
+                       "the last of %lld virtual workers gets %lld of a batch of %lld; give a "
+                       "larger --batch, or fewer --virtual-workers",
+                       (long long)((o->batch + group - 1) / group), (long long)least,
+                       (long long)o->batch);
+    else
+        (void)snprintf(text, sizeof(text), "give a larger --batch%s",
+                       o->microbatches > 1 ? ", or fewer --microbatches" : "");
+    bool full;
+    int64_t total = last_batch(t, INT64_MAX, &full);
+    if (full && total > 0) total = last_batch(t, least, &full);
+    say(t, least, text);
+    if (total == 0) return;
+    (void)snprintf(
+        text, sizeof(text),
+        "the last batch of an epoch is short (%lld samples to train on, %lld in it%s%s); "
+        "give another --batch",
+        (long long)t->samples, (long long)total, t->learners > 1 ? " for all learners" : "",
+        o->virtual_workers > 0 ? ", shared out to virtual workers"
+        : o->microbatches > 1  ? ", in micro-batches"
+                               : "");
+    say(t, least_of_learners(t, total, group), text);
 }

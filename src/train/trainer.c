@@ -85,6 +85,7 @@ static weft_status open_data(weft_trainer *t)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "the run would have %lld steps; a run can have at most %d",
                          (long long)t->total_steps, INT32_MAX);
+    weft_trainer_find_least(t);
     return WEFT_OK;
 }
 

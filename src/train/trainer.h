@@ -132,6 +132,8 @@ weft_status weft_trainer_open_outputs(weft_trainer *t, int64_t step) WEFT_NODISC
 /* batch_split.c: sets the number of micro-batches, the rows of a batch with padding (slots) and the
  * rows of a micro-batch. ARGUMENT: the batch cannot be split like this, or not over the ranks. */
 weft_status weft_trainer_share_out(weft_trainer *t) WEFT_NODISCARD;
+/* Fills run_spec.least_samples, once the length of the run is known. */
+void weft_trainer_find_least(weft_trainer *t);
 /* run_spec.c: sets t->run_spec from the options, after data and model have been opened. ARGUMENT:
  * options of the optimizer contradict each other. */
 weft_status weft_trainer_write_run_spec(weft_trainer *t) WEFT_NODISCARD;

@@ -14,6 +14,7 @@ static const char *const listed[] = {
     "* virtual workers share a batch of * samples; give at most * virtual workers",
     "*the data have 1 class, a classifier needs at least 2",
     "all weights of the * part are 0, so that no sample counts",
+    "*layer '*' (batch_norm): expected more than 1 value per channel when training, got *",
     /* servers */
     "the devices of ranks * and * of a learner have different memory layouts for the same "
     "parameter; give both the same --device",

@@ -128,7 +128,9 @@ static void find_variance(const batch_kernel *k, const block_job *j)
         square_plane(plane(k, j, X, b), &k->p, j->lanes, k->data[MEAN] + j->first, part);
         for (int64_t l = 0; l < j->lanes; l++) sum[l] += share(k, b) * part[l];
     }
-    for (int64_t l = 0; l < j->lanes; l++) k->data[VARIANCE][j->first + l] = (float)sum[l];
+    bool single = k->data[COUNTS][1] == 1 && k->positions == 1; /* which has no variance */
+    for (int64_t l = 0; l < j->lanes; l++)
+        k->data[VARIANCE][j->first + l] = single ? NAN : (float)sum[l];
 }
 
 static void run_on(const batch_kernel *k, const block_job *j)

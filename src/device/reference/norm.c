@@ -60,6 +60,12 @@ static void statistic(const weft_ref *a, const real *mean)
     }
 }
 
+/* Whether a single value of each channel counts, which has no variance. */
+static bool is_single(const weft_ref *a, const real *counts)
+{
+    return counts[1] == 1 && weft_node_int(a->node, "positions", 0, 1) == 1;
+}
+
 static void batch_mean(const weft_ref *a)
 {
     statistic(a, NULL);
@@ -68,6 +74,8 @@ static void batch_mean(const weft_ref *a)
 static void batch_variance(const weft_ref *a)
 {
     statistic(a, a->in[3]);
+    for (int64_t k = 0; is_single(a, a->in[2]) && k < in_size(a, 3); k++)
+        ((real *)a->out[0])[k] = NAN;
 }
 
 static void batch_running(const weft_ref *a)
