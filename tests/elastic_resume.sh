@@ -248,6 +248,22 @@ join l1
 for m in l1 l2 s1 c; do ends 0 $m; done
 holds l2.out '^resumed after step [1-9]'
 
+what="a run with other learners and more epochs goes on in the schedule of its learning rate"
+cosine="--lr 0.01 --lr-schedule cosine --exchange server:policy=bsp --servers 1"
+# shellcheck disable=SC2086
+accepts "two epochs of two learners" "$weft" train $data --batch 40 -t 1 -n 2 $cosine --epochs 2 -q -c half
+cp -a half own
+# shellcheck disable=SC2086
+coordinator $cosine -n 1 --epochs 4 --checkpoint half --resume
+server s1
+join l1 --checkpoint own --resume --metrics rates
+for m in l1 s1 c; do ends 0 $m; done
+holds ce 'goes on by --epochs 4 instead of 2: step 51 has 0.005, and would have had 0$'
+holds ce 'each step counts as 0.5 of its schedule'
+# Half of a cosine is left, in the 100 steps that one learner takes for two epochs.
+sed -n 's/.*"event":"step".*"lr":\([0-9.e-]*\).*/\1/p' rates | awk '{ i = NR - 1; want = 0.005 * (1 + cos(3.14159265358979 * (0.5 + i / 200)))
+    bad += ($1 - want) ^ 2 > 1e-14 } END { exit !(NR == 100 && bad == 0) }' && pass || { cp rates out; flunk "$what"; }
+
 what="a process that ends before it joins leaves its slot to another"
 # shellcheck disable=SC2086
 coordinator $bsp --epochs 1

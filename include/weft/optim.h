@@ -16,6 +16,14 @@ typedef enum weft_schedule_kind {
     WEFT_SCHEDULE_COSINE /* half a cosine from lr down to `floor` at step `total` */
 } weft_schedule_kind;
 
+/* The clock of the schedule: step `step` of the run is step `at` of the schedule, and each step of
+ * the run counts as `pace` steps of it. A run that goes on with other batches keeps its place in
+ * the schedule and changes its pace. */
+typedef struct weft_schedule_clock {
+    int64_t step;
+    double at, pace;
+} weft_schedule_clock;
+
 /* The part of a program that updates the parameters. */
 typedef enum weft_update {
     WEFT_UPDATE_HERE,     /* the graph, which exports no gradients */
@@ -36,6 +44,8 @@ typedef struct weft_optimizer_options {
     double epsilon;      /* adam, adamw: added to the denominator, > 0 */
     double clip_norm;    /* largest global norm of all gradients; 0: no clipping */
     weft_schedule_kind schedule;
+    /* The following numbers are steps of the schedule: by default those of the run. */
+    weft_schedule_clock clock;
     int64_t warmup;     /* steps in which the learning rate grows linearly to lr; 0: none */
     int64_t total;      /* cosine: step, > 0, at which the learning rate is `floor` */
     int64_t every;      /* step: steps between two drops */

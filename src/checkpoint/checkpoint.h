@@ -20,6 +20,10 @@
 typedef struct weft_position {
     int64_t step, epoch, batch;
     int64_t samples; /* of all learners; below 0: an older checkpoint, which does not store it */
+    /* The steps that the schedule of the learning rate has done, and those that an epoch has in it:
+     * with as many learners as the run began with. Both are 0 in an older checkpoint. */
+    double schedule;
+    int64_t schedule_epoch;
 } weft_position;
 
 enum {

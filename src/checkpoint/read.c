@@ -149,6 +149,12 @@ static weft_status read_index(const char *file, const json_t *index, const weft_
     if (c->position.step < 0 || c->position.epoch < 0 || c->position.batch < 0 ||
         (samples && c->position.samples < 0))
         return weft_checkpoint_damaged(file, "its position is negative");
+    const json_t *schedule = json_object_get(index, "schedule");
+    c->position.schedule = json_number_value(json_object_get(schedule, "step"));
+    c->position.schedule_epoch = json_integer_value(json_object_get(schedule, "epoch"));
+    if (schedule && !(c->position.schedule >= 0 && c->position.schedule <= INT32_MAX &&
+                      c->position.schedule_epoch >= 1 && c->position.schedule_epoch <= INT32_MAX))
+        return weft_checkpoint_damaged(file, "its place in the schedule is out of range");
     const char *run = json_string_value(json_object_get(index, "run"));
     c->run = run ? strtoull(run, NULL, 16) : 0;
     WEFT_TRY(sum_state(json_object_get(index, "files"), c));

@@ -261,11 +261,16 @@ static weft_status write_index(const char *folder, const json_t *index)
 }
 
 /* Adds the entries that not every checkpoint has; false: no memory, or there is no index. */
-static bool add_optional(json_t *index, const weft_checkpoint_source *source, uint64_t run)
+static bool add_optional(json_t *index, const weft_checkpoint_source *source,
+                         const weft_position *p, uint64_t run)
 {
     int learners = exchanging_learners(source);
     return index &&
            (learners == 0 || json_object_set_new(index, "learners", json_integer(learners)) == 0) &&
+           (p->schedule_epoch == 0 ||
+            json_object_set_new(index, "schedule",
+                                json_pack("{s:f, s:I}", "step", p->schedule, "epoch",
+                                          (json_int_t)p->schedule_epoch)) == 0) &&
            (run == 0 || json_object_set_new(index, "run",
                                             json_sprintf("%016llx", (unsigned long long)run)) == 0);
 }
@@ -288,7 +293,7 @@ static weft_status write_folder(const char *folder, selection *s,
                   (json_int_t)p.step, "epoch", (json_int_t)p.epoch, "batch", (json_int_t)p.batch,
                   "samples", (json_int_t)p.samples, "options", weft_settings_json(what->settings),
                   "data", data, "files", files, "states", weft_state_words_json(s->source));
-    if (status == WEFT_OK && !add_optional(index, s->source, what->run))
+    if (status == WEFT_OK && !add_optional(index, s->source, &p, what->run))
         status = weft_fail_memory(1);
     if (status == WEFT_OK) status = write_index(folder, index);
     json_decref(index);

@@ -68,8 +68,9 @@ int weft_job_slot(void);
 typedef enum weft_stage { WEFT_STAGE_NONE, WEFT_STAGE_BUILT, WEFT_STAGE_FINISHED } weft_stage;
 
 /* Count of the numbers that describe the beginning of a run: step, epoch, batch and samples there,
- * the run's steps in all, and checksum and step of the checkpoint. */
-enum { WEFT_BEGUN = 7 };
+ * the run's steps in all, checksum and step of the checkpoint, and five for the place in the
+ * schedule of the learning rate. */
+enum { WEFT_BEGUN = 12 };
 
 /* The channel between a process and its supervisor, see status_page.h. */
 typedef struct weft_supervisor_channel {

@@ -158,7 +158,8 @@ const weft_op weft_op_schedule = {
     .summary = "learning rate of a step: constant, step or cosine, after a linear warm-up",
     .min_inputs = 1,
     .max_inputs = 1,
-    .attrs = WEFT_ATTRS("kind", "base", "warmup", "total", "every", "gamma", "floor"),
+    .attrs = WEFT_ATTRS("kind", "base", "warmup", "total", "every", "gamma", "floor", "step", "at",
+                        "pace"),
     .shape = schedule_shape,
     .labels = weft_labels_elementwise};
 const weft_op weft_op_counter = {.name = "counter",

@@ -154,6 +154,7 @@ void weft_optimizer_options_init(weft_optimizer_options *options)
         .beta1 = 0.9,
         .beta2 = 0.999,
         .epsilon = 1e-8,
+        .clock = {.pace = 1},
         .every = 1,
         .gamma = 0.1,
         .accumulate = 1,
@@ -189,6 +190,9 @@ static weft_status check_options(const weft_optimizer_options *o)
     WEFT_TRY(check_range("total", (double)o->total,
                          o->schedule != WEFT_SCHEDULE_COSINE || o->total > 0,
                          "at least 1 step with the schedule cosine, which ends there"));
+    WEFT_TRY(check_range("clock.step", (double)o->clock.step, o->clock.step >= 0, "at least 0"));
+    WEFT_TRY(check_range("clock.at", o->clock.at, o->clock.at >= 0, "at least 0"));
+    WEFT_TRY(check_range("clock.pace", o->clock.pace, o->clock.pace > 0, "above 0"));
     WEFT_TRY(check_range("every", (double)o->every, o->every >= 1, "at least 1 step"));
     WEFT_TRY(check_range("accumulate", (double)o->accumulate, o->accumulate >= 1, "at least 1"));
     if (o->nesterov && o->momentum == 0)
@@ -208,9 +212,10 @@ static weft_value add_schedule(builder *b)
     weft_attr attrs[] = {WEFT_ATTR_INT("kind", o->schedule), WEFT_ATTR_REAL("base", o->lr),
                          WEFT_ATTR_INT("warmup", o->warmup), WEFT_ATTR_INT("total", o->total),
                          WEFT_ATTR_INT("every", o->every),   WEFT_ATTR_REAL("gamma", o->gamma),
-                         WEFT_ATTR_REAL("floor", o->floor)};
-    weft_value lr =
-        weft_graph_node(b->graph, "schedule", "learning_rate", &b->graph->step, 1, attrs, 7);
+                         WEFT_ATTR_REAL("floor", o->floor),  WEFT_ATTR_INT("step", o->clock.step),
+                         WEFT_ATTR_REAL("at", o->clock.at),  WEFT_ATTR_REAL("pace", o->clock.pace)};
+    weft_value lr = weft_graph_node(b->graph, "schedule", "learning_rate", &b->graph->step, 1,
+                                    attrs, WEFT_COUNT(attrs));
     if (b->graph->rate == WEFT_NO_VALUE) return lr;
     return weft_graph_node(b->graph, "mul", "scaled_rate", (weft_value[]){lr, b->graph->rate}, 2,
                            NULL, 0);

@@ -66,7 +66,7 @@ static weft_status save(weft_run *run)
                                      .between =
                                          weft_rank_saves_all(r) && !t->linked ? r->endpoint : NULL,
                                      .exchange = r->exchange};
-    weft_checkpoint_record record = {.position = r->position,
+    weft_checkpoint_record record = {.position = weft_trainer_position(t, r->position),
                                      .settings = &t->settings,
                                      .stats = weft_dataset_stats(t->data),
                                      .splits = t->splits,

@@ -5,7 +5,7 @@
 #include "train/trainer.h"
 
 weft_status weft_optimizer_chosen(const weft_context *context, const weft_update_choice *o,
-                                  int64_t total_steps, weft_optimizer_options *out)
+                                  const weft_schedule_place *place, weft_optimizer_options *out)
 {
     weft_optimizer_options_init(out);
     out->name = o->optimizer;
@@ -19,7 +19,8 @@ weft_status weft_optimizer_chosen(const weft_context *context, const weft_update
     out->clip_norm = o->clip_norm;
     WEFT_TRY(weft_schedule_kind_of(context, o->lr_schedule, &out->schedule));
     out->warmup = o->warmup;
-    out->total = total_steps;
+    out->clock = place->clock;
+    out->total = place->total;
     out->every = o->decay_every;
     out->gamma = o->gamma;
     out->floor = o->lr_floor;
@@ -75,7 +76,7 @@ weft_status weft_trainer_write_run_spec(weft_trainer *t)
     k->saves = o->output.checkpoint;
     k->asked = weft_trainer_is_asked;
     k->user = t;
-    WEFT_TRY(weft_optimizer_chosen(t->context, &o->update, t->total_steps, &k->optimizer));
+    WEFT_TRY(weft_optimizer_chosen(t->context, &o->update, &t->place, &k->optimizer));
     k->optimizer.accumulate = k->microbatches;
     return WEFT_OK;
 }

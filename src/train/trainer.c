@@ -86,6 +86,7 @@ static weft_status open_data(weft_trainer *t)
                          "the run would have %lld steps; a run can have at most %d",
                          (long long)t->total_steps, INT32_MAX);
     weft_trainer_find_least(t);
+    weft_trainer_find_place(t);
     return WEFT_OK;
 }
 
@@ -207,6 +208,7 @@ static weft_status make(weft_trainer *t)
     if (t->linked) WEFT_TRY(describe_data(t));
     WEFT_TRY(weft_trainer_read_model(t));
     WEFT_TRY(weft_trainer_write_run_spec(t));
+    WEFT_TRY(weft_trainer_note_schedule(t));
     WEFT_TRY(weft_trainer_everywhere(t, build));
     weft_checkpoint_unmap(&t->resumed);
     return weft_trainer_check_servers(t);
@@ -277,6 +279,7 @@ static weft_status take_joining(weft_trainer *t, const weft_joining *j)
     t->advises_rejoin = j->advises_rejoin;
     t->begun = j->begun;
     t->run_steps = j->steps;
+    t->place = j->place;
     if (j->coordinator) WEFT_TRY(weft_strdup(j->coordinator, &t->link_texts[0]));
     WEFT_TRY(weft_strdup(t->options.task.model, &t->link_texts[1]));
     t->link.coordinator = t->link_texts[0];

@@ -9,6 +9,13 @@
 #include "job/job.h"
 #include "train/train.h"
 
+/* The place of a run in the schedule of its learning rate: its clock, the last step of the
+ * schedule, and the steps of the schedule in an epoch. */
+typedef struct weft_schedule_place {
+    weft_schedule_clock clock;
+    int64_t total, epoch;
+} weft_schedule_place;
+
 /* The state of a run on one rank. */
 typedef struct weft_run {
     weft_trainer *job;
@@ -55,9 +62,10 @@ struct weft_trainer {
     bool rejoins;        /* the learner was removed from the run, and joins it again */
     bool advises_rejoin; /* see weft_joining */
     weft_removal removal;
-    char *link_texts[3]; /* texts of the link: coordinator, model, data */
-    weft_position begun; /* start position of the elastic run */
-    int64_t run_steps;   /* steps of the elastic run; 0: unknown */
+    char *link_texts[3];       /* texts of the link: coordinator, model, data */
+    weft_position begun;       /* start position of the elastic run */
+    int64_t run_steps;         /* steps of the elastic run; 0: unknown */
+    weft_schedule_place place; /* of the run in the schedule of the learning rate */
 
     weft_core_sets *cores;        /* of the ranks on this machine; NULL: not bound */
     weft_supervisor_channel line; /* to the supervisor */
@@ -94,11 +102,12 @@ typedef struct weft_joining {
     uint64_t run; /* id of the run; 0: a coordinator looks at it before it begins */
     int slot, learners;
     const char *model;
-    weft_position begun; /* start position of the run */
-    int64_t steps;       /* steps of the run; 0: unknown */
-    bool job;            /* see weft_learner_link */
-    bool rejoins;        /* the learner was removed from the run, and joins it again */
-    bool advises_rejoin; /* the message of a removed learner names the option --rejoin */
+    weft_position begun;       /* start position of the run */
+    int64_t steps;             /* steps of the run; 0: unknown */
+    weft_schedule_place place; /* in the schedule, if `steps` is known */
+    bool job;                  /* see weft_learner_link */
+    bool rejoins;              /* the learner was removed from the run, and joins it again */
+    bool advises_rejoin;       /* the message of a removed learner names the option --rejoin */
 } weft_joining;
 weft_status weft_trainer_create_joining(weft_context *context, const weft_train_options *options,
                                         const weft_joining *joining,
@@ -137,8 +146,16 @@ void weft_trainer_find_least(weft_trainer *t);
 /* run_spec.c: sets t->run_spec from the options, after data and model have been opened. ARGUMENT:
  * options of the optimizer contradict each other. */
 weft_status weft_trainer_write_run_spec(weft_trainer *t) WEFT_NODISCARD;
-/* Sets *out to the optimizer of the options, for a run of `total_steps` steps. */
+/* Sets *out to the optimizer of the options, for a run at this place of its schedule. */
 weft_status weft_optimizer_chosen(const weft_context *context, const weft_update_choice *options,
-                                  int64_t total_steps, weft_optimizer_options *out) WEFT_NODISCARD;
+                                  const weft_schedule_place *place,
+                                  weft_optimizer_options *out) WEFT_NODISCARD;
+
+/* schedule_place.c: fills t->place, once the length of the run is known. _position completes a
+ * position of the run for a checkpoint. _note_schedule logs that the learning rate of a resumed run
+ * goes on otherwise than the checkpoint's options say. */
+void weft_trainer_find_place(weft_trainer *t);
+weft_position weft_trainer_position(const weft_trainer *t, weft_position position);
+weft_status weft_trainer_note_schedule(const weft_trainer *t) WEFT_NODISCARD;
 
 #endif

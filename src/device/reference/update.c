@@ -2,6 +2,7 @@
  * with an independent implementation. */
 #include <math.h>
 
+#include "base/learning_rate.h"
 #include "base/moving_average.h"
 #include "base/tree_sum.h"
 #include "device/reference/reference.h"
@@ -63,20 +64,17 @@ static void adam(const weft_ref *a)
 static void schedule(const weft_ref *a)
 {
     const weft_node *node = a->node;
-    int64_t step = *(const int32_t *)a->in[0], warmup = weft_node_int(node, "warmup", 0, 0);
-    int64_t total = weft_node_int(node, "total", 0, 0), every = weft_node_int(node, "every", 0, 1);
-    double base = weft_node_real(node, "base", 0), lr = base,
-           low = weft_node_real(node, "floor", 0);
-    if (step < warmup) {
-        lr = base * (double)(step + 1) / (double)warmup;
-    } else if (weft_node_int(node, "kind", 0, 0) == 1) {
-        int64_t drops = (step - warmup) / every;
-        lr = base * pow(weft_node_real(node, "gamma", 0.1), (double)drops);
-    } else if (weft_node_int(node, "kind", 0, 0) == 2) {
-        double done = total > warmup ? (double)(step - warmup) / (double)(total - warmup) : 1;
-        lr = low + (base - low) * 0.5 * (1 + cos(3.14159265358979323846 * fmin(done, 1)));
-    }
-    *(real *)a->out[0] = (real)lr;
+    const weft_learning_rate rate = {.kind = (int)weft_node_int(node, "kind", 0, 0),
+                                     .base = weft_node_real(node, "base", 0),
+                                     .gamma = weft_node_real(node, "gamma", 0.1),
+                                     .floor = weft_node_real(node, "floor", 0),
+                                     .warmup = weft_node_int(node, "warmup", 0, 0),
+                                     .total = weft_node_int(node, "total", 0, 0),
+                                     .every = weft_node_int(node, "every", 0, 1),
+                                     .step = weft_node_int(node, "step", 0, 0),
+                                     .at = weft_node_real(node, "at", 0),
+                                     .pace = weft_node_real(node, "pace", 1)};
+    *(real *)a->out[0] = (real)weft_learning_rate_at(&rate, *(const int32_t *)a->in[0]);
 }
 
 /* The count stays at its largest value: the moments of a server are updated once for each step of

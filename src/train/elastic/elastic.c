@@ -69,10 +69,15 @@ static void take_past(const past *p, weft_joining *j)
     const int64_t *n = p->begun;
     j->begun = (weft_position){.step = n[0], .epoch = n[1], .batch = n[2], .samples = n[3]};
     j->steps = n[4];
+    memcpy(&j->place, n + 7, sizeof(j->place));
 }
 
-/* Writes to the status page where the run began: position, total steps, and checksum and step of
- * the checkpoint, which the coordinator compares with that of each joining learner. */
+_Static_assert(sizeof(weft_schedule_place) == (WEFT_BEGUN - 7) * sizeof(int64_t),
+               "the place in the schedule fits behind the other numbers");
+
+/* Writes to the status page where the run began: position, total steps, checksum and step of the
+ * checkpoint, and the place in the schedule. The checkpoint is that which the coordinator compares
+ * with that of each joining learner. */
 static void record_begin(weft_trainer *t, const past *before)
 {
     if (t->resumed.path) t->begun = t->resumed.position;
@@ -84,6 +89,7 @@ static void record_begin(weft_trainer *t, const past *before)
     int64_t n[WEFT_BEGUN] = {p.step,      p.epoch,        p.batch,
                              p.samples,   t->total_steps, (int64_t)t->link.checkpoint,
                              t->link.step};
+    memcpy(n + 7, &t->place, sizeof(t->place));
     weft_status_page_begin(&t->line, n);
 }
 
@@ -145,6 +151,7 @@ static weft_status find_config(weft_context *context, const weft_trainer *t,
     config->servers = serves ? (int)WEFT_MIN(WEFT_MAX(servers, 1), WEFT_MAX(config->count, 1)) : 0;
     config->steps = t->total_steps;
     config->begun = t->begun;
+    config->place = t->place;
     if (serves && (o->parallel.compress || o->parallel.compress_downlink))
         WEFT_TRY(weft_parameter_gaps(store, &config->gaps));
     WEFT_TRY(weft_train_options_copy(context, o, &config->options));
@@ -233,7 +240,7 @@ static weft_status serve(weft_context *context, const char *address, const weft_
     weft_optimizer_options optimizer;
     weft_waiting waiting = {context, stop, o->train.job.timeout};
     WEFT_TRY(weft_net_context_of(context, &world));
-    WEFT_TRY(weft_optimizer_chosen(context, &config->options.update, config->steps, &optimizer));
+    WEFT_TRY(weft_optimizer_chosen(context, &config->options.update, &config->place, &optimizer));
     optimizer.clip_norm = 0;
     WEFT_TRY(weft_store_create(context, o->train.where.device, 0, &store));
     weft_serving serving = {.struct_size = sizeof(serving),
@@ -311,6 +318,7 @@ static weft_status join(weft_context *context, const char *address, const weft_c
                             .model = config.model,
                             .begun = config.begun,
                             .steps = config.steps,
+                            .place = config.place,
                             .job = weft_job_slot() >= 0,
                             .rejoins = run != 0,
                             .advises_rejoin = !o->rejoin && weft_job_slot() < 0};

@@ -20,6 +20,7 @@ typedef struct weft_elastic_config {
     int64_t count, steps;       /* elements of all parameters, with padding; steps of the run */
     weft_gap_list gaps;         /* padding in the parameters; empty: no codec needs it */
     weft_position begun;        /* start position of the run: after a checkpoint, or 0 */
+    weft_schedule_place place;  /* in the schedule, at `begun` */
     weft_dtype dtype;           /* type of the parameters */
     char *model;                /* text of the YAML model; NULL: the model is built in */
 } weft_elastic_config;

@@ -18,6 +18,13 @@ static void add_number(weft_text *out, const char *name, int64_t number)
     add_pair(out, name, text);
 }
 
+static void add_real(weft_text *out, const char *name, double number)
+{
+    char text[40];
+    (void)snprintf(text, sizeof(text), "%a", number);
+    add_pair(out, name, text);
+}
+
 /* Encodes each gap by its distance from the end of the previous one and its length. */
 static weft_status add_gaps(weft_text *out, weft_gap_list gaps)
 {
@@ -59,6 +66,11 @@ weft_status weft_elastic_config_write(weft_context *context, const weft_elastic_
     add_number(out, "@begun.epoch", config->begun.epoch);
     add_number(out, "@begun.batch", config->begun.batch);
     add_number(out, "@begun.samples", config->begun.samples);
+    add_number(out, "@begun.schedule.step", config->place.clock.step);
+    add_real(out, "@begun.schedule.at", config->place.clock.at);
+    add_real(out, "@begun.schedule.pace", config->place.clock.pace);
+    add_number(out, "@begun.schedule.total", config->place.total);
+    add_number(out, "@begun.schedule.epoch", config->place.epoch);
     if (config->model) add_pair(out, "@model", config->model);
     return out->failed ? weft_fail_memory(out->size) : WEFT_OK;
 }
@@ -110,6 +122,23 @@ static weft_status take_gaps(weft_elastic_config *config, const char *text)
     return read_gaps(text, config->count, &config->gaps, capacity) ? WEFT_OK : fail_config("@gaps");
 }
 
+/* Takes a number of the place in the schedule; false: it is none, or out of range. */
+static bool take_place(weft_schedule_place *place, const char *name, const char *text)
+{
+    int64_t number = 0;
+    char *end;
+    double real = strtod(text, &end);
+    bool whole = weft_parse_int(text, &number) && number >= 0 && number <= INT32_MAX;
+    if (strcmp(name, "step") == 0) place->clock.step = number;
+    if (strcmp(name, "total") == 0) place->total = number;
+    if (strcmp(name, "epoch") == 0) place->epoch = number;
+    if (strcmp(name, "at") == 0) place->clock.at = real;
+    if (strcmp(name, "pace") == 0) place->clock.pace = real;
+    if (strcmp(name, "at") == 0 || strcmp(name, "pace") == 0)
+        return *text && !*end && real >= 0 && real <= INT32_MAX;
+    return whole;
+}
+
 static weft_status take_pair(weft_context *context, weft_elastic_config *config, const char *name,
                              const char *text)
 {
@@ -127,6 +156,10 @@ static weft_status take_pair(weft_context *context, weft_elastic_config *config,
         if (!o->name || weft_cluster_is_own(name)) return fail_config(name);
         return weft_options_set(table, &config->options, name, text);
     }
+    static const char schedule[] = "@begun.schedule.";
+    if (strncmp(name, schedule, sizeof(schedule) - 1) == 0)
+        return take_place(&config->place, name + sizeof(schedule) - 1, text) ? WEFT_OK
+                                                                             : fail_config(name);
     if (!valid) return fail_config(name);
     if (strcmp(name, "@learners") == 0 && number >= 1 && number <= WEFT_MAX_RANKS)
         config->learners = (int)number;

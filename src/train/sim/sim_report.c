@@ -166,10 +166,11 @@ static weft_status save(weft_simulation *s)
                                      .simulated = s->exchange,
                                      .stores = stores};
     weft_checkpoint_record record = {
-        .position = {.step = t->total_steps,
-                     .epoch = t->total_steps / s->epoch,
-                     .batch = rest,
-                     .samples = rest * t->options.length.batch * s->learners},
+        .position = weft_trainer_position(
+            t, (weft_position){.step = t->total_steps,
+                               .epoch = t->total_steps / s->epoch,
+                               .batch = rest,
+                               .samples = rest * t->options.length.batch * s->learners}),
         .settings = &t->settings,
         .stats = weft_dataset_stats(t->data),
         .splits = t->splits,
