@@ -283,6 +283,17 @@ static void accumulate_tree(fixture *f)
     out(f, first);
     out(f, first + 1);
 }
+/* Every activation behind a product and its bias, with which it is fused where it can be. */
+static void activations(fixture *f)
+{
+    static const char *const names[] = {"relu", "gelu", "silu", "sigmoid", "tanh"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        weft_value y = node(f, "dense", IN(X(f, 3, 7), X(f, 7, 5)), NONE);
+        out(f, node(f, names[i],
+                    IN(node(f, "bias", IN(y, X(f, 5)), ATTRS(WEFT_ATTR_INT("axis", 1)))), NONE));
+    }
+}
+
 static void clip(fixture *f)
 {
     weft_value total = node(
@@ -330,6 +341,7 @@ const op_case op_cases[] = {
     FORWARD(batch_norm_folded_dense),
     CASE(layer_norm),
     CASE(relu_case),
+    CASE(activations),
     CASE(relu_blocks),
     CASE(gelu_case),
     CASE(gelu_blocks),

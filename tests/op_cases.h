@@ -4,7 +4,7 @@
 
 #include "support.h"
 
-enum { MOST_INPUTS = 16, MOST_OUTPUTS = 16 };
+enum { MOST_INPUTS = 24, MOST_OUTPUTS = 16 };
 
 /* A graph under test with the numbers that are fed to it. */
 typedef struct fixture {

@@ -4,8 +4,7 @@
 #include <math.h>
 
 #include "device/cpu/simd.h"
-#include "op_cases.h"
-#include "program/program.h"
+#include "op_ways.h"
 
 /* --- the harness --- */
 
@@ -67,69 +66,33 @@ static void test_gradients(void **state)
     }
 }
 
-/* Wraps a device's list of kernel candidates: wherever a group has several, candidate `way` gets
- * cost 0, so that it is chosen. */
-static const weft_device_ops *its_ops;
-static weft_device_ops insisting;
-static int way;       /* -1: costs stay as they are */
-static int most_ways; /* most candidates for a group of the case */
-
-static int insist(weft_device *device, const weft_group *group, const weft_layout *const *in,
-                  weft_candidate out[WEFT_CANDIDATES])
-{
-    int count = its_ops->candidates(device, group, in, out);
-    most_ways = WEFT_MAX(most_ways, count);
-    if (count > 1 && way >= 0) out[way % count].seconds = 0;
-    return count;
-}
-
 /* Runs a case on a device, and returns all outputs and gradients in one array; sizes: of each. */
-static double *run_on(const op_case *c, const char *device, int64_t *sizes, int *count)
+static double *run_on(const op_case *c, const char *device, int way, op_run *run)
 {
-    fixture f;
-    weft_store *store;
-    weft_instance *p;
-    weft_value fetch[MOST_INPUTS + MOST_OUTPUTS];
-    int64_t total = 0, at = 0;
-    fixture_start(&f, c, WEFT_F32);
-    *count = fixture_fetch(&f, fetch);
-    assert_ok(weft_store_create(f.context, device, 1, &store));
-    its_ops = store->schema->device->ops;
-    insisting = *its_ops;
-    insisting.candidates = insist;
-    store->schema->device->ops = &insisting;
-    assert_ok(weft_instance_build(store, f.graph, fetch, *count, &p));
-    fixture_feed(&f, p);
-    assert_ok(weft_instance_run(p, WEFT_PHASE_MICRO));
-    for (int i = 0; i < *count; i++) {
-        weft_type type = weft_graph_value_type(f.graph, fetch[i]);
-        total += sizes[i] = weft_shape_elements(&type.shape);
-    }
-    double *all = malloc((size_t)WEFT_MAX(total, 1) * sizeof(double));
-    for (int i = 0; i < *count; i++)
-        for (int64_t j = 0; j < sizes[i]; j++) all[at++] = fixture_get(&f, p, fetch[i], j);
-    weft_instance_destroy(&p);
-    weft_store_destroy(&store);
-    fixture_end(&f);
+    op_run_open(run, c, device, way, false);
+    double *all = malloc((size_t)WEFT_MAX(run->total, 1) * sizeof(double));
+    op_run_go(run, all);
+    op_run_close(run);
     return all;
 }
 
-static void compare(const op_case *c, const char *device)
+/* Returns the largest number of candidates of a group. */
+static int compare(const op_case *c, const char *device, int way)
 {
-    int64_t sizes[MOST_INPUTS + MOST_OUTPUTS];
-    int count;
+    op_run run, other;
     double tolerance = c->tolerance > 0 ? c->tolerance : 2e-5;
-    double *want = run_on(c, "reference", sizes, &count), *have = run_on(c, device, sizes, &count);
-    for (int i = 0, at = 0; i < count; i++) {
+    double *want = run_on(c, "reference", -1, &other), *have = run_on(c, device, way, &run);
+    for (int i = 0, at = 0; i < run.count; i++) {
         double largest = 1e-3;
-        for (int64_t j = 0; j < sizes[i]; j++) largest = fmax(largest, fabs(want[at + j]));
-        for (int64_t j = 0; j < sizes[i]; j++, at++)
+        for (int64_t j = 0; j < run.sizes[i]; j++) largest = fmax(largest, fabs(want[at + j]));
+        for (int64_t j = 0; j < run.sizes[i]; j++, at++)
             if (!(fabs(want[at] - have[at]) <= tolerance * largest))
                 fail_msg("%s on %s, candidate %d: result %d, element %lld: %.9g, reference %.9g",
                          c->name, device, way, i, (long long)j, have[at], want[at]);
     }
     free(want);
     free(have);
+    return run.ways;
 }
 
 /* Compares each device with the reference, once for each candidate that it has for a group. */
@@ -139,12 +102,10 @@ static void test_devices(void **state)
     int several = 0;
     for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++)
         for (int c = 0; c < op_case_count; c++) {
-            most_ways = 0;
-            way = -1;
-            compare(&op_cases[c], built_in(WEFT_KIND_DEVICE, d));
-            several += most_ways > 1;
-            for (way = 0; most_ways > 1 && way < most_ways; way++)
-                compare(&op_cases[c], built_in(WEFT_KIND_DEVICE, d));
+            int ways = compare(&op_cases[c], built_in(WEFT_KIND_DEVICE, d), -1);
+            several += ways > 1;
+            for (int way = 0; ways > 1 && way < ways; way++)
+                (void)compare(&op_cases[c], built_in(WEFT_KIND_DEVICE, d), way);
         }
     assert_true(several > 0); /* otherwise no candidate was ever forced */
 }

@@ -223,7 +223,7 @@ static void forward_write(const cpu_loop *k, const attention *p, const forward *
         float *to = y + query_at(p, pair, begin + r, p->e);
         float factor = m->seen[r] ? 1 / m->sum[r] : 0;
         for (int64_t c = 0; c < p->e; c++) to[c] = from[c] * factor;
-        sums[2 * r] = m->top[r];
+        sums[2 * r] = isnan(m->sum[r]) ? NAN : m->top[r];
         sums[2 * r + 1] = m->seen[r] ? logf(m->sum[r]) : 0;
     }
 }

@@ -90,7 +90,7 @@ static double share(const batch_kernel *k, int64_t b)
 {
     const float *counts = k->data[COUNTS];
     double part =
-        counts[0] > 0 ? (double)k->data[WEIGHTS][b] / (double)counts[0] : 1.0 / (double)counts[2];
+        counts[0] == 0 ? 1.0 / (double)counts[2] : (double)k->data[WEIGHTS][b] / (double)counts[0];
     return part / k->positions;
 }
 

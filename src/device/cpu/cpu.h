@@ -66,7 +66,8 @@ typedef struct cpu_fold {
     size_t offset;  /* byte offset in scratch memory */
 } cpu_fold;
 
-typedef struct cpu_primitive {
+typedef struct cpu_primitive cpu_primitive;
+struct cpu_primitive {
     weft_kernel head;
     weft_device *device;
     onednn_primitive *primitive;
@@ -78,7 +79,12 @@ typedef struct cpu_primitive {
     } args[CPU_MAX_ARGS];
     int count;
     cpu_fold fold;
-} cpu_primitive;
+    /* Runs after the primitive, on its operands X and Y; NULL: nothing does. */
+    void (*after)(const cpu_primitive *k, const float *x, float *y);
+    const weft_graph *graph; /* for `after` */
+    const weft_node *node;
+    int after_out; /* the index of the group's output that is Y */
+};
 
 /* An operand of a primitive: its role, and which input or output of the group it is. */
 typedef struct cpu_arg {
@@ -172,6 +178,7 @@ typedef struct cpu_chain {
     weft_value bias, addend; /* WEFT_NO_VALUE: none */
     const weft_node *norm;   /* batch_norm_infer, or NULL */
     onednn_function activation;
+    bool relu; /* in place of the function */
     int64_t channels;
     int rank; /* of the result in oneDNN: its own for conv, 2 for dense */
 } cpu_chain;
@@ -182,9 +189,11 @@ bool cpu_chain_of(const weft_group *group, cpu_chain *out);
 weft_status cpu_chain_tail(weft_device *device, const cpu_chain *chain, cpu_md addend,
                            onednn_tail *out) WEFT_NODISCARD;
 /* Adds the operands of the chain's normalisation to a kernel whose primitive has its
- * post-operations. */
+ * post-operations, and its relu, which runs after the primitive. */
 weft_status cpu_chain_finish(const weft_group *group, const cpu_chain *chain,
                              weft_kernel *kernel) WEFT_NODISCARD;
+/* y = max(y, 0) in place; NaN stays NaN, which becomes 0 in oneDNN's relu. */
+void cpu_relu(int threads, float *y, int64_t size);
 /* Adds an operand to a primitive kernel. */
 weft_status cpu_primitive_add(cpu_primitive *k, onednn_role role, cpu_md md, cpu_place place,
                               int index) WEFT_NODISCARD;

@@ -36,7 +36,7 @@ WEFT_CLONES static void relu_grad_span(const span *s, int64_t begin, int64_t end
 {
     for (int64_t i = begin; i < end; i++) {
         float dy = s->b[i]; /* loaded unconditionally, to avoid a branch */
-        s->out[i] = s->a[i] > 0 ? dy : 0;
+        s->out[i] = s->a[i] > 0 ? dy : s->a[i] < 0 ? 0 : s->a[i];
     }
 }
 
@@ -66,6 +66,12 @@ SPAN_LOOP(relu, (void)0)
 SPAN_LOOP(relu_grad, (void)0)
 SPAN_LOOP(accumulate, s.factor = *(const float *)k->in[2])
 SPAN_LOOP(scale, s.factor = (float)weft_node_real(k->group.node[0], "factor", 1))
+
+void cpu_relu(int threads, float *y, int64_t size)
+{
+    span s = {.a = y, .out = y};
+    weft_parallel(threads, size, GRAIN, relu_part, &s);
+}
 
 /* Adds a micro-batch to the stack of subtree sums, see weft_tree_push. Places that the addition
  * does not change are kept, or copied if the output is in other memory. */

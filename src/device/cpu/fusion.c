@@ -1,6 +1,7 @@
 /* Decides which nodes can be fused into a primitive as its post-operations (bias, batch
  * normalization with given statistics, residual addition, activation), or beside it (bias
- * gradient). */
+ * gradient). A relu is a pass after the primitive, since oneDNN's makes 0 of NaN, which would hide
+ * that a run has failed. */
 #include "device/cpu/cpu.h"
 
 bool cpu_single(const weft_group *group)
@@ -14,8 +15,10 @@ static onednn_function activation_of(const weft_node *node)
         const char *op;
         onednn_function function;
     } known[] = {
-        {"relu", ONEDNN_RELU},       {"gelu", ONEDNN_GELU}, {"silu", ONEDNN_SILU},
-        {"sigmoid", ONEDNN_SIGMOID}, {"tanh", ONEDNN_TANH},
+        {"gelu", ONEDNN_GELU},
+        {"silu", ONEDNN_SILU},
+        {"sigmoid", ONEDNN_SIGMOID},
+        {"tanh", ONEDNN_TANH},
     };
     for (size_t i = 0; i < WEFT_COUNT(known); i++)
         if (strcmp(known[i].op, node->op->name) == 0) return known[i].function;
@@ -27,7 +30,7 @@ static onednn_function activation_of(const weft_node *node)
 static bool take_link(const weft_group *group, const weft_node *node, weft_value tail,
                       cpu_chain *chain)
 {
-    bool activated = chain->activation != ONEDNN_NO_FUNCTION;
+    bool activated = chain->relu || chain->activation != ONEDNN_NO_FUNCTION;
     bool added = chain->addend != WEFT_NO_VALUE;
     if (activated) return false;
     if (strcmp(node->op->name, "bias") == 0) {
@@ -54,8 +57,10 @@ static bool take_link(const weft_group *group, const weft_node *node, weft_value
         chain->addend = node->in[node->in[0] == tail];
         return true;
     }
-    chain->activation = node->in[0] == tail ? activation_of(node) : ONEDNN_NO_FUNCTION;
-    return chain->activation != ONEDNN_NO_FUNCTION;
+    if (node->in[0] != tail) return false;
+    chain->relu = strcmp(node->op->name, "relu") == 0;
+    chain->activation = activation_of(node);
+    return chain->relu || chain->activation != ONEDNN_NO_FUNCTION;
 }
 
 bool cpu_chain_of(const weft_group *group, cpu_chain *out)
@@ -110,10 +115,17 @@ weft_status cpu_chain_tail(weft_device *device, const cpu_chain *chain, cpu_md a
     return chain->norm ? channel_vector(device, chain, &out->vector) : WEFT_OK;
 }
 
+static void relu_after(const cpu_primitive *k, const float *x, float *y)
+{
+    (void)x;
+    cpu_relu(k->device->threads, y, (int64_t)(k->head.out[0]->bytes / sizeof(float)));
+}
+
 weft_status cpu_chain_finish(const weft_group *group, const cpu_chain *chain, weft_kernel *kernel)
 {
     cpu_primitive *k = (cpu_primitive *)kernel;
     cpu_md vector;
+    if (chain->relu) k->after = relu_after;
     if (!chain->norm) return WEFT_OK;
     WEFT_TRY(channel_vector(k->device, chain, &vector));
     k->fold.channels = chain->channels;

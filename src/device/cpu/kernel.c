@@ -12,6 +12,8 @@ typedef struct primitive_bound {
     onednn_run *run;
     const float *folded[4]; /* gamma, beta, mean, variance of the fold */
     float *scale, *shift;
+    const float *x; /* for `after` */
+    float *y;
 } primitive_bound;
 
 static const cpu_primitive *primitive_of(const weft_bound *bound)
@@ -36,6 +38,8 @@ static weft_status primitive_place(weft_bound *bound, const weft_address *in,
         if (k->args[i].place == CPU_SHIFT) data = b->shift;
         if (k->args[i].place == CPU_IN) data = weft_host(in[k->args[i].index]);
         if (k->args[i].place == CPU_OUT) data = weft_host(out[k->args[i].index]);
+        if (k->args[i].role == ONEDNN_X) b->x = data;
+        if (k->args[i].role == ONEDNN_Y) b->y = data;
         WEFT_TRY(onednn_run_place(b->run, i, data));
     }
     return WEFT_OK;
@@ -58,7 +62,9 @@ static weft_status primitive_run(weft_bound *bound, weft_queue *queue)
     primitive_bound *b = (primitive_bound *)bound;
     const cpu_primitive *k = primitive_of(bound);
     if (k->fold.channels > 0) refresh_fold(&k->fold, b);
-    return onednn_run_go(b->run);
+    WEFT_TRY(onednn_run_go(b->run));
+    if (k->after) k->after(k, b->x, b->y);
+    return WEFT_OK;
 }
 
 static void primitive_unbind(weft_bound *bound)

@@ -69,7 +69,6 @@ typedef enum onednn_pass {
 
 typedef enum onednn_function {
     ONEDNN_NO_FUNCTION,
-    ONEDNN_RELU,
     ONEDNN_GELU,
     ONEDNN_SILU,
     ONEDNN_SIGMOID,

@@ -1,6 +1,110 @@
 /* Implements pooling by oneDNN. The layout of the result follows from the layout of the input; the
- * index of maxpool is oneDNN's workspace. */
+ * index of maxpool is oneDNN's workspace. The maxima of windows with NaN or infinite numbers, which
+ * oneDNN leaves out, are computed again. */
+#include <math.h>
+
 #include "device/cpu/cpu.h"
+#include "device/cpu/simd.h"
+
+/* --- numbers that are not finite --- */
+
+enum { SCAN_GRAIN = 32768 };
+
+typedef struct scan {
+    const float *x;
+    bool found;
+} scan;
+
+WEFT_CLONES static uint32_t has_infinite(const float *x, int64_t begin, int64_t end)
+{
+    const uint32_t exponent = 0x7f800000;
+    uint32_t found = 0;
+    for (int64_t i = begin; i < end; i++) {
+        uint32_t bits;
+        memcpy(&bits, x + i, sizeof(bits));
+        found |= (bits & exponent) == exponent;
+    }
+    return found;
+}
+
+static void scan_part(void *user, int64_t begin, int64_t end)
+{
+    scan *s = user;
+    if (has_infinite(s->x, begin, end)) __atomic_store_n(&s->found, true, __ATOMIC_RELAXED);
+}
+
+/* The sizes of the window and of the planes of x and y, with dimensions of size 1 in front of fewer
+ * than three. */
+typedef struct sizes {
+    int64_t x[WEFT_MAX_SPACE], y[WEFT_MAX_SPACE];
+    int64_t kernel[WEFT_MAX_SPACE], stride[WEFT_MAX_SPACE], padding[WEFT_MAX_SPACE];
+} sizes;
+
+static sizes sizes_of(const cpu_primitive *k)
+{
+    const weft_shape *x = &weft_in(k->graph, k->node, 0)->shape;
+    const weft_shape *y = &weft_out(k->graph, k->node, 0)->shape;
+    weft_window window = weft_node_window(k->node, x->rank - 2);
+    sizes s;
+    for (int i = 0, missing = WEFT_MAX_SPACE - window.dims; i < WEFT_MAX_SPACE; i++) {
+        int from = i - missing;
+        s.x[i] = from < 0 ? 1 : x->dim[2 + from];
+        s.y[i] = from < 0 ? 1 : y->dim[2 + from];
+        s.kernel[i] = from < 0 ? 1 : window.kernel[from];
+        s.stride[i] = from < 0 ? 1 : window.stride[from];
+        s.padding[i] = from < 0 ? 0 : window.padding[from];
+    }
+    return s;
+}
+
+/* The largest number in the window at an output position; NaN if there is one. */
+static float window_max(const sizes *s, const float *plane, int64_t step, const int64_t at[3])
+{
+    int64_t begin[WEFT_MAX_SPACE], end[WEFT_MAX_SPACE];
+    float top = -INFINITY;
+    for (int i = 0; i < WEFT_MAX_SPACE; i++) {
+        int64_t first = at[i] * s->stride[i] - s->padding[i];
+        begin[i] = WEFT_MAX(first, (int64_t)0);
+        end[i] = WEFT_MIN(first + s->kernel[i], s->x[i]);
+    }
+    for (int64_t d = begin[0]; d < end[0]; d++)
+        for (int64_t h = begin[1]; h < end[1]; h++)
+            for (int64_t w = begin[2]; w < end[2]; w++) {
+                float value = plane[((d * s->x[1] + h) * s->x[2] + w) * step];
+                if (isnan(value)) return value;
+                top = WEFT_MAX(top, value);
+            }
+    return top;
+}
+
+static void pool_planes(const cpu_primitive *k, const float *x, float *y)
+{
+    cpu_planes from, to;
+    sizes s = sizes_of(k);
+    const weft_layout *x_layout = k->head.in[0], *y_layout = k->head.out[k->after_out];
+    if (!cpu_planes_of(weft_in(k->graph, k->node, 0), x_layout, &from) ||
+        !cpu_planes_of(weft_out(k->graph, k->node, 0), y_layout, &to))
+        return; /* pool_make has refused such layouts */
+    for (int64_t p = 0; p < from.batch_count * from.channel_count; p++) {
+        int64_t b = p / from.channel_count, c = p % from.channel_count;
+        const float *plane = x + b * from.batch + c / from.block * from.channel + c % from.block;
+        float *out = y + b * to.batch + c / to.block * to.channel + c % to.block;
+        for (int64_t d = 0; d < s.y[0]; d++)
+            for (int64_t h = 0; h < s.y[1]; h++)
+                for (int64_t w = 0; w < s.y[2]; w++, out += to.step)
+                    *out = window_max(&s, plane, from.step, (int64_t[]){d, h, w});
+    }
+}
+
+static void maxpool_after(const cpu_primitive *k, const float *x, float *y)
+{
+    scan s = {x, false};
+    int64_t size = (int64_t)(k->head.in[0]->bytes / sizeof(float));
+    weft_parallel(k->device->threads, size, SCAN_GRAIN, scan_part, &s);
+    if (s.found) pool_planes(k, x, y);
+}
+
+/* --- kernels --- */
 
 typedef struct pool {
     onednn_spec any; /* x plain, y in the layout that follows from x */
@@ -27,6 +131,22 @@ static weft_status pool_of(weft_device *device, const weft_node *node, const wef
     return WEFT_OK;
 }
 
+static weft_status finish_maxpool(const weft_group *group, weft_kernel **out)
+{
+    cpu_planes planes;
+    cpu_primitive *k = (cpu_primitive *)*out;
+    k->graph = group->graph;
+    k->node = group->node[0];
+    k->after = maxpool_after;
+    k->after_out = weft_group_out(group, k->node->out);
+    if (cpu_planes_of(weft_in(k->graph, k->node, 0), k->head.in[0], &planes) &&
+        cpu_planes_of(weft_out(k->graph, k->node, 0), k->head.out[k->after_out], &planes))
+        return WEFT_OK;
+    k->head.ops->destroy(&k->head);
+    return weft_fail(WEFT_ERR_UNSUPPORTED, "'%s' has a layout without planes",
+                     group->node[0]->name);
+}
+
 static weft_status pool_make(weft_device *device, const weft_group *group,
                              const weft_layout *const *in, weft_kernel **out)
 {
@@ -44,7 +164,8 @@ static weft_status pool_make(weft_device *device, const weft_group *group,
          * needs. */
         {ONEDNN_INDEX, CPU_OUT, index, p.any.x, true},
     };
-    return cpu_spec_make(device, &p.any, args, index >= 0 ? 3 : 2, out);
+    WEFT_TRY(cpu_spec_make(device, &p.any, args, index >= 0 ? 3 : 2, out));
+    return p.any.kind == ONEDNN_MAXPOOL ? finish_maxpool(group, out) : WEFT_OK;
 }
 
 /* Creates a kernel for the gradient of pooling. maxpool_grad is refused unless this device has made

@@ -70,7 +70,7 @@ WEFT_INLINE float weft_within(float x, float limit)
 WEFT_INLINE float weft_sigmoid(float x)
 {
     float scale, e = weft_exp_rest(weft_within(-x, 87), &scale);
-    return 1 / (1 + (scale + scale * e));
+    return x < -87 ? 0 : 1 / (1 + (scale + scale * e));
 }
 WEFT_INLINE float weft_tanh(float x)
 {

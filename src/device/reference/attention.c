@@ -172,7 +172,7 @@ static void attend(const weft_ref *a)
         for (int64_t h = 0; h < p.h; h++)
             for (int64_t i = 0; i < p.t; i++, sums += 2) {
                 double top, sum = row_sum(&p, b, h, i, &top);
-                sums[0] = (real)top;
+                sums[0] = isnan(sum) ? (real)NAN : (real)top;
                 sums[1] = seen(&p, b, i) ? (real)log(sum) : 0;
                 attend_row(&p, b, h, i, top, sum, y + ((b * p.t + i) * p.h + h) * p.e);
             }

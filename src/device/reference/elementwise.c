@@ -61,7 +61,7 @@ static void relu_grad(const weft_ref *a)
 {
     const real *y = a->in[0], *dy = a->in[1];
     real *dx = a->out[0];
-    EACH (i, out_size(a, 0)) dx[i] = y[i] > 0 ? dy[i] : 0;
+    EACH (i, out_size(a, 0)) dx[i] = y[i] > 0 ? dy[i] : y[i] < 0 ? 0 : y[i];
 }
 
 static void sigmoid(const weft_ref *a)

@@ -31,7 +31,7 @@ static void batch_count(const weft_ref *a)
  * of padding alone all samples count equally, which avoids a division by zero. */
 static double share(const weft_ref *a, const real *weights, const real *counts, int64_t b)
 {
-    double part = counts[0] > 0 ? (double)weights[b] / (double)counts[0] : 1.0 / (double)counts[2];
+    double part = counts[0] == 0 ? 1.0 / (double)counts[2] : (double)weights[b] / (double)counts[0];
     return part / (double)weft_node_int(a->node, "positions", 0, 1);
 }
 

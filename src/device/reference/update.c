@@ -146,7 +146,7 @@ static void clip_factor(const weft_ref *a)
     get_digits(a->in[0], digits);
     double norm = weft_exact_root(digits);
     double limit = weft_node_real(a->node, "max_norm", 1);
-    *(real *)a->out[0] = (real)(norm > limit ? limit / norm : 1);
+    *(real *)a->out[0] = (real)(isfinite(norm) ? (norm > limit ? limit / norm : 1) : NAN);
 }
 
 const weft_ref_entry WEFT_REF_TABLE(update)[] = {

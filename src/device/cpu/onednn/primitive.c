@@ -10,7 +10,6 @@ static const struct {
     float alpha;
 } functions[] = {
     [ONEDNN_NO_FUNCTION] = {dnnl_alg_kind_undef, dnnl_alg_kind_undef, false, 0},
-    [ONEDNN_RELU] = {dnnl_eltwise_relu, dnnl_eltwise_relu, false, 0},
     [ONEDNN_GELU] = {dnnl_eltwise_gelu_erf, dnnl_eltwise_gelu_erf, false, 0},
     [ONEDNN_SILU] = {dnnl_eltwise_swish, dnnl_eltwise_swish, false, 1},
     [ONEDNN_SIGMOID] = {dnnl_eltwise_logistic, dnnl_eltwise_logistic_use_dst_for_bwd, true, 0},
