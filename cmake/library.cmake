@@ -15,7 +15,6 @@ function(weft_sources target)
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>
     PRIVATE ${PROJECT_SOURCE_DIR}/src)
-  target_compile_definitions(${target} PRIVATE WEFT_VERSION="${PROJECT_VERSION}")
   target_compile_options(${target} PRIVATE ${WEFT_FRAME})
   if(NOT WEFT_SANITIZE)
     set_target_properties(${target} PROPERTIES C_VISIBILITY_PRESET hidden)
@@ -86,6 +85,19 @@ foreach(target weft weft_static)
     SOVERSION ${PROJECT_VERSION_MAJOR})
 endforeach()
 target_compile_definitions(weft PUBLIC $<INSTALL_INTERFACE:>)
+# The static library that is installed is one object whose only global names are those of the public headers, so that no
+# name of a program can collide with one of the library's own. Tests link the other one, which shows all names.
+if(NOT WEFT_SANITIZE AND CMAKE_OBJCOPY)
+  set(WEFT_ARCHIVE ${CMAKE_CURRENT_BINARY_DIR}/public/libweft.a)
+  add_custom_command(OUTPUT ${WEFT_ARCHIVE}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/public
+    COMMAND ${CMAKE_LINKER} -r -o public/weft.o --whole-archive $<TARGET_FILE:weft_static>
+    COMMAND ${CMAKE_OBJCOPY} --localize-hidden public/weft.o
+    COMMAND ${CMAKE_COMMAND} -E rm -f ${WEFT_ARCHIVE}
+    COMMAND ${CMAKE_AR} rcs ${WEFT_ARCHIVE} public/weft.o
+    DEPENDS weft_static WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR} VERBATIM)
+  add_custom_target(weft_archive ALL DEPENDS ${WEFT_ARCHIVE})
+endif()
 target_link_libraries(weft PRIVATE weft_flags ${WEFT_LIBRARIES})
 target_link_libraries(weft_static PRIVATE weft_flags ${WEFT_LIBRARIES})
 

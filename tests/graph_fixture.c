@@ -129,7 +129,7 @@ static weft_status passes(const setting *s, prepared *p, int step, double *loss)
     for (int i = 0; i < p->schedule.count; i++) {
         const weft_action *a = &p->schedule.actions[i];
         weft_instance_announce(p->program, i == last);
-        weft_instance_set_slot(p->program, a->micro % p->schedule.slots);
+        assert_ok(weft_instance_set_slot(p->program, a->micro % p->schedule.slots));
         if (a->phase == WEFT_PHASE_FORWARD) feed_all(s, p, step, a->micro);
         weft_status status = weft_instance_run(p->program, a->phase);
         if (status != WEFT_OK) return status;

@@ -120,6 +120,7 @@ static void test_late_on_arrival(void **state)
     until_begun(&g, 1);
     weft_request_init(&request);
     request.queue_timeout = 3600;
+    request.done = told;
     assert_refused(weft_batch_queue_submit(queue, &request, NULL), WEFT_ERR_LATE,
                    "the requests before it");
     submit(queue, &r[1], 0, 0, 360000);
@@ -214,6 +215,7 @@ static void test_full(void **state)
     assert_ok(weft_batch_queue_add(batcher, &lo, &other));
     for (int i = 0; i < ROOM; i++) submit(other, &r[i], 0, 0, 0);
     weft_request_init(&request);
+    request.done = told;
     assert_refused(weft_batch_queue_submit(other, &request, NULL), WEFT_ERR_BUSY,
                    "the queue has 5 rows");
     for (int i = 0; i < ROOM; i++) until_answered(&r[i]);

@@ -232,6 +232,7 @@ static void test_counts(void **state)
     weft_request bad;
     weft_request_init(&bad);
     bad.rows = 5;
+    bad.done = done;
     assert_refused(weft_batch_queue_submit(queue, &bad, NULL), WEFT_ERR_ARGUMENT,
                    "5 rows, must be from 1 to 4");
     lo.policy = "greedily";

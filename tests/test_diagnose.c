@@ -44,12 +44,12 @@ static void test_diagnose_looks_at_its_slot(void **state)
     o.slots = 3;
     assert_ok(weft_instance_build_with(n.store, n.graph, &o, NULL, &program));
     for (int bad = 0; bad < o.slots; bad++) {
-        weft_instance_set_slot(program, bad);
+        assert_ok(weft_instance_set_slot(program, bad));
         float *x = weft_instance_input(program, PORT(n.values, FEATURES));
         x[5] = bad == 1 ? NAN : 3e38f;
         x[6] = -x[5];
         for (int s = 0; s < o.slots; s++) {
-            weft_instance_set_slot(program, s);
+            assert_ok(weft_instance_set_slot(program, s));
             assert_ok(weft_instance_diagnose(program, &where, NULL, NULL));
             if (bad == 1 && s == bad) assert_non_null(strstr(where, "input 'x'"));
             if (s != bad) assert_null(where);
@@ -107,7 +107,7 @@ static void test_profile(void **state)
         for (int passes = 1; passes <= 4; passes += 3) {
             for (int i = 0; i < count; i++) costs[i] = NAN;
             assert_refused(weft_instance_profile(n.program, 0, costs), WEFT_ERR_ARGUMENT,
-                           "0 passes, must be at least 1");
+                           "0 passes, must be from 1");
             assert_ok(weft_instance_profile(n.program, passes, costs));
             for (int i = 0; i < count; i++) {
                 const char *op = weft_graph_node_op(n.graph, i);

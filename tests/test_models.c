@@ -345,7 +345,7 @@ static void test_models_refuse(void **state)
     assert_refused(weft_model_build(g, &o, &v), WEFT_ERR_ARGUMENT, "at least 2");
     o.struct_size = 3;
     assert_refused(weft_model_build(g, &o, &v), WEFT_ERR_ARGUMENT,
-                   "weft_model_options has 3 bytes");
+                   "the struct_size of weft_model_options is 3");
     weft_graph_destroy(&g);
     static const struct {
         int64_t batch;

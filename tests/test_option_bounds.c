@@ -96,7 +96,7 @@ static void check_option(const weft_option *table, const weft_option *o, const l
     } tries[] = {
         {l->low, true}, {l->high, true}, {below(l, whole), false}, {above(l, whole), false}};
     memset(target, 0, sizeof(target));
-    assert_ok(weft_options_init(table, target));
+    assert_ok(weft_options_init_size(table, target, 0));
     for (size_t i = 0; i < WEFT_COUNT(tries); i++) {
         char text[64], says[64];
         (void)snprintf(text, sizeof(text), "%.17g", tries[i].value);

@@ -46,7 +46,9 @@ typedef struct weft_batcher_options {
     void (*end)(void *user, int executor); /* as `begin`, after the last batch; may be NULL */
     void *user;
 } weft_batcher_options;
-WEFT_API void weft_batcher_options_init(weft_batcher_options *options);
+WEFT_API void weft_batcher_options_init_size(weft_batcher_options *options, size_t size);
+#define weft_batcher_options_init(options)                                                         \
+    weft_batcher_options_init_size(options, sizeof(*(options)))
 
 /* Creates a batcher without queues and starts its executors. MEMORY, IO: a thread cannot be
  * created. */
@@ -83,7 +85,9 @@ typedef struct weft_batch_queue_options {
      * batches (weft_batcher_run_due). */
     bool run_in_caller;
 } weft_batch_queue_options;
-WEFT_API void weft_batch_queue_options_init(weft_batch_queue_options *options);
+WEFT_API void weft_batch_queue_options_init_size(weft_batch_queue_options *options, size_t size);
+#define weft_batch_queue_options_init(options)                                                     \
+    weft_batch_queue_options_init_size(options, sizeof(*(options)))
 
 /* Adds a queue. ARGUMENT: no policy has that name, or a number is out of range; the message says
  * which. */
@@ -118,7 +122,8 @@ typedef struct weft_request {
      * computed it or found that it was late. Must not wait. */
     void (*done)(void *user, const weft_request_result *result);
 } weft_request;
-WEFT_API void weft_request_init(weft_request *request);
+WEFT_API void weft_request_init_size(weft_request *request, size_t size);
+#define weft_request_init(request) weft_request_init_size(request, sizeof(*(request)))
 
 /* Submits a request, which is copied; *ticket (may be NULL) names it to weft_batch_queue_cancel.
  * ARGUMENT: a number of rows that the queue does not accept; BUSY: too many rows wait, or the queue

@@ -26,6 +26,7 @@ typedef enum weft_cluster_kind {
 typedef struct weft_cluster_options {
     /* Options of the run, for a coordinator; otherwise those that this process chooses. */
     weft_train_options train;
+    size_t struct_size; /* sizeof(weft_cluster_options), which must be that of the library */
     /* Address for other members, "tcp://HOST:PORT"; NULL: port 7070 of this machine for a
      * coordinator, any free port for a server. */
     char *listen;
@@ -38,7 +39,7 @@ typedef struct weft_cluster_options {
 } weft_cluster_options;
 
 /* The table of the options that a process of this kind takes. The context owns the table, which is
- * empty if there is no memory for it. */
+ * empty if there is no memory for it. NULL: there is no such kind. */
 WEFT_API const weft_option *weft_cluster_table(weft_context *context, weft_cluster_kind kind);
 /* Sets defaults in zeroed options; weft_cluster_options_free frees them. */
 WEFT_API WEFT_NODISCARD weft_status weft_cluster_options_init(weft_context *context,

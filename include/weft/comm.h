@@ -42,6 +42,7 @@ typedef enum weft_transfer_kind {
     WEFT_ALL_TO_ALL,     /* sends counts[r] elements to rank r, receives receive_counts[r] */
     WEFT_BARRIER         /* ends when all ranks have started it */
 } weft_transfer_kind;
+/* The name of a kind, "all-reduce"; NULL: there is no such kind. */
 WEFT_API const char *weft_transfer_name(weft_transfer_kind kind);
 
 /* The description of a transfer on one rank. */

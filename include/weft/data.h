@@ -108,7 +108,8 @@ WEFT_API const weft_data_stats *weft_dataset_stats(const weft_dataset *dataset);
 /* Whether the samples have a target. */
 WEFT_API bool weft_dataset_labelled(const weft_dataset *dataset);
 
-/* Writes the entry of sample i in a column, normalised, to `to`, in the column's shape and type. */
+/* Writes the entry of sample i in a column, normalised, to `to`, in the column's shape and type;
+ * nothing, if there is no such split, sample or column. */
 WEFT_API void weft_dataset_read(const weft_dataset *dataset, weft_split split, int64_t i,
                                 int column, void *to);
 

@@ -51,7 +51,9 @@ typedef struct weft_forecast_options {
      * as long. Share 0: they never do. */
     double interference_share, interference_slowdown, interference_seconds;
 } weft_forecast_options;
-WEFT_API void weft_forecast_options_init(weft_forecast_options *options);
+WEFT_API void weft_forecast_options_init_size(weft_forecast_options *options, size_t size);
+#define weft_forecast_options_init(options)                                                        \
+    weft_forecast_options_init_size(options, sizeof(*(options)))
 
 /* The result of a forecast, over the counted requests. */
 typedef struct weft_forecast {

@@ -51,7 +51,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_generator_encode(const weft_generator *
                                                           const char *text, int32_t **tokens,
                                                           int64_t *count);
 /* Writes the bytes of a token, at most `room`, to `text`, and returns their number; without a
- * tokenizer the number of the token and a space. A token may be a part of a character. */
+ * tokenizer the number of the token and a space. A token may be a part of a character; 0
+ * bytes: there is no such token. */
 WEFT_API size_t weft_generator_decode(const weft_generator *generator, int32_t token, char *text,
                                       size_t room);
 
@@ -79,6 +80,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_generator_draw(weft_generator *generato
 
 /* Options of weft_generate. The struct owns its strings. */
 typedef struct weft_generate_options {
+    size_t struct_size; /* sizeof(weft_generate_options) */
     char *checkpoint, *device, *mesh;
     char *prompt, *prompt_file; /* both NULL: begins behind the end of a line, or with token 0 */
     int64_t tokens, threads;

@@ -3,9 +3,11 @@
  * them.
  *
  * A graph is built by adding nodes in order; a node may only use existing values. Failures are
- * sticky: after the first one every call that adds something does nothing and returns
- * WEFT_NO_VALUE, and weft_graph_status returns the failure. So the code of a model need not check
- * every line.
+ * sticky: after the first one every call that adds or changes something does nothing and returns
+ * WEFT_NO_VALUE, every call with a weft_status returns the failure, and so does weft_graph_status;
+ * inspection and dumps show what the graph had before. So the code of a model need not check every
+ * line. A value that the graph does not have makes it fail; inspection of such a value or node
+ * returns 0 or NULL.
  *
  * Values are numbered from 0. The outputs of a node have consecutive numbers, and adding a node
  * returns the first of them. A graph is not thread-safe.

@@ -26,6 +26,7 @@ typedef struct weft_load weft_load;
 /* Options of a load, filled through weft_load_table (weft/options.h). The struct owns its
  * strings. */
 typedef struct weft_load_options {
+    size_t struct_size; /* sizeof(weft_load_options) */
     /* Requests per second: a list of rates, "100,200" or "100..800:100", each optionally with
      * "@SECONDS". NULL: 100, or the recorded times of a trace. */
     char *rate;

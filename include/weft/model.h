@@ -32,7 +32,8 @@ typedef struct weft_model_options {
     double label_smoothing;
 } weft_model_options;
 
-WEFT_API void weft_model_options_init(weft_model_options *options);
+WEFT_API void weft_model_options_init_size(weft_model_options *options, size_t size);
+#define weft_model_options_init(options) weft_model_options_init_size(options, sizeof(*(options)))
 /* Gives samples one input "x" of real numbers with this shape. */
 WEFT_API void weft_model_options_set_sample(weft_model_options *options, weft_shape sample);
 

@@ -57,7 +57,9 @@ typedef struct weft_optimizer_options {
 
 /* Sets adam with lr 0.001 and the defaults of its paper, a constant schedule, and
  * WEFT_UPDATE_HERE. */
-WEFT_API void weft_optimizer_options_init(weft_optimizer_options *options);
+WEFT_API void weft_optimizer_options_init_size(weft_optimizer_options *options, size_t size);
+#define weft_optimizer_options_init(options)                                                       \
+    weft_optimizer_options_init_size(options, sizeof(*(options)))
 
 /* Values of the graph that a trainer feeds or reads. */
 typedef struct weft_optimizer_values {
@@ -69,8 +71,8 @@ typedef struct weft_optimizer_values {
 
 /* Adds the update of every parameter that has a gradient, in the UPDATE phase; call
  * weft_graph_differentiate first. Moments are states named "<parameter>/<moment>"; where a leaf has
- * that name already, "_" is appended. ARGUMENT: an option is out of range; the message gives the
- * range. */
+ * that name already, "_" is appended. ARGUMENT: an option is out of range, and the message gives
+ * the range; or weft_graph_differentiate was not called. */
 WEFT_API WEFT_NODISCARD weft_status weft_optimizer_build(weft_graph *graph,
                                                          const weft_optimizer_options *options,
                                                          weft_optimizer_values *out);

@@ -63,10 +63,16 @@ typedef struct weft_option {
      * in the log that gives the present name. Help, suggestions and saved options have the present
      * name only. */
     const char *formerly;
+    /* The bytes of the struct, which begins with its struct_size; 0: it has none. The struct of a
+     * program that was compiled with an older version is shorter, and lacks the last options. */
+    size_t size;
 } weft_option;
 
-/* Fills the struct `target`, which must be zeroed or freed, with the defaults of the table. */
-WEFT_API WEFT_NODISCARD weft_status weft_options_init(const weft_option *table, void *target);
+/* Fills the struct `target`, which must be zeroed or freed, with the defaults of the table, and
+ * sets its struct_size if the table has one. size: bytes of the struct; 0: as the table says. */
+WEFT_API WEFT_NODISCARD weft_status weft_options_init_size(const weft_option *table, void *target,
+                                                           size_t size);
+#define weft_options_init(table, target) weft_options_init_size(table, target, sizeof(*(target)))
 
 /* Frees the strings of the struct `target` and sets them to NULL. */
 WEFT_API void weft_options_free(const weft_option *table, void *target);

@@ -56,7 +56,8 @@ typedef struct weft_plan_options {
     const double *node_costs;
 } weft_plan_options;
 
-WEFT_API void weft_plan_options_init(weft_plan_options *options);
+WEFT_API void weft_plan_options_init_size(weft_plan_options *options, size_t size);
+#define weft_plan_options_init(options) weft_plan_options_init_size(options, sizeof(*(options)))
 
 /* Makes a plan of a graph, which is not stored. ARGUMENT: the sizes of the mesh do not multiply to
  * the ranks, or a pin or a placement matches nothing. */

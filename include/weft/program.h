@@ -57,7 +57,7 @@ WEFT_API void weft_store_part(const weft_store *store, int i, weft_shape *whole,
  * if the device has its own memory. The store must not be used until the memory is unmapped:
  * weft_store_unmap stores what was written, weft_store_unmap_read is for memory that was only read.
  * UNSUPPORTED: several programs have added parameters. */
-enum { WEFT_ALL_PARAMETERS = -1 };
+enum { WEFT_ALL_PARAMETERS = -2 };
 WEFT_API WEFT_NODISCARD weft_status weft_store_map(const weft_store *store, int i,
                                                    weft_dtype *dtype, void **data, size_t *bytes);
 WEFT_API WEFT_NODISCARD weft_status weft_store_unmap(weft_store *store, int i, void *data);
@@ -73,7 +73,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_store_range(const weft_store *store, in
 WEFT_API uint64_t weft_store_form_of(const weft_store *store, int i);
 /* The role of tensor i in training. */
 WEFT_API weft_role weft_store_role(const weft_store *store, int i);
-/* The number of the tensor with this name, or -1. */
+/* The number of the tensor with this name, or -1, which no function takes as a number. */
 WEFT_API int weft_store_find(const weft_store *store, const char *name);
 
 /* weft_store_read copies tensor i out of the store, weft_store_write copies it into the store; data
@@ -112,7 +112,9 @@ typedef struct weft_program_options {
     int slots; /* most micro-batches that have run forward and not yet backward; at least 1 */
     bool dry;  /* plan only: weft_program_describe and the dumps work, but there are no instances */
 } weft_program_options;
-WEFT_API void weft_program_options_init(weft_program_options *options);
+WEFT_API void weft_program_options_init_size(weft_program_options *options, size_t size);
+#define weft_program_options_init(options)                                                         \
+    weft_program_options_init_size(options, sizeof(*(options)))
 WEFT_API WEFT_NODISCARD weft_status weft_program_create_with(weft_store *store,
                                                              const weft_graph *graph,
                                                              const weft_program_options *options,
@@ -163,8 +165,9 @@ WEFT_API const weft_program *weft_instance_program(const weft_instance *instance
 WEFT_API WEFT_NODISCARD weft_status weft_instance_use(weft_instance *instance, weft_store *store);
 
 /* Selects the slot, which is the memory of one micro-batch in progress, for later calls about
- * inputs, outputs and runs: 0 to weft_program_options.slots - 1; 0 at first. */
-WEFT_API void weft_instance_set_slot(weft_instance *instance, int slot);
+ * inputs, outputs and runs: 0 to weft_program_options.slots - 1; 0 at first. ARGUMENT: no such
+ * slot. */
+WEFT_API WEFT_NODISCARD weft_status weft_instance_set_slot(weft_instance *instance, int slot);
 
 /* Waits for the transfers in progress. Needed only if UPDATE is not run, since UPDATE waits for
  * them. */

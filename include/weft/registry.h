@@ -37,7 +37,7 @@ typedef enum weft_kind {
     WEFT_KIND_COUNT
 } weft_kind;
 
-/* A heading for a list of all entries of a kind, such as "devices". */
+/* A heading for a list of all entries of a kind, such as "devices"; NULL: there is no such kind. */
 WEFT_API const char *weft_kind_title(weft_kind kind);
 
 /* An entry of the registry. */

@@ -18,6 +18,7 @@ typedef struct weft_server weft_server;
 /* Options of a server of models, filled through weft_server_table (weft/options.h). The struct owns
  * its strings. Fields without a comment are as in weft_service_options. */
 typedef struct weft_server_options {
+    size_t struct_size; /* sizeof(weft_server_options) */
     char *device;
     int64_t instances, threads;
     int64_t processes; /* processes that share the port, see weft_server_supervise */

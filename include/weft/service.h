@@ -56,24 +56,28 @@ typedef struct weft_service_options {
      * cannot be written are measured again after the next load. */
     const char *times;
 } weft_service_options;
-WEFT_API void weft_service_options_init(weft_service_options *options);
+WEFT_API void weft_service_options_init_size(weft_service_options *options, size_t size);
+#define weft_service_options_init(options)                                                         \
+    weft_service_options_init_size(options, sizeof(*(options)))
 
 /* Creates a service without models. Logs a warning if there are more threads than cores. ARGUMENT:
  * an invalid option or mesh. */
 WEFT_API WEFT_NODISCARD weft_status weft_service_create(weft_context *context,
                                                         const weft_service_options *options,
                                                         weft_service **out);
-/* Answers the requests that wait or are in progress, then ends the service. All references to
- * models must have been released. NULL is allowed. */
+/* Answers the requests that wait or are in progress, then ends the service. Waits without a time
+ * limit until all references to models (weft_service_hold) have been released. NULL is allowed. */
 WEFT_API void weft_service_destroy(weft_service **service);
 
 /* Loads a checkpoint (DIR/latest, DIR/step-N, DIR) as the next version of a model, and returns when
- * the previous version has ended. path NULL: loads the model's previous path again, or, for a model
- * of the repository, its new and changed versions. Takes seconds; several threads may load at once.
- * If it fails, the previous version stays in service. ARGUMENT: an invalid name (valid: 1 to 127
- * letters, digits, '-', '_' and '.', not beginning with '.'), nothing to load, or a path for a
- * model of the repository; BUSY: the model is being loaded by another call, or was unloaded
- * meanwhile; FORMAT, IO: the message names the file and the reason. */
+ * the previous version has ended: when its requests have been answered and its references been
+ * released, without a time limit. So the caller must hold no reference to that version. path NULL:
+ * loads the model's previous path again, or, for a model of the repository, its new and changed
+ * versions. Takes seconds; several threads may load at once. If it fails, the previous version
+ * stays in service. ARGUMENT: an invalid name (valid: 1 to 127 letters, digits, '-', '_' and '.',
+ * not beginning with '.'), nothing to load, or a path for a model of the repository; BUSY: the
+ * model is being loaded by another call, or was unloaded meanwhile; FORMAT, IO: the message names
+ * the file and the reason. */
 WEFT_API WEFT_NODISCARD weft_status weft_service_load(weft_service *service, const char *name,
                                                       const char *path);
 /* Scans the model repository: loads new versions, and ends removed ones. A version that cannot be
@@ -82,7 +86,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_service_load(weft_service *service, con
  * unloaded stays unloaded until weft_service_load. ARGUMENT: there is no repository, or a model in
  * it has the name of a model that was loaded from a path; IO: the folder cannot be read. */
 WEFT_API WEFT_NODISCARD weft_status weft_service_poll_models(weft_service *service);
-/* Takes all versions of a model out of service, and returns when their requests have been answered.
+/* Takes all versions of a model out of service, and returns when their requests have been answered
+ * and their references been released, without a time limit; the caller must hold none.
  * The service keeps the model's name and path. ARGUMENT: no version of such a model is served or
  * being loaded. */
 WEFT_API WEFT_NODISCARD weft_status weft_service_unload(weft_service *service, const char *name);
@@ -142,8 +147,9 @@ WEFT_API void weft_servable_describe(const weft_servable *servable, weft_servabl
 /* The batch queue of a version, for its statistics (weft_batch_queue_describe). */
 WEFT_API weft_batch_queue *weft_servable_queue(const weft_servable *servable);
 
-/* An inference request. All memory belongs to the caller and must stay valid until `done`, or until
- * the request has been cancelled. The version stays loaded until then. */
+/* An inference request. The struct is copied; the memory that it points to belongs to the caller
+ * and must stay valid until `done`, or until the request has been cancelled. The version stays
+ * loaded until then. */
 typedef struct weft_inference_request {
     size_t struct_size; /* sizeof(weft_inference_request) */
     int64_t rows;
@@ -166,14 +172,16 @@ typedef struct weft_inference_request {
     void *user;
     void (*done)(void *user, const weft_request_result *result);
 } weft_inference_request;
-WEFT_API void weft_inference_request_init(weft_inference_request *request);
+WEFT_API void weft_inference_request_init_size(weft_inference_request *request, size_t size);
+#define weft_inference_request_init(request)                                                       \
+    weft_inference_request_init_size(request, sizeof(*(request)))
 
 /* Submits a request. ARGUMENT: an element of an input of tokens is no token; the message names its
  * place. If this returns OK, `done` is called once, in the thread that answers the
  * request (weft_request.done); *ticket (may be NULL) is for weft_servable_cancel. Else fails as
  * weft_batch_queue_submit. */
 WEFT_API WEFT_NODISCARD weft_status weft_servable_submit(weft_servable *servable,
-                                                         weft_inference_request *request,
+                                                         const weft_inference_request *request,
                                                          uint64_t *ticket);
 /* Cancels a request, as weft_batch_queue_cancel does; true: `done` will not be called. */
 WEFT_API bool weft_servable_cancel(weft_servable *servable, uint64_t ticket);
@@ -196,7 +204,9 @@ typedef struct weft_generation_request {
     /* Called once, after the last token or a failure. rows: of the last batch. */
     void (*done)(void *user, const weft_request_result *result);
 } weft_generation_request;
-WEFT_API void weft_generation_request_init(weft_generation_request *request);
+WEFT_API void weft_generation_request_init_size(weft_generation_request *request, size_t size);
+#define weft_generation_request_init(request)                                                      \
+    weft_generation_request_init_size(request, sizeof(*(request)))
 /* Begins to generate, and holds a reference to the version until `done` returns. ARGUMENT, FORMAT:
  * the request or its prompt is wrong; UNSUPPORTED: the model does not predict the next token;
  * BUSY: too many texts are being generated. */

@@ -18,7 +18,8 @@ extern "C" {
 /* Options of a simulated run: those of a run, and the cluster. */
 typedef struct weft_simulate_options {
     weft_train_options train;
-    char *cluster; /* YAML file that describes it; NULL: equal learners, 1 Gbit/s links */
+    size_t struct_size; /* sizeof(weft_simulate_options), which must be that of the library */
+    char *cluster;      /* YAML file that describes it; NULL: equal learners, 1 Gbit/s links */
 } weft_simulate_options;
 
 /* The option table and the defaults, as weft_train_table and weft_train_options_init. */
@@ -29,6 +30,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_simulate_options_init(const weft_contex
 /* Options of a comparison of several runs. With a cluster the runs are simulated. */
 typedef struct weft_compare_options {
     weft_simulate_options base;
+    size_t struct_size; /* sizeof(weft_compare_options), which must be that of the library */
     /* Options of each run, as in "exchange=average; exchange=gossip compress=bf16". */
     char *strategies;
     char *plot;    /* SVG file for a plot of the losses; NULL: none */

@@ -68,9 +68,6 @@ WEFT_API const char *weft_plural(long long count);
 /* Frees text that the library has returned. NULL is allowed. */
 WEFT_API void weft_free(void *memory);
 
-/* The version of the library, "MAJOR.MINOR.PATCH". */
-WEFT_API const char *weft_version(void);
-
 #ifdef __cplusplus
 }
 #endif

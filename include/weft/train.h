@@ -111,7 +111,8 @@ WEFT_API void weft_trainer_destroy(weft_trainer **trainer);
 WEFT_API WEFT_NODISCARD weft_status weft_trainer_run(weft_trainer *trainer, weft_event_fn fn,
                                                      void *user);
 
-/* Asks the trainer to stop after the current step. Any thread or a signal handler may call it. */
+/* Asks the trainer to stop after the current step; without a run in progress, after the first step
+ * of the next one. The request ends with the run. Any thread or a signal handler may call it. */
 WEFT_API void weft_trainer_stop(weft_trainer *trainer);
 
 /* The options of the run, also if the trainer has joined the run (weft_trainer_join); owned by the
@@ -137,6 +138,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_train_plan_text(weft_context *context,
 
 /* Options of evaluation and prediction with a checkpoint. The struct owns its strings. */
 typedef struct weft_eval_options {
+    size_t struct_size; /* sizeof(weft_eval_options) */
     char *checkpoint, *data, *split, *device, *output;
     int64_t batch, threads;
     bool json, quiet, confusion;

@@ -61,18 +61,20 @@ WEFT_API void weft_number_put(weft_dtype dtype, void *array, int64_t i, double n
 WEFT_API void weft_numbers_put(weft_dtype dtype, void *array, int64_t first, const double *numbers,
                                int64_t n);
 
-/* The name of a type: "f32", "f64", "i32", "u8" or "bf16". */
+/* The name of a type: "f32", "f64", "i32", "u8" or "bf16"; NULL: there is no such type. */
 WEFT_API const char *weft_dtype_name(weft_dtype dtype);
 
 /* Sets *out to the type with this name; false if there is none. */
 WEFT_API bool weft_dtype_parse(const char *name, weft_dtype *out);
 
-/* The number of elements: the product of the dimensions, 1 for a scalar. */
+/* The number of elements: the product of the dimensions, 1 for a scalar; 0: the rank is not one of
+ * 0 to WEFT_MAX_RANK. */
 WEFT_API int64_t weft_shape_elements(const weft_shape *shape);
 
 WEFT_API bool weft_shape_equal(const weft_shape *a, const weft_shape *b);
 
-/* Makes a shape from its `rank` dimensions. */
+/* Makes a shape from its `rank` dimensions, at most WEFT_MAX_RANK; of others it makes one with rank
+ * -1, which every function refuses. */
 WEFT_API weft_shape weft_shape_of(int rank, const int64_t *dim);
 
 /* The bytes of a dense tensor of this type. */

@@ -1,4 +1,31 @@
-/* Includes all public headers; each of them can also be included alone. */
+/*
+ * Includes all public headers; each of them can also be included alone.
+ *
+ * Wrong arguments. A function checks each pointer, value, index, enumerator and number that it is
+ * given, and changes nothing if one of them is wrong. A function that returns a weft_status then
+ * fails with ARGUMENT; one that adds to a graph makes the graph fail (weft/graph.h); any other
+ * function does nothing and returns 0, NULL, false, or the value that stands for none (-1,
+ * WEFT_NO_VALUE). NULL is wrong unless the description allows it. Functions that destroy, close or
+ * free something take NULL and a pointer to NULL; `user` is the caller's own. A handle that was
+ * destroyed, and memory shorter than its size says, cannot be recognised.
+ *
+ * Structs of options begin with struct_size. Their initialiser (weft_..._init) sets it and the
+ * defaults; a struct that is only zeroed is refused. A program that was compiled with an older
+ * version has shorter structs, which are accepted: the fields that they lack have their defaults.
+ * Longer structs, of a newer version, are accepted if what this library does not know is 0. The
+ * structs of weft/train_options.h, weft/cluster.h and weft/simulate.h contain each other, so their
+ * sizes must be those of the library.
+ *
+ * Callbacks. The library calls them from C code and holds locks of its own around some of them; a
+ * callback must return, and must not leave by longjmp or by an exception of C++, which would leave
+ * locks held and memory unfreed. A program in C++ catches exceptions in the callback, and reports
+ * them by the callback's result or through `user`.
+ *
+ * fork. A process may fork before it has created its first context. Afterwards a child must only
+ * call functions that are safe after fork in a process with threads, and then exec or _exit: the
+ * threads of OpenMP, of batchers and of servers do not exist in the child, so a call of the library
+ * there may wait for ever.
+ */
 #ifndef WEFT_WEFT_H
 #define WEFT_WEFT_H
 
@@ -34,5 +61,6 @@
 #include "weft/train.h"
 #include "weft/train_options.h"
 #include "weft/types.h"
+#include "weft/version.h"
 
 #endif

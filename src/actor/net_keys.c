@@ -110,6 +110,7 @@ static weft_status write_pair(const char *path, const char *beside, const weft_k
 
 weft_status weft_keys_make(const char *path, char *public_key)
 {
+    WEFT_NEED(path);
     weft_key_pair pair;
     char *beside;
     size_t size = strlen(path);

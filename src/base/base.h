@@ -12,10 +12,12 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "base/argument.h"
 #include "weft/context.h"
 #include "weft/output.h"
 #include "weft/status.h"
 #include "weft/types.h"
+#include "weft/version.h"
 
 #define WEFT_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define WEFT_MIN(a, b) ((a) < (b) ? (a) : (b))
@@ -90,6 +92,8 @@ weft_status weft_thread_start(pthread_t *thread, void *(*work)(void *user),
 
 /* --- numbers --- */
 
+/* Whether a type is one of weft_dtype. */
+bool weft_dtype_known(weft_dtype dtype);
 /* Converts between f32 and bf16; weft_bf16_of rounds to nearest even. */
 uint16_t weft_bf16_of(float x);
 float weft_bf16_float(uint16_t bits);

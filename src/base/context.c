@@ -89,12 +89,14 @@ void weft_context_destroy(weft_context **context)
 
 void weft_context_set_log(weft_context *context, weft_log_fn fn, void *user)
 {
+    WEFT_NEED_VOID(context);
     context->of->log = fn;
     context->of->log_user = user;
 }
 
 weft_status weft_context_set_threads(weft_context *context, int threads)
 {
+    WEFT_NEED(context);
     if (threads < 0 || threads > 1024)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "threads is %d, must be from 1 to 1024 (0: one for each core)", threads);
@@ -104,6 +106,7 @@ weft_status weft_context_set_threads(weft_context *context, int threads)
 
 int weft_context_threads(const weft_context *context)
 {
+    WEFT_NEED_ELSE(0, context);
     return context->threads;
 }
 

@@ -18,10 +18,10 @@ static weft_status is_usual(const weft_option *o, const char *text, bool *out)
     weft_settings usual = {0};
     *out = !text;
     if (!text || !o->initial) return WEFT_OK;
-    WEFT_TRY(weft_settings_add(&usual, o, o->initial));
-    *out = strcmp(text, usual.all[0].text) == 0;
+    weft_status status = weft_settings_add(&usual, o, o->initial);
+    if (status == WEFT_OK) *out = strcmp(text, usual.all[0].text) == 0;
     weft_settings_free(&usual);
-    return WEFT_OK;
+    return status;
 }
 
 bool weft_entry_reads(const weft_entry *entry, const char *option)
@@ -95,6 +95,7 @@ static weft_status check_unused(const weft_option *o, const char *text)
 
 weft_status weft_options_check(const weft_option *table, const void *target)
 {
+    WEFT_NEED(table, target);
     weft_status status = WEFT_OK;
     for (const weft_option *o = table; o->name && status == WEFT_OK; o++) {
         char *text;
@@ -109,6 +110,7 @@ weft_status weft_options_check(const weft_option *table, const void *target)
 weft_status weft_options_refuse_overwrite(const weft_option *table, const void *target,
                                           const char *what, const char *path)
 {
+    WEFT_NEED(table, target, what, path);
     static const char *const outputs[] = {"metrics", "trace", "plot"};
     weft_status status = WEFT_OK;
     for (size_t i = 0; i < WEFT_COUNT(outputs) && status == WEFT_OK; i++) {

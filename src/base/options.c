@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "base/registry.h"
+#include "base/settings.h"
 
 static const char *candidate(const void *user, int i)
 {
@@ -50,6 +51,69 @@ static bool in_bounds(const weft_option *o, double value)
     return (o->low == 0 && o->high == 0) || (value >= o->low && value <= o->high);
 }
 
+/* --- structs with a size --- */
+
+/* Most bytes by which the struct of a newer version may be longer. */
+enum { MOST_NEWER = 4096 };
+
+static size_t width(const weft_option *o)
+{
+    static const size_t of[] = {[WEFT_OPT_STRING] = sizeof(char *),
+                                [WEFT_OPT_INT] = sizeof(int64_t),
+                                [WEFT_OPT_REAL] = sizeof(double),
+                                [WEFT_OPT_FLAG] = sizeof(bool),
+                                [WEFT_OPT_INTS] = sizeof(weft_numbers)};
+    return of[o->kind];
+}
+
+/* Whether a struct of the caller, which may be one of an older version, has the field of an
+ * option. */
+static bool has(const weft_option *o, const void *target)
+{
+    return o->size == 0 || o->offset + width(o) <= *(const size_t *)target;
+}
+
+static weft_status check_size(const weft_option *table, const void *target)
+{
+    size_t theirs, size = table->size;
+    if (!table->name || size == 0) return WEFT_OK;
+    memcpy(&theirs, target, sizeof(theirs));
+    if (theirs >= table->offset + width(table) && theirs <= size + MOST_NEWER) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "the struct_size of the options is %zu, must be about %zu; "
+                     "weft_options_init sets it",
+                     theirs, size);
+}
+
+/* Refuses a number that is out of bounds, unless it is the default, and an empty text. */
+static weft_status check_value(const weft_option *o, const void *options)
+{
+    const void *at = (const char *)options + o->offset;
+    char text[32];
+    double number;
+    if (o->kind == WEFT_OPT_STRING) {
+        const char *value = *(char *const *)at;
+        return !value || *value
+                   ? WEFT_OK
+                   : weft_fail(WEFT_ERR_ARGUMENT, "option '%s' is empty; give %s, or leave it NULL",
+                               o->name, o->argument ? o->argument : "a text");
+    }
+    if (o->kind != WEFT_OPT_INT && o->kind != WEFT_OPT_REAL) return WEFT_OK;
+    number = o->kind == WEFT_OPT_INT ? (double)*(const int64_t *)at : *(const double *)at;
+    double usual = o->initial ? strtod(o->initial, NULL) : 0;
+    if (isfinite(number) && (number == usual || in_bounds(o, number))) return WEFT_OK;
+    return out_of_range(o, weft_real_text(number, text, sizeof(text)),
+                        o->kind == WEFT_OPT_INT ? "a whole number" : "a finite number");
+}
+
+weft_status weft_options_valid(const weft_option *table, const void *options)
+{
+    WEFT_TRY(check_size(table, options));
+    for (const weft_option *o = table; o->name; o++)
+        if (has(o, options)) WEFT_TRY(check_value(o, options));
+    return WEFT_OK;
+}
+
 /* Appends the names of the registered entries of a kind, or their forms if the option lists forms,
  * in the order of registration. Implied entries are left out. */
 static void add_names(weft_text *text, const weft_option *o, weft_kind kind, const char *between)
@@ -63,6 +127,7 @@ static void add_names(weft_text *text, const weft_option *o, weft_kind kind, con
 
 weft_status weft_option_choices(const weft_option *o, char **out)
 {
+    WEFT_NEED_AS("option, out", o, out);
     weft_text text = {0};
     *out = NULL;
     if (!o->choices && !o->names) return WEFT_OK;
@@ -73,6 +138,7 @@ weft_status weft_option_choices(const weft_option *o, char **out)
 
 weft_status weft_option_help(const weft_option *o, char **out)
 {
+    WEFT_NEED_AS("option, out", o, out);
     weft_text text = {0}, forms = {0};
     char *choices, *looks = NULL;
     WEFT_TRY(weft_option_choices(o, &choices));
@@ -188,10 +254,42 @@ static weft_status store_text(const weft_option *o, void *target, const char *te
     return WEFT_ERR_INTERNAL;
 }
 
-weft_status weft_options_init(const weft_option *table, void *target)
+/* Stores an option, if the struct of the caller has it. */
+static weft_status store_given(const weft_option *o, void *target, const char *text)
 {
+    if (has(o, target)) return store_text(o, target, text);
+    return weft_fail(WEFT_ERR_UNSUPPORTED,
+                     "this program was compiled with an older version, whose options have no '%s'; "
+                     "compile it again",
+                     o->name);
+}
+
+weft_status weft_options_take(const weft_option *table, const void *given, void *own)
+{
+    WEFT_TRY(weft_options_valid(table, given));
+    size_t size = table->size;
+    memset(own, 0, size);
+    WEFT_TRY(weft_take_struct("the options", given, table->offset + width(table), size, own));
+    for (const weft_option *o = table; o->name; o++) {
+        if (has(o, given) || !o->initial) continue;
+        if (o->kind == WEFT_OPT_STRING)
+            *(char **)field(o, own) = (char *)(uintptr_t)o->initial; /* borrowed, as the others */
+        else
+            WEFT_TRY(store_text(o, own, o->initial));
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_options_init_size(const weft_option *table, void *target, size_t size)
+{
+    WEFT_NEED(table, target);
+    if (table->name && table->size > 0) {
+        if (size == 0) size = table->size;
+        memcpy(target, &size, sizeof(size));
+        WEFT_TRY(check_size(table, target));
+    }
     for (const weft_option *o = table; o->name; o++)
-        if (o->initial) {
+        if (o->initial && has(o, target)) {
             weft_status status = store_text(o, target, o->initial);
             if (status != WEFT_OK) {
                 weft_options_free(table, target);
@@ -203,8 +301,9 @@ weft_status weft_options_init(const weft_option *table, void *target)
 
 void weft_options_free(const weft_option *table, void *target)
 {
+    WEFT_NEED_VOID(table, target);
     for (const weft_option *o = table; o->name; o++)
-        if (o->kind == WEFT_OPT_STRING) {
+        if (o->kind == WEFT_OPT_STRING && has(o, target)) {
             free(*(char **)field(o, target));
             *(char **)field(o, target) = NULL;
         }
@@ -213,12 +312,14 @@ void weft_options_free(const weft_option *table, void *target)
 weft_status weft_options_set(const weft_option *table, void *target, const char *name,
                              const char *text)
 {
+    WEFT_NEED(table, target, name, text);
+    WEFT_TRY(check_size(table, target));
     char near[1024];
     const weft_option *o = find(table, name);
     if (!o)
         return weft_fail(WEFT_ERR_ARGUMENT, "no option is named '%s'%s", name,
                          weft_suggest(near, sizeof(near), name, candidate, table));
-    return store_text(o, target, text);
+    return store_given(o, target, text);
 }
 
 /* Parses an option at argv[0]; `left` words are left. *used: the number of words that it takes, 1
@@ -243,7 +344,7 @@ static weft_status parse_one(const weft_option *table, void *target, int left, c
         if (!o) return weft_fail(WEFT_ERR_ARGUMENT, "no option is named '-%c'", word[1]);
         if (word[2]) value = word + 2;
     }
-    if (o->kind == WEFT_OPT_FLAG) return store_text(o, target, value ? value : "true");
+    if (o->kind == WEFT_OPT_FLAG) return store_given(o, target, value ? value : "true");
     if (!value) {
         if (left < 2)
             return weft_fail(WEFT_ERR_ARGUMENT, "option '%s' needs a value (%s)", o->name,
@@ -251,12 +352,19 @@ static weft_status parse_one(const weft_option *table, void *target, int left, c
         value = argv[1];
         *used = 2;
     }
-    return store_text(o, target, value);
+    return store_given(o, target, value);
 }
 
 weft_status weft_options_parse(const weft_option *table, void *target, int argc, char **argv,
                                int max_words, const char **words, int *word_count)
 {
+    WEFT_NEED(table, target, word_count);
+    WEFT_TRY(check_size(table, target));
+    if (argc < 0 || max_words < 0 || (argc > 0 && !argv) || (max_words > 0 && !words))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%d words of a command line and room for %d others: both are from 0, and "
+                         "argv and words have as many",
+                         argc, max_words);
     bool ended = false;
     int count = 0;
     for (int i = 0, used; i < argc; i += used) {
@@ -282,11 +390,14 @@ weft_status weft_options_parse(const weft_option *table, void *target, int argc,
 weft_status weft_options_get(const weft_option *table, const void *target, const char *name,
                              char **out)
 {
+    WEFT_NEED(table, target, name, out);
+    WEFT_TRY(check_size(table, target));
     const weft_option *o = find(table, name);
     if (!o) return weft_fail(WEFT_ERR_ARGUMENT, "no option is named '%s'", name);
     const void *at = (const char *)target + o->offset;
     char number[32];
     *out = NULL;
+    if (!has(o, target)) return o->initial ? weft_strdup(o->initial, out) : WEFT_OK;
     switch (o->kind) {
     case WEFT_OPT_STRING:
         return *(char *const *)at ? weft_strdup(*(char *const *)at, out) : WEFT_OK;
@@ -335,6 +446,7 @@ static weft_status add_option(weft_text *text, const weft_option *o)
 
 weft_status weft_options_help(const weft_option *table, char **out)
 {
+    WEFT_NEED(table, out);
     weft_text text = {0};
     const char *group = NULL, *shown = "";
     weft_status status = WEFT_OK;

@@ -66,6 +66,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
 
 bool weft_output_is_standard(const char *path)
 {
+    WEFT_NEED_ELSE(false, path);
     struct stat there, here;
     if (strcmp(path, "-") == 0) return true;
     return stat(path, &there) == 0 && fstat(STDOUT_FILENO, &here) == 0 && same_file(&there, &here);
@@ -112,6 +113,7 @@ static bool future_place(const char *path, struct stat *folder, char **name)
 
 bool weft_output_same(const char *a, const char *b)
 {
+    WEFT_NEED_ELSE(false, a, b);
     struct stat x, y;
     char *name = NULL, *other = NULL;
     bool dash = strcmp(a, "-") == 0, other_dash = strcmp(b, "-") == 0;
@@ -232,6 +234,9 @@ static void output_free(weft_output *o)
 
 weft_status weft_output_open(const char *path, weft_output_mode mode, weft_output **out)
 {
+    WEFT_NEED(path, out);
+    WEFT_CHECK_INDEX(mode, WEFT_OUTPUT_OWN + 1);
+    if (!*path) return weft_fail(WEFT_ERR_ARGUMENT, "the path of an output is empty");
     weft_output *o;
     bool standard = weft_output_is_standard(path);
     WEFT_TRY(WEFT_NEW(&o, 1));
@@ -255,12 +260,15 @@ static weft_status written(weft_output *o, bool taken)
 
 weft_status weft_output_write(weft_output *o, const void *data, size_t size)
 {
+    WEFT_NEED_AS("output", o);
+    if (size > 0) WEFT_NEED(data);
     if (o->error.status != WEFT_OK) return fail(o, "write");
     return written(o, size == 0 || fwrite(data, 1, size, o->file) == size);
 }
 
 weft_status weft_output_print(weft_output *o, const char *format, ...)
 {
+    WEFT_NEED_AS("output, format", o, format);
     va_list arguments;
     if (o->error.status != WEFT_OK) return fail(o, "write");
     va_start(arguments, format);
@@ -271,6 +279,7 @@ weft_status weft_output_print(weft_output *o, const char *format, ...)
 
 weft_status weft_output_flush(weft_output *o)
 {
+    WEFT_NEED_AS("output", o);
     if (o->error.status != WEFT_OK) return fail(o, "write");
     return written(o, fflush(o->file) == 0);
 }
@@ -314,6 +323,8 @@ weft_status weft_output_close(weft_output **output, bool keep)
 
 const char *weft_json_real(double value, int digits, char *buffer, size_t size)
 {
+    WEFT_NEED_ELSE(NULL, buffer);
+    if (size == 0 || digits < 1 || digits > 17) return NULL;
     if (isfinite(value))
         (void)snprintf(buffer, size, "%.*g", digits, value);
     else

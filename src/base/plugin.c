@@ -138,6 +138,7 @@ static weft_status load_path(const weft_context *context, const char *path, cons
 
 weft_status weft_plugin_load(weft_context *context, const char *path)
 {
+    WEFT_NEED(context, path);
     const weft_plugin *plugin;
     return load_path(context, path, &plugin);
 }

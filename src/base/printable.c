@@ -54,6 +54,7 @@ bool weft_is_printable(const char *text)
 
 const char *weft_printable(const char *text, char *buffer, size_t size)
 {
+    WEFT_NEED_ELSE(NULL, text, buffer);
     const unsigned char *c = (const unsigned char *)text;
     size_t used = 0;
     while (*c) {

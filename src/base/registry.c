@@ -31,7 +31,7 @@ static const struct {
 
 const char *weft_kind_title(weft_kind kind)
 {
-    return words[kind].all;
+    return (unsigned)kind < WEFT_KIND_COUNT ? words[kind].all : NULL;
 }
 
 static pthread_mutex_t *lock_of(const weft_context *context)
@@ -67,6 +67,7 @@ const weft_entry *weft_registry_look(const weft_context *context, weft_kind kind
 
 const weft_entry *weft_context_entry(const weft_context *context, weft_kind kind, int i)
 {
+    WEFT_NEED_ELSE(NULL, context);
     const weft_entry *entry = NULL;
     pthread_mutex_lock(lock_of(context));
     for (const weft_registry_block *s = context->of->blocks; s && i >= 0; s = s->next)
@@ -78,6 +79,7 @@ const weft_entry *weft_context_entry(const weft_context *context, weft_kind kind
 
 const char *weft_context_name(const weft_context *context, weft_kind kind, int i)
 {
+    WEFT_NEED_ELSE(NULL, context);
     const weft_entry *entry = weft_context_entry(context, kind, i);
     return entry ? entry->name : NULL;
 }
@@ -140,6 +142,12 @@ static weft_status check(const weft_context *context, const weft_entry *entries,
 
 weft_status weft_context_register(weft_context *context, const weft_entry *entries, int count)
 {
+    WEFT_NEED(context);
+    if (count < 0 || (count > 0 && !entries))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%d entries and their list is %s; a count from 0, and "
+                         "a list of as many, is right",
+                         count, entries ? "given" : "NULL");
     weft_registry_block *block;
     weft_status status = WEFT_OK;
     WEFT_TRY(weft_new_bytes(&block, 1,

@@ -29,7 +29,7 @@ weft_status weft_settings_take(const weft_option *table, const void *options, we
 weft_status weft_settings_give(const weft_settings *settings, const weft_option *table,
                                void *options)
 {
-    WEFT_TRY(weft_options_init(table, options));
+    WEFT_TRY(weft_options_init_size(table, options, 0));
     for (int i = 0; i < settings->count; i++) {
         const weft_setting *s = &settings->all[i];
         weft_status status = weft_options_set(table, options, s->name, s->text);
@@ -50,7 +50,7 @@ weft_status weft_settings_add(weft_settings *settings, const weft_option *option
     } value = {0};
     weft_option one[2] = {*option, {0}}; /* a table for this option alone */
     char *own = NULL;
-    one[0].offset = 0;
+    one[0].offset = one[0].size = 0;
     WEFT_TRY(weft_options_set(one, &value, option->name, text));
     weft_status status = weft_options_get(one, &value, option->name, &own);
     weft_options_free(one, &value);

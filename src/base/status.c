@@ -14,6 +14,7 @@ const char *weft_last_message(void)
 
 void weft_error_catch(weft_error *error, weft_status status)
 {
+    WEFT_NEED_VOID(error);
     if (status == WEFT_OK || error->status != WEFT_OK) return;
     error->status = status;
     memcpy(error->message, last_message, sizeof(last_message));
@@ -21,6 +22,7 @@ void weft_error_catch(weft_error *error, weft_status status)
 
 weft_status weft_error_raise(const weft_error *error)
 {
+    WEFT_NEED(error);
     if (error->status == WEFT_OK) return WEFT_OK;
     memmove(last_message, error->message, sizeof(last_message));
     failures++;
@@ -30,6 +32,11 @@ weft_status weft_error_raise(const weft_error *error)
 const char *weft_version(void)
 {
     return WEFT_VERSION;
+}
+
+int weft_version_number(void)
+{
+    return WEFT_VERSION_NUMBER;
 }
 
 const char *weft_status_name(weft_status status)

@@ -75,18 +75,25 @@ static const struct {
     [WEFT_BF16] = {"bf16", 2, true, get_bf16, put_bf16},
 };
 
+bool weft_dtype_known(weft_dtype dtype)
+{
+    return (unsigned)dtype < WEFT_DTYPE_COUNT;
+}
+
 size_t weft_dtype_size(weft_dtype dtype)
 {
-    return dtypes[dtype].size;
+    return weft_dtype_known(dtype) ? dtypes[dtype].size : 0;
 }
 
 bool weft_dtype_is_float(weft_dtype dtype)
 {
-    return dtypes[dtype].is_float;
+    return weft_dtype_known(dtype) && dtypes[dtype].is_float;
 }
 
 double weft_number_get(weft_dtype dtype, const void *array, int64_t i)
 {
+    WEFT_NEED_ELSE(0, array);
+    if (!weft_dtype_known(dtype) || i < 0) return 0;
     return dtypes[dtype].get((const char *)array + (size_t)i * dtypes[dtype].size);
 }
 
@@ -98,6 +105,8 @@ void weft_number_put(weft_dtype dtype, void *array, int64_t i, double number)
 void weft_numbers_put(weft_dtype dtype, void *array, int64_t first, const double *numbers,
                       int64_t n)
 {
+    WEFT_NEED_VOID(array, numbers);
+    if (!weft_dtype_known(dtype) || first < 0 || n < 0) return;
     dtypes[dtype].put((char *)array + (size_t)first * dtypes[dtype].size, numbers, n);
 }
 
@@ -116,11 +125,12 @@ bool weft_all_finite(weft_dtype dtype, const void *data, size_t bytes)
 
 const char *weft_dtype_name(weft_dtype dtype)
 {
-    return dtypes[dtype].name;
+    return weft_dtype_known(dtype) ? dtypes[dtype].name : NULL;
 }
 
 bool weft_dtype_parse(const char *name, weft_dtype *out)
 {
+    WEFT_NEED_ELSE(false, name, out);
     for (int i = 0; i < WEFT_DTYPE_COUNT; i++) {
         if (strcmp(dtypes[i].name, name) != 0) continue;
         *out = (weft_dtype)i;
@@ -142,14 +152,17 @@ const char *weft_port_role_name(int role)
 
 int64_t weft_shape_elements(const weft_shape *shape)
 {
+    WEFT_NEED_ELSE(0, shape);
     int64_t count = 1;
+    if (shape->rank < 0 || shape->rank > WEFT_MAX_RANK) return 0;
     for (int i = 0; i < shape->rank; i++) count *= shape->dim[i];
     return count;
 }
 
 bool weft_shape_equal(const weft_shape *a, const weft_shape *b)
 {
-    if (a->rank != b->rank) return false;
+    WEFT_NEED_ELSE(false, a, b);
+    if (a->rank != b->rank || a->rank > WEFT_MAX_RANK) return false;
     for (int i = 0; i < a->rank; i++)
         if (a->dim[i] != b->dim[i]) return false;
     return true;
@@ -158,13 +171,15 @@ bool weft_shape_equal(const weft_shape *a, const weft_shape *b)
 weft_shape weft_shape_of(int rank, const int64_t *dim)
 {
     weft_shape shape = {.rank = rank};
+    if (rank < 0 || rank > WEFT_MAX_RANK || (rank > 0 && !dim)) return (weft_shape){.rank = -1};
     for (int i = 0; i < rank; i++) shape.dim[i] = dim[i];
     return shape;
 }
 
 size_t weft_type_bytes(const weft_type *type)
 {
-    return (size_t)weft_shape_elements(&type->shape) * dtypes[type->dtype].size;
+    WEFT_NEED_ELSE(0, type);
+    return (size_t)weft_shape_elements(&type->shape) * weft_dtype_size(type->dtype);
 }
 
 const char *weft_shape_text(const weft_shape *shape, char *buffer, size_t size)

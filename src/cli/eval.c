@@ -120,7 +120,7 @@ weft_status read_checkpoint_options(const weft_option *table, int argc, char **a
 {
     const char *words[1];
     int count = 0;
-    weft_status status = weft_options_init(table, out);
+    weft_status status = weft_options_init_size(table, out, 0);
     if (status == WEFT_OK) status = weft_options_parse(table, out, argc, argv, 1, words, &count);
     if (status != WEFT_OK || count == 0) return status;
     if (*checkpoint) /* --checkpoint is given, so the word is one too many */

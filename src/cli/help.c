@@ -5,6 +5,8 @@
 
 #include "cli.h"
 
+#include "weft/version.h"
+
 static void overview(void)
 {
     printf(

@@ -7,6 +7,8 @@
 
 #include "cli.h"
 
+#include "weft/version.h"
+
 /* The command `weft`: the table of subcommands, main, and the messages and exit codes of failures.
  */
 

@@ -30,6 +30,7 @@ weft_status weft_engines_register(weft_context *context)
 weft_status weft_comm_open(weft_context *context, const char *engine, int ranks, weft_comm **out,
                            int *local)
 {
+    WEFT_NEED(context, engine, out, local);
     const weft_entry *entry;
     if (ranks < 0 || ranks > WEFT_MAX_RANKS)
         return weft_fail(WEFT_ERR_ARGUMENT, "%d ranks, 1 to %d are possible", ranks,
@@ -63,52 +64,63 @@ void weft_progress_release(weft_progress *member)
 
 int weft_comm_rank(const weft_comm *comm)
 {
+    WEFT_NEED_ELSE(0, comm);
     return comm->rank;
 }
 int weft_comm_size(const weft_comm *comm)
 {
+    WEFT_NEED_ELSE(0, comm);
     return comm->size;
 }
 int weft_comm_local_rank(const weft_comm *comm)
 {
+    WEFT_NEED_ELSE(0, comm);
     return comm->member->local_rank;
 }
 
 int weft_comm_local_size(const weft_comm *comm)
 {
+    WEFT_NEED_ELSE(0, comm);
     return comm->local_size;
 }
 void weft_comm_set_timeout(weft_comm *comm, double seconds)
 {
+    WEFT_NEED_VOID(comm);
     comm->member->timeout = seconds;
 }
 double weft_comm_timeout(const weft_comm *comm)
 {
+    WEFT_NEED_ELSE(0, comm);
     return comm->member->timeout;
 }
 
 weft_status weft_comm_check(weft_comm *comm)
 {
+    WEFT_NEED(comm);
     const char *why = comm->ops->aborted(comm);
     return why ? weft_fail(WEFT_ERR_PEER, WEFT_ENDED ": %s", why) : WEFT_OK;
 }
 
 void weft_comm_set_note(weft_comm *comm, char *note)
 {
+    WEFT_NEED_VOID(comm);
     comm->member->note = note;
 }
 
 void weft_comm_set_check(weft_comm *comm, bool check)
 {
+    WEFT_NEED_VOID(comm);
     comm->member->check = check;
 }
 weft_comm_stats weft_comm_get_stats(const weft_comm *comm)
 {
+    WEFT_NEED_ELSE((weft_comm_stats){0}, comm);
     return comm->member->stats;
 }
 
 weft_status weft_comm_split(weft_comm *comm, int color, int key, weft_comm **out)
 {
+    WEFT_NEED(comm, out);
     *out = NULL;
     WEFT_TRY(comm->ops->split(comm, color, key, out));
     if (*out) comm->member->references++;
@@ -117,6 +129,7 @@ weft_status weft_comm_split(weft_comm *comm, int color, int key, weft_comm **out
 
 void weft_comm_abort(weft_comm *comm)
 {
+    WEFT_NEED_VOID(comm);
     comm->ops->abort(comm);
 }
 
@@ -129,6 +142,7 @@ static void fill_counts(int64_t *to, const int64_t *from, int64_t each, size_t n
 
 weft_status weft_comm_prepare(weft_comm *comm, const weft_transfer *transfer, weft_operation **out)
 {
+    WEFT_NEED(comm, transfer, out);
     weft_operation *o;
     size_t n = (size_t)comm->size;
     WEFT_TRY(weft_transfer_check(comm, transfer));
@@ -195,6 +209,7 @@ static weft_status aborted(weft_operation *o)
 
 weft_status weft_operation_start(weft_operation *o)
 {
+    WEFT_NEED_AS("operation", o);
     weft_comm *c = o->comm;
     if (o->started)
         return weft_fail(WEFT_ERR_INTERNAL, "%s of %s was started twice",
@@ -234,6 +249,7 @@ static weft_status advance_all(weft_progress *m)
 
 weft_status weft_operation_test(weft_operation *o, bool *done)
 {
+    WEFT_NEED_AS("operation, done", o, done);
     WEFT_TRY(advance_all(o->comm->member));
     *done = o->done;
     if (o->done) o->started = false;
@@ -274,6 +290,7 @@ static void pause_for(int64_t round, bool crowded)
 
 weft_status weft_operation_wait(weft_operation *o)
 {
+    WEFT_NEED_AS("operation", o);
     weft_comm *c = o->comm;
     if (!o->started) return WEFT_OK;
     if (c->member->note && !o->done) memcpy(c->member->note, o->note[0], WEFT_NOTE_SIZE);
@@ -300,6 +317,7 @@ weft_status weft_operation_wait(weft_operation *o)
 
 weft_status weft_comm_run(weft_comm *comm, const weft_transfer *transfer)
 {
+    WEFT_NEED(comm, transfer);
     weft_operation *o;
     WEFT_TRY(weft_comm_prepare(comm, transfer, &o));
     weft_status status = weft_operation_start(o);
@@ -310,5 +328,6 @@ weft_status weft_comm_run(weft_comm *comm, const weft_transfer *transfer)
 
 weft_status weft_comm_barrier(weft_comm *comm)
 {
+    WEFT_NEED(comm);
     return weft_comm_run(comm, &(weft_transfer){.kind = WEFT_BARRIER, .what = "everybody"});
 }

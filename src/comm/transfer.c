@@ -7,7 +7,7 @@ const char *weft_transfer_name(weft_transfer_kind kind)
     static const char *const names[] = {"send",       "receive",        "broadcast",
                                         "all-reduce", "reduce-scatter", "all-gather",
                                         "gather",     "all-to-all",     "barrier"};
-    return names[kind];
+    return (unsigned)kind < WEFT_COUNT(names) ? names[kind] : NULL;
 }
 
 int64_t weft_counts_before(const int64_t *counts, int r)
@@ -84,14 +84,24 @@ static weft_status check_buffers(const weft_comm *c, const weft_transfer *t)
     return WEFT_OK;
 }
 
+/* Most elements of a transfer, as of a tensor, so that sums of counts do not overflow. */
+static const int64_t MOST_ELEMENTS = (int64_t)1 << 40;
+
 weft_status weft_transfer_check(const weft_comm *c, const weft_transfer *t)
 {
     const char *name = weft_transfer_name(t->kind);
     bool sums = weft_is_sum(t->kind);
     bool one = !weft_is_collective(t->kind) || weft_has_root(t->kind);
     bool many = weft_has_counts(t->kind) || t->kind == WEFT_ALL_TO_ALL;
-    if (t->count < 0)
-        return weft_fail(WEFT_ERR_ARGUMENT, "%s of %lld elements", name, (long long)t->count);
+    if (!name)
+        return weft_fail(WEFT_ERR_ARGUMENT, "the kind of a transfer is %d, must be from 0 to %d",
+                         (int)t->kind, WEFT_BARRIER);
+    if (!weft_dtype_known(t->dtype))
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s of the type %d, must be from 0 to %d", name,
+                         (int)t->dtype, WEFT_DTYPE_COUNT - 1);
+    if (t->count < 0 || t->count > MOST_ELEMENTS)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s of %lld elements, must be from 0 to 2^40", name,
+                         (long long)t->count);
     if (one && (t->peer < 0 || t->peer >= c->size))
         return weft_fail(WEFT_ERR_ARGUMENT, "%s with rank %d, the ranks are 0 to %d", name, t->peer,
                          c->size - 1);
@@ -108,8 +118,11 @@ weft_status weft_transfer_check(const weft_comm *c, const weft_transfer *t)
     if (many && t->count == 0 && (!t->counts || (both && !t->receive_counts)))
         return weft_fail(WEFT_ERR_ARGUMENT, "%s needs a count for each rank, or one for all", name);
     for (int r = 0; many && r < c->size; r++)
-        if (of_rank(t, t->counts, r) < 0 || (both && of_rank(t, t->receive_counts, r) < 0))
-            return weft_fail(WEFT_ERR_ARGUMENT, "%s: the count of rank %d is negative", name, r);
+        if (of_rank(t, t->counts, r) < 0 || of_rank(t, t->counts, r) > MOST_ELEMENTS ||
+            (both && (of_rank(t, t->receive_counts, r) < 0 ||
+                      of_rank(t, t->receive_counts, r) > MOST_ELEMENTS)))
+            return weft_fail(WEFT_ERR_ARGUMENT, "%s: the count of rank %d must be from 0 to 2^40",
+                             name, r);
     WEFT_TRY(check_leaves(c, t));
     return check_buffers(c, t);
 }
@@ -138,6 +151,7 @@ int64_t weft_transfer_sends(const weft_operation *o)
 
 int weft_tree_parts(int leaves, int first, int last)
 {
+    if (leaves < 1 || first < 0 || first > last || last > leaves) return 0;
     int parts = 0;
     for (; first < last; parts++) first = weft_tree_next(leaves, first, last);
     return parts;

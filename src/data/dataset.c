@@ -107,6 +107,7 @@ static weft_status open_dataset(const char *spec, const char *normalize,
 weft_status weft_dataset_open(weft_context *context, const char *spec, const char *normalize,
                               const weft_data_stats *stats, weft_dataset **out)
 {
+    WEFT_NEED(context, spec, out);
     return open_dataset(spec, normalize, &(weft_source_wish){.context = context, .stats = stats},
                         out);
 }
@@ -114,6 +115,7 @@ weft_status weft_dataset_open(weft_context *context, const char *spec, const cha
 weft_status weft_dataset_open_unlabelled(weft_context *context, const char *spec,
                                          const weft_data_stats *stats, weft_dataset **out)
 {
+    WEFT_NEED(context, spec, out);
     const weft_source_wish wish = {.context = context, .stats = stats, .unlabelled = true};
     return open_dataset(spec, NULL, &wish, out);
 }
@@ -131,19 +133,24 @@ void weft_dataset_close(weft_dataset **dataset)
 
 weft_shape weft_dataset_shape(const weft_dataset *d)
 {
+    WEFT_NEED_ELSE_AS((weft_shape){0}, "dataset", d);
     return *weft_source_shape(d->source);
 }
 int64_t weft_dataset_count(const weft_dataset *d, weft_split split)
 {
+    WEFT_NEED_ELSE_AS(0, "dataset", d);
+    WEFT_CHECK_INDEX_ELSE(0, split, WEFT_TEST + 1);
     return d->source->count[split];
 }
 const weft_data_stats *weft_dataset_stats(const weft_dataset *d)
 {
+    WEFT_NEED_ELSE_AS(NULL, "dataset", d);
     return &d->stats;
 }
 
 bool weft_dataset_labelled(const weft_dataset *d)
 {
+    WEFT_NEED_ELSE_AS(false, "dataset", d);
     return !d->source->unlabelled;
 }
 
@@ -255,6 +262,8 @@ static weft_status check_weights(const weft_source *s, weft_split split)
 
 weft_status weft_dataset_prepare(weft_dataset *d, weft_split split)
 {
+    WEFT_NEED_AS("dataset", d);
+    WEFT_CHECK_INDEX(split, WEFT_TEST + 1);
     weft_source *s = d->source;
     if (s->prepared[split]) return WEFT_OK;
     if (split == WEFT_TEST && !d->given) WEFT_TRY(weft_dataset_prepare(d, WEFT_TRAIN));
@@ -283,6 +292,7 @@ int64_t weft_source_largest(const weft_source *s)
 
 bool weft_dataset_column(const weft_dataset *d, int i, weft_column *out)
 {
+    WEFT_NEED_ELSE_AS(false, "dataset, out", d, out);
     const weft_source *s = d->source;
     if (i < 0 || i >= s->inputs + !s->unlabelled) return false;
     if (i < s->inputs) {
@@ -327,25 +337,39 @@ double weft_source_weight_sum(const weft_source *s, weft_split split, int64_t i)
     return sum;
 }
 
+/* Whether the data set has this sample: its split is prepared and has so many. */
+static bool has(const weft_dataset *d, weft_split split, int64_t i)
+{
+    return (unsigned)split <= WEFT_TEST && d->source->prepared[split] && i >= 0 &&
+           i < d->source->count[split];
+}
+
 double weft_dataset_weight(const weft_dataset *d, weft_split split, int64_t i, int64_t position)
 {
+    WEFT_NEED_ELSE_AS(0, "dataset", d);
+    if (!has(d, split, i) || position < 0 || position >= weft_source_labels(d->source)) return 0;
     return d->source->weighted ? d->source->ops->weight(d->source, split, i, position) : 1;
 }
 
 bool weft_dataset_weighted(const weft_dataset *d)
 {
+    WEFT_NEED_ELSE_AS(false, "dataset", d);
     return d->source->weighted;
 }
 
 double weft_dataset_target(const weft_dataset *d, weft_split split, int64_t i, int j)
 {
+    WEFT_NEED_ELSE_AS(0, "dataset", d);
+    if (!has(d, split, i) || j < 0 || j >= d->source->targets) return 0;
     return d->source->ops->target(d->source, split, i, j);
 }
 
 void weft_dataset_read(const weft_dataset *d, weft_split split, int64_t i, int column, void *to)
 {
+    WEFT_NEED_VOID_AS("dataset, to", d, to);
     const weft_source *s = d->source;
     const weft_data_stats *stats = &d->stats;
+    if (!has(d, split, i) || column < 0 || column >= s->inputs + !s->unlabelled) return;
     if (column < s->inputs) {
         read_input(d, split, i, column, to);
     } else if (s->targets > 0) {

@@ -60,6 +60,8 @@ weft_status weft_device_open(weft_context *context, const char *name, weft_devic
 
 weft_status weft_device_of_rank(weft_context *context, const char *list, int r, char **out)
 {
+    WEFT_NEED(context, list, out);
+    if (r < 0) return weft_fail(WEFT_ERR_ARGUMENT, "the rank %d, must be from 0", r);
     const weft_device_ops *ops;
     const char *item = list, *mine = list;
     int count = 1;

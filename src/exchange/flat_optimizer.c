@@ -60,6 +60,7 @@ static weft_status build_graph(weft_flat_optimizer *o, const weft_optimizer_opti
     o->gradient = weft_graph_leaf(o->graph, WEFT_VALUE_INPUT, "gradient", dtype, &shape, zero);
     WEFT_TRY(weft_graph_status(o->graph));
     o->graph->values[w].gradient = o->gradient;
+    o->graph->differentiated = true;
     const weft_shape scalar = {.rank = 0};
     o->graph->rate = weft_graph_leaf(o->graph, WEFT_VALUE_INPUT, "rate", dtype, &scalar, zero);
     return weft_optimizer_build(o->graph, options, &values);

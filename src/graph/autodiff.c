@@ -102,9 +102,10 @@ static weft_status run(autodiff *a, weft_value loss)
 
 weft_status weft_graph_differentiate(weft_graph *g, weft_value loss)
 {
+    WEFT_NEED_AS("graph", g);
     WEFT_TRY(weft_graph_status(g));
-    if (loss < 0 || (size_t)loss >= g->value_count || g->values[loss].type.shape.rank != 0 ||
-        !is_real(g, loss))
+    if (!weft_graph_has(g, loss)) return WEFT_ERR_ARGUMENT;
+    if (g->values[loss].type.shape.rank != 0 || !is_real(g, loss))
         return weft_fail(WEFT_ERR_ARGUMENT, "only a real scalar can be differentiated");
     autodiff a = {.graph = g, .values = g->value_count, .nodes = g->node_count};
     weft_status status = WEFT_OK;
@@ -112,6 +113,7 @@ weft_status weft_graph_differentiate(weft_graph *g, weft_value loss)
     WEFT_TRY_GOTO(WEFT_NEW(&a.dy, a.values), done);
     WEFT_TRY_GOTO(WEFT_NEW(&a.active, a.values), done);
     WEFT_TRY_GOTO(run(&a, loss), done);
+    g->differentiated = true;
 done:
     weft_graph_set_phase(g, phase);
     free(a.dy);
@@ -121,10 +123,17 @@ done:
 
 weft_value weft_graph_gradient(const weft_graph *g, weft_value leaf)
 {
-    return leaf < 0 || (size_t)leaf >= g->value_count ? WEFT_NO_VALUE : g->values[leaf].gradient;
+    WEFT_NEED_ELSE_AS(WEFT_NO_VALUE, "graph", g);
+    if (g->error.status != WEFT_OK || !weft_graph_has(g, leaf)) return WEFT_NO_VALUE;
+    return g->values[leaf].gradient;
 }
 
 void weft_graph_want_gradient(weft_graph *g, weft_value input)
 {
-    if (input >= 0 && (size_t)input < g->value_count) g->values[input].want_gradient = true;
+    WEFT_NEED_VOID_AS("graph", g);
+    if (g->error.status != WEFT_OK) return;
+    if (weft_graph_has(g, input))
+        g->values[input].want_gradient = true;
+    else
+        (void)weft_graph_stick(g, weft_fail_within(WEFT_ERR_ARGUMENT, "%s", __func__));
 }

@@ -23,6 +23,7 @@ static void add_attrs(weft_text *text, const weft_node *node)
 
 weft_status weft_graph_text(const weft_graph *g, char **out)
 {
+    WEFT_NEED_AS("graph, out", g, out);
     static const char *const kinds[] = {"input", "param", "state", "result"};
     weft_text text = {0};
     for (size_t v = 0; v < g->value_count; v++) {
@@ -66,6 +67,7 @@ weft_status weft_graph_text(const weft_graph *g, char **out)
 
 weft_status weft_graph_dot(const weft_graph *g, char **out)
 {
+    WEFT_NEED_AS("graph, out", g, out);
     static const char *const fills[] = {"#cfe8ff", "#ffe2b8", "#e6dcf5", "#ffffff"};
     weft_text text = {0};
     weft_text_add(&text, "digraph weft {\n  rankdir=TB;\n"

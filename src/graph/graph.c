@@ -1,11 +1,13 @@
 #include "graph/graph.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/registry.h"
 
 weft_status weft_graph_create(weft_context *context, weft_dtype real, weft_graph **out)
 {
+    WEFT_NEED(context, out);
     if (real != WEFT_F32 && real != WEFT_F64)
         return weft_fail(WEFT_ERR_ARGUMENT, "a graph computes in f32 or f64, not in type %d",
                          (int)real);
@@ -45,6 +47,7 @@ void weft_graph_destroy(weft_graph **graph)
 
 weft_status weft_graph_status(const weft_graph *graph)
 {
+    WEFT_NEED(graph);
     return weft_error_raise(&graph->error);
 }
 
@@ -54,8 +57,28 @@ weft_value weft_graph_stick(weft_graph *graph, weft_status status)
     return WEFT_NO_VALUE;
 }
 
+bool weft_graph_has(const weft_graph *g, weft_value v)
+{
+    return weft_check_index("graph", "value", v, (long long)g->value_count) == WEFT_OK;
+}
+
+/* Whether a call may add to the graph: it has not failed, and each of the values is one of it. A
+ * value that is not makes it fail. */
+static bool takes(weft_graph *g, const char *function, const weft_value *values, int count)
+{
+    WEFT_NEED_ELSE_AS(false, "graph", g);
+    for (int i = 0; i < count && g->error.status == WEFT_OK; i++)
+        if (values[i] < 0 || (size_t)values[i] >= g->value_count)
+            (void)weft_graph_stick(
+                g, weft_fail(WEFT_ERR_ARGUMENT,
+                             "%s: the value %d is not in this graph, which has 0 to %d", function,
+                             (int)values[i], (int)g->value_count - 1));
+    return g->error.status == WEFT_OK;
+}
+
 weft_dtype weft_graph_real(const weft_graph *graph)
 {
+    WEFT_NEED_ELSE(WEFT_F32, graph);
     return graph->real;
 }
 
@@ -105,13 +128,35 @@ static weft_status value_add(weft_graph *g, const char *name, const weft_type *t
     return WEFT_OK;
 }
 
+static weft_status check_leaf(weft_value_kind kind, const char *name, weft_dtype dtype,
+                              const weft_shape *shape, const weft_init *init)
+{
+    if (!name || !*name || !shape)
+        return weft_fail(WEFT_ERR_ARGUMENT, "a leaf needs a name and a shape");
+    if ((int)kind < WEFT_VALUE_INPUT || kind > WEFT_VALUE_STATE)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the leaf '%s' has the kind %d, must be input, parameter or state (0 to "
+                         "%d)",
+                         name, (int)kind, WEFT_VALUE_STATE);
+    if (!weft_dtype_known(dtype))
+        return weft_fail(WEFT_ERR_ARGUMENT, "the leaf '%s' has the type %d, must be from 0 to %d",
+                         name, (int)dtype, WEFT_DTYPE_COUNT - 1);
+    if (kind == WEFT_VALUE_INPUT) return WEFT_OK;
+    if ((int)init->kind < WEFT_INIT_CONSTANT || init->kind > WEFT_INIT_NORMAL ||
+        !isfinite(init->scale))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the leaf '%s' has the initial value of kind %d and scale %g, must be a "
+                         "kind from 0 to %d and a finite scale",
+                         name, (int)init->kind, init->scale, WEFT_INIT_NORMAL);
+    return WEFT_OK;
+}
+
 weft_value weft_graph_leaf(weft_graph *g, weft_value_kind kind, const char *name, weft_dtype dtype,
                            const weft_shape *shape, weft_init init)
 {
-    if (g->error.status != WEFT_OK) return WEFT_NO_VALUE;
-    if (kind == WEFT_VALUE_RESULT || !name || !*name)
-        return weft_graph_stick(g, weft_fail(WEFT_ERR_ARGUMENT, "a leaf needs a name and a kind of "
-                                                                "input, parameter or state"));
+    if (!takes(g, __func__, NULL, 0)) return WEFT_NO_VALUE;
+    weft_status wrong = check_leaf(kind, name, dtype, shape, &init);
+    if (wrong != WEFT_OK) return weft_graph_stick(g, wrong);
     if (weft_graph_find(g, name) != WEFT_NO_VALUE)
         return weft_graph_stick(
             g,
@@ -137,11 +182,12 @@ void weft_graph_set_domain(weft_graph *g, weft_value input, int dim)
 
 bool weft_operator_is_transfer(const weft_context *context, const char *name)
 {
+    WEFT_NEED_ELSE(false, context, name);
     const weft_entry *entry = weft_registry_look(context, WEFT_KIND_OPERATOR, name, strlen(name));
     return entry && ((const weft_op *)entry->ops)->transfer;
 }
 
-static weft_status check_inputs(const weft_graph *g, const weft_node *node)
+static weft_status check_count(const weft_node *node)
 {
     const weft_op *op = node->op;
     if (node->in_count < op->min_inputs || (op->max_inputs >= 0 && node->in_count > op->max_inputs))
@@ -149,6 +195,11 @@ static weft_status check_inputs(const weft_graph *g, const weft_node *node)
                               op->max_inputs < 0                ? " or more"
                               : op->max_inputs > op->min_inputs ? " and a few optional ones"
                                                                 : "");
+    return WEFT_OK;
+}
+
+static weft_status check_inputs(const weft_graph *g, const weft_node *node)
+{
     for (int i = 0; i < node->in_count; i++)
         if (node->in[i] < 0 || (size_t)node->in[i] >= g->value_count)
             return weft_node_fail(node, "input %d does not exist in this graph", i);
@@ -163,9 +214,10 @@ static weft_status node_make(const weft_graph *g, const char *op, const char *na
     WEFT_TRY(weft_registry_find(g->context, WEFT_KIND_OPERATOR, op, strlen(op), &entry));
     node->op = entry->ops;
     WEFT_TRY(weft_strdup(name ? name : op, &node->name));
+    node->in_count = input_count;
+    WEFT_TRY(check_count(node));
     WEFT_TRY(WEFT_NEW(&node->in, input_count));
     for (int i = 0; i < input_count; i++) node->in[i] = inputs[i];
-    node->in_count = input_count;
     node->phase = g->phase;
     node->origin = g->origin;
     for (int i = 0; i < attr_count; i++) WEFT_TRY(weft_node_set(node, &attrs[i]));
@@ -197,10 +249,17 @@ weft_value weft_graph_node(weft_graph *g, const char *op, const char *name,
                            const weft_value *inputs, int input_count, const weft_attr *attrs,
                            int attr_count)
 {
-    if (g->error.status != WEFT_OK) return WEFT_NO_VALUE;
+    if (!takes(g, __func__, NULL, 0)) return WEFT_NO_VALUE;
     weft_node *node = NULL;
     size_t values = g->value_count;
-    weft_status status = WEFT_NEW(&node, 1);
+    weft_status status = WEFT_OK;
+    if (!op || input_count < 0 || attr_count < 0 || (input_count > 0 && !inputs) ||
+        (attr_count > 0 && !attrs))
+        status = weft_fail(WEFT_ERR_ARGUMENT,
+                           "a node needs the name of an operator, and lists of its %d inputs and "
+                           "%d attributes, counts from 0",
+                           input_count, attr_count);
+    if (status == WEFT_OK) status = WEFT_NEW(&node, 1);
     if (status == WEFT_OK)
         status = node_make(g, op, name, inputs, input_count, attrs, attr_count, node);
     if (status == WEFT_OK) status = node_add(g, node);
@@ -236,7 +295,7 @@ static void link_next(weft_graph *g, weft_value leaf, weft_value next)
 
 void weft_graph_assign(weft_graph *g, weft_value state, weft_value next)
 {
-    if (g->error.status != WEFT_OK) return;
+    if (!takes(g, __func__, &state, 1)) return;
     weft_value_info *info = &g->values[state];
     if (info->kind != WEFT_VALUE_PARAM && info->kind != WEFT_VALUE_STATE)
         (void)weft_graph_stick(g, weft_fail(WEFT_ERR_ARGUMENT,
@@ -256,7 +315,7 @@ void weft_graph_assign(weft_graph *g, weft_value state, weft_value next)
 
 void weft_graph_export_gradient(weft_graph *g, weft_value parameter, weft_value gradient)
 {
-    if (g->error.status != WEFT_OK) return;
+    if (!takes(g, __func__, &parameter, 1)) return;
     weft_value_info *info = &g->values[parameter];
     if (info->kind != WEFT_VALUE_PARAM || info->exported != WEFT_NO_VALUE || gradient < 0 ||
         (size_t)gradient >= g->value_count || g->values[gradient].node < 0 ||
@@ -300,52 +359,19 @@ const char *weft_phase_name(weft_phase phase)
 
 void weft_graph_set_phase(weft_graph *g, weft_phase phase)
 {
-    g->phase = phase;
+    if (!takes(g, __func__, NULL, 0)) return;
+    if ((int)phase < WEFT_PHASE_FORWARD || phase > WEFT_PHASE_UPDATE)
+        (void)weft_graph_stick(g, weft_fail(WEFT_ERR_ARGUMENT,
+                                            "nodes cannot be added in the phase %d, must be "
+                                            "FORWARD, BACKWARD or UPDATE (0 to %d)",
+                                            (int)phase, WEFT_PHASE_UPDATE));
+    else
+        g->phase = phase;
 }
 
 weft_value weft_graph_find(const weft_graph *g, const char *leaf)
 {
+    WEFT_NEED_ELSE_AS(WEFT_NO_VALUE, "graph, leaf", g, leaf);
     int found = weft_names_find(&g->leaves, leaf);
     return found < 0 ? WEFT_NO_VALUE : (weft_value)found;
-}
-
-int weft_graph_value_count(const weft_graph *g)
-{
-    return (int)g->value_count;
-}
-int weft_graph_node_count(const weft_graph *g)
-{
-    return (int)g->node_count;
-}
-const char *weft_graph_value_name(const weft_graph *g, weft_value v)
-{
-    return g->values[v].name;
-}
-weft_type weft_graph_value_type(const weft_graph *g, weft_value v)
-{
-    return g->values[v].type;
-}
-weft_value_kind weft_graph_value_kind(const weft_graph *g, weft_value v)
-{
-    return g->values[v].kind;
-}
-const char *weft_graph_node_op(const weft_graph *g, int node)
-{
-    return g->nodes[node]->op->name;
-}
-const char *weft_graph_node_name(const weft_graph *g, int node)
-{
-    return g->nodes[node]->name;
-}
-
-int weft_graph_node_inputs(const weft_graph *g, int node, const weft_value **inputs)
-{
-    *inputs = g->nodes[node]->in;
-    return g->nodes[node]->in_count;
-}
-
-int weft_graph_node_outputs(const weft_graph *g, int node, weft_value *first)
-{
-    *first = g->nodes[node]->out;
-    return g->nodes[node]->out_count;
 }

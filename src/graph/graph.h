@@ -153,7 +153,8 @@ struct weft_graph {
      * the input that holds the index of the micro-batch in its step. The caller of the optimizer
      * may set `rate`, a scalar by which the update multiplies its learning rate. */
     weft_value step, micro, rate;
-    weft_error error; /* the first failure; later additions are ignored */
+    bool differentiated; /* weft_graph_differentiate has added gradients */
+    weft_error error;    /* the first failure; later additions are ignored */
 };
 
 /* Adds a leaf of the library itself: an input (role DATA), or a state with another role, which
@@ -179,6 +180,9 @@ void weft_graph_set_domain(weft_graph *graph, weft_value input, int dim);
 const char *weft_phase_name(weft_phase phase);
 
 /* Makes the graph fail with this thread's message; returns WEFT_NO_VALUE. */
+/* Whether the graph has this value; if not, this thread's message says so. */
+bool weft_graph_has(const weft_graph *graph, weft_value value);
+
 weft_value weft_graph_stick(weft_graph *graph, weft_status status);
 
 static inline const weft_type *weft_value_type(const weft_graph *graph, weft_value value)

@@ -103,6 +103,10 @@ weft_status weft_node_signature(const weft_graph *graph, const weft_node *node, 
  * all operands. Sizes of windowed and scaled labels may differ. */
 weft_status weft_labels_check(const char *text, const weft_shape *shapes, int inputs, int outputs)
 {
+    WEFT_NEED_AS("signature, shapes", text, shapes);
+    if (inputs < 0 || outputs < 0)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%d inputs and %d outputs, must be from 0", inputs,
+                         outputs);
     weft_signature s;
     WEFT_TRY(weft_labels_parse(text, &s));
     /* An empty left side means one scalar, or no operand if the operator has no inputs. */
@@ -140,6 +144,8 @@ weft_status weft_labels_check(const char *text, const weft_shape *shapes, int in
 
 weft_status weft_graph_node_labels(const weft_graph *graph, int index, char **out)
 {
+    WEFT_NEED(graph, out);
+    WEFT_CHECK_INDEX(index, graph->node_count);
     const weft_node *node = graph->nodes[index];
     weft_text text = {0};
     node->op->labels(graph, node, &text);

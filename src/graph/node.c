@@ -88,6 +88,8 @@ weft_status weft_graph_check_samples(const weft_graph *g, int64_t samples, const
 
 weft_cost weft_graph_node_cost(const weft_graph *graph, int index)
 {
+    WEFT_NEED_ELSE((weft_cost){0}, graph);
+    WEFT_CHECK_INDEX_ELSE((weft_cost){0}, index, graph->node_count);
     const weft_node *node = graph->nodes[index];
     weft_cost cost = {0, 0};
     if (node->op->view) return cost;
@@ -105,6 +107,8 @@ weft_cost weft_graph_node_cost(const weft_graph *graph, int index)
 
 int weft_graph_node_ints(const weft_graph *graph, int index, const char *name, const int64_t **ints)
 {
+    WEFT_NEED_ELSE_AS(0, "graph, attr, ints", graph, name, ints);
+    WEFT_CHECK_INDEX_ELSE(0, index, graph->node_count);
     const weft_attr *attr = weft_node_attr(graph->nodes[index], name);
     *ints = attr ? attr->ints : NULL;
     return attr ? attr->count : 0;

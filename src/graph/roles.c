@@ -11,7 +11,12 @@ const char *weft_role_name(int role)
 
 void weft_graph_set_role(weft_graph *g, weft_value state, weft_role role, weft_value parameter)
 {
+    WEFT_NEED_VOID_AS("graph", g);
     if (g->error.status != WEFT_OK) return;
+    if (!weft_graph_has(g, state)) {
+        (void)weft_graph_stick(g, weft_fail_within(WEFT_ERR_ARGUMENT, "%s", __func__));
+        return;
+    }
     weft_value_info *info = &g->values[state];
     bool known =
         parameter == WEFT_NO_VALUE || (parameter >= 0 && (size_t)parameter < g->value_count &&
@@ -31,6 +36,9 @@ void weft_graph_set_role(weft_graph *g, weft_value state, weft_role role, weft_v
 
 weft_role weft_graph_role(const weft_graph *g, weft_value leaf, weft_value *parameter)
 {
+    WEFT_NEED_ELSE_AS(WEFT_ROLE_DATA, "graph", g);
+    if (parameter) *parameter = WEFT_NO_VALUE;
+    if (!weft_graph_has(g, leaf)) return WEFT_ROLE_DATA;
     if (parameter) *parameter = g->values[leaf].role_of;
     return g->values[leaf].role;
 }

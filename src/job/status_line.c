@@ -20,6 +20,7 @@ bool weft_job_supervised(void)
 
 void weft_job_status_line(const char *what, const char *message, char *out, size_t size)
 {
+    WEFT_NEED_VOID(what, message, out);
     char host[128] = "unknown";
     int rank = weft_job_rank();
     if (!weft_job_supervised()) {

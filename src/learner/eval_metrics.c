@@ -134,6 +134,7 @@ weft_status weft_metric_sums_report(const weft_metric_sums *sums, weft_report *o
 
 void weft_report_free(weft_report *report)
 {
+    WEFT_NEED_VOID(report);
     free(report->confusion);
     free(report->fits);
     *report = (weft_report){0};
@@ -153,6 +154,7 @@ static weft_figure figure(const char *name, const char *title, double value, boo
 
 bool weft_fit_figure(const weft_fit *fit, int i, weft_figure *out)
 {
+    WEFT_NEED_ELSE(false, fit, out);
     bool errors = !isnan(fit->rmse);
     const weft_figure all[] = {figure("r2", "R2", fit->r2, false, errors),
                                figure("mae", "MAE", fit->mae, true, false),
@@ -164,6 +166,7 @@ bool weft_fit_figure(const weft_fit *fit, int i, weft_figure *out)
 
 bool weft_report_figure(const weft_report *r, int i, weft_figure *out)
 {
+    WEFT_NEED_ELSE_AS(false, "report, out", r, out);
     const weft_figure all[] = {figure("loss", "loss", r->loss, false, false),
                                figure("accuracy", "accuracy", r->accuracy, false, false),
                                figure("f1_macro", "macro F1", r->f1_macro, false, false)};

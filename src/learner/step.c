@@ -104,7 +104,7 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_step_consensu
     for (int i = 0; i < s->count; i++) {
         const weft_action *a = &s->actions[i];
         weft_instance_announce(r->instance, i == last);
-        weft_instance_set_slot(r->instance, a->micro % s->slots);
+        WEFT_TRY(weft_instance_set_slot(r->instance, a->micro % s->slots));
         if (a->phase == WEFT_PHASE_FORWARD) WEFT_TRY(weft_rank_feed(r, b, a->micro));
         WEFT_TRY(weft_instance_run(r->instance, a->phase));
         if (a->phase == WEFT_PHASE_BACKWARD) consensus->loss += loss_share(r);

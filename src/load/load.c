@@ -7,10 +7,12 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
+#include "base/settings.h"
 #include "load/engine_internal.h"
 
 struct weft_load {
     weft_context *context;
+    weft_load_options own; /* the caller's options, with our struct_size */
     const weft_load_options *options;
     const weft_stop *stop;
     weft_request_set *request_sets;
@@ -148,13 +150,17 @@ weft_status weft_load_open(weft_context *context, const weft_load_options *optio
                            const char *const *targets, int count, const weft_stop *stop,
                            weft_load **out)
 {
+    WEFT_NEED(context, options, targets, out);
     weft_load *load;
     *out = NULL;
+    if (count < 1) return weft_fail(WEFT_ERR_ARGUMENT, "%d targets, must be at least 1", count);
+    for (int i = 0; i < count; i++) WEFT_NEED(targets[i]);
     WEFT_TRY(WEFT_NEW(&load, 1));
     load->context = context;
-    load->options = options;
+    load->options = &load->own;
     load->stop = stop;
-    weft_status status = open_load(load, targets, count);
+    weft_status status = weft_options_take(weft_load_table(context), options, &load->own);
+    if (status == WEFT_OK) status = open_load(load, targets, count);
     if (status != WEFT_OK)
         weft_load_close(&load);
     else
@@ -214,6 +220,7 @@ static weft_status run_traced(weft_load *load, weft_engine *e)
 
 weft_status weft_load_run(weft_load *load, weft_load_tick *tick, void *user)
 {
+    WEFT_NEED(load);
     weft_engine engine = {
         .options = load->options, .stop = load->stop, .tick = tick, .user = user, .epoll = -1};
     if (load->has_run) return weft_fail(WEFT_ERR_ARGUMENT, "this load has been made already");
@@ -232,6 +239,7 @@ weft_status weft_load_run(weft_load *load, weft_load_tick *tick, void *user)
 
 const weft_load_result *weft_load_at(const weft_load *load, int i, double *planned)
 {
+    WEFT_NEED_ELSE(NULL, load);
     if (i < 0 || i >= load->rates) return NULL;
     if (planned) *planned = load->stages[i].plan.seconds;
     return &load->stages[i].result;
@@ -239,6 +247,7 @@ const weft_load_result *weft_load_at(const weft_load *load, int i, double *plann
 
 const char *weft_load_model(const weft_load *load, int i, const char **where)
 {
+    WEFT_NEED_ELSE(NULL, load);
     if (i < 0 || i >= load->targets) return NULL;
     if (where) *where = load->request_sets[i].target.url;
     return load->request_sets[i].model;

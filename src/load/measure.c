@@ -20,6 +20,7 @@ void weft_load_histogram_add(weft_load_histogram *histogram, double seconds)
 
 double weft_load_quantile(const weft_load_histogram *histogram, double quantile)
 {
+    WEFT_NEED_ELSE(0, histogram);
     int64_t rank = (int64_t)ceil(quantile * (double)histogram->count), seen = 0;
     if (histogram->count == 0) return 0;
     if (rank >= histogram->count) return histogram->high;
@@ -33,6 +34,7 @@ double weft_load_quantile(const weft_load_histogram *histogram, double quantile)
 
 double weft_load_mean(const weft_load_histogram *histogram)
 {
+    WEFT_NEED_ELSE(0, histogram);
     return histogram->count ? histogram->sum / (double)histogram->count : 0;
 }
 

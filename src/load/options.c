@@ -9,7 +9,8 @@
 #define WHOLE .kind = WEFT_OPT_INT
 #define REAL .kind = WEFT_OPT_REAL
 #define FLAG .kind = WEFT_OPT_FLAG, .initial = "false"
-#define LOAD(field_) .offset = offsetof(weft_load_options, field_)
+#define LOAD(field_)                                                                               \
+    .size = sizeof(weft_load_options), .offset = offsetof(weft_load_options, field_)
 
 const weft_option weft_load_rows[] = {
     {.name = "rate",
@@ -144,5 +145,6 @@ const weft_option weft_load_rows[] = {
 
 const weft_option *weft_load_table(const weft_context *context)
 {
+    WEFT_NEED_ELSE(NULL, context);
     return weft_context_table(context, weft_load_rows);
 }

@@ -5,6 +5,7 @@
 
 void weft_cluster_status_free(weft_cluster_status *status)
 {
+    WEFT_NEED_VOID(status);
     free(status->fault);
     free(status->members);
     free(status->events);

@@ -65,6 +65,7 @@ weft_status weft_layers_register(weft_context *context)
 
 const char *weft_layer_keys(const weft_context *context, const char *type)
 {
+    WEFT_NEED_ELSE(NULL, context, type);
     const weft_entry *entry = weft_registry_look(context, WEFT_KIND_LAYER, type, strlen(type));
     return entry ? ((const weft_layer_type *)entry->ops)->keys : NULL;
 }

@@ -24,23 +24,29 @@ weft_status weft_models_register(weft_context *context)
     return weft_context_register(context, entries, WEFT_COUNT(models));
 }
 
-void weft_model_options_init(weft_model_options *options)
+void weft_model_options_init_size(weft_model_options *options, size_t size)
 {
-    *options = (weft_model_options){
-        .struct_size = sizeof(*options), .model = "lenet", .batch = 1, .classes = 2};
+    const weft_model_options ours = {
+        .struct_size = sizeof(weft_model_options), .model = "lenet", .batch = 1, .classes = 2};
+    weft_give_struct(options, size, &ours, sizeof(ours));
 }
 
 void weft_model_options_set_sample(weft_model_options *options, weft_shape sample)
 {
+    WEFT_NEED_VOID(options);
     options->inputs = 1;
     options->input[0] = (weft_input){.name = "x", .dtype = WEFT_F32, .shape = sample};
 }
 
 static weft_status check_options(const weft_model_options *o)
 {
-    if (o->struct_size != sizeof(*o))
-        return weft_fail(WEFT_ERR_ARGUMENT, "weft_model_options has %zu bytes, this library's %zu",
-                         o->struct_size, sizeof(*o));
+    if (!o->model || !*o->model)
+        return weft_fail(WEFT_ERR_ARGUMENT, "the model is %s, must be a name or a file",
+                         o->model ? "empty" : "NULL");
+    if (!(o->label_smoothing >= 0 && o->label_smoothing < 1))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the label smoothing is %g, must be from 0 up to but not including 1",
+                         o->label_smoothing);
     if (o->batch < 1 || o->batch > INT32_MAX)
         return weft_fail(WEFT_ERR_ARGUMENT, "batch is %lld, must be from 1 to %d",
                          (long long)o->batch, INT32_MAX);
@@ -69,6 +75,8 @@ static weft_status check_options(const weft_model_options *o)
 
 weft_value weft_model_value(const weft_model_values *values, weft_port_role role)
 {
+    WEFT_NEED_ELSE(WEFT_NO_VALUE, values);
+    WEFT_CHECK_INDEX_ELSE(WEFT_NO_VALUE, role, WEFT_PORT_ROLES);
     for (int i = 0; i < values->count; i++)
         if (values->ports[i].role == role) return values->ports[i].value;
     return WEFT_NO_VALUE;
@@ -86,6 +94,7 @@ int64_t weft_model_builder_outputs(const weft_model_builder *net)
 
 weft_value weft_model_feature(const weft_model_values *values, const char *name)
 {
+    WEFT_NEED_ELSE(WEFT_NO_VALUE, values, name);
     for (int i = 0; i < values->count; i++) {
         const weft_port *p = &values->ports[i];
         if (p->role == WEFT_PORT_FEATURES && strcmp(p->name, name) == 0) return p->value;
@@ -239,11 +248,23 @@ static weft_status build_text(weft_graph *graph, const weft_model_options *optio
     return status == WEFT_OK ? status : weft_fail_within(status, "%s", name);
 }
 
+static weft_status take_options(const weft_model_options *given, weft_model_options *own)
+{
+    weft_model_options_init(own);
+    WEFT_TAKE(weft_model_options, given, batch, own);
+    return check_options(own);
+}
+
 weft_status weft_model_build_text(weft_graph *graph, const weft_model_options *options,
                                   const char *name, const void *data, size_t size,
                                   weft_model_values *out)
 {
-    return build_text(graph, options, name, data, size, NULL, out);
+    WEFT_NEED(graph, options, name, out);
+    weft_model_options own;
+    WEFT_TRY(take_options(options, &own));
+    if (size > 0) WEFT_NEED(data);
+    WEFT_TRY(weft_graph_status(graph));
+    return build_text(graph, &own, name, data, size, NULL, out);
 }
 
 static weft_status build_named(weft_graph *graph, const weft_model_options *options,
@@ -287,7 +308,11 @@ void weft_model_options_fit(weft_model_options *o, const weft_data_stats *stats)
 weft_status weft_model_build(weft_graph *graph, const weft_model_options *options,
                              weft_model_values *out)
 {
-    return build_named(graph, options, NULL, out);
+    WEFT_NEED(graph, options, out);
+    weft_model_options own;
+    WEFT_TRY(take_options(options, &own));
+    WEFT_TRY(weft_graph_status(graph));
+    return build_named(graph, &own, NULL, out);
 }
 
 weft_status weft_build_model_steps(weft_graph *graph, const weft_model_options *o,

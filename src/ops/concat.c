@@ -121,7 +121,10 @@ static weft_status pad_shape(const weft_graph *g, weft_node *node, weft_type *ou
     WEFT_TRY(axis_of(g, node, &axis));
     int64_t before = weft_node_int(node, "before", 0, 0);
     int64_t after = weft_node_int(node, "after", 0, 0);
-    if (before < 0 || after < 0) return weft_node_fail(node, "cannot pad by a negative number");
+    const int64_t most = (int64_t)1 << 40;
+    if (before < 0 || after < 0 || before > most || after > most)
+        return weft_node_fail(node, "pads by %lld before and %lld after, must be from 0 to 2^40",
+                              (long long)before, (long long)after);
     out[0] = *weft_in(g, node, 0);
     out[0].shape.dim[axis] += before + after;
     return WEFT_OK;

@@ -145,10 +145,10 @@ weft_status weft_optimizers_register(weft_context *context)
     return weft_context_register(context, entries, WEFT_COUNT(optimizers));
 }
 
-void weft_optimizer_options_init(weft_optimizer_options *options)
+void weft_optimizer_options_init_size(weft_optimizer_options *options, size_t size)
 {
-    *options = (weft_optimizer_options){
-        .struct_size = sizeof(*options),
+    const weft_optimizer_options ours = {
+        .struct_size = sizeof(weft_optimizer_options),
         .name = "adam",
         .lr = 0.001,
         .beta1 = 0.9,
@@ -159,6 +159,7 @@ void weft_optimizer_options_init(weft_optimizer_options *options)
         .gamma = 0.1,
         .accumulate = 1,
     };
+    weft_give_struct(options, size, &ours, sizeof(ours));
 }
 
 static weft_status check_range(const char *name, double value, bool legal, const char *range)
@@ -169,10 +170,16 @@ static weft_status check_range(const char *name, double value, bool legal, const
 
 static weft_status check_options(const weft_optimizer_options *o)
 {
-    if (o->struct_size != sizeof(*o))
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "weft_optimizer_options has %zu bytes, this library's %zu", o->struct_size,
-                         sizeof(*o));
+    if (!o->name || !*o->name)
+        return weft_fail(WEFT_ERR_ARGUMENT, "the optimizer is %s, must be a name",
+                         o->name ? "empty" : "NULL");
+    if ((unsigned)o->schedule > WEFT_SCHEDULE_COSINE)
+        return weft_fail(WEFT_ERR_ARGUMENT, "the schedule is %d, must be from 0 to %d",
+                         (int)o->schedule, WEFT_SCHEDULE_COSINE);
+    if ((unsigned)o->update > WEFT_UPDATE_ELSEWHERE)
+        return weft_fail(WEFT_ERR_ARGUMENT, "the update is %d, must be from 0 to %d",
+                         (int)o->update, WEFT_UPDATE_ELSEWHERE);
+    WEFT_TRY(check_range("total", (double)o->total, o->total >= 0, "at least 0 steps"));
     WEFT_TRY(check_range("learning rate", o->lr, o->lr > 0, "a finite number above 0"));
     WEFT_TRY(check_range("momentum", o->momentum, o->momentum >= 0 && o->momentum < 1,
                          "from 0 up to but not including 1"));
@@ -202,6 +209,8 @@ static weft_status check_options(const weft_optimizer_options *o)
 
 weft_value weft_graph_step(weft_graph *g)
 {
+    WEFT_NEED_ELSE_AS(WEFT_NO_VALUE, "graph", g);
+    if (g->error.status != WEFT_OK) return WEFT_NO_VALUE;
     if (g->step == WEFT_NO_VALUE) g->step = count_of(g, "step", WEFT_ROLE_COUNTER);
     return g->step;
 }
@@ -264,11 +273,20 @@ static void update_all(builder *b, const optimizer *how, const weft_value *param
         how->update(b, params[i], gradients[i]);
 }
 
-weft_status weft_optimizer_build(weft_graph *g, const weft_optimizer_options *options,
+weft_status weft_optimizer_build(weft_graph *g, const weft_optimizer_options *given,
                                  weft_optimizer_values *out)
 {
+    WEFT_NEED_AS("graph, options, out", g, given, out);
     const weft_entry *how;
+    weft_optimizer_options own, *options = &own;
+    weft_optimizer_options_init(&own);
+    WEFT_TAKE(weft_optimizer_options, given, lr, &own);
+    WEFT_TRY(weft_graph_status(g));
     WEFT_TRY(check_options(options));
+    if (!g->differentiated)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the graph has no gradients, so nothing would be trained; call "
+                         "weft_graph_differentiate first");
     WEFT_TRY(weft_registry_find(g->context, WEFT_KIND_OPTIMIZER, options->name,
                                 strlen(options->name), &how));
     weft_value *params, *gradients, keep = WEFT_NO_VALUE;

@@ -17,6 +17,7 @@ static void add_operand(const weft_program *p, weft_text *text, weft_value value
 
 weft_status weft_program_text(const weft_program *p, char **out)
 {
+    WEFT_NEED_AS("program, out", p, out);
     weft_text text = {0};
     const weft_program_info *info = &p->info;
     weft_text_add(&text,

@@ -69,6 +69,7 @@ static weft_status finish_sends(weft_instance *x)
 
 weft_status weft_instance_drain(weft_instance *x)
 {
+    WEFT_NEED_AS("instance", x);
     return finish_some(x, -1, -1);
 }
 
@@ -161,6 +162,8 @@ weft_status weft_instance_run_one(weft_instance *x, int i)
 
 weft_status weft_instance_run(weft_instance *x, weft_phase phase)
 {
+    WEFT_NEED_AS("instance", x);
+    WEFT_CHECK_INDEX(phase, WEFT_PHASE_MICRO + 1);
     if (phase == WEFT_PHASE_MICRO) {
         WEFT_TRY(weft_instance_run(x, WEFT_PHASE_FORWARD));
         return weft_instance_run(x, WEFT_PHASE_BACKWARD);
@@ -177,6 +180,7 @@ weft_status weft_instance_run(weft_instance *x, weft_phase phase)
 
 weft_status weft_instance_prepare(weft_instance *x)
 {
+    WEFT_NEED_AS("instance", x);
     weft_parallel_threads(x->program->schema->device->threads);
     for (size_t i = 0; i < x->program->code_count; i++)
         if (x->program->code[i].derives) WEFT_TRY(weft_instance_run_one(x, (int)i));

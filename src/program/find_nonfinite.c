@@ -126,6 +126,7 @@ static weft_status look_at_all(weft_instance *x, char **where, bool *made, weft_
 
 weft_status weft_instance_diagnose(weft_instance *x, char **where, bool *made, weft_value *value)
 {
+    WEFT_NEED_AS("instance, where", x, where);
     weft_value found = WEFT_NO_VALUE;
     bool here = true;
     *where = NULL;

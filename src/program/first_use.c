@@ -57,6 +57,7 @@ double weft_program_flops_until(const weft_program *p, int i)
 
 bool weft_program_reading(const weft_program *p, int i, weft_reading *out)
 {
+    WEFT_NEED_ELSE_AS(false, "program, out", p, out);
     if (i < 0 || (size_t)i >= p->reading_count) return false;
     const reading *r = &p->readings[i];
     const store_entry *e = &p->schema->entries[r->entry];
@@ -86,5 +87,6 @@ weft_status weft_reading_tell(const weft_instance *x, int i)
 
 void weft_instance_await(weft_instance *x, bool await)
 {
+    WEFT_NEED_VOID_AS("instance", x);
     x->awaits = await && x->listener.needed;
 }

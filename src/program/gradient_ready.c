@@ -123,6 +123,7 @@ weft_status weft_exported_gradients_close(weft_program *p)
 
 bool weft_program_gradient(const weft_program *p, int i, weft_gradient *out)
 {
+    WEFT_NEED_ELSE_AS(false, "program, out", p, out);
     if (i < 0 || (size_t)i >= p->exported_count) return false;
     const exported *h = &p->exported[i];
     const weft_value_info *leaf = &p->graph->values[h->leaf];
@@ -152,11 +153,13 @@ weft_status weft_exported_gradients_report(const weft_instance *x, int i)
 
 void weft_instance_listen(weft_instance *x, const weft_listener *listener)
 {
+    WEFT_NEED_VOID_AS("instance", x);
     x->listener = listener ? *listener : (weft_listener){.user = NULL};
 }
 
 void weft_instance_announce(weft_instance *x, bool announce)
 {
+    WEFT_NEED_VOID_AS("instance", x);
     x->announces = announce && x->listener.ready;
 }
 
@@ -169,6 +172,8 @@ static bool is_near(const weft_instance *x, int i, weft_address *at)
 
 weft_status weft_gradient_map(weft_instance *x, int i, const void **data)
 {
+    WEFT_NEED_AS("instance, data", x, data);
+    WEFT_TRY(weft_check_index(__func__, "gradient", i, (long long)x->program->exported_count));
     weft_address at;
     size_t bytes = x->program->exported[i].bytes;
     void *copy;
@@ -186,6 +191,8 @@ weft_status weft_gradient_map(weft_instance *x, int i, const void **data)
 
 void weft_gradient_unmap(const weft_instance *x, int i, const void *data)
 {
+    WEFT_NEED_VOID_AS("instance", x);
+    if (i < 0 || i >= (int)x->program->exported_count) return;
     weft_address at;
     if (!is_near(x, i, &at)) free((void *)(uintptr_t)data);
 }

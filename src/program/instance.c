@@ -98,6 +98,7 @@ static weft_status allocate(weft_instance *x)
 weft_status weft_instance_create(weft_program *program, weft_store *store, const weft_comms *comms,
                                  weft_instance **out)
 {
+    WEFT_NEED(program, store, out);
     weft_instance *x;
     if (program->dry) return weft_fail(WEFT_ERR_ARGUMENT, "this program is only a plan");
     if (store->schema != program->schema)
@@ -131,6 +132,7 @@ weft_status weft_instance_build_with(weft_store *store, const weft_graph *graph,
                                      const weft_program_options *options, const weft_comms *comms,
                                      weft_instance **out)
 {
+    WEFT_NEED(store, graph, options, out);
     weft_program *program;
     WEFT_TRY(weft_program_create_with(store, graph, options, &program));
     weft_status status = weft_instance_create(program, store, comms, out);
@@ -141,6 +143,7 @@ weft_status weft_instance_build_with(weft_store *store, const weft_graph *graph,
 weft_status weft_instance_build(weft_store *store, const weft_graph *graph, const weft_value *fetch,
                                 int fetch_count, weft_instance **out)
 {
+    WEFT_NEED(store, graph, out);
     weft_program_options o = options_to_fetch(fetch, fetch_count);
     return weft_instance_build_with(store, graph, &o, NULL, out);
 }
@@ -157,6 +160,7 @@ static bool touches_store(const weft_program *p, const instruction *code)
 
 weft_status weft_instance_use(weft_instance *x, weft_store *store)
 {
+    WEFT_NEED_AS("instance, store", x, store);
     const weft_program *p = x->program;
     if (store->schema != p->schema)
         return weft_fail(WEFT_ERR_ARGUMENT, "the store is of another model than the program's: it "
@@ -203,11 +207,14 @@ void weft_instance_destroy(weft_instance **instance)
 
 const weft_program *weft_instance_program(const weft_instance *x)
 {
+    WEFT_NEED_ELSE_AS(NULL, "instance", x);
     return x->program;
 }
 
 void *weft_instance_input(const weft_instance *x, weft_value input)
 {
+    WEFT_NEED_ELSE_AS(NULL, "instance", x);
+    WEFT_CHECK_INDEX_ELSE(NULL, input, x->program->graph->value_count);
     const weft_program *p = x->program;
     const version *v = weft_program_version(p, input, NULL);
     bool fed = v && p->buffers[v->buffer].kind == BUFFER_INPUT;
@@ -242,6 +249,8 @@ weft_status weft_instance_lend(weft_instance *x, weft_value input, const void *d
 
 const void *weft_instance_output(const weft_instance *x, weft_value value)
 {
+    WEFT_NEED_ELSE_AS(NULL, "instance", x);
+    WEFT_CHECK_INDEX_ELSE(NULL, value, x->program->graph->value_count);
     const weft_program *p = x->program;
     for (int i = p->versions_of[value].first; i >= 0; i = p->versions[i].next) {
         const version *v = &p->versions[i];
@@ -251,7 +260,10 @@ const void *weft_instance_output(const weft_instance *x, weft_value value)
     return NULL;
 }
 
-void weft_instance_set_slot(weft_instance *x, int slot)
+weft_status weft_instance_set_slot(weft_instance *x, int slot)
 {
+    WEFT_NEED_AS("instance", x);
+    WEFT_CHECK_INDEX(slot, x->program->slots);
     x->slot = slot;
+    return WEFT_OK;
 }

@@ -9,10 +9,12 @@ static int ascending(const void *a, const void *b)
 
 weft_status weft_instance_profile(weft_instance *x, int passes, double *costs)
 {
+    WEFT_NEED_AS("instance, costs", x, costs);
     const weft_program *p = x->program;
     double *times;
     const weft_graph *g = p->graph;
-    if (passes < 1) return weft_fail(WEFT_ERR_ARGUMENT, "%d passes, must be at least 1", passes);
+    if (passes < 1 || passes > 1 << 20)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%d passes, must be from 1 to %d", passes, 1 << 20);
     for (size_t n = 0; n < g->node_count; n++) costs[n] = 0;
     WEFT_TRY(weft_instance_run(x, WEFT_PHASE_MICRO)); /* warms up caches and clocks */
     WEFT_TRY(WEFT_NEW(&times, (size_t)passes * p->code_count));

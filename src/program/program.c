@@ -15,27 +15,34 @@ static weft_status build(weft_program *p)
     return status == WEFT_OK ? weft_program_plan(p) : status;
 }
 
-void weft_program_options_init(weft_program_options *options)
+void weft_program_options_init_size(weft_program_options *options, size_t size)
 {
-    *options = (weft_program_options){.struct_size = sizeof(*options), .slots = 1};
+    const weft_program_options ours = {.struct_size = sizeof(weft_program_options), .slots = 1};
+    weft_give_struct(options, size, &ours, sizeof(ours));
 }
+
+/* Most micro-batches in progress, as of a schedule. */
+enum { MOST_SLOTS = 1 << 20 };
 
 weft_status weft_program_create(weft_store *store, const weft_graph *graph, const weft_value *fetch,
                                 int fetch_count, weft_program **out)
 {
+    WEFT_NEED(store, graph, out);
     weft_program_options o = options_to_fetch(fetch, fetch_count);
     return weft_program_create_with(store, graph, &o, out);
 }
 
 weft_status weft_program_create_with(weft_store *store, const weft_graph *graph,
-                                     const weft_program_options *o, weft_program **out)
+                                     const weft_program_options *options, weft_program **out)
 {
+    WEFT_NEED(store, graph, options, out);
+    weft_program_options own, *o = &own;
+    weft_program_options_init(&own);
+    WEFT_TAKE(weft_program_options, options, fetch_count, &own);
     WEFT_TRY(weft_graph_status(graph));
-    if (o->struct_size != sizeof(*o) || o->slots < 1)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "weft_program_options has %zu bytes, must have %zu, and has %d slots, "
-                         "must have at least 1",
-                         o->struct_size, sizeof(*o), o->slots);
+    if (o->slots < 1 || o->slots > MOST_SLOTS)
+        return weft_fail(WEFT_ERR_ARGUMENT, "a program of %d slots, must be from 1 to %d", o->slots,
+                         MOST_SLOTS);
     weft_program *p;
     WEFT_TRY(WEFT_NEW(&p, 1));
     *p = (weft_program){.schema = weft_schema_hold(store->schema),
@@ -44,7 +51,12 @@ weft_status weft_program_create_with(weft_store *store, const weft_graph *graph,
                         .slots = o->slots,
                         .dry = o->dry};
     atomic_init(&p->users, 1);
-    weft_status status = WEFT_NEW(&p->fetch, o->fetch_count);
+    weft_status status = o->fetch_count < 0 || (o->fetch_count > 0 && !o->fetch)
+                             ? weft_fail(WEFT_ERR_ARGUMENT,
+                                         "%d values are fetched and their list is %s; a count from "
+                                         "0, and a list of as many, is right",
+                                         o->fetch_count, o->fetch ? "given" : "NULL")
+                             : WEFT_NEW(&p->fetch, o->fetch_count);
     for (int i = 0; i < o->fetch_count && status == WEFT_OK; i++) {
         p->fetch[i] = o->fetch[i];
         if (p->fetch[i] < 0 || (size_t)p->fetch[i] >= graph->value_count)
@@ -87,5 +99,6 @@ void weft_program_destroy(weft_program **program)
 
 weft_program_info weft_program_describe(const weft_program *p)
 {
+    WEFT_NEED_ELSE_AS((weft_program_info){0}, "program", p);
     return p->info;
 }

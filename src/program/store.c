@@ -45,6 +45,7 @@ static weft_status make(schema *of, uint64_t seed, weft_store **out)
 weft_status weft_store_create(weft_context *context, const char *device, uint64_t seed,
                               weft_store **out)
 {
+    WEFT_NEED(context, device, out);
     schema *of;
     WEFT_TRY(weft_schema_create(context, device, &of));
     return make(of, seed, out);
@@ -67,6 +68,7 @@ static weft_status add_slab(weft_store *s)
 
 weft_status weft_store_clone(const weft_store *from, weft_store **out)
 {
+    WEFT_NEED(from, out);
     weft_store *store;
     WEFT_TRY(weft_store_finish(from));
     WEFT_TRY(make(weft_schema_hold(from->schema), from->seed, &store));
@@ -102,39 +104,53 @@ void weft_store_destroy(weft_store **store)
 
 int weft_store_count(const weft_store *s)
 {
+    WEFT_NEED_ELSE_AS(0, "store", s);
     return (int)s->schema->count;
 }
 const char *weft_store_name(const weft_store *s, int i)
 {
+    WEFT_NEED_ELSE_AS(NULL, "store", s);
+    WEFT_CHECK_INDEX_ELSE(NULL, i, s->schema->count);
     return s->schema->entries[i].name;
 }
 weft_type weft_store_type(const weft_store *s, int i)
 {
+    WEFT_NEED_ELSE_AS((weft_type){0}, "store", s);
+    WEFT_CHECK_INDEX_ELSE((weft_type){0}, i, s->schema->count);
     return s->schema->entries[i].part;
 }
 weft_value_kind weft_store_kind(const weft_store *s, int i)
 {
+    WEFT_NEED_ELSE_AS(WEFT_VALUE_INPUT, "store", s);
+    WEFT_CHECK_INDEX_ELSE(WEFT_VALUE_INPUT, i, s->schema->count);
     return s->schema->entries[i].kind;
 }
 
 void weft_store_part(const weft_store *s, int i, weft_shape *whole, int64_t *start)
 {
+    WEFT_NEED_VOID_AS("store, whole, start", s, whole, start);
+    WEFT_CHECK_INDEX_ELSE(, i, s->schema->count);
     *whole = s->schema->entries[i].whole;
     for (int d = 0; d < whole->rank; d++) start[d] = s->schema->entries[i].start[d];
 }
 
 bool weft_store_is_spread(const weft_store *s, int i)
 {
+    WEFT_NEED_ELSE_AS(false, "store", s);
+    WEFT_CHECK_INDEX_ELSE(false, i, s->schema->count);
     return s->schema->entries[i].flat;
 }
 
 weft_role weft_store_role(const weft_store *s, int i)
 {
+    WEFT_NEED_ELSE_AS(WEFT_ROLE_DATA, "store", s);
+    WEFT_CHECK_INDEX_ELSE(WEFT_ROLE_DATA, i, s->schema->count);
     return s->schema->entries[i].role;
 }
 
 int weft_store_find(const weft_store *s, const char *name)
 {
+    WEFT_NEED_ELSE_AS(-1, "store, name", s, name);
     return weft_schema_find(s->schema, name);
 }
 

@@ -105,6 +105,8 @@ static weft_status write_flat(weft_store *s, int i, const void *data)
 
 weft_status weft_store_write(weft_store *s, int i, const void *data)
 {
+    WEFT_NEED_AS("store, data", s, data);
+    WEFT_CHECK_INDEX(i, s->schema->count);
     WEFT_TRY(check_filled(s, i));
     weft_store_touch(s);
     store_entry *entry = &s->schema->entries[i];
@@ -117,6 +119,8 @@ weft_status weft_store_write(weft_store *s, int i, const void *data)
 
 weft_status weft_store_read(const weft_store *s, int i, void *data)
 {
+    WEFT_NEED_AS("store, data", s, data);
+    WEFT_CHECK_INDEX(i, s->schema->count);
     WEFT_TRY(check_filled(s, i));
     const store_entry *entry = &s->schema->entries[i];
     const weft_layout *plain;
@@ -162,6 +166,7 @@ static weft_status range_of(const weft_store *s, int i, weft_dtype *dtype, weft_
                             size_t *bytes)
 {
     if (i == WEFT_ALL_PARAMETERS) return all_parameters(s, dtype, begin, bytes);
+    WEFT_TRY(weft_check_index("weft_store_map", "i", i, (long long)s->schema->count));
     const store_entry *e = &s->schema->entries[i];
     *dtype = e->type.dtype;
     *begin = weft_store_address(s, i);
@@ -171,6 +176,8 @@ static weft_status range_of(const weft_store *s, int i, weft_dtype *dtype, weft_
 
 weft_status weft_store_range(const weft_store *s, int i, int64_t *begin, int64_t *count)
 {
+    WEFT_NEED_AS("store, begin, count", s, begin, count);
+    WEFT_CHECK_INDEX(i, s->schema->count);
     const store_entry *e = &s->schema->entries[i];
     size_t size = weft_dtype_size(e->type.dtype), bytes;
     weft_address first, at = weft_store_address(s, i);
@@ -183,6 +190,8 @@ weft_status weft_store_range(const weft_store *s, int i, int64_t *begin, int64_t
 
 uint64_t weft_store_form_of(const weft_store *s, int i)
 {
+    WEFT_NEED_ELSE_AS(0, "store", s);
+    WEFT_CHECK_INDEX_ELSE(0, i, s->schema->count);
     const store_entry *e = &s->schema->entries[i];
     const weft_layout *layout = e->order ? e->order : e->layout;
     return layout ? weft_mix(weft_hash_text(layout->text), (uint64_t)layout->bytes) : 0;
@@ -190,6 +199,7 @@ uint64_t weft_store_form_of(const weft_store *s, int i)
 
 uint64_t weft_store_form(const weft_store *s)
 {
+    WEFT_NEED_ELSE_AS(0, "store", s);
     uint64_t form = 0;
     weft_address begin = {0};
     weft_dtype dtype;
@@ -210,6 +220,7 @@ uint64_t weft_store_form(const weft_store *s)
 weft_status weft_store_map(const weft_store *s, int i, weft_dtype *dtype, void **data,
                            size_t *bytes)
 {
+    WEFT_NEED_AS("store, dtype, data, bytes", s, dtype, data, bytes);
     weft_address begin;
     WEFT_TRY(range_of(s, i, dtype, &begin, bytes));
     *data = (void *)(uintptr_t)s; /* not NULL, which memcpy forbids even for no bytes */
@@ -227,18 +238,21 @@ weft_status weft_store_map(const weft_store *s, int i, weft_dtype *dtype, void *
 
 void weft_store_unmap_read(const weft_store *s, void *data)
 {
+    WEFT_NEED_VOID_AS("store", s);
     if (!weft_device_shares(s->schema->device)) free(data);
 }
 
 weft_status weft_store_unmap(weft_store *s, int i, void *data)
 {
+    WEFT_NEED_AS("store, data", s, data);
     weft_address begin;
     size_t bytes = 0;
     weft_dtype dtype;
+    WEFT_TRY(range_of(s, i, &dtype, &begin, &bytes));
     weft_store_touch(s);
     if (weft_device_shares(s->schema->device)) return WEFT_OK;
-    weft_status status = range_of(s, i, &dtype, &begin, &bytes);
-    if (status == WEFT_OK && bytes > 0) status = weft_copy_in(s->queue, begin, data, bytes);
+    weft_status status = WEFT_OK;
+    if (bytes > 0) status = weft_copy_in(s->queue, begin, data, bytes);
     weft_status ended = weft_store_finish(s);
     free(data);
     return status == WEFT_OK ? ended : status;
@@ -318,11 +332,19 @@ static weft_status gather_ranges(const weft_store *s, int i, const void *image, 
 weft_status weft_store_gather(const weft_store *s, int i, const void *image, weft_comm *comm,
                               int to, void *data)
 {
+    WEFT_NEED_AS("store", s);
+    WEFT_CHECK_INDEX(i, s->schema->count);
     const store_entry *entry = &s->schema->entries[i];
     const weft_layout *plain;
     const void *mine;
     void *copy;
     WEFT_TRY(check_filled(s, i));
+    WEFT_TRY(weft_check_index(__func__, "to", to, comm ? weft_comm_size(comm) : 1));
+    if (!data && (!comm || weft_comm_rank(comm) == to))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "weft_store_gather: 'data' is NULL on rank %d, which "
+                         "gets the tensor",
+                         to);
     if (entry->flat && !comm)
         return weft_fail(WEFT_ERR_ARGUMENT, "'%s' is spread over ranks", entry->name);
     if (image && entry->kind != WEFT_VALUE_PARAM)

@@ -6,6 +6,7 @@
 
 weft_status weft_instance_trace(weft_instance *x, size_t events)
 {
+    WEFT_NEED_AS("instance", x);
     free(x->trace);
     x->trace = NULL;
     x->trace_count = x->trace_capacity = 0;
@@ -67,6 +68,8 @@ static void add_event(const weft_instance *x, size_t i, int *seen, int rank, dou
 
 weft_status weft_instance_trace_events(const weft_instance *x, int rank, double origin, char **out)
 {
+    WEFT_NEED_AS("instance, out", x, out);
+    if (rank < 0) return weft_fail(WEFT_ERR_ARGUMENT, "the rank %d, must be from 0", rank);
     weft_text text = {0};
     if (origin < 0) origin = x->trace_count ? x->trace[0].start : 0;
     weft_text_add(&text,
@@ -90,6 +93,7 @@ weft_status weft_instance_trace_events(const weft_instance *x, int rank, double 
 
 weft_status weft_instance_trace_write(const weft_instance *x, const char *path)
 {
+    WEFT_NEED_AS("instance, path", x, path);
     char *events, *json;
     WEFT_TRY(weft_instance_trace_events(x, 0, -1, &events));
     weft_status status =

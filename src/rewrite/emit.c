@@ -302,6 +302,8 @@ static void fill_result(const rewriter *r, weft_rewritten *out)
 weft_status weft_plan_rewrite(weft_plan *plan, const weft_graph *graph, int rank,
                               weft_rewritten **out)
 {
+    WEFT_NEED(plan, graph, out);
+    WEFT_CHECK_INDEX(rank, plan->options.ranks);
     rewriter r = {.plan = plan, .from = graph, .rank = rank, .place = weft_plan_place(plan, rank)};
     weft_rewritten *result = NULL;
     WEFT_TRY(weft_graph_status(graph));
@@ -312,6 +314,7 @@ weft_status weft_plan_rewrite(weft_plan *plan, const weft_graph *graph, int rank
     if (status == WEFT_OK) status = WEFT_NEW(&result->counts, graph->value_count);
     if (status == WEFT_OK) {
         result->values = (int)graph->value_count;
+        result->graph->differentiated = graph->differentiated;
         r.to = result->graph;
         status = walk(&r);
     }
@@ -343,19 +346,24 @@ void weft_rewritten_destroy(weft_rewritten **rewritten)
 
 const weft_graph *weft_rewritten_graph(const weft_rewritten *r)
 {
+    WEFT_NEED_ELSE_AS(NULL, "rewritten", r);
     return r->graph;
 }
 weft_value weft_rewritten_value(const weft_rewritten *r, weft_value v)
 {
+    WEFT_NEED_ELSE_AS(WEFT_NO_VALUE, "rewritten", r);
     return v >= 0 && v < r->values ? r->local[v] : WEFT_NO_VALUE;
 }
 bool weft_rewritten_counts(const weft_rewritten *r, weft_value v)
 {
+    WEFT_NEED_ELSE_AS(false, "rewritten", r);
     return v >= 0 && v < r->values && r->counts[v];
 }
 
 void weft_graph_part(const weft_graph *g, weft_value v, weft_shape *whole, int64_t *start)
 {
+    WEFT_NEED_VOID_AS("graph, whole, start", g, whole, start);
+    if (!weft_graph_has(g, v)) return;
     *whole = g->values[v].whole;
     for (int d = 0; d < whole->rank; d++) start[d] = g->values[v].start[d];
 }

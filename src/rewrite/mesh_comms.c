@@ -4,6 +4,7 @@
 
 weft_status weft_plan_split(const weft_plan *plan, weft_comm *all, weft_comms *out)
 {
+    WEFT_NEED(plan, all, out);
     int rank = weft_comm_rank(all);
     *out = (weft_comms){.learner = all};
     for (int mask = 1; mask < WEFT_MESH_MASKS; mask++) {
@@ -26,5 +27,6 @@ weft_status weft_plan_split(const weft_plan *plan, weft_comm *all, weft_comms *o
 
 void weft_plan_close_comms(weft_comms *comms)
 {
+    WEFT_NEED_VOID(comms);
     for (int mask = 1; mask < WEFT_MESH_MASKS; mask++) weft_comm_close(&comms->axes[mask]);
 }

@@ -19,6 +19,8 @@ static const char *axis_candidate(const void *user, int i)
 
 int weft_plan_axis(const weft_plan *plan, int axis)
 {
+    WEFT_NEED_ELSE(0, plan);
+    WEFT_CHECK_INDEX_ELSE(0, axis, AXES);
     return plan->size[axis];
 }
 
@@ -28,6 +30,9 @@ static const int order[AXES] = {AXIS_TENSOR, AXIS_DOMAIN, AXIS_DATA, AXIS_PIPELI
 
 int weft_plan_coordinate(const weft_plan *plan, int rank, int axis)
 {
+    WEFT_NEED_ELSE(-1, plan);
+    WEFT_CHECK_INDEX_ELSE(-1, axis, AXES);
+    WEFT_CHECK_INDEX_ELSE(-1, rank, plan->options.ranks);
     for (int i = 0; i < AXES; i++) {
         int size = plan->size[order[i]];
         if (order[i] == axis) return rank % size;
@@ -38,11 +43,13 @@ int weft_plan_coordinate(const weft_plan *plan, int rank, int axis)
 
 int weft_plan_places(const weft_plan *plan)
 {
+    WEFT_NEED_ELSE(0, plan);
     return plan->places;
 }
 
 int weft_plan_place(const weft_plan *plan, int rank)
 {
+    WEFT_NEED_ELSE(-1, plan);
     return weft_plan_coordinate(plan, rank, AXIS_PIPELINE);
 }
 
@@ -138,6 +145,7 @@ static weft_status mesh_pair(weft_plan *plan, const weft_graph *graph, const cha
 
 weft_status weft_mesh_ranks(const char *mesh, int64_t *out)
 {
+    WEFT_NEED(mesh, out);
     weft_plan plan = {0};
     WEFT_TRY(each_pair(&plan, NULL, "mesh", mesh, mesh_pair));
     *out = 1;
@@ -147,6 +155,7 @@ weft_status weft_mesh_ranks(const char *mesh, int64_t *out)
 
 weft_status weft_mesh_axis(const char *mesh, const char *axis, int64_t *out)
 {
+    WEFT_NEED(mesh, axis, out);
     weft_plan plan = {0};
     int a = find_axis(axis);
     if (a < 0) return no_axis(axis);
@@ -274,9 +283,10 @@ static weft_status place_pair(weft_plan *plan, const weft_graph *graph, const ch
 
 /* --- the plan --- */
 
-void weft_plan_options_init(weft_plan_options *options)
+void weft_plan_options_init_size(weft_plan_options *options, size_t size)
 {
-    *options = (weft_plan_options){.struct_size = sizeof(*options), .ranks = 1};
+    const weft_plan_options ours = {.struct_size = sizeof(weft_plan_options), .ranks = 1};
+    weft_give_struct(options, size, &ours, sizeof(ours));
 }
 
 static weft_status fill(weft_plan *p, const weft_graph *graph)
@@ -322,13 +332,15 @@ static weft_status fill(weft_plan *p, const weft_graph *graph)
     return weft_place_check(p, graph);
 }
 
-weft_status weft_plan_create(const weft_graph *graph, const weft_plan_options *o, weft_plan **out)
+weft_status weft_plan_create(const weft_graph *graph, const weft_plan_options *options,
+                             weft_plan **out)
 {
+    WEFT_NEED(graph, options, out);
     weft_plan *p;
+    weft_plan_options own, *o = &own;
+    weft_plan_options_init(&own);
+    WEFT_TAKE(weft_plan_options, options, ranks, &own);
     WEFT_TRY(weft_graph_status(graph));
-    if (o->struct_size != sizeof(*o))
-        return weft_fail(WEFT_ERR_ARGUMENT, "weft_plan_options has %zu bytes, this library's %zu",
-                         o->struct_size, sizeof(*o));
     if (o->ranks < 1 || o->ranks > 1024)
         return weft_fail(WEFT_ERR_ARGUMENT, "%d ranks, 1 to 1024 are possible", o->ranks);
     WEFT_TRY(WEFT_NEW(&p, 1));

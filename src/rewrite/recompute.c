@@ -171,9 +171,11 @@ static weft_status copy_all(copier *c)
 
 weft_status weft_graph_recompute(const weft_graph *graph, weft_graph **out, weft_value *map)
 {
+    WEFT_NEED(graph, out, map);
     copier c = {.from = graph, .map = map};
     WEFT_TRY(weft_graph_status(graph));
     WEFT_TRY(weft_graph_create(graph->context, graph->real, &c.to));
+    c.to->differentiated = graph->differentiated;
     weft_status status = copy_all(&c);
     free(c.recomputed);
     free(c.segment);

@@ -32,9 +32,26 @@ weft_status weft_schedules_register(weft_context *context)
     return weft_context_register(context, entries, WEFT_COUNT(kinds));
 }
 
+/* Most stages, and most micro-batches, of a schedule. */
+enum { MOST_STAGES = 1024, MOST_MICRO = 1 << 20 };
+
+static weft_status check_counts(int stages, int microbatches)
+{
+    if (stages < 1 || stages > MOST_STAGES)
+        return weft_fail(WEFT_ERR_ARGUMENT, "a schedule of %d stages, must be from 1 to %d", stages,
+                         MOST_STAGES);
+    if (microbatches < 1 || microbatches > MOST_MICRO)
+        return weft_fail(WEFT_ERR_ARGUMENT, "a schedule of %d micro-batches, must be from 1 to %d",
+                         microbatches, MOST_MICRO);
+    return WEFT_OK;
+}
+
 weft_status weft_schedule_make(const weft_context *context, const char *name, int stages, int stage,
                                int microbatches, weft_schedule *out)
 {
+    WEFT_NEED_AS("context, kind, out", context, name, out);
+    WEFT_TRY(check_counts(stages, microbatches));
+    WEFT_CHECK_INDEX(stage, stages);
     const weft_entry *entry;
     WEFT_TRY(weft_registry_find(context, WEFT_KIND_SCHEDULE, name, strlen(name), &entry));
     const kind *k = entry->ops;
@@ -56,12 +73,15 @@ weft_status weft_schedule_make(const weft_context *context, const char *name, in
 weft_status weft_plan_schedule(const weft_plan *plan, int rank, const char *name, int microbatches,
                                weft_schedule *out)
 {
+    WEFT_NEED_AS("plan, kind, out", plan, name, out);
+    WEFT_CHECK_INDEX(rank, plan->options.ranks);
     int stage = plan->rule_count > 0 ? 0 : weft_plan_place(plan, rank);
     return weft_schedule_make(plan->context, name, plan->places, stage, microbatches, out);
 }
 
 void weft_schedule_free(weft_schedule *s)
 {
+    WEFT_NEED_VOID_AS("schedule", s);
     free(s->actions);
     *s = (weft_schedule){0};
 }
@@ -122,6 +142,8 @@ weft_status weft_schedule_check(const weft_context *context, const char *name, i
                                 int microbatches, const double *forward, const double *backward,
                                 double *makespan, double *bubble)
 {
+    WEFT_NEED_AS("context, kind, forward, backward", context, name, forward, backward);
+    WEFT_TRY(check_counts(stages, microbatches));
     double work = 0;
     for (int s = 0; s < stages; s++) {
         if (forward[s] + backward[s] <= 0)

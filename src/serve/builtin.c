@@ -21,6 +21,7 @@ static weft_status (*const rooms[])(weft_context *context) = {
 
 weft_status weft_context_create(weft_context **out)
 {
+    WEFT_NEED(out);
     weft_context *context;
     WEFT_TRY(weft_context_new(&weft_plugin_services, &context));
     weft_status status = WEFT_OK;

@@ -4,11 +4,12 @@
 
 enum { MOST_TEXT = 2048 }; /* bytes of the text of one token */
 
-void weft_generation_request_init(weft_generation_request *request)
+void weft_generation_request_init_size(weft_generation_request *request, size_t size)
 {
-    *request = (weft_generation_request){.struct_size = sizeof(*request),
-                                         .tokens = 16,
-                                         .sampling = {.temperature = 1, .top_p = 1, .seed = 1}};
+    const weft_generation_request ours = {.struct_size = sizeof(weft_generation_request),
+                                          .tokens = 16,
+                                          .sampling = {.temperature = 1, .top_p = 1, .seed = 1}};
+    weft_give_struct(request, size, &ours, sizeof(ours));
 }
 
 static void free_sequence(weft_generation *s)
@@ -129,11 +130,15 @@ static weft_status make_sequence(weft_servable *servable, const weft_generation_
 
 static weft_status check(const weft_servable *servable, const weft_generation_request *q)
 {
-    if (q->struct_size != sizeof(*q) || !q->token || !q->done)
+    if (!q->token || !q->done)
         return weft_fail(WEFT_ERR_ARGUMENT, "a generation request needs token and done");
     if (q->tokens < 1 || q->tokens > WEFT_MOST_GENERATED)
         return weft_fail(WEFT_ERR_ARGUMENT, "%lld tokens, must be from 1 to %d",
                          (long long)q->tokens, WEFT_MOST_GENERATED);
+    if (!(q->queue_timeout >= 0))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the queue timeout of a request is %g s, must be 0 or more",
+                         q->queue_timeout);
     if (servable->generation) return WEFT_OK;
     return weft_fail(WEFT_ERR_UNSUPPORTED,
                      "model '%s' does not predict the next token from those before it, so it "
@@ -154,9 +159,13 @@ static weft_status count_in(weft_generation_engine *g)
                             (long long)g->most_active);
 }
 
-weft_status weft_servable_generate(weft_servable *servable, const weft_generation_request *request)
+weft_status weft_servable_generate(weft_servable *servable, const weft_generation_request *given)
 {
+    WEFT_NEED_AS("servable, request", servable, given);
     weft_generation *s;
+    weft_generation_request own, *request = &own;
+    weft_generation_request_init(&own);
+    WEFT_TAKE(weft_generation_request, given, done, &own);
     WEFT_TRY(check(servable, request));
     WEFT_TRY(WEFT_NEW(&s, 1));
     weft_status status = make_sequence(servable, request, s);
@@ -180,6 +189,7 @@ weft_status weft_servable_generate(weft_servable *servable, const weft_generatio
 
 void weft_servable_generation_stats(const weft_servable *servable, weft_generation_stats *out)
 {
+    WEFT_NEED_VOID(servable, out);
     weft_generation_engine *g = servable->generation;
     *out = (weft_generation_stats){.active = 0};
     if (!g) return;

@@ -191,6 +191,7 @@ static weft_status begin_load(weft_service *s, const char *name, const char *pat
 
 weft_status weft_service_load(weft_service *s, const char *name, const char *path)
 {
+    WEFT_NEED_AS("service, name", s, name);
     weft_model_entry *p = NULL;
     char *from = NULL;
     pthread_mutex_lock(&s->lock);
@@ -206,6 +207,7 @@ weft_status weft_service_load(weft_service *s, const char *name, const char *pat
 
 weft_status weft_service_unload(weft_service *s, const char *name)
 {
+    WEFT_NEED_AS("service, name", s, name);
     weft_servable *servable;
     bool any = false;
     do {

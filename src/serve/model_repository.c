@@ -395,6 +395,7 @@ static weft_status poll_folder(weft_service *s, poll_reason how)
 
 weft_status weft_service_poll_models(weft_service *s)
 {
+    WEFT_NEED_AS("service", s);
     if (!s->models) return weft_fail(WEFT_ERR_ARGUMENT, "the service has no folder of models");
     return poll_folder(s, AT_START);
 }

@@ -6,7 +6,8 @@
 #include "serve/serve.h"
 #include "weft/server.h"
 
-#define AT(field_) .offset = offsetof(weft_server_options, field_)
+#define AT(field_)                                                                                 \
+    .size = sizeof(weft_server_options), .offset = offsetof(weft_server_options, field_)
 
 const weft_option weft_server_rows[] = {
     {.name = "policy",
@@ -303,5 +304,6 @@ const weft_option weft_server_rows[] = {
 
 const weft_option *weft_server_table(const weft_context *context)
 {
+    WEFT_NEED_ELSE(NULL, context);
     return weft_context_table(context, weft_server_rows);
 }

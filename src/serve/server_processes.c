@@ -3,6 +3,7 @@
  * fail. */
 #include <unistd.h>
 
+#include "base/settings.h"
 #include "job/job.h"
 #include "serve/port.h"
 #include "serve/serve.h"
@@ -157,11 +158,14 @@ static void ready(void *user)
 
 bool weft_server_supervises(const weft_server_options *options)
 {
+    WEFT_NEED_ELSE(false, options);
     return options->processes > 1 && !weft_job_supervised();
 }
 
 weft_status weft_server_share_quota(weft_context *context, const weft_server_options *options)
 {
+    WEFT_NEED(context, options);
+    WEFT_TRY(weft_options_valid(weft_server_table(context), options));
     int share = options->processes > 1 ? weft_cpu_quota_share("", (int)options->processes) : 0;
     if (share == 0 || share >= weft_context_threads(context)) return WEFT_OK;
     return weft_context_set_threads(context, share);
@@ -172,7 +176,20 @@ weft_status weft_server_supervise(weft_context *context, const weft_server_optio
                                   void (*on_ready)(void *user, int port, const int *metrics),
                                   weft_job_fn on_line, void *user, int *code)
 {
+    WEFT_NEED(context, options, program, code);
     enum { FAILURE_TIMEOUT = 10 };
+    weft_server_options own;
+    if (model_count < 0 || (model_count > 0 && !models) || !*program)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%d models and their list is %s, and the program is '%s'; a count from 0, "
+                         "a list of as many, and a path are right",
+                         model_count, models ? "given" : "NULL", program);
+    for (int i = 0; i < model_count; i++) WEFT_NEED(models[i]);
+    WEFT_TRY(weft_options_take(weft_server_table(context), options, &own));
+    options = &own;
+    if (options->processes < 1)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%lld processes, must be at least 1",
+                         (long long)options->processes);
     plan p = {.options = options,
               .table = weft_server_table(context),
               .port.socket = -1,

@@ -1,35 +1,32 @@
-/* A service: creates and destroys it, counts the references to its model versions, and submits
- * inference requests to their batch queues. */
+/* A service: creates and destroys it, and counts the references to its model versions. */
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "serve/generation.h"
 #include "serve/service_internal.h"
+#include "weft/device.h"
 
-void weft_service_options_init(weft_service_options *options)
+void weft_service_options_init_size(weft_service_options *options, size_t size)
 {
-    *options = (weft_service_options){.struct_size = sizeof(*options),
-                                      .device = "cpu",
-                                      .instances = 1,
-                                      .policy = "adaptive",
-                                      .limit = 64,
-                                      .waiting = 4096,
-                                      .measure = 2};
+    const weft_service_options ours = {.struct_size = sizeof(weft_service_options),
+                                       .device = "cpu",
+                                       .instances = 1,
+                                       .policy = "adaptive",
+                                       .limit = 64,
+                                       .waiting = 4096,
+                                       .measure = 2};
+    weft_give_struct(options, size, &ours, sizeof(ours));
 }
 
-void weft_inference_request_init(weft_inference_request *request)
+void weft_inference_request_init_size(weft_inference_request *request, size_t size)
 {
-    *request = (weft_inference_request){.struct_size = sizeof(*request), .rows = 1};
+    const weft_inference_request ours = {.struct_size = sizeof(weft_inference_request), .rows = 1};
+    weft_give_struct(request, size, &ours, sizeof(ours));
 }
 
 static weft_status check(const weft_service_options *o)
 {
-    if (o->struct_size != sizeof(*o))
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "the options of a service have %zu bytes, not %zu; call "
-                         "weft_service_options_init first",
-                         o->struct_size, sizeof(*o));
     if (o->instances < 1 || o->instances > 64)
         return weft_fail(WEFT_ERR_ARGUMENT, "%d instances, must be from 1 to 64", o->instances);
     if (o->threads < 0 || o->threads > 1024)
@@ -39,7 +36,61 @@ static weft_status check(const weft_service_options *o)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "the limit of a batch is %lld rows, must be from 1 to 4096",
                          (long long)o->limit);
+    if (o->waiting < 1 || o->waiting > INT32_MAX)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%lld rows may wait, must be from 1 to %d",
+                         (long long)o->waiting, INT32_MAX);
+    if (!(o->watch >= 0) || !(o->measure >= 0) || isinf(o->watch) || isinf(o->measure))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the repository is scanned each %g s and a model measured for %g s; both "
+                         "must be 0 or more",
+                         o->watch, o->measure);
     return weft_shares_check(o->shares);
+}
+
+/* Checks the names in the options, so that they are refused before a model is loaded. */
+static weft_status check_names(weft_context *context, const weft_service_options *o)
+{
+    char *device;
+    const struct {
+        const char *what, *text;
+        bool needed;
+    } texts[] = {{"device", o->device, true},  {"policy", o->policy, true},
+                 {"models", o->models, false}, {"mesh", o->mesh, false},
+                 {"shares", o->shares, false}, {"times", o->times, false}};
+    for (size_t i = 0; i < WEFT_COUNT(texts); i++)
+        if (texts[i].text ? !*texts[i].text : texts[i].needed)
+            return weft_fail(WEFT_ERR_ARGUMENT, "the option '%s' of a service is %s; %s",
+                             texts[i].what, texts[i].text ? "empty" : "NULL",
+                             texts[i].needed ? "give a name" : "NULL leaves it out");
+    WEFT_TRY(weft_device_of_rank(context, o->device, 0, &device));
+    free(device);
+    return WEFT_OK;
+}
+
+static weft_status run_nothing(void *user, int executor, void *const *requests, int count,
+                               int64_t rows)
+{
+    (void)user;
+    (void)executor;
+    (void)requests;
+    (void)count;
+    (void)rows;
+    return WEFT_OK;
+}
+
+/* Checks the policy by a queue that is removed at once. */
+static weft_status check_policy(weft_batcher *batcher, const weft_service_options *o)
+{
+    weft_batch_queue_options queue;
+    weft_batch_queue *made;
+    weft_batch_queue_options_init(&queue);
+    queue.policy = o->policy;
+    queue.limit = o->limit;
+    queue.max_waiting = o->waiting;
+    queue.run = run_nothing;
+    WEFT_TRY(weft_batch_queue_add(batcher, &queue, &made));
+    weft_batch_queue_remove(&made, false);
+    return WEFT_OK;
 }
 
 static void bind_executor(void *user, int executor)
@@ -103,14 +154,20 @@ static void warn(const weft_service *s)
 weft_status weft_service_create(weft_context *context, const weft_service_options *options,
                                 weft_service **out)
 {
+    WEFT_NEED(context, options, out);
     weft_service *s;
     weft_status status;
     weft_batcher_options batcher;
+    weft_service_options own;
+    weft_service_options_init(&own);
+    WEFT_TAKE(weft_service_options, options, instances, &own);
+    options = &own;
     WEFT_TRY(check(options));
+    WEFT_TRY(check_names(context, options));
     WEFT_TRY(WEFT_NEW(&s, 1));
     start_locks(s);
     s->context = context;
-    s->options = *options;
+    s->options = own;
     WEFT_TRY_GOTO(copy_options(s), failed);
     WEFT_TRY_GOTO(weft_mesh_rank_count(s->mesh, &s->ranks), failed);
     warn(s);
@@ -123,6 +180,7 @@ weft_status weft_service_create(weft_context *context, const weft_service_option
     batcher.end = leave_executor;
     batcher.user = s;
     WEFT_TRY_GOTO(weft_batcher_create(context, &batcher, &s->batcher), failed);
+    WEFT_TRY_GOTO(check_policy(s->batcher, options), failed);
     bool keeps = !options->times || strcmp(options->times, "none") != 0;
     if (keeps || (s->models && options->watch > 0))
         WEFT_TRY_GOTO(weft_service_start_background(s), failed);
@@ -182,8 +240,9 @@ void weft_service_destroy(weft_service **service)
 
 bool weft_service_entry(weft_service *s, int i, weft_service_item *out)
 {
+    WEFT_NEED_ELSE_AS(false, "service, out", s, out);
     pthread_mutex_lock(&s->lock);
-    bool there = i < s->count;
+    bool there = i >= 0 && i < s->count;
     if (there) {
         const weft_model_entry *p = s->entries[i];
         *out = (weft_service_item){
@@ -201,6 +260,7 @@ bool weft_service_entry(weft_service *s, int i, weft_service_item *out)
 
 weft_servable *weft_service_hold(weft_service *s, const char *name, int64_t version)
 {
+    WEFT_NEED_ELSE_AS(NULL, "service, name", s, name);
     weft_servable *servable = NULL;
     pthread_mutex_lock(&s->lock);
     for (int i = 0; i < s->count; i++) {
@@ -217,8 +277,9 @@ weft_servable *weft_service_hold(weft_service *s, const char *name, int64_t vers
 
 weft_servable *weft_service_hold_entry(weft_service *s, int i)
 {
+    WEFT_NEED_ELSE_AS(NULL, "service", s);
     pthread_mutex_lock(&s->lock);
-    weft_servable *servable = i < s->count ? s->entries[i]->servable : NULL;
+    weft_servable *servable = i >= 0 && i < s->count ? s->entries[i]->servable : NULL;
     if (servable) servable->references++;
     pthread_mutex_unlock(&s->lock);
     return servable;
@@ -244,6 +305,7 @@ void weft_servable_release(weft_servable **servable)
 
 void weft_servable_describe(const weft_servable *servable, weft_servable_info *out)
 {
+    WEFT_NEED_VOID(servable, out);
     const weft_data_stats *stats = &servable->checkpoint.stats;
     *out = (weft_servable_info){.name = servable->name,
                                 .version = servable->version,
@@ -272,62 +334,8 @@ void weft_servable_describe(const weft_servable *servable, weft_servable_info *o
 
 weft_batch_queue *weft_servable_queue(const weft_servable *servable)
 {
+    WEFT_NEED_ELSE(NULL, servable);
     return servable->queue;
-}
-
-static void forward_result(void *user, const weft_request_result *a)
-{
-    const weft_inference_request *q = user;
-    q->done(q->user, a);
-}
-
-/* Checks that the elements of all inputs of tokens are tokens, since a layer reads memory by them.
- */
-static weft_status check_tokens(const weft_data_stats *stats, const weft_inference_request *q)
-{
-    int64_t at = 0;
-    for (int k = 0; k < stats->inputs; k++) {
-        const weft_input *in = &stats->input[k];
-        int64_t size = weft_shape_elements(&in->shape);
-        for (int64_t i = 0; in->values > 0 && i < q->rows * size; i++) {
-            double x = q->x_double ? q->x_double[at + i] : (double)q->x[at + i];
-            if (x >= 0 && x < in->values && x == (double)(int32_t)x) continue;
-            return weft_fail(WEFT_ERR_ARGUMENT,
-                             "input '%s': number %lld of row %lld is %.*f, must be a whole number "
-                             "from 0 to %d",
-                             in->name, (long long)(i % size + 1), (long long)(i / size + 1),
-                             x == floor(x) ? 0 : 6, x, in->values - 1);
-        }
-        at += q->rows * size;
-    }
-    return WEFT_OK;
-}
-
-weft_status weft_servable_submit(weft_servable *servable, weft_inference_request *q,
-                                 uint64_t *ticket)
-{
-    weft_request request;
-    weft_request_init(&request);
-    if (q->struct_size != sizeof(*q) || (!q->x && !q->x_double) || !q->prediction || !q->done)
-        return weft_fail(WEFT_ERR_ARGUMENT, "an inference request needs x, prediction and done");
-    WEFT_TRY(check_tokens(&servable->checkpoint.stats, q));
-    request.rows = q->rows;
-    request.queue_timeout = q->queue_timeout;
-    request.priority = q->priority;
-    request.no_wake = q->no_wake;
-    request.user = q;
-    request.done = forward_result;
-    return weft_batch_queue_submit(servable->queue, &request, ticket);
-}
-
-bool weft_servable_cancel(weft_servable *servable, uint64_t ticket)
-{
-    return weft_batch_queue_cancel(servable->queue, ticket);
-}
-
-int weft_service_run_due(weft_service *service, double seconds)
-{
-    return weft_batcher_run_due(service->batcher, seconds);
 }
 
 weft_context *weft_service_context(const weft_service *service)

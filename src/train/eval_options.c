@@ -4,7 +4,8 @@
 #include "train/option_macros.h"
 #include "train/train.h"
 
-#define EVAL(field_) .offset = offsetof(weft_eval_options, field_)
+#define EVAL(field_)                                                                               \
+    .size = sizeof(weft_eval_options), .offset = offsetof(weft_eval_options, field_)
 
 /* Options of both evaluation and prediction. */
 #define EVAL_ROWS                                                                                  \

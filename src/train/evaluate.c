@@ -1,4 +1,5 @@
 /* Evaluates a checkpoint on a split of a data set, or predicts each of its samples. */
+#include "base/settings.h"
 #include "data/data.h"
 #include "models/models.h"
 #include "train/train.h"
@@ -96,8 +97,11 @@ static weft_status session_open(weft_context *given, const weft_eval_options *o,
 weft_status weft_predict(weft_context *context, const weft_eval_options *options,
                          weft_predict_fn fn, void *user)
 {
+    WEFT_NEED(context, options);
     session s = {0};
-    weft_status status = session_open(context, options, true, &s);
+    weft_eval_options own;
+    WEFT_TRY(weft_options_take(weft_predict_table(), options, &own));
+    weft_status status = session_open(context, &own, true, &s);
     if (status == WEFT_OK)
         status = weft_evaluator_run(s.evaluator, s.data, s.split, NULL, fn, user);
     session_close(&s);
@@ -106,8 +110,11 @@ weft_status weft_predict(weft_context *context, const weft_eval_options *options
 
 weft_status weft_evaluate(weft_context *context, const weft_eval_options *options, weft_report *out)
 {
+    WEFT_NEED(context, options, out);
     session s = {0};
-    weft_status status = session_open(context, options, false, &s);
+    weft_eval_options own;
+    WEFT_TRY(weft_options_take(weft_eval_table(), options, &own));
+    weft_status status = session_open(context, &own, false, &s);
     if (status == WEFT_OK)
         status = weft_evaluator_run(s.evaluator, s.data, s.split, out, NULL, NULL);
     session_close(&s);

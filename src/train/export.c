@@ -4,6 +4,7 @@
 
 weft_status weft_checkpoint_text(weft_context *context, const char *path, char **out)
 {
+    WEFT_NEED(context, path, out);
     weft_checkpoint c;
     weft_text text = {0};
     WEFT_TRY(weft_checkpoint_open(path, weft_train_table(context), &c));
@@ -57,11 +58,14 @@ static weft_status export_with(weft_context *context, const char *path, const ch
 
 weft_status weft_checkpoint_export(weft_context *context, const char *path, const char *file)
 {
+    WEFT_NEED(context, path, file);
     return export_with(context, path, file, write_file);
 }
 
 weft_status weft_checkpoint_export_folder(weft_context *context, const char *path,
                                           const char *folder)
 {
+    WEFT_NEED(context, path, folder);
+    if (!*folder) return weft_fail(WEFT_ERR_ARGUMENT, "the folder of an export has no name");
     return export_with(context, path, folder, weft_exported_write);
 }

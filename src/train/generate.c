@@ -3,10 +3,12 @@
 
 #include <stddef.h>
 
+#include "base/settings.h"
 #include "base/base.h"
 #include "train/option_macros.h"
 
-#define AT(field_) .offset = offsetof(weft_generate_options, field_)
+#define AT(field_)                                                                                 \
+    .size = sizeof(weft_generate_options), .offset = offsetof(weft_generate_options, field_)
 
 static const weft_option generate_table[] = {
     {.name = "checkpoint",
@@ -170,8 +172,12 @@ static weft_status go_on(weft_generator *g, const weft_generate_options *o, cons
 weft_status weft_generate(weft_context *context, const weft_generate_options *options,
                           weft_generate_fn fn, void *user)
 {
+    WEFT_NEED(context, options, fn);
     weft_generator *g = NULL;
     char *prompt;
+    weft_generate_options own;
+    WEFT_TRY(weft_options_take(generate_table, options, &own));
+    options = &own;
     WEFT_TRY(read_prompt(options, &prompt));
     weft_status status = weft_generator_open(context, options->checkpoint, options->device,
                                              options->mesh, (int)options->threads, &g);

@@ -61,9 +61,13 @@ static weft_status open_all(weft_generator *g, const char *checkpoint, const cha
 weft_status weft_generator_open(weft_context *context, const char *checkpoint, const char *device,
                                 const char *mesh, int threads, weft_generator **out)
 {
+    WEFT_NEED(context, device, out);
     weft_generator *g;
-    if (!checkpoint)
+    if (!checkpoint || !*checkpoint)
         return weft_fail(WEFT_ERR_ARGUMENT, "no checkpoint is given; add --checkpoint DIR/latest");
+    if (threads < 0 || threads > 1024)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%d threads, must be from 0 (by the cores) to 1024",
+                         threads);
     WEFT_TRY(WEFT_NEW(&g, 1));
     weft_status status = weft_context_with_threads(context, threads, &g->context);
     if (status == WEFT_OK && mesh) status = weft_strdup(mesh, &g->mesh);
@@ -97,6 +101,7 @@ void weft_generator_close(weft_generator **generator)
 
 int weft_generator_tokens(const weft_generator *generator)
 {
+    WEFT_NEED_ELSE(0, generator);
     return generator->program.tokens;
 }
 
@@ -105,22 +110,27 @@ int weft_generator_tokens(const weft_generator *generator)
 weft_status weft_generator_encode(const weft_generator *generator, const char *text,
                                   int32_t **tokens, int64_t *count)
 {
+    WEFT_NEED(generator, text, tokens, count);
     return weft_tokens_encode(generator->tokenizer, generator->program.tokens, text, tokens, count);
 }
 
 size_t weft_generator_decode(const weft_generator *generator, int32_t token, char *text,
                              size_t room)
 {
+    WEFT_NEED_ELSE(0, generator, text);
+    WEFT_CHECK_INDEX_ELSE(0, token, generator->program.tokens);
     return weft_tokens_decode(generator->tokenizer, token, text, room);
 }
 
 bool weft_generator_has_text(const weft_generator *generator)
 {
+    WEFT_NEED_ELSE(false, generator);
     return generator->tokenizer != NULL;
 }
 
 int32_t weft_generator_first(const weft_generator *generator)
 {
+    WEFT_NEED_ELSE(0, generator);
     return weft_tokens_first(generator->tokenizer);
 }
 
@@ -128,6 +138,7 @@ int32_t weft_generator_first(const weft_generator *generator)
 
 void weft_generator_reset(weft_generator *generator)
 {
+    WEFT_NEED_VOID(generator);
     generator->position = 0;
     weft_step_program_clear(&generator->program, 0);
 }
@@ -153,11 +164,14 @@ static weft_status slide(weft_generator *g)
 
 int64_t weft_generator_needed(const weft_generator *generator, int64_t count)
 {
+    WEFT_NEED_ELSE(0, generator);
+    if (count < 0) return 0;
     return weft_step_program_needed(&generator->program, count);
 }
 
 weft_status weft_generator_feed(weft_generator *generator, int32_t token)
 {
+    WEFT_NEED(generator);
     weft_generator *g = generator;
     int tokens = g->program.tokens;
     if (token < 0 || token >= tokens)
@@ -171,12 +185,14 @@ weft_status weft_generator_feed(weft_generator *generator, int32_t token)
 
 const double *weft_generator_logits(const weft_generator *generator)
 {
+    WEFT_NEED_ELSE(NULL, generator);
     return generator->position > 0 ? generator->logits : NULL;
 }
 
 weft_status weft_generator_draw(weft_generator *generator, const weft_sampling *sampling,
                                 int32_t *token)
 {
+    WEFT_NEED(generator, sampling, token);
     if (generator->position == 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "the sequence is empty; feed a token first");
     return weft_drawer_draw(&generator->drawer, sampling, generator->logits, token);

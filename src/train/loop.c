@@ -322,8 +322,10 @@ static weft_status advise(const weft_trainer *t, weft_status failure)
 
 weft_status weft_trainer_run(weft_trainer *t, weft_event_fn fn, void *user)
 {
+    WEFT_NEED_AS("trainer", t);
     t->fn = fn;
     t->user = user;
     weft_status status = weft_trainer_everywhere(t, run_rank);
+    atomic_store_explicit(&t->stop, 0, memory_order_relaxed); /* the request ends with the run */
     return status == WEFT_ERR_PEER ? advise(t, status) : status;
 }

@@ -1,11 +1,13 @@
 /* The options of a run as a struct: groups, defaults, and copies. */
 #include <stddef.h>
 
+#include "base/settings.h"
 #include "base/registry.h"
 #include "train/train.h"
 
 const weft_option *weft_train_table(const weft_context *context)
 {
+    WEFT_NEED_ELSE(NULL, context);
     return weft_context_table(context, weft_train_rows);
 }
 
@@ -36,7 +38,7 @@ static void set_sizes(weft_train_options *o)
         memcpy((char *)o + groups[g].offset, &groups[g].bytes, sizeof(size_t));
 }
 
-weft_status weft_train_options_check(const weft_train_options *o)
+weft_status weft_train_options_check(const weft_context *context, const weft_train_options *o)
 {
     for (size_t g = 0; g < WEFT_COUNT(groups); g++) {
         size_t bytes;
@@ -47,11 +49,12 @@ weft_status weft_train_options_check(const weft_train_options *o)
                              "weft_train_options_init sets them",
                              *groups[g].name ? "." : "", groups[g].name, bytes, groups[g].bytes);
     }
-    return WEFT_OK;
+    return weft_options_valid(weft_train_table(context), o);
 }
 
 weft_status weft_train_options_init(const weft_context *context, weft_train_options *o)
 {
+    WEFT_NEED_AS("context, options", context, o);
     set_sizes(o);
     return weft_options_init(weft_train_table(context), o);
 }
@@ -60,7 +63,7 @@ weft_status weft_train_options_copy(const weft_context *context, const weft_trai
                                     weft_train_options *to)
 {
     const weft_option *table = weft_train_table(context);
-    WEFT_TRY(weft_train_options_check(from));
+    WEFT_TRY(weft_train_options_check(context, from));
     *to = (weft_train_options){0};
     set_sizes(to);
     for (const weft_option *o = table; o->name; o++) {

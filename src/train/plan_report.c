@@ -211,6 +211,7 @@ static weft_status describe(weft_trainer *t, int dump_rank, weft_text *text)
 weft_status weft_train_plan_text(weft_context *context, const weft_train_options *options,
                                  int dump_rank, char **out)
 {
+    WEFT_NEED(context, options, out);
     weft_trainer *t;
     weft_text text = {0};
     WEFT_TRY(weft_trainer_prepare(context, options, false, &t));

@@ -105,8 +105,12 @@ static weft_status count_checkpoints(const weft_trainer *t, int *count)
 weft_status weft_train_refuse_overwrite(const weft_train_options *options, const char *option,
                                         const char *path)
 {
+    WEFT_NEED(options, option);
     const weft_task_choice *task = &options->task;
     if (!path) return WEFT_OK;
+    if (!task->model || !task->data)
+        return weft_fail(WEFT_ERR_ARGUMENT, "the options have no model or no data; "
+                                            "weft_train_options_init sets them");
     if (weft_model_is_file(task->model) && weft_output_same(task->model, path))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "--%s %s is the model file, which would be lost; give another", option,

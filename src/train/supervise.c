@@ -38,14 +38,16 @@ static weft_status find_start(const weft_context *context, weft_train_options *o
 
 bool weft_job_needs_supervisor(const weft_train_options *options)
 {
+    WEFT_NEED_ELSE(false, options);
     weft_job_options o = job_options(options);
     return weft_job_needed(&o);
 }
 
 weft_status weft_job_check(const weft_context *context, const weft_train_options *options)
 {
+    WEFT_NEED(context, options);
     weft_process_plan p = {.count = 0};
-    WEFT_TRY(weft_train_options_check(options));
+    WEFT_TRY(weft_train_options_check(context, options));
     weft_job_options o = job_options(options);
     weft_status status = o.members ? weft_process_plan_make(context, options, &p) : WEFT_OK;
     weft_process_plan_free(&p);
@@ -56,11 +58,14 @@ weft_status weft_job_run(const weft_context *context, const weft_train_options *
                          const char *program, char *const *arguments, weft_job_fn tell, void *user,
                          int *code)
 {
-    WEFT_TRY(weft_train_options_check(options));
+    WEFT_NEED(context, options, program, code);
+    if (!*program) return weft_fail(WEFT_ERR_ARGUMENT, "the program of a job has no name");
+    WEFT_TRY(weft_train_options_check(context, options));
     weft_train_options own = *options;
     if (own.output.checkpoint) WEFT_TRY(weft_folder_suits_run(own.output.checkpoint));
     WEFT_TRY(find_start(context, &own));
     weft_job_options o = job_options(&own);
+    if (!o.members) WEFT_NEED(arguments);
     if (!o.members) return weft_job_supervise(&o, program, arguments, tell, user, code);
     weft_process_plan p;
     weft_status status = weft_process_plan_make(context, &own, &p);

@@ -33,7 +33,8 @@ weft_status weft_train_options_copy(const weft_context *context, const weft_trai
                                     weft_train_options *to) WEFT_NODISCARD;
 
 /* ARGUMENT: the struct or one of its groups has another size than in this library. */
-weft_status weft_train_options_check(const weft_train_options *options) WEFT_NODISCARD;
+weft_status weft_train_options_check(const weft_context *context,
+                                     const weft_train_options *options) WEFT_NODISCARD;
 extern const weft_option weft_train_rows[];
 /* Registers the option tables of simulations and comparisons: the rows of weft_train_rows, followed
  * by their own. */

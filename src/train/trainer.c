@@ -311,6 +311,7 @@ weft_status weft_trainer_create_joining(weft_context *context, const weft_train_
 weft_status weft_trainer_create(weft_context *context, const weft_train_options *options,
                                 weft_trainer **out)
 {
+    WEFT_NEED(context, options, out);
     return weft_trainer_create_joining(context, options, NULL, out);
 }
 
@@ -343,6 +344,7 @@ void weft_trainer_destroy(weft_trainer **trainer)
 
 void weft_trainer_stop(weft_trainer *t)
 {
+    WEFT_NEED_VOID_AS("trainer", t);
     atomic_store_explicit(&t->stop, 1, memory_order_relaxed);
 }
 
@@ -357,13 +359,16 @@ bool weft_trainer_is_asked(void *trainer)
 
 const weft_train_options *weft_trainer_options(const weft_trainer *t)
 {
+    WEFT_NEED_ELSE_AS(NULL, "trainer", t);
     return &t->options;
 }
 const weft_graph *weft_trainer_graph(const weft_trainer *t)
 {
+    WEFT_NEED_ELSE_AS(NULL, "trainer", t);
     return weft_rewritten_graph(t->runs[0].rank.mine);
 }
 const weft_program *weft_trainer_program(const weft_trainer *t)
 {
+    WEFT_NEED_ELSE_AS(NULL, "trainer", t);
     return weft_instance_program(t->runs[0].rank.instance);
 }

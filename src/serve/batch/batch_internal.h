@@ -84,6 +84,9 @@ struct weft_policy {
     weft_batch_setting setting; /* setting that the dispatch uses now */
 };
 
+/* Cancels a request as weft_batch_queue_cancel does; true: *user becomes that of the request. */
+bool weft_batch_queue_withdraw(weft_batch_queue *queue, uint64_t ticket, void **user);
+
 extern const weft_policy_ops weft_policy_adaptive;
 /* Parses the arguments of a policy with weft_spec_parse; empty arguments are allowed. */
 weft_status weft_policy_parse(const char *kind, const char *arguments,

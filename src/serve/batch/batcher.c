@@ -10,23 +10,26 @@
 
 #include "serve/batch/batcher_internal.h"
 
-void weft_batcher_options_init(weft_batcher_options *options)
+void weft_batcher_options_init_size(weft_batcher_options *options, size_t size)
 {
-    *options = (weft_batcher_options){.struct_size = sizeof(*options), .executors = 1};
+    const weft_batcher_options ours = {.struct_size = sizeof(weft_batcher_options), .executors = 1};
+    weft_give_struct(options, size, &ours, sizeof(ours));
 }
 
-void weft_batch_queue_options_init(weft_batch_queue_options *options)
+void weft_batch_queue_options_init_size(weft_batch_queue_options *options, size_t size)
 {
-    *options = (weft_batch_queue_options){.struct_size = sizeof(*options),
-                                          .policy = "adaptive",
-                                          .limit = 64,
-                                          .max_waiting = 4096,
-                                          .share = 1};
+    const weft_batch_queue_options ours = {.struct_size = sizeof(weft_batch_queue_options),
+                                           .policy = "adaptive",
+                                           .limit = 64,
+                                           .max_waiting = 4096,
+                                           .share = 1};
+    weft_give_struct(options, size, &ours, sizeof(ours));
 }
 
-void weft_request_init(weft_request *request)
+void weft_request_init_size(weft_request *request, size_t size)
 {
-    *request = (weft_request){.struct_size = sizeof(*request), .rows = 1};
+    const weft_request ours = {.struct_size = sizeof(weft_request), .rows = 1};
+    weft_give_struct(request, size, &ours, sizeof(ours));
 }
 
 void weft_batcher_wait(weft_batcher *b, pthread_cond_t *cond, double when)
@@ -173,6 +176,7 @@ static int compute_for(weft_batcher *b, weft_executor *executor, double until)
 
 int weft_batcher_run_due(weft_batcher *b, double seconds)
 {
+    WEFT_NEED_ELSE_AS(0, "batcher", b);
     int computed = 0;
     weft_executor *executor = NULL;
     double until = weft_seconds() + seconds;
@@ -209,20 +213,23 @@ static weft_status start(weft_batcher *b)
 weft_status weft_batcher_create(weft_context *context, const weft_batcher_options *options,
                                 weft_batcher **out)
 {
+    WEFT_NEED(context, options, out);
     weft_batcher *b;
-    if (options->struct_size != sizeof(*options) || options->executors < 1 ||
-        options->executors > 64)
+    weft_batcher_options own;
+    weft_batcher_options_init(&own);
+    WEFT_TAKE(weft_batcher_options, options, executors, &own);
+    if (own.executors < 1 || own.executors > 64)
         return weft_fail(WEFT_ERR_ARGUMENT, "a batcher of %d executors, must be from 1 to 64",
-                         options->executors);
+                         own.executors);
     WEFT_TRY(WEFT_NEW(&b, 1));
-    weft_status status = WEFT_NEW(&b->executors, options->executors);
+    weft_status status = WEFT_NEW(&b->executors, own.executors);
     if (status != WEFT_OK) {
         free(b);
         return status;
     }
     b->context = context;
-    b->options = *options;
-    b->dispatch.executors = options->executors;
+    b->options = own;
+    b->dispatch.executors = own.executors;
     pthread_mutex_init(&b->lock, NULL);
     sem_init(&b->search.requested, 0, 0);
     status = start(b);
@@ -260,10 +267,14 @@ void weft_batcher_destroy(weft_batcher **batcher)
 weft_status weft_batch_queue_add(weft_batcher *b, const weft_batch_queue_options *options,
                                  weft_batch_queue **out)
 {
-    if (!options->run)
+    WEFT_NEED_AS("batcher, options, out", b, options, out);
+    weft_batch_queue_options own;
+    weft_batch_queue_options_init(&own);
+    WEFT_TAKE(weft_batch_queue_options, options, run, &own);
+    if (!own.run)
         return weft_fail(WEFT_ERR_ARGUMENT, "a queue has no function that computes its batches");
     pthread_mutex_lock(&b->lock);
-    weft_status status = weft_dispatch_add(&b->dispatch, b->context, options, out);
+    weft_status status = weft_dispatch_add(&b->dispatch, b->context, &own, out);
     if (status == WEFT_OK) (*out)->batcher = b;
     pthread_mutex_unlock(&b->lock);
     return status;
@@ -303,25 +314,38 @@ void weft_batch_queue_remove(weft_batch_queue **queue, bool finish)
 weft_status weft_batch_queue_submit(weft_batch_queue *queue, const weft_request *request,
                                     uint64_t *ticket)
 {
+    WEFT_NEED(queue, request);
     weft_batcher *b = queue->batcher;
+    weft_request own;
+    weft_request_init(&own);
+    WEFT_TAKE(weft_request, request, done, &own);
+    if (!own.done) return weft_fail(WEFT_ERR_ARGUMENT, "a request needs a function `done`");
     pthread_mutex_lock(&b->lock);
     bool look = false;
     double now = weft_seconds();
-    weft_status status = weft_dispatch_put(queue, request, now, &look, ticket);
+    weft_status status = weft_dispatch_put(queue, &own, now, &look, ticket);
     /* An executor in a timed wait must learn that a batch may be due earlier. A sender with no_wake
      * looks for due batches itself (weft_batcher_run_due). */
-    if (look && !request->no_wake) weft_batcher_wake(b);
-    if (status == WEFT_OK && request->queue_timeout > 0)
-        weft_maintenance_wake_at(b, now + request->queue_timeout);
+    if (look && !own.no_wake) weft_batcher_wake(b);
+    if (status == WEFT_OK && own.queue_timeout > 0)
+        weft_maintenance_wake_at(b, now + own.queue_timeout);
     pthread_mutex_unlock(&b->lock);
     return status;
 }
 
 bool weft_batch_queue_cancel(weft_batch_queue *queue, uint64_t ticket)
 {
+    void *user;
+    return weft_batch_queue_withdraw(queue, ticket, &user);
+}
+
+bool weft_batch_queue_withdraw(weft_batch_queue *queue, uint64_t ticket, void **user)
+{
+    WEFT_NEED_ELSE(false, queue);
     pthread_mutex_lock(&queue->batcher->lock);
     int slot = weft_request_queue_find(&queue->requests, ticket);
     if (slot >= 0) {
+        *user = queue->requests.slots[slot].request.user;
         weft_request_queue_remove(&queue->requests, slot);
         queue->stats.cancelled++;
         if (queue->ending) pthread_cond_broadcast(&queue->batcher->ended);
@@ -332,6 +356,7 @@ bool weft_batch_queue_cancel(weft_batch_queue *queue, uint64_t ticket)
 
 void weft_batch_queue_count(weft_batch_queue *queue, bool refused)
 {
+    WEFT_NEED_VOID(queue);
     pthread_mutex_lock(&queue->batcher->lock);
     queue->stats.refused += refused;
     queue->stats.cancelled += !refused;
@@ -340,6 +365,7 @@ void weft_batch_queue_count(weft_batch_queue *queue, bool refused)
 
 void weft_batch_queue_describe(weft_batch_queue *queue, weft_batch_queue_stats *out)
 {
+    WEFT_NEED_VOID(queue, out);
     pthread_mutex_lock(&queue->batcher->lock);
     const weft_policy *p = queue->policy;
     *out = queue->stats;
@@ -355,6 +381,8 @@ void weft_batch_queue_describe(weft_batch_queue *queue, weft_batch_queue_stats *
 
 double weft_batch_queue_batch_time(weft_batch_queue *queue, int64_t rows, int busy)
 {
+    WEFT_NEED_ELSE(0, queue);
+    if (rows < 1 || busy < 1) return 0;
     pthread_mutex_lock(&queue->batcher->lock);
     const weft_curve *c = &queue->curve;
     double time = weft_curve_time(c, (double)rows);

@@ -46,11 +46,14 @@ static void free_queue(weft_dispatch *d, weft_batch_queue **out)
 
 static weft_status check(const weft_batch_queue_options *o)
 {
-    if (o->struct_size != sizeof(*o))
+    if (!o->policy || !*o->policy)
+        return weft_fail(WEFT_ERR_ARGUMENT, "the policy of a queue is %s, must be a name",
+                         o->policy ? "empty" : "NULL");
+    if (o->curve_sizes < 0 || (o->curve_sizes > 0 && (!o->curve_rows || !o->curve_times)))
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "the options of a queue have %zu bytes, not %zu; call "
-                         "weft_batch_queue_options_init first",
-                         o->struct_size, sizeof(*o));
+                         "%d measured batch times and their lists are %s; a count from 0, and "
+                         "lists of as many, are right",
+                         o->curve_sizes, o->curve_rows && o->curve_times ? "given" : "NULL");
     if (o->limit < 1 || o->limit > 1 << 20)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "the limit of a batch is %lld rows, must be from 1 to %d",
@@ -112,7 +115,11 @@ weft_status weft_dispatch_put(weft_batch_queue *queue, const weft_request *r, do
                               bool *look, uint64_t *ticket)
 {
     const weft_batch_queue_options *o = &queue->options;
-    if (r->struct_size != sizeof(*r) || r->rows < 1 || r->rows > o->limit)
+    if (!(r->queue_timeout >= 0))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the queue timeout of a request is %g s, must be 0 or more",
+                         r->queue_timeout);
+    if (r->rows < 1 || r->rows > o->limit)
         return weft_fail(WEFT_ERR_ARGUMENT, "a request has %lld rows, must be from 1 to %lld",
                          (long long)r->rows, (long long)o->limit);
     if (r->rows > o->max_waiting)
@@ -329,6 +336,8 @@ void weft_latency_count(int64_t *cells, double seconds)
 
 double weft_latency_quantile(const int64_t *cells, double quantile)
 {
+    WEFT_NEED_ELSE(0, cells);
+    if (!(quantile >= 0 && quantile <= 1)) return 0;
     int64_t all = 0, seen = 0;
     for (int i = 0; i < WEFT_LATENCY_CELLS; i++) all += cells[i];
     if (all == 0) return 0;

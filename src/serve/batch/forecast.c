@@ -29,25 +29,42 @@ typedef struct simulation {
     bool stepped;
 } simulation;
 
-void weft_forecast_options_init(weft_forecast_options *options)
+void weft_forecast_options_init_size(weft_forecast_options *options, size_t size)
 {
-    *options = (weft_forecast_options){.struct_size = sizeof(*options),
-                                       .policy = "adaptive",
-                                       .arrivals = "poisson",
-                                       .rate = 100,
-                                       .rows = 1,
-                                       .executors = 1,
-                                       .limit = 64,
-                                       .waiting = 4096,
-                                       .requests = 20000,
-                                       .seed = 1};
+    const weft_forecast_options ours = {.struct_size = sizeof(weft_forecast_options),
+                                        .policy = "adaptive",
+                                        .arrivals = "poisson",
+                                        .rate = 100,
+                                        .rows = 1,
+                                        .executors = 1,
+                                        .limit = 64,
+                                        .waiting = 4096,
+                                        .requests = 20000,
+                                        .seed = 1};
+    weft_give_struct(options, size, &ours, sizeof(ours));
 }
 
 static weft_status check(const weft_forecast_options *o)
 {
-    if (o->struct_size != sizeof(*o) || o->curve_sizes < 1)
+    if (o->curve_sizes < 1 || !o->curve_rows || !o->curve_times)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "a forecast needs the time of a batch of one size at least");
+    if (!o->arrivals || !*o->arrivals)
+        return weft_fail(WEFT_ERR_ARGUMENT, "a forecast needs the name of an arrival process");
+    if (o->rows < 1 || o->rows > o->limit || o->step < 0 || o->clients < 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "requests of %lld rows, a change at request %lld, and %d clients; there "
+                         "are rows from 1 to the limit %lld, and the others from 0",
+                         (long long)o->rows, (long long)o->step, o->clients, (long long)o->limit);
+    if (!(o->step_rate >= 0) || !(o->interference_slowdown >= 0) || !(o->interference_seconds >= 0))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the changed rate is %g, and other processes slow batches by %g for %g s; "
+                         "all must be 0 or more",
+                         o->step_rate, o->interference_slowdown, o->interference_seconds);
+    if (!(o->swing >= 0 && o->swing <= 1) || !(o->period >= 0) || isinf(o->period))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the rate swings by %g in %g s, must be from 0 to 1, and 0 or more",
+                         o->swing, o->period);
     if (!(o->rate > 0) || !isfinite(o->rate) || (o->step > 0 && !(o->step_rate > 0)))
         return weft_fail(WEFT_ERR_ARGUMENT, "the rate is %g requests a second, must be above 0",
                          o->rate);
@@ -311,12 +328,16 @@ weft_status weft_forecast_run(weft_context *context, const weft_forecast_options
                               void (*each)(void *user, double latency), void *user,
                               weft_forecast *out)
 {
+    WEFT_NEED(context, options, out);
     weft_forecast made = {0};
-    simulation t = {.o = options, .out = &made};
-    WEFT_TRY(check(options));
+    weft_forecast_options own;
+    weft_forecast_options_init(&own);
+    WEFT_TAKE(weft_forecast_options, options, curve_sizes, &own);
+    simulation t = {.o = &own, .out = &made};
+    WEFT_TRY(check(&own));
     weft_status status = prepare(context, &t);
     if (status == WEFT_OK) status = simulate(&t);
-    for (int64_t i = 0; status == WEFT_OK && each && i < options->requests; i++)
+    for (int64_t i = 0; status == WEFT_OK && each && i < own.requests; i++)
         each(user, t.latency[i]);
     if (status == WEFT_OK) {
         summarise(&t);

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/settings.h"
 #include "serve/front/server_internal.h"
 #include "serve/port.h"
 #include "serve/servable.h"
@@ -37,10 +38,13 @@ static weft_status open_all(weft_server *s, const weft_server_options *o)
     return weft_server_watch_start(s);
 }
 
-weft_status weft_server_start(weft_service *service, const weft_server_options *o,
+weft_status weft_server_start(weft_service *service, const weft_server_options *options,
                               weft_server **out)
 {
+    WEFT_NEED(service, options, out);
     weft_server *s;
+    weft_server_options own, *o = &own;
+    WEFT_TRY(weft_options_take(weft_server_table(weft_service_context(service)), options, &own));
     WEFT_TRY(WEFT_NEW(&s, 1));
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -77,12 +81,19 @@ weft_status weft_server_start(weft_service *service, const weft_server_options *
 
 void weft_server_ports(const weft_server *server, int *port, int *metrics)
 {
+    WEFT_NEED_VOID(server);
     *port = server->listeners[0].port;
     *metrics = server->listeners[1].port;
 }
 
+/* Seconds of the longest wait, which the system's clock can add to its time. */
+static const double LONGEST_DRAIN = 1e9;
+
 bool weft_server_drain(weft_server *s, double seconds)
 {
+    WEFT_NEED_ELSE_AS(false, "server", s);
+    if (isnan(seconds)) return false;
+    seconds = WEFT_MIN(WEFT_MAX(seconds, 0), LONGEST_DRAIN);
     double until = weft_seconds() + seconds;
     struct timespec at = {.tv_sec = (time_t)until, .tv_nsec = (long)((until - floor(until)) * 1e9)};
     int late = 0;

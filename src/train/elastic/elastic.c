@@ -162,6 +162,8 @@ static weft_status find_config(weft_context *context, const weft_trainer *t,
 weft_status weft_coordinator_run(weft_context *context, const weft_cluster_options *o,
                                  const weft_stop *stop, weft_cluster_fn tell, void *user)
 {
+    WEFT_NEED_AS("context, options", context, o);
+    WEFT_TRY(weft_cluster_options_check(context, o));
     weft_net_context *world;
     weft_trainer *t = NULL;
     weft_elastic_config config = {.dtype = WEFT_F32};
@@ -294,6 +296,8 @@ static weft_status serve_run(weft_context *context, const char *address,
 weft_status weft_server_run(weft_context *context, const char *address,
                             const weft_cluster_options *o, const weft_stop *stop)
 {
+    WEFT_NEED_AS("context, address, options", context, address, o);
+    WEFT_TRY(weft_cluster_options_check(context, o));
     bool again = true;
     weft_status status = WEFT_OK;
     while (again) {
@@ -338,6 +342,8 @@ weft_status weft_trainer_join(weft_context *context, const char *address,
                               const weft_cluster_options *o, const weft_stop *stop,
                               weft_trainer **out)
 {
+    WEFT_NEED_AS("context, address, options, out", context, address, o, out);
+    WEFT_TRY(weft_cluster_options_check(context, o));
     return join(context, address, o, stop, 0, out);
 }
 
@@ -345,7 +351,14 @@ weft_status weft_trainer_rejoin(weft_context *context, const char *address,
                                 const weft_cluster_options *o, const weft_stop *stop,
                                 weft_trainer **trainer)
 {
+    WEFT_NEED_AS("context, address, options, trainer", context, address, o, trainer);
     const weft_trainer *t = *trainer;
+    WEFT_NEED_AS("*trainer", t);
+    weft_status wrong = weft_cluster_options_check(context, o);
+    if (wrong != WEFT_OK) {
+        weft_trainer_destroy(trainer);
+        return wrong;
+    }
     uint64_t run = atomic_load(&t->removal.run);
     if (!run && t->rejoins) run = t->link.run; /* it was a member once, but not this time */
     weft_trainer_destroy(trainer);
@@ -354,17 +367,20 @@ weft_status weft_trainer_rejoin(weft_context *context, const char *address,
 
 bool weft_trainer_was_lost(const weft_trainer *t, double *quiet_seconds)
 {
+    WEFT_NEED_ELSE_AS(false, "trainer", t);
     if (quiet_seconds) *quiet_seconds = atomic_load(&t->removal.failure_timeout);
     return atomic_load(&t->removal.removed);
 }
 
 bool weft_trainer_was_overtaken(const weft_trainer *t)
 {
+    WEFT_NEED_ELSE_AS(false, "trainer", t);
     return atomic_load(&t->removal.ask_again);
 }
 
 int weft_trainer_slot(const weft_trainer *t)
 {
+    WEFT_NEED_ELSE_AS(-1, "trainer", t);
     return t->link.slot;
 }
 
@@ -372,6 +388,8 @@ weft_status weft_cluster_look(weft_context *context, const char *address,
                               const weft_cluster_options *o, const weft_stop *stop, uint32_t leave,
                               weft_cluster_status *out)
 {
+    WEFT_NEED_AS("context, address, options, out", context, address, o, out);
+    WEFT_TRY(weft_cluster_options_check(context, o));
     weft_net_context *world;
     weft_invitation invitation;
     weft_waiting waiting = {context, stop, o->train.job.timeout};

@@ -44,4 +44,8 @@ weft_status weft_coordinator_check(const weft_train_options *options,
  * learner has its own checkpoint folder. */
 const char *weft_coordinator_advice(const weft_train_options *options);
 
+/* Checks the sizes of the structs, and that each number is within its bounds. */
+weft_status weft_cluster_options_check(const weft_context *context,
+                                       const weft_cluster_options *options) WEFT_NODISCARD;
+
 #endif

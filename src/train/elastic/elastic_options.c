@@ -2,6 +2,7 @@
  * train, and options of its own, such as --listen and --key. */
 #include <stddef.h>
 
+#include "base/settings.h"
 #include "base/base.h"
 #include "job/job.h"
 #include "train/elastic/elastic.h"
@@ -162,6 +163,7 @@ static weft_status make_guest(weft_context *context, void **out)
 
 const weft_option *weft_cluster_table(weft_context *context, weft_cluster_kind kind)
 {
+    WEFT_NEED_ELSE(NULL, context);
     static const weft_singleton_kind kinds[] = {
         [WEFT_CLUSTER_COORDINATOR] = {make_coordinator, free},
         [WEFT_CLUSTER_SERVER] = {make_server, free},
@@ -170,13 +172,20 @@ const weft_option *weft_cluster_table(weft_context *context, weft_cluster_kind k
     };
     static const weft_option none[] = {{.name = NULL}};
     void *table;
+    if ((unsigned)kind >= WEFT_COUNT(kinds)) {
+        (void)!weft_check_index(__func__, "kind", (int)kind, WEFT_COUNT(kinds));
+        return NULL;
+    }
     return weft_context_singleton(context, &kinds[kind], &table) == WEFT_OK ? table : none;
 }
 
 weft_status weft_cluster_options_init(weft_context *context, weft_cluster_kind kind,
                                       weft_cluster_options *o)
 {
+    WEFT_NEED_AS("context, options", context, o);
+    WEFT_TRY(weft_check_index(__func__, "kind", (int)kind, WEFT_CLUSTER_GUEST + 1));
     WEFT_TRY(weft_train_options_init(context, &o->train));
+    o->struct_size = sizeof(*o);
     for (const weft_option *row = weft_cluster_table(context, kind); row->name; row++)
         if (row->initial)
             WEFT_TRY(
@@ -184,8 +193,20 @@ weft_status weft_cluster_options_init(weft_context *context, weft_cluster_kind k
     return WEFT_OK;
 }
 
+weft_status weft_cluster_options_check(const weft_context *context, const weft_cluster_options *o)
+{
+    WEFT_TRY(weft_train_options_check(context, &o->train));
+    if (o->struct_size != sizeof(*o))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the struct_size of weft_cluster_options is %zu, must be %zu; "
+                         "weft_cluster_options_init sets it",
+                         o->struct_size, sizeof(*o));
+    return weft_options_valid(own_rows, o);
+}
+
 void weft_cluster_options_free(weft_context *context, weft_cluster_options *o)
 {
+    WEFT_NEED_VOID_AS("context, options", context, o);
     weft_options_free(weft_train_table(context), &o->train);
     weft_options_free(own_rows, o);
 }

@@ -216,6 +216,12 @@ static weft_status prepare(weft_simulation *s, weft_context *context,
     weft_train_options o;
     int64_t learners = WEFT_MAX(given->train.job.ranks, (int64_t)1);
     const weft_option *table = weft_simulate_table(context);
+    WEFT_TRY(weft_train_options_check(context, &given->train));
+    if (given->struct_size != sizeof(*given))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the struct_size of weft_simulate_options is %zu, must be %zu; "
+                         "weft_simulate_options_init sets it",
+                         given->struct_size, sizeof(*given));
     WEFT_TRY(weft_options_check(table, given));
     if (given->cluster)
         WEFT_TRY(
@@ -246,6 +252,7 @@ static void destroy(weft_simulation *s)
 weft_status weft_simulate(weft_context *context, const weft_simulate_options *options,
                           const weft_stop *stop, weft_event_fn fn, void *user)
 {
+    WEFT_NEED(context, options);
     weft_simulation s = {.first_end = -1, .stop = stop};
     weft_status status = prepare(&s, context, options);
     if (status == WEFT_OK) {
@@ -259,6 +266,7 @@ weft_status weft_simulate(weft_context *context, const weft_simulate_options *op
 
 weft_status weft_simulate_check(weft_context *context, const weft_simulate_options *options)
 {
+    WEFT_NEED(context, options);
     weft_simulation s = {.first_end = -1};
     weft_status status = prepare(&s, context, options);
     if (status == WEFT_OK) status = build(&s);

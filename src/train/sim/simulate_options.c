@@ -75,24 +75,30 @@ weft_status weft_simulate_tables_register(weft_context *context)
 
 const weft_option *weft_simulate_table(const weft_context *context)
 {
+    WEFT_NEED_ELSE(NULL, context);
     return weft_context_table(context, simulate_rows);
 }
 
 weft_status weft_simulate_options_init(const weft_context *context, weft_simulate_options *options)
 {
+    WEFT_NEED(context, options);
     WEFT_TRY(weft_train_options_init(context, &options->train));
+    options->struct_size = sizeof(*options);
     options->cluster = NULL;
     return WEFT_OK;
 }
 
 const weft_option *weft_compare_table(const weft_context *context)
 {
+    WEFT_NEED_ELSE(NULL, context);
     return weft_context_table(context, compare_rows);
 }
 
 weft_status weft_compare_options_init(const weft_context *context, weft_compare_options *options)
 {
+    WEFT_NEED(context, options);
     WEFT_TRY(weft_simulate_options_init(context, &options->base));
+    options->struct_size = sizeof(*options);
     options->strategies = options->plot = NULL;
     options->target = 0;
     return WEFT_OK;
