@@ -159,6 +159,12 @@ static weft_status find_config(weft_context *context, const weft_trainer *t,
     return weft_format(&config->model, "%.*s", (int)t->model.size, (const char *)t->model.data);
 }
 
+static weft_status check_address(const char *address)
+{
+    if (*address) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT, "the address of the coordinator is empty; give HOST:PORT");
+}
+
 weft_status weft_coordinator_run(weft_context *context, const weft_cluster_options *o,
                                  const weft_stop *stop, weft_cluster_fn tell, void *user)
 {
@@ -298,6 +304,7 @@ weft_status weft_server_run(weft_context *context, const char *address,
 {
     WEFT_NEED_AS("context, address, options", context, address, o);
     WEFT_TRY(weft_cluster_options_check(context, o));
+    WEFT_TRY(check_address(address));
     bool again = true;
     weft_status status = WEFT_OK;
     while (again) {
@@ -344,6 +351,7 @@ weft_status weft_trainer_join(weft_context *context, const char *address,
 {
     WEFT_NEED_AS("context, address, options, out", context, address, o, out);
     WEFT_TRY(weft_cluster_options_check(context, o));
+    WEFT_TRY(check_address(address));
     return join(context, address, o, stop, 0, out);
 }
 
@@ -355,6 +363,7 @@ weft_status weft_trainer_rejoin(weft_context *context, const char *address,
     const weft_trainer *t = *trainer;
     WEFT_NEED_AS("*trainer", t);
     weft_status wrong = weft_cluster_options_check(context, o);
+    if (wrong == WEFT_OK) wrong = check_address(address);
     if (wrong != WEFT_OK) {
         weft_trainer_destroy(trainer);
         return wrong;
@@ -390,6 +399,7 @@ weft_status weft_cluster_look(weft_context *context, const char *address,
 {
     WEFT_NEED_AS("context, address, options, out", context, address, o, out);
     WEFT_TRY(weft_cluster_options_check(context, o));
+    WEFT_TRY(check_address(address));
     weft_net_context *world;
     weft_invitation invitation;
     weft_waiting waiting = {context, stop, o->train.job.timeout};

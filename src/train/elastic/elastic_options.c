@@ -1,5 +1,6 @@
 /* The option tables of the processes of elastic runs. Each kind of process takes some rows of weft
  * train, and options of its own, such as --listen and --key. */
+#include <math.h>
 #include <stddef.h>
 
 #include "base/settings.h"
@@ -201,7 +202,15 @@ weft_status weft_cluster_options_check(const weft_context *context, const weft_c
                          "the struct_size of weft_cluster_options is %zu, must be %zu; "
                          "weft_cluster_options_init sets it",
                          o->struct_size, sizeof(*o));
-    return weft_options_valid(own_rows, o);
+    const char *const texts[] = {o->listen, o->key, o->allow};
+    for (size_t i = 0; i < WEFT_COUNT(texts); i++)
+        if (texts[i] && !*texts[i])
+            return weft_fail(WEFT_ERR_ARGUMENT, "listen, key or allow is empty; NULL: none");
+    /* 0, of processes that are no coordinators: unused. */
+    if (!(o->failure_timeout >= 0) || isinf(o->failure_timeout))
+        return weft_fail(WEFT_ERR_ARGUMENT, "the failure timeout is %g s, must be 0 or more",
+                         o->failure_timeout);
+    return WEFT_OK;
 }
 
 void weft_cluster_options_free(weft_context *context, weft_cluster_options *o)
