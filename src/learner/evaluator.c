@@ -1,5 +1,7 @@
 /* The evaluator: runs a forward program over a split of the data, for evaluation and prediction.
  * All ranks of a mesh run it together and add up their metric sums. */
+#include <math.h>
+
 #include "learner/learner_internal.h"
 #include "models/models.h"
 
@@ -98,7 +100,17 @@ typedef struct evaluation {
     weft_metric_sums sums;
     weft_predict_fn fn;
     void *user;
+    weft_not_finite *lost;
 } evaluation;
+
+/* Counts a sample with a prediction that is not finite. */
+static void count_lost(const evaluation *v, int64_t sample)
+{
+    weft_not_finite *l = v->lost;
+    if (!l || (l->samples > 0 && l->last == sample)) return;
+    if (l->samples++ == 0) l->first = sample;
+    l->last = sample;
+}
 
 /* Fills *p with the predicted class in row `row` of this rank's predictions and with its label (-1:
  * none), and counts it. */
@@ -109,6 +121,7 @@ static void take_class(evaluation *v, int64_t row, int32_t label, weft_predictio
     for (int c = 0; c < e->outputs; c++) {
         e->row[c] = (float)weft_fetch(e->graph, e->instance, e->prediction, row * e->outputs + c);
         if (e->row[c] > e->row[best]) best = c;
+        if (!isfinite(e->row[c])) count_lost(v, p->sample);
     }
     p->classes = e->outputs;
     p->label = label;
@@ -133,6 +146,7 @@ static void take_numbers(evaluation *v, int64_t row, weft_prediction *p)
     for (int j = 0; j < e->outputs; j++) {
         double x = weft_fetch(e->graph, e->instance, e->prediction, row * e->outputs + j);
         said[j] = x * stats->target_deviation[j] + stats->target_mean[j];
+        if (!isfinite(said[j])) count_lost(v, p->sample);
         if (known) target[j] = weft_dataset_target(v->data, v->split, p->sample, j);
     }
     p->label = -1;
@@ -255,9 +269,10 @@ weft_instance *weft_evaluator_instance(weft_evaluator *e)
 }
 
 weft_status weft_evaluator_run(weft_evaluator *e, const weft_dataset *data, weft_split split,
-                               weft_report *out, weft_predict_fn fn, void *user)
+                               weft_report *out, weft_predict_fn fn, void *user,
+                               weft_not_finite *lost)
 {
-    evaluation v = {.e = e, .data = data, .split = split, .fn = fn, .user = user};
+    evaluation v = {.e = e, .data = data, .split = split, .fn = fn, .user = user, .lost = lost};
     if (out) WEFT_TRY(weft_metric_sums_init(&v.sums, weft_dataset_stats(data)));
     weft_status status = run_batches(&v);
     if (status == WEFT_OK && out) status = add_ranks(e, &v.sums);

@@ -36,11 +36,17 @@ void weft_evaluator_destroy(weft_evaluator **evaluator);
 /* The instance that the evaluator runs. */
 weft_instance *weft_evaluator_instance(weft_evaluator *evaluator);
 
+/* The samples whose predictions are not finite: their number, and the first and last of them. */
+typedef struct weft_not_finite {
+    int64_t samples, first, last;
+} weft_not_finite;
+
 /* Evaluates a prepared split of the data (out NULL: only predicts), and calls fn (NULL: none) with
- * each prediction of this rank. */
+ * each prediction of this rank. *lost (NULL: not wanted), which begins as zeros, counts the samples
+ * of this rank that have no finite prediction. */
 weft_status weft_evaluator_run(weft_evaluator *evaluator, const weft_dataset *data,
-                               weft_split split, weft_report *out, weft_predict_fn fn,
-                               void *user) WEFT_NODISCARD;
+                               weft_split split, weft_report *out, weft_predict_fn fn, void *user,
+                               weft_not_finite *lost) WEFT_NODISCARD;
 
 /* eval_metrics.c: the sums from which the metrics of an evaluation are computed. The sums of
  * several ranks are added cell by cell. */

@@ -197,5 +197,5 @@ weft_status weft_rank_evaluate(weft_rank *r, weft_report *out)
      * them an elastic run would remove this learner during a long evaluation. */
     if (k->cluster && r->exchange)
         weft_exchange_attend(r->exchange, weft_evaluator_instance(r->evaluator));
-    return weft_evaluator_run(r->evaluator, k->data, WEFT_TEST, out, NULL, NULL);
+    return weft_evaluator_run(r->evaluator, k->data, WEFT_TEST, out, NULL, NULL, NULL);
 }

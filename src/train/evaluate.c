@@ -1,4 +1,6 @@
 /* Evaluates a checkpoint on a split of a data set, or predicts each of its samples. */
+#include <math.h>
+
 #include "base/settings.h"
 #include "data/data.h"
 #include "models/models.h"
@@ -94,16 +96,38 @@ static weft_status session_open(weft_context *given, const weft_eval_options *o,
     return weft_checkpoint_load(&s->checkpoint, s->store, NULL);
 }
 
+/* Figures and classes that are made of numbers that are not finite look like any others, so they
+ * are a failure. */
+static weft_status check_lost(const session *s, const weft_not_finite *lost)
+{
+    int64_t count = weft_dataset_count(s->data, s->split);
+    if (lost->samples == 0) return WEFT_OK;
+    return weft_fail(WEFT_ERR_NUMERIC,
+                     "%s: the predictions for %lld of %lld samples are not finite (the first one: "
+                     "sample %lld); the parameters have diverged, or the features are too large",
+                     s->checkpoint.path, (long long)lost->samples, (long long)count,
+                     (long long)lost->first);
+}
+
+static weft_status check_loss(const session *s, const weft_report *r)
+{
+    if (isfinite(r->loss)) return WEFT_OK;
+    return weft_fail(WEFT_ERR_NUMERIC, "%s: the loss is %g; the parameters have diverged",
+                     s->checkpoint.path, r->loss);
+}
+
 weft_status weft_predict(weft_context *context, const weft_eval_options *options,
                          weft_predict_fn fn, void *user)
 {
     WEFT_NEED(context, options);
     session s = {0};
     weft_eval_options own;
+    weft_not_finite lost = {0};
     WEFT_TRY(weft_options_take(weft_predict_table(), options, &own));
     weft_status status = session_open(context, &own, true, &s);
     if (status == WEFT_OK)
-        status = weft_evaluator_run(s.evaluator, s.data, s.split, NULL, fn, user);
+        status = weft_evaluator_run(s.evaluator, s.data, s.split, NULL, fn, user, &lost);
+    if (status == WEFT_OK) status = check_lost(&s, &lost);
     session_close(&s);
     return status;
 }
@@ -113,10 +137,18 @@ weft_status weft_evaluate(weft_context *context, const weft_eval_options *option
     WEFT_NEED(context, options, out);
     session s = {0};
     weft_eval_options own;
+    weft_not_finite lost = {0};
+    weft_report report = {0};
     WEFT_TRY(weft_options_take(weft_eval_table(), options, &own));
     weft_status status = session_open(context, &own, false, &s);
     if (status == WEFT_OK)
-        status = weft_evaluator_run(s.evaluator, s.data, s.split, out, NULL, NULL);
+        status = weft_evaluator_run(s.evaluator, s.data, s.split, &report, NULL, NULL, &lost);
+    if (status == WEFT_OK) status = check_lost(&s, &lost);
+    if (status == WEFT_OK) status = check_loss(&s, &report);
+    if (status == WEFT_OK)
+        *out = report;
+    else
+        weft_report_free(&report);
     session_close(&s);
     return status;
 }
