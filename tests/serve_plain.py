@@ -6,6 +6,7 @@ Pictures and tables as bodies with plain answers, and the status page.
 import base64
 import http.client
 import json
+import math
 import os
 import random
 import re
@@ -129,6 +130,18 @@ def whole_pixels(s, row):
         right = s.told(f"/v2/models/{model}/infer", json.dumps(one(numbers, [1, len(numbers)])))[1]["outputs"][0]["data"]
         code, told = s.told(f"/v2/models/{model}/predict", png(side, side, numbers))
         check(f"a picture of whole pixels, {model}", code == 200 and abs(told["predictions"][0]["probability"] - max(right)) < 1e-6, (told, right))
+
+
+def not_finite(s):
+    """A row whose prediction is not finite makes its request an error that names the row; others are answered."""
+    path = "/v2/models/e/infer"
+    for rows, bad in (([math.nan], 1), ([1700000003, math.nan, 1700000500], 2)):
+        data = struct.pack(f"<{len(rows)}d", *rows)
+        for parameters in {}, {"binary_data_output": True}:
+            head = json.dumps({"parameters": parameters, "inputs": [{"name": "x", "shape": [len(rows), 1], "datatype": "FP64", "parameters": {"binary_data_size": len(data)}}]}).encode()
+            code, told = s.told(path, head + data, headers={"Inference-Header-Content-Length": str(len(head))})
+            check(f"NaN in row {bad}", code == 500 and f"output 'prediction' of row {bad} is not finite" in told["error"], (code, told))
+            check("a request behind it", s.told(path, json.dumps(one([1700000003], [1, 1], "FP64")))[0] == 200)
 
 
 def precise_tables(s):
@@ -319,6 +332,7 @@ def main():
     fractions(s)
     whole_pixels(s, row)
     precise_tables(s)
+    not_finite(s)
     deadlines(s)
     page(s, row)
     s.end()

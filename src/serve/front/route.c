@@ -1,4 +1,5 @@
 /* Routes HTTP requests: maps their paths and methods to handlers. */
+#include <math.h>
 #include <stdio.h>
 
 #include "serve/front/server_internal.h"
@@ -54,11 +55,26 @@ static bool takes(weft_http_request *c, const char *method)
 
 /* --- inference --- */
 
+/* The first row of an answer with a number that is not finite; -1: there is none. */
+static int64_t lost_row(const weft_http_request *c)
+{
+    int64_t each = c->about.outputs, count = c->inference.request.rows * each;
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(c->inference.prediction[i])) return i / each;
+    return -1;
+}
+
 void weft_http_request_answered(void *user, const weft_request_result *a)
 {
     weft_http_request *c = user;
-    c->status = a->status;
+    int64_t lost = a->status == WEFT_OK ? lost_row(c) : -1;
+    c->status = lost < 0 ? a->status : WEFT_ERR_NUMERIC;
     (void)snprintf(c->message, sizeof(c->message), "%s", a->message);
+    if (lost >= 0) /* JSON has no such number, and a class read off one looks like any other */
+        (void)snprintf(c->message, sizeof(c->message),
+                       "output 'prediction' of row %lld is not finite: an input of the row is not "
+                       "finite or too large, or the model has diverged",
+                       (long long)lost + 1);
     weft_http_request_resume(c);
 }
 
