@@ -15,6 +15,9 @@ static const char *const listed[] = {
     "*the data have 1 class, a classifier needs at least 2",
     "all weights of the * part are 0, so that no sample counts",
     "*layer '*' (batch_norm): expected more than 1 value per channel when training, got *",
+    /* models that have diverged */
+    "*: the predictions for * of * samples are not finite (the first one: sample *); *",
+    "*: the loss is *; the parameters have diverged",
     /* servers */
     "the devices of ranks * and * of a learner have different memory layouts for the same "
     "parameter; give both the same --device",
