@@ -12,11 +12,11 @@
 #include "actor/sim.h"
 #include "membership/member.h"
 
-enum { MOST = 64 };
+enum { MOST = 400 };
 /* The first actor ids of servers (10, 11, ...) and of learners (30, 31, ...). */
 enum { SERVERS = 10, LEARNERS = 30 };
 /* From this id on actors are clients, which ask a member to leave. */
-enum { CLIENTS = 60 };
+enum { CLIENTS = 360 };
 
 typedef struct person {
     weft_actor head;

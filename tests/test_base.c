@@ -1,6 +1,7 @@
 /* Random numbers, permutations, error messages, option tables, printable text, exact sums. */
 #include <math.h>
 
+#include "base/id_index.h"
 #include "base/base.h"
 #include "support.h"
 
@@ -354,14 +355,52 @@ static void test_exact_sums(void **state)
     assert_true(root_of(WEFT_F64, (double[]){NAN, 1, NAN}, 3, 1, true) == INFINITY);
 }
 
+/* A hash table of ids, with ids that come and go, against an array. */
+static void test_id_index(void **state)
+{
+    (void)state;
+    enum { IDS = 300 };
+    size_t places[IDS];
+    weft_id_index index = {0};
+    weft_random random;
+    weft_random_start(&random, 47, 0);
+    for (int i = 0; i < IDS; i++) places[i] = WEFT_NO_PLACE;
+    for (int step = 0; step < 20000; step++) {
+        uint32_t id = weft_random_u32(&random) % IDS, what = weft_random_u32(&random) % 5;
+        if (what > 2) {
+            weft_id_index_remove(&index, id * 7919);
+            places[id] = WEFT_NO_PLACE;
+        } else {
+            places[id] = weft_random_u32(&random) % 1000;
+            assert_int_equal(weft_id_index_put(&index, id * 7919, places[id]), WEFT_OK);
+        }
+        if (step % 5000 == 4999) {
+            weft_id_index_clear(&index);
+            for (int i = 0; i < IDS; i++) places[i] = WEFT_NO_PLACE;
+        }
+        size_t count = 0;
+        for (uint32_t i = 0; i < IDS; i++) count += places[i] != WEFT_NO_PLACE;
+        assert_int_equal(index.count, count);
+        for (uint32_t i = step % 7; i < IDS; i += 7)
+            assert_true(weft_id_index_find(&index, i * 7919) == places[i]);
+    }
+    weft_id_index_free(&index);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_philox),           cmocka_unit_test(test_permutation_is_one),
-        cmocka_unit_test(test_errors_are_kept),  cmocka_unit_test(test_nearest),
-        cmocka_unit_test(test_options),          cmocka_unit_test(test_former_names),
-        cmocka_unit_test(test_shortest_numbers), cmocka_unit_test(test_printable),
-        cmocka_unit_test(test_run_files),        cmocka_unit_test(test_parallel_covers_once),
+        cmocka_unit_test(test_id_index),
+        cmocka_unit_test(test_philox),
+        cmocka_unit_test(test_permutation_is_one),
+        cmocka_unit_test(test_errors_are_kept),
+        cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_former_names),
+        cmocka_unit_test(test_shortest_numbers),
+        cmocka_unit_test(test_printable),
+        cmocka_unit_test(test_run_files),
+        cmocka_unit_test(test_parallel_covers_once),
         cmocka_unit_test(test_exact_sums),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);

@@ -60,7 +60,7 @@ static void forge(crowd *c, int from, int to, uint32_t type)
     forged = *view_of(c, LEARNERS);
     forged.number += 1000;
     forged.fault = fault;
-    assert_int_equal(weft_view_pack(&forged, 0, &blob), WEFT_OK);
+    assert_int_equal(weft_view_pack(&forged, NULL, 0, &blob), WEFT_OK);
     /* StateLost names the present view in its first field. */
     const uint8_t view[] = {0x08, (uint8_t)view_of(c, LEARNERS)->number};
     weft_message message = {.type = type, .head = view, .payload = blob};
@@ -188,6 +188,41 @@ static void test_silent_before_the_run(void **state)
     assert_int_equal(c.refused, 0);
     assert_agreed(&c, 4);
     weft_sim_destroy(&c.sim);
+}
+
+/* The bytes of a run in which so many learners join, and leave one after the other. */
+static double bytes_of(int learners)
+{
+    crowd c;
+    begin(&c, learners, 1, false, 1, false);
+    until(&c, 30);
+    assert_agreed(&c, learners + 1);
+    for (int i = 0; i < learners; i++) {
+        assert_int_equal(weft_member_leave(person_of(&c, LEARNERS + i)->member, true), WEFT_OK);
+        until(&c, 30 + 0.05 * (i + 1));
+        if (i % 10 == 5) until(&c, 30 + 0.05 * (i + 1) + 0.04);
+    }
+    until(&c, 30 + 0.05 * learners + 5);
+    assert_true(view_of(&c, WEFT_COORDINATOR)->over);
+    assert_int_equal(c.refused, 0);
+    double bytes = (double)weft_sim_stats(c.sim).bytes;
+    weft_sim_destroy(&c.sim);
+    return bytes;
+}
+
+/* Each member is told of each other one a few times, and not of all others at each change: the
+ * bytes of views grow with the square of the members. */
+static void test_many_members(void **state)
+{
+    (void)state;
+    double before = bytes_of(40);
+    for (int learners = 80; learners <= 320; learners *= 2) {
+        double bytes = bytes_of(learners);
+        print_message("%d learners: %.0f bytes, %.2f times as many\n", learners, bytes,
+                      bytes / before);
+        assert_true(bytes <= 4.4 * before);
+        before = bytes;
+    }
 }
 
 static void test_silent_are_dropped(void **state)
@@ -371,6 +406,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_come),
+        cmocka_unit_test(test_many_members),
         cmocka_unit_test(test_coordinator_without_network),
         cmocka_unit_test(test_silent_before_the_run),
         cmocka_unit_test(test_roles),

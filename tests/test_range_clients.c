@@ -18,11 +18,11 @@ static void test_members(void **state)
     push(&l[0], r, 2);
     push(&l[2], r, 2);
     assert_int_equal(weft_range_version(r), 0);
-    assert_false(weft_range_may_begin(r, 1));
+    assert_false(weft_range_may_begin(r, weft_range_slowest(r), 1));
     /* The learner that the others wait for leaves: the version is made of the pushed updates. */
     assert_int_equal(weft_range_leave(r, 2), WEFT_OK);
     assert_int_equal(weft_range_version(r), 1);
-    assert_true(weft_range_may_begin(r, 1));
+    assert_true(weft_range_may_begin(r, weft_range_slowest(r), 1));
     const double *w = weft_range_parameters(r);
     assert_true(w[0] == (0.25 + 0.75) / 2 && w[1] == 2 * w[0]);
     assert_int_equal(weft_range_leave(r, 2), WEFT_ERR_ARGUMENT);
@@ -196,8 +196,10 @@ static void test_ahead(void **state)
         last.clock = most;
         assert_int_equal(weft_range_push(r, &last, &fate), WEFT_ERR_FORMAT);
         assert_int_equal(weft_range_clock(r, 1), bound + 1);
-        assert_true(weft_range_may_begin(r, -most - 1) && weft_range_may_begin(r, bound));
-        assert_false(weft_range_may_begin(r, bound + 1) || weft_range_may_begin(r, most));
+        assert_true(weft_range_may_begin(r, weft_range_slowest(r), -most - 1) &&
+                    weft_range_may_begin(r, weft_range_slowest(r), bound));
+        assert_false(weft_range_may_begin(r, weft_range_slowest(r), bound + 1) ||
+                     weft_range_may_begin(r, weft_range_slowest(r), most));
         weft_buffer_unref(&blob);
         end_learner(&l);
         weft_range_destroy(&r);

@@ -150,7 +150,7 @@ static void race(weft_policy policy, uint64_t seed, double *w, int64_t count)
         int i = (int)(weft_random_u32(&random) % LEARNERS);
         if (seed % 2 && i == 0 && weft_random_u32(&random) % 10) continue; /* learner 0 is slow */
         if (all[i].clock == STEPS) continue;
-        if (!going[i] && weft_range_may_begin(r, all[i].clock)) {
+        if (!going[i] && weft_range_may_begin(r, weft_range_slowest(r), all[i].clock)) {
             fetch(&all[i], r, count);
             going[i] = true;
         } else if (going[i]) {

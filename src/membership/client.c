@@ -61,6 +61,10 @@ static weft_status take_view(void *self, const weft_message *message, const void
     weft_status status = weft_view_unpack(message->payload, weft_actor_now(&g->head), &view);
     if (status == WEFT_ERR_FORMAT) return WEFT_OK;
     WEFT_TRY(status);
+    if (view.base != 0) {
+        weft_view_free(&view);
+        return WEFT_OK;
+    }
     weft_view_free(&g->view);
     g->view = view;
     g->seen = true;

@@ -19,25 +19,60 @@ weft_status weft_coordinator_send_view(coordinator_state *c, weft_actor_id to,
                                        const weft_view *view)
 {
     weft_buffer *blob;
-    WEFT_TRY(weft_view_pack(view, weft_actor_now(&c->head), &blob));
+    WEFT_TRY(weft_view_pack(view, NULL, weft_actor_now(&c->head), &blob));
     weft_status status = weft_actor_send(
         &c->head, to, &(weft_message){.type = WEFT_RPC_VIEW, .head = "", .payload = blob});
     weft_buffer_unref(&blob);
     return status;
 }
 
+static uint8_t member_flags(const weft_view_member *m)
+{
+    return (uint8_t)(1 | m->dismissed << 1 | m->lacks_state << 2);
+}
+
+/* Lists the members that the last view to all lacks, or has otherwise. *fresh: some of them were
+ * not in it, so they have no view that could be changed. */
+static weft_status find_changed(coordinator_state *c, size_t *count, bool *fresh)
+{
+    *count = 0;
+    *fresh = false;
+    while (c->changed_capacity < c->view.member_count)
+        WEFT_TRY(WEFT_GROW(&c->changed, &c->changed_capacity, c->changed_capacity));
+    for (size_t i = 0; i < c->view.member_count; i++) {
+        if (c->records[i].said == member_flags(&c->view.members[i])) continue;
+        c->changed[(*count)++] = i;
+        *fresh = *fresh || !c->records[i].said;
+    }
+    return WEFT_OK;
+}
+
+/* Sends the view to all members: whole to new ones, and to the others what has changed since the
+ * last view to all. A member that has missed that one sends a heartbeat and gets the whole view. */
 static weft_status say(coordinator_state *c)
 {
-    weft_buffer *blob = NULL;
+    weft_buffer *whole = NULL, *part = NULL;
+    size_t count;
+    bool fresh;
     c->said = weft_actor_now(&c->head);
     c->unsaid = false;
-    WEFT_TRY(weft_view_pack(&c->view, c->said, &blob));
+    WEFT_TRY(find_changed(c, &count, &fresh));
+    weft_view_changes changes = {c->said_number, c->changed, count, c->removed, c->removed_count};
     weft_status status = WEFT_OK;
-    for (size_t i = 0; i < c->view.member_count && status == WEFT_OK; i++)
+    if (fresh) status = weft_view_pack(&c->view, NULL, c->said, &whole);
+    if (status == WEFT_OK && c->said_number > 0)
+        status = weft_view_pack(&c->view, &changes, c->said, &part);
+    for (size_t i = 0; i < c->view.member_count && status == WEFT_OK; i++) {
+        weft_buffer *blob = c->records[i].said ? part : whole;
+        c->records[i].said = member_flags(&c->view.members[i]);
         status =
             weft_actor_send(&c->head, c->view.members[i].id,
                             &(weft_message){.type = WEFT_RPC_VIEW, .head = "", .payload = blob});
-    weft_buffer_unref(&blob);
+    }
+    c->said_number = c->view.number;
+    c->removed_count = 0;
+    weft_buffer_unref(&whole);
+    weft_buffer_unref(&part);
     return status;
 }
 
@@ -309,6 +344,8 @@ static void coordinator_destroy(weft_actor *actor)
     for (int i = 0; i < 3; i++) free(c->texts[i]);
     free(c->advice);
     free(c->records);
+    free(c->changed);
+    free(c->removed);
     free(c);
 }
 

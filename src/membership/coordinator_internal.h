@@ -27,6 +27,8 @@ typedef struct member_record {
     /* Time of the first request that this server leaves, since it may: it leaves as soon as each
      * server with a copy of its ranges was heard after that. 0: there is no such request. */
     double leave_requested;
+    /* Its flags in the last view to all, as member_flags has them; 0: it was not in that view. */
+    uint8_t said;
 } member_record;
 
 /* A member's report from its heartbeat or Leave, which arrives before the view is recovered. */
@@ -48,14 +50,19 @@ typedef struct coordinator_state {
     weft_actor_id gone[GONE];
     size_t gone_count; /* members removed so far; `gone` is a ring of the last ones */
     slot_reservation reservations[MOST_RESERVATIONS];
-    bool some_done;  /* a learner (of a job: that of slot 0) has finished */
-    bool stepped;    /* a member has reported a step, so the run has a state that can be lost */
-    double idle;     /* time since which the run has no learner; below 0: it has one */
-    double heard;    /* time of the last message of any member */
-    bool given_up;   /* no member was heard for too long: the coordinator ends */
-    double emptied;  /* when the run was over and the last member had left; below 0: not yet */
-    double ticked;   /* time of the failure detector's last check */
-    double said;     /* time when the view was last sent to all members */
+    bool some_done;      /* a learner (of a job: that of slot 0) has finished */
+    bool stepped;        /* a member has reported a step, so the run has a state that can be lost */
+    double idle;         /* time since which the run has no learner; below 0: it has one */
+    double heard;        /* time of the last message of any member */
+    bool given_up;       /* no member was heard for too long: the coordinator ends */
+    double emptied;      /* when the run was over and the last member had left; below 0: not yet */
+    double ticked;       /* time of the failure detector's last check */
+    double said;         /* time when the view was last sent to all members */
+    int64_t said_number; /* of that view; 0: there is none */
+    size_t *changed;     /* room for the places of members that it lacks */
+    size_t changed_capacity;
+    weft_actor_id *removed; /* members of that view that were removed since */
+    size_t removed_count, removed_capacity;
     bool unsaid;     /* the view has changed since; timer SAY will send it */
     bool recovering; /* recovery is under way: the coordinator waits for views of members */
     bool called;     /* recovery: a member has sent a heartbeat */

@@ -218,20 +218,18 @@ static void release_slot(coordinator_state *c, const Weft__Join *m, bool asks_ag
 static weft_status admit(coordinator_state *c, const weft_message *message, const Weft__Join *m)
 {
     weft_view *v = &c->view;
-    WEFT_TRY(WEFT_GROW(&v->members, &v->member_capacity, v->member_count));
     WEFT_TRY(WEFT_GROW(&c->records, &c->record_capacity, v->member_count));
     c->records[v->member_count] = (member_record){.keyed = true, .key = m->key};
-    v->members[v->member_count] =
-        (weft_view_member){.id = message->from,
-                           .role = (weft_member_role)m->role,
-                           .lacks_state = gives_nothing(c, m),
-                           .slot = slot_for(c, (weft_member_role)m->role, m->wish)};
-    slot_reservation *reservation = reservation_of(c, v->members[v->member_count].slot);
+    weft_view_member member = {.id = message->from,
+                               .role = (weft_member_role)m->role,
+                               .lacks_state = gives_nothing(c, m),
+                               .slot = slot_for(c, (weft_member_role)m->role, m->wish)};
+    slot_reservation *reservation = reservation_of(c, member.slot);
     if (reservation && m->role == WEFT_MEMBER_LEARNER) reservation->until = 0;
-    weft_view_member *member = &v->members[v->member_count++];
-    (void)snprintf(member->address, WEFT_ADDRESS, "%s", m->address);
-    (void)snprintf(member->host, WEFT_HOST, "%.*s", WEFT_HOST - 1, m->host);
-    return weft_coordinator_note(c, member, WEFT_MEMBER_JOINED, 0);
+    (void)snprintf(member.address, WEFT_ADDRESS, "%s", m->address);
+    (void)snprintf(member.host, WEFT_HOST, "%.*s", WEFT_HOST - 1, m->host);
+    WEFT_TRY(weft_view_add(v, &member));
+    return weft_coordinator_note(c, &member, WEFT_MEMBER_JOINED, 0);
 }
 
 /* Writes which members, or which checkpoint, are missing before the run can begin; "": none. */
@@ -338,8 +336,11 @@ weft_status weft_coordinator_join(void *self, const weft_message *message, const
         WEFT_TRY(admit(c, message, m));
         member = &c->view.members[c->view.member_count - 1];
     }
-    c->records[member - c->view.members] =
-        (member_record){.keyed = true, .key = m->key, .last_message = weft_actor_now(&c->head)};
+    member_record *record = &c->records[member - c->view.members];
+    *record = (member_record){.keyed = true,
+                              .key = m->key,
+                              .last_message = weft_actor_now(&c->head),
+                              .said = record->said};
     describe_missing(c, text, sizeof(text));
     WEFT_TRY(welcome(c, member, text));
     if (repeated)

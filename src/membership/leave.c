@@ -47,9 +47,13 @@ static weft_status remove_member(coordinator_state *c, weft_actor_id id,
     WEFT_TRY(weft_coordinator_note(c, m, kind, kind == WEFT_MEMBER_SILENT ? silent : 0));
     /* Before the run begins, a silent member has nothing to lose and joins again. */
     if (v->running || kind != WEFT_MEMBER_SILENT) c->gone[c->gone_count++ % GONE] = id;
+    if (c->records[at].said) {
+        WEFT_TRY(WEFT_GROW(&c->removed, &c->removed_capacity, c->removed_count));
+        c->removed[c->removed_count++] = id;
+    }
     (void)weft_view_remove(v, id);
     weft_actor_forget(&c->head, id);
-    memmove(&c->records[at], &c->records[at + 1], (v->member_count - at) * sizeof(*c->records));
+    c->records[at] = c->records[v->member_count]; /* as in the view */
     if (gone.role != WEFT_MEMBER_SERVER || v->over) return WEFT_OK;
     return weft_assignment_remove_server(v, &gone, c->options.replicas, c->advice);
 }

@@ -252,8 +252,11 @@ static weft_status take_welcome(void *self, const weft_message *message, const v
 static weft_status take_view(weft_member *m, const weft_message *message, weft_member_news *news)
 {
     weft_view view;
+    bool missed = false;
     WEFT_TRY(weft_member_read(m, message, &view));
-    WEFT_TRY(weft_member_adopt(m, &view, news));
+    WEFT_TRY(view.base > 0 ? weft_member_change(m, &view, news, &missed)
+                           : weft_member_adopt(m, &view, news));
+    if (missed) return send_heartbeat(m); /* which is answered by the whole view */
     m->from_coordinator = m->from_coordinator || *news == WEFT_NEWS_VIEW;
     return WEFT_OK;
 }
@@ -393,6 +396,7 @@ void weft_member_destroy(weft_member **member)
     free(m->waits);
     free(m->leave_refusal);
     free(m->tombstones);
+    weft_id_index_free(&m->tombstone_places);
     free(m);
     *member = NULL;
 }

@@ -28,14 +28,19 @@ struct weft_member {
      * members of the view, too. */
     weft_actor_id *tombstones;
     size_t tombstone_count, tombstone_capacity;
-    char host[WEFT_HOST]; /* name of this host; "": not known */
-    double ticked;        /* time when the timer last ran out and a heartbeat was sent */
+    weft_id_index tombstone_places; /* the same ids */
+    char host[WEFT_HOST];           /* name of this host; "": not known */
+    double ticked;                  /* time when the timer last ran out and a heartbeat was sent */
     double slept; /* length of the last gap between heartbeats of over 1.5 intervals; 0: none */
 };
 
 /* Installs *view if it is newer than the present view and of the same run; otherwise frees it. */
 weft_status weft_member_adopt(weft_member *m, weft_view *view,
                               weft_member_news *news) WEFT_NODISCARD;
+/* Applies the changes of the coordinator to the view, if they are to this one, and frees them.
+ * *missed: they are to another view, so the whole one is needed. */
+weft_status weft_member_change(weft_member *m, weft_view *changes, weft_member_news *news,
+                               bool *missed) WEFT_NODISCARD;
 /* Decodes the view in a message; *view has number 0 if the message holds no valid view. */
 weft_status weft_member_read(const weft_member *m, const weft_message *message,
                              weft_view *view) WEFT_NODISCARD;

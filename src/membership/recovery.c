@@ -93,7 +93,8 @@ weft_status weft_coordinator_take_view(void *self, const weft_message *message, 
     weft_status status = weft_view_unpack(message->payload, weft_actor_now(&c->head), &view);
     if (status == WEFT_ERR_FORMAT) return WEFT_OK;
     WEFT_TRY(status);
-    if (!view.running || !weft_view_find(&view, message->from) || view.number <= c->best.number) {
+    if (view.base != 0 || !view.running || !weft_view_find(&view, message->from) ||
+        view.number <= c->best.number) {
         weft_view_free(&view);
         return WEFT_OK;
     }
@@ -180,6 +181,8 @@ weft_status weft_coordinator_adopt(coordinator_state *c)
         if (e) weft_coordinator_take_stats(c, &c->view.members[i], e->figures);
     }
     c->ticked = c->heard = now;
+    c->said_number = 0; /* the members have other views than this coordinator has sent */
+    c->removed_count = 0;
     c->stepped = true;
     if (c->members_configuration) {
         weft_buffer_unref(&c->configuration);
@@ -197,5 +200,9 @@ weft_status weft_coordinator_overrule(coordinator_state *c, int64_t number)
 {
     if (number > INT64_MAX / 2) return WEFT_OK; /* no run has so many views */
     c->view.number = number;
+    /* Their views are not those that this coordinator has sent, so they get a whole one. */
+    for (size_t i = 0; i < c->view.member_count; i++) c->records[i].said = 0;
+    c->said_number = 0;
+    c->removed_count = 0;
     return weft_coordinator_changed(c);
 }

@@ -16,16 +16,25 @@ void weft_view_free(weft_view *view)
 {
     free(view->fault);
     free(view->members);
+    weft_id_index_free(&view->places);
     free(view->ranges);
     free(view->events);
+    free(view->removed);
     *view = (weft_view){.number = 0};
 }
 
 weft_view_member *weft_view_find(const weft_view *view, weft_actor_id id)
 {
-    for (size_t i = 0; i < view->member_count; i++)
-        if (view->members[i].id == id) return &view->members[i];
-    return NULL;
+    size_t at = weft_id_index_find(&view->places, id);
+    return at == WEFT_NO_PLACE ? NULL : &view->members[at];
+}
+
+weft_status weft_view_add(weft_view *view, const weft_view_member *member)
+{
+    WEFT_TRY(WEFT_GROW(&view->members, &view->member_capacity, view->member_count));
+    WEFT_TRY(weft_id_index_put(&view->places, member->id, view->member_count));
+    view->members[view->member_count++] = *member;
+    return WEFT_OK;
 }
 
 weft_rpc_role weft_member_rpc_role(weft_member_role role)
@@ -44,11 +53,12 @@ bool weft_view_remove(weft_view *view, weft_actor_id id)
 {
     const weft_view_member *m = weft_view_find(view, id);
     if (!m) return false;
-    size_t at = (size_t)(m - view->members);
-    view->member_count--;
-    memmove(&view->members[at], &view->members[at + 1],
-            (view->member_count - at) * sizeof(*view->members));
-    return true;
+    size_t at = (size_t)(m - view->members), last = --view->member_count;
+    weft_id_index_remove(&view->places, id);
+    if (at == last) return true;
+    view->members[at] = view->members[last];
+    /* The id is there already, so this call cannot fail. */
+    return weft_id_index_put(&view->places, view->members[at].id, at) == WEFT_OK;
 }
 
 int weft_view_count(const weft_view *view, weft_member_role role)
@@ -128,9 +138,9 @@ static void free_packed(packed_view *s)
     free(s->owner_list);
 }
 
-static weft_status new_packed(const weft_view *v, packed_view *s)
+static weft_status new_packed(const weft_view *v, size_t count, packed_view *s)
 {
-    size_t members = WEFT_MAX(v->member_count, 1), ranges = (size_t)WEFT_MAX(v->range_count, 1);
+    size_t members = WEFT_MAX(count, 1), ranges = (size_t)WEFT_MAX(v->range_count, 1);
     WEFT_TRY(WEFT_NEW(&s->members, members));
     WEFT_TRY(WEFT_NEW(&s->member_list, members));
     WEFT_TRY(WEFT_NEW(&s->figures, members));
@@ -192,12 +202,13 @@ static void fill_description(const weft_view *v, double now, packed_view *s, Wef
     m->n_events = packed;
 }
 
-static weft_status pack(const weft_view *v, double now, packed_view *s, weft_buffer **out)
+static weft_status pack(const weft_view *v, const weft_view_changes *changes, size_t count,
+                        double now, packed_view *s, weft_buffer **out)
 {
     Weft__View m;
     weft__view__init(&m);
-    for (size_t i = 0; i < v->member_count; i++) {
-        fill_member(&v->members[i], &s->members[i], &s->figures[i]);
+    for (size_t i = 0; i < count; i++) {
+        fill_member(&v->members[changes ? changes->places[i] : i], &s->members[i], &s->figures[i]);
         s->member_list[i] = &s->members[i];
     }
     for (int i = 0; i < v->range_count; i++) {
@@ -214,7 +225,12 @@ static weft_status pack(const weft_view *v, double now, packed_view *s, weft_buf
     m.failure_timeout = v->failure_timeout;
     if (v->fault) m.fault = v->fault;
     m.members = s->member_list;
-    m.n_members = v->member_count;
+    m.n_members = count;
+    if (changes) {
+        m.since = changes->base;
+        m.removed = (uint32_t *)(uintptr_t)changes->removed;
+        m.n_removed = changes->removed_count;
+    }
     m.ranges = s->owner_list;
     m.n_ranges = (size_t)v->range_count;
     fill_description(v, now, s, &m);
@@ -223,11 +239,13 @@ static weft_status pack(const weft_view *v, double now, packed_view *s, weft_buf
     return WEFT_OK;
 }
 
-weft_status weft_view_pack(const weft_view *view, double now, weft_buffer **out)
+weft_status weft_view_pack(const weft_view *view, const weft_view_changes *changes, double now,
+                           weft_buffer **out)
 {
     packed_view s = {.members = NULL};
-    weft_status status = new_packed(view, &s);
-    if (status == WEFT_OK) status = pack(view, now, &s, out);
+    size_t count = changes ? changes->place_count : view->member_count;
+    weft_status status = new_packed(view, count, &s);
+    if (status == WEFT_OK) status = pack(view, changes, count, now, &s, out);
     free_packed(&s);
     return status;
 }
@@ -291,7 +309,8 @@ static weft_status take_description(const Weft__View *m, double now, weft_view *
 
 static weft_status take(const Weft__View *m, double now, weft_view *v)
 {
-    if (m->n_members > WEFT_MOST_MEMBERS || m->n_ranges > WEFT_MOST_RANGES || m->number < 0)
+    if (m->n_members > WEFT_MOST_MEMBERS || m->n_removed > WEFT_MOST_MEMBERS ||
+        m->n_ranges > WEFT_MOST_RANGES || m->number < 0 || m->since < 0)
         return weft_fail(WEFT_ERR_FORMAT, "a view of %zu members and %zu ranges", m->n_members,
                          m->n_ranges);
     v->run = m->run;
@@ -299,12 +318,18 @@ static weft_status take(const Weft__View *m, double now, weft_view *v)
     v->running = m->running;
     v->over = m->over;
     v->failure_timeout = m->failure_timeout;
+    v->base = m->since;
+    if (m->n_removed > 0) WEFT_TRY(WEFT_NEW(&v->removed, m->n_removed));
+    for (size_t i = 0; i < m->n_removed; i++) v->removed[v->removed_count++] = m->removed[i];
     if (*m->fault) WEFT_TRY(weft_strdup(m->fault, &v->fault));
-    WEFT_TRY(WEFT_NEW(&v->members, WEFT_MAX(m->n_members, 1)));
     WEFT_TRY(WEFT_NEW(&v->ranges, WEFT_MAX(m->n_ranges, 1)));
-    v->member_capacity = WEFT_MAX(m->n_members, 1);
-    for (size_t i = 0; i < m->n_members; i++)
-        WEFT_TRY(take_member(m->members[i], &v->members[v->member_count++]));
+    for (size_t i = 0; i < m->n_members; i++) {
+        weft_view_member member;
+        WEFT_TRY(take_member(m->members[i], &member));
+        if (weft_view_find(v, member.id))
+            return weft_fail(WEFT_ERR_FORMAT, "a view with member %u twice", member.id);
+        WEFT_TRY(weft_view_add(v, &member));
+    }
     for (size_t i = 0; i < m->n_ranges; i++)
         v->ranges[v->range_count++] =
             (weft_range_owner){m->ranges[i]->primary, m->ranges[i]->replica, m->ranges[i]->ready};

@@ -4,6 +4,7 @@
 #define WEFT_MEMBERSHIP_VIEW_H
 
 #include "actor/rpc.h"
+#include "base/id_index.h"
 
 /* Peers are members with the role of learners. */
 typedef enum weft_member_role {
@@ -93,11 +94,17 @@ typedef struct weft_view {
     char *fault;            /* why the run cannot go on; NULL: it can */
     weft_view_member *members;
     size_t member_count, member_capacity;
+    weft_id_index places; /* of `members` by their ids */
     weft_range_owner *ranges;
     int range_count;
     weft_run_about about;
     weft_member_event *events; /* the last events, the oldest first */
     size_t event_count, event_capacity;
+    /* A decoded view may have only the changes to another one: the number of that view, and the
+     * members of it that are gone. base 0: the view is whole. */
+    int64_t base;
+    weft_actor_id *removed;
+    size_t removed_count;
 } weft_view;
 
 void weft_view_free(weft_view *view);
@@ -113,7 +120,9 @@ const char *weft_member_name(weft_member_role role, int slot, char out[WEFT_MEMB
 const char *weft_view_name(const weft_view *view, weft_actor_id id, char out[WEFT_MEMBER_NAME]);
 /* Adds an event with the next number. If there are too many events, the oldest ones are dropped. */
 weft_status weft_view_note(weft_view *view, const weft_member_event *event) WEFT_NODISCARD;
-/* Removes a member from the view; false: it was not in the view. */
+/* Adds a member, whose id the view does not have yet. */
+weft_status weft_view_add(weft_view *view, const weft_view_member *member) WEFT_NODISCARD;
+/* Removes a member, whose place the last one takes; false: it was not in the view. */
 bool weft_view_remove(weft_view *view, weft_actor_id id);
 /* The number of members that have this role. */
 int weft_view_count(const weft_view *view, weft_member_role role);
@@ -124,8 +133,20 @@ int64_t weft_view_step(const weft_view *view, int64_t clock);
 /* Hash of the set of members, whatever their order; never 0. */
 uint64_t weft_view_sum(const weft_view *view);
 
-/* Encodes a view. now: the time by the clock of the actor that has the view. */
-weft_status weft_view_pack(const weft_view *view, double now, weft_buffer **out) WEFT_NODISCARD;
+/* The changes of a view since that with number `base`: the places of members that are new or have
+ * changed, and the ids of those that are gone. */
+typedef struct weft_view_changes {
+    int64_t base;
+    const size_t *places;
+    size_t place_count;
+    const weft_actor_id *removed;
+    size_t removed_count;
+} weft_view_changes;
+
+/* Encodes a view, or its changes only (NULL: all of it). now: the time by the clock of the actor
+ * that has the view. */
+weft_status weft_view_pack(const weft_view *view, const weft_view_changes *changes, double now,
+                           weft_buffer **out) WEFT_NODISCARD;
 /* Decodes a view and frees the old contents of *out. now: the time by the clock of the actor that
  * will have the view. FORMAT: the bytes are no view, or one that is too large; *out is
  * unchanged. */

@@ -8,16 +8,20 @@
 
 bool weft_member_was_removed(const weft_member *m, weft_actor_id id)
 {
-    for (size_t i = 0; i < m->tombstone_count; i++)
-        if (m->tombstones[i] == id) return true;
-    return false;
+    return weft_id_index_find(&m->tombstone_places, id) != WEFT_NO_PLACE;
+}
+
+static void keep_tombstone(weft_member *m, weft_actor_id id)
+{
+    if (weft_id_index_put(&m->tombstone_places, id, 0) == WEFT_OK)
+        m->tombstones[m->tombstone_count++] = id;
 }
 
 /* Adds the id of a removed member, for which make_room has reserved memory, and closes the
  * connection to it. */
 static void add_tombstone(weft_member *m, weft_actor_id id)
 {
-    if (!weft_member_was_removed(m, id)) m->tombstones[m->tombstone_count++] = id;
+    if (!weft_member_was_removed(m, id)) keep_tombstone(m, id);
     weft_actor_forget(m->actor, id);
 }
 
@@ -32,10 +36,12 @@ static weft_status make_room(weft_member *m, const weft_view *view)
  * members of the present view that it lacks. */
 static void note_next(weft_member *m, const weft_view *view)
 {
-    size_t left = 0;
-    for (size_t i = 0; i < m->tombstone_count; i++)
+    size_t left = 0, count = m->tombstone_count;
+    for (size_t i = 0; i < count; i++)
         if (!weft_view_find(view, m->tombstones[i])) m->tombstones[left++] = m->tombstones[i];
-    m->tombstone_count = left;
+    m->tombstone_count = 0;
+    if (left < count) weft_id_index_clear(&m->tombstone_places);
+    for (size_t i = 0; i < left; i++) keep_tombstone(m, m->tombstones[i]);
     for (size_t i = 0; i < m->view.member_count; i++)
         if (!weft_view_find(view, m->view.members[i].id)) add_tombstone(m, m->view.members[i].id);
 }
@@ -72,6 +78,71 @@ weft_status weft_member_adopt(weft_member *m, weft_view *view, weft_member_news 
     return WEFT_OK;
 }
 
+/* Ends the tombstone of a member that is back. */
+static void drop_tombstone(weft_member *m, weft_actor_id id)
+{
+    size_t left = 0;
+    if (!weft_member_was_removed(m, id)) return;
+    for (size_t i = 0; i < m->tombstone_count; i++)
+        if (m->tombstones[i] != id) m->tombstones[left++] = m->tombstones[i];
+    m->tombstone_count = left;
+    weft_id_index_remove(&m->tombstone_places, id);
+}
+
+/* Takes what is not about members from a view, which keeps the old of it. */
+static void take_rest(weft_view *to, weft_view *from)
+{
+    weft_view old = *to;
+    to->number = from->number;
+    to->over = from->over;
+    to->failure_timeout = from->failure_timeout;
+    to->about = from->about;
+    to->fault = from->fault, from->fault = old.fault;
+    to->ranges = from->ranges, from->ranges = old.ranges;
+    to->events = from->events, from->events = old.events;
+    to->event_count = from->event_count, to->event_capacity = from->event_capacity;
+}
+
+static weft_status change_members(weft_member *m, const weft_view *changes)
+{
+    WEFT_TRY(make_room(m, changes));
+    for (size_t i = 0; i < changes->removed_count; i++)
+        if (weft_view_remove(&m->view, changes->removed[i])) add_tombstone(m, changes->removed[i]);
+    for (size_t i = 0; i < changes->member_count; i++) {
+        const weft_view_member *o = &changes->members[i];
+        weft_view_member *mine = weft_view_find(&m->view, o->id);
+        drop_tombstone(m, o->id);
+        if (mine)
+            *mine = *o;
+        else
+            WEFT_TRY(weft_view_add(&m->view, o));
+        if (o->id == m->actor->id)
+            m->dismissed = m->dismissed || o->dismissed;
+        else if (*o->address)
+            WEFT_TRY(weft_actor_know(m->actor, o->id, o->address));
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_member_change(weft_member *m, weft_view *changes, weft_member_news *news,
+                               bool *missed)
+{
+    const weft_view *v = &m->view;
+    bool next = v->number > 0 && changes->run == m->run && changes->number > v->number;
+    bool fits = next && m->from_coordinator && changes->base == v->number && changes->running &&
+                changes->range_count == v->range_count;
+    for (size_t i = 0; i < changes->removed_count; i++)
+        fits = fits && changes->removed[i] != m->actor->id;
+    *missed = next && !fits;
+    weft_status status = fits ? change_members(m, changes) : WEFT_OK;
+    if (fits && status == WEFT_OK) {
+        take_rest(&m->view, changes);
+        *news = WEFT_NEWS_VIEW;
+    }
+    weft_view_free(changes);
+    return status;
+}
+
 weft_status weft_member_read(const weft_member *m, const weft_message *message, weft_view *view)
 {
     *view = (weft_view){.number = 0};
@@ -83,7 +154,7 @@ weft_status weft_member_send_view(const weft_member *m, weft_actor_id to)
 {
     weft_buffer *blob;
     if (m->view.number == 0) return WEFT_OK;
-    WEFT_TRY(weft_view_pack(&m->view, weft_actor_now(m->actor), &blob));
+    WEFT_TRY(weft_view_pack(&m->view, NULL, weft_actor_now(m->actor), &blob));
     weft_status status = weft_actor_send(
         m->actor, to, &(weft_message){.type = WEFT_RPC_VIEW, .head = "", .payload = blob});
     weft_buffer_unref(&blob);
@@ -121,20 +192,21 @@ static bool lose_all(weft_member *m, const weft_view *view)
     return true;
 }
 
-/* Adds to `view` the members that only this member's view has; false: two members have the same
- * slot. */
-static bool add_own(const weft_member *m, weft_view *view, bool *more)
+/* Adds to `view` the members that only this member's view has. *fits: no two have the same slot. */
+static weft_status add_own(const weft_member *m, weft_view *view, bool *more, bool *fits)
 {
+    *fits = true;
     for (size_t i = 0; i < m->view.member_count; i++) {
         const weft_view_member *mine = &m->view.members[i];
         if (weft_view_find(view, mine->id)) continue;
         for (size_t k = 0; k < view->member_count; k++)
-            if (view->members[k].role == mine->role && view->members[k].slot == mine->slot)
-                return false;
-        view->members[view->member_count++] = *mine;
+            *fits = *fits &&
+                    !(view->members[k].role == mine->role && view->members[k].slot == mine->slot);
+        if (!*fits) return WEFT_OK;
+        WEFT_TRY(weft_view_add(view, mine));
         *more = true;
     }
-    return true;
+    return WEFT_OK;
 }
 
 /* Handles a view from an unknown member, which has joined while the coordinator was unreachable
@@ -144,21 +216,18 @@ static weft_status merge_unknown_view(weft_member *m, weft_view *view, weft_acto
                                       bool alone, weft_member_news *news)
 {
     bool other = view->number <= m->view.number, fits = alone || !other;
-    size_t most = m->view.member_count + view->member_count;
-    weft_status status = WEFT_OK;
     fits = fits && weft_view_find(view, m->actor->id) && weft_view_find(view, from) &&
            !weft_member_was_removed(m, from);
-    while (fits && status == WEFT_OK && view->member_capacity < most)
-        status = WEFT_GROW(&view->members, &view->member_capacity, view->member_capacity);
-    if (!fits || status != WEFT_OK) {
+    if (!fits) {
         weft_view_free(view);
-        return status;
+        return WEFT_OK;
     }
     for (size_t i = 0; i < m->tombstone_count && alone; i++)
         other = weft_view_remove(view, m->tombstones[i]) || other;
-    if (alone && !add_own(m, view, &other)) {
+    weft_status status = alone ? add_own(m, view, &other, &fits) : WEFT_OK;
+    if (status != WEFT_OK || !fits) {
         weft_view_free(view);
-        return weft_member_send_view(m, from);
+        return status == WEFT_OK ? weft_member_send_view(m, from) : status;
     }
     if (other) view->number = WEFT_MAX(view->number, m->view.number) + 1;
     return weft_member_adopt(m, view, news);
@@ -173,7 +242,7 @@ weft_status weft_member_receive_view(weft_member *m, const weft_message *message
     WEFT_TRY(weft_member_read(m, message, &view));
     bool here = weft_view_find(&view, m->actor->id), alone = weft_member_coordinator_unreachable(m);
     bool known = weft_view_find(&m->view, message->from);
-    if (view.number == 0 || view.run != m->run || (known && !here && !alone)) {
+    if (view.number == 0 || view.base != 0 || view.run != m->run || (known && !here && !alone)) {
         weft_view_free(&view);
         return WEFT_OK;
     }

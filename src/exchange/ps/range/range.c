@@ -35,6 +35,7 @@ void weft_range_destroy(weft_range **range)
     if (r->own_parameters) free(r->parameters);
     if (r->own_gradient) free(r->gradient);
     free(r->members);
+    weft_id_index_free(&r->places);
     free(r->waiting);
     free(r->staleness);
     free(r);
@@ -71,9 +72,16 @@ const int64_t *weft_range_staleness(const weft_range *range, size_t *size)
 
 member *weft_range_find(const weft_range *r, weft_actor_id id)
 {
-    for (size_t i = 0; i < r->member_count; i++)
-        if (r->members[i].id == id) return &r->members[i];
-    return NULL;
+    size_t at = weft_id_index_find(&r->places, id);
+    return at == WEFT_NO_PLACE ? NULL : &r->members[at];
+}
+
+weft_status weft_range_add(weft_range *r, const member *m)
+{
+    WEFT_TRY(WEFT_GROW(&r->members, &r->member_capacity, r->member_count));
+    WEFT_TRY(weft_id_index_put(&r->places, m->id, r->member_count));
+    r->members[r->member_count++] = *m;
+    return WEFT_OK;
 }
 
 int weft_range_learners(const weft_range *r)
@@ -124,11 +132,11 @@ static int64_t run_clock(const weft_range *r)
     return fastest;
 }
 
-bool weft_range_may_begin(const weft_range *r, int64_t clock)
+bool weft_range_may_begin(const weft_range *r, int64_t slowest, int64_t clock)
 {
     int64_t bound = r->options.policy.bound;
     /* Not slowest + bound, which may overflow: a clock in a forged message may be any number. */
-    return bound == WEFT_NO_BOUND || clock <= bound || clock - bound <= weft_range_slowest(r);
+    return bound == WEFT_NO_BOUND || clock <= bound || clock - bound <= slowest;
 }
 
 /* --- joins, leaves, pushes --- */
@@ -139,10 +147,8 @@ weft_status weft_range_join(weft_range *r, weft_actor_id learner, int slot, int6
         return weft_fail(WEFT_ERR_ARGUMENT, "the learner with number %u has already joined",
                          learner);
     int64_t begun = run_clock(r);
-    WEFT_TRY(WEFT_GROW(&r->members, &r->member_capacity, r->member_count));
-    r->members[r->member_count++] =
-        (member){.id = learner, .slot = slot, .here = true, .clock = WEFT_MAX(clock, begun)};
-    return WEFT_OK;
+    return weft_range_add(
+        r, &(member){.id = learner, .slot = slot, .here = true, .clock = WEFT_MAX(clock, begun)});
 }
 
 weft_status weft_range_advance(weft_range *r, weft_actor_id learner, int64_t clock)
@@ -200,7 +206,7 @@ static weft_status check(const weft_range *r, const weft_push *push, const membe
                          "an update of learner %d is of step %lld, but it has finished step %lld",
                          m->slot, (long long)push->clock, (long long)m->clock);
     /* This check also bounds the number of pending updates. */
-    if (!weft_range_may_begin(r, push->clock - 1))
+    if (!weft_range_may_begin(r, weft_range_slowest(r), push->clock - 1))
         return weft_fail(WEFT_ERR_FORMAT,
                          "an update of learner %d is of step %lld, which its policy does not allow "
                          "it to begin: the slowest learner is at %lld",

@@ -109,8 +109,8 @@ bool weft_range_learner_at(const weft_range *range, int i, weft_actor_id *out);
 /* The clock of the slowest learner; without learners, that clock before the last learner left. */
 int64_t weft_range_slowest(const weft_range *range);
 /* Whether a learner with this clock may begin its next step by the policy: it is at most `bound`
- * steps ahead of the slowest learner. */
-bool weft_range_may_begin(const weft_range *range, int64_t clock);
+ * steps ahead of the slowest learner, whose clock is `slowest`. */
+bool weft_range_may_begin(const weft_range *range, int64_t slowest, int64_t clock);
 
 typedef struct weft_push {
     weft_actor_id learner;

@@ -2,6 +2,7 @@
 #ifndef WEFT_EXCHANGE_PS_RANGE_RANGE_INTERNAL_H
 #define WEFT_EXCHANGE_PS_RANGE_RANGE_INTERNAL_H
 
+#include "base/id_index.h"
 #include "compress/compress.h"
 #include "exchange/ps/range/weighted_mean.h"
 #include "exchange/ps/range/range.h"
@@ -33,7 +34,8 @@ struct weft_range {
     void *parameters;
     member *members; /* in the order of joining */
     size_t member_count, member_capacity;
-    pushed *waiting; /* pending updates, in the order of arrival */
+    weft_id_index places; /* of `members` by their ids */
+    pushed *waiting;      /* pending updates, in the order of arrival */
     size_t waiting_count, waiting_capacity;
     void *gradient;                    /* mean of the updates of a version */
     bool own_parameters, own_gradient; /* the range has allocated them */
@@ -44,6 +46,8 @@ struct weft_range {
 
 /* The learner with this id, here or left; NULL: it has never joined. */
 member *weft_range_find(const weft_range *r, weft_actor_id id);
+/* Adds a learner whose id is new. */
+weft_status weft_range_add(weft_range *r, const member *m) WEFT_NODISCARD;
 /* Makes all versions whose updates are there (range_versions.c). */
 weft_status weft_range_apply_complete(weft_range *r) WEFT_NODISCARD;
 

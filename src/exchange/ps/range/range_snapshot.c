@@ -86,15 +86,15 @@ static weft_status read_members(weft_range *r, rest *from, uint64_t count)
             c.slot > INT32_MAX || c.clock < 0 || c.sequence < 0 || c.met < 0 || c.stale < 0 ||
             c.met > c.sequence)
             return fail_read();
-        WEFT_TRY(WEFT_GROW(&r->members, &r->member_capacity, r->member_count));
-        r->members[r->member_count++] = (member){.id = (weft_actor_id)c.id,
-                                                 .slot = (int)c.slot,
-                                                 .here = c.here != 0,
-                                                 .clock = c.clock,
-                                                 .sequence = c.sequence,
-                                                 .met = c.met,
-                                                 .stale = c.stale,
-                                                 .unknown = c.met};
+        if (weft_range_find(r, (weft_actor_id)c.id)) return fail_read();
+        WEFT_TRY(weft_range_add(r, &(member){.id = (weft_actor_id)c.id,
+                                             .slot = (int)c.slot,
+                                             .here = c.here != 0,
+                                             .clock = c.clock,
+                                             .sequence = c.sequence,
+                                             .met = c.met,
+                                             .stale = c.stale,
+                                             .unknown = c.met}));
     }
     return WEFT_OK;
 }
@@ -126,6 +126,7 @@ static void swap_lists(weft_range *a, weft_range *b)
     a->members = b->members, b->members = c.members;
     a->member_count = b->member_count, b->member_count = c.member_count;
     a->member_capacity = b->member_capacity, b->member_capacity = c.member_capacity;
+    a->places = b->places, b->places = c.places;
     a->waiting = b->waiting, b->waiting = c.waiting;
     a->waiting_count = b->waiting_count, b->waiting_count = c.waiting_count;
     a->waiting_capacity = b->waiting_capacity, b->waiting_capacity = c.waiting_capacity;

@@ -72,13 +72,13 @@ static weft_status answer(server *s, hosted_range *f, const pending_pull *q)
 /* Whether a pull may be answered: the learner's own updates have arrived, and the policy lets it
  * begin. A leaving learner gets the final parameters when all learners have left the range; a
  * joining one gets its start clock as soon as the range knows it. */
-static bool may_answer(const hosted_range *f, const pending_pull *q)
+static bool may_answer(const hosted_range *f, const pending_pull *q, int64_t slowest, bool empty)
 {
     if (!f->initialized) return false;
-    if (q->leaving) return weft_range_learners(f->of.range) == 0;
+    if (q->leaving) return empty;
     int64_t clock = weft_range_clock(f->of.range, q->learner);
     if (q->arriving) return clock >= 0;
-    return clock >= q->clock && weft_range_may_begin(f->of.range, q->clock);
+    return clock >= q->clock && weft_range_may_begin(f->of.range, slowest, q->clock);
 }
 
 /* Removes leaving learners from the range as soon as all their updates have arrived. */
@@ -110,9 +110,12 @@ weft_status weft_hosted_range_answer_pulls(server *s, hosted_range *f)
 {
     size_t kept = 0;
     WEFT_TRY(let_go(s, f));
+    /* An answer changes no clock, and removes no learner. */
+    int64_t slowest = weft_range_slowest(f->of.range);
+    bool empty = weft_range_learners(f->of.range) == 0;
     for (size_t i = 0; i < f->pull_count; i++) {
         pending_pull q = f->pulls[i];
-        if (may_answer(f, &q))
+        if (may_answer(f, &q, slowest, empty))
             WEFT_TRY(answer(s, f, &q));
         else if (q.leaving ? weft_range_knows(f->of.range, q.learner)
                            : weft_range_clock(f->of.range, q.learner) >= 0)
