@@ -238,7 +238,7 @@ def told_to_end():
             os.write(full, b"x" * 4096)
     except BlockingIOError:
         os.set_blocking(full, True)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in (signal.SIGTERM, signal.SIGINT):
         process = subprocess.Popen([weft, "serve", "m=c", "--port", "0", "--metrics-port", "0", "--times", "times"], stdout=subprocess.PIPE, stderr=full, text=True)
         for _ in range(600):
             if masked(process.pid, number):

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 
+from waiting import wait_until
 from serve_harness import BODY, INFER, SANITIZED, Server, check, main, read_all, weft, whole
 
 
@@ -239,18 +240,88 @@ def log():
     with Server("--log", "/dev/full") as s:
         c = s.client()
         for _ in range(20000):  # more than there is room for
-            c.request("GET", "/v2/models/m/ready")
-            check("a full disk harms nobody", c.getresponse().read() == b"")
+            c.request("GET", "/v2/models/none/ready")
+            check("a full disk harms nobody", b"error" in c.getresponse().read())
         c.close()
     check("and it is said once", s.errors.count("cannot write the request log") == 1 and "No space left" in s.errors, s.errors)
     with Server("--log", "-") as s:  # nobody reads what it prints until it ends
         c = s.client()
         for _ in range(3000):
-            c.request("GET", "/v2/models/m/ready")
+            c.request("GET", "/v2/models/none/ready")
             c.getresponse().read()
         c.close()
         check("who does not read the log keeps nobody waiting", s.code(INFER, BODY) == 200)
     check("and has whole lines", all(json.loads(line)["status"] for line in s.lines.splitlines()[:-1]) and s.lines.count("\n") > 100, s.lines[-200:])
+
+
+def logged(path):
+    with open(path) as f:
+        return [json.loads(line) for line in f]
+
+
+def names():
+    """The log names the request, and the client behind trusted proxies; the reply has the request's name, too. Good health checks are no
+    requests of the log."""
+    chains = (("203.0.113.9", "203.0.113.9"), ("1.2.3.4, 203.0.113.9", "203.0.113.9"), ("1.2.3.4, 203.0.113.9, 10.1.2.3", "203.0.113.9"),
+              ("1.2.3.4,\t[2001:db8::7]:443 , 10.255.0.1:80", "2001:db8::7"), ("10.0.0.1, 10.0.0.2", "10.0.0.1"), ("fd00::5", "fd00::5"), ("nobody, 10.0.0.2", "10.0.0.2"),
+              ("nobody", "127.0.0.1"), ("", "127.0.0.1"), ("203.0.113.9, " * 100 + "10.0.0.1", "203.0.113.9"), ("1.2.3.4, 11.0.0.1", "11.0.0.1"))
+    with Server("--log", "names", "--proxies", "127.0.0.1,10.0.0.0/8,fd00::/9") as s:
+        for chain, _ in chains:
+            s.ask("/v2", X_Forwarded_For=chain)
+        for path in ("/v2/health/live", "/v2/health/ready", "/v2/models/m/ready", "/v2/models/m/versions/1/ready"):
+            check(f"{path}", s.code(path) == 200)
+        check("a bad health check", s.code("/v2/models/none/ready") == 400)
+        ids = [s.ask("/v2", X_Request_ID=id)[1].get("X-Request-ID") for id in ("a-b/c:1", "x" * 129, "a b", "x" * 128)] + [s.ask("/v2")[1].get("X-Request-ID") for _ in range(3)]
+        with s.plain() as c:
+            c.sendall(b"GET /v2 HTTP/9.9\r\n\r\n")
+            check("what is no HTTP", c.recv(100).startswith(b"HTTP/1.1 505"))
+    lines = logged("names")
+    check("the clients", [line["client"] for line in lines[:len(chains)]] == [client for _, client in chains], [line["client"] for line in lines[:len(chains)]])
+    lines = lines[len(chains):]
+    check("the bad health check alone", lines[0]["path"] == "/v2/models/none/ready" and lines[1]["path"] == "/v2", lines[:2])
+    check("ids are kept", ids[0] == "a-b/c:1" and ids[3] == "x" * 128, ids)
+    check("or made", all(re.fullmatch("[0-9a-f]{32}", id or "") for id in ids[1:3] + ids[4:]) and len(set(ids)) == len(ids), ids)
+    check("and logged", [line["id"] for line in lines[1:1 + len(ids)]] == ids, lines)
+    check("what is no HTTP has no name", lines[-1]["path"] == "-" and lines[-1]["status"] == 505 and "id" not in lines[-1], lines[-1])
+    with Server("--log", "names2") as s:
+        s.ask("/v2", X_Forwarded_For="203.0.113.9")
+    check("who is no trusted proxy names nobody", logged("names2")[0]["client"] == "127.0.0.1")
+    with Server() as s:
+        check("without a log only what came is said", s.ask("/v2", X_Request_ID="7")[1]["X-Request-ID"] == "7" and "X-Request-ID" not in s.ask("/v2")[1])
+    with Server("--rate-limit", "3", "--proxies", "127.0.0.1") as s:
+        codes = [[s.code("/v2", X_Forwarded_For=client) for _ in range(5)] for client in ("203.0.113.1", "203.0.113.2")]
+        check("clients behind a proxy have rates of their own", all(found[:3] == [200] * 3 and 429 in found for found in codes), codes)
+    for proxies in ("10.0.0.0/33", "nobody", "10.0.0.1,", "::1/129", "10.0.0.0/-1"):
+        done = subprocess.run([weft, "serve", "m=c", "--proxies", proxies, "--port", "0", "--metrics-port", "-1"], capture_output=True, text=True, timeout=60)
+        check(f"the proxies {proxies} are refused", done.returncode == 2 and "proxies" in done.stderr, done)
+
+
+def hangups():
+    """SIGHUP opens the log again, reads secrets and models again, and ends nothing."""
+    with open("secrets", "w") as f:
+        f.write("* first\n")
+    os.chmod("secrets", 0o600)
+    for words in ([], ["--processes", "2"]):
+        for name in ("rotated", "rotated.1"):
+            if os.path.exists(name):
+                os.remove(name)
+        with Server("--log", "rotated", "--tokens", "secrets", *words) as s:
+            ask = lambda path, token: s.code(path, Authorization="Bearer " + token)
+            check("before", ask("/v2/before", "first") == 404)
+            check("it is written", wait_until(lambda: os.path.getsize("rotated") > 0))
+            os.rename("rotated", "rotated.1")
+            with open("secrets", "w") as f:
+                f.write("* second\n")
+            s.process.send_signal(signal.SIGHUP)
+            check("the log is opened again", wait_until(lambda: os.path.exists("rotated")))
+            check("the tokens are read again", wait_until(lambda: ask("/v2/after", "second") == 404))
+            check("and one request more", wait_until(lambda: ask("/v2/after", "second") == 404 and os.path.getsize("rotated") > 0))
+            s.process.send_signal(signal.SIGHUP)
+            check("and it serves", ask("/v2", "second") == 200)
+        check("each file has its own", {line["path"] for line in logged("rotated.1")} >= {"/v2/before"} and "/v2/after" not in [line["path"] for line in logged("rotated.1")]
+              and "/v2/after" in [line["path"] for line in logged("rotated")], (logged("rotated.1"), logged("rotated")))
+        with open("secrets", "w") as f:
+            f.write("* first\n")
 
 
 def pieces():
@@ -275,4 +346,4 @@ def pieces():
     check("the server ends", process.wait(60) == 0)
 
 
-sys.exit(main(slow, gone, unread, half_at_the_end, patience, memory, log, pieces))
+sys.exit(main(slow, gone, unread, half_at_the_end, patience, memory, log, names, hangups, pieces))

@@ -35,6 +35,7 @@ typedef struct weft_server_options {
     int64_t port, metrics_port; /* 0: a free port; metrics_port below 0: metrics on `port` only */
     char *certificate, *key;    /* PEM files of TLS; NULL: no TLS */
     char *tokens;               /* file with lines MODEL TOKEN; NULL: no authorisation */
+    char *proxies;              /* trusted proxies: addresses and networks; NULL: none */
     char *log;                  /* access log: a file; "-": standard output; NULL: none */
     int64_t body;               /* largest body of a request, in MiB */
     int64_t headers;            /* largest headers of a request, in KiB */
@@ -74,6 +75,10 @@ WEFT_API void weft_server_ports(const weft_server *server, int *port, int *metri
  * and closes connections after their replies. Returns when all requests in progress have been
  * answered, or after `seconds`; true: all have been answered. */
 WEFT_API bool weft_server_drain(weft_server *server, double seconds);
+/* Opens the access log again, which may have been renamed, reads a certificate, its key and tokens
+ * that have changed, and loads new and changed versions from the repository of models. Returns at
+ * once: a thread of the server does so. Any thread may call it, but no signal handler. */
+WEFT_API void weft_server_reload(weft_server *server);
 /* Whether the options ask for several processes and this process is none of these, so it must call
  * weft_server_supervise. */
 WEFT_API bool weft_server_supervises(const weft_server_options *options);
@@ -84,8 +89,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_server_share_quota(weft_context *contex
 /* Runs options->processes servers on one port, as processes of `program` (the command weft) with
  * the same options and models, each on its share of the cores. Returns when all of them have ended.
  *
- * A first signal to this process (SIGTERM, SIGINT, SIGHUP) makes the servers drain and end; a
- * second one kills them, and so does the end of `drain` plus 5 seconds. A server that dies is
+ * SIGHUP to this process makes the servers reload (weft_server_reload). A first SIGTERM or SIGINT
+ * makes them drain and end; a second one kills them, and so does the end of `drain` plus 5 seconds. A server that dies is
  * restarted after a pause, which doubles while the server fails to start (exponential backoff); so
  * is one that has been stopped (SIGSTOP) for ten seconds or was ended by another process. If this
  * process dies, the system tells the servers to end.

@@ -134,18 +134,31 @@ void print_url(const char *before, const weft_server_options *o, int port)
 typedef struct end_signal {
     pthread_t thread;
     sigset_t signals;
-    bool serving; /* atomic: the main thread waits for this one; before, models are being loaded */
+    /* atomic: the main thread waits for this one; NULL: models are being loaded */
+    weft_server *server;
+    bool ending; /* atomic: the main thread ends this one */
     bool joined;
 } end_signal;
+
+/* Waits for a signal to end, and meanwhile reloads at each SIGHUP. Returns its number. */
+static int wait_for_signal(const end_signal *e)
+{
+    for (int number;;) {
+        if (sigwait(&e->signals, &number) != 0) continue;
+        if (number != SIGHUP) return number;
+        weft_server *server = __atomic_load_n(&e->server, __ATOMIC_ACQUIRE);
+        if (server) weft_server_reload(server);
+    }
+}
 
 /* A signal while models are being loaded ends the process at once, since nobody can have sent it a
  * request yet. */
 static void *wait_for_end(void *user)
 {
     end_signal *e = user;
-    int number;
-    while (sigwait(&e->signals, &number) != 0) continue;
-    if (!__atomic_load_n(&e->serving, __ATOMIC_ACQUIRE)) {
+    (void)wait_for_signal(e);
+    if (!__atomic_load_n(&e->server, __ATOMIC_ACQUIRE) &&
+        !__atomic_load_n(&e->ending, __ATOMIC_ACQUIRE)) {
         (void)fflush(stdout);
         weft_output_abandon_all(); /* batch times may be being written */
         _exit(0);
@@ -173,8 +186,7 @@ static bool begin_wait(end_signal *e)
 static void *wait_for_second(void *user)
 {
     const end_signal *e = user;
-    int number;
-    while (sigwait(&e->signals, &number) != 0) continue;
+    int number = wait_for_signal(e);
     (void)fflush(stdout);
     weft_output_abandon_all();
     _exit(128 + number);
@@ -198,7 +210,7 @@ static void join_wait(end_signal *e)
 static void end_wait(end_signal *e)
 {
     if (e->joined) return;
-    __atomic_store_n(&e->serving, true, __ATOMIC_RELEASE);
+    __atomic_store_n(&e->ending, true, __ATOMIC_RELEASE);
     pthread_kill(e->thread, SIGINT);
     join_wait(e);
 }
@@ -210,9 +222,9 @@ static int answer(weft_service *service, const weft_server_options *o, end_signa
 {
     weft_server *server;
     int port, metrics, code = 0;
-    __atomic_store_n(&end->serving, true, __ATOMIC_RELEASE);
     weft_status status = weft_server_start(service, o, &server);
     if (status != WEFT_OK) return report_failure(status);
+    __atomic_store_n(&end->server, server, __ATOMIC_RELEASE);
     weft_server_ports(server, &port, &metrics);
     if (weft_job_supervised()) {
         print_status_line("built", ""); /* the supervisor prints the ports */
@@ -223,6 +235,7 @@ static int answer(weft_service *service, const weft_server_options *o, end_signa
         flush_stdout();
     }
     join_wait(end);
+    __atomic_store_n(&end->server, NULL, __ATOMIC_RELEASE);
     if (!weft_job_supervised()) end_on_second(end); /* a supervisor kills its processes */
     if (!weft_server_drain(server, o->drain)) {
         fprintf(stderr, "weft: some requests were not answered within %g s and are cut off\n",
@@ -262,7 +275,7 @@ static int load_and_answer(weft_context *context, const weft_server_options *o,
 static int serve(weft_context *context, const weft_server_options *o, const char *const *words,
                  int count)
 {
-    end_signal end = {.serving = false};
+    end_signal end = {.server = NULL};
     signal(SIGPIPE, SIG_IGN);
     if (!begin_wait(&end)) return 1;
     print_log(context, o->quiet);
@@ -340,7 +353,7 @@ const command command_serve = {
         "the target. Models of the next token continue texts (generate, generate_stream).\n"
         "Requests are computed in batches. The default policy, adaptive, measures batch times and\n"
         "arrivals, and chooses batch size and wait so that the mean latency at the present load\n"
-        "is least; nothing is set by hand. After SIGTERM, SIGHUP and Ctrl-C the server finishes\n"
+        "is least; nothing is set by hand. After SIGTERM and Ctrl-C the server finishes\n"
         "outstanding requests and ends; a second signal ends it at once. --models DIR serves a\n"
         "model repository, DIR/NAME/VERSION, of checkpoints or exported folders. With --processes\n"
         "a supervisor runs several processes on one port and restarts those that die. --simulate\n"

@@ -216,8 +216,15 @@ static void end_peers(job *j)
 static volatile sig_atomic_t asked; /* the first signal that asked to stop */
 static volatile sig_atomic_t times; /* number of such signals */
 
+static volatile sig_atomic_t hangups_reload; /* SIGHUP does not ask to stop */
+static volatile sig_atomic_t hung_up;        /* it has come */
+
 static void on_signal(int number)
 {
+    if (number == SIGHUP && hangups_reload) {
+        hung_up = 1;
+        return;
+    }
     if (!asked) asked = number;
     times = times + 1;
 }
@@ -235,7 +242,7 @@ static const int caught[WEFT_CAUGHT] = {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCHL
 
 void weft_job_catch(struct sigaction before[WEFT_CAUGHT])
 {
-    asked = times = paused = 0;
+    asked = times = paused = hangups_reload = hung_up = 0;
     for (int i = 0; i < WEFT_ASKING; i++) {
         bool end = caught[i] == SIGINT || caught[i] == SIGTERM;
         struct sigaction action = {.sa_handler = caught[i] == SIGTSTP ? on_pause : on_signal,
@@ -252,6 +259,18 @@ void weft_job_catch(struct sigaction before[WEFT_CAUGHT])
 void weft_job_release(const struct sigaction before[WEFT_CAUGHT])
 {
     for (int i = 0; i < WEFT_CAUGHT; i++) sigaction(caught[i], &before[i], NULL);
+}
+
+void weft_job_let_hangups_reload(bool reload)
+{
+    hangups_reload = reload;
+}
+
+bool weft_job_wants_reload(void)
+{
+    bool wanted = hung_up != 0;
+    hung_up = 0;
+    return wanted;
 }
 
 int weft_job_asked(int *how_often)

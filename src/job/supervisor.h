@@ -82,6 +82,9 @@ double weft_job_seconds(job *j);
  * not ignored, since a process that ignores it does not get the exit codes of its children. */
 enum { WEFT_ASKING = 4, WEFT_CAUGHT };
 void weft_job_catch(struct sigaction before[WEFT_CAUGHT]);
+/* Whether SIGHUP has come since the last call, if hangups reload: otherwise one asks to stop. */
+bool weft_job_wants_reload(void);
+void weft_job_let_hangups_reload(bool reload);
 void weft_job_release(const struct sigaction before[WEFT_CAUGHT]);
 /* Returns the first signal that asked to stop since weft_job_catch, 0: none; *how_often: their
  * number. */

@@ -110,6 +110,14 @@ static void look(workers *w, child_process *p)
 
 /* --- all workers --- */
 
+/* Makes the workers that serve reload; one that starts reads everything anyway. */
+static void pass_on_hangup(const process_set *t)
+{
+    if (!weft_job_wants_reload()) return;
+    for (int i = 0; i < t->count; i++)
+        if (t->all[i].runs && t->all[i].ready) kill(t->all[i].child.pid, SIGHUP);
+}
+
 /* Handles signals that ask this process to stop: the first one lets all workers drain, and the next
  * one, or the end of the drain time, kills them. */
 static void pass_on(workers *w)
@@ -118,6 +126,7 @@ static void pass_on(workers *w)
     double now = weft_job_seconds(t->j), limit = t->j->options->drain + GRACE;
     int times, asked = weft_job_asked(&times);
     weft_process_set_suspend(t);
+    pass_on_hangup(t);
     if (times > 0 && !t->stopping) {
         t->stopping = true;
         w->asked = now;
@@ -195,6 +204,7 @@ weft_status weft_job_run_workers(job *j, int *code)
     workers w = {.t = {.j = j, .count = o->part_count, .last = SIGTERM}};
     struct pollfd *fds = NULL;
     weft_status status;
+    weft_job_let_hangups_reload(true);
     weft_orphans_begin(&j->orphans, j->environment[0]);
     WEFT_TRY_GOTO(WEFT_NEW(&w.t.all, w.t.count), end);
     WEFT_TRY_GOTO(WEFT_NEW(&fds, w.t.count), end);

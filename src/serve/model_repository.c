@@ -176,7 +176,7 @@ static weft_status load(weft_service *s, weft_model_entry *p, poll_reason how)
                          "service"
                        : "%s is not served: %s",
                  path, weft_last_message());
-    else if (how == ON_CHANGE)
+    else if (how == ON_CHANGE || s->was_scanned)
         weft_log(s->context, WEFT_LOG_NOTE,
                  again ? "%s is served again, since its files have changed" : "%s is served", path);
     free(path);
@@ -386,6 +386,7 @@ static weft_status poll_folder(weft_service *s, poll_reason how)
     weft_status status = weft_error_raise(&error);
     if (status != WEFT_OK && how == ON_CHANGE) complain(s, NULL, &complaints);
     free(s->complaints.data);
+    s->was_scanned = true;
     s->complaints = complaints;
     pthread_mutex_unlock(&s->poll_lock);
     for (int i = 0; i < count; i++) free(names[i]);

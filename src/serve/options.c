@@ -180,7 +180,14 @@ const weft_option weft_server_rows[] = {
      .argument = "FILE",
      TEXT,
      AT(log),
-     .help = "append a line of JSON per request to a file; -: standard output"},
+     .help = "append a line of JSON per request, except good health checks, to a file; -: standard "
+             "output. SIGHUP opens it again"},
+    {.name = "proxies",
+     .argument = "LIST",
+     TEXT,
+     AT(proxies),
+     .help = "addresses and networks of trusted proxies, with commas between them: for their "
+             "requests the log and the rate limit name the client in X-Forwarded-For"},
     {.name = "rate-limit",
      .argument = "N",
      .initial = "0",

@@ -65,6 +65,8 @@ struct weft_servable {
 
 /* The context that the service was created with. */
 weft_context *weft_service_context(const weft_service *service);
+/* Whether it has a repository of models. */
+bool weft_service_has_folder(const weft_service *service);
 /* The parts of a service that are needed to open a version. */
 typedef struct weft_service_site {
     weft_context *context;

@@ -338,6 +338,11 @@ weft_batch_queue *weft_servable_queue(const weft_servable *servable)
     return servable->queue;
 }
 
+bool weft_service_has_folder(const weft_service *s)
+{
+    return s->models != NULL;
+}
+
 weft_context *weft_service_context(const weft_service *service)
 {
     return service->context;

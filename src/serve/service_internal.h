@@ -36,6 +36,7 @@ struct weft_service {
     int count;
     size_t capacity;
     pthread_mutex_t poll_lock; /* held during a scan of the repository; taken before `lock` */
+    bool was_scanned;          /* once as a whole; guarded by poll_lock */
     int64_t scans;             /* number of the last scan; guarded by poll_lock */
     weft_text complaints;      /* of the last scan, one a line; guarded by poll_lock */
     pthread_t background;

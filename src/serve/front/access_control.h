@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "base/base.h"
+#include "serve/http/http.h"
 
 /* reload.c: files that are read again when they have changed. */
 typedef struct weft_watched_files {
@@ -60,12 +61,25 @@ bool weft_rate_limiter_take(const weft_rate_limiter *limiter, weft_token_bucket 
 /* The whole seconds, at least 1, after which an empty bucket certainly has a token again. */
 int weft_rate_limiter_retry_after(const weft_rate_limiter *limiter);
 
+/* proxies.c: the trusted proxies. */
+typedef struct weft_proxies weft_proxies;
+/* Reads a list of addresses and networks. ARGUMENT: an item is none. */
+weft_status weft_proxies_read(const char *list, weft_proxies **out) WEFT_NODISCARD;
+void weft_proxies_free(weft_proxies **proxies);
+/* Writes the address of the client for which a trusted proxy has sent the request, as its field
+ * X-Forwarded-For says. false: the peer is no trusted proxy (proxies NULL: none is), or says
+ * nothing. */
+bool weft_proxies_client(const weft_proxies *proxies, const char *peer, const weft_http_head *head,
+                         char *out, size_t room);
+/* Reads an address for weft_rate_limiter_hold. */
+bool weft_address_read(const char *text, struct sockaddr_storage *out);
+
 /* access_log.c: the access log has a line of JSON for each request; a thread of its own writes the
  * file. */
 typedef struct weft_access_log weft_access_log;
 typedef struct weft_access_entry {
     /* model NULL: the request named no model in service */
-    const char *client, *method, *path, *model;
+    const char *client, *method, *path, *model, *id;
     unsigned code;
     size_t bytes;   /* of the reply's body */
     double seconds; /* from the request's head to the end of the reply */
@@ -75,6 +89,9 @@ weft_status weft_access_log_open(weft_context *context, const char *path,
                                  weft_access_log **out) WEFT_NODISCARD;
 /* Adds a line to the buffer and never waits for the disk: a line that does not fit is dropped. */
 void weft_access_log_add(weft_access_log *log, const weft_access_entry *entry);
+/* Makes the thread open the file again, behind the lines that were added before: it may have been
+ * renamed. A file that cannot be opened leaves the one of before in use. */
+void weft_access_log_reopen(weft_access_log *log);
 /* Writes the lines that are left, for at most a second, and closes the log. */
 void weft_access_log_close(weft_access_log **log);
 /* Blocks SIGPIPE in the calling thread, so that a write to a closed connection fails instead of

@@ -30,6 +30,7 @@ struct weft_access_log {
     char *lines; /* buffer for new lines; from here on guarded by the lock */
     size_t used;
     int64_t lost;
+    bool reopens; /* the file is to be opened again */
     double until; /* time at which closing gives up; 0: not closing yet */
 };
 
@@ -91,6 +92,10 @@ static size_t write_line(const weft_access_entry *a, char *line)
     (void)snprintf(text, sizeof(text), ",\"status\":%u,\"bytes\":%zu,\"seconds\":%.6f", a->code,
                    a->bytes, a->seconds);
     put(line, &n, text);
+    if (a->id && *a->id) {
+        put(line, &n, ",\"id\":");
+        put_string(line, &n, a->id);
+    }
     if (a->model) {
         put(line, &n, ",\"model\":");
         put_string(line, &n, a->model);
@@ -148,6 +153,33 @@ static void rest(weft_access_log *x, double seconds)
     pthread_cond_timedwait(&x->change, &x->lock, &at);
 }
 
+static int open_log(const char *path)
+{
+    if (strcmp(path, "-") == 0) return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0640);
+}
+
+static void use(weft_access_log *x, int file)
+{
+    struct stat info;
+    x->file = file;
+    x->regular = fstat(file, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+static void reopen(weft_access_log *x)
+{
+    int file = open_log(x->name);
+    if (file < 0) {
+        weft_log(x->context, WEFT_LOG_WARNING,
+                 "cannot open the request log %s again: %s; the file of before stays in use",
+                 x->name, strerror(errno));
+        return;
+    }
+    (void)close(x->file);
+    use(x, file);
+    x->told = false;
+}
+
 static void write_all(weft_access_log *x, size_t size)
 {
     for (size_t at = 0; at < size && !is_over(x);) {
@@ -162,9 +194,11 @@ static void write_all(weft_access_log *x, size_t size)
         x->told = true;
         pthread_mutex_lock(&x->lock);
         if (x->until == 0) rest(x, RETRY_SECONDS);
-        bool ends = x->until > 0;
+        bool ends = x->until > 0, again = x->reopens;
+        x->reopens = false;
         pthread_mutex_unlock(&x->lock);
         if (ends) return;
+        if (again) reopen(x);
     }
 }
 
@@ -174,11 +208,13 @@ static void *write_lines(void *user)
     weft_block_sigpipe();
     pthread_mutex_lock(&x->lock);
     while (x->until == 0 || x->used > 0) {
-        if (x->used == 0) {
+        if (x->used == 0 && !x->reopens) {
             pthread_cond_wait(&x->change, &x->lock);
             continue;
         }
-        if (x->until == 0) rest(x, GATHER_SECONDS);
+        if (x->until == 0 && !x->reopens) rest(x, GATHER_SECONDS);
+        bool again = x->reopens;
+        x->reopens = false;
         char *lines = x->lines;
         size_t size = x->used;
         x->lines = x->writing;
@@ -186,6 +222,7 @@ static void *write_lines(void *user)
         x->used = 0;
         pthread_mutex_unlock(&x->lock);
         write_all(x, size);
+        if (again) reopen(x);
         pthread_mutex_lock(&x->lock);
         if (x->until > 0 && weft_seconds() >= x->until) break;
     }
@@ -197,15 +234,12 @@ static void *write_lines(void *user)
 
 static weft_status begin(weft_access_log *x, const char *path)
 {
-    struct stat info;
     WEFT_TRY(weft_strdup(path, &x->name));
     WEFT_TRY(WEFT_NEW(&x->lines, ROOM));
     WEFT_TRY(WEFT_NEW(&x->writing, ROOM));
-    x->file = strcmp(path, "-") == 0
-                  ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
-                  : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0640);
-    if (x->file < 0) return weft_fail_io("open", path);
-    x->regular = fstat(x->file, &info) == 0 && S_ISREG(info.st_mode);
+    int file = open_log(path);
+    if (file < 0) return weft_fail_io("open", path);
+    use(x, file);
     WEFT_TRY(weft_thread_start(&x->thread, write_lines, x));
     x->started = true;
     return WEFT_OK;
@@ -225,6 +259,14 @@ weft_status weft_access_log_open(weft_context *context, const char *path, weft_a
     weft_status status = begin(*out, path);
     if (status != WEFT_OK) weft_access_log_close(out);
     return status;
+}
+
+void weft_access_log_reopen(weft_access_log *log)
+{
+    pthread_mutex_lock(&log->lock);
+    log->reopens = true;
+    pthread_cond_signal(&log->change);
+    pthread_mutex_unlock(&log->lock);
 }
 
 void weft_access_log_close(weft_access_log **log)

@@ -28,6 +28,8 @@ static weft_http_request *new_request(weft_server *s, weft_http_connection *conn
     connection->request = c;
     c->counted = true;
     s->requests++;
+    (void)snprintf(c->client, sizeof(c->client), "%s", connection->address);
+    c->id[0] = '\0';
     if (s->access_log) c->began = weft_seconds();
     return c;
 }
@@ -171,6 +173,40 @@ static void check_token(weft_http_request *c)
     }
 }
 
+/* Takes the id of the request from the client or a proxy, if it may be in a field, or makes one for
+ * the log. */
+static void name_request(weft_http_request *c)
+{
+    weft_server *s = c->server;
+    const char *id = header(c, "X-Request-ID");
+    size_t size = id ? strlen(id) : 0;
+    for (size_t i = 0; i < size; i++)
+        if (id[i] <= ' ' || id[i] >= 0x7f) size = 0;
+    if (size > 0 && size < sizeof(c->id)) {
+        memcpy(c->id, id, size + 1);
+    } else if (s->access_log) {
+        uint64_t low = weft_mix(s->id_key, ++s->ids);
+        (void)snprintf(c->id, sizeof(c->id), "%016llx%016llx",
+                       (unsigned long long)weft_mix(low, s->id_key), (unsigned long long)low);
+    }
+}
+
+/* Whether the client may send one more request now. The limit of a client behind a trusted proxy is
+ * its own, and not that of the connection. */
+static bool may_ask(weft_http_request *c)
+{
+    weft_server *s = c->server;
+    weft_token_bucket *bucket = c->connection->bucket;
+    struct sockaddr_storage address;
+    if (!s->rate_limiter || c->connection->only_metrics) return true;
+    if (strcmp(c->client, c->connection->address) == 0 || !weft_address_read(c->client, &address))
+        return weft_rate_limiter_take(s->rate_limiter, bucket, s->now);
+    bucket = weft_rate_limiter_hold(s->rate_limiter, &address, s->now);
+    bool may = weft_rate_limiter_take(s->rate_limiter, bucket, s->now);
+    weft_rate_limiter_release(s->rate_limiter, bucket);
+    return may;
+}
+
 /* Checks the limits, the rate, the token and the fields that say how the body is to be read. */
 static void check_head(weft_http_request *c)
 {
@@ -178,8 +214,7 @@ static void check_head(weft_http_request *c)
     const char *coding = header(c, "Content-Encoding");
     if (c->connection->surplus)
         weft_http_request_reject(c, "the limit of open connections is reached (--connections)");
-    else if (s->rate_limiter &&
-             !weft_rate_limiter_take(s->rate_limiter, c->connection->bucket, s->now))
+    else if (!may_ask(c))
         weft_reply_error(&c->reply, 429,
                          "this address sends more requests per second than the server allows");
     else if (s->tokens)
@@ -233,6 +268,9 @@ weft_http_request *weft_http_request_begin(weft_server *s, weft_http_connection 
         return c;
     }
     connection->last = !c->head.keeps_alive;
+    name_request(c);
+    (void)weft_proxies_client(s->proxies, connection->address, &c->head, c->client,
+                              sizeof(c->client));
     check_head(c);
     bool now = c->head.length > WEFT_FORGOTTEN || c->head.expects_continue;
     if (!c->reply.code || !now) return c;
@@ -304,14 +342,28 @@ bool weft_http_request_answer(weft_http_request *c)
 
 /* --- the end --- */
 
+/* Whether it is a health check with a good answer, which the log leaves out: a balancer sends one
+ * every few seconds. */
+static bool is_good_check(const weft_http_request *c)
+{
+    char *const *piece = c->piece;
+    int n = c->pieces;
+    if (c->reply.code != 200 || n < 3 || n >= WEFT_PIECES || strcmp(piece[0], "v2") != 0)
+        return false;
+    if (strcmp(piece[1], "health") == 0) return true;
+    return strcmp(piece[1], "models") == 0 && strcmp(piece[n - 1], "ready") == 0;
+}
+
 /* Logs an ended request. If the client did not wait for the reply, or for all of it, the code is
  * 499, as with NGINX. */
 static void log_request(const weft_http_request *c, bool whole)
 {
-    const weft_access_entry line = {.client = c->connection->address,
+    if (whole && is_good_check(c)) return;
+    const weft_access_entry line = {.client = c->client,
                                     .method = c->method,
                                     .path = c->url,
                                     .model = c->model,
+                                    .id = c->id,
                                     .code = whole ? c->reply.code : 499,
                                     .bytes = whole || c->stream.streams ? c->sent : 0,
                                     .seconds = weft_seconds() - c->began};

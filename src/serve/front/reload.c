@@ -40,12 +40,12 @@ void weft_watched_files_free(weft_watched_files *files)
 }
 
 /* Whether the files differ from what was read last, and have been the same at two looks, so that
- * nobody is writing them. A state that is not valid is read once only. */
-static bool is_due(weft_watched_files *files)
+ * nobody is writing them, or are asked for. A state that is not valid is read once only. */
+static bool is_due(weft_watched_files *files, bool asked)
 {
     if (!files->paths[0]) return false;
     uint64_t now = state_of(files);
-    bool due = now == files->seen && now != files->read;
+    bool due = (asked || now == files->seen) && now != files->read;
     files->seen = now;
     if (due) files->read = now;
     return due;
@@ -62,18 +62,25 @@ static void report(const weft_server *s, weft_status status, const weft_watched_
                  what);
 }
 
-static void look(weft_server *s)
+static void look(weft_server *s, bool asked)
 {
-    if (is_due(&s->tls_files))
+    if (is_due(&s->tls_files, asked))
         report(s, weft_tls_read(s->credentials, s->tls_files.paths[0], s->tls_files.paths[1]),
                &s->tls_files, "certificate and key");
-    if (!is_due(&s->token_file)) return;
+    if (!is_due(&s->token_file, asked)) return;
     weft_tokens *tokens = NULL;
     weft_status status = weft_tokens_read(s->token_file.paths[0], &tokens);
     report(s, status, &s->token_file, "tokens");
     if (status != WEFT_OK) return;
     tokens = __atomic_exchange_n(&s->new_tokens, tokens, __ATOMIC_ACQ_REL);
     weft_tokens_free(&tokens); /* the loop has not taken them yet */
+}
+
+static void scan_models(weft_server *s)
+{
+    weft_context *context = weft_service_context(s->service);
+    if (weft_service_has_folder(s->service) && weft_service_poll_models(s->service) != WEFT_OK)
+        weft_log(context, WEFT_LOG_WARNING, "%s", weft_last_message());
 }
 
 static void *watch_files(void *user)
@@ -84,12 +91,15 @@ static void *watch_files(void *user)
     while (!s->watch_ending) {
         struct timespec at = {.tv_sec = (time_t)next,
                               .tv_nsec = (long)((next - (double)(time_t)next) * 1e9)};
-        if (weft_seconds() < next) {
+        bool asked = s->look_now;
+        s->look_now = false;
+        if (weft_seconds() < next && !asked) {
             pthread_cond_timedwait(&s->watch_wake, &s->lock, &at);
             continue;
         }
         pthread_mutex_unlock(&s->lock);
-        look(s);
+        look(s, asked);
+        if (asked) scan_models(s);
         next = weft_seconds() + LOOK_SECONDS;
         pthread_mutex_lock(&s->lock);
     }
@@ -99,10 +109,17 @@ static void *watch_files(void *user)
 
 weft_status weft_server_watch_start(weft_server *s)
 {
-    if (!s->tls_files.paths[0] && !s->token_file.paths[0]) return WEFT_OK;
     WEFT_TRY(weft_thread_start(&s->watcher, watch_files, s));
     s->watching = true;
     return WEFT_OK;
+}
+
+void weft_server_look_now(weft_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->look_now = true;
+    pthread_cond_broadcast(&s->watch_wake);
+    pthread_mutex_unlock(&s->lock);
 }
 
 void weft_server_watch_end(weft_server *s)

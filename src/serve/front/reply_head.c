@@ -100,6 +100,7 @@ void weft_http_reply_head(weft_http_request *request, weft_text *out)
                   : r->json ? "application/octet-stream"
                             : "application/json");
     }
+    if (c->id[0]) add_field(out, "X-Request-ID", c->id);
     if (r->json) add_number(out, "Inference-Header-Content-Length", (int64_t)r->json);
     if (r->allowed) add_field(out, "Allow", r->allowed);
     if (r->code == 503) add_field(out, "Retry-After", "1");

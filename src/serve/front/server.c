@@ -2,6 +2,7 @@
  * they share. */
 #include <errno.h>
 #include <math.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,6 +28,8 @@ static weft_status open_all(weft_server *s, const weft_server_options *o)
     if (s->tls) WEFT_TRY(weft_tls_open(o->certificate, o->key, &s->credentials));
     if (o->tokens) WEFT_TRY(weft_tokens_read(o->tokens, &s->tokens));
     if (o->rate_limit > 0) WEFT_TRY(weft_rate_limiter_create(o->rate_limit, &s->rate_limiter));
+    if (o->proxies) WEFT_TRY(weft_proxies_read(o->proxies, &s->proxies));
+    if (getrandom(&s->id_key, sizeof(s->id_key), 0) < 0) s->id_key = (uint64_t)getpid();
     if (o->log)
         WEFT_TRY(weft_access_log_open(weft_service_context(s->service), o->log, &s->access_log));
     WEFT_TRY(open_listener(o, o->port, &s->listeners[0]));
@@ -106,6 +109,12 @@ bool weft_server_drain(weft_server *s, double seconds)
     return all;
 }
 
+void weft_server_reload(weft_server *s)
+{
+    if (s->access_log) weft_access_log_reopen(s->access_log);
+    weft_server_look_now(s);
+}
+
 void weft_server_stop(weft_server **server)
 {
     if (!server || !*server) return;
@@ -122,6 +131,7 @@ void weft_server_stop(weft_server **server)
     free(s->spare_out.data);
     weft_access_log_close(&s->access_log);
     weft_rate_limiter_destroy(&s->rate_limiter);
+    weft_proxies_free(&s->proxies);
     weft_tokens_free(&s->tokens);
     weft_tls_close(&s->credentials);
     pthread_cond_destroy(&s->readers_ended);

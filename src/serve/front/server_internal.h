@@ -110,10 +110,13 @@ struct weft_server {
     weft_tokens *new_tokens;
     pthread_t watcher;
     bool watching, watch_ending; /* watch_ending: guarded by the lock */
+    bool look_now;               /* guarded by the lock */
     pthread_cond_t watch_wake;
     double next_sample; /* time of the next samples for the status page */
     weft_rate_limiter *rate_limiter;
     weft_access_log *access_log;
+    weft_proxies *proxies;           /* NULL: none is trusted */
+    uint64_t id_key, ids;            /* of the ids of requests that came without one */
     weft_http_listener listeners[2]; /* [1] serves the metrics, if its socket is not -1 */
     int epoll, wake_event;           /* epoll instance of the loop; eventfd that wakes it */
     pthread_t thread, self;          /* the loop's thread: for joining it, and as set by itself */
@@ -194,6 +197,7 @@ struct weft_http_request {
     } kind;
     char *name; /* of the model to load or unload */
     bool unloads;
+    char client[46], id[129]; /* id: "" is none */
     weft_reply reply;
     weft_http_head head; /* its texts are in `text`, which is kept for the next request */
     char *text;
@@ -322,6 +326,8 @@ void weft_watched_files_free(weft_watched_files *files);
  * the log says so. */
 weft_status weft_server_watch_start(weft_server *server) WEFT_NODISCARD;
 void weft_server_watch_end(weft_server *server);
+/* Makes the thread look at once, read what has changed, and scan the repository of models. */
+void weft_server_look_now(weft_server *server);
 /* The loop calls this in each round: newly read tokens take the place of the present ones. */
 void weft_server_take_tokens(weft_server *server);
 
