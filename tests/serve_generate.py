@@ -201,6 +201,28 @@ def ask_and_shut(server, path, body, version, context):
     return got, bool(got) and (b"chunked" not in got or got.endswith(b"\r\n0\r\n\r\n"))
 
 
+def times(server):
+    """Time to the first token, from token to token, and of whole texts: as many of each as there were, and together the time that passed."""
+    client = Client(server.port)
+
+    def histograms():
+        text = client.ask("/metrics")[1].decode()
+        return {(name, what): float(value) for name, what, value in
+                re.findall(r'^weft_generation_(first_token_|next_token_|)seconds_(sum|count)\{model="gpt",version="1"\} (\S+)$', text, re.M)}
+    before, began = histograms(), time.monotonic()
+    for n in (1, 7, 30):
+        check("a text", client.told("/v2/models/gpt/generate", json.dumps({"max_tokens": n}))[0] == 200)
+    passed = time.monotonic() - began
+    for _ in range(100):  # an answer is on its way before it is counted
+        now = {key: value - before[key] for key, value in histograms().items()}
+        if now["", "count"] == 3:
+            break
+        time.sleep(0.05)
+    check("times are counted", (now["first_token_", "count"], now["next_token_", "count"], now["", "count"]) == (3, 35, 3), now)
+    check("and add up", 0 < now["", "sum"] < passed and abs(now["first_token_", "sum"] + now["next_token_", "sum"] - now["", "sum"]) < 0.2 * now["", "sum"] + 0.01, (now, passed))
+    client.close()
+
+
 def half_closed():
     """A client that closes its sending side gets the whole text, or no answer: never a text that was cut off and looks whole."""
     with open("cert.pem", "w") as f:
@@ -294,6 +316,7 @@ def main():
             streams(server.port)
             refusals(server.port)
             leavers(server)
+            times(server)
         server.end()
     half_closed()
     endings()

@@ -192,6 +192,12 @@ def metrics(s):
         check(f"there is {name}", name + one_model in values)
     check("the process", float(values["process_resident_memory_bytes"]) > 1e6 and float(values["process_open_fds"]) >= 5 and
           abs(float(values["process_start_time_seconds"]) - time.time()) < 600 and float(values["weft_open_connections"]) >= 1, text[-900:])
+    check("the build", re.search(r'^weft_build_info\{version="[0-9.]+",compiler="[^"]+"\} 1$', text, re.M), text[-1500:])
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../examples/grafana/weft.json")) as f:
+        panels = json.load(f)["panels"]
+    shown = {name for p in panels for t in p["targets"] for name in re.findall(r"\b((?:weft|nv|process)_\w+)", t["expr"])}
+    check("the dashboard shows what there is", len(shown) > 15 and all(re.search(rf"^{name}(\{{| )", text, re.M) for name in shown),
+          [name for name in shown if not re.search(rf"^{name}(\{{| )", text, re.M)])
     types = re.findall(r"^# TYPE (\S+) ", text, re.M)
     check("each type is said once, with help", len(types) == len(set(types)) and types == re.findall(r"^# HELP (\S+) ", text, re.M), types)
     tool = shutil.which("promtool")

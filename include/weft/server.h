@@ -90,10 +90,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_server_share_quota(weft_context *contex
  * the same options and models, each on its share of the cores. Returns when all of them have ended.
  *
  * SIGHUP to this process makes the servers reload (weft_server_reload). A first SIGTERM or SIGINT
- * makes them drain and end; a second one kills them, and so does the end of `drain` plus 5 seconds. A server that dies is
- * restarted after a pause, which doubles while the server fails to start (exponential backoff); so
- * is one that has been stopped (SIGSTOP) for ten seconds or was ended by another process. If this
- * process dies, the system tells the servers to end.
+ * makes them drain and end; a second one kills them, and so does the end of `drain` plus 5 seconds.
+ * A server that dies is restarted after a pause, which doubles while the server fails to start
+ * (exponential backoff); so is one that has been stopped (SIGSTOP) for ten seconds or was ended by
+ * another process. If this process dies, the system tells the servers to end.
  *
  * on_ready (may be NULL) is called once, when all servers serve, with the port and the metrics
  * ports [processes], metrics_port + i for server i; NULL: there are none. on_line gets the messages

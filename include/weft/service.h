@@ -223,6 +223,16 @@ typedef struct weft_generation_stats {
 } weft_generation_stats;
 WEFT_API void weft_servable_generation_stats(const weft_servable *servable,
                                              weft_generation_stats *out);
+/* Histograms of seconds, with the cells of weft_batch_queue_stats.latency, and their sums: from a
+ * request to its first token, from a token to the next, and from the request to the end of a text
+ * that did not fail. */
+typedef struct weft_generation_times {
+    int64_t first_token[WEFT_LATENCY_CELLS], next_token[WEFT_LATENCY_CELLS],
+        whole[WEFT_LATENCY_CELLS];
+    double first_token_seconds, next_token_seconds, whole_seconds;
+} weft_generation_times;
+WEFT_API void weft_servable_generation_times(const weft_servable *servable,
+                                             weft_generation_times *out);
 
 /* Computes due batches of all models in the calling thread, as weft_batcher_run_due does. */
 WEFT_API int weft_service_run_due(weft_service *service, double seconds);

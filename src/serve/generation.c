@@ -1,6 +1,7 @@
 /* Generates text for requests: makes a sequence of each, and queues its positions one after the
  * other. */
 #include "serve/generation.h"
+#include "serve/batch/batch_internal.h"
 
 enum { MOST_TEXT = 2048 }; /* bytes of the text of one token */
 
@@ -23,6 +24,15 @@ static void free_sequence(weft_generation *s)
 
 /* --- the end --- */
 
+/* Counts a time from `since` until now, and returns now. The caller holds the lock. */
+static double count_time(int64_t *cells, double *sum, double since)
+{
+    double now = weft_seconds();
+    weft_latency_count(cells, now - since);
+    *sum += now - since;
+    return now;
+}
+
 static void finish(weft_generation *s, const weft_request_result *result)
 {
     weft_servable *servable = s->servable;
@@ -31,6 +41,8 @@ static void finish(weft_generation *s, const weft_request_result *result)
     pthread_mutex_lock(&g->lock);
     g->counts.active--;
     g->counts.texts++;
+    if (result->status == WEFT_OK)
+        (void)count_time(g->times.whole, &g->times.whole_seconds, s->began);
     pthread_mutex_unlock(&g->lock);
     s->request.done(s->request.user, result);
     free_sequence(s);
@@ -57,6 +69,16 @@ static weft_status queue_position(weft_generation *s, double queue_timeout)
     return weft_batch_queue_submit(s->servable->generation->queue, &request, NULL);
 }
 
+static void count_token(weft_generation *s)
+{
+    weft_generation_engine *g = s->servable->generation;
+    weft_generation_times *c = &g->times;
+    pthread_mutex_lock(&g->lock);
+    s->told = s->told > 0 ? count_time(c->next_token, &c->next_token_seconds, s->told)
+                          : count_time(c->first_token, &c->first_token_seconds, s->began);
+    pthread_mutex_unlock(&g->lock);
+}
+
 /* Hands a drawn token over. false: the receiver wants no more. */
 static bool tell(weft_generation *s, int32_t token)
 {
@@ -75,6 +97,7 @@ static void computed(void *user, const weft_request_result *result)
         fail(s, own ? s->error.status : result->status, own ? s->error.message : result->message);
         return;
     }
+    if (s->drawn) count_token(s);
     bool goes_on =
         s->drawn ? tell(s, s->tokens[s->count - 1]) : s->request.token(s->request.user, "", 0);
     if (s->count == s->end || !goes_on) {
@@ -121,6 +144,7 @@ static weft_status make_sequence(weft_servable *servable, const weft_generation_
     s->servable = servable;
     s->request = *request;
     s->fresh = true;
+    s->began = weft_seconds();
     WEFT_TRY(read_prompt(s));
     WEFT_TRY(weft_sampling_check(&request->sampling));
     WEFT_TRY(weft_new_bytes(&s->states, WEFT_MAX(g->state_bytes, 1), 1));
@@ -195,5 +219,15 @@ void weft_servable_generation_stats(const weft_servable *servable, weft_generati
     if (!g) return;
     pthread_mutex_lock(&g->lock);
     *out = g->counts;
+    pthread_mutex_unlock(&g->lock);
+}
+
+void weft_servable_generation_times(const weft_servable *servable, weft_generation_times *out)
+{
+    weft_generation_engine *g = servable->generation;
+    *out = (weft_generation_times){.whole_seconds = 0};
+    if (!g) return;
+    pthread_mutex_lock(&g->lock);
+    *out = g->times;
     pthread_mutex_unlock(&g->lock);
 }

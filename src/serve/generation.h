@@ -31,9 +31,10 @@ typedef struct weft_generation {
     void *states;
     double *logits;
     weft_drawer drawer;
-    weft_error error; /* a failure of this sequence alone */
-    bool drawn;       /* the last position that was computed has given the last token */
-    bool fresh;       /* its states are those of an empty sequence, and written nowhere */
+    weft_error error;   /* a failure of this sequence alone */
+    double began, told; /* times of the request, and of its last token; 0: none yet */
+    bool drawn;         /* the last position that was computed has given the last token */
+    bool fresh;         /* its states are those of an empty sequence, and written nowhere */
 } weft_generation;
 
 /* A batch of up to `rows` sequences on one executor. */
@@ -53,7 +54,8 @@ struct weft_generation_engine {
     weft_batch_queue *queue;
     pthread_mutex_t lock;
     int64_t most_active;          /* sequences at a time */
-    weft_generation_stats counts; /* guarded by the lock */
+    weft_generation_stats counts; /* guarded by the lock, and so are the times */
+    weft_generation_times times;
 };
 
 /* generation_batch.c: creates the engine of a version and plans its programs; *out NULL: the model

@@ -12,6 +12,7 @@ typedef struct row {
     weft_batch_queue_stats line;
     weft_compute_times spent;
     weft_generation_stats generation;
+    weft_generation_times times;
     double last;
 } row;
 
@@ -137,21 +138,45 @@ static void head(weft_text *text, const char *name, const char *type, const char
     weft_text_add(text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void add_latencies(weft_text *text, const row *r)
+/* Writes a histogram of times with the cells of weft_batch_queue_stats. */
+static void add_times(weft_text *text, const char *name, const row *r, const int64_t *cells,
+                      double sum)
 {
     int64_t below = 0;
     for (int i = 0; i < WEFT_LATENCY_CELLS; i++) {
-        below += r->line.latency[i];
+        below += cells[i];
         /* Only every second cell from 16 us to 95 s is written, which is enough for quantiles. */
         if (i % 2 == 0 && i >= 16 && i < 108)
-            weft_text_add(text, "weft_latency_seconds_bucket{%s,le=\"%.9g\"} %lld\n", r->labels,
+            weft_text_add(text, "%s_bucket{%s,le=\"%.9g\"} %lld\n", name, r->labels,
                           1e-6 * exp2(i / 4.0), (long long)below);
     }
-    weft_text_add(text,
-                  "weft_latency_seconds_bucket{%s,le=\"+Inf\"} %lld\n"
-                  "weft_latency_seconds_sum{%s} %.9g\nweft_latency_seconds_count{%s} %lld\n",
-                  r->labels, (long long)below, r->labels,
-                  r->line.queue_seconds + r->line.compute_seconds, r->labels, (long long)below);
+    weft_text_add(text, "%s_bucket{%s,le=\"+Inf\"} %lld\n%s_sum{%s} %.9g\n%s_count{%s} %lld\n",
+                  name, r->labels, (long long)below, name, r->labels, sum, name, r->labels,
+                  (long long)below);
+}
+
+static void add_latencies(weft_text *text, const row *rows, int count)
+{
+    head(text, "weft_latency_seconds", "histogram",
+         "Latency of requests from arrival to response, in seconds");
+    for (int r = 0; r < count; r++)
+        add_times(text, "weft_latency_seconds", &rows[r], rows[r].line.latency,
+                  rows[r].line.queue_seconds + rows[r].line.compute_seconds);
+    head(text, "weft_generation_first_token_seconds", "histogram",
+         "Time from a generation request to its first token, in seconds");
+    for (int r = 0; r < count; r++)
+        add_times(text, "weft_generation_first_token_seconds", &rows[r], rows[r].times.first_token,
+                  rows[r].times.first_token_seconds);
+    head(text, "weft_generation_next_token_seconds", "histogram",
+         "Time from a token of a text to the next one, in seconds");
+    for (int r = 0; r < count; r++)
+        add_times(text, "weft_generation_next_token_seconds", &rows[r], rows[r].times.next_token,
+                  rows[r].times.next_token_seconds);
+    head(text, "weft_generation_seconds", "histogram",
+         "Latency of whole texts from request to last token, in seconds");
+    for (int r = 0; r < count; r++)
+        add_times(text, "weft_generation_seconds", &rows[r], rows[r].times.whole,
+                  rows[r].times.whole_seconds);
 }
 
 /* Writes the histogram of rows per batch; the upper bounds are powers of two, up to the first that
@@ -212,6 +237,7 @@ static weft_status collect(weft_service *service, row **rows, int *count)
         label(about.name, about.version, r->labels, sizeof(r->labels));
         weft_batch_queue_describe(weft_servable_queue(servable), &r->line);
         weft_servable_generation_stats(servable, &r->generation);
+        weft_servable_generation_times(servable, &r->times);
         weft_compute_stats_total(weft_servable_compute_stats(servable), &r->spent, &r->last);
     }
     return WEFT_OK;
@@ -225,11 +251,18 @@ static void add_lines(weft_text *text, const row *rows, int count)
             weft_text_add(text, "%s{%s%s} %.15g\n", metrics[m].name, rows[r].labels,
                           metrics[m].more, metrics[m].of(&rows[r]));
     }
-    head(text, "weft_latency_seconds", "histogram",
-         "Latency of requests from arrival to response, in seconds");
-    for (int r = 0; r < count; r++) add_latencies(text, &rows[r]);
+    add_latencies(text, rows, count);
     head(text, "weft_batch_rows", "histogram", "Number of rows per batch");
     for (int r = 0; r < count; r++) add_batches(text, &rows[r]);
+}
+
+static void add_build(weft_text *text)
+{
+    char compiler[160];
+    escape(__VERSION__, compiler, sizeof(compiler));
+    head(text, "weft_build_info", "gauge", "1, with the version of Weft and its compiler");
+    weft_text_add(text, "weft_build_info{version=\"%s\",compiler=\"%s\"} 1\n", weft_version(),
+                  compiler);
 }
 
 weft_status weft_write_metrics(weft_service *service, int64_t connections, weft_reply *reply)
@@ -244,6 +277,7 @@ weft_status weft_write_metrics(weft_service *service, int64_t connections, weft_
         head(text, "weft_open_connections", "gauge",
              "Open connections of clients, without those for metrics alone");
         weft_text_add(text, "weft_open_connections %lld\n", (long long)connections);
+        add_build(text);
         weft_metrics_process(text);
     }
     for (int r = 0; r < count; r++) weft_servable_release(&rows[r].served);
