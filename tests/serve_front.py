@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Who is let in by the server, and how far: TLS, tokens, limits, and files that do not fit: tests/serve_front.py PATH/TO/weft"""
+import gzip
 import http.client
 import json
 import os
@@ -202,6 +203,58 @@ def limits():
         check("and others are answered", s.code(INFER, BODY) == 200)
 
 
+def packed():
+    """Bodies of gzip data are read as what they inflate to, and that has the limits of any body."""
+    with Server("--body", "1") as s:
+        for path, body, kind in ((INFER, BODY.encode(), "application/json"), ("/v2/models/m/predict", (",".join(["1"] * SIZE) + "\n").encode(), "text/csv"),
+                                 ("/v2/models/m/predict", (",".join(["1"] * SIZE) + "\n").encode(), ""), ("/v2/repository/index", b'{"ready":true}', "")):
+            more = {"Content_Type": kind} if kind else {}
+            plain = s.ask(path, body, **more)
+            for coding in ("gzip", "x-gzip", "GZIP"):
+                code, _, text = s.ask(path, gzip.compress(body), Content_Encoding=coding, **more)
+                check(f"{path} with {coding}", code == 200 and text == plain[2] and plain[0] == 200, (code, text, plain))
+        bomb = gzip.compress(b" " * (1 << 30), 9)  # 1 MB
+        for path in (INFER, "/v2/models/m/predict", "/v2/repository/index"):
+            code, _, text = s.ask(path, gzip.compress(b" " * ((1 << 20) + 1)), Content_Encoding="gzip")
+            check(f"{path}: too large when it is inflated", code == 413 and b"inflates to more than" in text, (code, text))
+            code, _, text = s.ask(path, bomb[:1 << 20], Content_Encoding="gzip")
+            check(f"{path}: a bomb", code == 413, (code, text))
+        with open(f"/proc/{s.process.pid}/status") as f:
+            peak = next(int(line.split()[1]) >> 10 for line in f if line.startswith("VmHWM"))
+        check("and takes no memory", peak < 400, peak)
+        for body in (BODY.encode(), gzip.compress(BODY.encode())[:-3], b"", gzip.compress(BODY.encode()) + b"x"):
+            code, _, text = s.ask(INFER, body, Content_Encoding="gzip")
+            check("what is no gzip data", code == 400 and b"gzip" in text, (code, text))
+        check("another coding", s.code(INFER, BODY, Content_Encoding="br") == 415)
+        check("and it serves", s.code(INFER, BODY) == 200)
+
+
+def browsers():
+    """Pages of the origins that are named may ask; a browser asks first, without a token."""
+    write("tokens", "* secret\n")
+    with Server("--cors", "https://a.example,http://b:80", "--tokens", "tokens") as s:
+        for origin in ("https://a.example", "http://b:80"):
+            code, told, text = s.ask(INFER, method="OPTIONS", Origin=origin, Access_Control_Request_Method="POST", Access_Control_Request_Headers="content-type")
+            check(f"{origin} may ask", code == 204 and told["Access-Control-Allow-Origin"] == origin and "POST" in told["Access-Control-Allow-Methods"]
+                  and "Authorization" in told["Access-Control-Allow-Headers"] and text == b"" and told["Vary"] == "Origin", told)
+            code, told, _ = s.ask(INFER, BODY, Origin=origin, Authorization="Bearer secret")
+            check("and reads the answer", code == 200 and told["Access-Control-Allow-Origin"] == origin, told)
+            code, told, _ = s.ask(INFER, BODY, Origin=origin)
+            check("and why it has none", code == 401 and told["Access-Control-Allow-Origin"] == origin, told)
+        for origin in ("https://a.example:1", "http://a.example", "https://b.a.example", "null", "*"):
+            code, told, _ = s.ask(INFER, method="OPTIONS", Origin=origin, Access_Control_Request_Method="POST")
+            check(f"{origin} may not", code == 401 and "Access-Control-Allow-Origin" not in told, (code, told))
+    with Server("--cors", "*") as s:
+        check("all may", s.ask(INFER, BODY, Origin="https://x")[1]["Access-Control-Allow-Origin"] == "https://x")
+        check("who is no page is told nothing", "Access-Control-Allow-Origin" not in s.ask(INFER, BODY)[1])
+    with Server() as s:
+        code, told, _ = s.ask(INFER, method="OPTIONS", Origin="https://x", Access_Control_Request_Method="POST")
+        check("nobody may unless it is said", code == 204 and "Access-Control-Allow-Origin" not in told and "Vary" not in told, told)
+    for cors in ("a.example", "https://a.example/", "https://", "https://a,", "ftp://a"):
+        done = subprocess.run([weft, "serve", "m=c", "--cors", cors, "--port", "0", "--metrics-port", "-1"], capture_output=True, text=True, timeout=60)
+        check(f"the origins {cors} are refused", done.returncode == 2 and "cors" in done.stderr, done)
+
+
 def rates():
     with Server("--rate-limit", "4") as s:
         c, codes = s.client(), []
@@ -370,4 +423,4 @@ def bad_starts():
         check(f"weft serve {words}", done.returncode == code and told in done.stderr and "listening" not in done.stdout, (done.returncode, done.stderr))
 
 
-sys.exit(main(tls, tokens, renewals, addresses, limits, rates, connections, refusals, drains, few_files, ends_while_loading, bad_starts))
+sys.exit(main(tls, tokens, renewals, addresses, limits, packed, browsers, rates, connections, refusals, drains, few_files, ends_while_loading, bad_starts))

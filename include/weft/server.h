@@ -35,6 +35,7 @@ typedef struct weft_server_options {
     int64_t port, metrics_port; /* 0: a free port; metrics_port below 0: metrics on `port` only */
     char *certificate, *key;    /* PEM files of TLS; NULL: no TLS */
     char *tokens;               /* file with lines MODEL TOKEN; NULL: no authorisation */
+    char *cors;                 /* origins whose pages may ask from browsers; "*": all; NULL: none */
     char *proxies;              /* trusted proxies: addresses and networks; NULL: none */
     char *log;                  /* access log: a file; "-": standard output; NULL: none */
     int64_t body;               /* largest body of a request, in MiB */

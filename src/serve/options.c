@@ -182,6 +182,13 @@ const weft_option weft_server_rows[] = {
      AT(log),
      .help = "append a line of JSON per request, except good health checks, to a file; -: standard "
              "output. SIGHUP opens it again"},
+    {.name = "cors",
+     .argument = "LIST",
+     TEXT,
+     AT(cors),
+     .help =
+         "origins whose pages may ask from a browser, as https://a.example, with commas between "
+         "them; *: all"},
     {.name = "proxies",
      .argument = "LIST",
      TEXT,
@@ -222,12 +229,13 @@ const weft_option weft_server_rows[] = {
      .help = "largest number of open connections"},
     {.name = "timeout",
      .argument = "S",
-     .initial = "60",
+     .initial = "90",
      REAL,
      AT(timeout),
      .low = 1,
      .high = 86400,
-     .help = "seconds without progress after which a connection is closed"},
+     .help = "seconds without progress after which a connection is closed; longer than the idle "
+             "time of a proxy before the server, which is 60 in many"},
     {.name = "receive",
      .argument = "S",
      .initial = "300",

@@ -3,17 +3,73 @@
  * list for one of a few reader threads; the loop queues their inference requests afterwards. */
 #include <stdio.h>
 
+#include "formats/formats.h"
 #include "serve/front/server_internal.h"
 
 /* LARGE_BODY: bytes from which on a body is read by a reader thread. MOST_READERS: threads at a
  * time; a large picture may need 128 MiB while it is decoded. */
 enum { LARGE_BODY = 256 << 10, MOST_READERS = 4 };
 
-static weft_status read_body(weft_http_request *c)
+static weft_status read_bytes(weft_http_request *c, const char *data, size_t size)
 {
     if (c->kind == WEFT_HTTP_INFER)
-        return weft_infer_read(&c->about, c->data, c->size, c->json, &c->inference);
+        return weft_infer_read(&c->about, data, size, c->json, &c->inference);
     return weft_predict_read(&c->about, &c->plain, &c->inference);
+}
+
+/* Finds out what an inflated body is, and keeps the parameters of the path. */
+static weft_status detect(weft_http_request *c, const char *data, size_t size)
+{
+    const weft_plain_body before = c->plain;
+    const char *type = weft_http_field_value(&c->head, "Content-Type");
+    WEFT_TRY(weft_predict_detect(type, data, size, &c->plain));
+    c->plain.timeout = before.timeout;
+    c->plain.priority = before.priority;
+    return WEFT_OK;
+}
+
+/* Inflates a body of gzip data, to no more than a body may have that is sent as it is. *data is
+ * freed with free(). */
+static weft_status inflate_body(weft_http_request *c, size_t most, char **data, size_t *size)
+{
+    unsigned char *out;
+    weft_status status = weft_gzip_inflate("the body", c->data ? c->data : "",
+                                           c->data ? c->size : 0, most, &out, size);
+    c->too_large = status == WEFT_ERR_MEMORY;
+    *data = status == WEFT_OK ? (char *)out : NULL;
+    return status;
+}
+
+static weft_status read_body(weft_http_request *c)
+{
+    char *data;
+    size_t size;
+    if (!c->gzip) return read_bytes(c, c->data, c->size);
+    WEFT_TRY(inflate_body(c, c->server->body, &data, &size));
+    weft_status status = c->kind == WEFT_HTTP_PREDICT ? detect(c, data, size) : WEFT_OK;
+    if (status == WEFT_OK) status = read_bytes(c, data, size);
+    free(data);
+    return status;
+}
+
+bool weft_http_request_inflate(weft_http_request *request, size_t most)
+{
+    char *data;
+    size_t size;
+    if (!request->gzip) return true;
+    weft_status status = inflate_body(request, most, &data, &size);
+    if (status != WEFT_OK) {
+        weft_reply_error(&request->reply, request->too_large ? 413 : weft_http_status_of(status),
+                         weft_last_message());
+        return false;
+    }
+    weft_http_request_drop_large(request);
+    free(request->data);
+    request->data = data;
+    request->size = size;
+    request->capacity = size; /* it is small */
+    request->gzip = false;
+    return true;
 }
 
 /* --- reader threads --- */
@@ -115,7 +171,9 @@ static void fail(weft_http_request *c, weft_status status)
 
 static void read_and_submit(weft_http_request *c)
 {
-    if (c->size > LARGE_BODY || (c->kind == WEFT_HTTP_PREDICT && weft_predict_is_long(&c->plain))) {
+    /* How long gzip data take to be read is not known before. */
+    if (c->gzip || c->size > LARGE_BODY ||
+        (c->kind == WEFT_HTTP_PREDICT && weft_predict_is_long(&c->plain))) {
         weft_http_request_suspend(c);
         read_large(c);
         return;
@@ -160,7 +218,9 @@ void weft_http_request_predict(weft_http_request *request)
 {
     const char *type = weft_http_field_value(&request->head, "Content-Type"),
                *accept = weft_http_field_value(&request->head, "Accept");
-    weft_status status = weft_predict_detect(type, request->data, request->size, &request->plain);
+    weft_status status = WEFT_OK;
+    if (!request->gzip)
+        status = weft_predict_detect(type, request->data, request->size, &request->plain);
     if (status == WEFT_OK) status = read_query(request, "timeout", &request->plain.timeout);
     if (status == WEFT_OK) status = read_query(request, "priority", &request->plain.priority);
     if (status != WEFT_OK) {

@@ -217,15 +217,15 @@ static void check_head(weft_http_request *c)
     else if (!may_ask(c))
         weft_reply_error(&c->reply, 429,
                          "this address sends more requests per second than the server allows");
-    else if (s->tokens)
+    else if (s->tokens && !weft_cors_is_preflight(c)) /* browsers ask it without a token */
         check_token(c);
     /* Connections to a shared port get one more answer, which closes them. */
     if (!c->reply.code && weft_server_is_draining(s) && !s->shared &&
         strcmp(c->method, "POST") == 0)
         weft_http_request_reject(c, "the server is about to end");
-    if (!c->reply.code && coding && strcasecmp(coding, "identity") != 0)
-        weft_reply_error(&c->reply, 415,
-                         "the body must be sent as it is, without Content-Encoding");
+    c->gzip = coding && (strcasecmp(coding, "gzip") == 0 || strcasecmp(coding, "x-gzip") == 0);
+    if (!c->reply.code && coding && !c->gzip && strcasecmp(coding, "identity") != 0)
+        weft_reply_error(&c->reply, 415, "the server knows no Content-Encoding but gzip");
     if (!c->reply.code && c->head.length > (int64_t)s->body)
         weft_reply_error(&c->reply, 413, "the body is larger than the server takes (--body)");
 }

@@ -100,6 +100,7 @@ void weft_http_reply_head(weft_http_request *request, weft_text *out)
                   : r->json ? "application/octet-stream"
                             : "application/json");
     }
+    weft_cors_add_fields(c, out);
     if (c->id[0]) add_field(out, "X-Request-ID", c->id);
     if (r->json) add_number(out, "Inference-Header-Content-Length", (int64_t)r->json);
     if (r->allowed) add_field(out, "Allow", r->allowed);

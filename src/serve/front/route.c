@@ -142,7 +142,7 @@ static bool is_small(weft_http_request *c)
 {
     enum { MOST = 64 << 10 };
     char text[128];
-    if (c->size <= MOST) return true;
+    if (c->size <= MOST) return weft_http_request_inflate(c, MOST);
     (void)snprintf(text, sizeof(text), "the body has %zu bytes, and this path takes at most %d",
                    c->size, MOST);
     weft_reply_error(&c->reply, 413, text);
@@ -348,7 +348,9 @@ void weft_http_request_route(weft_http_request *request, bool only_metrics)
 {
     char **piece = request->piece;
     int n = request->pieces;
-    if (request->too_large)
+    if (weft_cors_is_preflight(request))
+        request->reply.code = 204;
+    else if (request->too_large)
         weft_reply_error(&request->reply, 413, "the body is larger than the server takes (--body)");
     else if (request->no_memory)
         weft_http_request_reject(request,
@@ -376,7 +378,10 @@ void weft_http_request_finish(weft_http_request *request)
     if (request->kind == WEFT_HTTP_GENERATE) {
         weft_http_stream_finish(request);
     } else if (request->status != WEFT_OK) {
-        weft_reply_error(&request->reply, weft_http_status_of(request->status), request->message);
+        /* A body of gzip data may turn out to be too large while it is read. */
+        weft_reply_error(&request->reply,
+                         request->too_large ? 413 : weft_http_status_of(request->status),
+                         request->message);
     } else if (request->kind == WEFT_HTTP_INFER) {
         told(request, weft_infer_write(&request->about, &request->inference, &request->reply));
     } else if (request->kind == WEFT_HTTP_PREDICT) {

@@ -28,6 +28,10 @@ static weft_status open_all(weft_server *s, const weft_server_options *o)
     if (s->tls) WEFT_TRY(weft_tls_open(o->certificate, o->key, &s->credentials));
     if (o->tokens) WEFT_TRY(weft_tokens_read(o->tokens, &s->tokens));
     if (o->rate_limit > 0) WEFT_TRY(weft_rate_limiter_create(o->rate_limit, &s->rate_limiter));
+    if (o->cors) {
+        WEFT_TRY(weft_cors_check(o->cors));
+        WEFT_TRY(weft_strdup(o->cors, &s->cors));
+    }
     if (o->proxies) WEFT_TRY(weft_proxies_read(o->proxies, &s->proxies));
     if (getrandom(&s->id_key, sizeof(s->id_key), 0) < 0) s->id_key = (uint64_t)getpid();
     if (o->log)
@@ -132,6 +136,7 @@ void weft_server_stop(weft_server **server)
     weft_access_log_close(&s->access_log);
     weft_rate_limiter_destroy(&s->rate_limiter);
     weft_proxies_free(&s->proxies);
+    free(s->cors);
     weft_tokens_free(&s->tokens);
     weft_tls_close(&s->credentials);
     pthread_cond_destroy(&s->readers_ended);

@@ -115,6 +115,7 @@ struct weft_server {
     double next_sample; /* time of the next samples for the status page */
     weft_rate_limiter *rate_limiter;
     weft_access_log *access_log;
+    char *cors;                      /* list of origins; NULL: none */
     weft_proxies *proxies;           /* NULL: none is trusted */
     uint64_t id_key, ids;            /* of the ids of requests that came without one */
     weft_http_listener listeners[2]; /* [1] serves the metrics, if its socket is not -1 */
@@ -175,6 +176,7 @@ struct weft_http_request {
     bool counted;
     bool reading;   /* its body is large, and waits for a reader thread or is being read by one */
     double arrived; /* time at which a large body had arrived; 0: the body is small */
+    bool gzip;      /* its body is gzip data */
     bool given_up;  /* its client left while the body was large and not yet read */
     bool cancelled; /* before its batch began, so there is no reply */
     const char *model;       /* the name of its model, a piece of the path; NULL: none */
@@ -222,6 +224,9 @@ void weft_http_request_refused(weft_http_request *request, weft_status status);
 void weft_http_request_reject(weft_http_request *request, const char *sentence);
 /* body_reader.c: starts answering an inference request, or a plain prediction request. */
 void weft_http_request_infer(weft_http_request *request);
+/* Inflates a small body of gzip data in place, to at most so many bytes. false: there is a reply.
+ */
+bool weft_http_request_inflate(weft_http_request *request, size_t most);
 void weft_http_request_predict(weft_http_request *request);
 /* The loop calls this when a reader thread has handed the request back. true: its inference request
  * is queued; false: the HTTP request has failed or was given up. */
@@ -315,6 +320,15 @@ void weft_http_connection_refuse(weft_server *server, weft_http_connection *conn
                                  const weft_http_fault *fault);
 /* reply_head.c: the status line and the fields of a reply. */
 void weft_http_reply_head(weft_http_request *request, weft_text *out);
+/* cors.c: checks the list of origins. ARGUMENT: an item is no origin. */
+weft_status weft_cors_check(const char *origins) WEFT_NODISCARD;
+/* The origin of the page for which a browser asks, if it is one of the list; NULL: there is none.
+ */
+const char *weft_cors_origin(const weft_http_request *request);
+/* Whether a browser asks what a page may ask (preflight). */
+bool weft_cors_is_preflight(const weft_http_request *request);
+/* Adds the fields for the browser. */
+void weft_cors_add_fields(const weft_http_request *request, weft_text *out);
 
 /* reload.c: remembers the path, or two, and the present state of files that are about to be
  * read. */
