@@ -12,7 +12,7 @@ import sys
 import time
 
 from waiting import wait_until
-from serve_harness import BODY, INFER, SANITIZED, Server, check, main, read_all, weft, whole
+from serve_harness import BODY, INFER, SANITIZED, SIZE, Server, check, main, read_all, weft, whole
 
 
 def slow():
@@ -96,7 +96,18 @@ def gone():
         for c in many[1::2]:
             check("among others who leave", c.recv(65536).startswith(b"HTTP/1.1 200"))
             c.close()
-        check("and none of those", s.count("success") == 23, s.count("success"))
+        wide = json.dumps({"inputs": [{"name": "x", "shape": [74, SIZE], "datatype": "FP32", "data": [1] * SIZE * 74}]})
+        before = s.count("success")
+        for cut in (False, True):  # a batch of it is computed at once, the rest waits for more
+            with s.plain() as c:
+                c.sendall(whole(body=wide))
+                if not cut:
+                    check("a request of two batches", c.recv(65536).startswith(b"HTTP/1.1 200"))
+                else:
+                    time.sleep(0.3)
+        check("of one whose client leaves nothing is left", wait_until(lambda: "weft_queue_rows{model=\"m\",version=\"1\"} 0" in s.ask("/metrics")[2].decode()))
+        check("and its last part is not computed", s.count("success") == before + 3, (s.count("success"), before))
+        check("and none of those", before == 23, s.count("success"))
         rest = s.plain()
         rest.sendall(whole())
         time.sleep(0.1)

@@ -78,7 +78,7 @@ def refusals(s, row):
         (inputs(shape="1"), "shape must be an array, not a string"), (inputs(shape=[1, 2, 3, 4, 5, 6, 7]), "more than 6 numbers"),
         (inputs(shape=[0, SIZE]), "number 1 of the shape is 0, must be a whole number from 1 on"), (inputs(shape=[1, 121.5]), "number 2 of the shape is 121.5"),
         (inputs(shape=[1, 2 ** 70]), "2^63 - 1 is the most"), (inputs(shape=[2 ** 40, SIZE]), "is the most"), (inputs(shape=[1, 120]), "has shape [1, 120], must be [1, 1, 11, 11]"),
-        (inputs(shape=[65, SIZE]), "65 rows, and 64 are the most"), (inputs("data"), "has no data"), (inputs(data=3), "data must be an array, not a number"),
+        (inputs(shape=[65, SIZE]), "65 rows of 121 numbers, more than the"), (inputs("data"), "has no data"), (inputs(data=3), "data must be an array, not a number"),
         (inputs(data=row[1:]), "end after number 120, and the shape says 121"), (inputs(data=row + [1]), "more than the 121 numbers"),
         (inputs(data=row[:5] + ["a"] + row[6:]), "number 6 of the data is a string, must be a number"), (inputs(data=row[:5] + [None] + row[6:]), "number 6 of the data is null"),
         (inputs(data=row[:5] + [True] + row[6:]), "is true or false, must be a number"), (inputs(data=row[:7] + [[1]] + row[8:]), "an array stands where number 8"),
@@ -102,6 +102,25 @@ def refusals(s, row):
     check("shared memory is not supported", code == 501 and "shared memory" in told["error"], (code, told))
     code, told = s.told(path, json.dumps({"inputs": [x]}) + "four")
     check("what follows", code == 400 and "nothing must stand" in told["error"], told)
+
+
+def cut(s, row):
+    """A request of more rows than a batch is cut into batches, and has one answer."""
+    path, rows = "/v2/models/m/infer", [[(v + i) % 256 for v in row] for i in range(143)]
+    each = [s.told(path, json.dumps(one(r)))[1]["outputs"][0]["data"] for r in rows]
+    code, told = s.told(path, json.dumps(one(sum(rows, []), [143, SIZE])))
+    check("143 rows of batches of 64", code == 200 and told["outputs"][0]["shape"] == [143, 10], told)
+    found = told["outputs"][0]["data"]
+    check("are answered as one by one", all(abs(found[10 * i + k] - each[i][k]) < 2e-6 for i in range(143) for k in range(10)))
+    code, told = s.told(path, json.dumps(one(sum(rows, []), [143, SIZE], outputs=[{"name": "prediction", "parameters": {"classification": 1}}])))
+    check("their best classes", code == 200 and [int(w.split(":")[1]) for w in told["outputs"][0]["data"]] == [max(range(10), key=lambda k: e[k]) for e in each], told)
+    table = "".join(",".join(map(str, r)) + "\n" for r in rows)
+    code, told = s.told("/v2/models/m/predict", table, headers={"Content-Type": "text/csv"})
+    check("a table of 143 rows", code == 200 and len(told["predictions"]) == 143, told)
+    code, told = s.told(path, json.dumps(one([0] * SIZE * 4097, [4097, SIZE])))
+    check("more rows than may wait", code == 400 and "4097 rows, and 4096 are the most of a request" in told["error"], told)
+    code, told = s.told(path, json.dumps(one(sum(rows, []), [143, SIZE], parameters={"timeout": 1})))
+    check("late as a whole", code == 503 and "error" in told, (code, told))
 
 
 def late(s, row):
@@ -220,6 +239,7 @@ def main():
     s = Server("m=m", "t=m", "r=r", "--control")
     same_in_every_form(s, row)
     refusals(s, row)
+    cut(s, row)
     late(s, row)
     about(s, row)
     repository(s)

@@ -169,8 +169,18 @@ static void fail(weft_http_request *c, weft_status status)
     weft_reply_error(&c->reply, weft_http_status_of(status), weft_last_message());
 }
 
+/* A request may have as many rows as may be queued; its answer may take 256 MiB, or what that of a
+ * batch takes. */
+static void set_most_rows(weft_http_request *c)
+{
+    const int64_t fit = ((int64_t)256 << 20) / (8 * WEFT_MAX(c->about.outputs, (int64_t)1));
+    c->batch_rows = c->about.limit;
+    c->about.limit = WEFT_MAX(c->about.limit, WEFT_MIN(c->server->waiting, fit));
+}
+
 static void read_and_submit(weft_http_request *c)
 {
+    set_most_rows(c);
     /* How long gzip data take to be read is not known before. */
     if (c->gzip || c->size > LARGE_BODY ||
         (c->kind == WEFT_HTTP_PREDICT && weft_predict_is_long(&c->plain))) {

@@ -167,6 +167,7 @@ weft_status weft_infer_read(const weft_servable_info *about, const char *body, s
                      size);
     if (!body) body = "";
     weft_infer_reader r = {.about = about,
+                           .body = size,
                            .tensor = body + end,
                            .bytes = size - end,
                            .out = out,

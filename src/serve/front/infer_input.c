@@ -48,6 +48,12 @@ static weft_status make_room(weft_infer_reader *r, const weft_infer_input *in)
     const weft_servable_info *about = r->about;
     int64_t size = 0, rows = in->shape.dim[0];
     for (int k = 0; k < about->inputs; k++) size += weft_shape_elements(&about->input[k].shape);
+    /* A number takes at least a byte, so a short body cannot make much memory be allocated. */
+    if (rows > 1 && size > (int64_t)r->body / rows)
+        return wrong(
+            "input '%s' has %lld rows of %lld numbers, more than the %zu bytes of the body "
+            "can hold",
+            in->name, (long long)rows, (long long)size, r->body);
     /* Columns of a table may be far from zero, so they keep all digits until they are normalised,
      * and tokens keep theirs. */
     if ((about->table && in->type->get_double) || about->tokens)

@@ -9,6 +9,7 @@
 typedef struct weft_infer_reader {
     const weft_servable_info *about;
     const char *tensor; /* binary data after the JSON */
+    size_t body;        /* bytes of the body */
     size_t bytes;       /* bytes of binary data that no input has taken yet */
     bool any_binary;    /* an input has taken binary data */
     unsigned inputs;    /* bit k: input k of the model has been read */

@@ -116,7 +116,9 @@ void weft_http_request_submit(weft_http_request *request)
     q->done = weft_http_request_answered;
     q->no_wake = true; /* the loop looks for batches after it has queued all requests */
     request->server->submitted++;
-    weft_status status = weft_servable_submit(request->servable, q, &request->ticket);
+    weft_status status = q->rows > request->batch_rows
+                             ? weft_row_parts_submit(request)
+                             : weft_servable_submit(request->servable, q, &request->ticket);
     request->is_queued = status == WEFT_OK;
     if (status != WEFT_OK) weft_http_request_refused(request, status);
 }
