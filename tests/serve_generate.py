@@ -223,6 +223,34 @@ def times(server):
     client.close()
 
 
+def stops(port):
+    """A text ends before the first of the strings that stop it, wherever tokens are cut, and before the token that ends it; a stream lets
+    nothing of it go."""
+    client, rng = Client(port), random.Random(11)
+    for name, tokens in (("gpt", 80), ("lstm", 60)):  # characters, and bytes
+        question = {"text_input": "der", "max_tokens": tokens, "seed": 4}
+        whole = client.told(f"/v2/models/{name}/generate", json.dumps(question))[1]["text_output"]
+        for _ in range(12):
+            at = rng.randrange(2, len(whole) - 8)
+            found = [s for s in (whole[at:at + rng.randrange(1, 6)], whole[at + 2:at + 6], "none of it", whole[at] + "\u00ff") if s and "\ufffd" not in s]
+            end = min((whole.find(s) for s in found if s in whole), default=len(whole))
+            asked = dict(question, stop=found if len(found) > 1 else found[0])
+            code, told = client.told(f"/v2/models/{name}/generate", json.dumps(asked))
+            check(f"{name} stops at {found}", code == 200 and told["text_output"] == whole[:end], (code, told, whole))
+            code, parts, _ = events(port, name, asked)
+            check(f"and as a stream {found}", code == 200 and "".join(p["text_output"] for p in parts) == whole[:end], (parts, whole))
+    question = {"text_input": "1 2", "max_tokens": 40, "seed": 3}
+    numbers = client.told("/v2/models/numbers/generate", json.dumps(question))[1]["text_output"].split()
+    for last in sorted(set(numbers)):
+        told = client.told("/v2/models/numbers/generate", json.dumps(dict(question, end_token=int(last))))[1]
+        check(f"token {last} ends it", told["text_output"].split() == numbers[:numbers.index(last)], (told, numbers))
+    for wrong, words in ((dict(stop=""), "empty string"), (dict(stop=3), "stop must be an array"), (dict(stop=["a"] * 17), "more than 16"), (dict(stop=[1]), "a string of stop"),
+                         (dict(end_token=9), "end_token is 9, must be from 0 to 8"), (dict(end_token=-1), "end_token"), (dict(stop="a", parameters={"stop": "b"}), "stop is in the body")):
+        code, told = client.told("/v2/models/numbers/generate", json.dumps(wrong))
+        check(f"{wrong} is refused", code == 400 and words in told["error"], (code, told))
+    client.close()
+
+
 def half_closed():
     """A client that closes its sending side gets the whole text, or no answer: never a text that was cut off and looks whole."""
     with open("cert.pem", "w") as f:
@@ -317,6 +345,7 @@ def main():
             refusals(server.port)
             leavers(server)
             times(server)
+            stops(server.port)
         server.end()
     half_closed()
     endings()

@@ -35,14 +35,14 @@ typedef struct weft_server_options {
     int64_t port, metrics_port; /* 0: a free port; metrics_port below 0: metrics on `port` only */
     char *certificate, *key;    /* PEM files of TLS; NULL: no TLS */
     char *tokens;               /* file with lines MODEL TOKEN; NULL: no authorisation */
-    char *cors;                 /* origins whose pages may ask from browsers; "*": all; NULL: none */
-    char *proxies;              /* trusted proxies: addresses and networks; NULL: none */
-    char *log;                  /* access log: a file; "-": standard output; NULL: none */
-    int64_t body;               /* largest body of a request, in MiB */
-    int64_t headers;            /* largest headers of a request, in KiB */
-    double rate_limit;          /* requests per second from one address; 0: unlimited */
-    int64_t connections;        /* largest number of open connections */
-    double timeout;             /* seconds without progress until a connection is closed */
+    char *cors;          /* origins whose pages may ask from browsers; "*": all; NULL: none */
+    char *proxies;       /* trusted proxies: addresses and networks; NULL: none */
+    char *log;           /* access log: a file; "-": standard output; NULL: none */
+    int64_t body;        /* largest body of a request, in MiB */
+    int64_t headers;     /* largest headers of a request, in KiB */
+    double rate_limit;   /* requests per second from one address; 0: unlimited */
+    int64_t connections; /* largest number of open connections */
+    double timeout;      /* seconds without progress until a connection is closed */
     /* Seconds within which a request must arrive in full, and within which the client must take a
      * reply, even with steady progress. The head of a request may begin up to `timeout` seconds
      * late. */

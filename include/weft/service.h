@@ -194,6 +194,8 @@ typedef struct weft_generation_request {
      * behind the end of a line, or with token 0. */
     const char *prompt;
     int64_t tokens; /* tokens to generate, from 1; default 16 */
+    int64_t
+        end_token; /* drawing it ends the text, of which it is no part; below 0 (default): none */
     weft_sampling sampling;
     double queue_timeout; /* of its first position, as in weft_request; `priority` is of all */
     int priority;

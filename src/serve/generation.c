@@ -9,6 +9,7 @@ void weft_generation_request_init_size(weft_generation_request *request, size_t 
 {
     const weft_generation_request ours = {.struct_size = sizeof(weft_generation_request),
                                           .tokens = 16,
+                                          .end_token = -1,
                                           .sampling = {.temperature = 1, .top_p = 1, .seed = 1}};
     weft_give_struct(request, size, &ours, sizeof(ours));
 }
@@ -98,8 +99,10 @@ static void computed(void *user, const weft_request_result *result)
         return;
     }
     if (s->drawn) count_token(s);
-    bool goes_on =
-        s->drawn ? tell(s, s->tokens[s->count - 1]) : s->request.token(s->request.user, "", 0);
+    bool ends = s->drawn && s->tokens[s->count - 1] == s->request.end_token;
+    bool goes_on = ends       ? false
+                   : s->drawn ? tell(s, s->tokens[s->count - 1])
+                              : s->request.token(s->request.user, "", 0);
     if (s->count == s->end || !goes_on) {
         finish(s, result);
         return;
@@ -147,6 +150,9 @@ static weft_status make_sequence(weft_servable *servable, const weft_generation_
     s->began = weft_seconds();
     WEFT_TRY(read_prompt(s));
     WEFT_TRY(weft_sampling_check(&request->sampling));
+    if (request->end_token >= values)
+        return weft_fail(WEFT_ERR_ARGUMENT, "end_token is %lld, must be from 0 to %d",
+                         (long long)request->end_token, values - 1);
     WEFT_TRY(weft_new_bytes(&s->states, WEFT_MAX(g->state_bytes, 1), 1));
     WEFT_TRY(WEFT_NEW(&s->logits, values));
     return weft_drawer_open(values, &s->drawer);

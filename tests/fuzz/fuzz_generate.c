@@ -45,12 +45,35 @@ static void reply(const weft_servable_info *about, const char *bytes, size_t siz
     free(parts.data);
 }
 
+/* The first string that stops a text is found when its last byte comes, and no byte of it was let
+ * go before. */
+static void stop(const weft_stop_strings *stops, const char *text, size_t size)
+{
+    size_t first = size, gone = 0;
+    for (int i = 0; i < stops->count; i++) {
+        must(stops->text[i][0]);
+        const char *at = memmem(text, size, stops->text[i], strlen(stops->text[i]));
+        if (at) first = WEFT_MIN(first, (size_t)(at - text));
+    }
+    for (size_t end = 1; end <= size; end++) {
+        size_t at = gone + weft_stop_strings_find(stops, text + gone, end - gone, 1);
+        if (at < end) {
+            must(at >= first && gone <= first);
+            return;
+        }
+        gone = end - weft_stop_strings_held(stops, text + gone, end - gone);
+        must(gone <= first);
+    }
+    must(first == size);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const weft_servable_info about = fuzz_about(3);
     weft_generation_request request;
     char *prompt, *id;
-    if (weft_generate_read((const char *)data, size, &request, &prompt, &id) == WEFT_OK) {
+    weft_stop_strings stops;
+    if (weft_generate_read((const char *)data, size, &request, &prompt, &id, &stops) == WEFT_OK) {
         must(request.prompt == prompt && request.tokens >= 1 && request.queue_timeout >= 0);
         must(request.sampling.top_k >= 0 && request.sampling.seed >= 0 && request.priority >= 0);
         free(prompt);
@@ -58,6 +81,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         must(weft_last_message()[0] && !prompt && !id);
     }
+    must(stops.count <= WEFT_MOST_STOPS);
+    stop(&stops, (const char *)data, size);
+    weft_stop_strings_free(&stops);
     if (size < 4096) reply(&about, (const char *)data, size);
     return 0;
 }

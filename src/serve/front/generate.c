@@ -20,9 +20,15 @@ static bool take_token(void *user, const char *text, size_t size)
     weft_text_stream *t = &c->stream;
     pthread_mutex_lock(&t->lock);
     weft_text_add_bytes(&t->text, text, size);
-    bool failed = t->text.failed;
+    bool failed = t->text.failed, stopped = false;
+    if (!failed && size > 0 && t->stops.count > 0) {
+        size_t end = weft_stop_strings_find(&t->stops, t->text.data, t->text.size, size);
+        stopped = end < t->text.size;
+        t->text.size = end;
+    }
     t->cut = __atomic_load_n(&c->server->ending, __ATOMIC_ACQUIRE);
-    bool goes_on = !failed && !t->cut && !__atomic_load_n(&t->given_up, __ATOMIC_ACQUIRE);
+    bool goes_on =
+        !failed && !stopped && !t->cut && !__atomic_load_n(&t->given_up, __ATOMIC_ACQUIRE);
     if (size > 0 && t->streams) wake(c);
     pthread_mutex_unlock(&t->lock);
     return goes_on;
@@ -58,7 +64,8 @@ void weft_http_request_generate(weft_http_request *request, bool streams)
     weft_generation_request q;
     char *prompt = NULL;
     double most = c->server->queue_timeout;
-    weft_status status = weft_generate_read(c->data, c->size, &q, &prompt, &c->stream.id);
+    weft_status status =
+        weft_generate_read(c->data, c->size, &q, &prompt, &c->stream.id, &c->stream.stops);
     if (status == WEFT_OK) {
         if (most > 0 && (q.queue_timeout <= 0 || q.queue_timeout > most)) q.queue_timeout = most;
         q.user = c;
@@ -88,10 +95,12 @@ void weft_http_request_generate(weft_http_request *request, bool streams)
 static bool make_event(weft_http_request *c)
 {
     weft_text_stream *t = &c->stream;
-    if (t->text.size > 0) {
+    size_t size = t->text.size;
+    if (!t->finished && size > 0) size -= weft_stop_strings_held(&t->stops, t->text.data, size);
+    if (size > 0) {
         weft_text event = {0};
         size_t taken =
-            weft_generate_write(&c->about, t->text.data, t->text.size, t->finished, t->id, &event);
+            weft_generate_write(&c->about, t->text.data, size, t->finished, t->id, &event);
         if (taken > 0) {
             weft_text_add(&t->ready, "data: ");
             weft_text_add_bytes(&t->ready, event.data, event.size);
@@ -189,5 +198,6 @@ void weft_http_stream_free(weft_http_request *request)
     free(t->text.data);
     free(t->ready.data);
     free(t->id);
+    weft_stop_strings_free(&t->stops);
     *t = (weft_text_stream){.streams = false};
 }

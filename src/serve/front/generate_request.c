@@ -9,6 +9,7 @@
 typedef struct wanted {
     weft_generation_request *request;
     char **prompt, **id;
+    weft_stop_strings *stops;
     unsigned seen;      /* a bit for each known member that was read */
     bool is_parameters; /* the object `parameters` is read, and not the body */
 } wanted;
@@ -17,7 +18,7 @@ enum { MOST_ID = 16 << 10 };
 
 static const char *const known[] = {"text_input", "max_tokens", "temperature", "top_k",
                                     "top_p",      "seed",       "timeout",     "priority",
-                                    "id",         "parameters"};
+                                    "id",         "parameters", "stop",        "end_token"};
 
 static weft_status read_real(weft_json *j, const char *what, double low, double high, double *out)
 {
@@ -37,6 +38,25 @@ static weft_status read_text(weft_json *j, const char *what, char **out)
 {
     WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_STRING, what));
     return weft_json_text(j, out);
+}
+
+static weft_status add_stop(weft_json *j, weft_stop_strings *stops)
+{
+    if (stops->count == WEFT_MOST_STOPS)
+        return wrong("stop has more than %d strings", WEFT_MOST_STOPS);
+    WEFT_TRY(read_text(j, "a string of stop", &stops->text[stops->count]));
+    if (*stops->text[stops->count++]) return WEFT_OK;
+    return wrong("stop has an empty string, with which no text would begin");
+}
+
+/* Reads a string, or an array of strings. */
+static weft_status read_stops(weft_json *j, weft_stop_strings *stops)
+{
+    if (weft_json_peek(j) == WEFT_JSON_STRING) return add_stop(j, stops);
+    WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_ARRAY, "stop"));
+    WEFT_TRY(weft_json_enter(j));
+    while (weft_json_item(j)) WEFT_TRY(add_stop(j, stops));
+    return j->status;
 }
 
 static weft_status read_members(weft_json *j, wanted *w);
@@ -77,6 +97,11 @@ static weft_status read_value(weft_json *j, int which, wanted *w)
         if (strlen(*w->id) <= MOST_ID) return WEFT_OK;
         return wrong("id has %zu bytes, and %d are the most", strlen(*w->id), MOST_ID);
     case 9: return read_parameters(j, w);
+    case 10: return read_stops(j, w->stops);
+    case 11:
+        WEFT_TRY(weft_infer_whole(j, "end_token", 0, &number));
+        q->end_token = number;
+        return WEFT_OK;
     default: return weft_json_skip(j);
     }
 }
@@ -107,11 +132,12 @@ static weft_status read_body(weft_json *j, wanted *w)
 }
 
 weft_status weft_generate_read(const char *body, size_t size, weft_generation_request *out,
-                               char **prompt, char **id)
+                               char **prompt, char **id, weft_stop_strings *stops)
 {
-    wanted w = {.request = out, .prompt = prompt, .id = id};
+    wanted w = {.request = out, .prompt = prompt, .id = id, .stops = stops};
     weft_json j;
     *prompt = *id = NULL;
+    *stops = (weft_stop_strings){.count = 0};
     weft_generation_request_init(out);
     weft_json_start(&j, body ? body : "", body ? size : 0);
     weft_status status = read_body(&j, &w);
