@@ -76,13 +76,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (weft_generate_read((const char *)data, size, &request, &prompt, &id, &stops) == WEFT_OK) {
         must(request.prompt == prompt && request.tokens >= 1 && request.queue_timeout >= 0);
         must(request.sampling.top_k >= 0 && request.sampling.seed >= 0 && request.priority >= 0);
+        stop(&stops, (const char *)data, size);
         free(prompt);
         free(id);
     } else {
         must(weft_last_message()[0] && !prompt && !id);
     }
     must(stops.count <= WEFT_MOST_STOPS);
-    stop(&stops, (const char *)data, size);
     weft_stop_strings_free(&stops);
     if (size < 4096) reply(&about, (const char *)data, size);
     return 0;
