@@ -181,7 +181,7 @@ static void set_most_rows(weft_http_request *c)
 static void read_and_submit(weft_http_request *c)
 {
     set_most_rows(c);
-    /* How long gzip data take to be read is not known before. */
+    /* The time that gzip data take to be read is not known before. */
     if (c->gzip || c->size > LARGE_BODY ||
         (c->kind == WEFT_HTTP_PREDICT && weft_predict_is_long(&c->plain))) {
         weft_http_request_suspend(c);
