@@ -12,7 +12,7 @@ size_t weft_stop_strings_find(const weft_stop_strings *stops, const char *text, 
 {
     size_t longest = 0, first = size;
     for (int i = 0; i < stops->count; i++) longest = WEFT_MAX(longest, strlen(stops->text[i]));
-    /* What was there before has none, but may have the beginning of one. */
+    /* The text before the new bytes has none, but may have the beginning of one. */
     size_t from = size - WEFT_MIN(size, grown + longest);
     for (int i = 0; i < stops->count; i++) {
         const char *at = memmem(text + from, size - from, stops->text[i], strlen(stops->text[i]));
