@@ -194,8 +194,6 @@ typedef struct weft_generation_request {
      * behind the end of a line, or with token 0. */
     const char *prompt;
     int64_t tokens; /* tokens to generate, from 1; default 16 */
-    int64_t
-        end_token; /* drawing it ends the text, of which it is no part; below 0 (default): none */
     weft_sampling sampling;
     double queue_timeout; /* of its first position, as in weft_request; `priority` is of all */
     int priority;
@@ -205,6 +203,8 @@ typedef struct weft_generation_request {
     bool (*token)(void *user, const char *text, size_t size);
     /* Called once, after the last token or a failure. rows: of the last batch. */
     void (*done)(void *user, const weft_request_result *result);
+    /* Drawing this token ends the text, of which it is no part; below 0 (default): none. */
+    int64_t end_token;
 } weft_generation_request;
 WEFT_API void weft_generation_request_init_size(weft_generation_request *request, size_t size);
 #define weft_generation_request_init(request)                                                      \
