@@ -52,6 +52,14 @@ for line in open("m.jsonl"):
 events = json.load(open("trace.json"))["traceEvents"]
 assert any(e["ph"] == "X" and e["name"].startswith("conv+bias") for e in events)
 PY
+# Linux keeps the peak of the process that called exec as ru_maxrss of the new program.
+python3 - "$weft" <<'PY' && pass || flunk "the peak memory of a run that a large process starts"
+import json, subprocess, sys
+large = bytearray(b"x") * 400_000_000
+subprocess.run([sys.argv[1], *"train -q --model mlp --data glyphs:size=9,train=60,test=10 --batch 10 --steps 2 -t 1 --metrics large.jsonl".split()], check=True, close_fds=False)
+peak = json.loads(open("large.jsonl").readlines()[-1])["peak_rss_bytes"]
+assert 1_000_000 < peak < 300_000_000, peak
+PY
 [ "$(readlink run/latest)" = step-6 ] && pass || flunk "latest does not point at step-6"
 accepts quiet "$weft" train $small --model mlp --quiet
 [ -s out ] && flunk "--quiet printed" || pass

@@ -201,16 +201,5 @@ killed s1
 killed c
 none_left
 
-what="a limit on threads" # which does not hold for root
-limited() { (cd / && setpriv --reuid 23456 --regid 23456 --clear-groups bash -c "ulimit -c 0; ulimit -u $1; exec \"\$@\"" "$@"); }
-if [ "$(id -u)" = 0 ] && limited 64 "$weft" --version >/dev/null 2>&1; then
-    for threads in 1 2 3 4 5 6; do
-        limited $threads "$weft" train -n 2 --exchange server -q -t 1 --model mlp --batch 10 \
-            --data glyphs:size=9,train=60,test=10 --steps 1 >out 2>err
-        code=$?
-        [ $code -le 1 ] && { [ $code = 0 ] || grep -q '^weft: .*thread' err; } && pass || flunk "exit $code with $threads threads"
-    done
-    refuses 1 "messages need 2 more threads" limited 1 "$weft" status tcp://127.0.0.1:9
-fi
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

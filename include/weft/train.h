@@ -81,6 +81,10 @@ typedef struct weft_event {
     size_t peak_memory; /* summary: bytes of this process */
     /* Ranks and learners of the job; ranks in this process. */
     int ranks, learners, process_ranks;
+    /* Threads of a rank, and the variable that has set them; NULL: cores and --threads
+     * alone. */
+    int threads;
+    const char *threads_by;
     /* For a step, if metrics are written: bytes sent by all ranks of the learner; seconds of
      * transfers, and those of them in which the rank waited, mean over the ranks; fraction of
      * forward and backward in which pipeline stages waited for each other. */

@@ -10,53 +10,29 @@
  * bound after that. */
 static const size_t ANY_MESSAGE = (size_t)64 << 20, SMALL_MESSAGE = (size_t)1 << 20;
 
-static void *wait_for_word(void *word)
+/* Creates ZeroMQ and its threads, which start with the first socket. ZeroMQ aborts the process if
+ * the system does not give them. */
+static void start_zmq(void *user)
 {
-    (void)pthread_mutex_lock(word);
-    (void)pthread_mutex_unlock(word);
-    return NULL;
-}
-
-/* Fails if the system does not give as many threads as ZeroMQ creates with its first socket: ZeroMQ
- * itself would abort the process. */
-static weft_status check_threads(void)
-{
-    enum { OF_ZEROMQ = 2 };
-    pthread_t threads[OF_ZEROMQ];
-    pthread_mutex_t word = PTHREAD_MUTEX_INITIALIZER;
-    int made = 0, error = 0;
-    (void)pthread_mutex_lock(&word);
-    while (made < OF_ZEROMQ && !error) {
-        error = pthread_create(&threads[made], NULL, wait_for_word, &word);
-        made += !error;
-    }
-    (void)pthread_mutex_unlock(&word);
-    for (int i = 0; i < made; i++) (void)pthread_join(threads[i], NULL);
-    (void)pthread_mutex_destroy(&word);
-    if (!error) return WEFT_OK;
-    return weft_fail(WEFT_ERR_IO,
-                     "messages need %d more threads, and the system gives %d: %s; raise the limit "
-                     "(ulimit -u, or pids.max of the cgroup)",
-                     OF_ZEROMQ, made, strerror(error));
-}
-
-weft_status weft_net_context_create(weft_net_context **out)
-{
-    WEFT_TRY(check_threads());
-    WEFT_TRY(WEFT_NEW(out, 1));
-    weft_net_context *world = *out;
-    weft_status status = WEFT_OK;
+    weft_net_context *world = user;
     world->zmq = zmq_ctx_new();
     /* ZeroMQ's default limit of 1,023 sockets is often below the system's limit on files. A socket
      * that the system refuses is reported when it is opened. */
     if (world->zmq)
         (void)zmq_ctx_set(world->zmq, ZMQ_MAX_SOCKETS, zmq_ctx_get(world->zmq, ZMQ_SOCKET_LIMIT));
-    /* Creates ZeroMQ's threads now, while the system has threads left. */
     void *first = world->zmq ? zmq_socket(world->zmq, ZMQ_PAIR) : NULL;
     if (first) (void)zmq_close(first);
+}
+
+weft_status weft_net_context_create(weft_net_context **out)
+{
+    enum { OF_ZEROMQ = 2 };
+    WEFT_TRY(WEFT_NEW(out, 1));
+    weft_net_context *world = *out;
+    weft_status status = weft_threads_start("messages", OF_ZEROMQ, start_zmq, world);
     pthread_mutex_init(&world->lock, NULL);
-    if (!world->zmq) status = weft_fail_zmq("ZeroMQ does not start");
-    if (getentropy(&world->token, sizeof(world->token)) != 0 && status == WEFT_OK)
+    if (!world->zmq && status == WEFT_OK) status = weft_fail_zmq("ZeroMQ does not start");
+    if (status == WEFT_OK && getentropy(&world->token, sizeof(world->token)) != 0)
         status = weft_fail(WEFT_ERR_IO, "the operating system provides no random numbers: %s",
                            strerror(errno));
     if (status != WEFT_OK) weft_net_context_destroy(out);

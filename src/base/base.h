@@ -90,6 +90,13 @@ weft_status weft_new_aligned(size_t bytes, void *out) WEFT_NODISCARD;
 weft_status weft_thread_start(pthread_t *thread, void *(*work)(void *user),
                               void *user) WEFT_NODISCARD;
 
+/* Calls start(user), in which a library starts `count` threads, if the system gives as many; no
+ * thread of weft_thread_start begins meanwhile. who: subject of the message. IO: it does not. */
+weft_status weft_threads_start(const char *who, int count, void (*start)(void *user),
+                               void *user) WEFT_NODISCARD;
+/* thread_limit.c: for weft_threads_start alone. */
+weft_status weft_threads_try(const char *who, int count) WEFT_NODISCARD;
+
 /* --- numbers --- */
 
 /* Whether a type is one of weft_dtype. */
@@ -331,14 +338,22 @@ void weft_log(const weft_context *context, weft_log_level level, const char *for
 
 /* A parallel loop over [0, count): calls fn(user, begin, end) for equal parts of at least `grain`
  * items, on at most `threads` threads. The division depends on the arguments only, so a thread gets
- * the same part in each call. */
+ * the same part in each call. The calling thread alone does all of it where the system gives no
+ * threads. */
 void weft_parallel(int threads, int64_t count, int64_t grain,
                    void (*fn)(void *user, int64_t begin, int64_t end), void *user);
-/* Sets the number of threads of the OpenMP regions that the calling thread starts. */
-void weft_parallel_threads(int threads);
+/* Sets the number of threads of the OpenMP regions that the calling thread starts, and starts them
+ * if this is its first call. IO: the system does not give them. */
+weft_status weft_parallel_threads(int threads) WEFT_NODISCARD;
+int weft_parallel_current(void); /* the number that was set last */
 /* The number of cores that this process may use at once: the cores of its affinity mask, limited by
- * the CPU quota of its control groups, rounded up. */
+ * the CPU quota of its control groups, rounded up, and by the allocation of Slurm on this machine
+ * (SLURM_CPUS_ON_NODE). */
 int weft_cores(void);
+/* The threads of each of `ranks` ranks on this machine, at least 1: OMP_NUM_THREADS, or the cores
+ * over the ranks, of which Slurm may have given a task fewer (SLURM_CPUS_PER_TASK). *why: what has
+ * set or limited them, if that is not the number of cores; may be NULL. */
+int weft_default_threads(int ranks, const char **why);
 /* The CPU quota of this process's control groups, in cores; 0: none. `root` is put before the paths
  * of /proc/self and of the mounts; it is "" except in tests. */
 double weft_cpu_quota(const char *root);

@@ -1,8 +1,6 @@
 #include <pthread.h>
 #include <stdio.h>
-#include <sys/resource.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/context.h"
 
@@ -12,7 +10,7 @@ weft_status weft_context_new(const weft_services *services, weft_context **out)
     WEFT_TRY(WEFT_NEW(&context, 1));
     context->of = context;
     context->services = services;
-    context->threads = weft_cores();
+    context->threads = weft_default_threads(1, NULL);
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->registry_lock, NULL);
     pthread_mutex_init(&context->singletons_lock, NULL);
@@ -100,7 +98,7 @@ weft_status weft_context_set_threads(weft_context *context, int threads)
     if (threads < 0 || threads > 1024)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "threads is %d, must be from 1 to 1024 (0: one for each core)", threads);
-    context->threads = threads ? threads : weft_cores();
+    context->threads = threads ? threads : weft_default_threads(1, NULL);
     return WEFT_OK;
 }
 
@@ -151,46 +149,4 @@ double weft_wait_clock_read(weft_wait_clock *clock, double most)
     if (clock->looked > 0) clock->waited += WEFT_MIN(now - clock->looked, most);
     clock->looked = now;
     return clock->waited;
-}
-
-enum { STAT_SIZE = 1024 };
-
-/* Reads a file /proc/PID/stat. Its second field, a name in parentheses, may contain anything, so
- * the result is the last parenthesis, after which fields are counted; NULL: there is none. */
-static const char *read_stat(const char *path, char text[STAT_SIZE])
-{
-    FILE *file = fopen(path, "re");
-    if (!file) return NULL;
-    size_t size = fread(text, 1, STAT_SIZE - 1, file);
-    fclose(file);
-    text[size] = '\0';
-    return strrchr(text, ')');
-}
-
-char weft_process_state(pid_t pid)
-{
-    char path[64], text[STAT_SIZE];
-    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    const char *at = read_stat(path, text);
-    return at && at[1] == ' ' ? at[2] : '\0';
-}
-
-double weft_process_seconds(void)
-{
-    char text[STAT_SIZE];
-    const char *at = read_stat("/proc/self/stat", text);
-    /* Field 22 is the start time in clock ticks since boot. */
-    for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
-    if (!at) return 0;
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    double started = strtod(at, NULL) / (double)sysconf(_SC_CLK_TCK);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - started;
-}
-
-size_t weft_peak_memory(void)
-{
-    struct rusage usage;
-    if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
-    return (size_t)usage.ru_maxrss * 1024;
 }

@@ -137,3 +137,12 @@ weft_status weft_thread_start(pthread_t *thread, void *(*work)(void *user), void
     return weft_fail(code == ENOMEM ? WEFT_ERR_MEMORY : WEFT_ERR_IO,
                      "a thread cannot be started: %s", strerror(code));
 }
+
+weft_status weft_threads_start(const char *who, int count, void (*start)(void *user), void *user)
+{
+    pthread_rwlock_wrlock(&reserve);
+    weft_status status = weft_threads_try(who, count);
+    if (status == WEFT_OK) start(user);
+    pthread_rwlock_unlock(&reserve);
+    return status;
+}

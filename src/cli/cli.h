@@ -19,6 +19,7 @@ typedef struct command {
     const weft_option *(*table)(const weft_context *context);
     /* Runs the command and returns the exit code. argv begins after the command's name. */
     int (*run)(weft_context *context, int argc, char **argv);
+    bool computes; /* runs kernels on several threads */
 } command;
 
 extern const command command_train, command_simulate, command_compare, command_plan, command_eval,
@@ -66,6 +67,9 @@ double clock_seconds(void);
 /* Installs handlers: SIGBUS ends the process with a message, and SIGXFSZ makes the write fail. An
  * ignored SIGHUP stays ignored (nohup), whatever shared libraries do while they are loaded. */
 void catch_faults(void);
+/* Begins the program again, with idle threads that soon sleep, unless the environment says how long
+ * they spin. Called first. */
+void limit_spinning(char **argv);
 
 #define CLEAR_LINE "\r\033[K" /* clears the current line of a terminal */
 

@@ -340,4 +340,5 @@ const command command_compare = {
                 "      'exchange=server:policy=bsp; exchange=server:policy=async servers=2'\n",
     .table = weft_compare_table,
     .run = run,
+    .computes = true,
 };

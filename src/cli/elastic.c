@@ -205,6 +205,7 @@ const command command_server = {
     .examples = "  weft server tcp://127.0.0.1:7070\n",
     .table = server_table,
     .run = run_server,
+    .computes = true,
 };
 
 /* --- weft join --- */
@@ -307,4 +308,5 @@ const command command_join = {
         "data=2\n",
     .table = join_table,
     .run = run_join,
+    .computes = true,
 };

@@ -162,4 +162,5 @@ const command command_eval = {
                 "  weft eval --checkpoint runs/a/latest --data idx:mnist --json\n",
     .table = table,
     .run = run,
+    .computes = true,
 };

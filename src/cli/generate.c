@@ -62,4 +62,5 @@ const command command_generate = {
                 "  weft generate runs/book/latest --prompt 'O ' --top-k 20 --top-p 0.9 --seed 7\n",
     .table = table,
     .run = run,
+    .computes = true,
 };

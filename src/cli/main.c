@@ -79,6 +79,20 @@ static int end(int code)
     return code ? code : 1;
 }
 
+static const command *command_of(const char *name)
+{
+    for (int i = 0; commands[i]; i++)
+        if (strcmp(commands[i]->name, name) == 0) return commands[i];
+    return NULL;
+}
+
+static bool asks_help(int argc, char **argv)
+{
+    for (int i = 2; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return true;
+    return false;
+}
+
 static int run_command(weft_context *context, int argc, char **argv)
 {
     if (argc < 2) return command_help.run(context, 0, NULL);
@@ -89,13 +103,10 @@ static int run_command(weft_context *context, int argc, char **argv)
     }
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         return command_help.run(context, 0, NULL);
-    for (int i = 0; commands[i]; i++) {
-        if (strcmp(commands[i]->name, name) != 0) continue;
-        for (int j = 2; j < argc; j++)
-            if (strcmp(argv[j], "--help") == 0 || strcmp(argv[j], "-h") == 0)
-                return command_help.run(context, 1, argv + 1);
-        return commands[i]->run(context, argc - 2, argv + 2);
-    }
+    const command *named = command_of(name);
+    if (named)
+        return asks_help(argc, argv) ? command_help.run(context, 1, argv + 1)
+                                     : named->run(context, argc - 2, argv + 2);
     const command *near = nearest(name);
     char shown[256];
     fprintf(stderr, "weft: no command is named '%s'%s%s%s\nTry 'weft help'.\n",
@@ -107,6 +118,8 @@ static int run_command(weft_context *context, int argc, char **argv)
 int main(int argc, char **argv)
 {
     weft_context *context;
+    const command *named = argc > 1 ? command_of(argv[1]) : NULL;
+    if (named && named->computes && !asks_help(argc, argv)) limit_spinning(argv);
     fill_streams();
     catch_faults();
     weft_status status = weft_context_create(&context);

@@ -197,4 +197,5 @@ const command command_predict = {
                 "  weft predict --checkpoint runs/prices/latest --data csv:new_houses.csv --json\n",
     .table = table,
     .run = run,
+    .computes = true,
 };

@@ -213,4 +213,5 @@ const command command_selftest = {
         "per strategy, and needs no data. The exit code is 0 if all are equal, else 1.",
     .examples = "  weft selftest\n",
     .run = run,
+    .computes = true,
 };

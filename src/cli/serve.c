@@ -366,4 +366,5 @@ const command command_serve = {
         "  weft serve --simulate --rate 800 --service 1=1.2,8=2.5,64=12\n",
     .table = weft_server_table,
     .run = run,
+    .computes = true,
 };

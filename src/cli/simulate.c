@@ -165,4 +165,5 @@ const command command_simulate = {
         "  weft simulate --cluster cluster.yaml --exchange gossip:mode=average --metrics a.jsonl\n",
     .table = weft_simulate_table,
     .run = run,
+    .computes = true,
 };

@@ -168,7 +168,7 @@ weft_status weft_instance_run(weft_instance *x, weft_phase phase)
         WEFT_TRY(weft_instance_run(x, WEFT_PHASE_FORWARD));
         return weft_instance_run(x, WEFT_PHASE_BACKWARD);
     }
-    weft_parallel_threads(x->program->schema->device->threads);
+    WEFT_TRY(weft_parallel_threads(x->program->schema->device->threads));
     if (x->pending_count > 0) WEFT_TRY(finish_some(x, (int)phase, -1));
     if (phase == WEFT_PHASE_UPDATE) WEFT_TRY(finish_sends(x));
     for (size_t i = 0; i < x->program->code_count; i++)
@@ -181,7 +181,7 @@ weft_status weft_instance_run(weft_instance *x, weft_phase phase)
 weft_status weft_instance_prepare(weft_instance *x)
 {
     WEFT_NEED_AS("instance", x);
-    weft_parallel_threads(x->program->schema->device->threads);
+    WEFT_TRY(weft_parallel_threads(x->program->schema->device->threads));
     for (size_t i = 0; i < x->program->code_count; i++)
         if (x->program->code[i].derives) WEFT_TRY(weft_instance_run_one(x, (int)i));
     WEFT_TRY(weft_instance_settle(x));

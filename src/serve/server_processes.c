@@ -65,7 +65,7 @@ static int64_t own_value(const plan *p, int slot, const char *name)
     /* If there are more processes than cores, each instance gets its share of the cores as threads,
      * at least one. */
     if (strcmp(name, "threads") == 0 && o->threads == 0 && p->count > weft_cores())
-        return WEFT_MAX((int64_t)weft_cores() / instances, (int64_t)1);
+        return weft_default_threads((int)instances, NULL);
     return -1;
 }
 

@@ -28,6 +28,8 @@ static weft_status tell(const weft_run *run, weft_event *e)
     e->ranks = t->link.job ? t->mesh * t->learners : t->size;
     e->learners = t->learners;
     e->process_ranks = t->local;
+    e->threads = weft_context_threads(t->context);
+    e->threads_by = t->threads_by;
     e->since = run->first_step;
     e->seconds = weft_seconds() - run->started;
     if (t->metrics) WEFT_TRY(weft_metrics_event(t->metrics, e));

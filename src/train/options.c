@@ -229,7 +229,8 @@ const weft_option weft_train_rows[] = {
      RUN(where.threads),
      .low = 0,
      .high = 1024,
-     .help = "threads per rank; 0: the cores of the machine divided by its ranks"},
+     .help = "threads per rank; 0: OMP_NUM_THREADS, or the cores of the machine (in a job of "
+             "Slurm, those that it has allocated) divided by its ranks"},
 
     {.name = "ranks",
      .letter = 'n',

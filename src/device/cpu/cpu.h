@@ -71,6 +71,7 @@ struct cpu_primitive {
     weft_kernel head;
     weft_device *device;
     onednn_primitive *primitive;
+    int threads; /* for which it was created, and with which it has to run */
     struct {
         onednn_role role;
         cpu_md md;

@@ -20,8 +20,8 @@ static weft_status device_open(weft_context *context, const char *arguments, wef
     WEFT_TRY(weft_device_takes_nothing("cpu", arguments));
     WEFT_TRY(WEFT_NEW(&d, 1));
     d->head.threads = weft_context_threads(context);
-    weft_parallel_threads(d->head.threads);
-    weft_status status = weft_reserve_enter();
+    weft_status status = weft_parallel_threads(d->head.threads);
+    if (status == WEFT_OK) status = weft_reserve_enter();
     if (status == WEFT_OK) {
         status = onednn_open(&d->library);
         weft_reserve_leave();
@@ -64,11 +64,24 @@ static int candidates(weft_device *device, const weft_group *group, const weft_l
     return count;
 }
 
+/* Seconds that it takes to give a team of threads its work and to wait for the last one. */
+static const double TEAM = 1e-5;
+
+/* A primitive is created for a number of threads, and runs with that: with one, if it takes so many
+ * seconds on all that a team would cost more than it saves. On a busy machine a team costs far
+ * more, since it waits for the core of its last thread. Loops have a least number of items for
+ * each thread (weft_parallel). */
+static weft_status set_threads(const weft_device *device, double seconds)
+{
+    bool small = seconds * (device->threads - 1) < TEAM;
+    return weft_parallel_threads(small ? 1 : device->threads);
+}
+
 static weft_status kernel(weft_device *device, const weft_group *group,
                           const weft_candidate *candidate, const weft_layout *const *in,
                           weft_kernel **out)
 {
-    weft_parallel_threads(device->threads); /* primitives are created for a number of threads */
+    WEFT_TRY(set_threads(device, candidate->seconds));
     WEFT_TRY(weft_reserve_enter());
     weft_status status = ((const cpu_entry *)candidate->how)->make(device, group, in, out);
     weft_reserve_leave();
@@ -102,6 +115,8 @@ static weft_status make_reorder(weft_device *device, const weft_type *type, cons
 static weft_status reorder(weft_device *device, const weft_type *type, const weft_layout *from,
                            const weft_layout *to, weft_kernel **out)
 {
+    double bytes = 2 * (double)weft_type_bytes(type);
+    WEFT_TRY(set_threads(device, weft_rates_seconds(&device->ops->rates, 0, bytes)));
     WEFT_TRY(weft_reserve_enter());
     weft_status status = make_reorder(device, type, from, to, out);
     weft_reserve_leave();

@@ -62,6 +62,7 @@ static weft_status primitive_run(weft_bound *bound, weft_queue *queue)
     primitive_bound *b = (primitive_bound *)bound;
     const cpu_primitive *k = primitive_of(bound);
     if (k->fold.channels > 0) refresh_fold(&k->fold, b);
+    WEFT_TRY(weft_parallel_threads(k->threads));
     WEFT_TRY(onednn_run_go(b->run));
     if (k->after) k->after(k, b->x, b->y);
     return WEFT_OK;
@@ -156,6 +157,7 @@ weft_status cpu_primitive_make(weft_device *device, onednn_primitive *described,
     k->head.ops = &primitive_ops;
     k->device = device;
     k->primitive = described;
+    k->threads = weft_parallel_current();
     status = fill(k, args, count);
     if (status == WEFT_OK)
         *out = &k->head;

@@ -97,7 +97,7 @@ static weft_status own_value(const weft_process_plan *p, const weft_job_part *pa
     const weft_train_options *all = p->options;
     bool speaks = part->role == WEFT_PART_LEARNER && part->slot == 0;
     int64_t threads = all->where.threads;
-    if (threads == 0) threads = WEFT_MAX((int64_t)weft_cores() / all->job.ranks, (int64_t)1);
+    if (threads == 0) threads = weft_default_threads((int)all->job.ranks, NULL);
     if (strcmp(o->name, "threads") == 0) {
         weft_free(*value);
         return weft_format(value, "%lld", (long long)threads);

@@ -1,0 +1,59 @@
+/* Facts about processes that the system reports in /proc: state, age, memory. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+enum { STAT_SIZE = 1024 };
+
+/* Reads a file /proc/PID/stat. Its second field, a name in parentheses, may contain anything, so
+ * the result is the last parenthesis, after which fields are counted; NULL: there is none. */
+static const char *read_stat(const char *path, char text[STAT_SIZE])
+{
+    FILE *file = fopen(path, "re");
+    if (!file) return NULL;
+    size_t size = fread(text, 1, STAT_SIZE - 1, file);
+    fclose(file);
+    text[size] = '\0';
+    return strrchr(text, ')');
+}
+
+char weft_process_state(pid_t pid)
+{
+    char path[64], text[STAT_SIZE];
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    const char *at = read_stat(path, text);
+    return at && at[1] == ' ' ? at[2] : '\0';
+}
+
+double weft_process_seconds(void)
+{
+    char text[STAT_SIZE];
+    const char *at = read_stat("/proc/self/stat", text);
+    /* Field 22 is the start time in clock ticks since boot. */
+    for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
+    if (!at) return 0;
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    double started = strtod(at, NULL) / (double)sysconf(_SC_CLK_TCK);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - started;
+}
+
+/* VmHWM begins anew with each program. ru_maxrss, which is for systems without /proc, does not: it
+ * still has the peak of the process that called exec, such as a large one that starts this
+ * program. */
+size_t weft_peak_memory(void)
+{
+    char line[128];
+    unsigned long long kib = 0;
+    struct rusage usage;
+    FILE *file = fopen("/proc/self/status", "re");
+    while (file && kib == 0 && fgets(line, sizeof(line), file))
+        if (sscanf(line, "VmHWM: %llu kB", &kib) != 1) kib = 0;
+    if (file) fclose(file);
+    if (kib == 0 && getrusage(RUSAGE_SELF, &usage) == 0) kib = (unsigned long long)usage.ru_maxrss;
+    return (size_t)kib * 1024;
+}
