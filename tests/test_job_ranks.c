@@ -22,7 +22,7 @@ static void slow_data_are_no_hang(void **state)
         job j = begin(2, NULL);
         weft_child c;
         j.options = &hurried;
-        assert_ok(weft_child_start(words, none, SIGKILL, &c));
+        assert_ok(weft_child_start(words, none, SIGKILL, false, &c));
         atomic_store(&page.pid[0], (int)c.pid);
         atomic_store(&page.pid[1], kind == HERE ? (int)c.pid : 0);
         if (kind == AFAR) hear(&j, "weft: [rank 1 on another.machine: built]\n");
@@ -68,7 +68,7 @@ static void absent_ranks_are_named(void **state)
         weft_child c;
         hurried.hosts = cases[i].hosts;
         j.options = &hurried;
-        assert_ok(weft_child_start(words, none, SIGKILL, &c));
+        assert_ok(weft_child_start(words, none, SIGKILL, false, &c));
         hear(&j, cases[i].lines);
         weft_job_watch(&j, &c);
         (void)weft_child_end(&c);

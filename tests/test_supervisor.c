@@ -170,7 +170,7 @@ static void a_child_without_a_status_has_failed(void **state)
     weft_child c;
     double until = weft_seconds() + 60;
     assert_true(signal(SIGCHLD, SIG_IGN) != SIG_ERR);
-    assert_ok(weft_child_start(words, none, SIGKILL, &c));
+    assert_ok(weft_child_start(words, none, SIGKILL, false, &c));
     while (!weft_child_ended(&c) && weft_seconds() < until)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     assert_true(weft_child_ended(&c));

@@ -35,6 +35,12 @@ void catch_signals(void)
     action.sa_handler = on_signal;
     action.sa_flags = SA_RESTART; /* system calls are restarted */
     sigemptyset(&action.sa_mask);
+    sigset_t caught;
+    sigemptyset(&caught);
+    sigaddset(&caught, SIGINT);
+    sigaddset(&caught, SIGTERM);
+    sigprocmask(SIG_UNBLOCK, &caught,
+                NULL); /* a launcher may have started this rank with them blocked */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
@@ -280,7 +286,8 @@ static int run(weft_context *context, int argc, char **argv)
     weft_status status = read_train_options(context, &options, argc, argv);
     int code = 2;
     if (status == WEFT_OK && weft_job_rank() >= 0) { /* mpirun or srun has started this rank */
-        status = weft_options_set(weft_train_table(context), &options, "engine", "mpi");
+        if (strcmp(options.job.engine, "threads") == 0)
+            status = weft_options_set(weft_train_table(context), &options, "engine", "mpi");
         if (options.job.ranks == 1) options.job.ranks = 0;
     }
     if (status != WEFT_OK && weft_job_rank() > 0)
@@ -313,4 +320,5 @@ const command command_train = {
         "  weft train --optimizer sgd --lr 0.1 --momentum 0.9 --lr-schedule cosine --warmup 100\n",
     .table = weft_train_table,
     .run = run,
+    .computes = true,
 };

@@ -24,6 +24,14 @@ static weft_status fail_stopped(const char *what)
     return weft_fail(WEFT_ERR_INTERRUPTED, "%s was stopped", what);
 }
 
+/* The state of a request to stop, to a server or coordinator. */
+typedef struct sign_off {
+    bool asked, noted;
+    weft_wait_clock wait_clock;
+} sign_off;
+
+static const double WITHOUT_ANSWER = 3; /* seconds, some heartbeats */
+
 /* --- queries --- */
 
 void weft_invitation_free(weft_invitation *invitation)
@@ -115,16 +123,39 @@ static weft_status tell_view(const weft_coordinating *what, const char *address,
     return WEFT_OK;
 }
 
+/* A coordinator that is to stop. All processes of the run may have got the same signal, so that
+ * members leave now: it stays until they have, since learners save with the servers' help, and
+ * servers leave after them. The coordinator ends when nobody has left for some seconds, or if it is
+ * to stop twice. */
+static bool ends_now(const weft_waiting *w, weft_actor *actor, sign_off *s)
+{
+    int server;
+    if (!is_stopped(w)) return false;
+    if (!s->asked) weft_coordinator_stop(actor);
+    s->asked = true;
+    if (w->stop->wanted > 1 || !weft_coordinator_awaits_leave(actor, WITHOUT_ANSWER, &server))
+        return true;
+    if (server < 0 || s->noted || weft_wait_clock_read(&s->wait_clock, 1) < NOTE) return false;
+    weft_log(w->context, WEFT_LOG_WARNING,
+             "this coordinator is to stop, but goes on: server %d is to stop as well, and has "
+             "parameters that learners need; it ends when the learners have left; stop it once "
+             "more to end it now",
+             server);
+    s->noted = true;
+    return false;
+}
+
 /* Polls the coordinator until the run is over or has a fault and all its members have left. The
  * coordinator of a job ends at the fault. */
 static weft_status coordinate(const weft_waiting *w, weft_net *net, const weft_coordinating *what,
                               const char *address)
 {
-    const weft_actor *actor = weft_net_actor(net);
+    weft_actor *actor = weft_net_actor(net);
+    sign_off leave = {.asked = false};
     int64_t number = -1;
     size_t members = 0;
     double emptied = 0;
-    while (!actor->done && !is_stopped(w)) {
+    while (!actor->done && !ends_now(w, actor, &leave)) {
         WEFT_TRY(weft_net_poll(net, NAP));
         const weft_view *view = weft_coordinator_view(actor);
         if (view->number != number || view->member_count != members)
@@ -193,19 +224,11 @@ const char *weft_member_listens_at(weft_net_context *world, const char *coordina
 }
 
 /* A server that is to stop requests its removal, and ends when it is removed, or without an answer
- * if it has no parameters. Servers of a job end at once, since their supervisor replaces them; any
- * server ends at once if it is to stop twice. */
-typedef struct sign_off {
-    bool asked, noted;
-    weft_wait_clock wait_clock;
-} sign_off;
-
-static const double WITHOUT_ANSWER = 3; /* seconds, some heartbeats */
-
-static weft_status advance_sign_off(const weft_waiting *w, weft_actor *actor, bool job, sign_off *s)
+ * if it has no parameters. Any server ends at once if it is to stop twice. */
+static weft_status advance_sign_off(const weft_waiting *w, weft_actor *actor, sign_off *s)
 {
     if (!is_stopped(w)) return WEFT_OK;
-    if (job || w->stop->wanted > 1) return fail_stopped("the server");
+    if (w->stop->wanted > 1) return fail_stopped("the server");
     if (!s->asked) WEFT_TRY(weft_server_sign_off(actor));
     s->asked = true;
     if (weft_wait_clock_read(&s->wait_clock, 1) < WITHOUT_ANSWER) return WEFT_OK;
@@ -243,7 +266,7 @@ static weft_status serve(const weft_waiting *w, weft_net *net, const char *addre
     sign_off leave = {.asked = false};
     weft_actor *actor = weft_net_actor(net);
     while (!actor->done) {
-        WEFT_TRY(advance_sign_off(w, actor, job, &leave));
+        WEFT_TRY(advance_sign_off(w, actor, &leave));
         uint64_t received = weft_net_stats(net).received;
         WEFT_TRY(weft_net_poll(net, NAP));
         if (weft_net_stats(net).received != received) wait_clock = (weft_wait_clock){0};

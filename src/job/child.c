@@ -16,10 +16,15 @@ enum { UNKNOWN = 1 << 8 };
 
 /* Runs in the new process, where only async-signal-safe functions may be called. */
 static void become(char *const *words, char *const *environment, int last, pid_t parent,
-                   const int errors[2], const weft_child *c, int trouble)
+                   const int errors[2], const weft_child *c, bool shielded, int trouble)
 {
+    sigset_t ends;
     (void)setpgid(0, 0);
     (void)prctl(PR_SET_PDEATHSIG, last);
+    (void)sigemptyset(&ends);
+    (void)sigaddset(&ends, SIGINT);
+    (void)sigaddset(&ends, SIGTERM);
+    if (shielded) (void)sigprocmask(SIG_BLOCK, &ends, NULL);
     if (getppid() == parent && dup2(c->control[0], STDIN_FILENO) >= 0 &&
         dup2(errors[1], STDERR_FILENO) >= 0)
         (void)execvpe(words[0], words, environment);
@@ -68,7 +73,7 @@ static weft_status join_environment(const char *const *added, const char ***out)
 }
 
 weft_status weft_child_start(char *const *words, const char *const *environment, int last,
-                             weft_child *out)
+                             bool shielded, weft_child *out)
 {
     int errors[2] = {-1, -1}, trouble[2] = {-1, -1}, why = 0;
     *out = (weft_child){.pid = -1, .errors = -1, .control = {-1, -1}};
@@ -82,7 +87,8 @@ weft_status weft_child_start(char *const *words, const char *const *environment,
      * the process. */
     if (out->pid == 0 && bound) (void)sched_setaffinity(0, sizeof(cores), &cores);
     if (out->pid == 0)
-        become(words, (char *const *)(uintptr_t)all, last, parent, errors, out, trouble[1]);
+        become(words, (char *const *)(uintptr_t)all, last, parent, errors, out, shielded,
+               trouble[1]);
     if (out->pid < 0) {
         why = errno;
     } else {

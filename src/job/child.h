@@ -14,10 +14,11 @@ typedef struct weft_child {
 
 /* Starts a program, found as a shell finds it, in its own process group, so that signals of the
  * terminal reach only the supervisor, which forwards them. If this process dies, the program gets
- * the signal `last`. `environment` is added to that of this process: NAME=VALUE, NULL at the end.
- * IO: it cannot be started. */
+ * the signal `last`. A launcher is started with SIGINT and SIGTERM blocked (`shielded`): if all
+ * processes of a job get one, it would kill the ranks while they save. `environment` is added to
+ * that of this process: NAME=VALUE, NULL at the end. IO: it cannot be started. */
 weft_status weft_child_start(char *const *words, const char *const *environment, int last,
-                             weft_child *out) WEFT_NODISCARD;
+                             bool shielded, weft_child *out) WEFT_NODISCARD;
 /* Asks the ranks to save and stop. */
 void weft_child_ask(const weft_child *child);
 /* Whether the child has ended. */

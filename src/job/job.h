@@ -54,6 +54,12 @@ typedef struct weft_job_part {
 
 /* See weft_job_needs_supervisor and weft_job_run, which call these functions. */
 bool weft_job_needed(const weft_job_options *options);
+/* launched.c: how a process that no supervisor has started was started. ARGUMENT: as one of several
+ * tasks of a batch system without a rank of MPI; or as a rank, with options that a supervisor would
+ * carry out. */
+weft_status weft_job_check_launched(const weft_job_options *options) WEFT_NODISCARD;
+/* ARGUMENT: a launcher has started several processes, but the world of MPI has one (`size`). */
+weft_status weft_job_check_world(int size) WEFT_NODISCARD;
 weft_status weft_job_supervise(const weft_job_options *options, const char *program,
                                char *const *arguments, weft_job_fn tell, void *user,
                                int *code) WEFT_NODISCARD;

@@ -40,7 +40,7 @@ static bool unfinished(const job *j)
 }
 
 /* Starts the job once, and watches it until its end. If this process dies, its child gets SIGKILL
- * or, if it is mpirun, SIGTERM, after which mpirun ends the ranks on all machines. */
+ * or, if it is mpirun, SIGHUP, after which mpirun ends the ranks on all machines. */
 static weft_status run_once(job *j, bool resume, int *code)
 {
     weft_command w;
@@ -51,7 +51,7 @@ static weft_status run_once(job *j, bool resume, int *code)
     weft_orphans_begin(&j->orphans, j->environment[0]);
     if (status == WEFT_OK)
         status = weft_child_start((char *const *)(uintptr_t)w.word, j->environment,
-                                  j->mpi ? SIGTERM : SIGKILL, &c);
+                                  j->mpi ? WEFT_ENDS_LAUNCHER : SIGKILL, j->mpi, &c);
     weft_command_free(&w);
     if (status == WEFT_OK) {
         j->orphans.group = c.pid;

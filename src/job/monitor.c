@@ -189,7 +189,7 @@ static void end_what_hangs(job *j, const weft_child *c, double since, double *cu
     if (*cut == 0 && hangs(j, c, since)) {
         *cut = now;
         j->cut_short = true;
-        kill(c->pid, j->mpi ? SIGTERM : SIGKILL); /* mpirun then kills its ranks */
+        kill(c->pid, j->mpi ? WEFT_ENDS_LAUNCHER : SIGKILL); /* mpirun then kills its ranks */
     } else if (*cut > 0 && now - *cut > GRACE) {
         *cut = now;
         kill(c->pid, SIGKILL);
@@ -301,7 +301,7 @@ static void pass_on(const job *j, const weft_child *c, int *done)
     int now = times;
     if (weft_job_wants_pause()) pause_all(c);
     if (now > 0 && *done == 0) weft_child_ask(c);
-    if (now > 1 && now > *done) kill(c->pid, j->mpi && now == 2 ? SIGTERM : SIGKILL);
+    if (now > 1 && now > *done) kill(c->pid, j->mpi && now == 2 ? WEFT_ENDS_LAUNCHER : SIGKILL);
     *done = now;
 }
 

@@ -56,7 +56,7 @@ weft_status weft_child_process_start(process_set *t, child_process *p)
     p->died = p->paused = 0;
     p->hung = p->ready = false;
     weft_status status =
-        weft_child_start((char *const *)(uintptr_t)words, environment, t->last, &p->child);
+        weft_child_start((char *const *)(uintptr_t)words, environment, t->last, false, &p->child);
     free(words);
     p->runs = status == WEFT_OK;
     p->before = true;
@@ -299,6 +299,7 @@ static void close_all(process_set *t)
     double began = weft_seconds();
     t->closing = true;
     weft_process_set_signal(t, t->failed ? SIGKILL : SIGTERM);
+    weft_process_set_signal(t, SIGINT);  /* a second one, at which servers end at once */
     weft_process_set_signal(t, SIGCONT); /* a stopped process does not receive SIGTERM */
     for (bool some = true, killed = t->failed; some;) {
         some = false;

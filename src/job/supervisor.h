@@ -78,6 +78,8 @@ void weft_command_free(weft_command *w);
 /* monitor.c: the time in seconds of a clock that starts above 0 and excludes the time for which
  * this process was stopped (SIGSTOP); it must be read continuously while a job runs. */
 double weft_job_seconds(job *j);
+/* Ends a launcher, which is started with SIGINT and SIGTERM blocked, and with it the ranks. */
+enum { WEFT_ENDS_LAUNCHER = SIGHUP };
 /* Installs and removes handlers for the signals that stop or pause the job. In between SIGCHLD is
  * not ignored, since a process that ignores it does not get the exit codes of its children. */
 enum { WEFT_ASKING = 4, WEFT_CAUGHT };

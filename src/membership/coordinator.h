@@ -71,5 +71,13 @@ weft_status weft_coordinator_create(const weft_coordinator_options *options,
 /* The coordinator's view, with the statistics of the last heartbeats. The pointer is valid until
  * the coordinator handles its next message or timer. */
 const weft_view *weft_coordinator_view(const weft_actor *coordinator);
+/* Tells the coordinator that its process is to end, as all processes of the run may be. Learners
+ * then leave first; a server with the last copy of a range, which has requested to leave, may do so
+ * once no learner is left. */
+void weft_coordinator_stop(weft_actor *coordinator);
+/* Whether the process of a coordinator that is to end must wait for members: one has left within
+ * `seconds`, or a server has requested to leave and waits for learners. *server: its slot, -1:
+ * there is none. */
+bool weft_coordinator_awaits_leave(const weft_actor *coordinator, double seconds, int *server);
 
 #endif

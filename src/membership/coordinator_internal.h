@@ -27,6 +27,7 @@ typedef struct member_record {
     /* Time of the first request that this server leaves, since it may: it leaves as soon as each
      * server with a copy of its ranges was heard after that. 0: there is no such request. */
     double leave_requested;
+    bool asks_leave; /* this server has requested to leave, granted or not */
     /* Its flags in the last view to all, as member_flags has them; 0: it was not in that view. */
     uint8_t said;
 } member_record;
@@ -50,6 +51,8 @@ typedef struct coordinator_state {
     weft_actor_id gone[GONE];
     size_t gone_count; /* members removed so far; `gone` is a ring of the last ones */
     slot_reservation reservations[MOST_RESERVATIONS];
+    bool stopping;       /* see weft_coordinator_stop */
+    double left_at;      /* when a member left last */
     bool some_done;      /* a learner (of a job: that of slot 0) has finished */
     bool stepped;        /* a member has reported a step, so the run has a state that can be lost */
     double idle;         /* time since which the run has no learner; below 0: it has one */

@@ -37,6 +37,29 @@ weft_status weft_coordinator_note(coordinator_state *c, const weft_view_member *
     return weft_view_note(&c->view, &event);
 }
 
+/* Whether the run ends with its coordinator: the learners, which save the parameters, have left. */
+static bool ends(const coordinator_state *c)
+{
+    return c->stopping && !weft_coordinator_has_work(c);
+}
+
+void weft_coordinator_stop(weft_actor *coordinator)
+{
+    coordinator_state *c = (coordinator_state *)coordinator;
+    c->stopping = true;
+    c->left_at = weft_actor_now(&c->head);
+}
+
+bool weft_coordinator_awaits_leave(const weft_actor *coordinator, double seconds, int *server)
+{
+    const coordinator_state *c = (const coordinator_state *)coordinator;
+    *server = -1;
+    for (size_t i = 0; i < c->view.member_count && *server < 0; i++)
+        if (c->records[i].asks_leave) *server = c->view.members[i].slot;
+    if (c->view.member_count == 0) return false;
+    return *server >= 0 || weft_actor_now(&c->head) - c->left_at < seconds;
+}
+
 static weft_status remove_member(coordinator_state *c, weft_actor_id id,
                                  weft_member_event_kind kind)
 {
@@ -44,6 +67,7 @@ static weft_status remove_member(coordinator_state *c, weft_actor_id id,
     const weft_view_member *m = weft_view_find(v, id), gone = *m;
     size_t at = (size_t)(m - v->members);
     double silent = weft_actor_now(&c->head) - c->records[at].last_message;
+    c->left_at = weft_actor_now(&c->head);
     WEFT_TRY(weft_coordinator_note(c, m, kind, kind == WEFT_MEMBER_SILENT ? silent : 0));
     /* Before the run begins, a silent member has nothing to lose and joins again. */
     if (v->running || kind != WEFT_MEMBER_SILENT) c->gone[c->gone_count++ % GONE] = id;
@@ -54,7 +78,7 @@ static weft_status remove_member(coordinator_state *c, weft_actor_id id,
     (void)weft_view_remove(v, id);
     weft_actor_forget(&c->head, id);
     c->records[at] = c->records[v->member_count]; /* as in the view */
-    if (gone.role != WEFT_MEMBER_SERVER || v->over) return WEFT_OK;
+    if (gone.role != WEFT_MEMBER_SERVER || v->over || ends(c)) return WEFT_OK;
     return weft_assignment_remove_server(v, &gone, c->options.replicas, c->advice);
 }
 
@@ -64,7 +88,8 @@ static bool may_leave(const coordinator_state *c, const weft_view_member *m, boo
                       size_t size)
 {
     bool tells = !itself && c->options.first && m->role == WEFT_MEMBER_LEARNER && m->slot == 0;
-    bool keeps = m->role == WEFT_MEMBER_SERVER && weft_assignment_is_last_copy(&c->view, m->id);
+    bool keeps =
+        m->role == WEFT_MEMBER_SERVER && !ends(c) && weft_assignment_is_last_copy(&c->view, m->id);
     bool waits = !itself && !c->view.running && !c->view.over;
     char name[WEFT_MEMBER_NAME];
     weft_member_name(m->role, m->slot, name);
@@ -159,6 +184,7 @@ weft_status weft_coordinator_leave(void *self, const weft_message *message, cons
                                                                             : NULL;
     char reason[160];
     bool refused;
+    if (here && m->if_safe) c->records[here - c->view.members].asks_leave = true;
     if (asked && !may_leave_now(c, asked, asked == here, &refused, reason, sizeof(reason)))
         return refused || asked == here ? refuse_leave(c, message->from, reason) : WEFT_OK;
     if (other && !other->dismissed) {

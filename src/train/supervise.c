@@ -43,12 +43,19 @@ bool weft_job_needs_supervisor(const weft_train_options *options)
     return weft_job_needed(&o);
 }
 
+weft_status weft_train_check_launched(const weft_train_options *options)
+{
+    weft_job_options o = job_options(options);
+    return weft_job_check_launched(&o);
+}
+
 weft_status weft_job_check(const weft_context *context, const weft_train_options *options)
 {
     WEFT_NEED(context, options);
     weft_process_plan p = {.count = 0};
     WEFT_TRY(weft_train_options_check(context, options));
     weft_job_options o = job_options(options);
+    WEFT_TRY(weft_job_check_launched(&o));
     weft_status status = o.members ? weft_process_plan_make(context, options, &p) : WEFT_OK;
     weft_process_plan_free(&p);
     return status;

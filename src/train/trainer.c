@@ -95,7 +95,7 @@ static weft_status open_data(weft_trainer *t)
 static weft_status take_threads(weft_trainer *t, int here)
 {
     int threads = (int)t->options.where.threads;
-    if (threads == 0) threads = WEFT_MAX(weft_cores() / here, 1);
+    if (threads == 0) threads = weft_default_threads(here, &t->threads_by);
     WEFT_TRY(weft_context_with_threads(t->context, threads, &t->own));
     t->context = t->own;
     return WEFT_OK;
@@ -109,6 +109,7 @@ static weft_status open_ranks(weft_trainer *t)
     WEFT_TRY(weft_comm_open(t->context, alone ? "self" : o->job.engine, (int)o->job.ranks,
                             t->worlds, &t->local));
     t->size = weft_comm_size(t->worlds[0]);
+    if (strcmp(o->job.engine, "mpi") == 0) WEFT_TRY(weft_job_check_world(t->size));
     if (t->link.job) t->line.first = t->link.slot * t->size;
     t->link.late = t->rejoins || (t->link.job && weft_status_page_furthest(&t->line) > 0);
     WEFT_TRY(WEFT_NEW(&t->runs, t->local));
@@ -201,6 +202,7 @@ static weft_status describe_data(weft_trainer *t)
 static weft_status make(weft_trainer *t)
 {
     WEFT_TRY(weft_train_check_ranks(&t->options));
+    if (!t->linked) WEFT_TRY(weft_train_check_launched(&t->options));
     WEFT_TRY(open_ranks(t));
     WEFT_TRY(weft_trainer_count_learners(t));
     WEFT_TRY(weft_trainer_find_resumed(t));
@@ -282,7 +284,9 @@ static weft_status take_joining(weft_trainer *t, const weft_joining *j)
     t->place = j->place;
     if (j->coordinator) WEFT_TRY(weft_strdup(j->coordinator, &t->link_texts[0]));
     WEFT_TRY(weft_strdup(t->options.task.model, &t->link_texts[1]));
+    if (j->listen) WEFT_TRY(weft_strdup(j->listen, &t->link_texts[3]));
     t->link.coordinator = t->link_texts[0];
+    t->link.listen = t->link_texts[3];
     t->link.model = t->link_texts[1];
     if (!j->model) return WEFT_OK;
     char *text;
@@ -334,7 +338,7 @@ void weft_trainer_destroy(weft_trainer **trainer)
     weft_core_sets_free(&t->cores);
     weft_dataset_close(&t->data);
     weft_settings_free(&t->settings);
-    for (int i = 0; i < 3; i++) free(t->link_texts[i]);
+    for (size_t i = 0; i < WEFT_COUNT(t->link_texts); i++) free(t->link_texts[i]);
     weft_options_free(weft_train_table(t->context), &t->options);
     pthread_mutex_destroy(&t->lock);
     weft_context_destroy(&t->own);

@@ -62,12 +62,13 @@ struct weft_trainer {
     bool rejoins;        /* the learner was removed from the run, and joins it again */
     bool advises_rejoin; /* see weft_joining */
     weft_removal removal;
-    char *link_texts[3];       /* texts of the link: coordinator, model, data */
+    char *link_texts[4];       /* texts of the link: coordinator, model, data, listen */
     weft_position begun;       /* start position of the elastic run */
     int64_t run_steps;         /* steps of the elastic run; 0: unknown */
     weft_schedule_place place; /* of the run in the schedule of the learning rate */
 
-    weft_core_sets *cores;        /* of the ranks on this machine; NULL: not bound */
+    const char *threads_by; /* what limits the threads of a rank, for the user; NULL: nothing */
+    weft_core_sets *cores;  /* of the ranks on this machine; NULL: not bound */
     weft_supervisor_channel line; /* to the supervisor */
 
     pthread_mutex_t lock; /* guards `error`, and `line` while it is read */
@@ -98,7 +99,7 @@ bool weft_trainer_is_asked(void *trainer);
  * of the YAML model as the coordinator sends it; NULL: the model is built in. coordinator NULL: the
  * trainer does not train, and only describes the run for its coordinator. */
 typedef struct weft_joining {
-    const char *coordinator;
+    const char *coordinator, *listen; /* listen: see weft_learner_link */
     uint64_t run; /* id of the run; 0: a coordinator looks at it before it begins */
     int slot, learners;
     const char *model;
@@ -118,10 +119,12 @@ weft_status weft_trainer_create_joining(weft_context *context, const weft_train_
 weft_status weft_trainer_prepare(weft_context *context, const weft_train_options *options,
                                  bool simulated, weft_trainer **out) WEFT_NODISCARD;
 /* validate.c: _check_ranks checks that the number of ranks is known, before they are opened.
+ * _check_launched (supervise.c): see weft_job_check_launched.
  * _learners sets *mesh to the ranks of one learner (without --mesh: one) and *learners to their
  * number. _count_learners checks all other options and sets t->mesh and t->learners. ARGUMENT:
  * options exclude each other, one needs a missing one, or the ranks are no multiple of *mesh. */
 weft_status weft_train_check_ranks(const weft_train_options *o) WEFT_NODISCARD;
+weft_status weft_train_check_launched(const weft_train_options *o) WEFT_NODISCARD;
 weft_status weft_train_learners(const weft_train_options *o, int64_t ranks, int64_t *mesh,
                                 int *learners) WEFT_NODISCARD;
 weft_status weft_trainer_count_learners(weft_trainer *t) WEFT_NODISCARD;

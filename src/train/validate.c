@@ -126,19 +126,22 @@ weft_status weft_trainer_count_learners(weft_trainer *t)
     WEFT_TRY(check_options(t));
     if (o->parallel.mesh) WEFT_TRY(weft_mesh_ranks(o->parallel.mesh, &mesh));
     if (!exchange && mesh != t->size)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "mesh '%s' has %lld ranks, but -n gives %d; the sizes must multiply to "
-                         "that (or give --exchange for several learners)",
-                         o->parallel.mesh, (long long)mesh, t->size);
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "mesh '%s' has %lld ranks, but the run has %d (-n, or as many as mpirun or "
+            "srun has started); the sizes must multiply to that (or give --exchange "
+            "for several learners)",
+            o->parallel.mesh, (long long)mesh, t->size);
     if (exchange) WEFT_TRY(weft_train_learners(o, t->size, &mesh, &t->learners));
     if (!exchange) t->learners = 1;
     if (t->linked) t->learners = t->link.learners;
     t->mesh = (int)mesh;
     if (t->linked && mesh != t->size)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "a process that joins is one learner, of %lld ranks by its mesh, but -n "
-                         "gives %d; start another process for another learner",
-                         (long long)mesh, t->size);
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "a process that joins is one learner, of %lld ranks by its mesh, but it has "
+            "%d (-n); start another process for another learner",
+            (long long)mesh, t->size);
     if (exchange) WEFT_TRY(check_plan(t)); /* even for a single learner, which does not use it */
     if (t->linked || !exchange || t->learners > 1 || t->size == 1) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
