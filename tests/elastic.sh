@@ -249,6 +249,7 @@ data=$all_alike
 what="who does not fit"
 coordinator -n 2 --exchange server:policy=async --servers 1
 refuses 2 "this run's data are 2000 samples" "$weft" join "$at" --data glyphs:size=16,train=1999,test=200 -q
+refuses 2 "learners of exchange server connect to servers and accept no connections" "$weft" join "$at" $data -q --listen 'tcp://127.0.0.1:*'
 join l1 # the slot that was reserved for the rejected learner is free again
 until_there learner 1
 holds <("$weft" status "$at") 'learner 0 '

@@ -186,8 +186,10 @@ what="who does not fit"
 coordinator -n 2 --exchange gossip
 refuses 2 "exchange gossip has no servers" "$weft" server "$at" -q
 refuses 2 "exchange gossip has no use for it" "$weft" coordinator -n 2 --exchange gossip --servers 1 -q
-join l1
+join l1 --listen tcp://127.0.0.1:21000-21999
 until_there learner 1
+port=$(ports_of l1)
+[ "${port:-0}" -ge 21000 ] && [ "$port" -le 21999 ] && pass || flunk "a peer listens at port '$port', not at one of its range"
 kill -TERM "$(self "$c")"
 ends 143 c
 killed l1

@@ -43,7 +43,14 @@ self() { below "$1" | head -n 1; }
 listens_everywhere() {
     local p
     p=$(self "${!1}")
-    awk '$2 ~ /^00000000:/ && $4 == "0A" { print "socket:[" $10 "]" }' /proc/net/tcp | grep -qxFf - <(readlink /proc/"$p"/fd/*)
+    awk '$2 ~ /^0+:/ && $4 == "0A" { print "socket:[" $10 "]" }' /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -qxFf - <(readlink /proc/"$p"/fd/*)
+}
+# ports_of NAME: those at which its process listens.
+ports_of() {
+    local p
+    p=$(self "${!1}")
+    awk '$4 == "0A" { split($2, at, ":"); print "socket:[" $10 "] " at[2] }' /proc/net/tcp /proc/net/tcp6 2>/dev/null |
+        grep -F -f <(readlink /proc/"$p"/fd/* | grep '^socket:') | while read -r _ port; do echo $((16#$port)); done
 }
 # Four times as good as guessing: how far asynchronous learners come in a few epochs depends on how they take turns.
 accurate() { awk '/accuracy/ { sub(/.*accuracy /, ""); a = $1 + 0 } END { exit !(a >= 0.4) }' "$1.out"; }

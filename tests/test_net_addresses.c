@@ -1,7 +1,10 @@
 /* Tests of the addresses of actors: without keys, addresses beyond this machine are refused;
  * malformed addresses and those in use are refused with a message, and that of an ended listener
- * may be used again; a process may have many sockets, up to the limit of open files; and a message
- * that is too large is not sent. */
+ * may be used again; a process may have many sockets, up to the limit of open files; a message that
+ * is too large is not sent; all interfaces are those of IPv4 and IPv6, a name may have only an IPv6
+ * address, and a port may be one of a range. */
+#include <dlfcn.h>
+#include <netdb.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -171,6 +174,100 @@ static void test_reused_address(void **state)
     side_close(&next);
 }
 
+/* A name that has only an IPv6 address, ::1; all others are resolved as they are. ZeroMQ resolves
+ * names with this function, too. */
+static const char SIX[] = "six.weft.test";
+
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                struct addrinfo **out)
+{
+    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    void *found = dlsym(RTLD_NEXT, "getaddrinfo");
+    memcpy(&real, &found, sizeof(real));
+    bool six = name && strcmp(name, SIX) == 0;
+    if (six && hints && hints->ai_family == AF_INET) return EAI_NONAME;
+    return real(six ? "::1" : name, service, hints, out);
+}
+
+static bool has_six(void)
+{
+    struct sockaddr_in6 at = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    int one = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool bound = one >= 0 && bind(one, (struct sockaddr *)&at, sizeof(at)) == 0;
+    if (one >= 0) close(one);
+    return bound;
+}
+
+/* A client reaches a listener at `host`, at the port of the address `at`. */
+static void reach(side *server, const char *host, const char *at)
+{
+    side client;
+    char to[256];
+    (void)snprintf(to, sizeof(to), "tcp://%s%s", host, strrchr(at, ':'));
+    side_open(&client, false, CLIENT, false);
+    weft_net_context_allow_unencrypted(client.world);
+    assert_int_equal(weft_net_add_peer(client.net, SERVER, to), WEFT_OK);
+    assert_int_equal(talk(&client, server, SERVER, 3, 30), 3);
+    side_close(&client);
+}
+
+static void test_both_families(void **state)
+{
+    (void)state;
+    side server;
+    char at[512];
+    if (!has_six()) skip();
+    side_open(&server, false, SERVER, true);
+    weft_net_context_allow_unencrypted(server.world);
+    assert_int_equal(weft_net_bind(server.net, "tcp://*:*", at, sizeof(at)), WEFT_OK);
+    assert_null(strstr(at, "::]"));
+    reach(&server, "127.0.0.1", at);
+    reach(&server, "[::1]", at);
+    reach(&server, SIX, at);
+    reach(&server, "localhost", at);
+    side_close(&server);
+    side_open(&server, false, SERVER, true);
+    weft_net_context_allow_unencrypted(server.world);
+    assert_int_equal(weft_net_bind(server.net, "tcp://six.weft.test:*", at, sizeof(at)), WEFT_OK);
+    reach(&server, "[::1]", at);
+    side_close(&server);
+}
+
+/* Listeners take the first free port of a range; behind the last one a message says so. */
+static void test_range(void **state)
+{
+    (void)state;
+    enum { PORTS = 3 };
+    static const char *const wrong[] = {"tcp://127.0.0.1:7-5", "tcp://127.0.0.1:0-5",
+                                        "tcp://127.0.0.1:65535-65536", "tcp://127.0.0.1:5-",
+                                        "tcp://127.0.0.1:5-6x"};
+    side s[PORTS + 1];
+    char at[256], range[64], port[16];
+    int first = 0, taken = 0;
+    for (int i = 0; i <= PORTS; i++) side_open(&s[i], false, SERVER, true);
+    for (size_t i = 0; i < WEFT_COUNT(wrong); i++)
+        assert_int_equal(weft_net_bind(s[0].net, wrong[i], NULL, 0), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_net_add_peer(s[0].net, 1, "tcp://127.0.0.1:7100-7102"),
+                     WEFT_ERR_ARGUMENT);
+    /* Other programs may have some of the ports. */
+    assert_int_equal(weft_net_bind(s[0].net, "tcp://127.0.0.1:20100-60100", at, sizeof(at)),
+                     WEFT_OK);
+    first = atoi(strrchr(at, ':') + 1);
+    assert_true(first >= 20100);
+    (void)snprintf(range, sizeof(range), "tcp://127.0.0.1:%d-%d", first, first + PORTS - 1);
+    for (int i = 1; i <= PORTS; i++) {
+        weft_status status = weft_net_bind(s[i].net, range, at, sizeof(at));
+        taken += status == WEFT_OK;
+        (void)snprintf(port, sizeof(port), ":%d", first);
+        if (status == WEFT_OK) assert_null(strstr(at, port));
+        if (status == WEFT_OK) continue;
+        assert_int_equal(status, WEFT_ERR_IO);
+        assert_non_null(strstr(weft_last_message(), "all of these ports are in use"));
+    }
+    assert_true(taken < PORTS);
+    for (int i = 0; i <= PORTS; i++) side_close(&s[i]);
+}
+
 static void test_too_large_to_send(void **state)
 {
     (void)state;
@@ -190,10 +287,15 @@ static void test_too_large_to_send(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_too_large_to_send), cmocka_unit_test(test_beyond_this_machine),
-        cmocka_unit_test(test_no_address),        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_taken_port),        cmocka_unit_test(test_reused_address),
+        cmocka_unit_test(test_too_large_to_send),
+        cmocka_unit_test(test_beyond_this_machine),
+        cmocka_unit_test(test_no_address),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_taken_port),
+        cmocka_unit_test(test_reused_address),
         cmocka_unit_test(test_taken_file),
+        cmocka_unit_test(test_both_families),
+        cmocka_unit_test(test_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,57 +71,118 @@ weft_status weft_net_address_read(const char *text, weft_net_address *out)
                          size ? out->at : "''");
     if (out->tcp && !is_port(strrchr(out->at, ':') + 1))
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s: '%s' is no port; it is a number from 1 to 65535, or * for any that "
-                         "is free",
+                         "%s: '%s' is no port; it is a number from 1 to 65535 or, where a process "
+                         "listens, * for any that is free, or a range such as 7100-7199",
                          out->at, strrchr(out->at, ':') + 1);
     out->distant = out->tcp && !is_loopback(host);
     return WEFT_OK;
 }
 
+/* The first address of a host in one family, as text; false: it has none. */
+static bool find_host(const char *host, int family, char *out, size_t size)
+{
+    const struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    if (getaddrinfo(host, NULL, &hints, &found) != 0) return false;
+    const void *address =
+        family == AF_INET
+            ? (const void *)&((const struct sockaddr_in *)(const void *)found->ai_addr)->sin_addr
+            : &((const struct sockaddr_in6 *)(const void *)found->ai_addr)->sin6_addr;
+    bool whole = inet_ntop(family, address, out, (socklen_t)size) != NULL;
+    freeaddrinfo(found);
+    return whole;
+}
+
+bool weft_net_address_range(const char *text, int *first, int *last)
+{
+    const char *port = strrchr(text, ':');
+    int used = 0;
+    if (!begins(text, "tcp://") || !port || sscanf(port, ":%5d-%5d%n", first, last, &used) != 2)
+        return false;
+    return port[used] == '\0' && *first > 0 && *first <= *last && *last <= UINT16_MAX;
+}
+
 bool weft_net_address_resolve(const char *at, char *out, size_t size)
 {
-    const struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
-    struct addrinfo *found = NULL;
-    char host[WEFT_ADDRESS_BYTES], numbers[INET_ADDRSTRLEN] = "";
-    if (!read_host(at, host, sizeof(host)) || getaddrinfo(host, NULL, &hints, &found) != 0)
-        return false;
-    const struct sockaddr_in *first = (const void *)found->ai_addr;
-    (void)inet_ntop(AF_INET, &first->sin_addr, numbers, sizeof(numbers));
-    freeaddrinfo(found);
-    return snprintf(out, size, "tcp://%s%s", numbers, strrchr(at, ':')) < (int)size;
+    char host[WEFT_ADDRESS_BYTES], numbers[INET6_ADDRSTRLEN];
+    const char *port = strrchr(at, ':');
+    if (!read_host(at, host, sizeof(host))) return false;
+    if (find_host(host, AF_INET, numbers, sizeof(numbers)))
+        return snprintf(out, size, "tcp://%s%s", numbers, port) < (int)size;
+    return find_host(host, AF_INET6, numbers, sizeof(numbers)) &&
+           snprintf(out, size, "tcp://[%s]%s", numbers, port) < (int)size;
+}
+
+bool weft_net_address_is_six(const char *at)
+{
+    char host[WEFT_ADDRESS_BYTES], found[WEFT_ADDRESS_BYTES];
+    struct in_addr four;
+    if (at[strlen("tcp://")] == '[') return true;
+    if (!read_host(at, host, sizeof(host)) || strcmp(host, "*") == 0) return false;
+    return inet_pton(AF_INET, host, &four) != 1 &&
+           weft_net_address_resolve(at, found, sizeof(found)) && strchr(found, '[') != NULL;
 }
 
 /* --- networks of this machine --- */
 
+/* Whether an address of an interface can be told to other machines. */
 static bool counts(const struct ifaddrs *i)
 {
-    return i->ifa_addr && i->ifa_addr->sa_family == AF_INET && i->ifa_netmask &&
-           (i->ifa_flags & IFF_UP) && !(i->ifa_flags & IFF_LOOPBACK);
+    const struct sockaddr *a = i->ifa_addr;
+    if (!a || !i->ifa_netmask || !(i->ifa_flags & IFF_UP) || (i->ifa_flags & IFF_LOOPBACK))
+        return false;
+    return a->sa_family == AF_INET ||
+           (a->sa_family == AF_INET6 &&
+            !IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr));
 }
 
-static struct in_addr in_of(const struct sockaddr *address)
+/* The bytes of an address or mask, 4 or 16. */
+static size_t bytes_of(const struct sockaddr *address, uint8_t out[16])
 {
-    struct sockaddr_in in;
-    memcpy(&in, address, sizeof(in));
-    return in.sin_addr;
+    if (address->sa_family == AF_INET) {
+        memcpy(out, &((const struct sockaddr_in *)(const void *)address)->sin_addr, 4);
+        return 4;
+    }
+    memcpy(out, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, 16);
+    return 16;
 }
 
-/* Whether an address is in a network of this machine, and is not this machine's own address. The
- * latter is excluded since many machines have the same internal network to their containers, so the
- * address may mean another machine. */
-static bool is_near(const struct ifaddrs *all, const weft_net_address *address)
+/* Whether two addresses are in one network, and are not the same. */
+static bool same_network(const uint8_t *a, const uint8_t *b, const uint8_t *mask, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if ((a[i] ^ b[i]) & mask[i]) return false;
+    return memcmp(a, b, size) != 0;
+}
+
+/* How an address suits this machine. NEAR: it is in a network of this machine, and is not this
+ * machine's own address. The latter is excluded since many machines have the same internal network
+ * to their containers, so the address may mean another machine. NONE: this machine has no address
+ * of its family. */
+typedef enum nearness { NONE, FAR, NEAR } nearness;
+
+static nearness nearness_of(const struct ifaddrs *all, const weft_net_address *address)
 {
     char host[WEFT_ADDRESS_BYTES];
-    struct in_addr to;
-    if (!address->tcp || !read_host(address->at, host, sizeof(host)) ||
-        inet_pton(AF_INET, host, &to) != 1)
-        return false;
-    for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
-        if (!counts(i)) continue;
-        uint32_t own = in_of(i->ifa_addr).s_addr, mask = in_of(i->ifa_netmask).s_addr;
-        if (own != to.s_addr && (own & mask) == (to.s_addr & mask)) return true;
+    uint8_t to[16], own[16], mask[16];
+    nearness best = NONE;
+    if (!address->tcp || !read_host(address->at, host, sizeof(host))) return FAR;
+    int family = inet_pton(AF_INET, host, to) == 1    ? AF_INET
+                 : inet_pton(AF_INET6, host, to) == 1 ? AF_INET6
+                                                      : AF_UNSPEC;
+    if (family == AF_UNSPEC) return FAR;
+    for (const struct ifaddrs *i = all; i && best < NEAR; i = i->ifa_next) {
+        if (!counts(i) || i->ifa_addr->sa_family != family) continue;
+        size_t size = bytes_of(i->ifa_addr, own);
+        /* The family of a mask may be unset. */
+        struct sockaddr_storage text = {.ss_family = AF_UNSPEC};
+        memcpy(&text, i->ifa_netmask,
+               family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+        text.ss_family = (sa_family_t)family;
+        (void)bytes_of((const struct sockaddr *)&text, mask);
+        best = same_network(own, to, mask, size) ? NEAR : FAR;
     }
-    return false;
+    return best;
 }
 
 /* Removes the mark "@TOKEN" from an inproc address; false: the address is one of another
@@ -141,6 +202,7 @@ weft_status weft_net_address_choose(const char *list, uint64_t token, weft_net_a
     struct ifaddrs *all = NULL;
     char *copy, *rest = NULL;
     bool best = false;
+    nearness chosen = NONE;
     weft_status status = WEFT_OK;
     *out = (weft_net_address){.at = ""};
     WEFT_TRY(weft_strdup(list, &copy));
@@ -150,36 +212,48 @@ weft_status weft_net_address_choose(const char *list, uint64_t token, weft_net_a
         weft_net_address next;
         if (!is_here(one, token)) continue;
         status = weft_net_address_read(one, &next);
-        best = !next.distant || is_near(all, &next);
-        if (status == WEFT_OK && (best || !out->at[0])) *out = next;
+        if (status != WEFT_OK) break;
+        nearness now = next.distant ? nearness_of(all, &next) : NEAR;
+        best = now == NEAR;
+        if (best || !out->at[0] || now > chosen) *out = next;
+        chosen = WEFT_MAX(chosen, now);
     }
     if (all) freeifaddrs(all);
     free(copy);
     return status;
 }
 
-/* Writes the addresses that other machines use instead of "tcp://0.0.0.0:PORT": one in each network
- * of this machine. */
-static void list_all(const char *port, const char *key, char *out, size_t size)
+/* Appends the addresses of one family to `out`, which has *used bytes, up to `most` in all. */
+static void list_family(const struct ifaddrs *all, int family, const char *port, const char *key,
+                        int most, int *count, char *out, size_t size, size_t *used)
 {
-    enum { MOST = 4 };
+    bool six = family == AF_INET6;
+    for (const struct ifaddrs *i = all; i && *count < most; i = i->ifa_next) {
+        char host[INET6_ADDRSTRLEN], text[WEFT_ADDRESS_BYTES];
+        uint8_t own[16];
+        if (!counts(i) || i->ifa_addr->sa_family != family) continue;
+        (void)bytes_of(i->ifa_addr, own);
+        if (!inet_ntop(family, own, host, sizeof(host))) continue;
+        int bytes = snprintf(text, sizeof(text), "%stcp://%s%s%s:%s%s", *count ? " " : "",
+                             six ? "[" : "", host, six ? "]" : "", port, key);
+        if (bytes >= (int)sizeof(text) || *used + (size_t)bytes >= size) return;
+        memcpy(out + *used, text, (size_t)bytes + 1);
+        *used += (size_t)bytes;
+        (*count)++;
+    }
+}
+
+/* Writes the addresses that other machines use instead of "tcp://0.0.0.0:PORT" or "tcp://[::]:PORT"
+ * (`six`): one in each network of this machine. */
+static void list_all(bool six, const char *port, const char *key, char *out, size_t size)
+{
+    enum { MOST = 3 }; /* of each family */
     struct ifaddrs *all = NULL;
     size_t used = 0;
     int count = 0;
     if (getifaddrs(&all) != 0) all = NULL;
-    for (const struct ifaddrs *i = all; i && count < MOST; i = i->ifa_next) {
-        char host[INET_ADDRSTRLEN], text[WEFT_ADDRESS_BYTES];
-        struct in_addr in;
-        if (!counts(i)) continue;
-        in = in_of(i->ifa_addr);
-        if (!inet_ntop(AF_INET, &in, host, sizeof(host))) continue;
-        int bytes =
-            snprintf(text, sizeof(text), "%stcp://%s:%s%s", count ? " " : "", host, port, key);
-        if (used + (size_t)bytes >= size) break;
-        memcpy(out + used, text, (size_t)bytes + 1);
-        used += (size_t)bytes;
-        count++;
-    }
+    list_family(all, AF_INET, port, key, MOST, &count, out, size, &used);
+    if (six) list_family(all, AF_INET6, port, key, count + MOST, &count, out, size, &used);
     if (all) freeifaddrs(all);
     if (!count) (void)snprintf(out, size, "tcp://127.0.0.1:%s%s", port, key);
 }
@@ -196,7 +270,7 @@ void weft_net_address_format(const char *at, const weft_net_context *world, bool
     if (begins(at, INSIDE)) (void)snprintf(behind, sizeof(behind), "@%016" PRIx64, world->token);
     for (size_t i = 0; i < WEFT_COUNT(every); i++)
         if (begins(at, every[i])) {
-            list_all(at + strlen(every[i]), behind, out, size);
+            list_all(i == 1, at + strlen(every[i]), behind, out, size);
             return;
         }
     (void)snprintf(out, size, "%s%s", at, behind);

@@ -37,8 +37,13 @@ typedef struct weft_net_address {
 } weft_net_address;
 /* Parses an address. ARGUMENT: the text is not an address. */
 weft_status weft_net_address_read(const char *text, weft_net_address *out) WEFT_NODISCARD;
-/* Writes the TCP address `at` with the first IPv4 address of its host; false: the host has none. */
+/* Writes the TCP address `at` with the first IPv4 address of its host or, if that has none, the
+ * first IPv6 address; false: the host is unknown. */
 bool weft_net_address_resolve(const char *at, char *out, size_t size);
+/* Whether the host of a TCP address is an IPv6 address, or a name that has no other one. */
+bool weft_net_address_is_six(const char *at);
+/* Whether `text` is tcp://HOST:FIRST-LAST, an address to listen at with a range of ports. */
+bool weft_net_address_range(const char *text, int *first, int *last);
 /* Chooses the address to connect to from a list, separated by spaces: the first that is on this
  * machine or in a network of this machine, else the first of all. An inproc address counts only in
  * its own process, whose net context has id `token`. `at` is "" if there is none. */

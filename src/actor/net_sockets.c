@@ -189,7 +189,7 @@ weft_status weft_net_connect(weft_net *net, weft_connection *f)
     WEFT_TRY(open_socket(net, ZMQ_DEALER, &f->socket));
     weft_status status = WEFT_OK;
     if (!set_name(net, f) || (to.keyed && !set_keys(net, &to, f->socket)) ||
-        !set(f->socket, ZMQ_IPV6, to.at[6] == '['))
+        !set(f->socket, ZMQ_IPV6, to.tcp && weft_net_address_is_six(to.at)))
         status = weft_fail_zmq("a socket cannot be set up");
     if (status == WEFT_OK && to.tcp) status = weft_net_watch_connection(net, f);
     if (status == WEFT_OK && zmq_connect(f->socket, to.at) != 0)
@@ -230,17 +230,55 @@ static weft_status fail_bind(const char *at, int error)
                      error == EADDRINUSE ? "; another process listens there already" : "");
 }
 
-/* ZeroMQ listens at addresses and interfaces; the name of a host is resolved here. */
-static weft_status bind_listener(const weft_net *net, const weft_net_address *to)
+/* ZeroMQ listens at addresses and interfaces; the name of a host is resolved here. All interfaces
+ * are those of both families, unless the system has no IPv6. Returns an error number; 0: it
+ * listens. */
+static int bind_listener(const weft_net *net, const weft_net_address *to)
 {
     char at[WEFT_ADDRESS_BYTES];
-    if (zmq_bind(net->listener, to->at) == 0) return WEFT_OK;
+    bool all = strncmp(to->at, "tcp://*:", strlen("tcp://*:")) == 0;
+    bool six = to->tcp && (all || weft_net_address_is_six(to->at));
+    if (!set(net->listener, ZMQ_IPV6, six)) return zmq_errno();
+    if (zmq_bind(net->listener, to->at) == 0) return 0;
     int error = zmq_errno();
-    if (error == ENODEV && to->tcp && weft_net_address_resolve(to->at, at, sizeof(at))) {
-        if (zmq_bind(net->listener, at) == 0) return WEFT_OK;
-        error = zmq_errno();
+    if (all && error != EADDRINUSE && set(net->listener, ZMQ_IPV6, false))
+        return zmq_bind(net->listener, to->at) == 0 ? 0 : error;
+    if (error != ENODEV || !to->tcp || !weft_net_address_resolve(to->at, at, sizeof(at)))
+        return error;
+    return zmq_bind(net->listener, at) == 0 ? 0 : zmq_errno();
+}
+
+/* Listens at the address or, if it has a range of ports, at the first one that is free. */
+static weft_status bind_some(const weft_net *net, const char *address, weft_net_address *to)
+{
+    int first, last, error = EADDRINUSE;
+    if (!weft_net_address_range(address, &first, &last)) {
+        error = bind_listener(net, to);
+        return error ? fail_bind(to->at, error) : WEFT_OK;
     }
-    return fail_bind(to->at, error);
+    int host = (int)(strrchr(to->at, ':') + 1 - to->at);
+    for (int port = first; port <= last && error == EADDRINUSE; port++) {
+        (void)snprintf(to->at + host, sizeof(to->at) - (size_t)host, "%d", port);
+        error = bind_listener(net, to);
+    }
+    if (error == EADDRINUSE)
+        return weft_fail(WEFT_ERR_IO,
+                         "cannot listen at %s: all of these ports are in use; give a larger range",
+                         address);
+    return error ? fail_bind(address, error) : WEFT_OK;
+}
+
+/* Parses an address to listen at, of a range of ports the first one. */
+static weft_status read_listen(const char *address, weft_net_address *to)
+{
+    int first, last;
+    if (!weft_net_address_range(address, &first, &last)) return weft_net_address_read(address, to);
+    char *one;
+    WEFT_TRY(
+        weft_format(&one, "%.*s%d", (int)(strrchr(address, ':') + 1 - address), address, first));
+    weft_status status = weft_net_address_read(one, to);
+    free(one);
+    return status;
 }
 
 weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_t size)
@@ -248,16 +286,15 @@ weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_
     weft_net_address to;
     char at[WEFT_ADDRESS_BYTES], text[WEFT_ADDRESSES_BYTES];
     size_t bytes = sizeof(at);
-    WEFT_TRY(weft_net_address_read(address, &to));
+    WEFT_TRY(read_listen(address, &to));
     bool locked = weft_net_context_has_keys(net->world, NULL) && to.tcp;
     WEFT_TRY(check_open(net, &to, locked));
     WEFT_TRY(weft_net_ipc_check(to.at));
     if (!net->listener) WEFT_TRY(open_socket(net, ZMQ_ROUTER, &net->listener));
     WEFT_TRY(set_lock(net, locked));
     if (to.tcp && !net->monitor) WEFT_TRY(weft_net_watch_listener(net));
-    if (!set_limits(net, net->listener) || !set(net->listener, ZMQ_IPV6, to.at[6] == '['))
-        return weft_fail_zmq("a socket cannot be set up");
-    WEFT_TRY(bind_listener(net, &to));
+    if (!set_limits(net, net->listener)) return weft_fail_zmq("a socket cannot be set up");
+    WEFT_TRY(bind_some(net, address, &to));
     if (zmq_getsockopt(net->listener, ZMQ_LAST_ENDPOINT, at, &bytes) != 0)
         return weft_fail_zmq("the address of a socket");
     free(net->at);

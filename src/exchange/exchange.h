@@ -44,6 +44,7 @@ typedef struct weft_exchange weft_exchange;
  * --engine processes. */
 typedef struct weft_learner_link {
     const char *coordinator; /* address, as weft_net_add_peer takes it; NULL: not known yet */
+    const char *listen; /* where a peer listens, as weft_net_bind takes it; NULL: at any port */
     int slot, learners; /* slot of this learner; number of learners with which the run begins */
     const char *model, *data; /* must be equal in all learners of the run */
     bool job;   /* all learners are of one job: they stop together, and slot 0 saves the result */

@@ -106,12 +106,13 @@ weft_status weft_gossip_connect(gossip *x)
 weft_status weft_gossip_join(gossip *x)
 {
     const char *coordinator = x->head.site.cluster->coordinator;
+    const char *given = x->head.site.cluster->listen;
     char listen[WEFT_ADDRESS];
     weft_actor *peer;
     weft_learners_expect(&x->head, x->net_context);
     WEFT_TRY(make_peer(x, &peer));
-    WEFT_TRY(weft_net_open(x->net_context, peer, weft_draw_id(),
-                           weft_member_listens_at(x->net_context, coordinator, listen), &x->net));
+    if (!given) given = weft_member_listens_at(x->net_context, coordinator, listen);
+    WEFT_TRY(weft_net_open(x->net_context, peer, weft_draw_id(), given, &x->net));
     return weft_net_add_peer(x->net, WEFT_COORDINATOR, coordinator);
 }
 

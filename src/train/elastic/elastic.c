@@ -314,6 +314,19 @@ weft_status weft_server_run(weft_context *context, const char *address,
     return status;
 }
 
+/* ARGUMENT: --listen is given to a learner that accepts no connections. */
+static weft_status check_listen(weft_context *context, const char *listen, const char *exchange)
+{
+    const weft_exchange_ops *ops;
+    if (!listen) return WEFT_OK;
+    WEFT_TRY(weft_exchange_is_elastic(context, exchange, &ops));
+    if (!ops->serve) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "listen is '%s', but learners of exchange %s connect to servers and accept no "
+                     "connections; leave --listen out (weft server takes it)",
+                     listen, ops->name);
+}
+
 /* Creates the trainer of a learner that joins. run: id of the run that the learner was a member of;
  * 0: it joins for the first time. */
 static weft_status join(weft_context *context, const char *address, const weft_cluster_options *o,
@@ -323,6 +336,7 @@ static weft_status join(weft_context *context, const char *address, const weft_c
     weft_elastic_config config;
     WEFT_TRY(ask(context, address, WEFT_ASK_SLOT, o, stop, run, &invitation, &config));
     weft_joining joining = {.coordinator = address,
+                            .listen = o->listen,
                             .slot = invitation.slot,
                             .run = invitation.run,
                             .learners = config.learners,
@@ -333,13 +347,15 @@ static weft_status join(weft_context *context, const char *address, const weft_c
                             .job = weft_job_slot() >= 0,
                             .rejoins = run != 0,
                             .advises_rejoin = !o->rejoin && weft_job_slot() < 0};
-    weft_status status =
-        run && run != invitation.run
-            ? weft_fail(WEFT_ERR_PEER,
-                        "the run from which this learner was removed is over, and the coordinator "
-                        "at %s has begun another one; give weft join again to join that one",
-                        address)
-            : weft_trainer_create_joining(context, &config.options, &joining, out);
+    weft_status status = check_listen(context, o->listen, config.options.parallel.exchange);
+    if (status == WEFT_OK && run && run != invitation.run)
+        status = weft_fail(WEFT_ERR_PEER,
+                           "the run from which this learner was removed is over, and the "
+                           "coordinator at %s has begun another one; give weft join again to join "
+                           "that one",
+                           address);
+    if (status == WEFT_OK)
+        status = weft_trainer_create_joining(context, &config.options, &joining, out);
     weft_elastic_config_free(context, &config);
     weft_invitation_free(&invitation);
     return status;

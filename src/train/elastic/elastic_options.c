@@ -19,9 +19,11 @@ static const weft_option own_rows[] = {
      TEXT,
      OWN(listen),
      .group = "Connections",
-     .help = "address for other members: tcp://HOST:PORT, with * for all interfaces; default: "
-             "tcp://127.0.0.1:7070 for a coordinator; for a server any free port, of all "
-             "interfaces with --key or --open-unencrypted"},
+     .help =
+         "address for other members: tcp://HOST:PORT, with * for all interfaces; default: "
+         "tcp://127.0.0.1:7070 for a coordinator; for a server, and for a learner of gossip, any "
+         "free port, of all interfaces with --key or --open-unencrypted; a range such as "
+         "tcp://*:7100-7199 is the first port that is free"},
     {.name = "key",
      .argument = "FILE",
      TEXT,
@@ -89,8 +91,7 @@ bool weft_cluster_takes(weft_cluster_kind kind, const char *option)
 
 static bool takes_own(weft_cluster_kind kind, const char *option)
 {
-    if (strcmp(option, "listen") == 0)
-        return kind == WEFT_CLUSTER_COORDINATOR || kind == WEFT_CLUSTER_SERVER;
+    if (strcmp(option, "listen") == 0) return kind != WEFT_CLUSTER_GUEST;
     if (strcmp(option, "allow") == 0)
         return kind == WEFT_CLUSTER_COORDINATOR || kind == WEFT_CLUSTER_SERVER;
     if (strcmp(option, "rejoin") == 0) return kind == WEFT_CLUSTER_LEARNER;
