@@ -280,11 +280,12 @@ static void test_keys_of_layers(void **state)
 {
     (void)state;
     static const key_value values[] = {
-        {"filters", "4"},   {"kernel", "1"},           {"stride", "1"},   {"padding", "0"},
-        {"groups", "1"},    {"dilation", "1"},         {"bias", "false"}, {"init", "he"},
-        {"units", "7"},     {"rate", "0.3"},           {"axis", "1"},     {"layers", "2"},
-        {"last", "true"},   {"bidirectional", "true"}, {"share", "own"},  {"heads", "4"},
-        {"key_heads", "1"}, {"causal", "true"},        {"rotary", "100"}, {"lengths", "n"}};
+        {"filters", "4"},    {"kernel", "1"},           {"stride", "1"},   {"padding", "0"},
+        {"groups", "1"},     {"dilation", "1"},         {"bias", "false"}, {"init", "he"},
+        {"units", "7"},      {"rate", "0.3"},           {"axis", "1"},     {"layers", "2"},
+        {"last", "true"},    {"bidirectional", "true"}, {"share", "own"},  {"heads", "4"},
+        {"key_heads", "1"},  {"causal", "true"},        {"rotary", "100"}, {"lengths", "n"},
+        {"deviation", "0.5"}};
     const int count = sizeof(values) / sizeof(values[0]);
     bool met[sizeof(values) / sizeof(values[0])] = {false};
     const char *type;

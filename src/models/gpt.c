@@ -75,24 +75,29 @@ static weft_status check_data(const weft_model_builder *net, const gpt_keys *k)
     return WEFT_OK;
 }
 
+/* The standard deviation of GPT-2's initial weights, tokens and positions. */
+static const double DEVIATION = 0.02;
+
 static weft_value build(weft_model_builder *net, weft_value x)
 {
     gpt_keys k = {0};
     weft_status status = read_keys(net->arguments, &k);
     if (status == WEFT_OK) status = check_data(net, &k);
     if (status != WEFT_OK) return weft_graph_stick(net->graph, status);
-    const weft_layer tokens = {.name = "tokens", .filters = (int64_t)k.width};
+    const weft_layer tokens = {
+        .name = "tokens", .filters = (int64_t)k.width, .deviation = DEVIATION};
     x = weft_layer_embedding(net, x, &tokens);
     const weft_blocks blocks = {.layers = (int)k.layers,
                                 .heads = (int)k.heads,
                                 .width = (int64_t)k.width,
                                 .dropout = k.dropout,
+                                .deviation = DEVIATION,
                                 .causal = true};
     x = weft_layer_blocks(net, x, &blocks);
     return weft_layer_linear(net, x,
                              &(weft_layer){.name = "head",
                                            .filters = weft_model_builder_outputs(net),
-                                           .deviation = WEFT_BLOCKS_DEVIATION,
+                                           .deviation = DEVIATION,
                                            .no_bias = true,
                                            .share = k.tied ? "tokens" : NULL});
 }

@@ -78,7 +78,7 @@ typedef struct weft_layer {
         dilation; /* one for all spatial dimensions, or one for each */
     int64_t groups, axis;
     double rate;              /* dropout */
-    double deviation;         /* normal initialisation with this deviation; 0: uniform, or he */
+    double deviation;         /* normal initialisation with this deviation; 0: the default */
     double output_deviation;  /* attention: of the projection of the output */
     int64_t heads, key_heads; /* attention: of queries; of keys and values, 0: as many */
     double rotary;            /* attention: base of the rotary positions; 0: none */
@@ -158,15 +158,13 @@ weft_value weft_layer_mul(weft_model_builder *net, weft_value a, weft_value b,
 typedef struct weft_blocks {
     int layers, heads;
     int64_t width;
-    double dropout;
+    double dropout, deviation; /* deviation: of initial weights and positions, as in weft_layer */
     bool causal;
     const char *lengths; /* see weft_layer */
 } weft_blocks;
 /* Adds a learned vector to each position of x [batch, positions, width], then the blocks "block1",
  * "block2", ..., and the layer "norm". */
 weft_value weft_layer_blocks(weft_model_builder *net, weft_value x, const weft_blocks *blocks);
-/* The standard deviation of the initial weights of GPT-2. */
-#define WEFT_BLOCKS_DEVIATION 0.02
 
 /* ARGUMENT unless samples are images [channels, height, width] of at least `side` pixels a side. */
 weft_status weft_model_builder_images(weft_model_builder *net, const char *model,

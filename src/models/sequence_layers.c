@@ -20,7 +20,13 @@ weft_status weft_model_builder_tokens(const weft_model_builder *net, const char 
                      model);
 }
 
-/* Initialised as in GPT-2: normal, with deviation 0.02. */
+/* The initial numbers of a table of tokens or positions are normal: with the deviation that the
+ * layer gives, or else 1, as in PyTorch. */
+static weft_init table_init(const weft_layer *layer)
+{
+    return (weft_init){WEFT_INIT_NORMAL, layer->deviation > 0 ? layer->deviation : 1};
+}
+
 weft_value weft_layer_embedding(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
     int64_t tokens = tokens_of(net, x);
@@ -30,9 +36,9 @@ weft_value weft_layer_embedding(weft_model_builder *net, weft_value x, const wef
                                           "layer '%s' (embedding) reads tokens, an input such as "
                                           "that of data text:FILE, and no numbers",
                                           layer->name));
-    weft_value table = weft_layer_leaf(net, layer, "weight", WEFT_VALUE_PARAM,
-                                       weft_shape_of(2, (int64_t[]){tokens, layer->filters}),
-                                       (weft_init){WEFT_INIT_NORMAL, 0.02});
+    weft_value table =
+        weft_layer_leaf(net, layer, "weight", WEFT_VALUE_PARAM,
+                        weft_shape_of(2, (int64_t[]){tokens, layer->filters}), table_init(layer));
     return weft_layer_emit(net, layer->name, "", "embedding", (weft_value[]){x, table}, 2, NULL, 0);
 }
 
@@ -56,9 +62,9 @@ weft_value weft_layer_positions(weft_model_builder *net, weft_value x, const wef
     const weft_attr axis = WEFT_ATTR_INT("axis", 1);
     if (!weft_layer_reads_sequence(net, x, layer, "positions")) return WEFT_NO_VALUE;
     int64_t positions = net->steps ? weft_model_builder_positions(net) : in.dim[1];
-    weft_value table = weft_layer_leaf(net, layer, "weight", WEFT_VALUE_PARAM,
-                                       weft_shape_of(2, (int64_t[]){positions, in.dim[2]}),
-                                       (weft_init){WEFT_INIT_NORMAL, 0.02});
+    weft_value table =
+        weft_layer_leaf(net, layer, "weight", WEFT_VALUE_PARAM,
+                        weft_shape_of(2, (int64_t[]){positions, in.dim[2]}), table_init(layer));
     if (net->steps) {
         net->steps->limited = true;
         weft_value row = weft_layer_emit(net, layer->name, "row", "embedding",

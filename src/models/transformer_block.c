@@ -29,12 +29,12 @@ static weft_value add_residual(weft_model_builder *net, const weft_blocks *k, in
     return weft_layer_add(net, x, y, &(weft_layer){.name = name_in(&name, block, part)});
 }
 
-/* Weights are normal; those of the layers that end a half of a block are smaller, by the square
- * root of the number of halves. */
+/* If a deviation is given, weights are normal; those of the layers that end a half of a block are
+ * smaller, by the square root of the number of halves. */
 static weft_value add_block(weft_model_builder *net, const weft_blocks *k, int block, weft_value x)
 {
     part_name name;
-    const double deviation = WEFT_BLOCKS_DEVIATION, smaller = 1 / sqrt(2.0 * k->layers);
+    const double deviation = k->deviation, smaller = 1 / sqrt(2.0 * k->layers);
     weft_value y = weft_layer_layer_norm(
         net, x, &(weft_layer){.name = name_in(&name, block, "attention_norm")});
     y = weft_layer_attention(net, y,
@@ -60,7 +60,8 @@ static weft_value add_block(weft_model_builder *net, const weft_blocks *k, int b
 
 weft_value weft_layer_blocks(weft_model_builder *net, weft_value x, const weft_blocks *blocks)
 {
-    x = weft_layer_positions(net, x, &(weft_layer){.name = "positions"});
+    x = weft_layer_positions(net, x,
+                             &(weft_layer){.name = "positions", .deviation = blocks->deviation});
     x = weft_layer_dropout(net, x, &(weft_layer){.name = "dropout", .rate = blocks->dropout});
     for (int b = 1; b <= blocks->layers; b++) x = add_block(net, blocks, b, x);
     return weft_layer_layer_norm(net, x, &(weft_layer){.name = "norm"});

@@ -169,6 +169,7 @@ static weft_status add_reading(reader *r, const weft_layer_type *type, const lay
                         .groups = k->groups,
                         .axis = k->axis,
                         .rate = k->rate,
+                        .deviation = k->deviation,
                         .share = k->share,
                         .he = strcmp(k->init, "he") == 0,
                         .no_bias = !k->bias,

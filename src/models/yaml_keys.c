@@ -41,6 +41,8 @@ const weft_option weft_yaml_layers[] = {
      .kind = WEFT_OPT_STRING},
     {KEY(init, "initialization of weights"), .kind = WEFT_OPT_STRING, .choices = "uniform,he",
      .initial = "uniform"},
+    {KEY(deviation, "embedding, positions: standard deviation of the initial vectors; default: 1"),
+     .kind = WEFT_OPT_REAL, .low = 1e-6, .high = 1e3},
     {KEY(share, "the layer whose weights this one uses"), .kind = WEFT_OPT_STRING},
     WHOLE(filters, "conv: output channels", 1, NULL),
     SIDES(kernel, "conv, pools: size of the window", 1),
