@@ -272,7 +272,7 @@ a deviation is not a number above 0;d["deviation"][1] = "x"
 the shape of a sample is incomplete;d["shape"] = [1] * 1000000
 the shape of a sample has a dimension below 1, or is too large;d["shape"] = [-1, -2]
 the shape of a sample has a dimension below 1, or is too large;d["shape"] = [4294967296, 4294967296, 2]
-the number of a column is out of range;d["label_column"] = -2147483648
+'label_column' is -2147483648, must be from 0 to 2147483647;d["label_column"] = -2147483648
 CASES
 
 # The memory of an evaluation grows with the classes, not with their square; most of these do not occur, which is said.

@@ -12,6 +12,23 @@ weft_status weft_checkpoint_damaged(const char *file, const char *what)
     return weft_fail(WEFT_ERR_FORMAT, "%s: damaged checkpoint: %s", file, what);
 }
 
+weft_status weft_index_integer(const char *file, const json_t *object, const char *name,
+                               int64_t least, int64_t most, int64_t *out)
+{
+    const json_t *entry = json_object_get(object, name);
+    int64_t value = json_integer_value(entry);
+    if (!entry) return WEFT_OK;
+    if (!json_is_integer(entry))
+        return weft_fail(WEFT_ERR_FORMAT, "%s: damaged checkpoint: '%s' is not an integer", file,
+                         name);
+    if (value < least || value > most)
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s: damaged checkpoint: '%s' is %lld, must be from %lld to %lld", file,
+                         name, (long long)value, (long long)least, (long long)most);
+    *out = value;
+    return WEFT_OK;
+}
+
 weft_status weft_index_text(const json_t *index, char **out)
 {
     char *text = json_dumps(index, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
@@ -193,10 +210,10 @@ static weft_status read_shape(const char *file, const json_t *array, size_t leas
 static weft_status read_input(const char *file, const json_t *object, weft_input *out)
 {
     const char *name = json_string_value(json_object_get(object, "name"));
-    json_int_t values = json_integer_value(json_object_get(object, "values"));
-    if (!name || !*name || strlen(name) >= WEFT_INPUT_NAME || !weft_is_printable(name) ||
-        values < 0 || values > INT32_MAX)
+    int64_t values = 0;
+    if (!name || !*name || strlen(name) >= WEFT_INPUT_NAME || !weft_is_printable(name))
         return weft_checkpoint_damaged(file, "the description of an input is incomplete");
+    WEFT_TRY(weft_index_integer(file, object, "values", 0, INT32_MAX, &values));
     memcpy(out->name, name, strlen(name) + 1);
     out->values = (int)values;
     out->dtype = values ? WEFT_I32 : WEFT_F32;
@@ -208,11 +225,10 @@ static weft_status read_input(const char *file, const json_t *object, weft_input
 static weft_status read_inputs(const char *file, const json_t *object, weft_data_stats *out)
 {
     const json_t *inputs = json_object_get(object, "inputs");
-    json_int_t positions = json_integer_value(json_object_get(object, "positions"));
     size_t count = json_array_size(inputs);
-    if ((inputs && count < 1) || count > WEFT_MAX_INPUTS || positions < 0 || positions > INT32_MAX)
+    if ((inputs && count < 1) || count > WEFT_MAX_INPUTS)
         return weft_checkpoint_damaged(file, "the inputs of a sample are incomplete");
-    out->positions = positions;
+    WEFT_TRY(weft_index_integer(file, object, "positions", 0, INT32_MAX, &out->positions));
     out->inputs = inputs ? (int)count : 1;
     for (size_t i = 0; i < count; i++)
         WEFT_TRY(read_input(file, json_array_get(inputs, i), &out->input[i]));
@@ -222,11 +238,10 @@ static weft_status read_inputs(const char *file, const json_t *object, weft_data
 }
 
 /* The number of a column, from 1; 0: none. */
-static weft_status read_column(const char *file, const json_t *number, int *out)
+static weft_status read_column(const char *file, const json_t *object, const char *name, int *out)
 {
-    json_int_t column = json_integer_value(number);
-    if (column < 0 || column > INT32_MAX)
-        return weft_checkpoint_damaged(file, "the number of a column is out of range");
+    int64_t column = 0;
+    WEFT_TRY(weft_index_integer(file, object, name, 0, INT32_MAX, &column));
     *out = (int)column;
     return WEFT_OK;
 }
@@ -263,10 +278,11 @@ weft_status weft_stats_read(const char *file, const json_t *object, weft_data_st
     const json_t *names = json_object_get(object, "class_names");
     const json_t *columns = json_object_get(object, "column_names"); /* optional */
     const char *label = json_string_value(json_object_get(object, "label_name"));
-    json_int_t classes = json_integer_value(json_object_get(object, "classes"));
+    int64_t classes = 0;
     size_t features = json_array_size(mean);
-    if (features == 0 || json_array_size(deviation) != features || classes < 0 || classes == 1 ||
-        classes > WEFT_MOST_TOKENS || (names && json_array_size(names) != (size_t)classes))
+    WEFT_TRY(weft_index_integer(file, object, "classes", 0, WEFT_MOST_TOKENS, &classes));
+    if (features == 0 || json_array_size(deviation) != features || classes == 1 ||
+        (names && json_array_size(names) != (size_t)classes))
         return weft_checkpoint_damaged(file, "its data statistics are incomplete");
     WEFT_TRY(read_inputs(file, object, out));
     int64_t numbers = weft_shape_elements(&out->input[0].shape);
@@ -284,14 +300,14 @@ weft_status weft_stats_read(const char *file, const json_t *object, weft_data_st
     WEFT_TRY(read_target(file, object, out));
     WEFT_TRY(read_names(file, names, &out->class_names));
     WEFT_TRY(read_names(file, columns, &out->column_names));
-    WEFT_TRY(read_column(file, json_object_get(object, "label_column"), &out->label_column));
+    WEFT_TRY(read_column(file, object, "label_column", &out->label_column));
     if (label) WEFT_TRY(weft_strdup(label, &out->label_name));
-    WEFT_TRY(read_column(file, json_object_get(object, "weight_column"), &out->weight_column));
+    WEFT_TRY(read_column(file, object, "weight_column", &out->weight_column));
     const char *tokenizer = json_string_value(json_object_get(object, "tokenizer"));
     if (tokenizer) WEFT_TRY(weft_strdup(tokenizer, &out->tokenizer));
     const char *weight = json_string_value(json_object_get(object, "weight_name"));
     if (weight) WEFT_TRY(weft_strdup(weight, &out->weight_name));
-    WEFT_TRY(read_column(file, json_object_get(object, "id_column"), &out->id_column));
+    WEFT_TRY(read_column(file, object, "id_column", &out->id_column));
     const char *id = json_string_value(json_object_get(object, "id_name"));
     return id ? weft_strdup(id, &out->id_name) : WEFT_OK;
 }
@@ -312,9 +328,9 @@ weft_status weft_splits_read(const char *file, const json_t *data, weft_split_id
     for (size_t i = 0; i < 2 && array; i++) {
         const json_t *split = json_array_get(array, i);
         const char *hash = json_string_value(json_object_get(split, "hash"));
-        json_int_t samples = json_integer_value(json_object_get(split, "samples"));
-        if (!hash || samples < 0)
-            return weft_checkpoint_damaged(file, "the splits of its data are incomplete");
+        int64_t samples = 0;
+        if (!hash) return weft_checkpoint_damaged(file, "the splits of its data are incomplete");
+        WEFT_TRY(weft_index_integer(file, split, "samples", 0, WEFT_MOST_SAMPLES, &samples));
         splits[i] = (weft_split_id){.samples = samples, .hash = strtoull(hash, NULL, 16)};
     }
     return WEFT_OK;

@@ -16,6 +16,11 @@ weft_status weft_checkpoint_damaged(const char *file, const char *what) WEFT_NOD
 weft_status weft_checkpoint_check_file(const char *folder, const char *name, const json_t *files,
                                        bool needed, const weft_bytes *bytes) WEFT_NODISCARD;
 
+/* Reads an entry of an index, an integer from `least` to `most`; *out keeps its value if the object
+ * lacks the entry. FORMAT: it is something else; the message has its value and the bounds. */
+weft_status weft_index_integer(const char *file, const json_t *object, const char *name,
+                               int64_t least, int64_t most, int64_t *out) WEFT_NODISCARD;
+
 /* The text of an index, with the checksum of the text before it as its last entry. The second
  * function verifies this checksum; an index without one passes, as those of older versions do. */
 weft_status weft_index_text(const json_t *index, char **out) WEFT_NODISCARD;

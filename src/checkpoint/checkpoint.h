@@ -41,6 +41,9 @@ extern const char *const weft_checkpoint_files[WEFT_CHECKPOINT_FILES];
  * it, so that older versions can read it. */
 #define WEFT_CHECKPOINT_FORMAT 4
 /* A file that weft serve writes to the folder of a model that is not named step-N. */
+/* The most samples of a split, and of an epoch that a checkpoint is in: a double still counts them.
+ */
+#define WEFT_MOST_SAMPLES ((int64_t)1 << 53)
 #define WEFT_BATCH_TIMES_FILE "times.json"
 /* Precedes the eight digits of the checksum at the end of index.json and model.json. */
 #define WEFT_INDEX_CRC ",\n \"crc32\": \""

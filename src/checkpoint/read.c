@@ -130,30 +130,26 @@ static weft_status sum_state(const json_t *files, weft_checkpoint *c)
 static weft_status read_index(const char *file, const json_t *index, const weft_option *table,
                               weft_checkpoint *c)
 {
-    json_int_t format = json_integer_value(json_object_get(index, "format"));
+    int64_t format = json_integer_value(json_object_get(index, "format"));
     if (format < 1 || format > WEFT_CHECKPOINT_FORMAT)
         return weft_fail(WEFT_ERR_UNSUPPORTED,
                          "%s: its format is not 1 to %d; a newer weft wrote it", file,
                          WEFT_CHECKPOINT_FORMAT);
     if (format > 1 && !json_object_get(index, "crc32"))
         return weft_checkpoint_damaged(file, "its own checksum is missing");
-    c->position.step = json_integer_value(json_object_get(index, "step"));
-    c->position.epoch = json_integer_value(json_object_get(index, "epoch"));
-    c->position.batch = json_integer_value(json_object_get(index, "batch"));
-    const json_t *samples = json_object_get(index, "samples");
-    c->position.samples = samples ? json_integer_value(samples) : -1;
-    json_int_t learners = json_integer_value(json_object_get(index, "learners"));
-    if (learners < 0 || learners > WEFT_MAX_RANKS)
-        return weft_checkpoint_damaged(file, "its number of learners is out of range");
+    weft_position *at = &c->position;
+    int64_t learners = 0;
+    at->samples = -1; /* older checkpoints have none */
+    WEFT_TRY(weft_index_integer(file, index, "step", 0, INT32_MAX, &at->step));
+    WEFT_TRY(weft_index_integer(file, index, "epoch", 0, INT32_MAX, &at->epoch));
+    WEFT_TRY(weft_index_integer(file, index, "batch", 0, INT32_MAX, &at->batch));
+    WEFT_TRY(weft_index_integer(file, index, "samples", 0, WEFT_MOST_SAMPLES, &at->samples));
+    WEFT_TRY(weft_index_integer(file, index, "learners", 0, WEFT_MAX_RANKS, &learners));
     c->learners = (int)learners;
-    if (c->position.step < 0 || c->position.epoch < 0 || c->position.batch < 0 ||
-        (samples && c->position.samples < 0))
-        return weft_checkpoint_damaged(file, "its position is negative");
     const json_t *schedule = json_object_get(index, "schedule");
-    c->position.schedule = json_number_value(json_object_get(schedule, "step"));
-    c->position.schedule_epoch = json_integer_value(json_object_get(schedule, "epoch"));
-    if (schedule && !(c->position.schedule >= 0 && c->position.schedule <= INT32_MAX &&
-                      c->position.schedule_epoch >= 1 && c->position.schedule_epoch <= INT32_MAX))
+    at->schedule = json_number_value(json_object_get(schedule, "step"));
+    WEFT_TRY(weft_index_integer(file, schedule, "epoch", 1, INT32_MAX, &at->schedule_epoch));
+    if (schedule && !(at->schedule >= 0 && at->schedule <= INT32_MAX && at->schedule_epoch >= 1))
         return weft_checkpoint_damaged(file, "its place in the schedule is out of range");
     const char *run = json_string_value(json_object_get(index, "run"));
     c->run = run ? strtoull(run, NULL, 16) : 0;

@@ -75,15 +75,17 @@ static weft_status open_data(weft_trainer *t)
      * negative if the checkpoint is beyond the end of this run. */
     int64_t all = o->length.batch * t->learners, steps = (t->samples + all - 1) / all;
     weft_position *done = &t->resumed.position;
-    if (done->samples < 0) done->samples = done->batch * all;
+    if (done->samples < 0) done->samples = WEFT_MIN(done->batch, t->samples / all + 1) * all;
     done->samples = WEFT_MIN(done->samples, t->samples);
     int64_t rest = (t->samples - done->samples + all - 1) / all;
-    int64_t left = (o->length.epochs - done->epoch - 1) * steps + rest;
+    int64_t epochs = o->length.epochs - done->epoch - 1, most = INT32_MAX / steps;
+    int64_t left = (int64_t)INT32_MAX + 1;
+    if (epochs <= most) left = WEFT_MAX(epochs, -most - 1) * steps + rest;
     t->total_steps = o->length.steps ? o->length.steps : WEFT_MAX(done->step + left, (int64_t)1);
     if (t->run_steps > 0) t->total_steps = t->run_steps;
     if (t->total_steps > INT32_MAX)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "the run would have %lld steps; a run can have at most %d",
+                         "the run would have %lld steps or more; a run can have at most %d",
                          (long long)t->total_steps, INT32_MAX);
     weft_trainer_find_least(t);
     weft_trainer_find_place(t);
