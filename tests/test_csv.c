@@ -107,6 +107,33 @@ static void test_csv_large_labels(void **state)
     assert_true(weft_csv_same_class("9007199254740991", "9007199254740991.0"));
 }
 
+/* A table may have 65,536 classes, as an npy file may, numbered in the order of their names; equal
+ * numbers are one class in every form of theirs. */
+static void test_csv_many_classes(void **state)
+{
+    (void)state;
+    enum { MOST = 65536, FORMS = 3 };
+    static const char *const ends[FORMS] = {"", ".0", "e0"};
+    weft_text text = {0};
+    weft_csv c;
+    for (int f = 0; f < FORMS; f++)
+        for (int i = 0; i < MOST; i++)
+            weft_text_add(&text, "1,%d%s\n", (int)((int64_t)i * 40503 % MOST), ends[f]);
+    weft_text_add(&text, "1,-0\n");
+    assert_ok(weft_csv_parse("many", text.data, text.size, NULL, NULL, NULL, &c));
+    assert_int_equal(c.classes, MOST);
+    assert_int_equal(c.rows, FORMS * MOST + 1);
+    for (int64_t r = 0; r < c.rows - 1; r++)
+        if (c.labels[r] != r % MOST * 40503 % MOST) fail_msg("row %lld", (long long)r);
+    assert_int_equal(c.labels[c.rows - 1], 0);
+    weft_csv_free(&c);
+    weft_text_add(&text, "1,one more\n");
+    assert_refused(weft_csv_parse("many", text.data, text.size, NULL, NULL, NULL, &c),
+                   WEFT_ERR_FORMAT,
+                   "many:196610: more than 65536 different labels in column 2; is it the label?");
+    free(text.data);
+}
+
 /* One column more than the features, without a name, is the label or the weight. */
 static void test_csv_one_column_more(void **state)
 {
@@ -325,6 +352,7 @@ int main(void)
         cmocka_unit_test(test_csv_of_others),
         cmocka_unit_test(test_csv_header),
         cmocka_unit_test(test_csv_large_labels),
+        cmocka_unit_test(test_csv_many_classes),
         cmocka_unit_test(test_csv_one_column_more),
         cmocka_unit_test(test_csv_of_requests),
         cmocka_unit_test(test_missing_labels),

@@ -172,13 +172,12 @@ static bool is_label(const char *name, int32_t *label)
 
 /* The number in the given statistics of a class of the source. Without names in the statistics
  * their classes are named "0", "1" and so on. -1: there is none. */
-static int32_t find_class(const weft_data_stats *stats, const char *name)
+static int32_t find_class(const weft_data_stats *stats, const weft_csv_classes *names,
+                          const char *name)
 {
     int32_t label;
-    if (!stats->class_names) return is_label(name, &label) && label < stats->classes ? label : -1;
-    for (int j = 0; j < stats->classes; j++)
-        if (weft_csv_same_class(name, stats->class_names[j])) return j;
-    return -1;
+    if (stats->class_names) return weft_csv_classes_find(names, name);
+    return is_label(name, &label) && label < stats->classes ? label : -1;
 }
 
 /* Maps labels of a source without names to the classes that have these numbers as names. */
@@ -202,14 +201,19 @@ static weft_status find_relabel(weft_dataset *d)
     if (!s->class_names) return d->stats.class_names ? relabel_numbers(d) : WEFT_OK;
     d->labels = s->classes;
     WEFT_TRY(WEFT_NEW(&d->relabel, s->classes));
-    for (int i = 0; i < s->classes; i++) {
-        d->relabel[i] = find_class(&d->stats, s->class_names[i]);
+    weft_csv_classes names = {0};
+    weft_status status = WEFT_OK;
+    for (int j = 0; d->stats.class_names && j < d->stats.classes && status == WEFT_OK; j++)
+        status = weft_csv_classes_add(&names, d->stats.class_names[j], j);
+    for (int i = 0; i < s->classes && status == WEFT_OK; i++) {
+        d->relabel[i] = find_class(&d->stats, &names, s->class_names[i]);
         if (d->relabel[i] < 0)
-            return weft_fail(WEFT_ERR_ARGUMENT,
-                             "label '%s' is not among the %d classes the model was trained on",
-                             s->class_names[i], d->stats.classes);
+            status = weft_fail(WEFT_ERR_ARGUMENT,
+                               "label '%s' is not among the %d classes the model was trained on",
+                               s->class_names[i], d->stats.classes);
     }
-    return WEFT_OK;
+    weft_csv_classes_free(&names);
+    return status;
 }
 
 static weft_status check_label(const weft_dataset *d, weft_split split, int64_t i, int32_t label)

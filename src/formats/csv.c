@@ -25,40 +25,28 @@ static bool number(char *text, double *out)
 typedef struct table {
     weft_csv *csv;
     size_t value_capacity, label_capacity, weight_capacity, id_capacity, class_capacity;
-    bool measured; /* the label column holds a numeric target */
-    bool ignored;  /* labels are not read */
+    weft_csv_classes classes; /* of class_names */
+    bool measured;            /* the label column holds a numeric target */
+    bool ignored;             /* labels are not read */
 } table;
 
-/* Beyond 2^53 different whole numbers become the same double. */
-#define EXACT 9007199254740992.0
+/* As many as an npy file may have (data/npy_check.c). */
+enum { MOST_CLASSES = 65536 };
 
-bool weft_csv_same_class(const char *a, const char *b)
-{
-    double x, y;
-    if (strcmp(a, b) == 0) return true;
-    return weft_parse_real(a, &x) && weft_parse_real(b, &y) && x == y && fabs(x) < EXACT;
-}
-
-static weft_status intern(table *t, const char *text, int32_t *out)
+static weft_status intern(const weft_csv_reader *r, table *t, const char *text, int32_t *out)
 {
     weft_csv *csv = t->csv;
-    for (int i = 0; i < csv->classes; i++)
-        if (strcmp(csv->class_names[i], text) == 0) {
-            *out = i;
-            return WEFT_OK;
-        }
-    for (int i = 0; i < csv->classes; i++)
-        if (weft_csv_same_class(csv->class_names[i], text)) {
-            *out = i;
-            return WEFT_OK;
-        }
-    if (csv->classes >= 10000)
+    *out = weft_csv_classes_find(&t->classes, text);
+    if (*out >= 0) return WEFT_OK;
+    if (csv->classes >= MOST_CLASSES)
         return weft_fail(WEFT_ERR_FORMAT,
-                         "more than 10000 different labels; is column %d the label?", csv->label);
+                         "%s:%lld: more than %d different labels in column %d; is it the label? If "
+                         "it holds numbers to predict, give it as target=COLUMN",
+                         r->name, (long long)r->line, MOST_CLASSES, csv->label + 1);
     WEFT_TRY(WEFT_GROW(&csv->class_names, &t->class_capacity, csv->classes));
     WEFT_TRY(weft_strdup(text, &csv->class_names[csv->classes]));
     *out = csv->classes++;
-    return WEFT_OK;
+    return weft_csv_classes_add(&t->classes, csv->class_names[*out], *out);
 }
 
 /* Refuses a label that is a mark of a missing value. */
@@ -86,7 +74,7 @@ static weft_status add_label(weft_csv_reader *r, table *t)
                          "characters",
                          r->name, (long long)r->line, csv->label + 1, label);
     WEFT_TRY(WEFT_GROW(&csv->labels, &t->label_capacity, csv->rows));
-    return intern(t, label, &csv->labels[csv->rows]);
+    return intern(r, t, label, &csv->labels[csv->rows]);
 }
 
 /* Adds the numeric target of a row. FORMAT: it is missing or not finite. */
@@ -160,38 +148,44 @@ static weft_status add_row(weft_csv_reader *r, table *t)
     return WEFT_OK;
 }
 
+typedef struct named_class {
+    char *name;
+    double value; /* if it is a number */
+    bool is_number;
+    int32_t before; /* its class number in order of appearance */
+} named_class;
+
 /* The order of class names: numbers come first, by value, then other names in alphabetical order.
  */
 static int compare_names(const void *a, const void *b)
 {
-    const char *x = *(char *const *)a, *y = *(char *const *)b;
-    double u, v;
-    bool nx = weft_parse_real(x, &u), ny = weft_parse_real(y, &v);
-    if (nx && ny && u < v) return -1;
-    if (nx && ny && u > v) return 1;
-    if (nx != ny) return nx ? -1 : 1;
-    return strcmp(x, y);
+    const named_class *x = a, *y = b;
+    if (x->is_number != y->is_number) return x->is_number ? -1 : 1;
+    if (x->is_number && x->value != y->value) return x->value < y->value ? -1 : 1;
+    return strcmp(x->name, y->name);
 }
 
 static weft_status sort_classes(weft_csv *csv)
 {
-    char **old;
+    named_class *all;
     int32_t *place;
-    WEFT_TRY(WEFT_NEW(&old, csv->classes));
+    WEFT_TRY(WEFT_NEW(&all, csv->classes));
     weft_status status = WEFT_NEW(&place, csv->classes);
-    if (status != WEFT_OK) {
-        free(old);
-        return status;
+    for (int i = 0; i < csv->classes && status == WEFT_OK; i++) {
+        all[i] = (named_class){.name = csv->class_names[i], .before = i};
+        all[i].is_number = weft_parse_real(all[i].name, &all[i].value);
     }
-    memcpy(old, csv->class_names, (size_t)csv->classes * sizeof(*old));
-    qsort(csv->class_names, (size_t)csv->classes, sizeof(*csv->class_names), compare_names);
-    for (int i = 0; i < csv->classes; i++)
-        for (int j = 0; j < csv->classes; j++)
-            if (csv->class_names[j] == old[i]) place[i] = j;
-    for (int64_t r = 0; r < csv->rows; r++) csv->labels[r] = place[csv->labels[r]];
-    free(old);
-    free(place);
-    return WEFT_OK;
+    if (status == WEFT_OK) {
+        qsort(all, (size_t)csv->classes, sizeof(*all), compare_names);
+        for (int32_t i = 0; i < csv->classes; i++) {
+            csv->class_names[i] = all[i].name;
+            place[all[i].before] = i;
+        }
+        for (int64_t r = 0; r < csv->rows; r++) csv->labels[r] = place[csv->labels[r]];
+        free(place);
+    }
+    free(all);
+    return status;
 }
 
 static weft_status take_header(weft_csv_reader *r, weft_csv *csv)
@@ -247,10 +241,13 @@ static weft_status parse(weft_csv_reader *r, const char *label, const char *weig
     table t = {
         .csv = csv, .measured = known && known->measured, .ignored = known && known->label_ignored};
     int64_t most = known && known->most_rows > 0 ? known->most_rows : INT64_MAX;
-    while (r->count > 0 && csv->rows < most) {
-        WEFT_TRY(add_row(r, &t));
-        WEFT_TRY(weft_csv_read_row(r));
+    weft_status status = WEFT_OK;
+    while (status == WEFT_OK && r->count > 0 && csv->rows < most) {
+        status = add_row(r, &t);
+        if (status == WEFT_OK) status = weft_csv_read_row(r);
     }
+    weft_csv_classes_free(&t.classes);
+    WEFT_TRY(status);
     if (csv->rows == 0) return weft_fail(WEFT_ERR_FORMAT, "%s: has a header but no rows", r->name);
     if (!csv->labels) return WEFT_OK;
     bool first = !csv->has_header && !(known && known->features > 0);

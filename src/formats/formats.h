@@ -107,8 +107,25 @@ weft_status weft_csv_parse(const char *name, const void *data, size_t size, cons
                            const char *weight, const weft_csv_known *known,
                            weft_csv *out) WEFT_NODISCARD;
 void weft_csv_free(weft_csv *csv);
-/* Whether two labels mean the same class: equal text, or equal numbers below 2^53. */
+/* csv_classes.c: whether two labels mean the same class: equal text, or equal numbers below 2^53.
+ */
 bool weft_csv_same_class(const char *a, const char *b);
+/* A table of labels that finds the number of the class that a label means. */
+typedef struct weft_csv_class {
+    const char *label; /* of the caller; NULL: an empty slot */
+    uint64_t hash;
+    int number;
+} weft_csv_class;
+typedef struct weft_csv_classes {
+    weft_csv_class *slots;
+    size_t capacity, count;
+} weft_csv_classes;
+/* The number of the class; -1: there is none. */
+int weft_csv_classes_find(const weft_csv_classes *classes, const char *label);
+/* Adds a label, which the table does not copy; one whose class is there already changes nothing. */
+weft_status weft_csv_classes_add(weft_csv_classes *classes, const char *label,
+                                 int number) WEFT_NODISCARD;
+void weft_csv_classes_free(weft_csv_classes *classes);
 
 /* --- pictures: PNG and JPEG --- */
 
