@@ -93,6 +93,28 @@ static void test_threads_share_a_program(void **state)
     }
 }
 
+/* Initial values do not depend on the number of threads that draw them. */
+static void test_threads_draw_the_same_values(void **state)
+{
+    (void)state;
+    static const int threads[] = {2, 3, 7};
+    for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++) {
+        weft_context *context;
+        weft_store *one, *many;
+        open_context(&context);
+        assert_ok(weft_context_set_threads(context, 1));
+        alone(context, built_in(WEFT_KIND_DEVICE, d), "lenet", THREAD_BATCH, 1, 0, &one);
+        for (size_t t = 0; t < sizeof(threads) / sizeof(threads[0]); t++) {
+            assert_ok(weft_context_set_threads(context, threads[t]));
+            alone(context, built_in(WEFT_KIND_DEVICE, d), "lenet", THREAD_BATCH, 1, 0, &many);
+            same_values(many, one);
+            weft_store_destroy(&many);
+        }
+        weft_store_destroy(&one);
+        weft_context_destroy(&context);
+    }
+}
+
 /* --- a thousand stores --- */
 
 #ifndef WEFT_SANITIZED
@@ -181,6 +203,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clones_share_a_program),
         cmocka_unit_test(test_threads_share_a_program),
+        cmocka_unit_test(test_threads_draw_the_same_values),
         cmocka_unit_test(test_a_thousand_stores),
         cmocka_unit_test(test_foreign_stores_are_refused),
     };

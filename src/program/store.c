@@ -168,6 +168,12 @@ static int64_t place_in_part(const store_entry *entry, int64_t i)
     return place;
 }
 
+/* The random numbers that `draw` takes for an element. */
+static uint64_t numbers_for(const weft_init *init)
+{
+    return init->kind == WEFT_INIT_UNIFORM ? 1 : init->kind == WEFT_INIT_NORMAL ? 2 : 0;
+}
+
 static double draw(const weft_init *init, weft_random *random)
 {
     if (init->kind == WEFT_INIT_UNIFORM)
@@ -177,24 +183,42 @@ static double draw(const weft_init *init, weft_random *random)
     return init->scale * (radius * cos(6.28318530717958647692 * weft_random_unit(random)));
 }
 
-/* Fills a tensor with initial values, which depend on seed, name and element only: they are equal
- * for every number type, up to rounding, and for every division into parts. */
-static void fill(const store_entry *entry, uint64_t seed, void *data)
+/* A tensor that is being filled in blocks of elements. GRAIN: the fewest blocks for a thread. */
+enum { BLOCK = 256, GRAIN = 32 };
+typedef struct filling {
+    const store_entry *entry;
+    uint64_t key;
+    void *data;
+} filling;
+
+static void fill_blocks(void *user, int64_t begin, int64_t end)
 {
-    enum { BLOCK = 256 };
+    const filling *f = user;
+    const store_entry *entry = f->entry;
     double block[BLOCK];
     int64_t count = weft_shape_elements(&entry->whole);
     bool part = !weft_shape_equal(&entry->whole, &entry->part.shape);
     weft_random random;
-    weft_random_start(&random, weft_mix(seed, weft_hash_text(entry->name)), 0);
-    for (int64_t at = 0; at < count; at += BLOCK) {
+    weft_random_start(&random, f->key, 0);
+    /* The generator counts, and a block of elements takes whole blocks of its numbers. */
+    random.position = (uint64_t)(begin * BLOCK) * numbers_for(&entry->init);
+    for (int64_t at = begin * BLOCK; at < WEFT_MIN(end * BLOCK, count); at += BLOCK) {
         int64_t n = WEFT_MIN((int64_t)BLOCK, count - at), i;
         for (int64_t k = 0; k < n; k++) block[k] = draw(&entry->init, &random);
-        if (!part) weft_numbers_put(entry->type.dtype, data, at, block, n);
+        if (!part) weft_numbers_put(entry->type.dtype, f->data, at, block, n);
         for (int64_t k = 0; k < n && part; k++)
             if ((i = place_in_part(entry, at + k)) >= 0)
-                weft_number_put(entry->type.dtype, data, i, block[k]);
+                weft_number_put(entry->type.dtype, f->data, i, block[k]);
     }
+}
+
+/* Fills a tensor with initial values, which depend on seed, name and element only: they are equal
+ * for every number type, up to rounding, for every division into parts and number of threads. */
+static void fill(const weft_store *s, const store_entry *entry, void *data)
+{
+    filling f = {entry, weft_mix(s->seed, weft_hash_text(entry->name)), data};
+    int64_t blocks = (weft_shape_elements(&entry->whole) + BLOCK - 1) / BLOCK;
+    weft_parallel(s->schema->device->threads, blocks, GRAIN, fill_blocks, &f);
 }
 
 static weft_status start_entry(weft_store *s, int i)
@@ -203,7 +227,7 @@ static weft_status start_entry(weft_store *s, int i)
     void *plain;
     if (entry->init.kind == WEFT_INIT_CONSTANT && entry->init.scale == 0) return WEFT_OK;
     WEFT_TRY(weft_new_aligned(weft_type_bytes(&entry->part), &plain));
-    fill(entry, s->seed, plain);
+    fill(s, entry, plain);
     weft_status status = weft_store_write(s, i, plain);
     free(plain);
     return status;
