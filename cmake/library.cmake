@@ -60,7 +60,9 @@ weft_sources(weft_objects)
 target_compile_definitions(weft_objects PRIVATE WEFT_SHARED)
 set(WEFT_LIBRARIES ${DNNL_LIBRARY} PkgConfig::CYAML PkgConfig::YAML PkgConfig::JANSSON PkgConfig::HWLOC ZLIB::ZLIB
   OpenMP::OpenMP_C Threads::Threads m ${CMAKE_DL_LIBS} PkgConfig::PROTOBUF_C PkgConfig::ZMQ PkgConfig::XXHASH
-  PkgConfig::GNUTLS PkgConfig::PNG PkgConfig::TURBOJPEG PkgConfig::ONIGURUMA)
+  PkgConfig::GNUTLS PkgConfig::PNG PkgConfig::TURBOJPEG)
+# Oniguruma has functions of its own under the names of POSIX (regcomp): the C library's come first.
+list(APPEND WEFT_LIBRARIES c PkgConfig::ONIGURUMA)
 if(WEFT_MPI)
   list(APPEND WEFT_LIBRARIES MPI::MPI_C)
   file(GLOB WEFT_MPI_SOURCES CONFIGURE_DEPENDS src/comm/mpi*.c)

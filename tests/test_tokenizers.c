@@ -1,6 +1,8 @@
 /* Tokenizers of byte-pair encoding: the tokens of texts that tests/golden/bpe.py took from another
  * implementation, decoding, and merges against the plain definition. */
+#include <dlfcn.h>
 #include <jansson.h>
+#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -231,10 +233,25 @@ static void test_long_piece(void **state)
     weft_tokenizer_free(&t);
 }
 
+/* Oniguruma brings its own regcomp, whose flags differ: programs must find that of the C library.
+ */
+static void test_posix_regex(void **state)
+{
+    (void)state;
+    regex_t regex;
+    assert_int_equal(regcomp(&regex, "^(a|b)+$", REG_EXTENDED | REG_NOSUB), 0);
+    assert_int_equal(regexec(&regex, "abba", 0, NULL, 0), 0);
+    assert_int_not_equal(regexec(&regex, "abc", 0, NULL, 0), 0);
+    regfree(&regex);
+    Dl_info info = {0};
+    assert_true(dladdr(dlsym(RTLD_DEFAULT, "regcomp"), &info) != 0);
+    assert_non_null(strstr(info.dli_fname, "libc"));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_golden), cmocka_unit_test(test_pieces),
-                                       cmocka_unit_test(test_merges),
-                                       cmocka_unit_test(test_long_piece)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_golden), cmocka_unit_test(test_pieces), cmocka_unit_test(test_merges),
+        cmocka_unit_test(test_posix_regex), cmocka_unit_test(test_long_piece)};
     return cmocka_run_group_tests_name("tokenizers", tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ under() {
     else flunk "exit $code with at most $limit threads: $*"; fi
 }
 for options in "train -q $small --steps 2 -t 3" "train -q $small --steps 2 -n 2 -t 2" "train -q $small --steps 2 -n 2 -t 2 --exchange server" \
-    "train -q $small --steps 2 -n 2 -t 2 --exchange gossip" \
+    "train -q $small --steps 2 -n 2 -t 2 --exchange hogwild" "train -q $small --steps 2 -n 2 -t 2 --exchange gossip" \
     "simulate -q -n 3 -t 2 $small --steps 2 --exchange server" "eval $work/run -t 3" "predict $work/run -t 2"; do
     complete=
     for limit in 1 2 3 4 5 6 7 8 10 12 16 24; do

@@ -39,6 +39,7 @@ typedef struct tally {
 
 /* The shared parameters of all learners. */
 typedef struct field {
+    struct field *next;  /* in the list of abandoned ones */
     atomic_int users;    /* learners that have not closed their exchange */
     atomic_llong passes; /* finished passes of all learners */
     atomic_llong *steps; /* [learners]: finished passes of each */
@@ -65,14 +66,51 @@ typedef struct hogwild {
 
 /* --- opening --- */
 
+static void free_field(field *f)
+{
+    free(f->steps);
+    free(f->numbers);
+    free(f);
+}
+
 static void leave_field(field **at)
 {
     field *f = *at;
     *at = NULL;
-    if (!f || atomic_fetch_sub(&f->users, 1) > 1) return;
-    free(f->steps);
-    free(f->numbers);
-    free(f);
+    if (f && atomic_fetch_sub(&f->users, 1) == 1) free_field(f);
+}
+
+/* The shared parameters whose address some learners may have and others not, since the broadcast
+ * was aborted. They are freed with the context, when no learner runs. */
+typedef struct abandoned {
+    _Atomic(field *) first;
+} abandoned;
+
+static weft_status make_abandoned(weft_context *context, void **out)
+{
+    abandoned *a;
+    (void)context;
+    WEFT_TRY(WEFT_NEW(&a, 1));
+    *out = a;
+    return WEFT_OK;
+}
+
+static void free_abandoned(void *singleton)
+{
+    abandoned *a = singleton;
+    for (field *next, *f = atomic_load(&a->first); f; f = next) {
+        next = f->next;
+        free_field(f);
+    }
+    free(a);
+}
+
+/* Without a reference of the first learner, the count never comes to 0. */
+static void abandon_field(abandoned *a, field *f)
+{
+    f->next = atomic_load(&a->first);
+    while (!atomic_compare_exchange_weak(&a->first, &f->next, f)) {
+    }
 }
 
 static void hogwild_close(weft_exchange *exchange)
@@ -140,30 +178,35 @@ static weft_status make_field(const hogwild *h, field **out)
 /* The first learner allocates the shared parameters, and broadcasts their address to the others. */
 static weft_status enter_field(hogwild *h)
 {
+    static const weft_singleton_kind kind = {make_abandoned, free_abandoned};
     weft_net_context *world;
     weft_reach reach;
     field *made = NULL;
+    void *left;
     WEFT_TRY(weft_net_context_of(h->head.site.context, &world));
     WEFT_TRY(weft_learners_meet(&h->head, world, &reach));
     if (reach != WEFT_REACH_PROCESS)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "exchange hogwild: learners update parameters in memory that they share, "
                          "so they have to be threads of one process; give --engine threads");
-    weft_status status = h->head.site.endpoint->learner == 0 ? make_field(h, &made) : WEFT_OK;
-    if (status == WEFT_OK)
-        status = weft_learner_group_run(h->head.site.endpoint,
-                                        &(weft_transfer){.kind = WEFT_BROADCAST,
-                                                         .dtype = WEFT_U8,
-                                                         .what = "where parameters are",
-                                                         .send = (void *)&made,
-                                                         .receive = (void *)&made,
-                                                         .count = sizeof(made)});
+    bool first = h->head.site.endpoint->learner == 0;
+    WEFT_TRY(weft_context_singleton(h->head.site.context, &kind, &left));
+    weft_status status = first ? make_field(h, &made) : WEFT_OK;
+    if (status != WEFT_OK) {
+        if (made) free_field(made);
+        return status;
+    }
+    status = weft_learner_group_run(h->head.site.endpoint,
+                                    &(weft_transfer){.kind = WEFT_BROADCAST,
+                                                     .dtype = WEFT_U8,
+                                                     .what = "where parameters are",
+                                                     .send = (void *)&made,
+                                                     .receive = (void *)&made,
+                                                     .count = sizeof(made)});
     if (status == WEFT_OK)
         h->field = made;
-    else if (h->head.site.endpoint->learner == 0 && made) {
-        atomic_store(&made->users, 1);
-        leave_field(&made);
-    }
+    else if (first)
+        abandon_field(left, made);
     return status;
 }
 
