@@ -45,11 +45,15 @@ holds out 'test loss .* accuracy .* macro F1'
 holds m.jsonl '^\{"event":"step","step":1,"epoch":0,"loss":[0-9.]+,"lr":0.00[0-9]+,"samples_per_second":[0-9.]+,"comm_bytes":0,'
 holds m.jsonl '"event":"eval","step":6,.*"split":"test","loss":[0-9.]+,"accuracy":[0-9.]+,"f1_macro":[0-9.]+'
 holds m.jsonl '"event":"summary","steps":6,"seconds":[0-9.]+,"samples_per_second":[0-9.]+,.*"since_step":0,"peak_rss_bytes":[0-9]+'
-python3 - <<'PY' && pass || flunk "metrics and trace are JSON"
-import json
+TESTS=$here python3 - <<'PY' && pass || flunk "metrics and trace are JSON"
+import json, os, sys
 for line in open("m.jsonl"):
     json.loads(line)
 events = json.load(open("trace.json"))["traceEvents"]
+sys.path.insert(0, os.environ["TESTS"])
+import check_trace
+check_trace.check(events, 1)
+assert sum(e["name"].startswith("step ") for e in events) == 6
 assert any(e["ph"] == "X" and e["name"].startswith("conv+bias") for e in events)
 PY
 # Linux keeps the peak of the process that called exec as ru_maxrss of the new program.

@@ -128,8 +128,9 @@ static weft_status make_program(weft_rank *r)
     if (!k->traced) return WEFT_OK;
     return weft_instance_trace(
         r->instance,
-        (size_t)(2 * TRACED_STEPS * k->microbatches) *
-            (size_t)weft_program_describe(weft_instance_program(r->instance)).instructions);
+        TRACED_STEPS +
+            (size_t)(2 * TRACED_STEPS * k->microbatches) *
+                (size_t)weft_program_describe(weft_instance_program(r->instance)).instructions);
 }
 
 int64_t weft_rank_parameters(const weft_rank *r)

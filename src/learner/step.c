@@ -93,6 +93,7 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_step_consensu
     if (r->exchange) r->exchange_waited = r->exchange->waited;
     if (r->exchange) r->exchange->weight = b->weight;
     if (r->exchange) r->exchange->empty = b->valid == 0;
+    weft_instance_trace_step(r->instance, r->position.step + 1);
     if (r->exchange) WEFT_TRY(weft_exchange_before(r->exchange, r->position.step + 1));
     add_stats(&r->used, &before, r);
     before = weft_comm_get_stats(r->world);

@@ -187,9 +187,11 @@ typedef struct instruction {
 
 typedef struct trace_event {
     double start, duration;
-    int instruction, slot;
+    int instruction; /* STEP_BEGINS: no instruction, but the begin of step `slot` */
+    int slot;
     bool wait; /* the event is the wait for a transfer, not its start */
 } trace_event;
+enum { STEP_BEGINS = -1 };
 
 /* A program is immutable once it is made; instances run it. */
 struct weft_program {
