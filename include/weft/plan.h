@@ -8,9 +8,9 @@
  *
  * A plan rewrites a graph into the graph of one rank: values become parts of values, and transfers
  * are added where a node needs another part than its rank has. One rule covers all operators: their
- * label signatures say which dimensions may be split. Data, tensor and domain parallelism follow from
- * it; ZeRO, virtual workers and pipelines add rules of where leaves are kept, of the order of sums,
- * and of stages. All ranks must make the same plan of the same graph.
+ * label signatures say which dimensions may be split. Data, tensor and domain parallelism follow
+ * from it; ZeRO, virtual workers and pipelines add rules of where leaves are kept, of the order of
+ * sums, and of stages. All ranks must make the same plan of the same graph.
  */
 #ifndef WEFT_PLAN_H
 #define WEFT_PLAN_H

@@ -274,9 +274,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_instance_trace(weft_instance *instance,
 WEFT_API void weft_instance_trace_step(weft_instance *instance, int64_t step);
 /* The recorded events as comma-separated Chrome trace events: process `rank`, one thread for steps,
  * one for kernels and one for transfers, arrows for messages, and times in microseconds since
- * `origin` (in seconds of the monotonic clock; below 0: since the first event). Numbers of processes
- * count from 1, and no two threads have the same number, since viewers such as Perfetto take 0 for
- * the idle process and join threads of one number. The caller frees the text with weft_free. */
+ * `origin` (in seconds of the monotonic clock; below 0: since the first event). Numbers of
+ * processes count from 1, and no two threads have the same number, since viewers such as Perfetto
+ * take 0 for the idle process and join threads of one number. The caller frees the text with
+ * weft_free. */
 WEFT_API WEFT_NODISCARD weft_status weft_instance_trace_events(const weft_instance *instance,
                                                                int rank, double origin, char **out);
 /* Writes the recorded events to a file, in the Chrome trace event format. */
