@@ -134,9 +134,9 @@ accepts "predict without weight" "$weft" predict series -d npy:series.npy,weight
 cmp want out && pass || flunk "weights change predictions"
 refuses 2 "all weights of the test part are 0" "$weft" eval series -d npy:series.npy,kinds.npy,weight=none.npy,layout=cw
 refuses 1 "short.npy: weights must be numbers in one dimension" "$weft" predict series -d npy:series.npy,weight=short.npy,layout=cw
-for rest in "" ",layout=hw"; do
-    refuses 2 "have samples of shape [1, 2, 12], the checkpoint was trained on [2, 12]; give layout=cw" "$weft" predict series -d npy:series.npy$rest
-done
+refuses 2 "have samples of shape [1, 2, 12], the checkpoint was trained on [2, 12]; give layout=cw" "$weft" predict series -d npy:series.npy,layout=hw
+accepts "predict with the layout of the training" "$weft" predict series -d npy:series.npy
+cmp want out && pass || flunk "the layout of the training is not held"
 refuses 2 "have samples of shape [1, 12, 2], the checkpoint was trained on [2, 12]; give layout=wc" "$weft" predict series -d npy:turned.npy
 refuses 2 "samples of shape" "$weft" predict series -d npy:short.npy
 grep -q layout err && flunk "a layout is hinted at that does not fit" || pass
@@ -274,6 +274,106 @@ the shape of a sample has a dimension below 1, or is too large;d["shape"] = [-1,
 the shape of a sample has a dimension below 1, or is too large;d["shape"] = [4294967296, 4294967296, 2]
 'label_column' is -2147483648, must be from 0 to 2147483647;d["label_column"] = -2147483648
 CASES
+
+# Of the training data the test part is taken, wherever they lie; of another file all, unless a part is asked for. Each row has its
+# number in the file and its identifier.
+python3 - <<'PY'
+import random
+for name, rows, seed in ("old", 90, 1), ("new", 70, 2):
+    chance = random.Random(seed)
+    with open(f"parts_{name}.csv", "w") as f:
+        f.write("key,a,b,y\n")
+        for i in range(rows):
+            a, b = chance.gauss(0, 1), chance.gauss(0, 1)
+            f.write(f'"{name} ""{i * 7 % rows}""",{a:.4f},{b:.4f},{"no" if a > b else "yes"}\n')
+PY
+rows_of() { # FILE: what predict has printed of a row agrees with that row of the file
+    python3 - "$1" <<'PY'
+import csv, json, sys
+file = list(csv.DictReader(open(sys.argv[1])))
+text = open("out").read()
+said = [json.loads(l) for l in text.splitlines()] if text.startswith("{") else list(csv.DictReader(text.splitlines()))
+names = sorted({r["y"] for r in file})
+rows = [int(r["sample"]) for r in said]
+assert rows == sorted(set(rows)), "rows are not in order"
+for r in said:
+    label = names[r["label"]] if isinstance(r["label"], int) else r["label"]
+    assert (r["id"], label) == (file[int(r["sample"])]["key"], file[int(r["sample"])]["y"]), r
+print(len(rows))
+PY
+}
+accepts "train on rows with identifiers" "$weft" train -q --model own.yaml --data csv:parts_old.csv,label=y,id=key,test=0.3 --batch 9 --checkpoint parts
+cp parts_old.csv parts_copy.csv
+while read -r count part words; do
+    # shellcheck disable=SC2086
+    "$weft" eval parts $words >out 2>err && pass || flunk "measure $part, $words"
+    holds out "^$part: $count samples?,"
+    for form in "" --json; do
+        # shellcheck disable=SC2086
+        "$weft" predict parts $words $form >out 2>err && pass || flunk "predict $part, $words"
+        file=$(echo "$words" | grep -o 'parts_[a-z]*.csv' || echo parts_old.csv)
+        [ "$(rows_of "$file" 2>why)" = "$count" ] && pass || flunk "rows of $part, $words: $(tail -n 1 why)"
+    done
+done <<'CASES'
+27 test
+27 test --split test
+63 train --split train
+90 all --split all
+27 test -d csv:parts_old.csv,label=y,id=key,test=0.3
+27 test -d csv:parts_old.csv
+27 test -d csv:parts_copy.csv
+90 all -d csv:parts_copy.csv --split all
+70 all -d csv:parts_new.csv
+14 test -d csv:parts_new.csv,test=0.2
+14 test -d csv:parts_new.csv --split test
+56 train -d csv:parts_new.csv --split train
+70 test -d csv:parts_new.csv,test=1
+70 all -d csv:parts_new.csv --split all
+CASES
+"$weft" eval parts -d csv:parts_copy.csv >out 2>err
+holds err "was trained on: their test part is taken; --split all takes all of them"
+accepts "the data of a run elsewhere" env -C plain "$weft" eval ../parts
+holds out '^test: 27 samples'
+refuses 2 "split is all, and data 'glyphs:" "$weft" eval run --split all
+
+# How bytes of a file are read is held by the checkpoint.
+python3 - <<'PY'
+import struct
+tokens = [i * i % 70001 for i in range(600)]
+open("long.bin", "wb").write(struct.pack("<600I", *tokens))
+def npy(name, kind, code, numbers):
+    head = "{'descr': '%s', 'fortran_order': False, 'shape': (%d,), }" % (kind, len(numbers))
+    head += " " * (117 - len(head)) + "\n"
+    open(name, "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<%d%s" % (len(numbers), code), *numbers))
+npy("long.npy", "<u4", "I", tokens)
+npy("real.npy", "<f4", "f", tokens)
+PY
+printf 'layers:\n  - {type: embedding, units: 2}\n  - {type: linear, units: outputs}\n' >tokens.yaml
+accepts "train on long tokens" "$weft" train -q --model tokens.yaml --data tokens:long.bin,type=uint32,values=70002,context=9 --batch 8 --steps 1 --checkpoint long -t 1
+accepts "measure them" "$weft" eval long --split all -t 1
+cp out want
+for data in tokens:long.bin tokens:long.npy tokens:long.npy,type=uint32; do
+    accepts "measure $data" "$weft" eval long -d $data --split all -t 1
+    cmp want out && pass || flunk "$data is read otherwise"
+done
+refuses 1 "long.npy: type is 'uint16', and its NumPy header says uint32" "$weft" eval long -d tokens:long.npy,type=uint16
+refuses 1 "real.npy: is a NumPy array of other numbers than uint16 or uint32" "$weft" eval long -d tokens:real.npy
+python3 - <<'PY'
+import struct
+def npy(name, shape, numbers):
+    head = "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }\n" % (shape,)
+    open(name, "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<%df" % len(numbers), *numbers))
+npy("cube.npy", (20, 3, 3, 3, 3), [i * 7 % 13 for i in range(20 * 81)])
+npy("cube_y.npy", (20,), [i % 2 for i in range(20)])
+PY
+for layout in dhwc cdhw; do
+    rm -rf cube
+    accepts "train on volumes" "$weft" train -q --model own.yaml --data npy:cube.npy,cube_y.npy,layout=$layout --batch 8 --checkpoint cube
+    accepts "predict them" "$weft" predict cube -d npy:cube.npy,layout=$layout
+    cp out want
+    accepts "predict them as trained" "$weft" predict cube -d npy:cube.npy
+    cmp want out && pass || flunk "layout=$layout is not held"
+done
 
 # The memory of an evaluation grows with the classes, not with their square; most of these do not occur, which is said.
 cat >many.py <<'PY'

@@ -63,7 +63,8 @@ typedef struct weft_data_stats {
     /* Number of positions of a sample, each of which has a class of its own, such as the next
      * token; 0: a sample has one target. */
     int64_t positions;
-    char *tokenizer;                        /* description of the tokenizer of a text; NULL: none */
+    char *tokenizer; /* description of the tokenizer of a text; NULL: none */
+    char *reading; /* how bytes of the file are read, "tokens:type=uint32"; NULL: it says itself */
     double *target_mean, *target_deviation; /* [targets] */
 } weft_data_stats;
 

@@ -27,7 +27,8 @@ enum { WEFT_CONFUSION_CLASSES = 1024 };
 /* Metrics of a model on one split. Targets are either classes or numbers. Each metric weights the
  * samples by their weights; samples of weight 0 are ignored. */
 typedef struct weft_report {
-    int64_t samples; /* samples with nonzero weight */
+    int64_t samples;  /* samples with nonzero weight */
+    const char *part; /* of the data: "train", "test" or "all"; NULL: not said */
     double loss; /* mean training loss; for numeric targets in units of their training deviation */
     int classes; /* number of classes; 0: targets are numeric */
     double accuracy, f1_macro;
@@ -56,9 +57,10 @@ WEFT_API bool weft_fit_figure(const weft_fit *fit, int i, weft_figure *out);
 
 /* The prediction for one sample, or for one of its positions: a class, or numbers. */
 typedef struct weft_prediction {
-    int64_t sample;             /* index of the sample in the split, from 0 */
-    int64_t position;           /* in the sample, from 0; -1: the sample has one target */
-    int classes;                /* number of classes; 0: numbers are predicted */
+    int64_t sample;   /* its number, from 0: the row of a table or array, else that in the split */
+    const char *id;   /* its identifier; NULL: the data have none */
+    int64_t position; /* in the sample, from 0; -1: the sample has one target */
+    int classes;      /* number of classes; 0: numbers are predicted */
     int32_t label, predicted;   /* true and predicted class; label -1: unknown */
     const float *probabilities; /* [classes] */
     char *const *class_names;   /* [classes]; NULL: classes are numbers */

@@ -152,13 +152,15 @@ typedef struct weft_eval_options {
 WEFT_API const weft_option *weft_eval_table(void);
 WEFT_API const weft_option *weft_predict_table(void);
 
-/* Evaluates a checkpoint on one split of the data; NULL as `data`: the data of the training run.
- * NUMERIC: a prediction or the loss is not finite. */
+/* Evaluates a checkpoint on a part of the data; NULL as `data`: the data of the training run.
+ * split: "train", "test" or "all"; NULL: of the training data and of data that name their parts
+ * themselves the test part, of another file what test= gives, or else all. NUMERIC: a prediction
+ * or the loss is not finite. */
 WEFT_API WEFT_NODISCARD weft_status weft_evaluate(weft_context *context,
                                                   const weft_eval_options *options,
                                                   weft_report *out);
 
-/* Predicts each sample of a split, and passes each prediction to fn. The data need not have a
+/* Predicts each sample of such a part, and passes each prediction to fn. The data need not have a
  * target. NUMERIC: predictions of some samples, which fn has got as they are, are not finite. */
 WEFT_API WEFT_NODISCARD weft_status weft_predict(weft_context *context,
                                                  const weft_eval_options *options,

@@ -124,6 +124,7 @@ json_t *weft_stats_json(const weft_data_stats *stats)
         names_json(stats->column_names, weft_shape_elements(&stats->input[0].shape)));
     json_object_set_new(object, "inputs", inputs_json(stats));
     if (stats->tokenizer) json_object_set_new(object, "tokenizer", json_string(stats->tokenizer));
+    if (stats->reading) json_object_set_new(object, "reading", json_string(stats->reading));
     if (stats->positions) json_object_set_new(object, "positions", json_integer(stats->positions));
     if (stats->label_name)
         json_object_set_new(object, "label_name", json_string(stats->label_name));
@@ -305,6 +306,8 @@ weft_status weft_stats_read(const char *file, const json_t *object, weft_data_st
     WEFT_TRY(read_column(file, object, "weight_column", &out->weight_column));
     const char *tokenizer = json_string_value(json_object_get(object, "tokenizer"));
     if (tokenizer) WEFT_TRY(weft_strdup(tokenizer, &out->tokenizer));
+    const char *reading = json_string_value(json_object_get(object, "reading"));
+    if (reading) WEFT_TRY(weft_strdup(reading, &out->reading));
     const char *weight = json_string_value(json_object_get(object, "weight_name"));
     if (weight) WEFT_TRY(weft_strdup(weight, &out->weight_name));
     WEFT_TRY(read_column(file, object, "id_column", &out->id_column));

@@ -60,6 +60,7 @@ typedef struct weft_checkpoint {
                    */
     weft_settings settings; /* of the run that wrote it */
     weft_data_stats stats;
+    char *folder; /* in which that run was started, for relative paths of its data; NULL: unknown */
     weft_split_id splits[2]; /* of the data of that run; samples 0: unknown, in older checkpoints */
     weft_bytes model;        /* text of the YAML model, allocated, or empty */
     /* In the order of the enum: parameters of the first learner, its state, parameters and state of

@@ -156,6 +156,9 @@ static weft_status read_index(const char *file, const json_t *index, const weft_
     WEFT_TRY(sum_state(json_object_get(index, "files"), c));
     WEFT_TRY(weft_settings_read(file, json_object_get(index, "options"), table, &c->settings));
     WEFT_TRY(weft_stats_read(file, json_object_get(index, "data"), &c->stats));
+    const char *folder =
+        json_string_value(json_object_get(json_object_get(index, "data"), "folder"));
+    if (folder) WEFT_TRY(weft_strdup(folder, &c->folder));
     WEFT_TRY(weft_splits_read(file, json_object_get(index, "data"), c->splits));
     return weft_state_words_read(file, json_object_get(index, "states"), c);
 }
@@ -257,6 +260,7 @@ void weft_checkpoint_close(weft_checkpoint *c)
     weft_data_stats_free(&c->stats);
     weft_settings_free(&c->settings);
     free(c->path);
+    free(c->folder);
     *c = (weft_checkpoint){0};
 }
 

@@ -3,6 +3,7 @@
  * complete. */
 #include <jansson.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "checkpoint/about.h"
 #include "checkpoint/folder.h"
@@ -286,6 +287,9 @@ static weft_status write_folder(const char *folder, selection *s,
             status = write_tensors(&s[f], folder, weft_checkpoint_files[f], files);
     if (status == WEFT_OK) status = write_model(folder, what->model, files);
     json_t *data = weft_stats_json(what->stats);
+    char *here = getcwd(NULL, 0);
+    if (here && weft_is_printable(here)) json_object_set_new(data, "folder", json_string(here));
+    free(here);
     weft_splits_add(data, what->splits);
     json_t *index =
         json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "format",

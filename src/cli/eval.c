@@ -59,11 +59,11 @@ static void print_fits(const weft_report *r)
     printf("]");
 }
 
-static void print_json(const weft_report *r, const char *split)
+static void print_json(const weft_report *r)
 {
     weft_figure f;
     char number[32];
-    printf("{\"split\":\"%s\",\"samples\":%lld", split, (long long)r->samples);
+    printf("{\"split\":\"%s\",\"samples\":%lld", r->part, (long long)r->samples);
     for (int i = 0; weft_report_figure(r, i, &f); i++)
         printf(",\"%s\":%s", f.name, weft_json_real(f.value, 9, number, sizeof(number)));
     if (r->targets)
@@ -84,11 +84,11 @@ const char *figure_text(const weft_figure *f, char *out, size_t size)
     return out;
 }
 
-static void print_figures(const weft_report *r, const weft_eval_options *options)
+static void print_figures(const weft_report *r)
 {
     weft_figure f;
     char number[64];
-    printf("%s: %lld sample%s", options->split, (long long)r->samples, weft_plural(r->samples));
+    printf("%s: %lld sample%s", r->part, (long long)r->samples, weft_plural(r->samples));
     for (int i = 0; weft_report_figure(r, i, &f); i++)
         printf(", %s %s", f.title, figure_text(&f, number, sizeof(number)));
     printf("\n");
@@ -106,9 +106,9 @@ static weft_status evaluate(weft_context *context, const weft_eval_options *opti
     print_log(context, options->quiet);
     weft_status status = weft_evaluate(context, options, &report);
     if (status == WEFT_OK && options->json) {
-        print_json(&report, options->split);
+        print_json(&report);
     } else if (status == WEFT_OK && !options->quiet) {
-        print_figures(&report, options);
+        print_figures(&report);
         if (options->confusion) print_confusion(&report);
     }
     weft_report_free(&report);
@@ -157,7 +157,8 @@ const command command_eval = {
         "error and root mean squared error, in the units of the target). Data are normalised\n"
         "with the statistics of the training data, which the checkpoint holds. If the data have\n"
         "weights, all metrics use them; the confusion matrix counts samples whose weight is not\n"
-        "0. More than 1024 classes have none (with --json, null).",
+        "0. More than 1024 classes have none (with --json, null). Of the training data the test\n"
+        "part is taken, of another file all, unless --split or test= asks for a part.",
     .examples = "  weft eval --checkpoint runs/a/latest\n"
                 "  weft eval --checkpoint runs/a/latest --data idx:mnist --json\n",
     .table = table,

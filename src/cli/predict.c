@@ -75,9 +75,24 @@ static void put_numbers(sink *s, const double *numbers, int count, int digits)
     }
 }
 
+static void json_text(sink *s, const char *text)
+{
+    put(s, weft_output_write(s->to, "\"", 1));
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\') put(s, weft_output_write(s->to, "\\", 1));
+        put(s, weft_output_write(s->to, text, 1));
+    }
+    put(s, weft_output_write(s->to, "\"", 1));
+}
+
 static void json_prediction(sink *s, const weft_prediction *p)
 {
     put(s, weft_output_print(s->to, "{\"sample\":%lld,", (long long)p->sample));
+    if (p->id) {
+        put(s, weft_output_print(s->to, "\"id\":"));
+        json_text(s, p->id);
+        put(s, weft_output_print(s->to, ","));
+    }
     if (p->position >= 0)
         put(s, weft_output_print(s->to, "\"position\":%lld,", (long long)p->position));
     if (p->targets > 0) {
@@ -103,11 +118,11 @@ static void csv_header(sink *s, const weft_prediction *p)
 {
     static const char *const of_numbers[] = {"target", "predicted"};
     if (p->targets == 0) {
-        put(s, weft_output_print(s->to, "sample,%slabel,predicted,probability\n",
-                                 p->position >= 0 ? "position," : ""));
+        put(s, weft_output_print(s->to, "sample,%s%slabel,predicted,probability\n",
+                                 p->id ? "id," : "", p->position >= 0 ? "position," : ""));
         return;
     }
-    put(s, weft_output_print(s->to, "sample"));
+    put(s, weft_output_print(s->to, "sample%s", p->id ? ",id" : ""));
     for (int what = 0; what < 2; what++)
         for (int j = 0; j < p->targets; j++) {
             put(s, weft_output_print(s->to, ",%s", of_numbers[what]));
@@ -121,6 +136,10 @@ static void csv_prediction(sink *s, const weft_prediction *p)
     if (!s->started) csv_header(s, p);
     s->started = true;
     put(s, weft_output_print(s->to, "%lld,", (long long)p->sample));
+    if (p->id) {
+        csv_name(s, p->id);
+        put(s, weft_output_write(s->to, ",", 1));
+    }
     if (p->position >= 0) put(s, weft_output_print(s->to, "%lld,", (long long)p->position));
     if (p->targets > 0) {
         put_numbers(s, p->target, p->targets, EXACT);
@@ -189,11 +208,13 @@ const command command_predict = {
         "a column each. Data may lack the target (csv: the column, npy: the second file, idx:\n"
         "the files of labels); it is empty then, or null. All rows of a table without a target\n"
         "are used. Weights are not needed. Predictions of a diverged model are nan or inf, in\n"
-        "JSON null. Samples are counted from 0 within the chosen part of the data; if that is a\n"
-        "whole file, the numbers are its rows.",
+        "JSON null. Of the training data the test part is taken, of another file all, unless\n"
+        "--split or test= asks for a part. The numbers of samples of tables and arrays are those\n"
+        "of their rows in the file, from 0, of other data those in the part; the column id has\n"
+        "the identifiers of a table (id=).",
     .examples = "  weft predict --checkpoint runs/a/latest --output predictions.csv\n"
                 "  weft predict --checkpoint runs/iris/latest --data csv:new.csv\n"
-                "  weft predict --checkpoint runs/iris/latest --data csv:labelled.csv,test=1\n"
+                "  weft predict --checkpoint runs/iris/latest --data csv:labelled.csv\n"
                 "  weft predict --checkpoint runs/prices/latest --data csv:new_houses.csv --json\n",
     .table = table,
     .run = run,

@@ -86,6 +86,14 @@ weft_shape weft_layout_shape(const weft_shape *file, weft_channels channels)
     return shape;
 }
 
+const char *weft_layout_name(const weft_shape *file, weft_channels channels)
+{
+    for (size_t i = 0; i < WEFT_COUNT(layouts); i++)
+        if ((int)strlen(layouts[i].name) == file->rank - 1 && layouts[i].channels == channels)
+            return layouts[i].name;
+    return NULL;
+}
+
 bool weft_layout_suggest(const weft_shape *file, const weft_shape *want, char *out, size_t room)
 {
     size_t used = 0;

@@ -43,6 +43,12 @@ static int64_t row_of(const weft_source *source, weft_split split, int64_t i)
     return s->rows[split == WEFT_TRAIN ? i : s->head.count[WEFT_TRAIN] + i];
 }
 
+static weft_status csv_divide(weft_source *source, double share)
+{
+    csv_source *s = (csv_source *)source;
+    return weft_split_rows(s->csv.rows, share, s->head.count, &s->rows);
+}
+
 static double csv_number(const weft_source *source, weft_split split, int64_t i, int64_t j)
 {
     const csv_source *s = (const csv_source *)source;
@@ -179,8 +185,9 @@ static weft_status load(csv_source *s, const char *path, const csv_keys *keys, b
     s->head.all = s->csv.rows;
     WEFT_TRY(name_columns(s));
     if (!wish->stats) note_count(s, path, wish->context);
+    s->head.divided = test >= 0;
     if (test < 0) test = s->head.unlabelled ? 1 : WEFT_USUAL_TEST;
-    return weft_split_rows(s->csv.rows, test, s->head.count, &s->rows);
+    return csv_divide(&s->head, test);
 }
 
 static weft_status csv_open(const char *arguments, const weft_source_wish *wish, weft_source **out)
@@ -203,6 +210,7 @@ static weft_status csv_open(const char *arguments, const weft_source_wish *wish,
     s->head.ops = &weft_source_csv;
     s->head.tabular = true;
     weft_status status = weft_format(&path, "%.*s", (int)size, arguments);
+    if (status == WEFT_OK) status = weft_spec_locate(wish, &path);
     if (status == WEFT_OK && comma) status = weft_spec_parse("data 'csv'", comma + 1, table);
     if (status == WEFT_OK)
         status = weft_check_target("data 'csv'", keys.label, keys.target, wish->stats, &numbers);
@@ -230,6 +238,7 @@ const weft_source_ops weft_source_csv = {
             "standardized",
     .open = csv_open,
     .close = csv_close,
+    .divide = csv_divide,
     .prepare = csv_prepare,
     .number = csv_number,
     .label = csv_label,

@@ -14,6 +14,8 @@ typedef struct weft_source_wish {
     weft_context *context;
     const weft_data_stats *stats; /* statistics of the training; NULL: the data are for training */
     bool unlabelled;              /* the data may lack a target, since they are for prediction */
+    const char
+        *folder; /* files with relative paths are looked for here first; NULL: nowhere else */
 } weft_source_wish;
 
 typedef struct weft_source_ops {
@@ -22,6 +24,9 @@ typedef struct weft_source_ops {
     const char *help;
     weft_status (*open)(const char *arguments, const weft_source_wish *wish, weft_source **out);
     void (*close)(weft_source *source);
+    /* Divides the samples of a file anew; share: of the test split. NULL: the splits are what they
+     * are. */
+    weft_status (*divide)(weft_source *source, double share);
     /* Reads a split; sets count[split] and, with the training split, classes and class_names. */
     weft_status (*prepare)(weft_source *source, weft_split split);
     /* features: the raw numbers (float) or tokens (int32_t) of an input of sample i, if the source
@@ -97,6 +102,7 @@ struct weft_source {
     bool valid;            /* all tokens and labels are known to be in range */
     int64_t count[2];
     bool prepared[2];
+    bool divided; /* the specification gives the share of the test split */
     bool whole;   /* features are 64-bit integers or smaller */
     bool bytes;   /* features are whole numbers from 0 to 255 */
     bool tabular; /* mean and deviation are computed for each column; `number` reads the features */
@@ -106,6 +112,9 @@ struct weft_source {
     const char *found_in;  /* where the labels are, for messages: "column 5 (price)" */
     const char *as_target; /* the option that would make them a numeric target, "target=price" */
     int targets;           /* numbers in the target of a sample; 0: the target is a class */
+    /* How the bytes of the file are read, as stored in a checkpoint: "tokens:type=uint32"; NULL:
+     * the file says so itself. */
+    const char *reading;
     const char *remedy; /* option that gives samples the shape of training, "layout=cw"; or NULL */
     bool unlabelled;    /* the data have no target */
     bool weighted;      /* samples have weights */
@@ -136,10 +145,27 @@ struct weft_dataset {
 /* The class number of a label of the source in the statistics; -1: there is none. */
 int32_t weft_dataset_class(const weft_dataset *dataset, int32_t label);
 
-/* spec.c: reads "FILE[,key=value,...]" of data `kind`: a copy of the file's name, which the caller
+/* As weft_dataset_open, for a purpose. */
+weft_status weft_dataset_open_for(const char *spec, const char *normalize,
+                                  const weft_source_wish *wish, weft_dataset **out) WEFT_NODISCARD;
+/* Whether the samples are those of a file that weft_dataset_divide can divide into splits. */
+bool weft_dataset_divisible(const weft_dataset *dataset);
+/* Divides the samples anew; share: of the test split. Both splits must be prepared again. */
+weft_status weft_dataset_divide(weft_dataset *dataset, double share) WEFT_NODISCARD;
+/* The number of a sample in its file, from 0, and its identifier (NULL: it has none). */
+int64_t weft_dataset_row(const weft_dataset *dataset, weft_split split, int64_t i);
+const char *weft_dataset_id(const weft_dataset *dataset, weft_split split, int64_t i);
+
+/* spec.c: reads "FILE[,key=value,...]" of data `kind`: a copy of the file's path, which the caller
  * frees, and the keys. ARGUMENT: there is no file, or a key is wrong; *path is NULL then. */
 weft_status weft_spec_file(const char *kind, const char *arguments, const weft_spec_key *keys,
-                           char **path) WEFT_NODISCARD;
+                           const weft_source_wish *wish, char **path) WEFT_NODISCARD;
+/* Replaces a relative path by that in the folder of the wish, if there is such a file. */
+weft_status weft_spec_locate(const weft_source_wish *wish, char **path) WEFT_NODISCARD;
+/* Sets *value to that of "KIND:key=value" of the training if the later data are of that kind; else
+ * to NULL. The caller frees it. */
+weft_status weft_spec_held(const weft_source_wish *wish, const char *kind, const char *key,
+                           char **value) WEFT_NODISCARD;
 
 /* Protects data files from an output option. ARGUMENT: `path`, the value of that option (NULL:
  * unset), is a file that the specification names. */
@@ -160,9 +186,9 @@ weft_status weft_check_target(const char *kind, const char *label, const char *t
 /* Default fraction of the test split. */
 #define WEFT_USUAL_TEST 0.2
 
-/* Splits `total` rows: the test split gets the rows whose position in a fixed permutation is below
- * share * total. *rows gets all row numbers: first the count[WEFT_TRAIN] rows of the training
- * split, then those of the test split. */
+/* Splits `total` rows and frees the former *rows: the test split gets the rows whose position in a
+ * fixed permutation is below share * total. *rows gets all row numbers: first the count[WEFT_TRAIN]
+ * rows of the training split, then those of the test split. */
 weft_status weft_split_rows(int64_t total, double share, int64_t count[2],
                             int64_t **rows) WEFT_NODISCARD;
 
@@ -182,6 +208,8 @@ weft_status weft_layout_find(const char *name, const weft_shape *file, const cha
                              weft_context *context, weft_channels *out) WEFT_NODISCARD;
 /* The shape of a sample in memory, where channels are always first. */
 weft_shape weft_layout_shape(const weft_shape *file, weft_channels channels);
+/* The name of the layout of such samples; NULL: there is none. */
+const char *weft_layout_name(const weft_shape *file, weft_channels channels);
 /* Writes the layouts that give samples the wanted shape, as in "layout=cw or layout=wc"; false: no
  * layout does. */
 bool weft_layout_suggest(const weft_shape *file, const weft_shape *want, char *out, size_t room);

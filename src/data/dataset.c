@@ -81,8 +81,8 @@ static weft_status find_way(const weft_context *context, const char *name, weft_
     return WEFT_OK;
 }
 
-static weft_status open_dataset(const char *spec, const char *normalize,
-                                const weft_source_wish *wish, weft_dataset **out)
+weft_status weft_dataset_open_for(const char *spec, const char *normalize,
+                                  const weft_source_wish *wish, weft_dataset **out)
 {
     const weft_data_stats *stats = wish->stats;
     weft_dataset *d;
@@ -108,8 +108,8 @@ weft_status weft_dataset_open(weft_context *context, const char *spec, const cha
                               const weft_data_stats *stats, weft_dataset **out)
 {
     WEFT_NEED(context, spec, out);
-    return open_dataset(spec, normalize, &(weft_source_wish){.context = context, .stats = stats},
-                        out);
+    const weft_source_wish wish = {.context = context, .stats = stats};
+    return weft_dataset_open_for(spec, normalize, &wish, out);
 }
 
 weft_status weft_dataset_open_unlabelled(weft_context *context, const char *spec,
@@ -117,7 +117,7 @@ weft_status weft_dataset_open_unlabelled(weft_context *context, const char *spec
 {
     WEFT_NEED(context, spec, out);
     const weft_source_wish wish = {.context = context, .stats = stats, .unlabelled = true};
-    return open_dataset(spec, NULL, &wish, out);
+    return weft_dataset_open_for(spec, NULL, &wish, out);
 }
 
 void weft_dataset_close(weft_dataset **dataset)
@@ -146,6 +146,27 @@ const weft_data_stats *weft_dataset_stats(const weft_dataset *d)
 {
     WEFT_NEED_ELSE_AS(NULL, "dataset", d);
     return &d->stats;
+}
+
+bool weft_dataset_divisible(const weft_dataset *d)
+{
+    return d->source->ops->divide != NULL;
+}
+
+weft_status weft_dataset_divide(weft_dataset *d, double share)
+{
+    d->source->prepared[WEFT_TRAIN] = d->source->prepared[WEFT_TEST] = false;
+    return d->source->ops->divide(d->source, share);
+}
+
+int64_t weft_dataset_row(const weft_dataset *d, weft_split split, int64_t i)
+{
+    return d->source->ops->row ? d->source->ops->row(d->source, split, i) : i;
+}
+
+const char *weft_dataset_id(const weft_dataset *d, weft_split split, int64_t i)
+{
+    return d->source->ops->id ? d->source->ops->id(d->source, split, i) : NULL;
 }
 
 bool weft_dataset_labelled(const weft_dataset *d)

@@ -272,7 +272,9 @@ static void glyphs_close(weft_source *source)
 static weft_status glyphs_open(const char *arguments, const weft_source_wish *wish,
                                weft_source **out)
 {
-    double size = 28, train = 20000, test = 5000, seed = 1;
+    const weft_shape *trained = wish->stats ? &wish->stats->input[0].shape : NULL;
+    double size = trained && trained->rank == 3 ? (double)trained->dim[2] : 28;
+    double train = 20000, test = 5000, seed = 1;
     weft_spec_key keys[] = {
         {.name = "size", .number = &size, .low = 8, .high = 1024, .integer = true},
         {.name = "train", .number = &train, .low = 1, .high = 1e8, .integer = true},

@@ -175,6 +175,7 @@ static weft_status idx_open(const char *arguments, const weft_source_wish *wish,
     s->head.ops = &weft_source_idx;
     s->may_lack_labels = wish->unlabelled;
     weft_status status = weft_strdup(arguments, &s->directory);
+    if (status == WEFT_OK) status = weft_spec_locate(wish, &s->directory);
     /* All four files are searched now, so that a missing one is reported at once. */
     for (int i = 0; i < 4 && status == WEFT_OK; i++) {
         char *path = NULL;

@@ -25,9 +25,16 @@ static weft_status npy_prepare(weft_source *source, weft_split split)
     return WEFT_OK;
 }
 
-/* The row of the files that holds sample i of a split. */
-static int64_t row_of(const weft_npy_source *s, weft_split split, int64_t i)
+static weft_status npy_divide(weft_source *source, double share)
 {
+    weft_npy_source *s = (weft_npy_source *)source;
+    return weft_split_rows(s->input[0].array.shape.dim[0], share, s->head.count, &s->rows);
+}
+
+/* The row of the files that holds sample i of a split. */
+static int64_t row_of(const weft_source *source, weft_split split, int64_t i)
+{
+    const weft_npy_source *s = (const weft_npy_source *)source;
     return s->rows[split == WEFT_TRAIN ? i : s->head.count[WEFT_TRAIN] + i];
 }
 
@@ -37,7 +44,7 @@ static void npy_features(const weft_source *source, weft_split split, int64_t i,
     const weft_npy_source *s = (const weft_npy_source *)source;
     const weft_npy_file *f = &s->input[input];
     const weft_shape *shape = &s->head.input[input].shape;
-    int64_t size = weft_shape_elements(shape), row = row_of(s, split, i) * size;
+    int64_t size = weft_shape_elements(shape), row = row_of(source, split, i) * size;
     bool tokens = s->head.input[input].dtype == WEFT_I32;
     int64_t channels = f->channels == WEFT_CHANNELS_LAST ? shape->dim[0] : 1,
             pixels = size / channels;
@@ -53,7 +60,7 @@ static void npy_features(const weft_source *source, weft_split split, int64_t i,
 static double npy_number(const weft_source *source, weft_split split, int64_t i, int64_t j)
 {
     const weft_npy_source *s = (const weft_npy_source *)source;
-    int64_t row = row_of(s, split, i);
+    int64_t row = row_of(source, split, i);
     return weft_npy_get(&s->input[0].array,
                         row * weft_shape_elements(weft_source_shape(&s->head)) + j);
 }
@@ -61,27 +68,28 @@ static double npy_number(const weft_source *source, weft_split split, int64_t i,
 static void npy_label(const weft_source *source, weft_split split, int64_t i, int32_t *label)
 {
     const weft_npy_source *s = (const weft_npy_source *)source;
-    int64_t each = weft_source_labels(source), row = row_of(s, split, i) * each;
+    int64_t each = weft_source_labels(source), row = row_of(source, split, i) * each;
     for (int64_t j = 0; j < each; j++) label[j] = (int32_t)weft_npy_get(&s->labels.array, row + j);
 }
 
 static double npy_target(const weft_source *source, weft_split split, int64_t i, int64_t j)
 {
     const weft_npy_source *s = (const weft_npy_source *)source;
-    return weft_npy_get(&s->labels.array, row_of(s, split, i) * s->head.targets + j);
+    return weft_npy_get(&s->labels.array, row_of(source, split, i) * s->head.targets + j);
 }
 
 static double npy_weight(const weft_source *source, weft_split split, int64_t i, int64_t position)
 {
     const weft_npy_source *s = (const weft_npy_source *)source;
-    int64_t row = row_of(s, split, i);
+    int64_t row = row_of(source, split, i);
     if (s->head.position_weights) row = row * s->head.positions + position;
     return weft_npy_get(&s->weights.array, row);
 }
 
-static weft_status open_file(weft_npy_file *file)
+static weft_status open_file(const weft_source_wish *wish, weft_npy_file *file)
 {
     if (!file->path) return WEFT_OK;
+    WEFT_TRY(weft_spec_locate(wish, &file->path));
     WEFT_TRY(weft_gzip_open(file->path, &file->bytes));
     return weft_npy_parse(file->path, file->bytes.data, file->bytes.size, &file->array);
 }
@@ -90,18 +98,19 @@ static weft_status open_file(weft_npy_file *file)
 static weft_status load(weft_npy_source *s, weft_npy_spec *spec, const weft_source_wish *wish)
 {
     for (int i = 0; i < s->head.inputs; i++) {
-        weft_status status = open_file(&s->input[i]);
+        weft_status status = open_file(wish, &s->input[i]);
         if (status != WEFT_OK && s->named)
             return weft_fail_within(status, "data 'npy': input '%s'", s->head.input[i].name);
         WEFT_TRY(status);
     }
-    WEFT_TRY(open_file(&s->labels));
-    WEFT_TRY(open_file(&s->weights));
+    WEFT_TRY(open_file(wish, &s->labels));
+    WEFT_TRY(open_file(wish, &s->weights));
     WEFT_TRY(weft_npy_check_inputs(s, spec->layout, wish));
     WEFT_TRY(weft_npy_check_labels(s));
     WEFT_TRY(weft_npy_check_weights(s, wish));
+    s->head.divided = spec->test >= 0;
     if (spec->test < 0) spec->test = s->labels.path ? WEFT_USUAL_TEST : 1;
-    return weft_split_rows(s->input[0].array.shape.dim[0], spec->test, s->head.count, &s->rows);
+    return npy_divide(&s->head, spec->test);
 }
 
 static weft_status npy_open(const char *arguments, const weft_source_wish *wish, weft_source **out)
@@ -134,6 +143,8 @@ const weft_source_ops weft_source_npy = {
             "integers of 16 bits or more are tokens [n, positions] or lengths [n]",
     .open = npy_open,
     .close = npy_close,
+    .divide = npy_divide,
+    .row = row_of,
     .prepare = npy_prepare,
     .features = npy_features,
     .number = npy_number,

@@ -21,7 +21,7 @@ typedef struct weft_npy_source {
     bool numbers; /* `labels` has numeric targets */
     /* row numbers of the files: those of the training split, then of the test split */
     int64_t *rows;
-    char remedy[64];
+    char remedy[64], reading[32];
 } weft_npy_source;
 
 /* npy_check.c: checks the arrays against each other, and sets in the head of the source the inputs,

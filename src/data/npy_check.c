@@ -71,6 +71,26 @@ static int known_values(const weft_data_stats *stats, const char *name)
     return 0;
 }
 
+/* Reads a later file with the layout of the training (*held), if samples get the shape of the
+ * training so. */
+static weft_status hold_layout(weft_npy_file *f, weft_input *in, const weft_source_wish *wish,
+                               bool *held)
+{
+    char *layout;
+    WEFT_TRY(weft_spec_held(wish, "npy", "layout", &layout));
+    weft_status status = WEFT_OK;
+    if (layout && (int)strlen(layout) == f->array.shape.rank - 1) {
+        status = weft_layout_find(f->path, &f->array.shape, layout, wish->context, &f->channels);
+        in->shape = weft_layout_shape(&f->array.shape, f->channels);
+        for (int k = 0; k < wish->stats->inputs; k++)
+            *held |= strcmp(wish->stats->input[k].name, in->name) == 0 &&
+                     weft_shape_equal(&in->shape, &wish->stats->input[k].shape);
+        if (!*held) f->channels = WEFT_CHANNELS_FIRST;
+    }
+    free(layout);
+    return status;
+}
+
 static weft_status check_input(weft_npy_source *s, int i, const char *layout,
                                const weft_source_wish *wish)
 {
@@ -93,12 +113,17 @@ static weft_status check_input(weft_npy_source *s, int i, const char *layout,
     WEFT_TRY(check_finite(f));
     /* In a named input the layout describes those with as many dimensions. Other samples keep their
      * shape: [positions, features] are no images. */
-    bool described = layout && (!s->named || (int)strlen(layout) == rank - 1);
+    bool described = layout && (!s->named || (int)strlen(layout) == rank - 1), held = false;
     f->channels = WEFT_CHANNELS_FIRST;
-    if (described || !s->named || rank == 4)
+    in->dtype = WEFT_F32;
+    if (!layout) WEFT_TRY(hold_layout(f, in, wish, &held));
+    if (held) return WEFT_OK;
+    if (described || !s->named || rank == 4) {
         WEFT_TRY(weft_layout_find(f->path, &f->array.shape, described ? layout : NULL,
                                   wish->context, &f->channels));
-    in->dtype = WEFT_F32;
+        const char *name = rank > 2 ? weft_layout_name(&f->array.shape, f->channels) : NULL;
+        if (name) (void)snprintf(s->reading, sizeof(s->reading), "npy:layout=%s", name);
+    }
     in->shape = weft_layout_shape(&f->array.shape, f->channels);
     return WEFT_OK;
 }
@@ -187,6 +212,7 @@ weft_status weft_npy_check_inputs(weft_npy_source *s, const char *layout,
     const weft_npy *a = &s->input[0].array;
     for (int i = 0; i < head->inputs; i++) WEFT_TRY(check_input(s, i, layout, wish));
     WEFT_TRY(check_layout(s, layout, wish));
+    if (*s->reading) head->reading = s->reading;
     if (!wish->stats) widen_lengths(s);
     WEFT_TRY(arrange(s, wish->stats));
     if (wish->stats && !s->named &&

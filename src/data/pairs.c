@@ -82,7 +82,9 @@ static weft_status load(pairs_source *s, const char *path, double share)
 static weft_status pairs_open(const char *arguments, const weft_source_wish *wish,
                               weft_source **out)
 {
-    double length = LENGTH, train = 20000, test = 2000, share = 0.1, seed = 1;
+    const weft_data_stats *stats = wish->stats;
+    double length = stats && stats->inputs == 2 ? (double)stats->input[0].shape.dim[0] : LENGTH;
+    double train = 20000, test = 2000, share = 0.1, seed = 1;
     const weft_spec_key keys[] = {
         {.name = "length", .number = &length, .low = 1, .high = 65536, .integer = true},
         {.name = "train", .number = &train, .low = 1, .high = 1e9, .integer = true},
@@ -92,9 +94,8 @@ static weft_status pairs_open(const char *arguments, const weft_source_wish *wis
         {.name = NULL}};
     char *path;
     pairs_source *s;
-    (void)wish;
     WEFT_TRY(WEFT_NEW(&s, 1));
-    weft_status status = weft_spec_file("pairs", arguments, keys, &path);
+    weft_status status = weft_spec_file("pairs", arguments, keys, wish, &path);
     s->head = (weft_source){.ops = &weft_source_pairs, .inputs = 2, .classes = 2, .valid = true};
     s->length = (int64_t)length;
     s->seed = (uint64_t)seed;

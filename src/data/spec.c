@@ -5,8 +5,30 @@
 #include "data/data.h"
 #include "weft/output.h"
 
+weft_status weft_spec_locate(const weft_source_wish *wish, char **path)
+{
+    char *there;
+    if (!wish->folder || !*path || **path == '/') return WEFT_OK;
+    WEFT_TRY(weft_format(&there, "%s/%s", wish->folder, *path));
+    char **worse = weft_file_exists(there) ? path : &there;
+    free(*worse);
+    if (worse == path) *path = there;
+    return WEFT_OK;
+}
+
+weft_status weft_spec_held(const weft_source_wish *wish, const char *kind, const char *key,
+                           char **value)
+{
+    const char *reading = wish->stats ? wish->stats->reading : NULL;
+    size_t size = strlen(kind);
+    *value = NULL;
+    if (!reading || strncmp(reading, kind, size) != 0 || reading[size] != ':') return WEFT_OK;
+    return weft_spec_parse("the checkpoint", reading + size + 1,
+                           (weft_spec_key[]){{.name = key, .text = value}, {.name = NULL}});
+}
+
 weft_status weft_spec_file(const char *kind, const char *arguments, const weft_spec_key *keys,
-                           char **path)
+                           const weft_source_wish *wish, char **path)
 {
     char title[32];
     size_t size = strcspn(arguments, ",");
@@ -15,7 +37,8 @@ weft_status weft_spec_file(const char *kind, const char *arguments, const weft_s
     if (size == 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "%s: give a file, as in %s:FILE", title, kind);
     if (arguments[size]) WEFT_TRY(weft_spec_parse(title, arguments + size + 1, keys));
-    return weft_format(path, "%.*s", (int)size, arguments);
+    WEFT_TRY(weft_format(path, "%.*s", (int)size, arguments));
+    return weft_spec_locate(wish, path);
 }
 
 weft_status weft_spec_refuse_overwrite(const char *spec, const char *option, const char *path)
@@ -72,6 +95,8 @@ weft_status weft_check_target(const char *kind, const char *label, const char *t
 
 weft_status weft_split_rows(int64_t total, double share, int64_t count[2], int64_t **rows)
 {
+    free(*rows);
+    *rows = NULL;
     WEFT_TRY(WEFT_NEW(rows, total));
     int64_t test = (int64_t)((double)total * share + 0.5);
     count[WEFT_TEST] = test;

@@ -31,6 +31,7 @@ void weft_data_stats_free(weft_data_stats *stats)
     names_free(&stats->column_names, weft_shape_elements(&stats->input[0].shape));
     free(stats->label_name);
     free(stats->tokenizer);
+    free(stats->reading);
     free(stats->weight_name);
     free(stats->id_name);
     free(stats->mean);
@@ -53,6 +54,7 @@ weft_status weft_data_stats_copy(const weft_data_stats *from, weft_data_stats *t
     memcpy(to->input, from->input, sizeof(to->input));
     to->positions = from->positions;
     WEFT_TRY(name_copy(from->tokenizer, &to->tokenizer));
+    WEFT_TRY(name_copy(from->reading, &to->reading));
     to->features = from->features;
     to->bytes = from->bytes;
     to->classes = from->classes;
@@ -201,6 +203,7 @@ weft_status weft_data_stats_learn(const weft_source *s, weft_normalize normalize
     memcpy(stats->input, s->input, sizeof(stats->input));
     stats->positions = s->positions;
     WEFT_TRY(name_copy(s->tokenizer, &stats->tokenizer));
+    WEFT_TRY(name_copy(s->reading, &stats->reading));
     stats->features = standard && s->tabular ? (int)weft_shape_elements(weft_source_shape(s)) : 1;
     WEFT_TRY(WEFT_NEW(&stats->mean, stats->features));
     WEFT_TRY(WEFT_NEW(&stats->deviation, stats->features));

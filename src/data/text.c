@@ -84,7 +84,7 @@ static weft_status load(text_source *s, const char *path, const char *unit, weft
                      : weft_tokenizer_learn(unit ? unit : "byte", path, &s->file, &s->tokenizer));
     if (trained && unit) WEFT_TRY(check_unit(s, unit, wish->context));
     WEFT_TRY(encode(s, path));
-    weft_windows_complete(keys, wish);
+    weft_windows_complete(&s->windows, keys, wish);
     s->windows.head.tokenizer = s->tokenizer->description;
     return weft_windows_open(&s->windows, path, keys, s->tokenizer->tokens);
 }
@@ -99,7 +99,7 @@ static weft_status text_open(const char *arguments, const weft_source_wish *wish
     weft_status status = WEFT_NEW(&s, 1);
     if (status != WEFT_OK) return status;
     s->windows.head.ops = &weft_source_text;
-    status = weft_spec_file("text", arguments, keys, &path);
+    status = weft_spec_file("text", arguments, keys, wish, &path);
     if (status == WEFT_OK) status = load(s, path, unit, &window, wish);
     free(path);
     free(unit);
@@ -120,6 +120,7 @@ const weft_source_ops weft_source_text = {
     .open = text_open,
     .close = text_close,
     .prepare = text_prepare,
+    .divide = weft_windows_divide,
     .features = weft_windows_features,
     .label = weft_windows_label,
 };

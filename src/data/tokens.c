@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "data/windows.h"
+#include "formats/formats.h"
 
 typedef struct token_source {
     weft_windows windows;
@@ -34,10 +35,45 @@ static weft_status check_tokens(const token_source *s, const char *path, int64_t
     return WEFT_OK;
 }
 
-static weft_status load(token_source *s, const char *path, const char *type, double values,
-                        weft_window_keys *keys, const weft_source_wish *wish)
+static bool is_npy(const weft_bytes *file)
+{
+    return file->size >= 6 && memcmp(file->data, "\x93NUMPY", 6) == 0;
+}
+
+/* Finds the tokens of a NumPy array, whose header gives their type; *type is that of the
+ * specification (NULL: not given). FORMAT: the array has other numbers, or the type is another. */
+static weft_status open_array(token_source *s, const char *path, const char **type, size_t *size)
+{
+    weft_npy array;
+    WEFT_TRY(weft_npy_parse(path, s->file.data, s->file.size, &array));
+    if (!strchr("iu", array.kind) || array.size < 2 || array.size > 4 || array.big)
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s: is a NumPy array of other numbers than uint16 or uint32, "
+                         "little-endian; save its tokens as x.astype('uint32')",
+                         path);
+    const char *own = array.size == 4 ? "uint32" : "uint16";
+    if (*type && strcmp(*type, own) != 0)
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s: type is '%s', and its NumPy header says %s; leave type= out", path,
+                         *type, own);
+    if ((uintptr_t)array.data % (size_t)array.size)
+        return weft_fail(WEFT_ERR_FORMAT, "%s: its tokens are not aligned; save it anew", path);
+    *type = own;
+    s->windows.tokens = array.data;
+    *size = (size_t)weft_shape_elements(&array.shape) * (size_t)array.size;
+    return WEFT_OK;
+}
+
+/* held: the type of the training, for a file without type= that does not say its own. */
+static weft_status load(token_source *s, const char *path, const char *type, const char *held,
+                        double values, weft_window_keys *keys, const weft_source_wish *wish)
 {
     weft_windows *w = &s->windows;
+    WEFT_TRY(weft_file_map(path, &s->file));
+    w->tokens = s->file.data;
+    size_t size = s->file.size;
+    if (is_npy(&s->file)) WEFT_TRY(open_array(s, path, &type, &size));
+    if (!type) type = held;
     bool wide = type && strcmp(type, "uint32") == 0;
     if (type && !wide && strcmp(type, "uint16") != 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "data 'tokens': type is '%s', must be uint16 or uint32",
@@ -46,15 +82,14 @@ static weft_status load(token_source *s, const char *path, const char *type, dou
     if (values == 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "data 'tokens': give the number of different tokens, "
                                             "as in values=50257");
-    WEFT_TRY(weft_file_map(path, &s->file));
     w->width = wide ? 4 : 2;
-    if (s->file.size % (size_t)w->width)
+    w->head.reading = wide ? "tokens:type=uint32" : "tokens:type=uint16";
+    if (size % (size_t)w->width)
         return weft_fail(WEFT_ERR_FORMAT, "%s has %zu bytes, no multiple of the %d of a %s", path,
-                         s->file.size, w->width, wide ? "uint32" : "uint16");
-    w->tokens = s->file.data;
-    w->total = (int64_t)s->file.size / w->width;
+                         size, w->width, wide ? "uint32" : "uint16");
+    w->total = (int64_t)size / w->width;
     WEFT_TRY(check_tokens(s, path, (int64_t)values));
-    weft_windows_complete(keys, wish);
+    weft_windows_complete(w, keys, wish);
     return weft_windows_open(w, path, keys, (int)values);
 }
 
@@ -80,10 +115,13 @@ static weft_status tokens_open(const char *arguments, const weft_source_wish *wi
     weft_status status = WEFT_NEW(&s, 1);
     if (status != WEFT_OK) return status;
     s->windows.head.ops = &weft_source_tokens;
-    status = weft_spec_file("tokens", arguments, keys, &path);
-    if (status == WEFT_OK) status = load(s, path, type, values, &window, wish);
+    status = weft_spec_file("tokens", arguments, keys, wish, &path);
+    char *held = NULL; /* the type of the training */
+    if (status == WEFT_OK && !type) status = weft_spec_held(wish, "tokens", "type", &held);
+    if (status == WEFT_OK) status = load(s, path, type, held, values, &window, wish);
     free(path);
     free(type);
+    free(held);
     if (status == WEFT_OK)
         *out = &s->windows.head;
     else
@@ -94,11 +132,12 @@ static weft_status tokens_open(const char *arguments, const weft_source_wish *wi
 const weft_source_ops weft_source_tokens = {
     .kind = "tokens",
     .form = "tokens:FILE,values=N[,type=uint16|uint32," WEFT_WINDOW_FORM "]",
-    .help = "a file of little-endian numbers, memory-mapped: tokens from 0 to values - 1, in "
-            "windows as text",
+    .help = "a file of little-endian numbers, or a NumPy array of them, memory-mapped: tokens from "
+            "0 to values - 1, in windows as text",
     .open = tokens_open,
     .close = tokens_close,
     .prepare = tokens_prepare,
+    .divide = weft_windows_divide,
     .features = weft_windows_features,
     .label = weft_windows_label,
 };

@@ -4,7 +4,7 @@
 enum { CONTEXT = 256 };
 static const double TEST = 0.1;
 
-void weft_windows_complete(weft_window_keys *keys, const weft_source_wish *wish)
+void weft_windows_complete(weft_windows *w, weft_window_keys *keys, const weft_source_wish *wish)
 {
     const weft_data_stats *stats = wish->stats;
     if (keys->context == 0)
@@ -12,6 +12,7 @@ void weft_windows_complete(weft_window_keys *keys, const weft_source_wish *wish)
                             ? (double)stats->input[0].shape.dim[0]
                             : CONTEXT;
     if (keys->stride == 0) keys->stride = keys->context;
+    w->head.divided = keys->test >= 0;
     if (keys->test < 0) keys->test = TEST;
 }
 
@@ -21,22 +22,28 @@ static int64_t windows_in(int64_t size, int64_t context, int64_t stride)
     return size > context ? (size - context - 1) / stride + 1 : 0;
 }
 
+weft_status weft_windows_divide(weft_source *source, double share)
+{
+    weft_windows *w = (weft_windows *)source;
+    int64_t test = (int64_t)((double)w->total * share + 0.5);
+    w->begin[WEFT_TEST] = w->total - test;
+    source->count[WEFT_TRAIN] = windows_in(w->total - test, w->context, w->stride);
+    source->count[WEFT_TEST] = windows_in(test, w->context, w->context);
+    return WEFT_OK;
+}
+
 weft_status weft_windows_open(weft_windows *w, const char *name, const weft_window_keys *keys,
                               int values)
 {
     weft_source *s = &w->head;
     w->context = (int64_t)keys->context;
     w->stride = (int64_t)keys->stride;
-    int64_t test = (int64_t)((double)w->total * keys->test + 0.5);
     if (w->total <= w->context)
         return weft_fail(WEFT_ERR_FORMAT,
                          "%s has %lld token%s, and a window of context=%lld needs %lld; give a "
                          "shorter context",
                          name, (long long)w->total, weft_plural(w->total), (long long)w->context,
                          (long long)w->context + 1);
-    w->begin[WEFT_TEST] = w->total - test;
-    s->count[WEFT_TRAIN] = windows_in(w->total - test, w->context, w->stride);
-    s->count[WEFT_TEST] = windows_in(test, w->context, w->context);
     s->inputs = 1;
     s->input[0] = (weft_input){.name = "x",
                                .dtype = WEFT_I32,
@@ -45,7 +52,7 @@ weft_status weft_windows_open(weft_windows *w, const char *name, const weft_wind
     s->positions = w->context;
     s->classes = values;
     s->valid = true;
-    return WEFT_OK;
+    return weft_windows_divide(s, keys->test);
 }
 
 /* Copies the tokens from `first` on. */

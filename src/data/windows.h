@@ -28,11 +28,13 @@ typedef struct weft_window_keys {
 #define WEFT_WINDOW_FORM "context=256,stride=CONTEXT,test=0.1"
 
 /* Completes the keys: unset ones (0; test < 0) get their defaults, context that of the training. */
-void weft_windows_complete(weft_window_keys *keys, const weft_source_wish *wish);
+void weft_windows_complete(weft_windows *windows, weft_window_keys *keys,
+                           const weft_source_wish *wish);
 /* Sets up the windows. `tokens` and `width` are set; `values` is the number of different tokens.
  * FORMAT: the sequence is shorter than a window. */
 weft_status weft_windows_open(weft_windows *w, const char *name, const weft_window_keys *keys,
                               int values) WEFT_NODISCARD;
+weft_status weft_windows_divide(weft_source *source, double share) WEFT_NODISCARD;
 void weft_windows_features(const weft_source *source, weft_split split, int64_t i, int input,
                            void *to);
 void weft_windows_label(const weft_source *source, weft_split split, int64_t i, int32_t *label);

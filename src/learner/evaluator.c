@@ -114,7 +114,8 @@ static void count_lost(const evaluation *v, int64_t sample)
 
 /* Fills *p with the predicted class in row `row` of this rank's predictions and with its label (-1:
  * none), and counts it. */
-static void take_class(evaluation *v, int64_t row, int32_t label, weft_prediction *p)
+static void take_class(evaluation *v, int64_t row, int64_t sample, int32_t label,
+                       weft_prediction *p)
 {
     weft_evaluator *e = v->e;
     int best = 0;
@@ -131,13 +132,13 @@ static void take_class(evaluation *v, int64_t row, int32_t label, weft_predictio
     if (v->sums.cell)
         weft_metric_sums_class(
             &v->sums,
-            weft_dataset_weight(v->data, v->split, p->sample, WEFT_MAX(p->position, (int64_t)0)),
+            weft_dataset_weight(v->data, v->split, sample, WEFT_MAX(p->position, (int64_t)0)),
             label, best);
 }
 
 /* Fills *p with the predicted numbers of row `row`, in the units of the targets, and counts the
  * sample. */
-static void take_numbers(evaluation *v, int64_t row, weft_prediction *p)
+static void take_numbers(evaluation *v, int64_t row, int64_t sample, weft_prediction *p)
 {
     weft_evaluator *e = v->e;
     const weft_data_stats *stats = weft_dataset_stats(v->data);
@@ -147,15 +148,15 @@ static void take_numbers(evaluation *v, int64_t row, weft_prediction *p)
         double x = weft_fetch(e->graph, e->instance, e->prediction, row * e->outputs + j);
         said[j] = x * stats->target_deviation[j] + stats->target_mean[j];
         if (!isfinite(said[j])) count_lost(v, p->sample);
-        if (known) target[j] = weft_dataset_target(v->data, v->split, p->sample, j);
+        if (known) target[j] = weft_dataset_target(v->data, v->split, sample, j);
     }
     p->label = -1;
     p->targets = e->outputs;
     p->numbers = said;
     p->target = known ? target : NULL;
     if (v->sums.cell)
-        weft_metric_sums_numbers(&v->sums, weft_dataset_weight(v->data, v->split, p->sample, 0),
-                                 stats, p->target, said);
+        weft_metric_sums_numbers(&v->sums, weft_dataset_weight(v->data, v->split, sample, 0), stats,
+                                 p->target, said);
 }
 
 /* The part of a batch of predictions [rows, positions, outputs] that this rank has. */
@@ -186,11 +187,13 @@ static void take_sample(evaluation *v, const part *mine, int64_t row, int64_t sa
     if (v->sums.cell) weft_metric_sums_sample(&v->sums, weight);
     for (int64_t j = 0; j < mine->positions; j++) {
         int64_t position = mine->first_position + j;
-        weft_prediction p = {.sample = sample, .position = stats->positions ? position : -1};
+        weft_prediction p = {.sample = weft_dataset_row(v->data, v->split, sample),
+                             .id = weft_dataset_id(v->data, v->split, sample),
+                             .position = stats->positions ? position : -1};
         if (stats->targets > 0)
-            take_numbers(v, row, &p);
+            take_numbers(v, row, sample, &p);
         else
-            take_class(v, row * mine->positions + j, labels ? labels[position] : -1, &p);
+            take_class(v, row * mine->positions + j, sample, labels ? labels[position] : -1, &p);
         if (v->fn) v->fn(v->user, &p);
     }
 }

@@ -24,11 +24,11 @@
          .help = "data; default: those of the training run, which an export does not name"},       \
         {.name = "split",                                                                          \
          .argument = "PART",                                                                       \
-         .initial = "test",                                                                        \
          TEXT,                                                                                     \
          EVAL(split),                                                                              \
-         .choices = "train,test",                                                                  \
-         .help = "part of the data"},                                                              \
+         .choices = "train,test,all",                                                              \
+         .help = "part of the data; default: the test part of the training data, and all of "      \
+                 "another file unless it has test="},                                              \
         {.name = "batch",                                                                          \
          .letter = 'b',                                                                            \
          .argument = "N",                                                                          \

@@ -15,6 +15,7 @@ typedef struct session {
     weft_store *store;
     weft_evaluator *evaluator;
     weft_split split;
+    const char *part; /* "train", "test" or "all" */
 } session;
 
 static void session_close(session *s)
@@ -34,8 +35,8 @@ static weft_status note_changed(const session *s, const char *data)
     const weft_checkpoint *c = &s->checkpoint;
     weft_split_id now;
     char how[128];
-    if (strcmp(data, s->run.task.data) != 0 || c->splits[WEFT_TRAIN].samples == 0 ||
-        !weft_dataset_labelled(s->data))
+    if (strcmp(s->part, "all") == 0 || strcmp(data, s->run.task.data) != 0 ||
+        c->splits[WEFT_TRAIN].samples == 0 || !weft_dataset_labelled(s->data))
         return WEFT_OK;
     WEFT_TRY(weft_dataset_identify(s->data, s->split, &now));
     if (weft_split_differs(s->split, &c->splits[s->split], &now, how, sizeof(how)))
@@ -44,6 +45,60 @@ static weft_status note_changed(const session *s, const char *data)
                  "have been trained on",
                  data, c->path, how);
     return WEFT_OK;
+}
+
+/* Finds out whether data of another specification are those of the training: their parts are as
+ * large, or are so once the rows are divided likewise, and the test part has the same samples. */
+static weft_status are_trained_on(session *s, bool *same)
+{
+    const weft_split_id *then = s->checkpoint.splits;
+    int64_t train = weft_dataset_count(s->data, WEFT_TRAIN),
+            test = weft_dataset_count(s->data, WEFT_TEST);
+    int64_t all = then[WEFT_TRAIN].samples + then[WEFT_TEST].samples;
+    weft_split_id now;
+    *same = false;
+    if (then[WEFT_TRAIN].samples == 0 || !weft_dataset_labelled(s->data)) return WEFT_OK;
+    if (test != then[WEFT_TEST].samples && train + test == all)
+        WEFT_TRY(weft_dataset_divide(s->data, (double)then[WEFT_TEST].samples / (double)all));
+    if (weft_dataset_count(s->data, WEFT_TEST) != then[WEFT_TEST].samples ||
+        weft_dataset_count(s->data, WEFT_TRAIN) != then[WEFT_TRAIN].samples)
+        return WEFT_OK;
+    /* If the test part cannot be prepared, it is another, and the whole file is refused. */
+    if (weft_dataset_prepare(s->data, WEFT_TEST) != WEFT_OK) return WEFT_OK;
+    WEFT_TRY(weft_dataset_identify(s->data, WEFT_TEST, &now));
+    *same = now.hash == then[WEFT_TEST].hash;
+    return WEFT_OK;
+}
+
+/* Sets the part of the data that is taken. wanted: "train", "test" or "all"; NULL: the test part of
+ * the training data and of data that name their parts themselves; of another file all, unless the
+ * specification has test=. */
+static weft_status choose_part(session *s, const char *wanted, const char *data)
+{
+    bool divisible = weft_dataset_divisible(s->data), same = strcmp(data, s->run.task.data) == 0;
+    s->part = "test";
+    s->split = WEFT_TEST;
+    if (!wanted && divisible && !same && !s->data->source->divided) {
+        WEFT_TRY(are_trained_on(s, &same));
+        if (same)
+            weft_log(s->context, WEFT_LOG_NOTE,
+                     "data '%s' are those that %s was trained on: their test part is taken; "
+                     "--split all takes all of them",
+                     data, s->checkpoint.path);
+        else
+            wanted = "all";
+    }
+    if (wanted && strcmp(wanted, "train") == 0) {
+        s->part = "train";
+        s->split = WEFT_TRAIN;
+    }
+    if (!wanted || strcmp(wanted, "all") != 0) return WEFT_OK;
+    s->part = "all";
+    if (divisible) return weft_dataset_divide(s->data, 1);
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "split is all, and data '%s' have their parts from elsewhere than one file; "
+                     "give --split train or --split test",
+                     data);
 }
 
 /* Opens the checkpoint and the data, and builds a forward program. unlabelled: the data may lack
@@ -71,17 +126,19 @@ static weft_status session_open(weft_context *given, const weft_eval_options *o,
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "confusion counts at most %d classes, and %s has %d; leave it out",
                          WEFT_CONFUSION_CLASSES, s->checkpoint.path, s->checkpoint.stats.classes);
-    s->split = strcmp(o->split, "train") == 0 ? WEFT_TRAIN : WEFT_TEST;
     const char *data = o->data ? o->data : t->task.data;
     WEFT_TRY(weft_spec_refuse_overwrite(data, "output", o->output));
-    WEFT_TRY(unlabelled
-                 ? weft_dataset_open_unlabelled(context, data, &s->checkpoint.stats, &s->data)
-                 : weft_dataset_open(context, data, NULL, &s->checkpoint.stats, &s->data));
+    const weft_source_wish wish = {.context = context,
+                                   .stats = &s->checkpoint.stats,
+                                   .unlabelled = unlabelled,
+                                   .folder = o->data ? NULL : s->checkpoint.folder};
+    WEFT_TRY(weft_dataset_open_for(data, NULL, &wish, &s->data));
+    WEFT_TRY(choose_part(s, o->split, data));
     WEFT_TRY(weft_dataset_prepare(s->data, s->split));
     WEFT_TRY(note_changed(s, data));
     if (weft_dataset_count(s->data, s->split) == 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "the %s part of the data is empty; give --split %s",
-                         o->split, s->split == WEFT_TRAIN ? "test" : "train");
+                         s->part, s->split == WEFT_TRAIN ? "test" : "train");
     weft_model_options model;
     weft_dtype real = WEFT_F32;
     (void)weft_dtype_parse(t->task.dtype, &real);
@@ -149,6 +206,7 @@ weft_status weft_evaluate(weft_context *context, const weft_eval_options *option
         *out = report;
     else
         weft_report_free(&report);
+    if (status == WEFT_OK) out->part = s.part;
     session_close(&s);
     return status;
 }
