@@ -14,7 +14,7 @@ static void on_prediction(void *user, const weft_prediction *p)
     t->outputs = p->targets ? p->targets : p->classes;
     t->numbers = p->targets > 0;
     for (int j = 0; j < t->outputs; j++)
-        t->said[p->sample][j] = p->targets ? p->numbers[j] : (double)p->probabilities[j];
+        t->said[t->count][j] = p->targets ? p->numbers[j] : (double)p->probabilities[j];
     t->count++;
 }
 

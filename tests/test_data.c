@@ -310,6 +310,51 @@ static void test_idx_labels(void **state)
     remove_folder(folder);
 }
 
+/* Mapped files may change during a run: a batch with a class or token that is out of range since
+ * then is refused, and what is read indexes nothing beyond an array. */
+static void test_files_that_change(void **state)
+{
+    (void)state;
+    char *folder = temporary_folder(), spec[4400], path[4300];
+    for (int what = 0; what < 2; what++) { /* labels of an IDX folder, tokens of a file */
+        weft_dataset *d;
+        weft_loader *l;
+        uint16_t tokens[60];
+        for (int i = 0; i < 60; i++) tokens[i] = (uint16_t)(i % 7);
+        put_idx(folder, "train-images-idx3-ubyte", 3, 9, 0);
+        put_idx(folder, "train-labels-idx1-ubyte", 1, 9, 0);
+        put_idx(folder, "t10k-images-idx3-ubyte", 3, 9, 0);
+        put_idx(folder, "t10k-labels-idx1-ubyte", 1, 9, 0);
+        write_file(folder, "t.bin", tokens, sizeof(tokens), path, sizeof(path));
+        (void)snprintf(spec, sizeof(spec),
+                       what ? "tokens:%s,values=7,context=5,test=0.5" : "idx:%s",
+                       what ? path : folder);
+        assert_ok(weft_dataset_open(context, spec, NULL, NULL, &d));
+        assert_ok(weft_dataset_prepare(d, WEFT_TEST));
+        if (!what) (void)snprintf(path, sizeof(path), "%s/t10k-labels-idx1-ubyte", folder);
+        FILE *file = fopen(path, "r+b");
+        assert_non_null(file);
+        assert_int_equal(fseek(file, what ? 2 * 42 : 8 + 4, SEEK_SET), 0);
+        assert_int_equal(fputc(255, file), 255);
+        assert_int_equal(fclose(file), 0);
+        weft_loader_options o = {.split = WEFT_TEST, .batch = 2, .epochs = 1};
+        assert_ok(weft_loader_start(d, &o, &l));
+        int refused = 0;
+        for (const weft_batch *b; (b = weft_loader_next(l));) {
+            if (weft_batch_check(b, WEFT_TEST) == WEFT_OK) continue;
+            refused++;
+            assert_non_null(strstr(weft_last_message(), "the file has changed while it was read"));
+            for (int c = 0; c < b->columns; c++)
+                for (int64_t i = 0; b->column[c].dtype == WEFT_I32 && i < b->valid; i++)
+                    assert_true(*(const int32_t *)weft_batch_rows(b, c, i) < 10);
+        }
+        assert_int_equal(refused, 1);
+        weft_loader_stop(&l);
+        weft_dataset_close(&d);
+    }
+    remove_folder(folder);
+}
+
 static void test_mnist(void **state)
 {
     (void)state;
@@ -338,6 +383,7 @@ int main(void)
         cmocka_unit_test(test_columns_go_to_inputs),
         cmocka_unit_test(test_idx_folders),
         cmocka_unit_test(test_idx_labels),
+        cmocka_unit_test(test_files_that_change),
         cmocka_unit_test(test_mnist),
     };
     return cmocka_run_group_tests_name("data", tests, setup, teardown);

@@ -34,6 +34,12 @@ typedef struct weft_dataset weft_dataset;
 
 typedef enum weft_split { WEFT_TRAIN = 0, WEFT_TEST = 1 } weft_split;
 
+/* The range of real features, in some samples that are spread over a split. */
+typedef struct weft_range {
+    double low, high; /* low > high: not known */
+    bool whole;       /* all are whole numbers */
+} weft_range;
+
 /* Statistics of the features and the target of the training split. A checkpoint saves them, so that
  * later data are normalised in the same way: features x become (x - mean) / deviation, and numeric
  * targets likewise with their own mean and deviation. */
@@ -45,8 +51,10 @@ typedef struct weft_data_stats {
     int features;
     double *mean, *deviation;
     /* Whether features are pixels from 0 to 255, not fractions from 0 to 1: the data are bytes, or
-     * some of the first training samples have features of at least 2. */
+     * features in the range are at least 2. */
     bool bytes;
+    weft_range range;   /* of the features of the training, by which later data in other units are
+                           found */
     int classes;        /* number of classes; 0: the target is numeric */
     char **class_names; /* [classes]; NULL: labels are the numbers from 0 */
     /* Names of the feature columns of a table with a header, in the order of the shape, and of the

@@ -38,6 +38,9 @@ typedef struct weft_input {
     weft_dtype dtype;           /* WEFT_F32: real numbers; WEFT_I32: tokens */
     weft_shape shape;           /* of one sample */
     int values;                 /* number of different tokens; 0: real numbers */
+    /* 1 + the index of the input that says how many positions (of dimension 0) of a sample count;
+     * real numbers behind them are fed as 0. 0: all count. */
+    int lengths;
 } weft_input;
 
 /* A column of a data set. */

@@ -92,8 +92,10 @@ static json_t *inputs_json(const weft_data_stats *stats)
     json_t *array = json_array();
     for (int i = 0; i < stats->inputs; i++) {
         const weft_input *in = &stats->input[i];
-        json_array_append_new(array, json_pack("{s:s, s:o, s:i}", "name", in->name, "shape",
-                                               shape_json(&in->shape), "values", in->values));
+        json_t *one = json_pack("{s:s, s:o, s:i}", "name", in->name, "shape",
+                                shape_json(&in->shape), "values", in->values);
+        if (in->lengths) json_object_set_new(one, "lengths", json_integer(in->lengths));
+        json_array_append_new(array, one);
     }
     return array;
 }
@@ -118,6 +120,11 @@ json_t *weft_stats_json(const weft_data_stats *stats)
     json_t *object = json_pack("{s:i, s:o, s:o, s:o}", "classes", stats->classes, "shape", shape,
                                "mean", mean, "deviation", deviation);
     json_object_set_new(object, "bytes", json_boolean(stats->bytes));
+    const weft_range *r = &stats->range;
+    if (r->low <= r->high)
+        json_object_set_new(
+            object, "range",
+            json_pack("{s:f, s:f, s:b}", "low", r->low, "high", r->high, "whole", (int)r->whole));
     json_object_set_new(object, "class_names", names_json(stats->class_names, stats->classes));
     json_object_set_new(
         object, "column_names",
@@ -211,10 +218,12 @@ static weft_status read_shape(const char *file, const json_t *array, size_t leas
 static weft_status read_input(const char *file, const json_t *object, weft_input *out)
 {
     const char *name = json_string_value(json_object_get(object, "name"));
-    int64_t values = 0;
+    int64_t values = 0, lengths = 0;
     if (!name || !*name || strlen(name) >= WEFT_INPUT_NAME || !weft_is_printable(name))
         return weft_checkpoint_damaged(file, "the description of an input is incomplete");
     WEFT_TRY(weft_index_integer(file, object, "values", 0, INT32_MAX, &values));
+    WEFT_TRY(weft_index_integer(file, object, "lengths", 0, WEFT_MAX_INPUTS, &lengths));
+    out->lengths = (int)lengths;
     memcpy(out->name, name, strlen(name) + 1);
     out->values = (int)values;
     out->dtype = values ? WEFT_I32 : WEFT_F32;
@@ -233,6 +242,12 @@ static weft_status read_inputs(const char *file, const json_t *object, weft_data
     out->inputs = inputs ? (int)count : 1;
     for (size_t i = 0; i < count; i++)
         WEFT_TRY(read_input(file, json_array_get(inputs, i), &out->input[i]));
+    for (int i = 0; i < out->inputs && inputs; i++) {
+        int k = out->input[i].lengths - 1;
+        if (k >= out->inputs ||
+            (k >= 0 && (out->input[k].values == 0 || out->input[k].shape.rank > 0)))
+            return weft_checkpoint_damaged(file, "the lengths of an input are no such input");
+    }
     if (inputs) return WEFT_OK;
     out->input[0] = (weft_input){.name = "x", .dtype = WEFT_F32};
     return read_shape(file, json_object_get(object, "shape"), 1, &out->input[0].shape);
@@ -272,6 +287,23 @@ static void read_bytes(const json_t *object, weft_data_stats *out)
               : out->features == 1 && out->input[0].shape.rank == 3 && out->deviation[0] >= 2;
 }
 
+/* The range of features. An older checkpoint has none, but its training may have divided bytes. */
+static weft_status read_range(const char *file, const json_t *object, weft_data_stats *out)
+{
+    const json_t *range = json_object_get(object, "range");
+    const json_t *low = json_object_get(range, "low"), *high = json_object_get(range, "high");
+    out->range = (weft_range){.low = 1, .high = 0};
+    if (!range && out->features == 1 && out->mean[0] == 0 && out->deviation[0] == 255)
+        out->range = (weft_range){.low = 0, .high = 255, .whole = true};
+    if (!range) return WEFT_OK;
+    if (!json_is_number(low) || !json_is_number(high))
+        return weft_checkpoint_damaged(file, "the range of its features is incomplete");
+    out->range = (weft_range){.low = json_number_value(low),
+                              .high = json_number_value(high),
+                              .whole = json_is_true(json_object_get(range, "whole"))};
+    return WEFT_OK;
+}
+
 weft_status weft_stats_read(const char *file, const json_t *object, weft_data_stats *out)
 {
     const json_t *mean = json_object_get(object, "mean"),
@@ -298,6 +330,7 @@ weft_status weft_stats_read(const char *file, const json_t *object, weft_data_st
     WEFT_TRY(read_numbers(file, mean, out->features, ANY_FINITE, &out->mean));
     WEFT_TRY(read_numbers(file, deviation, out->features, POSITIVE, &out->deviation));
     read_bytes(object, out);
+    WEFT_TRY(read_range(file, object, out));
     WEFT_TRY(read_target(file, object, out));
     WEFT_TRY(read_names(file, names, &out->class_names));
     WEFT_TRY(read_names(file, columns, &out->column_names));

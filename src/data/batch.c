@@ -59,8 +59,9 @@ static void make_row(const weft_dataset *data, const weft_loader_options *o, int
     const weft_column *weights = &batch->column[last];
     int64_t each = weft_shape_elements(&weights->shape);
     for (int c = 0; c < last; c++)
-        weft_dataset_read(data, o->split, which, c,
-                          (void *)(uintptr_t)weft_batch_rows(batch, c, row));
+        if (!weft_dataset_get(data, o->split, which, c,
+                              (void *)(uintptr_t)weft_batch_rows(batch, c, row)))
+            batch->changed = which;
     for (int64_t j = 0; j < each; j++) {
         double weight = weft_dataset_weight(data, o->split, which, j);
         weft_number_put(weights->dtype, batch->data[last], row * each + j,
@@ -86,6 +87,7 @@ void weft_batch_make(const weft_dataset *data, const weft_loader_options *option
     batch->epoch = epoch;
     batch->done = begin + total;
     batch->size = o.slots;
+    batch->changed = -1;
     batch->total = total;
     batch->before = start - begin;
     batch->valid = begin + weft_part_start(total, o.part + 1, o.parts) - start;
@@ -118,6 +120,16 @@ weft_status weft_batch_open(const weft_dataset *data, const weft_loader_options 
         status = weft_new_aligned((size_t)o.slots * row_bytes(&out->column[c]), &out->data[c]);
     if (status != WEFT_OK) weft_batch_close(out);
     return status;
+}
+
+weft_status weft_batch_check(const weft_batch *batch, weft_split split)
+{
+    if (batch->changed < 0) return WEFT_OK;
+    return weft_fail(WEFT_ERR_FORMAT,
+                     "the %s part, sample %lld: a class or token is out of range and was not "
+                     "before, so the file has changed while it was read; leave it as it is during "
+                     "a run",
+                     weft_split_name(split), (long long)batch->changed);
 }
 
 void weft_batch_close(weft_batch *batch)

@@ -87,6 +87,23 @@ typedef enum weft_normalize {
     WEFT_NORMALIZE_UNIT,
     WEFT_NORMALIZE_STANDARD
 } weft_normalize;
+/* range.c: the range of the features of a prepared split. */
+weft_status weft_range_measure(const weft_source *source, weft_split split,
+                               weft_range *out) WEFT_NODISCARD;
+/* A factor by which later features are brought to the units of the training: up / down. */
+typedef struct weft_units {
+    double up, down;
+} weft_units;
+/* Compares the range of later data with that of the training. Pixels from 0 to 255 and fractions
+ * from 0 to 1 are converted into each other; a table that differs so is left alone, unless its type
+ * says what it has. bytes: the later data have this type; table: their columns have units of their
+ * own; real: their type is one of fractions. ARGUMENT: the unit cannot be told. */
+weft_status weft_range_compare(const weft_data_stats *trained, const weft_range *now, bool bytes,
+                               bool table, bool real, weft_units *out) WEFT_NODISCARD;
+
+/* Computes mean and deviation of standardised features again. */
+weft_status weft_data_stats_measure(const weft_source *source,
+                                    weft_data_stats *stats) WEFT_NODISCARD;
 /* Computes the statistics of a prepared training split. ARGUMENT: the labels look like measured
  * numbers, not like classes, or a column cannot be normalised. */
 weft_status weft_data_stats_learn(const weft_source *source, weft_normalize normalize,
@@ -133,6 +150,7 @@ weft_status weft_sources_register(weft_context *context) WEFT_NODISCARD;
 /* A data set: its source, and how what it reads is normalised. */
 struct weft_dataset {
     weft_source *source;
+    weft_context *context;
     weft_normalize normalize;
     weft_data_stats stats;
     bool given;       /* the caller gave the statistics, such as those of a checkpoint */
@@ -141,9 +159,20 @@ struct weft_dataset {
     int labels;
     bool measured;       /* the statistics are known, and the next two fields are set */
     float shift, factor; /* mean and 1 / deviation, for data other than tables */
+    weft_units units;    /* of later data, beside those of the training */
 };
 /* The class number of a label of the source in the statistics; -1: there is none. */
 int32_t weft_dataset_class(const weft_dataset *dataset, int32_t label);
+/* class_match.c: maps the classes of the source, by name, to those of given statistics. ARGUMENT:
+ * the training had no such class. */
+weft_status weft_dataset_match_classes(weft_dataset *dataset) WEFT_NODISCARD;
+/* Checks that all labels of a split are classes. */
+weft_status weft_dataset_check_labels(const weft_dataset *dataset, weft_split split) WEFT_NODISCARD;
+
+/* As weft_dataset_read. false: a token or class is out of range, since a mapped file has changed;
+ * 0 is written in its place, so that it indexes nothing beyond an array. */
+bool weft_dataset_get(const weft_dataset *dataset, weft_split split, int64_t i, int column,
+                      void *to);
 
 /* As weft_dataset_open, for a purpose. */
 weft_status weft_dataset_open_for(const char *spec, const char *normalize,
@@ -152,6 +181,10 @@ weft_status weft_dataset_open_for(const char *spec, const char *normalize,
 bool weft_dataset_divisible(const weft_dataset *dataset);
 /* Divides the samples anew; share: of the test split. Both splits must be prepared again. */
 weft_status weft_dataset_divide(weft_dataset *dataset, double share) WEFT_NODISCARD;
+/* Sets which inputs count up to a length alone (weft_input.lengths, of the inputs in the order of
+ * the statistics), and computes the statistics again, unless these were given. The splits must be
+ * prepared. */
+weft_status weft_dataset_set_lengths(weft_dataset *dataset, const weft_input *input) WEFT_NODISCARD;
 /* The number of a sample in its file, from 0, and its identifier (NULL: it has none). */
 int64_t weft_dataset_row(const weft_dataset *dataset, weft_split split, int64_t i);
 const char *weft_dataset_id(const weft_dataset *dataset, weft_split split, int64_t i);
@@ -232,6 +265,8 @@ static inline int64_t weft_source_labels(const weft_source *s)
 {
     return s->positions ? s->positions : 1;
 }
+/* The number of elements of an input of sample i that count: those below its length. */
+int64_t weft_source_counted(const weft_source *s, weft_split split, int64_t i, int input);
 /* The largest number of elements of an input. */
 int64_t weft_source_largest(const weft_source *s);
 
@@ -254,6 +289,9 @@ typedef struct weft_batch {
     double weight;       /* sum of the weights of the targets, before the division */
     int64_t epoch, done; /* done: samples of the epoch, of all parts, up to the end of this step */
     bool last;           /* last batch of its epoch */
+    int64_t
+        changed; /* a sample with a token or class out of range, whose file has changed; -1: none
+                  */
 } weft_batch;
 
 typedef struct weft_loader_options {
@@ -278,6 +316,8 @@ weft_status weft_batch_open(const weft_dataset *dataset, const weft_loader_optio
 void weft_batch_make(const weft_dataset *dataset, const weft_loader_options *options, int64_t epoch,
                      int64_t begin, weft_batch *batch);
 void weft_batch_close(weft_batch *batch);
+/* FORMAT: the file of a sample of the batch has changed since the split was prepared. */
+weft_status weft_batch_check(const weft_batch *batch, weft_split split) WEFT_NODISCARD;
 
 typedef struct weft_loader weft_loader;
 

@@ -87,6 +87,8 @@ weft_status weft_dataset_open_for(const char *spec, const char *normalize,
     const weft_data_stats *stats = wish->stats;
     weft_dataset *d;
     WEFT_TRY(WEFT_NEW(&d, 1));
+    d->context = wish->context;
+    d->units = (weft_units){1, 1};
     weft_status status = find_way(wish->context, normalize, &d->normalize);
     if (status == WEFT_OK) status = open_source(spec, wish, &d->source);
     if (status == WEFT_OK && wish->unlabelled) d->source->weighted = false;
@@ -175,100 +177,6 @@ bool weft_dataset_labelled(const weft_dataset *d)
     return !d->source->unlabelled;
 }
 
-int32_t weft_dataset_class(const weft_dataset *d, int32_t label)
-{
-    if (!d->relabel) return label;
-    return label >= 0 && label < d->labels ? d->relabel[label] : -1;
-}
-
-/* Whether the name of a class is a label of sources without names, which is a number. */
-static bool is_label(const char *name, int32_t *label)
-{
-    double value;
-    bool whole =
-        weft_parse_real(name, &value) && value >= 0 && value <= 65535 && value == floor(value);
-    if (whole) *label = (int32_t)value;
-    return whole;
-}
-
-/* The number in the given statistics of a class of the source. Without names in the statistics
- * their classes are named "0", "1" and so on. -1: there is none. */
-static int32_t find_class(const weft_data_stats *stats, const weft_csv_classes *names,
-                          const char *name)
-{
-    int32_t label;
-    if (stats->class_names) return weft_csv_classes_find(names, name);
-    return is_label(name, &label) && label < stats->classes ? label : -1;
-}
-
-/* Maps labels of a source without names to the classes that have these numbers as names. */
-static weft_status relabel_numbers(weft_dataset *d)
-{
-    int32_t label;
-    for (int j = 0; j < d->stats.classes; j++)
-        if (is_label(d->stats.class_names[j], &label)) d->labels = WEFT_MAX(d->labels, label + 1);
-    WEFT_TRY(WEFT_NEW(&d->relabel, d->labels));
-    for (int i = 0; i < d->labels; i++) d->relabel[i] = -1;
-    for (int j = 0; j < d->stats.classes; j++)
-        if (is_label(d->stats.class_names[j], &label)) d->relabel[label] = j;
-    return WEFT_OK;
-}
-
-/* Maps the source's classes, by name, to the class numbers of the given statistics. */
-static weft_status find_relabel(weft_dataset *d)
-{
-    const weft_source *s = d->source;
-    if (!d->given || d->relabel || s->unlabelled || s->targets > 0) return WEFT_OK;
-    if (!s->class_names) return d->stats.class_names ? relabel_numbers(d) : WEFT_OK;
-    d->labels = s->classes;
-    WEFT_TRY(WEFT_NEW(&d->relabel, s->classes));
-    weft_csv_classes names = {0};
-    weft_status status = WEFT_OK;
-    for (int j = 0; d->stats.class_names && j < d->stats.classes && status == WEFT_OK; j++)
-        status = weft_csv_classes_add(&names, d->stats.class_names[j], j);
-    for (int i = 0; i < s->classes && status == WEFT_OK; i++) {
-        d->relabel[i] = find_class(&d->stats, &names, s->class_names[i]);
-        if (d->relabel[i] < 0)
-            status = weft_fail(WEFT_ERR_ARGUMENT,
-                               "label '%s' is not among the %d classes the model was trained on",
-                               s->class_names[i], d->stats.classes);
-    }
-    weft_csv_classes_free(&names);
-    return status;
-}
-
-static weft_status check_label(const weft_dataset *d, weft_split split, int64_t i, int32_t label)
-{
-    int32_t c = weft_dataset_class(d, label);
-    if (c >= 0 && c < d->stats.classes) return WEFT_OK;
-    if (d->relabel)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "the %s part, sample %lld: label %d is not among the %d classes the "
-                         "model was trained on",
-                         weft_split_name(split), (long long)i, label, d->stats.classes);
-    return weft_fail(WEFT_ERR_FORMAT,
-                     "the %s part, sample %lld: label %d is out of range, the classes are 0 "
-                     "to %d",
-                     weft_split_name(split), (long long)i, label, d->stats.classes - 1);
-}
-
-static weft_status check_labels(const weft_dataset *d, weft_split split)
-{
-    const weft_source *s = d->source;
-    int64_t labels = weft_source_labels(s);
-    weft_status status = WEFT_OK;
-    int32_t *label;
-    if (s->unlabelled || s->targets > 0 || s->valid) return WEFT_OK;
-    WEFT_TRY(WEFT_NEW(&label, labels));
-    for (int64_t i = 0; i < s->count[split] && status == WEFT_OK; i++) {
-        s->ops->label(s, split, i, label);
-        for (int64_t j = 0; j < labels && status == WEFT_OK; j++)
-            status = check_label(d, split, i, label[j]);
-    }
-    free(label);
-    return status;
-}
-
 /* Checks that the sum of the weights of a split is positive and finite. */
 static weft_status check_weights(const weft_source *s, weft_split split)
 {
@@ -285,6 +193,23 @@ static weft_status check_weights(const weft_source *s, weft_split split)
                      "all weights of the %s part are 0, so that no sample counts", part);
 }
 
+/* Finds the factor that brings later features to the units of the training. */
+static weft_status find_units(weft_dataset *d, weft_split split)
+{
+    const weft_source *s = d->source;
+    weft_range now;
+    WEFT_TRY(weft_range_measure(s, split, &now));
+    WEFT_TRY(weft_range_compare(&d->stats, &now, s->bytes, s->tabular, !s->whole && !s->bytes,
+                                &d->units));
+    if (d->units.up != 1 || d->units.down != 1)
+        weft_log(d->context, WEFT_LOG_NOTE,
+                 "the features are from %g to %g, those of the training were from %g to %g: they "
+                 "are %s by 255",
+                 now.low, now.high, d->stats.range.low, d->stats.range.high,
+                 d->units.up != 1 ? "multiplied" : "divided");
+    return WEFT_OK;
+}
+
 weft_status weft_dataset_prepare(weft_dataset *d, weft_split split)
 {
     WEFT_NEED_AS("dataset", d);
@@ -294,18 +219,49 @@ weft_status weft_dataset_prepare(weft_dataset *d, weft_split split)
     if (split == WEFT_TEST && !d->given) WEFT_TRY(weft_dataset_prepare(d, WEFT_TRAIN));
     WEFT_TRY(s->ops->prepare(s, split));
     WEFT_TRY(check_weights(s, split));
+    for (int k = 0; d->given && k < s->inputs; k++) s->input[k].lengths = d->stats.input[k].lengths;
     if (!d->given && !d->measured) WEFT_TRY(weft_data_stats_learn(s, d->normalize, &d->stats));
-    WEFT_TRY(find_relabel(d));
+    WEFT_TRY(weft_dataset_match_classes(d));
+    if (d->given) WEFT_TRY(find_units(d, split));
     d->shift = (float)d->stats.mean[0];
     d->factor = (float)(1 / d->stats.deviation[0]);
     d->measured = true;
     WEFT_TRY(weft_data_stats_check(&d->stats, s, split));
-    WEFT_TRY(check_labels(d, split));
+    WEFT_TRY(weft_dataset_check_labels(d, split));
     s->prepared[split] = true;
     return WEFT_OK;
 }
 
+weft_status weft_dataset_set_lengths(weft_dataset *d, const weft_input *input)
+{
+    weft_source *s = d->source;
+    weft_normalize how = d->normalize;
+    bool some = false;
+    for (int k = 0; k < s->inputs; k++) {
+        s->input[k].lengths = d->stats.input[k].lengths = input[k].lengths;
+        some = some || input[k].lengths > 0;
+    }
+    if (!some || d->given) return WEFT_OK;
+    if (how == WEFT_NORMALIZE_STANDARD) WEFT_TRY(weft_data_stats_measure(s, &d->stats));
+    d->shift = (float)d->stats.mean[0];
+    d->factor = (float)(1 / d->stats.deviation[0]);
+    for (int split = 0; split < 2; split++)
+        if (s->prepared[split]) WEFT_TRY(weft_data_stats_check(&d->stats, s, (weft_split)split));
+    return WEFT_OK;
+}
+
 /* --- columns --- */
+
+int64_t weft_source_counted(const weft_source *s, weft_split split, int64_t i, int input)
+{
+    const weft_input *in = &s->input[input];
+    int64_t size = weft_shape_elements(&in->shape);
+    int32_t length;
+    if (in->lengths == 0 || s->input[in->lengths - 1].shape.rank > 0) return size;
+    s->ops->features(s, split, i, in->lengths - 1, &length);
+    int64_t positions = WEFT_MIN(WEFT_MAX((int64_t)length, (int64_t)0), in->shape.dim[0]);
+    return size / in->shape.dim[0] * positions;
+}
 
 int64_t weft_source_largest(const weft_source *s)
 {
@@ -337,18 +293,22 @@ static void read_input(const weft_dataset *d, weft_split split, int64_t i, int i
 {
     const weft_source *s = d->source;
     const weft_data_stats *stats = &d->stats;
-    int64_t size = weft_shape_elements(&s->input[input].shape);
+    int64_t all = weft_shape_elements(&s->input[input].shape), size = all;
     float *x = to;
     if (s->tabular) {
         for (int64_t j = 0; j < size; j++) {
             int f = stats->features > 1 ? (int)j : 0;
-            double value = s->ops->number(s, split, i, j);
+            double value = s->ops->number(s, split, i, j) * d->units.up / d->units.down;
             x[j] = (float)((value - stats->mean[f]) / stats->deviation[f]);
         }
         return;
     }
     s->ops->features(s, split, i, input, to);
     if (s->input[input].dtype != WEFT_F32) return;
+    size = weft_source_counted(s, split, i, input);
+    for (int64_t j = size; j < all; j++) x[j] = 0;
+    for (int64_t j = 0; j < size && d->units.up != d->units.down; j++)
+        x[j] = (float)((double)x[j] * d->units.up / d->units.down);
     for (int64_t j = 0; j < size; j++) x[j] = (x[j] - d->shift) * d->factor;
 }
 
@@ -389,15 +349,35 @@ double weft_dataset_target(const weft_dataset *d, weft_split split, int64_t i, i
     return d->source->ops->target(d->source, split, i, j);
 }
 
+/* Replaces numbers that are not from 0 to values - 1 by 0; false: there are some. */
+static bool keep_in_range(int32_t *numbers, int64_t count, int values)
+{
+    bool all = true;
+    for (int64_t j = 0; j < count; j++) {
+        bool in = numbers[j] >= 0 && numbers[j] < values;
+        if (!in) numbers[j] = 0;
+        all = all && in;
+    }
+    return all;
+}
+
 void weft_dataset_read(const weft_dataset *d, weft_split split, int64_t i, int column, void *to)
 {
     WEFT_NEED_VOID_AS("dataset, to", d, to);
+    (void)weft_dataset_get(d, split, i, column, to);
+}
+
+bool weft_dataset_get(const weft_dataset *d, weft_split split, int64_t i, int column, void *to)
+{
     const weft_source *s = d->source;
     const weft_data_stats *stats = &d->stats;
-    if (!has(d, split, i) || column < 0 || column >= s->inputs + !s->unlabelled) return;
+    if (!has(d, split, i) || column < 0 || column >= s->inputs + !s->unlabelled) return true;
     if (column < s->inputs) {
+        const weft_input *in = &s->input[column];
         read_input(d, split, i, column, to);
-    } else if (s->targets > 0) {
+        return in->values == 0 || keep_in_range(to, weft_shape_elements(&in->shape), in->values);
+    }
+    if (s->targets > 0) {
         for (int j = 0; j < s->targets; j++)
             ((float *)to)[j] =
                 (float)((weft_dataset_target(d, split, i, j) - stats->target_mean[j]) /
@@ -407,5 +387,7 @@ void weft_dataset_read(const weft_dataset *d, weft_split split, int64_t i, int c
         s->ops->label(s, split, i, label);
         for (int64_t j = 0; d->relabel && j < weft_source_labels(s); j++)
             label[j] = weft_dataset_class(d, label[j]);
+        return keep_in_range(label, weft_source_labels(s), stats->classes);
     }
+    return true;
 }

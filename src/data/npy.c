@@ -68,6 +68,11 @@ static double npy_number(const weft_source *source, weft_split split, int64_t i,
 static void npy_label(const weft_source *source, weft_split split, int64_t i, int32_t *label)
 {
     const weft_npy_source *s = (const weft_npy_source *)source;
+    if (s->one_hot) *label = -1;
+    for (int64_t j = 0; j < s->one_hot; j++)
+        if (weft_npy_get(&s->labels.array, row_of(source, split, i) * s->one_hot + j) != 0)
+            *label = (int32_t)j;
+    if (s->one_hot) return;
     int64_t each = weft_source_labels(source), row = row_of(source, split, i) * each;
     for (int64_t j = 0; j < each; j++) label[j] = (int32_t)weft_npy_get(&s->labels.array, row + j);
 }
@@ -106,7 +111,7 @@ static weft_status load(weft_npy_source *s, weft_npy_spec *spec, const weft_sour
     WEFT_TRY(open_file(wish, &s->labels));
     WEFT_TRY(open_file(wish, &s->weights));
     WEFT_TRY(weft_npy_check_inputs(s, spec->layout, wish));
-    WEFT_TRY(weft_npy_check_labels(s));
+    WEFT_TRY(weft_npy_check_labels(s, wish));
     WEFT_TRY(weft_npy_check_weights(s, wish));
     s->head.divided = spec->test >= 0;
     if (spec->test < 0) spec->test = s->labels.path ? WEFT_USUAL_TEST : 1;

@@ -19,17 +19,23 @@ typedef struct weft_npy_source {
     bool named; /* the specification names the inputs; else there is one, of real numbers */
     weft_npy_file labels, weights;
     bool numbers; /* `labels` has numeric targets */
+    int64_t
+        one_hot; /* columns of `labels`, of which that of the class has a 1; 0: it has classes */
     /* row numbers of the files: those of the training split, then of the test split */
     int64_t *rows;
     char remedy[64], reading[32];
 } weft_npy_source;
 
-/* npy_check.c: checks the arrays against each other, and sets in the head of the source the inputs,
- * classes, targets and positions. FORMAT: a shape or a number is wrong; the message names the file
- * and the sample. */
+/* FORMAT: the file has not as many samples as the inputs; what: the word for one of its entries. */
+weft_status weft_npy_check_rows(const weft_npy_source *source, const weft_npy_file *file,
+                                const char *what) WEFT_NODISCARD;
+/* npy_check.c and npy_labels.c: check the arrays against each other, and set in the head of the
+ * source the inputs, classes, targets and positions. FORMAT: a shape or a number is wrong; the
+ * message names the file and the sample. */
 weft_status weft_npy_check_inputs(weft_npy_source *source, const char *layout,
                                   const weft_source_wish *wish) WEFT_NODISCARD;
-weft_status weft_npy_check_labels(weft_npy_source *source) WEFT_NODISCARD;
+weft_status weft_npy_check_labels(weft_npy_source *source,
+                                  const weft_source_wish *wish) WEFT_NODISCARD;
 weft_status weft_npy_check_weights(weft_npy_source *source,
                                    const weft_source_wish *wish) WEFT_NODISCARD;
 

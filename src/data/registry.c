@@ -11,7 +11,7 @@ static const struct {
     const char *name, *summary;
     weft_normalize how;
 } ways[] = {
-    {"auto", "bytes as unit, tables as standard", WEFT_NORMALIZE_AUTO},
+    {"auto", "bytes as unit, tables and arrays [n, columns] as standard", WEFT_NORMALIZE_AUTO},
     {"none", "numbers stay as they are", WEFT_NORMALIZE_NONE},
     {"unit", "bytes are divided by 255", WEFT_NORMALIZE_UNIT},
     {"standard", "by the training mean and deviation", WEFT_NORMALIZE_STANDARD},

@@ -57,6 +57,7 @@ weft_status weft_data_stats_copy(const weft_data_stats *from, weft_data_stats *t
     WEFT_TRY(name_copy(from->reading, &to->reading));
     to->features = from->features;
     to->bytes = from->bytes;
+    to->range = from->range;
     to->classes = from->classes;
     to->targets = from->targets;
     WEFT_TRY(numbers_copy(from->mean, from->features, &to->mean));
@@ -114,7 +115,7 @@ static weft_status finish(const char *what, const double *mean, double *deviatio
 static void measure_input(const weft_source *s, int64_t i, int input, double weight, double *n,
                           float *x, weft_data_stats *stats)
 {
-    int64_t size = weft_shape_elements(&s->input[input].shape);
+    int64_t size = weft_source_counted(s, WEFT_TRAIN, i, input);
     if (s->input[input].dtype != WEFT_F32) return;
     if (!s->tabular) s->ops->features(s, WEFT_TRAIN, i, input, x);
     if (s->tabular) *n += weight;
@@ -126,9 +127,11 @@ static void measure_input(const weft_source *s, int64_t i, int input, double wei
     }
 }
 
-static weft_status measure(const weft_source *s, weft_data_stats *stats)
+weft_status weft_data_stats_measure(const weft_source *s, weft_data_stats *stats)
 {
     double n = 0;
+    memset(stats->mean, 0, (size_t)stats->features * sizeof(*stats->mean));
+    memset(stats->deviation, 0, (size_t)stats->features * sizeof(*stats->deviation));
     float *x;
     WEFT_TRY(WEFT_NEW(&x, weft_source_largest(s)));
     for (int64_t i = 0; i < s->count[WEFT_TRAIN]; i++) {
@@ -160,20 +163,11 @@ static weft_status measure_target(const weft_source *s, bool standard, weft_data
     return finish("target", stats->target_mean, stats->target_deviation, s->targets, n);
 }
 
-/* Sets stats->bytes. Pixels from 0 to 255 may be stored as floats, too, so a few samples decide. */
+/* Sets stats->range and stats->bytes: pixels from 0 to 255 may be stored as floats, too. */
 static weft_status find_bytes(const weft_source *s, weft_data_stats *stats)
 {
-    int64_t size = weft_shape_elements(weft_source_shape(s)),
-            samples = WEFT_MIN(s->count[WEFT_TRAIN], 16);
-    float *x;
-    stats->bytes = s->bytes;
-    if (s->bytes || s->tabular || s->input[0].dtype != WEFT_F32) return WEFT_OK;
-    WEFT_TRY(WEFT_NEW(&x, size));
-    for (int64_t i = 0; i < samples && !stats->bytes; i++) {
-        s->ops->features(s, WEFT_TRAIN, i, 0, x);
-        for (int64_t j = 0; j < size; j++) stats->bytes |= x[j] >= 2;
-    }
-    free(x);
+    WEFT_TRY(weft_range_measure(s, WEFT_TRAIN, &stats->range));
+    stats->bytes = s->bytes || (!s->tabular && stats->range.high >= 2);
     return WEFT_OK;
 }
 
@@ -208,7 +202,7 @@ weft_status weft_data_stats_learn(const weft_source *s, weft_normalize normalize
     WEFT_TRY(WEFT_NEW(&stats->mean, stats->features));
     WEFT_TRY(WEFT_NEW(&stats->deviation, stats->features));
     if (!standard) stats->deviation[0] = unit && s->bytes ? 255 : 1;
-    if (standard) WEFT_TRY(measure(s, stats));
+    if (standard) WEFT_TRY(weft_data_stats_measure(s, stats));
     WEFT_TRY(find_bytes(s, stats));
     WEFT_TRY(measure_target(s, normalize != WEFT_NORMALIZE_NONE, stats));
     stats->classes = s->classes;
@@ -247,7 +241,7 @@ static weft_status out_of_range(weft_split split, int64_t i, const char *what, i
 static weft_status check_input(const weft_data_stats *stats, const weft_source *s, weft_split split,
                                int64_t i, int input, float *x)
 {
-    int64_t size = weft_shape_elements(&s->input[input].shape);
+    int64_t size = weft_source_counted(s, split, i, input);
     if (s->input[input].dtype != WEFT_F32) return WEFT_OK;
     if (!s->tabular) s->ops->features(s, split, i, input, x);
     for (int64_t j = 0; j < size; j++) {

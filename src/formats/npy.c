@@ -1,4 +1,5 @@
 #include <ctype.h>
+#include <math.h>
 
 #include "formats/formats.h"
 
@@ -68,14 +69,18 @@ static weft_status shape(dict *d, weft_shape *out)
 static weft_status descr(dict *d, weft_npy *out)
 {
     char text[16];
+    spaces(d);
+    if (d->next < d->end && *d->next == '[')
+        return bad(d, "the array is structured, with several named fields; save each field, or "
+                      "numpy.lib.recfunctions.structured_to_unstructured(x), as a plain array");
     WEFT_TRY(string(d, text, sizeof(text)));
     int64_t size = 0;
     if (strlen(text) < 3 || !weft_parse_int(text + 2, &size) || !strchr("<>|=", text[0]) ||
         !strchr("fiub", text[1]) || !(size == 1 || size == 2 || size == 4 || size == 8) ||
-        (text[1] == 'f' && size < 4) || (text[1] == 'b' && size != 1))
+        (text[1] == 'f' && size < 2) || (text[1] == 'b' && size != 1))
         return weft_fail(WEFT_ERR_FORMAT,
-                         "%s: NPY type '%s'; use f4, f8, b1 or an integer of 1 to 8 bytes", d->name,
-                         text);
+                         "%s: NPY type '%s'; use f2, f4, f8, b1 or an integer of 1 to 8 bytes",
+                         d->name, text);
     out->big = text[0] == '>';
     out->kind = text[1];
     out->size = (int)size;
@@ -147,6 +152,16 @@ weft_status weft_npy_parse(const char *name, const void *data, size_t size, weft
     return WEFT_OK;
 }
 
+/* The number of a half float (IEEE 754: 1 sign bit, 5 of the exponent, 10 of the fraction). */
+static double half(uint32_t bits)
+{
+    int exponent = (int)(bits >> 10 & 31), fraction = (int)(bits & 1023);
+    double value = exponent == 31  ? (fraction ? NAN : INFINITY)
+                   : exponent == 0 ? ldexp(fraction, -24)
+                                   : ldexp(1024 + fraction, exponent - 25);
+    return bits >> 15 ? -value : value;
+}
+
 double weft_npy_get(const weft_npy *npy, int64_t i)
 {
     const unsigned char *p = npy->data + (size_t)i * (size_t)npy->size;
@@ -155,6 +170,7 @@ double weft_npy_get(const weft_npy *npy, int64_t i)
     uint32_t low = (uint32_t)raw;
     float f;
     double d;
+    if (npy->kind == 'f' && npy->size == 2) return half(low);
     if (npy->kind == 'f' && npy->size == 4) {
         memcpy(&f, &low, sizeof(f));
         return (double)f;

@@ -49,7 +49,7 @@ void weft_metric_sums_sample(weft_metric_sums *sums, double weight)
 void weft_metric_sums_class(weft_metric_sums *sums, double weight, int32_t label, int predicted)
 {
     double *cell = sums->cell + HEAD, *matrix = cell + (int64_t)CELLS * sums->classes;
-    if (label < 0) return;
+    if (label < 0 || label >= sums->classes) return;
     cell[label * CELLS + TRUE_ONES] += weight;
     cell[predicted * CELLS + PREDICTED] += weight;
     if (label == predicted) cell[label * CELLS + HITS] += weight;

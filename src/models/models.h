@@ -215,6 +215,11 @@ void weft_model_options_fit(weft_model_options *options, const weft_data_stats *
 weft_status weft_build_model(weft_graph *graph, const weft_model_options *options,
                              const weft_bytes *text, weft_model_values *out) WEFT_NODISCARD;
 
+/* lengths.c: sets `lengths` of the inputs of the data that the model reads with lengths. */
+weft_status weft_model_find_lengths(weft_context *context, const weft_model_options *options,
+                                    const weft_bytes *text, weft_input *input,
+                                    int inputs) WEFT_NODISCARD;
+
 /* As weft_build_model, but a run of the graph computes one position of a sequence. UNSUPPORTED: a
  * layer reads later positions. */
 weft_status weft_build_model_steps(weft_graph *graph, const weft_model_options *options,

@@ -76,6 +76,29 @@ static void put_reals(const weft_servable *s, const weft_inference_request *q, i
         weft_number_put(WEFT_F64, input, at * size + j, (double)to[j]);
 }
 
+/* The length that a row of a request gives for an input; all positions if there is none. */
+static int64_t length_of(const weft_data_stats *stats, const weft_inference_request *q,
+                         const weft_input *in, int64_t row)
+{
+    int64_t before = 0, positions = in->shape.dim[0];
+    if (in->lengths == 0) return positions;
+    for (int k = 0; k < in->lengths - 1; k++) before += weft_shape_elements(&stats->input[k].shape);
+    int64_t at = q->rows * before + row;
+    double length = q->x_double ? q->x_double[at] : (double)q->x[at];
+    return length >= 0 && length <= (double)positions ? (int64_t)length : positions;
+}
+
+/* Clears what is behind the length of a row, as the data of training do. */
+static void clear_behind(const weft_servable *s, const weft_inference_request *q,
+                         const weft_input *in, int64_t row, void *input, int64_t at)
+{
+    int64_t size = weft_shape_elements(&in->shape);
+    int64_t counted = size / in->shape.dim[0] * length_of(&s->checkpoint.stats, q, in, row);
+    size_t each = s->real == WEFT_F64 ? sizeof(double) : sizeof(float);
+    memset((char *)input + (size_t)(at * size + counted) * each, 0,
+           (size_t)(size - counted) * each);
+}
+
 /* Writes the rows of all requests one after the other into an input of the program. before: the
  * elements of a row of the inputs before it. */
 static void put_rows(const weft_servable *s, void *const *requests, int count, const weft_input *in,
@@ -86,8 +109,10 @@ static void put_rows(const weft_servable *s, void *const *requests, int count, c
         const weft_inference_request *q = requests[k];
         int64_t first = q->rows * before;
         if (in->values > 0) put_tokens(q, first, q->rows * size, (int32_t *)input + at * size);
-        for (int64_t row = 0; in->values == 0 && row < q->rows; row++)
+        for (int64_t row = 0; in->values == 0 && row < q->rows; row++) {
             put_reals(s, q, first + row * size, size, input, at + row);
+            if (in->lengths) clear_behind(s, q, in, row, input, at + row);
+        }
         at += q->rows;
     }
 }

@@ -1,5 +1,6 @@
-/* Evaluates a checkpoint on a split of a data set, or predicts each of its samples. */
+/* Evaluates a checkpoint on a part of a data set, or predicts each of its samples. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/settings.h"
 #include "data/data.h"
@@ -47,8 +48,18 @@ static weft_status note_changed(const session *s, const char *data)
     return WEFT_OK;
 }
 
-/* Finds out whether data of another specification are those of the training: their parts are as
- * large, or are so once the rows are divided likewise, and the test part has the same samples. */
+/* The value of the key test= of a specification; below 0: it has none. */
+static double share_of(const char *spec)
+{
+    for (const char *at = spec; (at = strpbrk(at, ":,")) != NULL;) {
+        at++;
+        if (strncmp(at, "test=", 5) == 0) return strtod(at + 5, NULL);
+    }
+    return -1;
+}
+
+/* Finds out whether data of another specification are those of the training: once they are divided
+ * likewise, the test part has the same samples. */
 static weft_status are_trained_on(session *s, bool *same)
 {
     const weft_split_id *then = s->checkpoint.splits;
@@ -58,11 +69,12 @@ static weft_status are_trained_on(session *s, bool *same)
     weft_split_id now;
     *same = false;
     if (then[WEFT_TRAIN].samples == 0 || !weft_dataset_labelled(s->data)) return WEFT_OK;
-    if (test != then[WEFT_TEST].samples && train + test == all)
+    double share = share_of(s->run.task.data);
+    if (share >= 0 && share <= 1)
+        WEFT_TRY(weft_dataset_divide(s->data, share));
+    else if (test != then[WEFT_TEST].samples && train + test == all)
         WEFT_TRY(weft_dataset_divide(s->data, (double)then[WEFT_TEST].samples / (double)all));
-    if (weft_dataset_count(s->data, WEFT_TEST) != then[WEFT_TEST].samples ||
-        weft_dataset_count(s->data, WEFT_TRAIN) != then[WEFT_TRAIN].samples)
-        return WEFT_OK;
+    if (weft_dataset_count(s->data, WEFT_TEST) != then[WEFT_TEST].samples) return WEFT_OK;
     /* If the test part cannot be prepared, it is another, and the whole file is refused. */
     if (weft_dataset_prepare(s->data, WEFT_TEST) != WEFT_OK) return WEFT_OK;
     WEFT_TRY(weft_dataset_identify(s->data, WEFT_TEST, &now));

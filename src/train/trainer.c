@@ -3,6 +3,7 @@
 #include "train/trainer.h"
 
 #include "compress/compress.h"
+#include "models/models.h"
 
 #include "weft/device.h"
 
@@ -50,6 +51,26 @@ static weft_status note_gaps(const weft_trainer *t)
     return WEFT_OK;
 }
 
+/* Lets the data know which of their inputs the model reads up to a length alone, since positions
+ * behind it, which may hold anything, must not count in the statistics. */
+static weft_status find_lengths(weft_trainer *t)
+{
+    const weft_data_stats *s = weft_dataset_stats(t->data);
+    weft_model_options model;
+    weft_input input[WEFT_MAX_INPUTS];
+    bool numbers = false; /* there is an input of one whole number a sample */
+    for (int k = 0; k < s->inputs; k++)
+        numbers = numbers || (s->input[k].values > 0 && s->input[k].shape.rank == 0);
+    if (!numbers || t->resumed.path) return WEFT_OK;
+    memcpy(input, s->input, sizeof(input));
+    weft_model_options_init(&model);
+    model.model = t->options.task.model;
+    weft_model_options_fit(&model, s);
+    model.batch = 1;
+    WEFT_TRY(weft_model_find_lengths(t->context, &model, &t->model, input, s->inputs));
+    return weft_dataset_set_lengths(t->data, input);
+}
+
 static weft_status open_data(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
@@ -62,6 +83,7 @@ static weft_status open_data(weft_trainer *t)
     if (t->samples == 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "data '%s': the training part is empty", o->task.data);
     WEFT_TRY(note_gaps(t));
+    WEFT_TRY(find_lengths(t));
     if (o->length.batch > t->samples)
         return weft_fail(
             WEFT_ERR_ARGUMENT,

@@ -1,0 +1,99 @@
+/* Matches the classes of later data with those of the training, and checks labels. */
+#include <math.h>
+
+#include "data/data.h"
+#include "formats/formats.h"
+
+int32_t weft_dataset_class(const weft_dataset *d, int32_t label)
+{
+    if (!d->relabel) return label;
+    return label >= 0 && label < d->labels ? d->relabel[label] : -1;
+}
+
+/* Whether the name of a class is a label of sources without names, which is a number. */
+static bool is_label(const char *name, int32_t *label)
+{
+    double value;
+    bool whole =
+        weft_parse_real(name, &value) && value >= 0 && value <= 65535 && value == floor(value);
+    if (whole) *label = (int32_t)value;
+    return whole;
+}
+
+/* The number in the given statistics of a class of the source. Without names in the statistics
+ * their classes are named "0", "1" and so on. -1: there is none. */
+static int32_t find_class(const weft_data_stats *stats, const weft_csv_classes *names,
+                          const char *name)
+{
+    int32_t label;
+    if (stats->class_names) return weft_csv_classes_find(names, name);
+    return is_label(name, &label) && label < stats->classes ? label : -1;
+}
+
+/* Maps labels of a source without names to the classes that have these numbers as names. */
+static weft_status relabel_numbers(weft_dataset *d)
+{
+    int32_t label;
+    for (int j = 0; j < d->stats.classes; j++)
+        if (is_label(d->stats.class_names[j], &label)) d->labels = WEFT_MAX(d->labels, label + 1);
+    WEFT_TRY(WEFT_NEW(&d->relabel, d->labels));
+    for (int i = 0; i < d->labels; i++) d->relabel[i] = -1;
+    for (int j = 0; j < d->stats.classes; j++)
+        if (is_label(d->stats.class_names[j], &label)) d->relabel[label] = j;
+    return WEFT_OK;
+}
+
+/* Maps the source's classes, by name, to the class numbers of the given statistics. */
+weft_status weft_dataset_match_classes(weft_dataset *d)
+{
+    const weft_source *s = d->source;
+    if (!d->given || d->relabel || s->unlabelled || s->targets > 0) return WEFT_OK;
+    if (!s->class_names) return d->stats.class_names ? relabel_numbers(d) : WEFT_OK;
+    d->labels = s->classes;
+    WEFT_TRY(WEFT_NEW(&d->relabel, s->classes));
+    weft_csv_classes names = {0};
+    weft_status status = WEFT_OK;
+    for (int j = 0; d->stats.class_names && j < d->stats.classes && status == WEFT_OK; j++)
+        status = weft_csv_classes_add(&names, d->stats.class_names[j], j);
+    for (int i = 0; i < s->classes && status == WEFT_OK; i++) {
+        d->relabel[i] = find_class(&d->stats, &names, s->class_names[i]);
+        if (d->relabel[i] < 0)
+            status = weft_fail(WEFT_ERR_ARGUMENT,
+                               "label '%s' is not among the %d classes the model was trained on",
+                               s->class_names[i], d->stats.classes);
+    }
+    weft_csv_classes_free(&names);
+    return status;
+}
+
+static weft_status check_label(const weft_dataset *d, weft_split split, int64_t i, int32_t label)
+{
+    int32_t c = weft_dataset_class(d, label);
+    if (c >= 0 && c < d->stats.classes) return WEFT_OK;
+    if (d->relabel)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the %s part, sample %lld: label %d is not among the %d classes the "
+                         "model was trained on",
+                         weft_split_name(split), (long long)i, label, d->stats.classes);
+    return weft_fail(WEFT_ERR_FORMAT,
+                     "the %s part, sample %lld: label %d is out of range, the classes are 0 "
+                     "to %d",
+                     weft_split_name(split), (long long)i, label, d->stats.classes - 1);
+}
+
+weft_status weft_dataset_check_labels(const weft_dataset *d, weft_split split)
+{
+    const weft_source *s = d->source;
+    int64_t labels = weft_source_labels(s);
+    weft_status status = WEFT_OK;
+    int32_t *label;
+    if (s->unlabelled || s->targets > 0 || s->valid) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&label, labels));
+    for (int64_t i = 0; i < s->count[split] && status == WEFT_OK; i++) {
+        s->ops->label(s, split, i, label);
+        for (int64_t j = 0; j < labels && status == WEFT_OK; j++)
+            status = check_label(d, split, i, label[j]);
+    }
+    free(label);
+    return status;
+}
