@@ -8,11 +8,14 @@ import json
 import math
 import os
 import random
+import re
 import shutil
 import struct
 import subprocess
 import sys
 import tempfile
+import urllib.error
+import urllib.request
 
 weft = os.path.abspath(sys.argv[1])
 os.chdir(tempfile.mkdtemp())
@@ -95,6 +98,23 @@ for model, way, device in [("lstm.yaml", "standard", "cpu"), ("lstm.yaml", "none
         first = first or got
         check(f"answers of {case}", got and got == first, said.stderr or (got[:4], first[:4]))
 
+def served(folder, asked):
+    """The answers of a server to each of the requests {name: (datatype, shape, numbers)}."""
+    server = subprocess.Popen([weft, "serve", "-t", "1", f"m={folder}", "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    port = next((p.group(1) for p in (re.search(r"http://127\.0\.0\.1:(\d+)", line) for line in server.stdout) if p), None)
+    found = {}
+    for name, (kind, shape, numbers) in asked.items():
+        body = {"inputs": [{"name": "x", "datatype": kind, "shape": shape, "data": numbers}]}
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/v2/models/m/infer", json.dumps(body).encode())
+        try:
+            found[name] = json.load(urllib.request.urlopen(request, timeout=60))["outputs"][0]["data"]
+        except urllib.error.HTTPError as e:
+            found[name] = e.read()
+    server.terminate()
+    server.communicate(timeout=60)
+    return found
+
+
 # Pixels and fractions of one picture are one picture, of each type and shape.
 chance = random.Random(8)
 for shape in (3, 9, 8), (8, 9), (2, 4, 4, 4):
@@ -117,6 +137,10 @@ for shape in (3, 9, 8), (8, 9), (2, 4, 4, 4):
             said, got = answers("run", f"npy:{later}.npy,layout={layout}")
             check(f"{later} to a model of {trained}", near(got, want), said.stderr or (got[:4], want[:4]))
             check(f"a note of {later}, {trained}", ("by 255" in said.stderr) == ((later == "fractions") != (trained == "fractions")), said.stderr)
+        if trained in ("u1", "fractions") and len(shape) == 3:
+            kinds_of = {"u1": "UINT8", "i4": "INT32", "f4": "FP32", "f8": "FP64", "fractions": "FP32"}
+            for later, got in served("run", {n: (kinds_of[n], [rows, *shape], forms[n]) for n in forms}).items():
+                check(f"{later} served by a model of {trained}", near(got, want), (got[:4], want[:4]))
         if trained != "fractions":
             said, got = answers("run", f"npy:ones.npy,layout={layout}")
             check(f"0 and 1 to a model of {trained}", said.returncode == 2 and "cannot be told whether 1 is a fraction" in said.stderr, said.stderr)

@@ -13,6 +13,7 @@
 #define WEFT_SERVICE_H
 
 #include "weft/batcher.h"
+#include "weft/data.h"
 #include "weft/generate.h"
 #include "weft/port.h"
 #include "weft/types.h"
@@ -138,6 +139,7 @@ typedef struct weft_servable_info {
     int weight_column;
     const char *id_name; /* as in weft_data_stats */
     int id_column;
+    weft_range range;   /* as in weft_data_stats */
     bool bytes;         /* as in weft_data_stats */
     int64_t limit;      /* most rows of a request */
     const char *policy; /* batching policy */

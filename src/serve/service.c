@@ -326,6 +326,7 @@ void weft_servable_describe(const weft_servable *servable, weft_servable_info *o
                                 .id_name = stats->id_name,
                                 .id_column = stats->id_column,
                                 .bytes = stats->bytes,
+                                .range = stats->range,
                                 .limit = servable->limit,
                                 .policy = servable->policy};
     memcpy(out->input, stats->input, sizeof(out->input));

@@ -151,6 +151,7 @@ static weft_status read_request(weft_infer_reader *r, weft_json *j)
                      r->bytes);
     if (r->bytes > 0)
         return wrong("%zu bytes follow the JSON, and no input has binary_data_size", r->bytes);
+    WEFT_TRY(weft_infer_convert(r));
     r->out->binary = (r->binary >= 0 ? r->binary : r->all_binary) == 1;
     return WEFT_OK;
 }

@@ -72,6 +72,8 @@ static weft_status prepare(weft_infer_reader *r, weft_infer_input *in)
     if (in->is) return WEFT_OK;
     WEFT_TRY(find(r, in));
     WEFT_TRY(find_type(about, in));
+    bool real = in->is->values == 0;
+    r->not_bytes = r->not_bytes || (real && strcmp(in->type->name, "UINT8") != 0);
     if (!r->out->prediction) WEFT_TRY(make_room(r, in));
     if (in->shape.dim[0] != r->out->request.rows)
         return wrong("input '%s' has %lld rows, and another input %lld", in->name,

@@ -13,6 +13,7 @@ typedef struct weft_infer_reader {
     size_t bytes;       /* bytes of binary data that no input has taken yet */
     bool any_binary;    /* an input has taken binary data */
     unsigned inputs;    /* bit k: input k of the model has been read */
+    bool not_bytes;     /* an input of real numbers has another type than UINT8 */
     weft_inference *out;
     /* whether the prediction is wanted in binary form, as said for the output and for the whole
      * request: 1 yes, 0 no, -1 not said */
@@ -36,6 +37,12 @@ typedef struct weft_infer_input {
 /* infer_input.c: reads the value of "inputs", an array of one tensor for each input of the model.
  */
 weft_status weft_infer_inputs(weft_infer_reader *r, weft_json *j) WEFT_NODISCARD;
+
+/* infer_units.c: brings pixels and fractions to the unit of the training, as data of an evaluation
+ * are (weft_range_compare). Numbers of a few rows of which the unit cannot be told stay as they
+ * are.
+ */
+weft_status weft_infer_convert(const weft_infer_reader *r) WEFT_NODISCARD;
 
 /* infer_shape.c: the names of the model's inputs, as "'a', 'b'". */
 const char *weft_infer_names(const weft_servable_info *about, char *text, size_t room);
