@@ -130,7 +130,7 @@ typedef struct heard {
 static void on_prediction(void *user, const weft_prediction *p)
 {
     heard *h = user;
-    assert_int_equal(p->sample, h->count);
+    assert_true(p->sample >= h->count); /* the row in the file */
     assert_true(p->classes == 0 && p->label == -1 && !p->probabilities);
     h->targets = p->targets;
     for (int j = 0; j < p->targets; j++) {
