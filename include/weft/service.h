@@ -205,7 +205,7 @@ typedef struct weft_generation_request {
     bool (*token)(void *user, const char *text, size_t size);
     /* Called once, after the last token or a failure. rows: of the last batch. */
     void (*done)(void *user, const weft_request_result *result);
-    /* Drawing this token ends the text, of which it is no part; below 0 (default): none. */
+    /* Drawing this token ends the text, of which it is no part; -1 (default): none. */
     int64_t end_token;
 } weft_generation_request;
 WEFT_API void weft_generation_request_init_size(weft_generation_request *request, size_t size);

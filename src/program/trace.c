@@ -19,6 +19,7 @@ weft_status weft_instance_trace(weft_instance *x, size_t events)
 
 void weft_instance_trace_step(weft_instance *x, int64_t step)
 {
+    WEFT_NEED_VOID_AS("instance", x);
     if (x->trace_count < x->trace_capacity)
         x->trace[x->trace_count++] =
             (trace_event){.start = weft_seconds(), .instruction = STEP_BEGINS, .slot = (int)step};

@@ -150,8 +150,9 @@ static weft_status make_sequence(weft_servable *servable, const weft_generation_
     s->began = weft_seconds();
     WEFT_TRY(read_prompt(s));
     WEFT_TRY(weft_sampling_check(&request->sampling));
-    if (request->end_token >= values)
-        return weft_fail(WEFT_ERR_ARGUMENT, "end_token is %lld, must be from 0 to %d",
+    if (request->end_token < -1 || request->end_token >= values)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "end_token is %lld, must be from 0 to %d, or -1 for none",
                          (long long)request->end_token, values - 1);
     WEFT_TRY(weft_new_bytes(&s->states, WEFT_MAX(g->state_bytes, 1), 1));
     WEFT_TRY(WEFT_NEW(&s->logits, values));
@@ -230,6 +231,7 @@ void weft_servable_generation_stats(const weft_servable *servable, weft_generati
 
 void weft_servable_generation_times(const weft_servable *servable, weft_generation_times *out)
 {
+    WEFT_NEED_VOID(servable, out);
     weft_generation_engine *g = servable->generation;
     *out = (weft_generation_times){.whole_seconds = 0};
     if (!g) return;

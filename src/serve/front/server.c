@@ -116,6 +116,7 @@ bool weft_server_drain(weft_server *s, double seconds)
 
 void weft_server_reload(weft_server *s)
 {
+    WEFT_NEED_VOID_AS("server", s);
     if (s->access_log) weft_access_log_reopen(s->access_log);
     weft_server_look_now(s);
 }
