@@ -88,6 +88,12 @@ accepts "inspect program" "$weft" inspect --program $small
 holds out 'reorder'
 accepts "inspect graph" "$weft" inspect --graph $small
 accepts "inspect dot" "$weft" inspect --dot $small
+# A graph and a program are shown without values: these would need 360 GB.
+printf 'layers:\n  - {type: dense, units: 300000}\n  - {type: dense, units: 300000}\n  - {type: dense, units: outputs}\n' >huge.yaml
+for flag in "" --graph --program; do
+    # shellcheck disable=SC2086
+    accepts "inspect what no memory holds $flag" "$weft" inspect $flag $small --model huge.yaml
+done
 
 # A run file, and the command line over it.
 printf 'model: mlp\ndata: glyphs:size=16,train=60,test=20\nbatch: 20\nlr: 0.5\n' >run.yaml

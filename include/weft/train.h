@@ -107,6 +107,11 @@ typedef struct weft_trainer weft_trainer;
 WEFT_API WEFT_NODISCARD weft_status weft_trainer_create(weft_context *context,
                                                         const weft_train_options *options,
                                                         weft_trainer **out);
+/* Creates a trainer for inspection only: it has the graph and the program of the first rank, but no
+ * memory for values and no checkpoint, and cannot run. */
+WEFT_API WEFT_NODISCARD weft_status weft_trainer_create_dry(weft_context *context,
+                                                            const weft_train_options *options,
+                                                            weft_trainer **out);
 WEFT_API void weft_trainer_destroy(weft_trainer **trainer);
 
 /* Trains to the end. NUMERIC: the loss became NaN or infinite; the message names the step and the

@@ -112,7 +112,7 @@ static weft_status inspect_run(weft_context *context, const weft_train_options *
     weft_trainer *t = NULL;
     char *text = NULL;
     print_log(context, options->show.quiet);
-    weft_status status = weft_trainer_create(context, options, &t);
+    weft_status status = weft_trainer_create_dry(context, options, &t);
     if (status == WEFT_OK && what->graph)
         status = print_text(weft_graph_text(weft_trainer_graph(t), &text), &text);
     if (status == WEFT_OK && what->dot)

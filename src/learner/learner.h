@@ -164,6 +164,9 @@ typedef struct weft_rank {
 weft_status weft_rank_rewrite(weft_rank *rank) WEFT_NODISCARD;
 /* Creates a store on the device of this rank. */
 weft_status weft_rank_store(const weft_rank *rank, weft_store **out) WEFT_NODISCARD;
+/* Lowers the graph of weft_rank_rewrite to a program that is only looked at (weft_program_options,
+ * dry): no values are drawn and no memory for them is taken. */
+weft_status weft_rank_dry_program(const weft_rank *rank, weft_program **out) WEFT_NODISCARD;
 /* Builds the rank: as weft_rank_rewrite, then its communicators, store, program and exchange, and
  * loads the checkpoint. The caller has also set `world`. Collective over the world. */
 weft_status weft_rank_build(weft_rank *rank) WEFT_NODISCARD;

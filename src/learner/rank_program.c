@@ -109,19 +109,38 @@ weft_status weft_rank_store(const weft_rank *r, weft_store **out)
     return status;
 }
 
+/* Fetched are the loss and the learning rate, where the rank has them. */
+static void program_options(const weft_rank *r, weft_value fetch[2], weft_program_options *p)
+{
+    const weft_value wanted[] = {weft_rank_loss(r), r->optimizer.learning_rate};
+    weft_program_options_init(p);
+    for (int i = 0; i < 2; i++) {
+        fetch[p->fetch_count] = weft_rewritten_value(r->mine, wanted[i]);
+        p->fetch_count += fetch[p->fetch_count] != WEFT_NO_VALUE;
+    }
+    p->fetch = fetch;
+    p->slots = r->schedule.slots;
+}
+
+weft_status weft_rank_dry_program(const weft_rank *r, weft_program **out)
+{
+    weft_program_options p;
+    weft_value fetch[2];
+    weft_store *store;
+    program_options(r, fetch, &p);
+    p.dry = true;
+    WEFT_TRY(weft_rank_store(r, &store));
+    weft_status status = weft_program_create_with(store, weft_rewritten_graph(r->mine), &p, out);
+    weft_store_destroy(&store);
+    return status;
+}
+
 static weft_status make_program(weft_rank *r)
 {
     const weft_run_spec *k = r->run_spec;
     weft_program_options p;
     weft_value fetch[2];
-    const weft_value wanted[] = {weft_rank_loss(r), r->optimizer.learning_rate};
-    weft_program_options_init(&p);
-    for (int i = 0; i < 2; i++) {
-        fetch[p.fetch_count] = weft_rewritten_value(r->mine, wanted[i]);
-        p.fetch_count += fetch[p.fetch_count] != WEFT_NO_VALUE;
-    }
-    p.fetch = fetch;
-    p.slots = r->schedule.slots;
+    program_options(r, fetch, &p);
     WEFT_TRY(weft_rank_store(r, &r->store));
     WEFT_TRY(weft_instance_build_with(r->store, weft_rewritten_graph(r->mine), &p, &r->comms,
                                       &r->instance));

@@ -326,6 +326,10 @@ static weft_status advise(const weft_trainer *t, weft_status failure)
 weft_status weft_trainer_run(weft_trainer *t, weft_event_fn fn, void *user)
 {
     WEFT_NEED_AS("trainer", t);
+    if (t->dry)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "a trainer of weft_trainer_create_dry cannot run; weft_trainer_create "
+                         "makes one that can");
     t->fn = fn;
     t->user = user;
     weft_status status = weft_trainer_everywhere(t, run_rank);

@@ -97,33 +97,19 @@ static void add_transfers(weft_text *text, const weft_graph *g, int rank, int64_
 
 static weft_status dry_program(weft_rank *r, figures *f, weft_text *dump)
 {
-    weft_program_options o;
     weft_program *program;
-    weft_store *store;
+    weft_status status = WEFT_OK;
     char *text = NULL;
-    weft_value fetch = weft_rewritten_value(r->mine, weft_rank_loss(r));
-    weft_program_options_init(&o);
-    o.dry = true;
-    o.fetch = &fetch;
-    o.fetch_count = fetch != WEFT_NO_VALUE;
-    o.slots = r->schedule.slots;
-    WEFT_TRY(weft_rank_store(r, &store));
-    weft_status status =
-        weft_program_create_with(store, weft_rewritten_graph(r->mine), &o, &program);
-    if (status == WEFT_OK) {
-        f->info = weft_program_describe(program);
-        if (dump) status = weft_graph_text(weft_rewritten_graph(r->mine), &text);
-        if (dump && status == WEFT_OK)
-            weft_text_add(dump, "\nGraph of rank %d:\n%s", r->rank, text);
-        free(text);
-        text = NULL;
-        if (dump && status == WEFT_OK) status = weft_program_text(program, &text);
-        if (dump && status == WEFT_OK)
-            weft_text_add(dump, "\nProgram of rank %d:\n%s", r->rank, text);
-        free(text);
-        weft_program_destroy(&program);
-    }
-    weft_store_destroy(&store);
+    WEFT_TRY(weft_rank_dry_program(r, &program));
+    f->info = weft_program_describe(program);
+    if (dump) status = weft_graph_text(weft_rewritten_graph(r->mine), &text);
+    if (dump && status == WEFT_OK) weft_text_add(dump, "\nGraph of rank %d:\n%s", r->rank, text);
+    free(text);
+    text = NULL;
+    if (dump && status == WEFT_OK) status = weft_program_text(program, &text);
+    if (dump && status == WEFT_OK) weft_text_add(dump, "\nProgram of rank %d:\n%s", r->rank, text);
+    free(text);
+    weft_program_destroy(&program);
     return status;
 }
 
@@ -205,6 +191,24 @@ static weft_status describe(weft_trainer *t, int dump_rank, weft_text *text)
     if (status == WEFT_OK) weft_text_add(text, "%s", list);
     free(list);
     free(all);
+    return status;
+}
+
+weft_status weft_trainer_create_dry(weft_context *context, const weft_train_options *options,
+                                    weft_trainer **out)
+{
+    weft_trainer *t;
+    WEFT_NEED(context, options, out);
+    WEFT_TRY(weft_trainer_prepare(context, options, false, &t));
+    weft_rank *first = &t->runs[0].rank;
+    *first = (weft_rank){.run_spec = &t->run_spec};
+    weft_status status = weft_rank_rewrite(first);
+    if (status == WEFT_OK) status = weft_trainer_check_servers(t);
+    if (status == WEFT_OK) status = weft_rank_dry_program(first, &t->dry);
+    if (status == WEFT_OK)
+        *out = t;
+    else
+        weft_trainer_destroy(&t);
     return status;
 }
 

@@ -348,6 +348,7 @@ void weft_trainer_destroy(weft_trainer **trainer)
     if (!trainer || !*trainer) return;
     weft_trainer *t = *trainer;
     (void)!weft_metrics_close(&t->metrics);
+    weft_program_destroy(&t->dry);
     for (int i = 0; t->runs && i < t->local; i++) {
         weft_rank_free(&t->runs[i].rank);
         free(t->runs[i].planned);
@@ -398,5 +399,5 @@ const weft_graph *weft_trainer_graph(const weft_trainer *t)
 const weft_program *weft_trainer_program(const weft_trainer *t)
 {
     WEFT_NEED_ELSE_AS(NULL, "trainer", t);
-    return weft_instance_program(t->runs[0].rank.instance);
+    return t->dry ? t->dry : weft_instance_program(t->runs[0].rank.instance);
 }

@@ -45,7 +45,8 @@ struct weft_trainer {
     weft_split_id splits[2]; /* of the data */
     weft_comm *worlds[WEFT_MAX_RANKS];
     weft_run_spec run_spec;
-    weft_run *runs; /* the ranks of this process */
+    weft_run *runs;    /* the ranks of this process */
+    weft_program *dry; /* of a trainer that cannot run (weft_trainer_create_dry); else NULL */
     int local;
     int size, mesh, learners; /* ranks of the job; ranks of a learner; size / mesh */
     int64_t samples, micro, total_steps, parameters; /* micro: samples of a micro-batch */
