@@ -95,6 +95,15 @@ for flag in "" --graph --program; do
     accepts "inspect what no memory holds $flag" "$weft" inspect $flag $small --model huge.yaml
 done
 
+# A comparison reads its data once.
+awk 'BEGIN { print "a,b,kind"; for (i = 0; i < 60; i++) print i % 7 "," i % 5 "," substr("xyz", i % 3 + 1, 1) }' >once.csv
+"$weft" compare --model mlp --data csv:once.csv --batch 4 --steps 3 -t 1 -n 2 --strategies "exchange=average; exchange=gossip" 2>err | {
+    read -r _
+    rm once.csv
+    cat
+} >out
+[ "${PIPESTATUS[0]}" = 0 ] && grep -q '^2 of 2: ' out && pass || flunk "a comparison whose data have gone: $(cat err)"
+
 # A run file, and the command line over it.
 printf 'model: mlp\ndata: glyphs:size=16,train=60,test=20\nbatch: 20\nlr: 0.5\n' >run.yaml
 accepts "run file" "$weft" train run.yaml --lr 0.001 --metrics n.jsonl

@@ -373,6 +373,38 @@ static void test_mnist(void **state)
     weft_dataset_close(&d);
 }
 
+/* A context that keeps data sets reads each specification once, whoever opens and closes it, and
+ * also if the first one who did had a context of threads of its own. */
+static void test_kept_data_are_read_once(void **state)
+{
+    (void)state;
+    static const char text[] = "a,b,kind\n1,2,x\n2,1,y\n3,5,x\n4,1,y\n5,1,x\n";
+    weft_context *c, *own;
+    weft_dataset *first = NULL, *again = NULL, *other = NULL;
+    char *folder = temporary_folder(), path[4200], spec[4300];
+    write_file(folder, "t.csv", text, sizeof(text) - 1, path, sizeof(path));
+    (void)snprintf(spec, sizeof(spec), "csv:%s,test=0.2", path);
+    assert_ok(weft_context_create(&c));
+    assert_ok(weft_context_with_threads(c, 1, &own));
+    assert_ok(weft_dataset_keep(c));
+    assert_ok(weft_dataset_open(own, spec, "none", NULL, &first));
+    assert_ok(weft_dataset_prepare(first, WEFT_TRAIN));
+    weft_dataset *same = first;
+    weft_dataset_close(&first);
+    assert_null(first);
+    weft_context_destroy(&own);
+    assert_int_equal(unlink(path), 0);
+    assert_ok(weft_dataset_open(c, spec, "none", NULL, &again));
+    assert_ptr_equal(again, same);
+    assert_int_equal(weft_dataset_count(again, WEFT_TRAIN), 4);
+    assert_refused(weft_dataset_open(c, spec, "standard", NULL, &other), WEFT_ERR_IO, "t.csv");
+    assert_refused(weft_dataset_open(c, spec, "none", weft_dataset_stats(again), &other),
+                   WEFT_ERR_IO, "t.csv");
+    weft_dataset_close(&again);
+    weft_context_destroy(&c);
+    remove_folder(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +417,7 @@ int main(void)
         cmocka_unit_test(test_idx_labels),
         cmocka_unit_test(test_files_that_change),
         cmocka_unit_test(test_mnist),
+        cmocka_unit_test(test_kept_data_are_read_once),
     };
     return cmocka_run_group_tests_name("data", tests, setup, teardown);
 }

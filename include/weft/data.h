@@ -96,6 +96,11 @@ WEFT_API WEFT_NODISCARD weft_status weft_dataset_open_unlabelled(weft_context *c
                                                                  weft_dataset **out);
 WEFT_API void weft_dataset_close(weft_dataset **dataset);
 
+/* From now on the context keeps each data set that is opened without statistics until it is itself
+ * destroyed, and later openings with the same specification and normalization get the same one, so
+ * several runs, one after another, read their data once. */
+WEFT_API WEFT_NODISCARD weft_status weft_dataset_keep(weft_context *context);
+
 /* The shape of one sample's first input: [channels, height, width], [features], [positions]. */
 WEFT_API weft_shape weft_dataset_shape(const weft_dataset *dataset);
 

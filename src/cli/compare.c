@@ -8,6 +8,7 @@
 
 #include "cli.h"
 #include "compare.h"
+#include "weft/data.h"
 
 typedef struct comparison {
     weft_context *context;
@@ -310,6 +311,7 @@ static int run(weft_context *context, int argc, char **argv)
     k->argc = argc;
     k->argv = argv;
     weft_status status = read_options(k, &options);
+    if (status == WEFT_OK) status = weft_dataset_keep(context); /* all runs read it once */
     int code = status == WEFT_OK ? compare(k, &options) : usage_failure("compare");
     weft_options_free(weft_compare_table(context), &options);
     for (int i = 0; i < k->count; i++) {

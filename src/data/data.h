@@ -153,6 +153,7 @@ struct weft_dataset {
     weft_context *context;
     weft_normalize normalize;
     weft_data_stats stats;
+    bool kept;        /* by the context (keep.c), which closes it */
     bool given;       /* the caller gave the statistics, such as those of a checkpoint */
     int32_t *relabel; /* [labels]: class number in the given statistics of each label of the
                          source, -1: none; NULL: labels are these numbers */
@@ -161,6 +162,12 @@ struct weft_dataset {
     float shift, factor; /* mean and 1 / deviation, for data other than tables */
     weft_units units;    /* of later data, beside those of the training */
 };
+/* keep.c: a data set that the context keeps, or a new one if it keeps none; dataset.c: a new one.
+ */
+weft_status weft_dataset_open_kept(weft_context *context, const char *spec, const char *normalize,
+                                   weft_dataset **out) WEFT_NODISCARD;
+weft_status weft_dataset_open_new(weft_context *context, const char *spec, const char *normalize,
+                                  weft_dataset **out) WEFT_NODISCARD;
 /* The class number of a label of the source in the statistics; -1: there is none. */
 int32_t weft_dataset_class(const weft_dataset *dataset, int32_t label);
 /* class_match.c: maps the classes of the source, by name, to those of given statistics. ARGUMENT:

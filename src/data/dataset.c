@@ -106,10 +106,17 @@ weft_status weft_dataset_open_for(const char *spec, const char *normalize,
     return WEFT_OK;
 }
 
+weft_status weft_dataset_open_new(weft_context *context, const char *spec, const char *normalize,
+                                  weft_dataset **out)
+{
+    return weft_dataset_open_for(spec, normalize, &(weft_source_wish){.context = context}, out);
+}
+
 weft_status weft_dataset_open(weft_context *context, const char *spec, const char *normalize,
                               const weft_data_stats *stats, weft_dataset **out)
 {
     WEFT_NEED(context, spec, out);
+    if (!stats) return weft_dataset_open_kept(context, spec, normalize, out);
     const weft_source_wish wish = {.context = context, .stats = stats};
     return weft_dataset_open_for(spec, normalize, &wish, out);
 }
@@ -126,11 +133,12 @@ void weft_dataset_close(weft_dataset **dataset)
 {
     if (!dataset || !*dataset) return;
     weft_dataset *d = *dataset;
+    *dataset = NULL;
+    if (d->kept) return;
     if (d->source) d->source->ops->close(d->source);
     weft_data_stats_free(&d->stats);
     free(d->relabel);
     free(d);
-    *dataset = NULL;
 }
 
 weft_shape weft_dataset_shape(const weft_dataset *d)
@@ -236,10 +244,10 @@ weft_status weft_dataset_set_lengths(weft_dataset *d, const weft_input *input)
 {
     weft_source *s = d->source;
     weft_normalize how = d->normalize;
-    bool some = false;
+    bool some = false; /* also before: another model may have used a data set that is kept */
     for (int k = 0; k < s->inputs; k++) {
+        some = some || input[k].lengths > 0 || s->input[k].lengths > 0;
         s->input[k].lengths = d->stats.input[k].lengths = input[k].lengths;
-        some = some || input[k].lengths > 0;
     }
     if (!some || d->given) return WEFT_OK;
     if (how == WEFT_NORMALIZE_STANDARD) WEFT_TRY(weft_data_stats_measure(s, &d->stats));

@@ -63,6 +63,7 @@ static weft_status find_lengths(weft_trainer *t)
         numbers = numbers || (s->input[k].values > 0 && s->input[k].shape.rank == 0);
     if (!numbers || t->resumed.path) return WEFT_OK;
     memcpy(input, s->input, sizeof(input));
+    for (int k = 0; k < s->inputs; k++) input[k].lengths = 0; /* another model may have set them */
     weft_model_options_init(&model);
     model.model = t->options.task.model;
     weft_model_options_fit(&model, s);
