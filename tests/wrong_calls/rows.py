@@ -116,7 +116,6 @@ ALLOWED = {
     ("weft_number_get", "i", "INT64_MAX"): "the caller's array has so many",
     ("weft_number_put", "i", "INT64_MAX"): "the caller's array has so many",
     ("weft_generation_request", "sampling.seed"): "any number",
-    ("weft_generation_request", "end_token", "INT64_MIN"): "below 0: none",
     ("weft_eval_options", "output"): "an evaluation has no output",
     ("weft_transfer", "what"): "any text", ("weft_transfer", "peer"): "an all-reduce has no root",
     ("weft_tree_parts", "leaves", "INT_MAX"): "a tree may have so many leaves",
