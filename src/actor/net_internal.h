@@ -183,8 +183,9 @@ weft_status weft_net_ipc_check(const char *at) WEFT_NODISCARD;
 
 weft_status weft_net_send(weft_actor *from, weft_actor_id to,
                           const weft_message *message) WEFT_NODISCARD;
-/* Receives the next message of the connection `from` (NULL: of the listening socket), if there is
- * one, and passes it to the actor. */
-weft_status weft_net_take(weft_net *net, const weft_connection *from, bool *some) WEFT_NODISCARD;
+/* Receives the next message of a connection (NULL: of the listening socket), if there is one, and
+ * passes it to the actor. */
+weft_status weft_net_take(weft_net *net, const weft_connection *connection,
+                          bool *some) WEFT_NODISCARD;
 
 #endif

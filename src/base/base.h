@@ -271,7 +271,7 @@ weft_status weft_secret_read(const char *path, unsigned closed_to, const char *w
 void weft_secret_free(char **text);
 /* Opens a file that this program itself names, such as a lock, for reading and writing, and creates
  * it if there is none. IO: it is a link, has another name as well, or is no regular file. */
-weft_status weft_file_open_own(const char *path, int *file) WEFT_NODISCARD;
+weft_status weft_file_open_own(const char *path, int *out) WEFT_NODISCARD;
 /* Creates a file with these permissions; it has all contents or does not exist. *exists: it was not
  * created, because there is something of that name. */
 weft_status weft_file_create(const char *path, mode_t mode, const void *data, size_t size,

@@ -284,14 +284,14 @@ weft_http_request *weft_http_request_refuse(weft_server *server, weft_http_conne
 /* Adds bytes to its body. false: so much was dropped that the connection must be closed. */
 bool weft_http_request_add(weft_http_request *request, const char *data, size_t size);
 /* Its body has arrived: replies, or suspends it. */
-void weft_http_request_arrived(weft_http_request *request);
+void weft_http_request_arrived(weft_http_request *c);
 /* Replies when other threads have handed it back. false: it was abandoned, and its connection must
  * be closed without a reply. */
 bool weft_http_request_answer(weft_http_request *request);
 /* Hands the reply to the connection. */
-void weft_http_request_send(weft_http_request *request);
+void weft_http_request_send(weft_http_request *c);
 /* The request has ended. whole: all of its reply was sent. */
-void weft_http_request_completed(weft_http_request *request, bool whole);
+void weft_http_request_completed(weft_http_request *c, bool whole);
 /* Cancels the request if its large body or its inference request still waits. true: there will be
  * no answer, so the caller must resume the HTTP request. */
 bool weft_http_request_cancel(weft_http_request *request);
