@@ -84,9 +84,9 @@ def predictions():
     check("predictions that are wrong are among them", 3 < wrong < ROWS - 3, wrong)
     for i, line in enumerate(run("predict", "--checkpoint", "run", "--json", *all_rows).splitlines()):
         o = json.loads(line)
-        check("a prediction as JSON", o["sample"] == i and o["label"] == label_of(i) and
-              o["predicted"] == p[i].index(max(p[i])) and
-              all(abs(a - b) < 2e-6 for a, b in zip(o["probabilities"], p[i])), line)
+        check("a prediction as JSON", o["sample"] == i and o["label"] == NAMES[label_of(i)] and
+              o["predicted"] == NAMES[p[i].index(max(p[i]))] and list(o["probabilities"]) == NAMES and
+              all(abs(a - b) < 2e-6 for a, b in zip(o["probabilities"].values(), p[i])), line)
     confusion = [[0] * CLASSES for _ in range(CLASSES)]
     for i in range(ROWS):
         confusion[label_of(i)][p[i].index(max(p[i]))] += 1
@@ -97,7 +97,7 @@ def predictions():
     check("figures as JSON", told["confusion"] == confusion and told["samples"] == ROWS and
           abs(told["accuracy"] - right / ROWS) < 1e-6 and abs(told["loss"] - loss) < 1e-5, told)
     text = run("eval", "--checkpoint", "run", "--confusion", *all_rows)
-    table = [[int(x) for x in line.split()][1:] for line in text.splitlines() if re.match(r"\s+\d+(\s+\d+){4}$", line)]
+    table = [[int(x) for x in line.split()[-CLASSES:]] for line in text.splitlines() if re.match(r"\s+\S.*?(\s+\d+){4}$", line)]
     check("the printed confusion matrix", table == confusion, text)
     check("the printed figures", f"{ROWS} samples, loss {loss:.4f}, accuracy {right / ROWS:.4f}" in text, text)
     tested = {int(x) for x in re.findall(r"^(\d+),", run("predict", "--checkpoint", "run"), re.M)}
@@ -260,7 +260,7 @@ def tables():
         says("has the 3 columns of the features alone, so none is the label '0'", "predict", "--checkpoint", "tables",
              "--data", "csv:t.csv,label=0")
     first = json.loads(run("predict", "--checkpoint", "tables", "--data", "csv:t.csv", "--json").splitlines()[0])
-    check("no label as JSON", first["label"] is None and first["predicted"] == p[0].index(max(p[0])), first)
+    check("no label as JSON", first["label"] is None and first["predicted"] == NAMES[p[0].index(max(p[0]))], first)
     says("t.csv: has no column 'kind'", "eval", "--checkpoint", "tables", "--data", "csv:t.csv")
     for command in ("eval", "predict"):
         asks = [command, "--checkpoint", "tables", "--data"]

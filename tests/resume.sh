@@ -164,7 +164,7 @@ endings=""
 for epochs in 2:"-n 2 --exchange average:every=2" 3: 5:"-n 3 --exchange average:every=2"; do
     # shellcheck disable=SC2086
     "$weft" train $small --model side.yaml -e ${epochs%%:*} ${epochs#*:} --checkpoint other --resume >out 2>err &&
-        "$weft" inspect other | grep -q "epoch ${epochs%%:*}, next batch 0" && ! grep -q "stopped" err && pass ||
+        "$weft" inspect other | grep -qx "after step [0-9]*: ${epochs%%:*} epochs" && ! grep -q "stopped" err && pass ||
         { flunk "epochs after other learners: $epochs"; cat err; }
     endings="$endings $(readlink other/latest)"
 done

@@ -37,6 +37,7 @@ typedef struct weft_report {
     int targets;        /* numbers of a target; 0: targets are classes */
     weft_fit fit;       /* means of `fits`; r2: over the targets that vary */
     weft_fit *fits;     /* [targets] */
+    char **class_names; /* [classes]; NULL: classes are numbers */
 } weft_report;
 
 /* Frees the arrays of the report and zeroes it. */

@@ -68,6 +68,11 @@ weft_status weft_grow_bytes(void *array, size_t *capacity, size_t count,
     weft_grow_bytes((void *)(array), (capacity), (size_t)(count), sizeof(**(array)))
 
 weft_status weft_strdup(const char *text, char **out) WEFT_NODISCARD;
+/* Copies an array of strings; NULL is copied as NULL. After a failure *out holds the strings that
+ * were copied. */
+weft_status weft_strings_copy(char *const *from, int64_t count, char ***out) WEFT_NODISCARD;
+/* Frees an array of strings, each of which may be NULL, and sets it to NULL. */
+void weft_strings_free(char ***strings, int64_t count);
 weft_status weft_format(char **out, const char *format, ...) WEFT_PRINTF(2, 3) WEFT_NODISCARD;
 
 /* The reserve is memory, in bytes, that other libraries may need at once. Some of them do not

@@ -146,3 +146,19 @@ weft_status weft_threads_start(const char *who, int count, void (*start)(void *u
     pthread_rwlock_unlock(&reserve);
     return status;
 }
+
+weft_status weft_strings_copy(char *const *from, int64_t count, char ***out)
+{
+    *out = NULL;
+    if (!from) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(out, count));
+    for (int64_t i = 0; i < count; i++) WEFT_TRY(weft_strdup(from[i], &(*out)[i]));
+    return WEFT_OK;
+}
+
+void weft_strings_free(char ***strings, int64_t count)
+{
+    for (int64_t i = 0; *strings && i < count; i++) free((*strings)[i]);
+    free(*strings);
+    *strings = NULL;
+}

@@ -81,6 +81,14 @@ void weft_text_add_json(weft_text *text, const char *string)
     weft_text_add_bytes(text, "\"", 1);
 }
 
+weft_status weft_json_string(const char *string, char **out)
+{
+    WEFT_NEED(string, out);
+    weft_text text = {0};
+    weft_text_add_json(&text, string);
+    return weft_text_take(&text, out);
+}
+
 weft_status weft_text_take(weft_text *text, char **out)
 {
     if (!text_reserve(text, 0)) {

@@ -6,6 +6,12 @@ static void describe_target(const weft_data_stats *s, weft_text *text)
 {
     if (s->targets == 0) {
         weft_text_add(text, "predicts one of %d classes\n", s->classes);
+        if (s->class_names) weft_text_add(text, "\nclasses:\n");
+        for (int c = 0; s->class_names && c < s->classes; c++) {
+            weft_text_add(text, "  %-4d ", c);
+            weft_text_add_printable(text, s->class_names[c]);
+            weft_text_add(text, "\n");
+        }
         return;
     }
     weft_text_add(text, "predicts %d number%s", s->targets, weft_plural(s->targets));
@@ -17,15 +23,22 @@ static void describe_target(const weft_data_stats *s, weft_text *text)
     weft_text_add(text, "\n");
 }
 
+static void describe_position(const weft_position *p, weft_text *text)
+{
+    weft_text_add(text, "\nafter step %lld: %lld epoch%s", (long long)p->step, (long long)p->epoch,
+                  weft_plural(p->epoch));
+    if (p->batch > 0)
+        weft_text_add(text, " and %lld batch%s of the next", (long long)p->batch,
+                      p->batch == 1 ? "" : "es");
+    if (p->samples > 0) weft_text_add(text, " (%lld samples)", (long long)p->samples);
+    weft_text_add(text, "\n");
+}
+
 void weft_checkpoint_describe(const weft_checkpoint *c, weft_text *text)
 {
     weft_text_add(text, "checkpoint ");
     weft_text_add_printable(text, c->path);
-    weft_text_add(text, "\nstep %lld, epoch %lld, next batch %lld", (long long)c->position.step,
-                  (long long)c->position.epoch, (long long)c->position.batch);
-    if (c->position.samples > 0)
-        weft_text_add(text, " (behind %lld samples)", (long long)c->position.samples);
-    weft_text_add(text, "\n");
+    describe_position(&c->position, text);
     describe_target(&c->stats, text);
     weft_text_add(text, "\noptions:\n");
     for (int i = 0; i < c->settings.count; i++)

@@ -35,6 +35,13 @@ enum { EXIT_INTERRUPTED = 130 };
 void print_log(weft_context *context, bool quiet);
 /* Flushes standard output. main reports the first failed write when the command ends. */
 void flush_stdout(void);
+/* Whether a file's name may stand for what is written to it: prints an error if its suffix is that
+ * of another format. formats: suffixes that are refused, separated by spaces; right: the suffix
+ * that is right, with its dot. */
+bool suffix_fits(const char *command_name, const char *option, const char *path,
+                 const char *formats, const char *written, const char *right);
+/* Suffixes of pictures that are no SVG. */
+#define OTHER_PICTURES "png jpg jpeg gif webp bmp tif tiff pdf eps ps html"
 /* errno of the first write to standard output that failed; 0: none has. */
 int stdout_error(void);
 /* Raises this process's limit on open files to `wanted`, or to the hard limit if that is lower.
@@ -126,7 +133,13 @@ double series_number(const weft_event *event, const char *name);
 double mean_staleness(const weft_event *event);
 const char *bytes_text(double bytes, char *out, size_t size);
 
+/* confusion.c: prints the confusion matrix or, if it is wider than the terminal, the pairs of
+ * classes that are most confused. */
 void print_confusion(const weft_report *report);
+/* Prints the members class_names and confusion of a JSON object, with a comma before each. */
+void print_confusion_json(const weft_report *report);
+/* Prints a JSON string in its quotes. */
+void print_json_string(const char *text);
 /* Formats the value of a metric, or the reason why it has none. */
 const char *figure_text(const weft_figure *figure, char *out, size_t size);
 

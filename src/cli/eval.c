@@ -4,43 +4,6 @@
 #include "cli.h"
 #include "weft/output.h"
 
-void print_confusion(const weft_report *r)
-{
-    size_t cells = (size_t)r->classes * (size_t)r->classes;
-    int width = 6;
-    for (size_t i = 0; i < cells; i++) {
-        int own = 1 + snprintf(NULL, 0, "%lld", (long long)r->confusion[i]);
-        if (own > width) width = own;
-    }
-    printf("\nconfusion in samples (rows: true class, columns: predicted)\n%*s", width, "");
-    for (int c = 0; c < r->classes; c++) printf("%*d", width, c);
-    printf("\n");
-    for (int t = 0; t < r->classes; t++) {
-        printf("%*d", width, t);
-        for (int c = 0; c < r->classes; c++)
-            printf("%*lld", width,
-                   (long long)r->confusion[(size_t)t * (size_t)r->classes + (size_t)c]);
-        printf("\n");
-    }
-}
-
-static void print_rows(const weft_report *r)
-{
-    if (!r->confusion) {
-        printf(",\"confusion\":null");
-        return;
-    }
-    printf(",\"confusion\":[");
-    for (int t = 0; t < r->classes; t++) {
-        printf("%s[", t ? "," : "");
-        for (int c = 0; c < r->classes; c++)
-            printf("%s%lld", c ? "," : "",
-                   (long long)r->confusion[(size_t)t * (size_t)r->classes + (size_t)c]);
-        printf("]");
-    }
-    printf("]");
-}
-
 /* Prints the metrics of each target. */
 static void print_fits(const weft_report *r)
 {
@@ -69,7 +32,7 @@ static void print_json(const weft_report *r)
     if (r->targets)
         print_fits(r);
     else
-        print_rows(r);
+        print_confusion_json(r);
     printf("}\n");
 }
 
@@ -157,8 +120,11 @@ const command command_eval = {
         "error and root mean squared error, in the units of the target). Data are normalised\n"
         "with the statistics of the training data, which the checkpoint holds. If the data have\n"
         "weights, all metrics use them; the confusion matrix counts samples whose weight is not\n"
-        "0. More than 1024 classes have none (with --json, null). Of the training data the test\n"
-        "part is taken, of another file all, unless --split or test= asks for a part.",
+        "0. More than 1024 classes have none (with --json, null). A matrix that is wider than\n"
+        "the terminal, or elsewhere than 80 columns, is printed as a list of the classes most\n"
+        "confused; --json has the whole matrix, and the names of the classes in its order. Of\n"
+        "the training data the test part is taken, of another file all, unless --split or test=\n"
+        "asks for a part.",
     .examples = "  weft eval --checkpoint runs/a/latest\n"
                 "  weft eval --checkpoint runs/a/latest --data idx:mnist --json\n",
     .table = table,

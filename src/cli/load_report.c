@@ -135,19 +135,6 @@ void print_load_table(const weft_load *load)
 
 /* --- JSON --- */
 
-static void json_string(const char *text)
-{
-    putchar('"');
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\') putchar('\\');
-        if ((unsigned char)*text < ' ')
-            printf("\\u%04x", (unsigned)(unsigned char)*text);
-        else
-            putchar(*text);
-    }
-    putchar('"');
-}
-
 static void json_number(const char *name, double value)
 {
     char text[32];
@@ -194,9 +181,9 @@ static void json_row(const weft_load_result *f)
     printf(",\"failures\":[");
     for (int i = 0; i < f->failure_kinds; i++) {
         printf("%s{\"status\":%d,\"what\":", i ? "," : "", f->failures[i].status);
-        json_string(f->failures[i].what);
+        print_json_string(f->failures[i].what);
         printf(",\"count\":%lld,\"example\":", (long long)f->failures[i].count);
-        json_string(f->failures[i].example);
+        print_json_string(f->failures[i].example);
         putchar('}');
     }
     putchar(']');
@@ -216,16 +203,16 @@ void print_load_json(const weft_load *load, const weft_load_options *options)
     printf("{\"targets\":[");
     for (int i = 0; (model = weft_load_model(load, i, &where)); i++) {
         printf("%s{\"model\":", i ? "," : "");
-        json_string(model);
+        print_json_string(model);
         printf(",\"url\":");
-        json_string(where);
+        print_json_string(where);
         putchar('}');
     }
     printf("],\"arrivals\":");
     if (options->closed)
         printf("null");
     else
-        json_string(load_arrivals(options));
+        print_json_string(load_arrivals(options));
     printf(",\"seed\":%lld,\"rates\":[", (long long)options->seed);
     for (int i = 0, shown = 0; (f = weft_load_at(load, i, NULL)); i++) {
         if (!f->sent) continue;

@@ -45,6 +45,23 @@ static void csv_class(sink *s, int32_t class_index, char *const *names)
         put(s, weft_output_print(s->to, "%d", class_index));
 }
 
+static void json_text(sink *s, const char *text)
+{
+    char *json = NULL;
+    put(s, weft_json_string(text, &json));
+    if (json) put(s, weft_output_print(s->to, "%s", json));
+    weft_free(json);
+}
+
+/* Writes a class as JSON: its name or, if classes are numbers, its number. */
+static void json_class(sink *s, int32_t class_index, char *const *names)
+{
+    if (names)
+        json_text(s, names[class_index]);
+    else
+        put(s, weft_output_print(s->to, "%d", class_index));
+}
+
 /* Writes a number that is not finite: null in JSON, nan or inf in CSV. false: the number is finite.
  */
 static bool put_other(sink *s, double value)
@@ -75,14 +92,18 @@ static void put_numbers(sink *s, const double *numbers, int count, int digits)
     }
 }
 
-static void json_text(sink *s, const char *text)
+/* Writes the probabilities of all classes: an object with their names or, if classes are numbers,
+ * an array. */
+static void json_probabilities(sink *s, const weft_prediction *p)
 {
-    put(s, weft_output_write(s->to, "\"", 1));
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\') put(s, weft_output_write(s->to, "\\", 1));
-        put(s, weft_output_write(s->to, text, 1));
+    put(s, weft_output_print(s->to, p->class_names ? "{" : "["));
+    for (int c = 0; c < p->classes; c++) {
+        if (c) put(s, weft_output_print(s->to, ","));
+        if (p->class_names) json_class(s, c, p->class_names);
+        if (p->class_names) put(s, weft_output_print(s->to, ":"));
+        put_number(s, (double)p->probabilities[c], SINGLE);
     }
-    put(s, weft_output_write(s->to, "\"", 1));
+    put(s, weft_output_print(s->to, p->class_names ? "}" : "]"));
 }
 
 static void json_prediction(sink *s, const weft_prediction *p)
@@ -100,16 +121,16 @@ static void json_prediction(sink *s, const weft_prediction *p)
         if (p->target) put_numbers(s, p->target, p->targets, EXACT);
         put(s, weft_output_print(s->to, "%s,\"predicted\":[", p->target ? "]" : ""));
         put_numbers(s, p->numbers, p->targets, EXACT);
+        put(s, weft_output_print(s->to, "]"));
     } else {
-        if (p->label < 0) put(s, weft_output_print(s->to, "\"label\":null"));
-        if (p->label >= 0) put(s, weft_output_print(s->to, "\"label\":%d", p->label));
-        put(s, weft_output_print(s->to, ",\"predicted\":%d,\"probabilities\":[", p->predicted));
-        for (int c = 0; c < p->classes; c++) {
-            if (c) put(s, weft_output_print(s->to, ","));
-            put_number(s, (double)p->probabilities[c], SINGLE);
-        }
+        put(s, weft_output_print(s->to, "\"label\":%s", p->label < 0 ? "null" : ""));
+        if (p->label >= 0) json_class(s, p->label, p->class_names);
+        put(s, weft_output_print(s->to, ",\"predicted\":"));
+        json_class(s, p->predicted, p->class_names);
+        put(s, weft_output_print(s->to, ",\"probabilities\":"));
+        json_probabilities(s, p);
     }
-    put(s, weft_output_print(s->to, "]}\n"));
+    put(s, weft_output_print(s->to, "}\n"));
 }
 
 /* Writes the header. The columns of numbers are "target,predicted", or with several targets
@@ -202,8 +223,8 @@ const command command_predict = {
     .text =
         "For classes, prints CSV with the columns sample, label, predicted and probability (with\n"
         "labels of positions also position), or with --json one object per line with the\n"
-        "probabilities of all classes, whose digits are those of single precision, so that they\n"
-        "read back as the same numbers. For numbers,\n"
+        "probabilities of all classes, by name if the classes have names. Their digits are those\n"
+        "of single precision, so that they read back as the same numbers. For numbers,\n"
         "prints sample, target and predicted, in the units of the target; several targets have\n"
         "a column each. Data may lack the target (csv: the column, npy: the second file, idx:\n"
         "the files of labels); it is empty then, or null. All rows of a table without a target\n"

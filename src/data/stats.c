@@ -5,21 +5,6 @@
 
 #include "data/data.h"
 
-static void names_free(char ***names, int64_t count)
-{
-    for (int64_t i = 0; *names && i < count; i++) free((*names)[i]);
-    free(*names);
-    *names = NULL;
-}
-
-static weft_status names_copy(char *const *from, int64_t count, char ***to)
-{
-    if (!from) return WEFT_OK;
-    WEFT_TRY(WEFT_NEW(to, count));
-    for (int64_t i = 0; i < count; i++) WEFT_TRY(weft_strdup(from[i], &(*to)[i]));
-    return WEFT_OK;
-}
-
 static weft_status name_copy(const char *from, char **to)
 {
     return from ? weft_strdup(from, to) : WEFT_OK;
@@ -27,8 +12,8 @@ static weft_status name_copy(const char *from, char **to)
 
 void weft_data_stats_free(weft_data_stats *stats)
 {
-    names_free(&stats->class_names, stats->classes);
-    names_free(&stats->column_names, weft_shape_elements(&stats->input[0].shape));
+    weft_strings_free(&stats->class_names, stats->classes);
+    weft_strings_free(&stats->column_names, weft_shape_elements(&stats->input[0].shape));
     free(stats->label_name);
     free(stats->tokenizer);
     free(stats->reading);
@@ -65,9 +50,9 @@ weft_status weft_data_stats_copy(const weft_data_stats *from, weft_data_stats *t
     WEFT_TRY(numbers_copy(from->target_mean, from->targets, &to->target_mean));
     WEFT_TRY(numbers_copy(from->target_deviation, from->targets, &to->target_deviation));
     to->label_column = from->label_column;
-    WEFT_TRY(names_copy(from->class_names, from->classes, &to->class_names));
-    WEFT_TRY(names_copy(from->column_names, weft_shape_elements(&from->input[0].shape),
-                        &to->column_names));
+    WEFT_TRY(weft_strings_copy(from->class_names, from->classes, &to->class_names));
+    WEFT_TRY(weft_strings_copy(from->column_names, weft_shape_elements(&from->input[0].shape),
+                               &to->column_names));
     to->weight_column = from->weight_column;
     WEFT_TRY(name_copy(from->weight_name, &to->weight_name));
     to->id_column = from->id_column;
@@ -207,9 +192,9 @@ weft_status weft_data_stats_learn(const weft_source *s, weft_normalize normalize
     WEFT_TRY(measure_target(s, normalize != WEFT_NORMALIZE_NONE, stats));
     stats->classes = s->classes;
     stats->label_column = s->label_column;
-    WEFT_TRY(names_copy(s->class_names, s->classes, &stats->class_names));
-    WEFT_TRY(names_copy(s->column_names, weft_shape_elements(weft_source_shape(s)),
-                        &stats->column_names));
+    WEFT_TRY(weft_strings_copy(s->class_names, s->classes, &stats->class_names));
+    WEFT_TRY(weft_strings_copy(s->column_names, weft_shape_elements(weft_source_shape(s)),
+                               &stats->column_names));
     stats->weight_column = s->weight_column;
     WEFT_TRY(name_copy(s->weight_name, &stats->weight_name));
     stats->id_column = s->id_column;

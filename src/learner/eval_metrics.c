@@ -137,6 +137,7 @@ void weft_report_free(weft_report *report)
     WEFT_NEED_VOID(report);
     free(report->confusion);
     free(report->fits);
+    weft_strings_free(&report->class_names, report->classes);
     *report = (weft_report){0};
 }
 

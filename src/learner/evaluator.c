@@ -1,6 +1,7 @@
 /* The evaluator: runs a forward program over a split of the data, for evaluation and prediction.
  * All ranks of a mesh run it together and add up their metric sums. */
 #include <math.h>
+#include <stdio.h>
 
 #include "learner/learner_internal.h"
 #include "models/models.h"
@@ -98,6 +99,7 @@ typedef struct evaluation {
     const weft_dataset *data;
     weft_split split;
     weft_metric_sums sums;
+    char *const *class_names; /* [classes]; NULL: classes are numbers */
     weft_predict_fn fn;
     void *user;
     weft_not_finite *lost;
@@ -128,7 +130,7 @@ static void take_class(evaluation *v, int64_t row, int64_t sample, int32_t label
     p->label = label;
     p->predicted = best;
     p->probabilities = e->row;
-    p->class_names = weft_dataset_stats(v->data)->class_names;
+    p->class_names = v->class_names;
     if (v->sums.cell)
         weft_metric_sums_class(
             &v->sums,
@@ -272,15 +274,33 @@ weft_instance *weft_evaluator_instance(weft_evaluator *e)
     return e->instance;
 }
 
+/* The names of the classes; NULL if they are numbers from 0, as names are where a table has such
+ * labels. */
+static char *const *names_of(const weft_data_stats *stats)
+{
+    char number[16];
+    for (int c = 0; stats->class_names && c < stats->classes; c++) {
+        (void)snprintf(number, sizeof(number), "%d", c);
+        if (strcmp(stats->class_names[c], number) != 0) return stats->class_names;
+    }
+    return NULL;
+}
+
 weft_status weft_evaluator_run(weft_evaluator *e, const weft_dataset *data, weft_split split,
                                weft_report *out, weft_predict_fn fn, void *user,
                                weft_not_finite *lost)
 {
     evaluation v = {.e = e, .data = data, .split = split, .fn = fn, .user = user, .lost = lost};
-    if (out) WEFT_TRY(weft_metric_sums_init(&v.sums, weft_dataset_stats(data)));
+    const weft_data_stats *stats = weft_dataset_stats(data);
+    v.class_names = names_of(stats);
+    if (out) WEFT_TRY(weft_metric_sums_init(&v.sums, stats));
     weft_status status = run_batches(&v);
     if (status == WEFT_OK && out) status = add_ranks(e, &v.sums);
     if (status == WEFT_OK && out) status = weft_metric_sums_report(&v.sums, out);
+    if (status == WEFT_OK && out) {
+        status = weft_strings_copy(v.class_names, stats->classes, &out->class_names);
+        if (status != WEFT_OK) weft_report_free(out);
+    }
     weft_metric_sums_free(&v.sums);
     return status;
 }
