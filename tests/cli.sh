@@ -42,7 +42,7 @@ done
 accepts train "$weft" train --model lenet $small --epochs 2 --optimizer adam --lr 0.001 --seed 1 --threads 2 \
     --checkpoint run --metrics m.jsonl --dtype f32 --device cpu --trace trace.json
 holds out 'test loss .* accuracy .* macro F1'
-holds m.jsonl '^\{"event":"step","step":1,"epoch":0,"loss":[0-9.]+,"lr":0.00[0-9]+,"samples_per_second":[0-9.]+,"comm_bytes":0,'
+holds m.jsonl '^\{"event":"step","step":1,"epoch":1,"loss":[0-9.]+,"lr":0.00[0-9]+,"samples_per_second":[0-9.]+,"comm_bytes":0,'
 holds m.jsonl '"event":"eval","step":6,.*"split":"test","loss":[0-9.]+,"accuracy":[0-9.]+,"f1_macro":[0-9.]+'
 holds m.jsonl '"event":"summary","steps":6,"seconds":[0-9.]+,"samples_per_second":[0-9.]+,.*"since_step":0,"peak_rss_bytes":[0-9]+'
 TESTS=$here python3 - <<'PY' && pass || flunk "metrics and trace are JSON"
@@ -68,6 +68,18 @@ PY
 accepts quiet "$weft" train $small --model mlp --quiet
 [ -s out ] && flunk "--quiet printed" || pass
 accepts export "$weft" export run/latest -o w.safetensors
+for name in w.onnx ./w.pt w.PTH x.y/w.h5 w.npz w.gguf w.pb w.tflite .onnx; do
+    refuses 2 "output '$name' ends with .${name##*.}, and a safetensors file is written; name it '${name%.*}.safetensors'" "$weft" export run/latest -o "$name"
+    [ -e "$name" ] && flunk "$name was written" || pass
+done
+refuses 2 "folder 'w.keras' ends with .keras, and a folder with weights.safetensors and model.json is written; name it 'w'" "$weft" export run/latest -f w.keras
+for name in w w.st w.bin pt ./a.onnx/pt; do
+    mkdir -p "$(dirname "$name")"
+    accepts "export as $name" "$weft" export run/latest -o "$name"
+    cmp "$name" w.safetensors && pass || flunk "$name has other weights"
+done
+rm -rf w w.st w.bin pt a.onnx
+refuses 2 "plot 'p.png' ends with .png, and an SVG picture is written; name it 'p.svg'" "$weft" compare $small -n 2 --strategies 'exchange=gossip; exchange=average' --plot p.png
 python3 - <<'PY' && pass || flunk "exported tensors"
 import json, struct
 data = open("w.safetensors", "rb").read()

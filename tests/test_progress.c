@@ -57,6 +57,7 @@ static void step(progress *p, int64_t number, double samples, double seconds, do
     weft_event e = {.kind = WEFT_EVENT_STEP,
                     .step = number,
                     .total_steps = 100,
+                    .epoch = 1,
                     .epochs = 1,
                     .loss = 1,
                     .samples_per_second = samples / seconds,
@@ -190,7 +191,7 @@ static void test_sentences(void **state)
     begin();
     progress *p = progress_new(&o, false);
     progress_event(p, &start);
-    weft_event begun = {.kind = WEFT_EVENT_BEGIN, .step = 150, .total_steps = 200, .epoch = 2};
+    weft_event begun = {.kind = WEFT_EVENT_BEGIN, .step = 150, .total_steps = 200, .epoch = 3};
     progress_event(p, &begun);
     begun.step = 200;
     progress_event(p, &begun);

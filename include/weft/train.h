@@ -63,8 +63,10 @@ typedef enum weft_event_kind {
 /* An event of a run. */
 typedef struct weft_event {
     weft_event_kind kind;
-    int64_t step, total_steps;   /* finished steps since training began; steps at its end */
-    int64_t epoch, epochs;       /* epoch from 0; epochs of the run */
+    int64_t step, total_steps; /* finished steps since training began; steps at its end */
+    /* The epoch, from 1, of the last finished step; for START and BEGIN that of the next step.
+     * Epochs of the run; 0: it has a number of steps. */
+    int64_t epoch, epochs;
     int64_t samples, parameters; /* samples of the training split; elements of all parameters */
     /* For a step: its loss, in a simulation of all learners, otherwise of the reporting learner;
      * NaN if no sample of the step had a weight. */

@@ -85,8 +85,10 @@ static void pieces_text(const progress *p, const weft_event *e, double share, ch
     char left[32], loss[32];
     double steps_left = (double)(e->total_steps - e->step);
     time_text(left, sizeof(left), p->steps > 0 ? steps_left * p->seconds / p->steps : 0);
-    (void)snprintf(piece[EPOCH], 48, "epoch %lld/%lld ", (long long)e->epoch + 1,
-                   (long long)e->epochs);
+    int size = snprintf(piece[EPOCH], 48, "epoch %lld", (long long)e->epoch);
+    if (e->epochs > 0) /* else the run has a number of steps */
+        size += snprintf(piece[EPOCH] + size, 48 - (size_t)size, "/%lld", (long long)e->epochs);
+    (void)snprintf(piece[EPOCH] + size, 48 - (size_t)size, " ");
     (void)snprintf(piece[SHARE], 48, " %3.0f%%", share * 100);
     (void)snprintf(piece[LOSS], 48, "  loss %s", score_text(p->loss, loss, sizeof(loss)));
     (void)snprintf(piece[RATE], 48, "  %.0f samples/s", p->rate);
@@ -98,12 +100,12 @@ static void pieces_text(const progress *p, const weft_event *e, double share, ch
  * the terminal stays free, since some terminals wrap when it is filled. */
 static int fit(char piece[][48], int columns)
 {
-    enum { FRAME = 2, LEAST = 8, MOST = 24 };
+    enum { FRAME = 2, LEAST = 8 };
     static const int first_to_go[] = {RATE, EPOCH, LOSS, LEFT};
     for (size_t gone = 0;; gone++) {
         int room = columns - 1 - FRAME;
         for (int i = 0; i < PIECES; i++) room -= (int)strlen(piece[i]);
-        if (room >= LEAST) return room < MOST ? room : MOST;
+        if (room >= LEAST) return room;
         if (gone == sizeof(first_to_go) / sizeof(first_to_go[0])) break;
         piece[first_to_go[gone]][0] = '\0';
     }
@@ -154,7 +156,7 @@ static void on_step(progress *p, const weft_event *e)
     if (p->terminal)
         draw_bar(p, e);
     else if (!first)
-        printf("epoch %lld, step %lld of %lld: loss %s, %.0f samples/s\n", (long long)e->epoch + 1,
+        printf("epoch %lld, step %lld of %lld: loss %s, %.0f samples/s\n", (long long)e->epoch,
                (long long)e->step, (long long)e->total_steps,
                score_text(p->loss, loss, sizeof(loss)), p->rate);
 }
@@ -182,7 +184,7 @@ static void on_begin(const weft_event *e)
 {
     if (e->step == 0) return;
     printf("resumed after step %lld", (long long)e->step);
-    if (e->step < e->total_steps) printf(", in epoch %lld", (long long)e->epoch + 1);
+    if (e->step < e->total_steps) printf(", in epoch %lld", (long long)e->epoch);
     printf("\n");
 }
 

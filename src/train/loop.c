@@ -13,6 +13,14 @@ static bool is_first(const weft_run *run)
     return run->rank.learner_index == 0 || (t->linked && !t->link.job);
 }
 
+/* The epoch of an event, counted from 1; at the end of an epoch the next step is in the next one.
+ */
+static int64_t epoch_of(const weft_position *p, weft_event_kind kind)
+{
+    bool next = kind == WEFT_EVENT_START || kind == WEFT_EVENT_BEGIN;
+    return p->epoch + (next || p->batch > 0 || p->samples > 0);
+}
+
 /* Writes an event to the metrics file and gives it to the caller's function. Only rank 0 of a
  * learner that reports does this. */
 static weft_status tell(const weft_run *run, weft_event *e)
@@ -21,8 +29,9 @@ static weft_status tell(const weft_run *run, weft_event *e)
     const weft_rank *r = &run->rank;
     if (r->rank != 0 || !is_first(run)) return WEFT_OK;
     e->step = r->position.step;
+    e->epoch = epoch_of(&r->position, e->kind);
     e->total_steps = t->total_steps;
-    e->epochs = t->options.length.epochs;
+    e->epochs = t->options.length.steps ? 0 : t->options.length.epochs;
     e->samples = t->samples;
     e->parameters = t->parameters;
     e->ranks = t->link.job ? t->mesh * t->learners : t->size;
@@ -43,7 +52,7 @@ static weft_status evaluate(weft_run *run)
     weft_rank *r = &run->rank;
     if (weft_dataset_count(run->job->data, WEFT_TEST) == 0) return WEFT_OK;
     WEFT_TRY(weft_rank_evaluate(r, &report));
-    weft_event e = {.kind = WEFT_EVENT_EVAL, .epoch = r->position.epoch, .report = &report};
+    weft_event e = {.kind = WEFT_EVENT_EVAL, .report = &report};
     weft_status status = tell(run, &e);
     weft_report_free(&report);
     run->evaluated_step = r->position.step;
@@ -76,7 +85,7 @@ static weft_status save(weft_run *run)
                                      .run = t->link.run};
     WEFT_TRY(weft_checkpoint_save(&source, &record, t->options.output.checkpoint,
                                   t->options.output.keep, &path));
-    weft_event e = {.kind = WEFT_EVENT_CHECKPOINT, .epoch = r->position.epoch, .path = path};
+    weft_event e = {.kind = WEFT_EVENT_CHECKPOINT, .path = path};
     weft_status status = tell(run, &e);
     free(path);
     return status;
@@ -112,7 +121,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
 {
     weft_trainer *t = run->job;
     weft_rank *r = &run->rank;
-    weft_event e = {.kind = WEFT_EVENT_STEP, .epoch = b->epoch};
+    weft_event e = {.kind = WEFT_EVENT_STEP};
     r->position.step++;
     r->position.batch = b->last ? 0 : r->position.batch + 1;
     r->position.samples = b->last ? 0 : b->done;
@@ -175,7 +184,6 @@ static weft_status summarise(weft_run *run)
 {
     weft_rank *r = &run->rank;
     weft_event e = {.kind = WEFT_EVENT_SUMMARY,
-                    .epoch = r->position.epoch,
                     .peak_memory = weft_peak_memory(),
                     .rank_memory = run->planned,
                     .first_step_seconds = run->first_step_seconds,
@@ -251,7 +259,7 @@ static weft_status tell_start(weft_run *run)
                  "%lld of the %d learners get%s no sample, since there %s %lld to train on",
                  (long long)without, run->job->learners, without == 1 ? "s" : "",
                  run->job->samples == 1 ? "is" : "are", (long long)run->job->samples);
-    weft_event e = {.kind = WEFT_EVENT_START, .epoch = r->position.epoch};
+    weft_event e = {.kind = WEFT_EVENT_START};
     if (r->rank == 0 && is_first(run))
         WEFT_TRY(weft_trainer_open_outputs(run->job, r->position.step));
     return tell(run, &e);
@@ -295,7 +303,7 @@ static weft_status run_rank(weft_run *run)
     if (r->exchange && t->options.output.checkpoint) WEFT_TRY(weft_exchange_share(r->exchange));
     if (before) WEFT_TRY(tell_start(run));
     run->first_step = r->position.step;
-    WEFT_TRY(tell(run, &(weft_event){.kind = WEFT_EVENT_BEGIN, .epoch = r->position.epoch}));
+    WEFT_TRY(tell(run, &(weft_event){.kind = WEFT_EVENT_BEGIN}));
     options.epoch = r->position.epoch;
     options.done = r->position.samples;
     WEFT_TRY(weft_loader_start(t->data, &options, &loader));

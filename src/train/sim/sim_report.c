@@ -10,8 +10,9 @@ static weft_status tell(weft_simulation *s, weft_event *e)
 {
     weft_trainer *t = s->job;
     e->step = s->done / s->learners;
+    e->epoch = (e->step + s->epoch - 1) / s->epoch + (e->step == 0);
     e->total_steps = t->total_steps;
-    e->epochs = t->options.length.epochs;
+    e->epochs = t->options.length.steps ? 0 : t->options.length.epochs;
     e->samples = t->samples;
     e->parameters = t->parameters;
     e->ranks = e->learners = e->process_ranks = s->learners;
@@ -46,7 +47,6 @@ static weft_status tell_round(weft_simulation *s)
     double seconds = report.seconds - s->reported_seconds, bytes = (double)report.bytes;
     double samples = s->samples - s->reported_samples;
     weft_event e = {.kind = WEFT_EVENT_STEP,
-                    .epoch = (s->done / s->learners - 1) / s->epoch,
                     .loss = s->weight > 0 ? s->loss / s->weight : NAN,
                     .lr = s->rate / s->learners,
                     .samples_per_second = seconds > 0 ? samples / seconds : 0,
@@ -142,7 +142,7 @@ weft_status weft_simulation_evaluate(weft_simulation *s, bool over)
     WEFT_TRY(weft_rank_check_finite(s->lead));
     if (weft_dataset_count(s->job->data, WEFT_TEST) == 0) return WEFT_OK;
     WEFT_TRY(weft_rank_evaluate(s->lead, &report));
-    weft_event e = {.kind = WEFT_EVENT_EVAL, .epoch = rounds / s->epoch, .report = &report};
+    weft_event e = {.kind = WEFT_EVENT_EVAL, .report = &report};
     weft_status status = tell(s, &e);
     weft_report_free(&report);
     return status;
@@ -179,7 +179,7 @@ static weft_status save(weft_simulation *s)
                                               t->options.output.keep, &path);
     free((void *)stores);
     WEFT_TRY(status);
-    weft_event e = {.kind = WEFT_EVENT_CHECKPOINT, .epoch = record.position.epoch, .path = path};
+    weft_event e = {.kind = WEFT_EVENT_CHECKPOINT, .path = path};
     status = tell(s, &e);
     free(path);
     return status;
@@ -194,7 +194,6 @@ static weft_status summarise(weft_simulation *s)
                                        {"exchange_messages_lost", &lost, 1, false},
                                        {"utilisation", &s->utilisation, 1, false}};
     weft_event e = {.kind = WEFT_EVENT_SUMMARY,
-                    .epoch = s->job->total_steps / s->epoch,
                     .peak_memory = weft_peak_memory(),
                     .samples_per_second = s->samples_per_second,
                     .series = series,
