@@ -267,6 +267,9 @@ static int compare(comparison *k, const weft_compare_options *o)
     if (weft_options_check(weft_compare_table(k->context), o) != WEFT_OK)
         return usage_failure("compare");
     if (!take_strategies(k, o->strategies)) return 2;
+    if (!suffix_fits("compare", "plot", o->plot ? o->plot : "", OTHER_PICTURES, "an SVG picture",
+                     ".svg"))
+        return 2;
     k->simulated = o->base.cluster != NULL;
     k->quiet = o->base.train.show.quiet;
     print_log(k->context, k->quiet);

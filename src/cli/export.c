@@ -39,6 +39,11 @@ static const weft_option *table(const weft_context *context)
     return export_table;
 }
 
+/* Suffixes of files with models or arrays that an export is not. */
+static const char other_formats[] =
+    "onnx ort pt pt2 pth ckpt pkl pickle joblib h5 hdf5 keras pb tflite npz npy mat gguf ggml "
+    "mlmodel mlpackage msgpack params pdparams";
+
 static int run(weft_context *context, int argc, char **argv)
 {
     export_options options = {0};
@@ -55,6 +60,11 @@ static int run(weft_context *context, int argc, char **argv)
     } else if (options.output && options.folder) {
         fprintf(stderr, "weft: --output and --folder are both given, and an export is either a "
                         "file or a folder; give one of them\nTry 'weft help export'.\n");
+        code = 2;
+    } else if (!suffix_fits("export", "output", options.output ? options.output : "", other_formats,
+                            "a safetensors file", ".safetensors") ||
+               !suffix_fits("export", "folder", options.folder ? options.folder : "", other_formats,
+                            "a folder with weights.safetensors and model.json", "")) {
         code = 2;
     } else {
         const char *to = options.folder   ? options.folder
@@ -74,6 +84,7 @@ const command command_export = {
     .usage = "CHECKPOINT [-o FILE | -f DIR]",
     .summary = "write a checkpoint's weights as one safetensors file",
     .text =
+        "Writes safetensors, whatever the file is called; a suffix of another format is refused.\n"
         "Tensors are row-major and have their own names, such as conv1/weight [32, 1, 5, 5] and\n"
         "fc1/weight [1024 inputs, 1024 outputs]. With --folder, model.json beside them\n"
         "describes the network, the shape of its data and the names of its classes; such a\n"

@@ -108,6 +108,8 @@ static int make_load(weft_context *context, const weft_load_options *o, const ch
 {
     weft_load *load = NULL;
     weft_output *picture = NULL;
+    if (!suffix_fits("load", "svg", o->svg ? o->svg : "", OTHER_PICTURES, "an SVG picture", ".svg"))
+        return 2;
     (void)raise_file_limit(o->connections + 64);
     catch_signals();
     print_log(context, o->quiet);
