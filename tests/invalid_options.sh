@@ -63,7 +63,15 @@ refuses 2 "the tensor axis, which this mesh does not have; give --mesh tensor=N"
 refuses 2 "the data axis, which this mesh does not have" -n 2 --exchange oneshot --shard fc1/weight:out=data
 refuses 2 "the data axis, which this mesh does not have" --shard fc1/weight:out=data
 refuses 2 "state=keep, average or reset" -n 2 --exchange average:state=lose
-refuses 2 "uses all 2 ranks for one learner" -n 2 --exchange oneshot --mesh data=2
+# A single learner has nobody to exchange with, of one rank or of several, and every exchange is told so.
+for exchange in $("$weft" inspect --list | sed -n '/^exchanges /,/^$/s/^  \([a-z]*\).*/\1/p'); do
+    [ "$exchange" = hogwild ] && meshes=data=1 || meshes="data=1 data=2 tensor=2"
+    for mesh in $meshes; do
+        # shellcheck disable=SC2086
+        timeout 300 "$weft" train $small --model mlp -t 1 -n "${mesh#*=}" --mesh "$mesh" --exchange "$exchange" >out 2>err &&
+            grep -q "there is only one learner, so --exchange $exchange has no effect" err && pass || { flunk "one learner of $mesh, $exchange"; cat err; }
+    done
+done
 refuses 2 "alpha is beta over the number of learners; give one of them" -n 2 --exchange easgd:alpha=0.1,beta=0.5
 refuses 2 "every is '0', must be a whole number from 1" -n 2 --exchange easgd:every=0
 refuses 2 "push needs a policy without a bound, where no learner waits for others; give policy=async or softsync" -n 2 --exchange server:push=2

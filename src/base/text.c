@@ -129,7 +129,8 @@ const char *weft_nearest(const char *name, const char *(*next)(const void *user,
                          const void *user)
 {
     const char *best = NULL;
-    size_t limit = strlen(name) / 3 + 2, best_distance = limit;
+    /* Four changes are too many however long a name is: 'activation' would be near 'dilation'. */
+    size_t limit = WEFT_MIN(strlen(name) / 3 + 2, (size_t)4), best_distance = limit;
     for (int i = 0;; i++) {
         const char *candidate = next(user, i);
         if (!candidate) return best;

@@ -194,15 +194,25 @@ static const char *key_candidate(const void *user, int i)
     return fields[i].key;
 }
 
+/* The text about keys in general that the row at the end of a table may have. */
+static const char *key_hint(const weft_option *table)
+{
+    while (table && table->name) table++;
+    return table && table->help ? table->help : "";
+}
+
 static weft_status explain(const weft_yaml *y)
 {
     char near[1024];
     int item = y->entry - 1;
-    if (y->unexpected)
-        return weft_fail(WEFT_ERR_FORMAT, "%s:%d: no key is named '%s'%s", y->name,
+    if (y->unexpected) {
+        const void *fields = item < 0 ? y->fields : y->item_fields;
+        bool is_near = weft_nearest(y->unexpected, key_candidate, fields) != NULL;
+        return weft_fail(WEFT_ERR_FORMAT, "%s:%d: no key is named '%s'%s%s", y->name,
                          weft_yaml_line(y, item, y->unexpected), y->unexpected,
-                         weft_suggest(near, sizeof(near), y->unexpected, key_candidate,
-                                      item < 0 ? y->fields : y->item_fields));
+                         weft_suggest(near, sizeof(near), y->unexpected, key_candidate, fields),
+                         is_near ? "" : key_hint(item < 0 ? y->table : y->item_table));
+    }
     /* If an item is no mapping, the library reports the key of the list (list_key). */
     if (item >= 0 && y->field && strcmp(y->field, y->list_key) == 0)
         return weft_fail(WEFT_ERR_FORMAT, "%s:%d: item %d of '%s' must be a mapping (- %s: ...)",

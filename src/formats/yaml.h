@@ -20,7 +20,7 @@ weft_status weft_yaml_join(const void *data, size_t size, const char *list_key,
 
 /* Parses the text. list_key NULL: there is no list, and item_table is ignored. FORMAT: the text
  * does not fit the tables; the message names file and line and, for an unknown key, the nearest
- * key. */
+ * key or, without one, all keys and the help of the row at the end of the table. */
 weft_status weft_yaml_parse(const char *name, const void *data, size_t size,
                             const weft_option *table, const char *list_key,
                             const weft_option *item_table, weft_yaml **out) WEFT_NODISCARD;

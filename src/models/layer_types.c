@@ -65,6 +65,36 @@ weft_status weft_layers_register(weft_context *context)
     return weft_context_register(context, entries, WEFT_COUNT(types));
 }
 
+static const char *activation_word(const void *user, int i)
+{
+    (void)user;
+    return i == 0 ? "activation" : NULL;
+}
+
+weft_status weft_layer_type_find(const weft_context *context, const char *name,
+                                 const weft_layer_type **out)
+{
+    const weft_entry *entry = weft_registry_look(context, WEFT_KIND_LAYER, name, strlen(name));
+    char *list;
+    weft_text text = {0};
+    if (!entry && !weft_nearest(name, activation_word, NULL))
+        WEFT_TRY(weft_registry_find(context, WEFT_KIND_LAYER, name, strlen(name), &entry));
+    if (entry) {
+        *out = entry->ops;
+        return WEFT_OK;
+    }
+    for (int i = 0; (entry = weft_context_entry(context, WEFT_KIND_LAYER, i)); i++)
+        if (((const weft_layer_type *)entry->ops)->form == WEFT_LAYER_ACTIVATION)
+            weft_text_add(&text, "%s%s", text.size ? ", " : "", entry->name);
+    WEFT_TRY(weft_text_take(&text, &list));
+    weft_status status = weft_fail(WEFT_ERR_ARGUMENT,
+                                   "no layer type is named '%s'; each activation is a layer type "
+                                   "of its own: %s",
+                                   name, list);
+    free(list);
+    return status;
+}
+
 const char *weft_layer_keys(const weft_context *context, const char *type)
 {
     WEFT_NEED_ELSE(NULL, context, type);

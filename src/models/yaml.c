@@ -216,14 +216,11 @@ static weft_status add_layer(reader *r, const weft_layer_type *type, const layer
 
 static weft_status check_layer(const reader *r, const layer_keys *k, const weft_layer_type **out)
 {
-    const weft_entry *entry;
     if (!k->type)
         return at(r, NULL, weft_fail(WEFT_ERR_ARGUMENT, "a layer needs a type, as in type: conv"));
-    weft_status status = weft_registry_find(r->net->graph->context, WEFT_KIND_LAYER, k->type,
-                                            strlen(k->type), &entry);
+    weft_status status = weft_layer_type_find(r->net->graph->context, k->type, out);
     if (status != WEFT_OK) return at(r, "type", status);
-    const weft_layer_type *type = entry->ops;
-    *out = type;
+    const weft_layer_type *type = *out;
     if (type->needs && !weft_yaml_gives(r->yaml, r->count, type->needs))
         return at(r, NULL,
                   weft_fail(WEFT_ERR_ARGUMENT, "a %s layer needs '%s'", k->type, type->needs));

@@ -69,7 +69,9 @@ const weft_option weft_yaml_layers[] = {
     {KEY(lengths, "lstm, gru, attention, sequence_mean: the input with the number of positions of "
                   "each sample that count"),
      .kind = WEFT_OPT_STRING},
-    {.name = NULL},
+    {.name = NULL,
+     .help = "; an activation is a layer of its own, as in {type: relu}, and weft inspect --list "
+             "has all layers"},
 };
 
 /* The value of a key of a layer (or of the model, if layer < 0) as text. *out is NULL if the key is

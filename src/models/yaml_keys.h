@@ -37,6 +37,11 @@ typedef struct weft_layer_type {
                        const weft_layer *layer);
 } weft_layer_type;
 
+/* Finds a layer type by its name. ARGUMENT: there is none, or the name is a word for several; the
+ * message has them. */
+weft_status weft_layer_type_find(const weft_context *context, const char *name,
+                                 const weft_layer_type **out) WEFT_NODISCARD;
+
 extern const weft_option weft_yaml_model[], weft_yaml_layers[];
 
 #endif
