@@ -104,6 +104,9 @@ def predictions():
     check("the test part", len(tested) == round(0.3 * ROWS), tested)
     with open("m.jsonl") as f:
         kinds = [json.loads(line) for line in f]
+    each = -(-(ROWS - round(0.3 * ROWS)) // 4)  # steps of an epoch; the run ends within its second one
+    check("epochs in the metrics, from 1", each < 6 < 2 * each and {k["event"] for k in kinds} >= {"step", "eval"} and
+          all(k["epoch"] == -(-k["step"] // each) for k in kinds if k["event"] != "summary"), kinds)
     check("steps in the metrics", [k["step"] for k in kinds if k["event"] == "step"] == list(range(1, 7)), kinds)
 
 

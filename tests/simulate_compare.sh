@@ -63,7 +63,10 @@ for step in 1 5; do
     awk -v a="$(loss plain.jsonl $step)" -v b="$(loss virtual.jsonl $step)" 'BEGIN { d = a - b; exit !(a > 0 && d * d < 1e-12) }' &&
         pass || flunk "step $step has a loss of $(loss virtual.jsonl $step), not $(loss plain.jsonl $step)"
 done
-for run in plain virtual real; do holds $run.jsonl '"event":"eval".*"epoch":1,'; done
+for run in plain virtual real; do
+    holds $run.jsonl '"event":"eval".*"epoch":1,'
+    grep '"event":"step"' $run.jsonl | grep -qv '"epoch":1,' && flunk "steps of the first epoch are in another one, $run" || pass
+done
 [ "$(loss real.jsonl 5)" = null ] && pass || flunk "a learner without samples has a loss of $(loss real.jsonl 5)"
 # What cannot be is said with its line and what would be right, as of an option: line|words|text.
 while IFS='|' read -r words text; do
