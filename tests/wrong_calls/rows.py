@@ -101,7 +101,7 @@ ALLOWED = {
     ("weft_train_plan_text", "dump_rank", "-1"): "below 0: no dump", ("weft_train_plan_text", "dump_rank", "INT_MIN"): "below 0: no dump",
     ("weft_instance_trace_events", "origin"): "below 0: since the first event",
     ("weft_graph_set_role", "parameter", "WEFT_NO_VALUE"): "belongs to no parameter",
-    ("weft_printable", "text"): "any text", ("weft_error_catch", "status"): "any status is stored",
+    ("weft_printable", "text"): "any text", ("weft_json_string", "text", '""'): "any text", ("weft_error_catch", "status"): "any status is stored",
     ("weft_job_failed_elsewhere", "status"): "a status that is none has not failed elsewhere",
     ("weft_job_status_line", "message"): "an empty message marks progress", ("weft_job_status_line", "what", '""'): "any text",
     ("weft_generator_encode", "text", '""'): "no token", ("weft_options_load_text", "name", '""'): "any name",
