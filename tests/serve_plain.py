@@ -56,7 +56,7 @@ def pictures(s, row):
                                  (b"GIF89a\x01\x02", {}, "PNG or JPEG"), (b"GIF89a", {"Content-Type": "image/gif"}, "neither PNG nor JPEG"), (b"{}", {"Content-Type": "application/json"}, "infer"),
                                  (b' {"inputs":[]}', {}, "infer"), (picture, {"Content-Type": "multipart/form-data; boundary=x"}, "-F"), (b"x", {"Content-Type": "video/mp4"}, "video/mp4"),
                                  (b"\0\1\2", {}, "PNG or JPEG"), (b"1,2,3\n", {}, "columns"), (",".join(["1"] * SIZE).encode() + b"\na" + b",1" * (SIZE - 1), {}, "the body:2"),
-                                 (("1," * (SIZE - 1) + "1\n").encode() * 65, {"Content-Type": "text/csv"}, "more than 64 rows")):
+                                 (("1," * (SIZE - 1) + "1\n").encode() * 4097, {"Content-Type": "text/csv"}, "more than 4096 rows")):
         code, told = s.told(path, body, headers=headers)
         check(f"refuses {body[:20]} {headers} with '{words}'", code == 400 and words in told["error"], (code, told))
     check("only POST", s.told(path)[0] == 405)
@@ -202,7 +202,7 @@ def endless_tables(s):
     path, headers = "/v2/models/t/predict", {"Content-Type": "text/csv"}
     labels = "".join(f"1,2,class {k}\n" for k in range(9999))  # what is looked for among so many others takes long
     names = ",".join(f"name {k}" for k in range(200000))
-    bodies = {"rows": (labels * (60000000 // len(labels)), "more than 64 rows"), "columns": (names * 20, "columns"), "a name": (names + "\n1\n", "columns"),
+    bodies = {"rows": (labels * (60000000 // len(labels)), "more than 4096 rows"), "columns": (names * 20, "columns"), "a name": (names + "\n1\n", "columns"),
               "commas": ("," * 50000000, "columns"), "a label": ("1,2," + "x" * 50000000, None), "empty lines": ("\n" * 50000000 + "1,2\n", None)}
     for what, (text, words) in bodies.items():
         connection = http.client.HTTPConnection("127.0.0.1", s.port, timeout=120)

@@ -214,7 +214,7 @@ const weft_program *weft_instance_program(const weft_instance *x)
 void *weft_instance_input(const weft_instance *x, weft_value input)
 {
     WEFT_NEED_ELSE_AS(NULL, "instance", x);
-    WEFT_CHECK_INDEX_ELSE(NULL, input, x->program->graph->value_count);
+    WEFT_CHECK_INDEX_ELSE(NULL, input, x->program->values);
     const weft_program *p = x->program;
     const version *v = weft_program_version(p, input, NULL);
     bool fed = v && p->buffers[v->buffer].kind == BUFFER_INPUT;
@@ -250,7 +250,7 @@ weft_status weft_instance_lend(weft_instance *x, weft_value input, const void *d
 const void *weft_instance_output(const weft_instance *x, weft_value value)
 {
     WEFT_NEED_ELSE_AS(NULL, "instance", x);
-    WEFT_CHECK_INDEX_ELSE(NULL, value, x->program->graph->value_count);
+    WEFT_CHECK_INDEX_ELSE(NULL, value, x->program->values);
     const weft_program *p = x->program;
     for (int i = p->versions_of[value].first; i >= 0; i = p->versions[i].next) {
         const version *v = &p->versions[i];

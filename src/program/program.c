@@ -4,6 +4,7 @@
 static weft_status build(weft_program *p)
 {
     grouping groups;
+    p->values = (int)p->graph->value_count;
     WEFT_TRY(weft_readers_find(p->graph, &p->readers));
     WEFT_TRY(
         weft_new_bytes((void *)&p->versions_of, p->graph->value_count, sizeof(*p->versions_of)));

@@ -197,7 +197,8 @@ enum { STEP_BEGINS = -1 };
 struct weft_program {
     atomic_int users; /* references: of the caller and of instances */
     schema *schema;
-    const weft_graph *graph;
+    const weft_graph *graph; /* while the program is made; it may be destroyed before the program */
+    int values;              /* of the graph */
     weft_value *fetch;
     int fetch_count;
     bool dry;  /* the program is only a plan: no store is changed, no instance can be made */

@@ -314,17 +314,31 @@ weft_status weft_server_run(weft_context *context, const char *address,
     return status;
 }
 
-/* ARGUMENT: --listen is given to a learner that accepts no connections. */
-static weft_status check_listen(weft_context *context, const char *listen, const char *exchange)
+static weft_status accepts_connections(weft_context *context, const char *listen,
+                                       const char *exchange)
 {
     const weft_exchange_ops *ops;
-    if (!listen) return WEFT_OK;
     WEFT_TRY(weft_exchange_is_elastic(context, exchange, &ops));
     if (!ops->serve) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "listen is '%s', but learners of exchange %s connect to servers and accept no "
                      "connections; leave --listen out (weft server takes it)",
                      listen, ops->name);
+}
+
+/* ARGUMENT: --listen is given to a learner that accepts no connections. Asks for the options of the
+ * run alone, so that no slot is reserved for a learner that does not join. */
+static weft_status check_listen(weft_context *context, const char *address,
+                                const weft_cluster_options *o, const weft_stop *stop)
+{
+    weft_invitation invitation;
+    weft_elastic_config config;
+    if (!o->listen) return WEFT_OK;
+    WEFT_TRY(ask(context, address, WEFT_ASK_TERMS, o, stop, 0, &invitation, &config));
+    weft_status status = accepts_connections(context, o->listen, config.options.parallel.exchange);
+    weft_elastic_config_free(context, &config);
+    weft_invitation_free(&invitation);
+    return status;
 }
 
 /* Creates the trainer of a learner that joins. run: id of the run that the learner was a member of;
@@ -334,6 +348,7 @@ static weft_status join(weft_context *context, const char *address, const weft_c
 {
     weft_invitation invitation;
     weft_elastic_config config;
+    WEFT_TRY(check_listen(context, address, o, stop));
     WEFT_TRY(ask(context, address, WEFT_ASK_SLOT, o, stop, run, &invitation, &config));
     weft_joining joining = {.coordinator = address,
                             .listen = o->listen,
@@ -347,8 +362,8 @@ static weft_status join(weft_context *context, const char *address, const weft_c
                             .job = weft_job_slot() >= 0,
                             .rejoins = run != 0,
                             .advises_rejoin = !o->rejoin && weft_job_slot() < 0};
-    weft_status status = check_listen(context, o->listen, config.options.parallel.exchange);
-    if (status == WEFT_OK && run && run != invitation.run)
+    weft_status status = WEFT_OK;
+    if (run && run != invitation.run)
         status = weft_fail(WEFT_ERR_PEER,
                            "the run from which this learner was removed is over, and the "
                            "coordinator at %s has begun another one; give weft join again to join "
