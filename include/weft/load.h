@@ -104,10 +104,10 @@ typedef struct weft_load_result {
 
 /* Opens a load: resolves the targets, queries the model of each, makes its requests, and sends one
  * of them as a test. A target is "http[s]://HOST[:PORT][/v2/models/NAME[/versions/V]]"; without a
- * model, the server's only one. `options` and `targets` must outlive the load; setting `stop` (may
- * be NULL) ends a wait and the load. ARGUMENT: an option or target is invalid; the message names
- * it; UNSUPPORTED: inputs that cannot be made; PEER: a server is unreachable or refuses;
- * FORMAT: a response does not follow the protocol. */
+ * model, the server's only one. There are 1 to 1024 targets. `options` and `targets` must outlive
+ * the load; setting `stop` (may be NULL) ends a wait and the load. ARGUMENT: an option or target is
+ * invalid; the message names it; UNSUPPORTED: inputs that cannot be made; PEER: a server is
+ * unreachable or refuses; FORMAT: a response does not follow the protocol. */
 WEFT_API WEFT_NODISCARD weft_status weft_load_open(weft_context *context,
                                                    const weft_load_options *options,
                                                    const char *const *targets, int count,

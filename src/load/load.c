@@ -146,6 +146,8 @@ static weft_status open_load(weft_load *load, const char *const *targets, int co
     return WEFT_OK;
 }
 
+enum { MOST_TARGETS = 1024 };
+
 weft_status weft_load_open(weft_context *context, const weft_load_options *options,
                            const char *const *targets, int count, const weft_stop *stop,
                            weft_load **out)
@@ -153,7 +155,9 @@ weft_status weft_load_open(weft_context *context, const weft_load_options *optio
     WEFT_NEED(context, options, targets, out);
     weft_load *load;
     *out = NULL;
-    if (count < 1) return weft_fail(WEFT_ERR_ARGUMENT, "%d targets, must be at least 1", count);
+    if (count < 1 || count > MOST_TARGETS)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%d targets, must be from 1 to %d", count,
+                         MOST_TARGETS);
     for (int i = 0; i < count; i++) WEFT_NEED(targets[i]);
     WEFT_TRY(WEFT_NEW(&load, 1));
     load->context = context;
