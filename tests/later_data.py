@@ -174,5 +174,18 @@ with open("tokens.yaml", "w") as f:
 said = train("run", "tokens.yaml", "npy:x=tokens.npy,label=tokens.npy")
 check("many classes of positions", said.returncode == 0, said.stderr)
 
+# Several inputs share one normalisation; no input is left out of it without a word.
+npy("q.npy", "<u1", (20, 3), [i * 41 % 256 for i in range(60)])
+npy("r.npy", "<u1", (20, 3), [i * 59 % 256 for i in range(60)])
+npy("f8.npy", "<f8", (20, 3), numbers)
+with open("two.yaml", "w") as f:
+    f.write("layers:\n  - {type: add, from: \"x, q\"}\n  - {type: linear, units: outputs}\n")
+for x, q, how, told in (
+    ("f4", "q", "auto", "divide the bytes by 255"), ("q", "f8", "unit", "divide the bytes by 255"),
+    ("f4", "q", "standard", "computes one mean"), ("f4", "f8", "standard", "computes one mean"), ("q", "r", "standard", "computes one mean"),
+    ("f4", "q", "none", None), ("q", "r", "auto", None), ("q", "r", "unit", None), ("f4", "f8", "auto", None)):
+    said = train("run", "two.yaml", f"npy:x={x}.npy,q={q}.npy,label=y.npy", "--normalize", how)
+    check(f"inputs {x} and {q}, {how}", (told in said.stderr and said.returncode == 2) if told else said.returncode == 0, said.stderr)
+
 print(f"{passed} passed, {failed} failed")
 sys.exit(failed > 0)

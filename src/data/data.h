@@ -122,6 +122,7 @@ struct weft_source {
     bool divided; /* the specification gives the share of the test split */
     bool whole;   /* features are 64-bit integers or smaller */
     bool bytes;   /* features are whole numbers from 0 to 255 */
+    bool mixed;   /* those of some inputs are bytes, those of others are not */
     bool tabular; /* mean and deviation are computed for each column; `number` reads the features */
     int64_t all;  /* rows of both splits, in which the class names were found */
     int classes;  /* number of classes; idx counts those of the training split alone */

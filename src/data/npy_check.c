@@ -220,12 +220,16 @@ weft_status weft_npy_check_inputs(weft_npy_source *s, const char *layout,
         !weft_shape_equal(&head->input[0].shape, &wish->stats->input[0].shape) &&
         weft_layout_suggest(&a->shape, &wish->stats->input[0].shape, s->remedy, sizeof(s->remedy)))
         head->remedy = s->remedy;
+    bool some = false;
     head->whole = head->bytes = true;
     for (int i = 0; i < head->inputs; i++) {
         if (head->input[i].dtype != WEFT_F32) continue;
+        bool bytes = s->input[i].array.kind == 'u' && s->input[i].array.size == 1;
         head->whole = head->whole && s->input[i].array.kind != 'f';
-        head->bytes = head->bytes && s->input[i].array.kind == 'u' && s->input[i].array.size == 1;
+        head->bytes = head->bytes && bytes;
+        some = some || bytes;
     }
+    head->mixed = some && !head->bytes;
     head->tabular =
         head->inputs == 1 && head->input[0].dtype == WEFT_F32 && head->input[0].shape.rank == 1;
     return WEFT_OK;

@@ -168,10 +168,31 @@ static weft_status check_classes(const weft_source *s)
     return weft_check_measured(s->found_in, s->classes, whole, s->all, s->as_target);
 }
 
+/* Refuses inputs that would need statistics of their own, since all inputs share one mean and
+ * deviation. */
+static weft_status check_shared(const weft_source *s, weft_normalize how)
+{
+    int inputs = 0;
+    for (int k = 0; k < s->inputs; k++) inputs += s->input[k].dtype == WEFT_F32;
+    if (how == WEFT_NORMALIZE_STANDARD && inputs > 1)
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "--normalize standard computes one mean and deviation, but the data have %d "
+            "inputs of numbers; scale each array in its file and give --normalize none",
+            inputs);
+    if (how == WEFT_NORMALIZE_NONE || !s->mixed) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "some of the %d inputs of numbers are bytes and others are not, and one "
+                     "normalisation holds for all; divide the bytes by 255 in their file, or give "
+                     "--normalize none",
+                     inputs);
+}
+
 weft_status weft_data_stats_learn(const weft_source *s, weft_normalize normalize,
                                   weft_data_stats *stats)
 {
     WEFT_TRY(check_classes(s));
+    WEFT_TRY(check_shared(s, normalize));
     weft_normalize how = normalize;
     if (how == WEFT_NORMALIZE_AUTO)
         how = s->bytes     ? WEFT_NORMALIZE_UNIT
