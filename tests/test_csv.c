@@ -83,6 +83,12 @@ static void test_csv_header(void **state)
     assert_ok(csv("0,1,b\n5,6,2\n5,7,b\n", NULL, &c));
     assert_true(!c.has_header && c.rows == 3 && c.classes == 2);
     weft_csv_free(&c);
+    assert_ok(csv("0,1,2,3\n5,6,2,1\n0,1,2,0\n", NULL, &c));
+    assert_true(c.has_header && c.rows == 2 && c.classes == 2);
+    weft_csv_free(&c);
+    assert_ok(csv("0,1,2.0,3\n5,6,2,1\n0,1,2,0\n", NULL, &c));
+    assert_true(!c.has_header && c.rows == 3);
+    weft_csv_free(&c);
     assert_ok(csv("1990,b,kind\n5,6,2\n5,7,3\n", "kind", &c));
     assert_true(c.has_header && c.rows == 2);
     weft_csv_free(&c);
@@ -156,6 +162,42 @@ static void test_csv_one_column_more(void **state)
     weft_csv_free(&c);
     assert_ok(weft_csv_parse("t", named, strlen(named), NULL, NULL, &known, &c));
     assert_true(c.label == 2 && c.values[0] == 1 && c.values[3] == 4);
+    weft_csv_free(&c);
+}
+
+/* A later table without names is refused if more than one column may be the missing one, whatever
+ * training had; options make it certain. */
+static void test_csv_columns_missing(void **state)
+{
+    (void)state;
+    const char *text[] = {"9,8\n7,6\n", "9,8,7\n6,5,4\n", "9,8,7,6\n5,4,3,2\n",
+                          "9,8,7,6,5\n4,3,2,1,0\n"};
+    for (int unlabelled = 0; unlabelled < 2; unlabelled++)
+        for (int weight = 0; weight < 2; weight++)
+            for (int id = 0; id < 2; id++)
+                for (int columns = 2; columns <= 5; columns++) {
+                    const weft_csv_known known = {.features = 2,
+                                                  .place = 2,
+                                                  .weight_place = weight ? 0 : -1,
+                                                  .id_place = id ? 0 : -1,
+                                                  .unlabelled = unlabelled,
+                                                  .measured = true};
+                    int open = weight + id + unlabelled, spare = columns - 2 - !unlabelled;
+                    const char *table = text[columns - 2];
+                    weft_csv c;
+                    weft_status status =
+                        weft_csv_parse("t", table, strlen(table), NULL, NULL, &known, &c);
+                    bool fits = spare == 0 || spare == open;
+                    if (status == WEFT_OK) weft_csv_free(&c);
+                    assert_int_equal(status == WEFT_OK, fits);
+                    if (spare <= 0 || spare >= open) continue;
+                    assert_non_null(strstr(weft_last_message(), "counted from 0, or a header"));
+                }
+    const weft_csv_known known = {
+        .features = 2, .place = 2, .weight_place = 0, .id_place = 0, .measured = true};
+    weft_csv c;
+    assert_ok(weft_csv_parse("t", text[2], strlen(text[2]), NULL, "0", &known, &c));
+    assert_true(c.weight == 0 && c.id < 0 && c.values[0] == 8);
     weft_csv_free(&c);
 }
 
@@ -354,6 +396,7 @@ int main(void)
         cmocka_unit_test(test_csv_large_labels),
         cmocka_unit_test(test_csv_many_classes),
         cmocka_unit_test(test_csv_one_column_more),
+        cmocka_unit_test(test_csv_columns_missing),
         cmocka_unit_test(test_csv_of_requests),
         cmocka_unit_test(test_missing_labels),
         cmocka_unit_test(test_csv_dialects),

@@ -149,10 +149,43 @@ static void note_count(const csv_source *s, const char *path, weft_context *cont
              path, *name ? name : "without a name");
 }
 
+/* Whether the first row has the label in a class of its own. */
+static bool first_alone(const weft_csv *csv)
+{
+    bool alone = csv->labels && csv->rows > 1;
+    for (int64_t i = 1; i < csv->rows && alone; i++) alone = csv->labels[i] != csv->labels[0];
+    return alone;
+}
+
+/* Warns of a first row that counts the columns, 0, 1, 2 and so on, which may be a header and may be
+ * a row of numbers. */
+static void note_header(const csv_source *s, const char *path, bool named, weft_context *context)
+{
+    const weft_csv *csv = &s->csv;
+    bool counts = !named && csv->features > 1;
+    for (int j = 0; j < csv->features && counts; j++) {
+        double value = csv->values[j];
+        if (csv->header) counts = weft_parse_real(csv->header[csv->order[j]], &value);
+        counts = counts && value == csv->order[j];
+    }
+    if (counts && csv->header)
+        weft_log(context, WEFT_LOG_WARNING,
+                 "%s: line 1 has the numbers of the columns, so it is taken as the header; if it "
+                 "is a sample, put another one first",
+                 path);
+    else if (counts && first_alone(csv))
+        weft_log(context, WEFT_LOG_WARNING,
+                 "%s: line 1 has the numbers of the columns and a label that no other row has, and "
+                 "is taken as a sample; if it is a header, give label=NAME",
+                 path);
+}
+
 static weft_status load(csv_source *s, const char *path, const csv_keys *keys, bool measured,
                         const weft_source_wish *wish)
 {
     double test = keys->test;
+    const char *column = keys->target ? keys->target : keys->label;
+    int64_t number;
     weft_csv_known known = {.place = -1,
                             .weight_place = -1,
                             .id_place = -1,
@@ -172,8 +205,7 @@ static weft_status load(csv_source *s, const char *path, const csv_keys *keys, b
     }
     WEFT_TRY(weft_gzip_open(path, &bytes));
     weft_status status =
-        weft_csv_parse(path, bytes.data, bytes.size, keys->target ? keys->target : keys->label,
-                       keys->weight, &known, &s->csv);
+        weft_csv_parse(path, bytes.data, bytes.size, column, keys->weight, &known, &s->csv);
     weft_gzip_close(&bytes);
     WEFT_TRY(status);
     weft_source_set_shape(&s->head, weft_shape_of(1, (int64_t[]){s->csv.features}));
@@ -185,6 +217,8 @@ static weft_status load(csv_source *s, const char *path, const csv_keys *keys, b
     s->head.all = s->csv.rows;
     WEFT_TRY(name_columns(s));
     if (!wish->stats) note_count(s, path, wish->context);
+    if (!wish->stats)
+        note_header(s, path, column && !weft_parse_int(column, &number), wish->context);
     s->head.divided = test >= 0;
     if (test < 0) test = s->head.unlabelled ? 1 : WEFT_USUAL_TEST;
     return csv_divide(&s->head, test);

@@ -2,6 +2,7 @@
  * those of training, by name or else by position, and ordered likewise. */
 #include "formats/csv_columns.h"
 
+#include <stdio.h>
 #include <strings.h>
 
 /* The number of a field's column in the file, from 1. */
@@ -137,16 +138,32 @@ static bool has_name(const weft_csv_table *t)
     return false;
 }
 
+/* Whether the first row of a training table counts its columns, 0, 1, 2 and so on, as programs name
+ * columns that have no names. */
+static bool counts_columns(const weft_csv_table *t)
+{
+    enum { LEAST = 3 }; /* columns; a row of fewer numbers may be one by chance */
+    bool counts = t->known->features == 0 && t->total >= LEAST;
+    for (int i = 0; i < t->count && counts; i++) {
+        char place[16];
+        (void)snprintf(place, sizeof(place), "%d", t->column[i]);
+        counts = strcmp(t->fields[i], place) == 0;
+    }
+    return counts;
+}
+
 /* Finds out whether the first row is a header. This is so if label= names one of its fields, if it
- * has all feature names of training, or if no field of a feature or numeric target is a number.
- * FORMAT: some are numbers and no name shows that it is a header, so a value may be missing. */
+ * has all feature names of training or counts the columns, or if no field of a feature or numeric
+ * target is a number. FORMAT: some are numbers and no name shows that it is a header, so a value
+ * may be missing. */
 static weft_status find_header(const weft_csv_table *t, const char *label, bool *header)
 {
     int64_t index;
     double ignored;
     int word = -1, number = -1;
     *header = (t->said && !weft_parse_int(label, &index)) ||
-              (t->known->names && weft_csv_names_found(t) == t->known->features);
+              (t->known->names && weft_csv_names_found(t) == t->known->features) ||
+              counts_columns(t);
     if (*header) return WEFT_OK;
     for (int i = 0; i < t->count; i++) {
         if (i == t->label && !t->known->measured) continue;

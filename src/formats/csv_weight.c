@@ -97,19 +97,6 @@ static weft_status without_weight(const weft_csv_table *all, const char *label, 
     return status;
 }
 
-/* Refuses a table without names, label= and weight= that has one column more than the features, if
- * training had weights and the label may be missing. */
-static weft_status refuse_ambiguous(const weft_csv_table *t, const weft_csv *csv)
-{
-    const weft_csv_known *k = t->known;
-    if (csv->has_header || !k->unlabelled || k->weight_place < 0 || t->count != k->features + 1)
-        return WEFT_OK;
-    return weft_fail(WEFT_ERR_ARGUMENT,
-                     "%s: has no names and one column more than the %d features, which may be the "
-                     "%s or the weight; give %s=N or weight=N, counted from 0, or leave it out",
-                     t->file, k->features, weft_csv_role(t), weft_csv_role(t));
-}
-
 /* header: the first row is known to be a header. */
 static weft_status assign(const weft_csv_table *t, const char *label, const char *weight,
                           bool header, weft_csv *csv)
@@ -125,7 +112,7 @@ static weft_status assign(const weft_csv_table *t, const char *label, const char
     if (at < 0) {
         weft_csv_table all = *t;
         WEFT_TRY(weft_csv_share_out(&all, label, header, csv));
-        return label ? WEFT_OK : refuse_ambiguous(t, csv);
+        return WEFT_OK;
     }
     WEFT_TRY(without_weight(t, label, at, named || header, csv));
     csv->weight_place = at;
@@ -158,6 +145,38 @@ static weft_status without_id(const weft_csv_table *all, const char *label, cons
     return status;
 }
 
+/* Refuses a table without names that has some of the columns that it may lack, but not all, since
+ * any of them may be the missing one: the identifiers and weights of training, and the label if the
+ * table may lack it. A column that an option gives is known. */
+static weft_status refuse_ambiguous(const weft_csv_table *t, const char *label, const char *weight,
+                                    const weft_csv *csv)
+{
+    const weft_csv_known *k = t->known;
+    const char *open[3] = {0};
+    int count = 0, others = t->count - k->features;
+    if (label || !k->unlabelled)
+        others--;
+    else
+        open[count++] = weft_csv_role(t);
+    if (weight)
+        others--;
+    else if (k->weight_place >= 0)
+        open[count++] = "weight";
+    if (k->id_given)
+        others--;
+    else if (k->id_place >= 0)
+        open[count++] = "id";
+    if (k->features == 0 || csv->has_header || others <= 0 || others >= count) return WEFT_OK;
+    const char *last = open[count - 1], *middle = count > 2 ? open[1] : NULL;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%s: has no names, and of its %d columns, %d beside the features may be the "
+                     "%s%s%s or the %s; give %s=N%s%s%s or %s=N, counted from 0, or a header, or "
+                     "leave them out",
+                     t->file, t->count, others, open[0], middle ? ", the " : "",
+                     middle ? middle : "", last, open[0], middle ? ", " : "", middle ? middle : "",
+                     middle ? "=N" : "", last);
+}
+
 weft_status weft_csv_columns(const char *file, int64_t line, char **fields, int count,
                              const char *label, const char *weight, const weft_csv_known *known,
                              weft_csv *csv)
@@ -187,6 +206,7 @@ weft_status weft_csv_columns(const char *file, int64_t line, char **fields, int 
     if (status == WEFT_OK)
         status = id < 0 ? assign(&t, label, weight, false, csv)
                         : without_id(&t, label, weight, id, named, csv);
+    if (status == WEFT_OK) status = refuse_ambiguous(&t, label, weight, csv);
     free(sorted_known);
     free(t.sorted);
     free(t.column);

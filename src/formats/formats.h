@@ -98,7 +98,8 @@ weft_status weft_csv_columns(const char *file, int64_t line, char **fields, int 
 /* Parses a table. label: name or number (from 0) of the label column; NULL: the label column of
  * `known` (may be NULL), else the last one. weight: name or number of the column of sample weights;
  * NULL: that of `known`, else none. The first row is a header if no feature or numeric target in it
- * is a number, or if it contains the name of the label or all known feature names. A byte order
+ * is a number, if it contains the name of the label or all known feature names, or if a table of
+ * training has the numbers of three or more columns there, 0, 1, 2 and so on. A byte order
  * mark is skipped; a first line sep=; gives another separator than the comma. Blanks around a
  * quoted field are skipped. FORMAT: the text is malformed, only some of these are numbers, or a
  * label is a mark of a missing value; the message names line and column. ARGUMENT: a column is
