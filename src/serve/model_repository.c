@@ -17,7 +17,7 @@ typedef struct found_version {
  * loaded at once, also one that is in service, which answers until the new one can. ON_CHANGE, by
  * the background thread: as AT_START, but a version is loaded only when two scans in turn have
  * found the same files, so that a copy in progress is not loaded. ON_REQUEST of a client for one
- * model: its versions are loaded at once, also if the model was unloaded. */
+ * model: its versions are loaded at once, also if the model was unloaded or nothing has changed. */
 typedef enum poll_reason { AT_START, ON_CHANGE, ON_REQUEST } poll_reason;
 
 /* --- scanning --- */
@@ -39,7 +39,10 @@ static uint64_t hash_file(const DIR *dir, const char *folder, const char *name, 
     if (!S_ISDIR(info.st_mode)) {
         hash = weft_mix(hash, (uint64_t)info.st_size);
         hash = weft_mix(hash, (uint64_t)info.st_mtim.tv_sec);
-        return weft_mix(hash, (uint64_t)info.st_mtim.tv_nsec);
+        hash = weft_mix(hash, (uint64_t)info.st_mtim.tv_nsec);
+        /* Programs that copy in place can set the time of the contents back, but not this one. */
+        hash = weft_mix(hash, (uint64_t)info.st_ctim.tv_sec);
+        return weft_mix(hash, (uint64_t)info.st_ctim.tv_nsec);
     }
     if (depth == DEPTH || weft_format(&path, "%s/%s", folder, name) != WEFT_OK) return hash;
     hash = weft_mix(hash, hash_files(path, depth + 1));
@@ -124,7 +127,7 @@ static bool is_due(weft_model_entry *p, const found_version *f, poll_reason how)
 {
     bool still = p->scanned_hash == f->files_hash, changed = p->loaded_hash != f->files_hash;
     p->scanned_hash = f->files_hash;
-    if (how == ON_REQUEST) return changed || !p->servable || *p->reason; /* the last load failed */
+    if (how == ON_REQUEST) return true; /* the hash may be equal although the files are not */
     if (!changed || p->unloaded) return false;
     if (how == AT_START || still) return true;
     if (!p->servable)
@@ -178,7 +181,10 @@ static weft_status load(weft_service *s, weft_model_entry *p, poll_reason how)
                  path, weft_last_message());
     else if (how == ON_CHANGE || s->was_scanned)
         weft_log(s->context, WEFT_LOG_NOTE,
-                 again ? "%s is served again, since its files have changed" : "%s is served", path);
+                 !again              ? "%s is served"
+                 : how == ON_REQUEST ? "%s is served again"
+                                     : "%s is served again, since its files have changed",
+                 path);
     free(path);
     return status;
 }
