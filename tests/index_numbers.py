@@ -93,7 +93,7 @@ def main():
                 index = json.load(f)
             if "inputs" in index["data"]:
                 del index["data"]["shape"]  # is not read then
-            places = list(integers(index))
+            places = [*integers(index), ("files",)]
             tries += [(top, model, options, path, value) for path in places for value in EXTREMES]
         for results in pool.map(lambda t: try_number(*t), tries):
             for what, good, told in results:

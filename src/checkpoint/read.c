@@ -105,19 +105,23 @@ weft_status weft_checkpoint_check_file(const char *folder, const char *name, con
     if (!entry && !needed) return WEFT_OK;
     WEFT_TRY(weft_format(&path, "%s/%s", folder, name));
     weft_status status = WEFT_OK;
-    (void)snprintf(have, sizeof(have), "%08x", weft_crc32(bytes->data, bytes->size));
     if (!crc)
         status = weft_checkpoint_damaged(path, "its checksum is missing");
     else if ((int64_t)bytes->size != json_integer_value(json_object_get(entry, "bytes")))
         status = weft_checkpoint_damaged(path, "its size has changed");
-    else if (strcmp(have, crc) != 0)
-        status = weft_checkpoint_damaged(path, "its checksum does not fit");
+    if (status == WEFT_OK) { /* a checksum reads the whole file */
+        (void)snprintf(have, sizeof(have), "%08x", weft_crc32(bytes->data, bytes->size));
+        if (strcmp(have, crc) != 0)
+            status = weft_checkpoint_damaged(path, "its checksum does not fit");
+    }
     free(path);
     return status;
 }
 
-static weft_status sum_state(const json_t *files, weft_checkpoint *c)
+static weft_status sum_state(const char *file, const json_t *files, weft_checkpoint *c)
 {
+    if (!json_is_object(files))
+        return weft_checkpoint_damaged(file, "its list of files is missing or no object");
     char *text = json_dumps(files, JSON_COMPACT | JSON_SORT_KEYS);
     if (!text) return weft_fail(WEFT_ERR_MEMORY, "no memory for the checksums of a checkpoint");
     c->state_checksum =
@@ -153,7 +157,7 @@ static weft_status read_index(const char *file, const json_t *index, const weft_
         return weft_checkpoint_damaged(file, "its place in the schedule is out of range");
     const char *run = json_string_value(json_object_get(index, "run"));
     c->run = run ? strtoull(run, NULL, 16) : 0;
-    WEFT_TRY(sum_state(json_object_get(index, "files"), c));
+    WEFT_TRY(sum_state(file, json_object_get(index, "files"), c));
     WEFT_TRY(weft_settings_read(file, json_object_get(index, "options"), table, &c->settings));
     WEFT_TRY(weft_stats_read(file, json_object_get(index, "data"), &c->stats));
     const char *folder =
