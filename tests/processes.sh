@@ -113,7 +113,8 @@ keeps_to_itself() {
     done
     at=$(tr '\0' '\n' <"/proc/$(part join 1)/cmdline" | grep '^ipc://')
     sockets=$(dirname "${at#ipc://}")
-    [ "$(stat -c %a "$sockets")" = 700 ] && [ -S "$sockets/coordinator" ] && pass || flunk "sockets in '$sockets', mode $(stat -c %a "$sockets"): $what"
+    [ "$(stat -c %a "$sockets")" = 700 ] && [ -S "$sockets/coordinator" ] &&
+        [ "$(stat -c %a "$sockets/coordinator")" = 600 ] && pass || flunk "sockets in '$sockets', mode $(stat -c %a "$sockets"): $what"
 }
 left_no_sockets() { [ ! -e "$sockets" ] && pass || flunk "$sockets is left: $what"; }
 

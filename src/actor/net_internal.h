@@ -178,6 +178,8 @@ const char *weft_net_ipc_file(const char *at);
 /* IO: a process listens at this ipc address, or there is a file other than a socket, both of which
  * ZeroMQ would remove. */
 weft_status weft_net_ipc_check(const char *at) WEFT_NODISCARD;
+/* Lets only the user of this process connect to an ipc address that it listens at. */
+weft_status weft_net_ipc_protect(const char *at) WEFT_NODISCARD;
 
 /* --- net_messages.c --- */
 

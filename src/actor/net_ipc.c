@@ -45,3 +45,11 @@ weft_status weft_net_ipc_check(const char *at)
                      "path",
                      at);
 }
+
+/* The umask would do so from the beginning, but it is that of all threads. */
+weft_status weft_net_ipc_protect(const char *at)
+{
+    const char *file = weft_net_ipc_file(at);
+    if (!file || chmod(file, S_IRUSR | S_IWUSR) == 0) return WEFT_OK;
+    return weft_fail_io("be protected from other users", file);
+}

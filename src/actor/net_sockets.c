@@ -295,6 +295,7 @@ weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_
     if (to.tcp && !net->monitor) WEFT_TRY(weft_net_watch_listener(net));
     if (!set_limits(net, net->listener)) return weft_fail_zmq("a socket cannot be set up");
     WEFT_TRY(bind_some(net, address, &to));
+    WEFT_TRY(weft_net_ipc_protect(to.at));
     if (zmq_getsockopt(net->listener, ZMQ_LAST_ENDPOINT, at, &bytes) != 0)
         return weft_fail_zmq("the address of a socket");
     free(net->at);
