@@ -104,6 +104,12 @@ def hosts(s):
         check(f"the path {path} leads nowhere", s.code(path, "") == 404)
 
 
+def tokens(s):
+    for other in (b"Authorization: Bearer b", b"authorization: Bearer a", b"AUTHORIZATION:"):
+        refused(s, f"a second token, {other}", whole(b"Authorization: Bearer a", other, LENGTH, body=BODY.encode() + HIDDEN))
+    answered(s, "one token", whole(b"Authorization: Bearer a", LENGTH, b"Connection: close"))
+
+
 def lines(s):
     for line in (b"X: a\rb", b"X: a\nb", b"X: a\n b", b"X: a\0b", b"X\0: a", b"X: a\r\n b", b"X: a\r\n\tb", b"X: a\x01", b"X: a\x7f", b"X", b": a", b"X y: a", b"X(: a", b"X : a", b"\tX: a",
                  b"X: a\r\r\nY: b"):
@@ -121,7 +127,7 @@ def lines(s):
 
 def framing():
     with Server("--control", "--timeout", "2", "--receive", "2") as s:
-        for part in (lengths, codings, hosts, lines):
+        for part in (lengths, codings, hosts, tokens, lines):
             part(s)
         check("and it serves", s.code(INFER, BODY) == 200)
         with socket.create_connection(("127.0.0.1", s.port)) as c:

@@ -148,6 +148,8 @@ bool weft_http_head_frame(weft_http_head *head, weft_http_fault *fault)
     if (hosts == 0 && head->minor > 0) return refuse(fault, 400, "the head has no Host");
     if (host && !weft_http_is_host(host, strlen(host)))
         return refuse(fault, 400, "Host must be HOST or HOST:PORT");
+    if (count_fields(head, "Authorization") > 1) /* a proxy may have checked the other one */
+        return refuse(fault, 400, "the head has more than one Authorization");
     if (!read_length(head, fault)) return false;
     if (coded && head->minor == 0) return refuse(fault, 400, "HTTP/1.0 has no Transfer-Encoding");
     if (coded && count_fields(head, "Content-Length") > 0)
