@@ -135,6 +135,7 @@ def whole_pixels(s, row):
 def not_finite(s):
     """A row whose prediction is not finite makes its request an error that names the row; others are answered."""
     path = "/v2/models/e/infer"
+    before = s.told("/v2/models/e/stats")[1]["model_stats"][0]["inference_stats"]
     for rows, bad in (([math.nan], 1), ([1700000003, math.nan, 1700000500], 2)):
         data = struct.pack(f"<{len(rows)}d", *rows)
         for parameters in {}, {"binary_data_output": True}:
@@ -142,6 +143,13 @@ def not_finite(s):
             code, told = s.told(path, head + data, headers={"Inference-Header-Content-Length": str(len(head))})
             check(f"NaN in row {bad}", code == 500 and f"output 'prediction' of row {bad} is not finite" in told["error"], (code, told))
             check("a request behind it", s.told(path, json.dumps(one([1700000003], [1, 1], "FP64")))[0] == 200)
+    for _ in range(100):  # the statistics count a request just behind its answer
+        inference = s.told("/v2/models/e/stats")[1]["model_stats"][0]["inference_stats"]
+        found = tuple(inference[k]["count"] - before[k]["count"] for k in ("success", "fail"))
+        if sum(found) == 8:
+            break
+        time.sleep(0.1)
+    check("it is counted as a failure", found == (4, 4), found)
 
 
 def precise_tables(s):

@@ -108,6 +108,9 @@ typedef struct weft_request_result {
     double queue_seconds;   /* seconds from submission until its batch began */
     double compute_seconds; /* seconds that its batch took */
     int64_t rows;           /* rows of the batch */
+    /* `done` may set it for a request that was computed and whose answer is a failure all the same;
+     * the statistics then count the request as failed. NULL: the request was not computed. */
+    bool *failed;
 } weft_request_result;
 
 typedef struct weft_request {

@@ -219,6 +219,7 @@ typedef struct weft_dequeued_request {
     weft_request request;
     double arrived, ended;
     weft_status status;
+    bool failed; /* it was not computed, or its answer is a failure */
 } weft_dequeued_request;
 
 typedef struct weft_batch_job {

@@ -44,15 +44,18 @@ void weft_batcher_wait(weft_batcher *b, pthread_cond_t *cond, double when)
 
 /* --- answers; called without the lock --- */
 
-void weft_batcher_answer(const weft_dequeued_request *dequeued, weft_status status,
-                         const char *message, double queued, double computed, int64_t rows)
+void weft_batcher_answer(weft_dequeued_request *dequeued, weft_status status, const char *message,
+                         double queued, double computed, int64_t rows)
 {
+    bool failed = false;
     weft_request_result a = {.status = status,
                              .message = message,
                              .queue_seconds = queued,
                              .compute_seconds = computed,
-                             .rows = rows};
+                             .rows = rows,
+                             .failed = status == WEFT_OK ? &failed : NULL};
     if (dequeued->request.done) dequeued->request.done(dequeued->request.user, &a);
+    dequeued->failed = status != WEFT_OK || failed;
 }
 
 /* Runs each request of a failed batch alone, so that only requests that fail alone are answered

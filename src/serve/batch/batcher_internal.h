@@ -59,8 +59,9 @@ struct weft_batcher {
 void weft_batcher_wait(weft_batcher *b, pthread_cond_t *cond, double when);
 /* Wakes one idle executor, which looks for a due batch. */
 void weft_batcher_wake(weft_batcher *b);
-void weft_batcher_answer(const weft_dequeued_request *dequeued, weft_status status,
-                         const char *message, double queued, double computed, int64_t rows);
+/* Sets dequeued->failed, too. */
+void weft_batcher_answer(weft_dequeued_request *dequeued, weft_status status, const char *message,
+                         double queued, double computed, int64_t rows);
 
 /* maintenance.c: the caller holds the lock. */
 weft_status weft_maintenance_start(weft_batcher *b) WEFT_NODISCARD;

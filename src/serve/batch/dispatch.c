@@ -291,7 +291,7 @@ static void count_answered(weft_batch_queue *queue, const weft_batch_job *batch,
 {
     weft_batch_queue_stats *s = &queue->stats;
     weft_policy *p = queue->policy;
-    if (t->status != WEFT_OK) {
+    if (t->failed) {
         s->failed++;
         return;
     }

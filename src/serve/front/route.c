@@ -69,6 +69,7 @@ void weft_http_request_answered(void *user, const weft_request_result *a)
     weft_http_request *c = user;
     int64_t lost = a->status == WEFT_OK ? lost_row(c) : -1;
     c->status = lost < 0 ? a->status : WEFT_ERR_NUMERIC;
+    if (lost >= 0 && a->failed) *a->failed = true;
     (void)snprintf(c->message, sizeof(c->message), "%s", a->message);
     if (lost >= 0) /* JSON has no such number, and a class read off one looks like any other */
         (void)snprintf(c->message, sizeof(c->message),

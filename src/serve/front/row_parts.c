@@ -22,7 +22,8 @@ struct weft_row_parts {
 };
 
 /* Counts parts as answered, with the first failure of any. The last one answers the request. */
-static void count_off(weft_http_request *c, int count, weft_status status, const char *message)
+static void count_off(weft_http_request *c, int count, weft_status status, const char *message,
+                      bool *failed)
 {
     weft_row_parts *p = c->parts;
     pthread_mutex_lock(&p->lock);
@@ -32,7 +33,8 @@ static void count_off(weft_http_request *c, int count, weft_status status, const
     }
     p->left -= count;
     bool last = p->left == 0 && count > 0;
-    const weft_request_result result = {.status = p->error.status, .message = p->error.message};
+    const weft_request_result result = {
+        .status = p->error.status, .message = p->error.message, .failed = failed};
     pthread_mutex_unlock(&p->lock);
     if (last) weft_http_request_answered(c, &result);
 }
@@ -40,7 +42,7 @@ static void count_off(weft_http_request *c, int count, weft_status status, const
 static void part_answered(void *user, const weft_request_result *result)
 {
     const row_part *part = user;
-    count_off(part->request, 1, result->status, result->message);
+    count_off(part->request, 1, result->status, result->message, result->failed);
 }
 
 /* Copies the rows of a part from each input; the inputs of a request follow one another. */
@@ -107,7 +109,7 @@ weft_status weft_row_parts_submit(weft_http_request *request)
     for (int k = 0; k < i; k++)
         if (p->part[k].submitted && weft_servable_cancel(request->servable, p->part[k].ticket))
             count++;
-    count_off(request, count, status, error.message);
+    count_off(request, count, status, error.message, NULL);
     return WEFT_OK;
 }
 
