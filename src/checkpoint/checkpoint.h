@@ -181,7 +181,7 @@ weft_status weft_exported_write(const weft_checkpoint *checkpoint, const weft_gr
                                 const char *folder) WEFT_NODISCARD;
 
 /* Protects checkpoints from an output option. ARGUMENT: `path`, the value of that option (NULL:
- * unset), is an existing file of some checkpoint, which would be overwritten. */
+ * unset), is an existing file of some checkpoint or exported model, which would be overwritten. */
 weft_status weft_checkpoint_refuse_overwrite(const char *option, const char *path) WEFT_NODISCARD;
 
 /* --- the folder of a run --- */

@@ -103,24 +103,39 @@ static bool is_ours(const char *directory, const char *name, char *other, size_t
     return ours;
 }
 
+/* Whether the folder has both files. */
+static weft_status has_both(const char *folder, const char *one, const char *other, bool *both)
+{
+    char *first, *second;
+    WEFT_TRY(weft_format(&first, "%s/%s", folder, one));
+    weft_status status = weft_format(&second, "%s/%s", folder, other);
+    if (status == WEFT_OK) {
+        *both = weft_file_exists(first) && weft_file_exists(second);
+        free(second);
+    }
+    free(first);
+    return status;
+}
+
 /* Symbolic links are resolved first, so a link to a checkpoint's file is refused, too. */
 weft_status weft_checkpoint_refuse_overwrite(const char *option, const char *path)
 {
-    char real[PATH_MAX], *index, *parameters;
+    char real[PATH_MAX];
+    bool whole = false, exported = false;
     if (!path || strcmp(path, "-") == 0 || !realpath(path, real)) return WEFT_OK;
     char *slash = strrchr(real, '/');
-    if (!slash || !is_known(slash + 1)) return WEFT_OK;
+    if (!slash) return WEFT_OK;
     *slash = '\0';
-    WEFT_TRY(weft_format(&index, "%s/index.json", real));
-    weft_status status =
-        weft_format(&parameters, "%s/%s", real, weft_checkpoint_files[WEFT_PARAMETERS_FILE]);
-    bool whole = status == WEFT_OK && weft_file_exists(index) && weft_file_exists(parameters);
-    free(index);
-    if (status == WEFT_OK) free(parameters);
-    if (!whole) return status;
+    const char *name = slash + 1;
+    bool of_export = strcmp(name, "model.json") == 0 || strcmp(name, "weights.safetensors") == 0;
+    if (is_known(name))
+        WEFT_TRY(has_both(real, "index.json", weft_checkpoint_files[WEFT_PARAMETERS_FILE], &whole));
+    if (is_known(name) || of_export)
+        WEFT_TRY(has_both(real, "model.json", "weights.safetensors", &exported));
+    if (!whole && !exported) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
-                     "--%s %s is a file of a checkpoint, which would be lost; give another", option,
-                     path);
+                     "--%s %s is a file of %s, which would be lost; give another", option, path,
+                     whole ? "a checkpoint" : "an exported model");
 }
 
 static weft_status foreign(weft_status status, const char *directory, const char *name)

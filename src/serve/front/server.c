@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/settings.h"
+#include "checkpoint/checkpoint.h"
 #include "serve/front/server_internal.h"
 #include "serve/port.h"
 #include "serve/servable.h"
@@ -19,8 +20,23 @@ static weft_status open_listener(const weft_server_options *o, int64_t port,
                           &listener->socket, &listener->port);
 }
 
+/* The log must not be a file that the server reads. */
+static weft_status check_log(const weft_server_options *o)
+{
+    const char *const own[] = {o->tokens, o->certificate, o->key};
+    if (!o->log) return WEFT_OK;
+    for (size_t i = 0; i < WEFT_COUNT(own); i++)
+        if (own[i] && weft_output_same(own[i], o->log))
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "--log %s is a file that the server reads, which would be lost; give "
+                             "another",
+                             o->log);
+    return weft_checkpoint_refuse_overwrite("log", o->log);
+}
+
 static weft_status open_all(weft_server *s, const weft_server_options *o)
 {
+    WEFT_TRY(check_log(o));
     s->tls = o->certificate || o->key;
     /* The state of a file is noted before it is read, so that no change is missed. */
     WEFT_TRY(weft_watched_files_set(&s->tls_files, o->certificate, o->key));

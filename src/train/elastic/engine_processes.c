@@ -40,12 +40,13 @@ static weft_status check(const weft_train_options *o)
 /* --- the folder of sockets --- */
 
 /* Makes a private folder for the sockets of the processes: no other user can connect to them. The
- * path of a socket is short (107 bytes), so the folder is in /tmp where that of TMPDIR is long. */
+ * path of a socket is short (107 bytes) and has no '#', behind which an address has a key, so the
+ * folder is in /tmp where that of TMPDIR is long or has one. */
 static weft_status make_folder(weft_process_plan *p)
 {
     enum { LONGEST = 64 };
     const char *root = getenv("TMPDIR");
-    if (!root || *root != '/' || strlen(root) > LONGEST) root = "/tmp";
+    if (!root || *root != '/' || strlen(root) > LONGEST || strchr(root, '#')) root = "/tmp";
     (void)snprintf(p->folder, sizeof(p->folder), "%s/weft-sockets-%016" PRIx64, root, weft_draw());
     if (mkdir(p->folder, 0700) != 0) {
         p->folder[0] = '\0';
