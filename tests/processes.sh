@@ -526,6 +526,18 @@ peers() {
     kill -TERM "$job"
     ends 143
     nothing_left
+
+    what="the first learner dies while the job stops"
+    # shellcheck disable=SC2086
+    run -n 3 $gossip -e 4000
+    reaches 'step .* test'
+    first=$(part join 0)
+    kill -STOP "$first"
+    kill -TERM "$job"
+    kill -KILL "$first"
+    within '! kill -0 "$job" 2>/dev/null' || { flunk "does not end: $what"; kill -KILL "$job"; }
+    ends 143
+    nothing_left
 }
 "$2"
 echo "$passed passed, $failed failed"

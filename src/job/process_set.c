@@ -118,6 +118,7 @@ static void take_end(process_set *t, child_process *p, int state)
 {
     p->done = true;
     if (p->part->role != WEFT_PART_LEARNER || p->part->slot > 0) return;
+    if (t->stopping) p->died = weft_job_seconds(t->j);
     if (!t->stopping) {
         if (!WIFEXITED(state) || strcmp(p->what, "peer") == 0) return;
         weft_job_say(t->j, "weft: %s", p->said[0] ? p->said : p->why);
@@ -262,11 +263,24 @@ void weft_process_set_poll(process_set *t, struct pollfd *fds)
     }
 }
 
-/* Whether all learners have finished. Once the first one has, the others are waited for only a
- * limited time: a restarted one may wait for servers that are gone. */
+/* Whether learner 0 died while the job was stopping, or just before, more than GRACE seconds ago.
+ * The job does not restart it, and saves nothing without it, but the others may wait for it. */
+static bool is_first_lost(const process_set *t)
+{
+    for (int i = 0; i < t->count && t->stopping; i++) {
+        const child_process *p = &t->all[i];
+        if (p->part->role != WEFT_PART_LEARNER || p->part->slot > 0 || p->runs) continue;
+        return p->died > 0 && weft_job_seconds(t->j) - p->died > GRACE;
+    }
+    return false;
+}
+
+/* Whether all learners have finished. Once the first one has, or is lost, the others are waited for
+ * only a limited time: a restarted one may wait for servers that are gone. */
 static bool is_over(const process_set *t)
 {
-    bool late = t->end_reported > 0 && weft_job_seconds(t->j) - t->end_reported > LATE;
+    bool late = is_first_lost(t) ||
+                (t->end_reported > 0 && weft_job_seconds(t->j) - t->end_reported > LATE);
     for (int i = 0; i < t->count; i++) {
         const child_process *p = &t->all[i];
         if (p->part->role != WEFT_PART_LEARNER || p->done) continue;
