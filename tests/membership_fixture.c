@@ -55,6 +55,7 @@ static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out
                                              .invited = c->sought != 0,
                                              .learner = c->sought != 0,
                                              .run = c->sought,
+                                             .wished_slot = c->wished_slot,
                                              .resend_timeout = 1};
     if (id == WEFT_COORDINATOR) return weft_coordinator_create(&c->coordinator, out);
     if (id >= CLIENTS) return weft_membership_client_create(&client, out);

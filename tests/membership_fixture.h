@@ -31,6 +31,7 @@ typedef struct crowd {
     weft_member_options members[MOST];
     weft_actor_id asked;    /* the member that the next client asks to leave */
     uint64_t sought;        /* the run of which the next client asks to be a member; 0: of none */
+    int wished_slot;        /* the slot, from 1, whose member the next client replaces; 0: none */
     char configuration[64]; /* run configuration that the member admitted last was given */
     /* The error of the last member that was refused or removed, and how many there were. */
     char refusal[400];

@@ -78,6 +78,27 @@ static bool asks_to_leave(crowd *c, int client, weft_actor_id server, double now
     return false;
 }
 
+/* Outside a job no client can remove a member by a request for its slot. */
+static void test_clients_replace_nobody(void **state)
+{
+    (void)state;
+    enum { SLOTS = 2 };
+    for (int learner = 0; learner < 2; learner++) {
+        crowd c;
+        begin(&c, SLOTS, SLOTS, true, 1, false);
+        until(&c, 20);
+        for (int slot = 0; slot < SLOTS; slot++) {
+            weft_actor_id id = (weft_actor_id)(CLIENTS + slot);
+            c.wished_slot = slot + 1;
+            c.sought = learner ? view_of(&c, WEFT_COORDINATOR)->run : 0;
+            assert_int_equal(weft_sim_add(c.sim, id, 21 + slot), WEFT_OK);
+        }
+        until(&c, 24);
+        assert_agreed(&c, 2 * SLOTS);
+        weft_sim_destroy(&c.sim);
+    }
+}
+
 /* Two of the servers are asked to leave before the first one has left. The second one may not if a
  * range has copies on these two only, since both would take them away. */
 static void test_two_servers_asked_to_leave(void **state)
@@ -178,6 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_range_owners),
         cmocka_unit_test(test_two_servers_asked_to_leave),
+        cmocka_unit_test(test_clients_replace_nobody),
         cmocka_unit_test(test_server_leaves_if_safe),
         cmocka_unit_test(test_server_stays_for_a_dead_copy),
     };

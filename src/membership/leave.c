@@ -207,11 +207,12 @@ weft_status weft_coordinator_leave(void *self, const weft_message *message, cons
 
 /* Removes the member of a slot at once, since its process has ended and a client replaces it. Only
  * the first request of a client counts: a repeated one may arrive after the new member has
- * joined. */
+ * joined. Only a job has a supervisor, which knows that the process has ended; elsewhere any client
+ * could remove members that live, so there the failure timeout decides. */
 weft_status weft_coordinator_replace(coordinator_state *c, weft_actor_id client,
                                      weft_member_role role, int slot)
 {
-    if (weft_coordinator_has_removed(c, client)) return WEFT_OK;
+    if (!c->options.first || weft_coordinator_has_removed(c, client)) return WEFT_OK;
     c->gone[c->gone_count++ % GONE] = client;
     for (size_t i = 0; i < c->view.member_count; i++) {
         const weft_view_member *m = &c->view.members[i];
