@@ -236,7 +236,7 @@ static void on_prediction(void *user, const weft_prediction *said)
     assert_int_equal(said->targets, 0);
     assert_int_equal(said->label, label_of(i));
     assert_int_equal(said->predicted, best_of(s->rows[i].w));
-    assert_int_equal(said->class_names[said->label][0] - '0', said->label);
+    assert_null(said->class_names); /* named by their own numbers */
     softmax_of(s->rows[i].w, p);
     for (int c = 0; c < CLASSES; c++)
         assert_true(fabs((double)said->probabilities[c] - p[c]) < 1e-6);
