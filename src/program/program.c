@@ -52,12 +52,14 @@ weft_status weft_program_create_with(weft_store *store, const weft_graph *graph,
                         .slots = o->slots,
                         .dry = o->dry};
     atomic_init(&p->users, 1);
-    weft_status status = o->fetch_count < 0 || (o->fetch_count > 0 && !o->fetch)
-                             ? weft_fail(WEFT_ERR_ARGUMENT,
-                                         "%d values are fetched and their list is %s; a count from "
-                                         "0, and a list of as many, is right",
-                                         o->fetch_count, o->fetch ? "given" : "NULL")
-                             : WEFT_NEW(&p->fetch, o->fetch_count);
+    bool wrong = o->fetch_count < 0 || (size_t)o->fetch_count > graph->value_count ||
+                 (o->fetch_count > 0 && !o->fetch);
+    weft_status status =
+        wrong ? weft_fail(WEFT_ERR_ARGUMENT,
+                          "%d values are fetched and their list is %s; a count from 0 to the %zu "
+                          "values of the graph, and a list of as many, is right",
+                          o->fetch_count, o->fetch ? "given" : "NULL", graph->value_count)
+              : WEFT_NEW(&p->fetch, o->fetch_count);
     for (int i = 0; i < o->fetch_count && status == WEFT_OK; i++) {
         p->fetch[i] = o->fetch[i];
         if (p->fetch[i] < 0 || (size_t)p->fetch[i] >= graph->value_count)
