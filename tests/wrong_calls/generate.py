@@ -150,6 +150,7 @@ def main():
             code = {"weft_status": f"refused({call});", "weft_value": f"neutral({call} == WEFT_NO_VALUE);", "void": call + ";"}
             if function in UNTOUCHED or result not in code:
                 body = call + ";" if result == "void" else f"(void)!{call};" if result == "weft_status" else f"(void){call};"
+                body += " weft_free(hole[0]);" if any(t == "char **" for t, _ in parameters) else ""
             else:
                 body = code[result]
             out.write(f'    CALL("{function} of a failed graph") {{ {body} }}\n')
