@@ -111,8 +111,6 @@ static weft_status name_columns(csv_source *s)
     return WEFT_OK;
 }
 
-/* Reads the table and splits its rows. test: share of the test split; < 0: the default, which is
- * all rows if the table has no label column. */
 /* Whether a feature has the numbers of the rows, from 0 or from 1 on. */
 static bool counts_rows(const weft_csv *csv, int j)
 {
@@ -180,6 +178,8 @@ static void note_header(const csv_source *s, const char *path, bool named, weft_
                  path);
 }
 
+/* Reads the table and splits its rows. test: share of the test split; < 0: the default, which is
+ * all rows if the table has no label column. */
 static weft_status load(csv_source *s, const char *path, const csv_keys *keys, bool measured,
                         const weft_source_wish *wish)
 {
