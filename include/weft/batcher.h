@@ -184,6 +184,7 @@ typedef struct weft_batch_queue_stats {
     int64_t min_rows, max_rows;
     double predicted;  /* seconds: the value of its goal that the policy expects; 0: unknown */
     int64_t decisions; /* how often the policy has chosen a setting */
+    uint64_t room[8];  /* of later versions: 0 */
 } weft_batch_queue_stats;
 WEFT_API void weft_batch_queue_describe(weft_batch_queue *queue, weft_batch_queue_stats *out);
 /* A quantile (0..1) of a histogram like `latency`, in seconds; 0 if it is empty. */

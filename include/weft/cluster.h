@@ -26,7 +26,7 @@ typedef enum weft_cluster_kind {
 typedef struct weft_cluster_options {
     /* Options of the run, for a coordinator; otherwise those that this process chooses. */
     weft_train_options train;
-    size_t struct_size; /* sizeof(weft_cluster_options), which must be that of the library */
+    size_t struct_size; /* sizeof(weft_cluster_options) */
     /* Address for other members, "tcp://HOST:PORT"; NULL: port 7070 of this machine for a
      * coordinator, any free port for a server. */
     char *listen;
@@ -36,6 +36,7 @@ typedef struct weft_cluster_options {
     double failure_timeout;
     /* Learner: whether the command joins again after weft_trainer_was_lost. */
     bool rejoin;
+    uint64_t room[8]; /* of later versions: 0 */
 } weft_cluster_options;
 
 /* The table of the options that a process of this kind takes. The context owns the table, which is

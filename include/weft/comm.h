@@ -74,6 +74,7 @@ typedef struct weft_transfer {
     /* All ranks work on between the start and the end of this collective, and ranks that are not in
      * it yet need that work: check mode, which waits for all ranks at the start, leaves it out. */
     bool polled;
+    uint64_t room[4]; /* of later versions: 0 */
 } weft_transfer;
 
 /* Opens the communicators of this process's ranks: with the engine threads `ranks` of them,
@@ -148,7 +149,8 @@ typedef struct weft_comm_stats {
     /* Seconds between start and end of an operation, summed; an operation that ends within about a
      * microsecond may count as nothing. */
     double seconds;
-    double waited; /* those of `seconds` that were spent in weft_operation_wait */
+    double waited;    /* those of `seconds` that were spent in weft_operation_wait */
+    uint64_t room[4]; /* of later versions: 0 */
 } weft_comm_stats;
 WEFT_API weft_comm_stats weft_comm_get_stats(const weft_comm *comm);
 

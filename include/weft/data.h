@@ -74,6 +74,7 @@ typedef struct weft_data_stats {
     char *tokenizer; /* description of the tokenizer of a text; NULL: none */
     char *reading; /* how bytes of the file are read, "tokens:type=uint32"; NULL: it says itself */
     double *target_mean, *target_deviation; /* [targets] */
+    uint64_t room[8];                       /* of later versions: 0 */
 } weft_data_stats;
 
 /* Opens a data set. normalize is "none", "unit" (bytes / 255), "standard" (training mean and

@@ -67,6 +67,7 @@ typedef struct weft_forecast {
     /* The policy's wait in seconds and the rows that it waits for, at the end. */
     double max_delay;
     int64_t min_rows;
+    uint64_t room[8]; /* of later versions: 0 */
 } weft_forecast;
 
 /* Runs the simulation. `each` (may be NULL) gets the latency of each counted request in seconds, in

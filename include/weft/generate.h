@@ -26,7 +26,8 @@ typedef struct weft_sampling {
     /* draws among the fewest most probable tokens whose probabilities add up to this (nucleus
      * sampling, Holtzman et al. 2020) */
     double top_p;
-    int64_t seed; /* of the draws: the same seed gives the same tokens */
+    int64_t seed;     /* of the draws: the same seed gives the same tokens */
+    uint64_t room[4]; /* of later versions: 0 */
 } weft_sampling;
 
 typedef struct weft_generator weft_generator;

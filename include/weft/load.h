@@ -100,6 +100,7 @@ typedef struct weft_load_result {
     weft_load_histogram latency, send_delay;
     weft_load_failure failures[WEFT_LOAD_FAILURES]; /* the last one also counts all further kinds */
     int failure_kinds;
+    uint64_t room[8]; /* of later versions: 0 */
 } weft_load_result;
 
 /* Opens a load: resolves the targets, queries the model of each, makes its requests, and sends one

@@ -34,13 +34,15 @@ typedef struct weft_cluster_member {
                           made since the learner had read the parameters */
     double silent;     /* seconds since the member's last message */
     bool leaving;      /* it has been asked to leave (weft leave) */
+    uint64_t room[4];  /* of later versions: 0 */
 } weft_cluster_member;
 
 /* A member event: a member has joined, has left, or is lost. */
 typedef struct weft_cluster_event {
-    int64_t number; /* number of the event in the run, from 1 */
-    double ago;     /* seconds since the event */
-    char text[256]; /* "learner 1 on HOST (number 7) is lost: no heartbeat for 10.2 s" */
+    int64_t number;   /* number of the event in the run, from 1 */
+    double ago;       /* seconds since the event */
+    char text[256];   /* "learner 1 on HOST (number 7) is lost: no heartbeat for 10.2 s" */
+    uint64_t room[2]; /* of later versions: 0 */
 } weft_cluster_event;
 
 /* The status of a run. */
@@ -60,6 +62,7 @@ typedef struct weft_cluster_status {
     int count;
     weft_cluster_event *events; /* [event_count]: the last events, oldest first */
     int event_count;
+    uint64_t room[8]; /* of later versions: 0 */
 } weft_cluster_status;
 /* Frees the contents of the status and zeroes it. */
 WEFT_API void weft_cluster_status_free(weft_cluster_status *status);

@@ -67,6 +67,7 @@ typedef struct weft_optimizer_values {
     weft_value learning_rate; /* result: the learning rate of the current step */
     /* Input: index of the micro-batch in its step, from 0; WEFT_NO_VALUE: accumulate is 1. */
     weft_value keep;
+    uint64_t room[4]; /* of later versions: 0 */
 } weft_optimizer_values;
 
 /* Adds the update of every parameter that has a gradient, in the UPDATE phase; call

@@ -132,6 +132,7 @@ typedef struct weft_program_info {
     size_t transfer_bytes; /* staging buffers for sending and receiving parts of tensors; an engine
                               may allocate further memory when it runs */
     double flops, update_flops; /* of all phases; of the update phase */
+    uint64_t room[8];           /* of later versions: 0 */
 } weft_program_info;
 WEFT_API weft_program_info weft_program_describe(const weft_program *program);
 

@@ -38,6 +38,7 @@ typedef struct weft_report {
     weft_fit fit;       /* means of `fits`; r2: over the targets that vary */
     weft_fit *fits;     /* [targets] */
     char **class_names; /* [classes]; NULL: classes are numbers */
+    uint64_t room[8];   /* of later versions: 0 */
 } weft_report;
 
 /* Frees the arrays of the report and zeroes it. */

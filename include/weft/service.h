@@ -106,6 +106,7 @@ typedef struct weft_service_item {
     bool ready, unloaded; /* unloaded: a client has unloaded the model */
     weft_servable_state state;
     char reason[1024]; /* why it is not ready, or why the last load failed; "": neither */
+    uint64_t room[8];  /* of later versions: 0 */
 } weft_service_item;
 /* Sets *out to version i, in the order of addition; false past the end. */
 WEFT_API bool weft_service_entry(weft_service *service, int i, weft_service_item *out);
@@ -143,6 +144,7 @@ typedef struct weft_servable_info {
     bool bytes;         /* as in weft_data_stats */
     int64_t limit;      /* most rows of a request */
     const char *policy; /* batching policy */
+    uint64_t room[8];   /* of later versions: 0 */
 } weft_servable_info;
 /* Sets *out to the description of a version. */
 WEFT_API void weft_servable_describe(const weft_servable *servable, weft_servable_info *out);
@@ -224,6 +226,7 @@ typedef struct weft_generation_stats {
     int64_t tokens;    /* that were drawn */
     int64_t positions; /* that were computed: of prompts, and of drawn tokens */
     int64_t batches;   /* in which they were computed */
+    uint64_t room[4];  /* of later versions: 0 */
 } weft_generation_stats;
 WEFT_API void weft_servable_generation_stats(const weft_servable *servable,
                                              weft_generation_stats *out);
@@ -234,6 +237,7 @@ typedef struct weft_generation_times {
     int64_t first_token[WEFT_LATENCY_CELLS], next_token[WEFT_LATENCY_CELLS],
         whole[WEFT_LATENCY_CELLS];
     double first_token_seconds, next_token_seconds, whole_seconds;
+    uint64_t room[4]; /* of later versions: 0 */
 } weft_generation_times;
 WEFT_API void weft_servable_generation_times(const weft_servable *servable,
                                              weft_generation_times *out);

@@ -18,8 +18,9 @@ extern "C" {
 /* Options of a simulated run: those of a run, and the cluster. */
 typedef struct weft_simulate_options {
     weft_train_options train;
-    size_t struct_size; /* sizeof(weft_simulate_options), which must be that of the library */
+    size_t struct_size; /* sizeof(weft_simulate_options) */
     char *cluster;      /* YAML file that describes it; NULL: equal learners, 1 Gbit/s links */
+    uint64_t room[8];   /* of later versions: 0 */
 } weft_simulate_options;
 
 /* The option table and the defaults, as weft_train_table and weft_train_options_init. */
@@ -30,11 +31,12 @@ WEFT_API WEFT_NODISCARD weft_status weft_simulate_options_init(const weft_contex
 /* Options of a comparison of several runs. With a cluster the runs are simulated. */
 typedef struct weft_compare_options {
     weft_simulate_options base;
-    size_t struct_size; /* sizeof(weft_compare_options), which must be that of the library */
+    size_t struct_size; /* sizeof(weft_compare_options) */
     /* Options of each run, as in "exchange=average; exchange=gossip compress=bf16". */
     char *strategies;
-    char *plot;    /* SVG file for a plot of the losses; NULL: none */
-    double target; /* training loss to reach; 0: the lowest that all runs reach */
+    char *plot;       /* SVG file for a plot of the losses; NULL: none */
+    double target;    /* training loss to reach; 0: the lowest that all runs reach */
+    uint64_t room[8]; /* of later versions: 0 */
 } weft_compare_options;
 WEFT_API const weft_option *weft_compare_table(const weft_context *context);
 WEFT_API WEFT_NODISCARD weft_status weft_compare_options_init(const weft_context *context,

@@ -4,7 +4,8 @@
  * text of a row describes the option; a field has the name of its option, with '_' for '-'.
  *
  * The struct owns its strings. weft_train_options_init fills it with the defaults and sets the
- * sizes; options are set by name with weft_options_set(weft_train_table(context), ...).
+ * sizes, which must be those of the library; options are set by name with
+ * weft_options_set(weft_train_table(context), ...).
  */
 #ifndef WEFT_TRAIN_OPTIONS_H
 #define WEFT_TRAIN_OPTIONS_H
@@ -20,12 +21,14 @@ typedef struct weft_task_choice {
     size_t struct_size; /* sizeof(weft_task_choice); likewise in all groups */
     char *model, *data, *normalize, *dtype;
     int64_t seed;
+    uint64_t room[4]; /* of later versions: 0 */
 } weft_task_choice;
 
 /* The length of the run, and the division of a step into micro-batches. */
 typedef struct weft_length_choice {
     size_t struct_size;
     int64_t epochs, steps, batch, microbatches, virtual_workers;
+    uint64_t room[4]; /* of later versions: 0 */
 } weft_length_choice;
 
 /* The optimiser and its learning rate. */
@@ -36,6 +39,7 @@ typedef struct weft_update_choice {
         label_smoothing;
     int64_t warmup, decay_every;
     bool nesterov;
+    uint64_t room[4]; /* of later versions: 0 */
 } weft_update_choice;
 
 /* The device of each rank, and its threads and cores. */
@@ -44,6 +48,7 @@ typedef struct weft_where_choice {
     char *device;
     int64_t threads;
     bool no_bind;
+    uint64_t room[4]; /* of later versions: 0 */
 } weft_where_choice;
 
 /* The distribution of a step over ranks, and the exchange between learners. */
@@ -52,6 +57,7 @@ typedef struct weft_parallel_choice {
     char *mesh, *schedule, *shard, *place, *exchange, *compress, *compress_downlink;
     int64_t zero, servers, replicas;
     bool recompute, profile;
+    uint64_t room[4]; /* of later versions: 0 */
 } weft_parallel_choice;
 
 /* The ranks of the job, restarts, and the time limit of waits. */
@@ -61,6 +67,7 @@ typedef struct weft_job_choice {
     char *engine, *hosts;
     double timeout;
     bool check_collectives;
+    uint64_t room[4]; /* of later versions: 0 */
 } weft_job_choice;
 
 /* The files that a run writes, and the checkpoint that it resumes from. */
@@ -69,7 +76,8 @@ typedef struct weft_output_choice {
     char *checkpoint, *metrics, *trace;
     int64_t checkpoint_every, keep;
     bool resume;
-    bool drop_state; /* drops state of the checkpoint that does not fit, instead of refusing it */
+    bool drop_state;  /* drops state of the checkpoint that does not fit, instead of refusing it */
+    uint64_t room[4]; /* of later versions: 0 */
 } weft_output_choice;
 
 /* The display of progress. */
@@ -77,6 +85,7 @@ typedef struct weft_show_choice {
     size_t struct_size;
     char *progress;
     bool quiet;
+    uint64_t room[4]; /* of later versions: 0 */
 } weft_show_choice;
 
 /* All options of a run. */
@@ -90,6 +99,7 @@ typedef struct weft_train_options {
     weft_job_choice job;
     weft_output_choice output;
     weft_show_choice show;
+    uint64_t room[32]; /* of later versions: 0 */
 } weft_train_options;
 
 /* The option table, with the names that the context knows as legal values; owned by the context. */

@@ -12,9 +12,17 @@
  * Structs of options begin with struct_size. Their initialiser (weft_..._init) sets it and the
  * defaults; a struct that is only zeroed is refused. A program that was compiled with an older
  * version has shorter structs, which are accepted: the fields that they lack have their defaults.
- * Longer structs, of a newer version, are accepted if what this library does not know is 0. The
- * structs of weft/train_options.h, weft/cluster.h and weft/simulate.h contain each other, so their
- * sizes must be those of the library.
+ * Longer structs, of a newer version, are accepted if what this library does not know is 0.
+ *
+ * Other structs have the same size in all versions with one soname (libweft.so.MAJOR, see
+ * weft/version.h), and each of their fields stays where it is. If a struct ends with `room`, fields
+ * of later versions take that room. Such structs are those that contain each other
+ * (weft/train_options.h, weft/cluster.h, weft/simulate.h), weft_sampling, weft_transfer and the
+ * results that the library writes into the caller's memory. The room of what a caller gives must be
+ * 0, as an initialiser, {0} or a designated initialiser of C leaves it; that of a result is 0.
+ * Structs without `room` never change. Structs that a callback gets (weft_event, weft_prediction,
+ * weft_request_result, weft_gradient, weft_reading) may grow at their end: a program reads them
+ * where they are, or copies single fields.
  *
  * Callbacks. The library calls them from C code and holds locks of its own around some of them; a
  * callback must return, and must not leave by longjmp or by an exception of C++, which would leave

@@ -45,6 +45,17 @@ weft_status weft_take_struct(const char *name, const void *given, size_t least, 
     return WEFT_OK;
 }
 
+weft_status weft_check_room(const char *name, const uint64_t *room, size_t words)
+{
+    for (size_t i = 0; i < words; i++)
+        if (room[i])
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "the field room[%zu] of %s is not 0; this library (%s) has no such "
+                             "field: make the struct all zeros first",
+                             i, name, weft_version());
+    return WEFT_OK;
+}
+
 void weft_give_struct(void *to, size_t size, const void *ours, size_t our_size)
 {
     if (!to || size < sizeof(size)) return;

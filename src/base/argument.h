@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "weft/status.h"
 
@@ -59,6 +60,10 @@ weft_status weft_take_struct(const char *name, const void *given, size_t least, 
 #define WEFT_TAKE(type, given, last, copy)                                                         \
     WEFT_TRY(weft_take_struct(#type, given, offsetof(type, last) + sizeof((copy)->last),           \
                               sizeof(type), copy))
+/* Fails if a word of `room`, where later versions have fields, is not 0. name: of the struct. */
+weft_status weft_check_room(const char *name, const uint64_t *room, size_t words) WEFT_NODISCARD;
+#define WEFT_CHECK_ROOM(name, given)                                                               \
+    WEFT_TRY(weft_check_room(name, (given)->room, sizeof((given)->room) / sizeof(*(given)->room)))
 /* Gives a caller a struct of its `size`, with as many of our fields as it has room for. */
 void weft_give_struct(void *to, size_t size, const void *ours, size_t our_size);
 

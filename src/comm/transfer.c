@@ -93,6 +93,7 @@ weft_status weft_transfer_check(const weft_comm *c, const weft_transfer *t)
     bool sums = weft_is_sum(t->kind);
     bool one = !weft_is_collective(t->kind) || weft_has_root(t->kind);
     bool many = weft_has_counts(t->kind) || t->kind == WEFT_ALL_TO_ALL;
+    WEFT_CHECK_ROOM("weft_transfer", t);
     if (!name)
         return weft_fail(WEFT_ERR_ARGUMENT, "the kind of a transfer is %d, must be from 0 to %d",
                          (int)t->kind, WEFT_BARRIER);

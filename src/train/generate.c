@@ -6,6 +6,7 @@
 #include "base/settings.h"
 #include "base/base.h"
 #include "train/option_macros.h"
+#include "train/sampling.h"
 
 #define AT(field_)                                                                                 \
     .size = sizeof(weft_generate_options), .offset = offsetof(weft_generate_options, field_)
@@ -177,6 +178,7 @@ weft_status weft_generate(weft_context *context, const weft_generate_options *op
     char *prompt;
     weft_generate_options own;
     WEFT_TRY(weft_options_take(generate_table, options, &own));
+    WEFT_TRY(weft_sampling_check(&own.sampling));
     options = &own;
     WEFT_TRY(read_prompt(options, &prompt));
     weft_status status = weft_generator_open(context, options->checkpoint, options->device,

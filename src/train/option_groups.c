@@ -11,25 +11,27 @@ const weft_option *weft_train_table(const weft_context *context)
     return weft_context_table(context, weft_train_rows);
 }
 
-/* Name, offset and size of a group. Each group begins with its own size, by which the library
- * detects a caller that was compiled with another version of the struct. */
-#define GROUP(field_)                                                                              \
+/* A group: its name, its size, with which it begins, and its room for fields of later versions. */
+#define ROOM(from_, struct_)                                                                       \
+    (from_) + offsetof(struct_, room), sizeof(((struct_ *)0)->room) / sizeof(uint64_t)
+#define GROUP(field_, struct_)                                                                     \
     {                                                                                              \
-#field_, offsetof(weft_train_options, field_), sizeof(((weft_train_options *)0)->field_)   \
+        "weft_train_options." #field_, offsetof(weft_train_options, field_), sizeof(struct_),      \
+            ROOM(offsetof(weft_train_options, field_), struct_)                                    \
     }
 static const struct {
     const char *name;
-    size_t offset, bytes;
+    size_t offset, bytes, room, words;
 } groups[] = {
-    {"", 0, sizeof(weft_train_options)},
-    GROUP(task),
-    GROUP(length),
-    GROUP(update),
-    GROUP(where),
-    GROUP(parallel),
-    GROUP(job),
-    GROUP(output),
-    GROUP(show),
+    {"weft_train_options", 0, sizeof(weft_train_options), ROOM(0, weft_train_options)},
+    GROUP(task, weft_task_choice),
+    GROUP(length, weft_length_choice),
+    GROUP(update, weft_update_choice),
+    GROUP(where, weft_where_choice),
+    GROUP(parallel, weft_parallel_choice),
+    GROUP(job, weft_job_choice),
+    GROUP(output, weft_output_choice),
+    GROUP(show, weft_show_choice),
 };
 
 static void set_sizes(weft_train_options *o)
@@ -45,9 +47,12 @@ weft_status weft_train_options_check(const weft_context *context, const weft_tra
         memcpy(&bytes, (const char *)o + groups[g].offset, sizeof(bytes));
         if (bytes != groups[g].bytes)
             return weft_fail(WEFT_ERR_ARGUMENT,
-                             "weft_train_options%s%s has %zu bytes, this library's %zu; "
-                             "weft_train_options_init sets them",
-                             *groups[g].name ? "." : "", groups[g].name, bytes, groups[g].bytes);
+                             "%s has %zu bytes, this library's %zu; weft_train_options_init sets "
+                             "them",
+                             groups[g].name, bytes, groups[g].bytes);
+        WEFT_TRY(weft_check_room(groups[g].name,
+                                 (const uint64_t *)(const void *)((const char *)o + groups[g].room),
+                                 groups[g].words));
     }
     return weft_options_valid(weft_train_table(context), o);
 }

@@ -18,6 +18,7 @@ void weft_drawer_close(weft_drawer *drawer)
 
 weft_status weft_sampling_check(const weft_sampling *s)
 {
+    WEFT_CHECK_ROOM("weft_sampling", s);
     if (!(s->temperature >= 0) || isinf(s->temperature))
         return weft_fail(WEFT_ERR_ARGUMENT, "the temperature is %g, must be 0 or more",
                          s->temperature);

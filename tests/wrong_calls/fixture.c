@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 weft_context *context;
@@ -132,6 +133,31 @@ void neutral(bool is)
     if (!is) failure("returned something");
 }
 
+void *older(const void *right, size_t size)
+{
+    static char *page;
+    const size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+    if (!page) {
+        page = mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (page == MAP_FAILED || mprotect(page + bytes, bytes, PROT_NONE) != 0) exit(1);
+    }
+    char *at = page + bytes - size;
+    memcpy(at, right, size);
+    memcpy(at, &size, sizeof(size));
+    return at;
+}
+
+void aged(size_t i, bool whole, weft_status status)
+{
+    static bool taken;
+    bool for_size = status == WEFT_ERR_ARGUMENT && strstr(weft_last_message(), "struct_size");
+    if (i == 0) taken = false;
+    if (taken && for_size) failure("a shorter struct was accepted");
+    if (whole && status != WEFT_OK) failure(weft_last_message());
+    if (status == WEFT_ERR_INTERNAL || status == WEFT_ERR_MEMORY) failure(weft_last_message());
+    taken = taken || !for_size;
+}
+
 void graph_failed(void)
 {
     if (weft_graph_status(fresh) == WEFT_OK) failure("the graph has not failed");
@@ -205,10 +231,16 @@ static void build(weft_graph **out)
     MUST(weft_model_build(*out, &right_weft_model_options, &values));
 }
 
-weft_graph *fresh_graph(void)
+weft_graph *empty_graph(void)
 {
     weft_graph_destroy(&fresh);
     MUST(weft_graph_create(context, WEFT_F32, &fresh));
+    return fresh;
+}
+
+weft_graph *fresh_graph(void)
+{
+    (void)empty_graph();
     weft_value x = weft_graph_leaf(fresh, WEFT_VALUE_INPUT, "x", WEFT_F32, &shape,
                                    (weft_init){WEFT_INIT_CONSTANT, 0});
     weft_value s = weft_graph_leaf(fresh, WEFT_VALUE_STATE, "s", WEFT_F32, &shape,
@@ -352,6 +384,7 @@ static void make_service(void)
     right_weft_generation_request.done = done;
     MUST(weft_options_init(weft_server_table(context), &right_weft_server_options));
     right_weft_server_options.port = 0;
+    right_weft_server_options.metrics_port = -1;
     right_weft_server_options.quiet = true;
     MUST(weft_server_start(service, &right_weft_server_options, &server));
     weft_server_ports(server, &port, &metrics);

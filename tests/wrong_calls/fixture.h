@@ -82,8 +82,9 @@ void on_line(void *user, const char *line);
 void on_prediction(void *user, const weft_prediction *prediction);
 bool on_text(void *user, const char *text, size_t size);
 
-/* A graph that has a few values; the one of the last call is destroyed. The second one has
- * gradients. */
+/* A graph that has a few values, and gradients, or is empty; the one of the last call is
+ * destroyed. */
+weft_graph *empty_graph(void);
 weft_graph *fresh_graph(void);
 weft_graph *differentiated_graph(void);
 
@@ -99,6 +100,11 @@ void crashed(void);
 void refused(weft_status status);
 void neutral(bool is);
 void graph_failed(void);
+/* The first `size` bytes of a right struct, which says that it has no more, in front of memory that
+ * nobody may read. aged: the call number i with it is refused for its size, or accepted as all
+ * longer ones are; the whole struct is right. */
+void *older(const void *right, size_t size);
+void aged(size_t i, bool whole, weft_status status);
 bool is_zero(const void *result);
 bool is_none(int64_t result);
 

@@ -4,14 +4,14 @@
 
 For each function the program has one call for each wrong value of each argument, the others being right: NULL, an index
 or a value that does not exist, an enumerator past the last, a count below 0, an empty text, options that are zeroed,
-short, or have one wrong field. fixture.c makes the right arguments, rows.py says what a right argument is where the type
+short, or have one wrong field. Right options also come as older programs have them, shorter by their last fields. fixture.c makes the right arguments, rows.py says what a right argument is where the type
 does not, and which values are not wrong, with the reason. A function of a new type without a right argument is an error.
 """
 import re
 import sys
 
 from headers import Headers
-from rows import ALLOWED, FIELDS, NEUTRAL, NULLABLE, RIGHT, SKIPPED, UNTOUCHED
+from rows import ALLOWED, FIELDS, MADE, NEUTRAL, NULLABLE, RIGHT, SKIPPED, UNTOUCHED
 
 NUMBERS = {"int": ["-1", "INT_MIN", "INT_MAX"], "int64_t": ["-1", "INT64_MIN", "INT64_MAX"],
            "int32_t": ["-1", "INT32_MIN", "INT32_MAX"], "double": ["NAN"],
@@ -73,6 +73,8 @@ def wrong_fields(headers, struct):
     for field, type_ in fields(headers, struct):
         values = [("0", "0"), ("8", "8"), ("1 << 20", "(size_t)1 << 20")] if type_ == "size_t" and field.endswith("struct_size") else []
         values += [(v, v) for v in FIELD_NUMBERS.get(type_, ())]
+        if field.split(".")[-1] == "room":
+            yield field + "[1]", "1", "1"
         if type_ in headers.enums:
             values = [("-1", f"({type_})-1"), ("99", f"({type_})99")]
         if type_ in ("const char *", "char *"):
@@ -121,6 +123,18 @@ def calls(headers, result, function, parameters):
             for field, label, value in wrong_fields(headers, struct):
                 yield (f"{name}->{field} {label}",
                        f"{{ static {struct} c; c = right_{struct}; c.{field} = {value}; {outcome(headers, function, result, one(index, '&c'))} }}")
+            for label, code in older(headers, function, struct, one(index, "c")):
+                yield f"{name} {label}", code
+
+
+def older(headers, function, struct, call):
+    """C statements that call a function with a struct as each older version may have had it, from its first field on."""
+    if next(iter(headers.structs[struct])) != "struct_size" or "room" in headers.structs[struct]:
+        return
+    ends = ", ".join(f"(offsetof({struct}, {f}) + sizeof(right_{struct}.{f}) + 7) / 8 * 8" for f in headers.structs[struct])
+    yield ("of older programs", f"static const size_t ends[] = {{{ends}, sizeof({struct})}}; "
+           "for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) "
+           f"{{ {struct} *c = older(&right_{struct}, ends[i]); aged(i, ends[i] == sizeof({struct}), {call}); {MADE.get(function, '')} }}")
 
 
 def main():

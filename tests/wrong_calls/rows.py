@@ -47,7 +47,7 @@ RIGHT = {
     ("weft_options_set", "name"): '"count"', ("weft_options_set", "text"): '"1"', ("weft_options_get", "name"): '"count"',
     ("weft_options_parse", "argv"): "NULL", ("weft_options_parse", "argc"): "0",
     ("weft_options_load_text", "data"): '"count: 1"', ("weft_options_load_text", "size"): "8",
-    ("weft_optimizer_build", "graph"): "differentiated_graph()",
+    ("weft_model_build", "graph"): "empty_graph()", ("weft_optimizer_build", "graph"): "differentiated_graph()",
     ("weft_context_entry", "kind"): "WEFT_KIND_MODEL", ("weft_context_name", "kind"): "WEFT_KIND_MODEL",
     ("weft_labels_check", "shapes"): "shapes", ("weft_load_open", "targets"): "targets",
     ("weft_service_load", "path"): "checkpoint", ("weft_layer_keys", "type"): '"linear"',
@@ -138,4 +138,17 @@ FIELDS = {
     "weft_eval_options": ("weft_evaluate",), "weft_generate_options": ("weft_generate",), "weft_load_options": ("weft_load_open",),
     "weft_server_options": ("weft_server_start",), "weft_train_options": ("weft_trainer_create", "weft_trainer_create_dry", "weft_job_check"),
     "weft_simulate_options": ("weft_simulate_check",), "weft_cluster_options": ("weft_cluster_look",),
+}
+
+# What ends the object that a right call has made.
+MADE = {
+    "weft_batcher_create": "weft_batcher_destroy((weft_batcher **)(void *)hole);",
+    "weft_batch_queue_add": "weft_batch_queue_remove((weft_batch_queue **)(void *)hole, false);",
+    "weft_plan_create": "weft_plan_destroy((weft_plan **)(void *)hole);",
+    "weft_program_create_with": "weft_program_destroy((weft_program **)(void *)hole);",
+    "weft_instance_build_with": "weft_instance_destroy((weft_instance **)(void *)hole);",
+    "weft_service_create": "weft_service_destroy((weft_service **)(void *)hole);",
+    "weft_load_open": "weft_load_close((weft_load **)(void *)hole);",
+    "weft_server_start": "weft_server_stop((weft_server **)(void *)hole);",
+    "weft_evaluate": "weft_report_free((weft_report *)(void *)sink);",
 }

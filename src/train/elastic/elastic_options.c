@@ -203,6 +203,7 @@ weft_status weft_cluster_options_check(const weft_context *context, const weft_c
                          "the struct_size of weft_cluster_options is %zu, must be %zu; "
                          "weft_cluster_options_init sets it",
                          o->struct_size, sizeof(*o));
+    WEFT_CHECK_ROOM("weft_cluster_options", o);
     const char *const texts[] = {o->listen, o->key, o->allow};
     for (size_t i = 0; i < WEFT_COUNT(texts); i++)
         if (texts[i] && !*texts[i])

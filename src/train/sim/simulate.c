@@ -222,6 +222,7 @@ static weft_status prepare(weft_simulation *s, weft_context *context,
                          "the struct_size of weft_simulate_options is %zu, must be %zu; "
                          "weft_simulate_options_init sets it",
                          given->struct_size, sizeof(*given));
+    WEFT_CHECK_ROOM("weft_simulate_options", given);
     WEFT_TRY(weft_options_check(table, given));
     if (given->cluster)
         WEFT_TRY(
