@@ -330,6 +330,12 @@ if [ "$mpi" = ON ]; then
     done
     PATH=/nowhere "$weft" train $small -n 2 --engine mpi >out 2>err
     [ $? = 1 ] && grep -q "apt-get install openmpi-bin" err && pass || flunk "no mpirun"
+    # At a limit of open files mpirun cannot run, which is something else.
+    for files in 7 8 9 10; do
+        # shellcheck disable=SC2086
+        (ulimit -n $files && exec "$weft" train $small -n 2 --engine mpi) >out 2>err
+        [ $? = 1 ] && grep -qE "^weft: mpirun .*(--version' fails|cannot be started)" err && pass || flunk "mpirun at $files open files"
+    done
     timeout 300 "$weft" train $small -n 2 --engine mpi --hosts nowhere.invalid:2 >out 2>err
     [ $? != 0 ] && [ "$(grep -c '^weft: the job cannot be started on nowhere.invalid of --hosts nowhere.invalid:2' err)" = 1 ] && pass ||
         flunk "a host that does not answer"

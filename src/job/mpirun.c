@@ -1,23 +1,64 @@
 /* Detects the version of mpirun, and builds the command line of a job. */
+#include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "job/supervisor.h"
+
+/* Whether a folder of PATH has the program. */
+static bool is_installed(const char *program)
+{
+    char *folders, *rest = NULL;
+    const char *path = getenv("PATH");
+    bool found = false;
+    if (weft_strdup(path ? path : "/usr/bin:/bin", &folders) != WEFT_OK) return true;
+    for (char *one = strtok_r(folders, ":", &rest); one && !found;
+         one = strtok_r(NULL, ":", &rest)) {
+        char *file;
+        if (weft_format(&file, "%s/%s", one, program) != WEFT_OK) break;
+        found = access(file, X_OK) == 0;
+        free(file);
+    }
+    free(folders);
+    return found;
+}
+
+/* The first line of a text that is neither empty nor a rule of dashes. */
+static const char *first_words(const char *text, int *size)
+{
+    while (*text && (text[0] == '-' || isspace((unsigned char)text[0]))) text++;
+    *size = (int)strcspn(text, "\n");
+    return text;
+}
+
+/* Fails since mpirun does not say its version: it is not installed, or this machine cannot run it,
+ * as at a limit of files or processes. `said`: what came in place of the version. */
+static weft_status fail_mpirun(const char *said)
+{
+    if (!is_installed("mpirun"))
+        return weft_fail(WEFT_ERR_UNSUPPORTED,
+                         "engine mpi needs mpirun, which was not found; install it (apt-get "
+                         "install openmpi-bin) or use --engine threads");
+    int size;
+    said = first_words(said, &size);
+    if (size == 0) said = first_words("it prints nothing", &size);
+    return weft_fail(
+        WEFT_ERR_IO,
+        "mpirun is installed, but 'mpirun --version' fails here: %.*s; a limit of open "
+        "files or processes may be too low (ulimit -n, ulimit -u)",
+        size, said);
+}
 
 weft_status weft_job_find_mpirun(job *j)
 {
     char text[512] = "";
-    FILE *pipe = popen("mpirun --version 2>/dev/null", "re");
-    if (pipe) {
-        size_t size = fread(text, 1, sizeof(text) - 1, pipe);
-        text[size] = '\0';
-        (void)pclose(pipe);
-    }
-    if (!text[0])
-        return weft_fail(
-            WEFT_ERR_UNSUPPORTED,
-            "engine mpi needs mpirun, which was not found; install it (apt-get install "
-            "openmpi-bin) or use --engine threads");
+    FILE *pipe = popen("mpirun --version 2>&1", "re");
+    if (!pipe) return fail_mpirun(strerror(errno));
+    size_t size = fread(text, 1, sizeof(text) - 1, pipe);
+    text[size] = '\0';
+    if (pclose(pipe) != 0 || !text[0]) return fail_mpirun(text);
     j->open_mpi = strstr(text, "Open MPI") != NULL || strstr(text, "OpenRTE") != NULL;
     return WEFT_OK;
 }
