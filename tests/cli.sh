@@ -230,6 +230,19 @@ refuses 1 "NaN or infinite with every strategy" "$weft" compare --model mlp --da
 echo precious >file
 refuses 1 "the file exists and is not a socket" "$weft" coordinator --listen ipc://file --model mlp --data glyphs:size=16,train=100,test=20 -t 1 -n 1 --exchange server
 [ "$(cat file)" = precious ] && pass || flunk "a file gave way to a socket"
+# No retry helps where the address of a coordinator is no socket, or not this user's.
+soon="timeout 30"
+refuses 1 "ipc://file: the file there is not a socket" $soon "$weft" status ipc://file
+refuses 1 "ipc:///nowhere/socket: the folder of the socket does not exist" $soon "$weft" join ipc:///nowhere/socket --data glyphs
+refuses 1 "ipc://file/socket: Not a directory" $soon "$weft" server ipc://file/socket
+if [ "$(id -u)" = 0 ]; then
+    other() { setpriv --reuid 23456 --regid 23456 --clear-groups $soon "$@"; }
+    python3 -c 'import os, socket; socket.socket(socket.AF_UNIX).bind("own"); os.chmod("own", 0o600)'
+    refuses 1 "this user may not enter the folder of the socket" other "$weft" status "ipc://$PWD/own"
+    chmod 755 .
+    refuses 1 "the socket admits only the user whose process listens there" other "$weft" leave "ipc://$PWD/own" 1
+    chmod 700 .
+fi
 for how in policy=bsp policy=async policy=async,push=3,fetch=3; do
     refuses 1 'A smaller --lr' "$weft" train --model mlp --data glyphs:size=16,train=100,test=20 -t 1 --batch 20 -n 2 \
         --exchange server:$how --lr 1e6 --momentum 0.99 --optimizer sgd --steps 40

@@ -110,6 +110,10 @@ void weft_net_forget_peer(weft_net *net, weft_actor_id id);
  * none was tried. *listens: a process listens at its address, and the reason is about that
  * process. */
 const char *weft_net_connect_error(const weft_net *net, weft_actor_id id, bool *listens);
+/* The reason why no attempt to connect to actor `id` can succeed, however often it is repeated: the
+ * address is a path without a folder, that this user may not use, or of a file of another kind.
+ * NULL: there is none. */
+const char *weft_net_never_connects(const weft_net *net, weft_actor_id id);
 
 /* Calls the actor's begin. */
 weft_status weft_net_begin(weft_net *net) WEFT_NODISCARD;

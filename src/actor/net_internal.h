@@ -180,6 +180,8 @@ const char *weft_net_ipc_file(const char *at);
 weft_status weft_net_ipc_check(const char *at) WEFT_NODISCARD;
 /* Lets only the user of this process connect to an ipc address that it listens at. */
 weft_status weft_net_ipc_protect(const char *at) WEFT_NODISCARD;
+/* The reason why no attempt to connect to an ipc address can succeed; NULL: one may. */
+const char *weft_net_ipc_trouble(const char *at);
 
 /* --- net_messages.c --- */
 

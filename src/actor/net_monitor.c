@@ -145,3 +145,9 @@ const char *weft_net_connect_error(const weft_net *net, weft_actor_id id, bool *
     *listens = f && f->listens;
     return f ? f->trouble : NULL;
 }
+
+const char *weft_net_never_connects(const weft_net *net, weft_actor_id id)
+{
+    const weft_connection *f = weft_net_connection(net, id);
+    return f && f->address ? weft_net_ipc_trouble(f->address) : NULL;
+}

@@ -48,6 +48,10 @@ static weft_status wait_for_answer(const weft_waiting *w, weft_net *net, const c
     while (!weft_net_actor(net)->done) {
         const char *why;
         bool listens;
+        why = weft_net_never_connects(net, WEFT_COORDINATOR);
+        if (why)
+            return weft_fail(WEFT_ERR_PEER, "cannot connect to the coordinator at %s: %s", address,
+                             why);
         WEFT_TRY(weft_net_poll(net, NAP));
         if (is_stopped(w)) return fail_stopped("waiting for the coordinator");
         double waited = weft_wait_clock_read(&wait_clock, 1);
