@@ -59,8 +59,8 @@ int main(void)
     int32_t *labels = weft_instance_input(program, y);
     for (int step = 0; step < STEPS; step++) {
         for (int i = 0; i < BATCH; i++) {
-            weft_dataset_read(data, WEFT_TRAIN, step * BATCH + i, 0, to + i * 784);
-            weft_dataset_read(data, WEFT_TRAIN, step * BATCH + i, 1, &labels[i]);
+            check(weft_dataset_read(data, WEFT_TRAIN, step * BATCH + i, 0, to + i * 784));
+            check(weft_dataset_read(data, WEFT_TRAIN, step * BATCH + i, 1, &labels[i]));
             share[i] = 1.0f / BATCH;
         }
         check(weft_instance_run(program, WEFT_PHASE_MICRO));

@@ -250,9 +250,9 @@ named tens
 CASES
 refuses 2 "label 'no' is not among the 10 classes the model was trained on" "$weft" eval numbers -d csv:words.csv,test=1
 refuses 2 "label '11' is not among the 10 classes the model was trained on" "$weft" eval numbers -d csv:eleven.csv,test=1
-refuses 2 "the test part, sample 0: label 0 is not among the 2 classes the model was trained on" \
+refuses 2 "words_y.npy: number 0 of sample 0 is 0, not among the 2 classes the model was trained on" \
     "$weft" eval named -d npy:words_x.npy,words_y.npy,test=1
-refuses 2 "the test part, sample 1: label 21 is not among the 2 classes the model was trained on" \
+refuses 2 "beyond_y.npy: number 0 of sample 1 is 21, not among the 2 classes the model was trained on" \
     "$weft" eval named -d npy:beyond_x.npy,beyond_y.npy,test=1
 accepts "predict the samples of other classes" "$weft" predict named -d npy:words_x.npy
 
@@ -429,9 +429,9 @@ with open("nan_y.npy", "wb") as f:
 PY
 train_on() { "$weft" train -q --model mlp --batch 4 --steps 2 -t 1 --data "$@"; }
 for name in nan inf; do
-    refuses 1 "$name: the test part, sample 5: element 1 is not a finite number" train_on idx:$name
+    refuses 1 "$name: the test part, sample 5: element 1 is $name, and not a finite number" train_on idx:$name
 done
-refuses 1 "the test part, sample 5: element 1 is inf, and not a finite number in single precision after normalisation" train_on idx:big
+refuses 1 "big: the test part, sample 5: element 1 is 1e+300, and not a finite number in single precision after normalisation" train_on idx:big
 accepts "images of floats" train_on idx:good
 refuses 1 "the training part, sample 4: feature 0 (a) is 1e+300, and not a finite number in single precision" train_on csv:range_far.csv,label=y --normalize none
 refuses 1 "target 0 (y) is 1e+300, and not a finite number in single precision" train_on csv:range_high.csv,target=y --normalize none

@@ -60,7 +60,7 @@ void asked_features(const char *data, const char *normalize, told *out)
     assert_ok(weft_dataset_open(asked_context, data, normalize, NULL, &d));
     assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
     assert_ok(weft_dataset_prepare(d, WEFT_TEST));
-    for (int i = 0; i < SAMPLES; i++) weft_dataset_read(d, WEFT_TEST, i, 0, out->x[i]);
+    for (int i = 0; i < SAMPLES; i++) assert_ok(weft_dataset_read(d, WEFT_TEST, i, 0, out->x[i]));
     weft_dataset_close(&d);
 }
 

@@ -55,8 +55,8 @@ static inline const char *built_in(weft_kind kind, int i)
 static inline void read_sample(const weft_dataset *d, weft_split split, int64_t i, float *x,
                                int32_t *label)
 {
-    weft_dataset_read(d, split, i, 0, x);
-    weft_dataset_read(d, split, i, 1, label);
+    assert_ok(weft_dataset_read(d, split, i, 0, x));
+    assert_ok(weft_dataset_read(d, split, i, 1, label));
 }
 
 /* The path of a file in the folder of real data sets, which is not part of the repository. NULL:

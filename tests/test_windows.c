@@ -42,8 +42,8 @@ static void check_windows(const weft_dataset *d, weft_split split, const int32_t
     int64_t count = weft_dataset_count(d, split);
     assert_int_equal(count, size > context_size ? (size - context_size - 1) / stride + 1 : 0);
     for (int64_t i = 0; i < count; i++) {
-        weft_dataset_read(d, split, i, 0, x);
-        weft_dataset_read(d, split, i, 1, y);
+        assert_ok(weft_dataset_read(d, split, i, 0, x));
+        assert_ok(weft_dataset_read(d, split, i, 1, y));
         for (int64_t t = 0; t < context_size; t++) {
             assert_int_equal(x[t], expected[i * stride + t]);
             assert_int_equal(y[t], expected[i * stride + t + 1]);
@@ -164,9 +164,9 @@ static void test_pairs(void **state)
     for (int split = 0; split < 2; split++)
         for (int64_t i = 0; i < weft_dataset_count(d, (weft_split)split); i++) {
             int32_t label, first = 0, second = 0;
-            weft_dataset_read(d, (weft_split)split, i, 0, a);
-            weft_dataset_read(d, (weft_split)split, i, 1, b);
-            weft_dataset_read(d, (weft_split)split, i, 2, &label);
+            assert_ok(weft_dataset_read(d, (weft_split)split, i, 0, a));
+            assert_ok(weft_dataset_read(d, (weft_split)split, i, 1, b));
+            assert_ok(weft_dataset_read(d, (weft_split)split, i, 2, &label));
             while (first < SIZE - LENGTH && !is_passage(a, text + first, LENGTH)) first++;
             while (second < SIZE - LENGTH && !is_passage(b, text + second, LENGTH)) second++;
             if (label == 1) assert_int_equal(second, first + LENGTH);

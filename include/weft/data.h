@@ -110,7 +110,8 @@ WEFT_API weft_shape weft_dataset_shape(const weft_dataset *dataset);
  * end. Valid once a split has been prepared. */
 WEFT_API bool weft_dataset_column(const weft_dataset *dataset, int i, weft_column *out);
 
-/* Decodes a split, unless that has been done, and checks its targets and weights. */
+/* Decodes a split, unless that has been done, and checks its samples; those of mapped files of more
+ * than 64 MiB are checked as they are read instead. */
 WEFT_API WEFT_NODISCARD weft_status weft_dataset_prepare(weft_dataset *dataset, weft_split split);
 
 /* The number of samples of a prepared split. */
@@ -123,10 +124,12 @@ WEFT_API const weft_data_stats *weft_dataset_stats(const weft_dataset *dataset);
 /* Whether the samples have a target. */
 WEFT_API bool weft_dataset_labelled(const weft_dataset *dataset);
 
-/* Writes the entry of sample i in a column, normalised, to `to`, in the column's shape and type;
- * nothing, if there is no such split, sample or column. */
-WEFT_API void weft_dataset_read(const weft_dataset *dataset, weft_split split, int64_t i,
-                                int column, void *to);
+/* Writes the entry of sample i of a prepared split in a column, normalised, to `to`, in the
+ * column's shape and type. FORMAT: it has a number that is not finite, or a token or class out of
+ * range, in whose place 0 is written; the message names the file or the split, the sample and the
+ * element. */
+WEFT_API WEFT_NODISCARD weft_status weft_dataset_read(const weft_dataset *dataset, weft_split split,
+                                                      int64_t i, int column, void *to);
 
 /* The weight of sample i of a prepared split, in the loss and in all metrics; 1 if the samples have
  * no weights. position: of the label whose weight is wanted, if each position has a label; else 0.

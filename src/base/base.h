@@ -334,7 +334,7 @@ typedef struct weft_wait_clock {
 } weft_wait_clock;
 double weft_wait_clock_read(weft_wait_clock *clock, double most);
 double weft_process_seconds(void); /* since this process started, to a hundredth */
-size_t weft_peak_memory(void);     /* peak resident set of this process, in bytes */
+size_t weft_peak_memory(void);     /* peak resident memory, without mapped files, in bytes */
 /* Logs a message; each warning or note is logged once in the life of a context. */
 void weft_log(const weft_context *context, weft_log_level level, const char *format, ...)
     WEFT_PRINTF(3, 4);

@@ -42,18 +42,25 @@ double weft_process_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - started;
 }
 
-/* VmHWM begins anew with each program. ru_maxrss, which is for systems without /proc, does not: it
- * still has the peak of the process that called exec, such as a large one that starts this
- * program. */
+/* VmHWM counts the pages of mapped files as well, which belong to the cache of the system: those
+ * that are there now are taken off. The kernel begins VmHWM anew with each program. ru_maxrss,
+ * which is for systems without /proc, still has the peak of the process that called exec, such as a
+ * large one that starts this program. */
 size_t weft_peak_memory(void)
 {
     char line[128];
-    unsigned long long kib = 0;
+    unsigned long long kib, peak = 0, files = 0, own = 0;
     struct rusage usage;
     FILE *file = fopen("/proc/self/status", "re");
-    while (file && kib == 0 && fgets(line, sizeof(line), file))
-        if (sscanf(line, "VmHWM: %llu kB", &kib) != 1) kib = 0;
+    while (file && fgets(line, sizeof(line), file)) {
+        if (sscanf(line, "VmHWM: %llu kB", &kib) == 1) peak = kib;
+        if (sscanf(line, "RssAnon: %llu kB", &kib) == 1) own = kib;
+        if (sscanf(line, "RssFile: %llu kB", &kib) == 1) files += kib;
+        if (sscanf(line, "RssShmem: %llu kB", &kib) == 1) files += kib;
+    }
     if (file) fclose(file);
-    if (kib == 0 && getrusage(RUSAGE_SELF, &usage) == 0) kib = (unsigned long long)usage.ru_maxrss;
-    return (size_t)kib * 1024;
+    if (peak == 0 && getrusage(RUSAGE_SELF, &usage) == 0)
+        peak = (unsigned long long)usage.ru_maxrss;
+    peak = peak > files ? peak - files : 0;
+    return (size_t)WEFT_MAX(peak, own) * 1024;
 }

@@ -1,5 +1,7 @@
 /* Makes batches. The contents of a batch are a function of the seed, the epoch and the number of
  * earlier samples of the epoch, so a checkpoint needs no other state of the data. */
+#include <float.h>
+
 #include "data/data.h"
 
 static size_t row_bytes(const weft_column *c)
@@ -59,11 +61,12 @@ static void make_row(const weft_dataset *data, const weft_loader_options *o, int
     const weft_column *weights = &batch->column[last];
     int64_t each = weft_shape_elements(&weights->shape);
     for (int c = 0; c < last; c++)
-        if (!weft_dataset_get(data, o->split, which, c,
-                              (void *)(uintptr_t)weft_batch_rows(batch, c, row)))
-            batch->changed = which;
+        if (weft_dataset_get(data, o->split, which, c,
+                             (void *)(uintptr_t)weft_batch_rows(batch, c, row)) >= 0)
+            batch->wrong = which;
     for (int64_t j = 0; j < each; j++) {
         double weight = weft_dataset_weight(data, o->split, which, j);
+        if (!(weight >= 0 && weight <= DBL_MAX)) batch->wrong = which;
         weft_number_put(weights->dtype, batch->data[last], row * each + j,
                         batch->weight > 0 ? weight / batch->weight : 0);
     }
@@ -87,7 +90,7 @@ void weft_batch_make(const weft_dataset *data, const weft_loader_options *option
     batch->epoch = epoch;
     batch->done = begin + total;
     batch->size = o.slots;
-    batch->changed = -1;
+    batch->wrong = -1;
     batch->total = total;
     batch->before = start - begin;
     batch->valid = begin + weft_part_start(total, o.part + 1, o.parts) - start;
@@ -122,14 +125,14 @@ weft_status weft_batch_open(const weft_dataset *data, const weft_loader_options 
     return status;
 }
 
-weft_status weft_batch_check(const weft_batch *batch, weft_split split)
+weft_status weft_batch_check(const weft_batch *batch, const weft_dataset *data, weft_split split)
 {
-    if (batch->changed < 0) return WEFT_OK;
+    if (batch->wrong < 0) return WEFT_OK;
+    WEFT_TRY(weft_dataset_check(data, split, batch->wrong, batch->wrong + 1));
     return weft_fail(WEFT_ERR_FORMAT,
-                     "the %s part, sample %lld: a class or token is out of range and was not "
-                     "before, so the file has changed while it was read; leave it as it is during "
-                     "a run",
-                     weft_split_name(split), (long long)batch->changed);
+                     "the %s part, sample %lld: an element was not usable and is now, so the file "
+                     "has changed while it was read; leave it as it is during a run",
+                     weft_split_name(split), (long long)batch->wrong);
 }
 
 void weft_batch_close(weft_batch *batch)

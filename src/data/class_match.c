@@ -1,4 +1,4 @@
-/* Matches the classes of later data with those of the training, and checks labels. */
+/* Matches the classes of later data with those of the training. */
 #include <math.h>
 
 #include "data/data.h"
@@ -63,37 +63,5 @@ weft_status weft_dataset_match_classes(weft_dataset *d)
                                s->class_names[i], d->stats.classes);
     }
     weft_csv_classes_free(&names);
-    return status;
-}
-
-static weft_status check_label(const weft_dataset *d, weft_split split, int64_t i, int32_t label)
-{
-    int32_t c = weft_dataset_class(d, label);
-    if (c >= 0 && c < d->stats.classes) return WEFT_OK;
-    if (d->relabel)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "the %s part, sample %lld: label %d is not among the %d classes the "
-                         "model was trained on",
-                         weft_split_name(split), (long long)i, label, d->stats.classes);
-    return weft_fail(WEFT_ERR_FORMAT,
-                     "the %s part, sample %lld: label %d is out of range, the classes are 0 "
-                     "to %d",
-                     weft_split_name(split), (long long)i, label, d->stats.classes - 1);
-}
-
-weft_status weft_dataset_check_labels(const weft_dataset *d, weft_split split)
-{
-    const weft_source *s = d->source;
-    int64_t labels = weft_source_labels(s);
-    weft_status status = WEFT_OK;
-    int32_t *label;
-    if (s->unlabelled || s->targets > 0 || s->valid) return WEFT_OK;
-    WEFT_TRY(WEFT_NEW(&label, labels));
-    for (int64_t i = 0; i < s->count[split] && status == WEFT_OK; i++) {
-        s->ops->label(s, split, i, label);
-        for (int64_t j = 0; j < labels && status == WEFT_OK; j++)
-            status = check_label(d, split, i, label[j]);
-    }
-    free(label);
     return status;
 }

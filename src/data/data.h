@@ -46,6 +46,11 @@ typedef struct weft_source_ops {
     int64_t (*row)(const weft_source *source, weft_split split, int64_t i);
     /* The identifier of sample i; NULL, also in place of the function: there is none. */
     const char *(*id)(const weft_source *source, weft_split split, int64_t i);
+    /* Writes where element j of a column of sample i is in the file, and what it is there, such as
+     * "x.npy: number 3 of sample 17 is nan". The column after the inputs has the targets, the next
+     * one the weights. NULL: messages count the samples of the split. */
+    void (*describe)(const weft_source *source, weft_split split, int64_t i, int column, int64_t j,
+                     char *out, size_t size);
 } weft_source_ops;
 
 /* "training" or "test", for messages. */
@@ -75,10 +80,6 @@ weft_status weft_dataset_hash(const weft_dataset *dataset, uint64_t *out) WEFT_N
 /* Frees the contents of *stats. */
 void weft_data_stats_free(weft_data_stats *stats);
 weft_status weft_data_stats_copy(const weft_data_stats *from, weft_data_stats *to) WEFT_NODISCARD;
-/* Checks that features and targets of a prepared split are finite in single precision after they
- * are normalised with these statistics. FORMAT: the message names the sample and the column. */
-weft_status weft_data_stats_check(const weft_data_stats *stats, const weft_source *source,
-                                  weft_split split) WEFT_NODISCARD;
 /* How features are normalised. NONE: not at all; UNIT: bytes are divided by 255; STANDARD: to mean
  * 0 and deviation 1; AUTO: bytes as UNIT, tables as STANDARD, other data as NONE. */
 typedef enum weft_normalize {
@@ -116,7 +117,9 @@ struct weft_source {
     weft_input input[WEFT_MAX_INPUTS];
     int64_t positions;     /* positions of a sample with a class each; 0: one target a sample */
     const char *tokenizer; /* description of the tokenizer of a text; NULL: none */
-    bool valid;            /* all tokens and labels are known to be in range */
+    bool valid;            /* all elements are known to be usable */
+    bool large; /* the files are mapped and of more than WEFT_CHECKED_FIRST bytes: samples are
+                   checked as they are read alone, since a check before would read them whole */
     int64_t count[2];
     bool prepared[2];
     bool divided; /* the specification gives the share of the test split */
@@ -143,6 +146,13 @@ struct weft_source {
     int label_column, weight_column, id_column;
 };
 
+/* Bytes of mapped files up to which all samples are checked before the run as well. */
+#define WEFT_CHECKED_FIRST ((size_t)64 << 20)
+static inline bool weft_bytes_large(const weft_bytes *bytes)
+{
+    return bytes->mapped && bytes->size > WEFT_CHECKED_FIRST;
+}
+
 extern const weft_source_ops weft_source_glyphs, weft_source_idx, weft_source_csv, weft_source_npy,
     weft_source_text, weft_source_tokens, weft_source_pairs;
 /* Registers the built-in kinds of data and of normalisation. */
@@ -159,7 +169,8 @@ struct weft_dataset {
     int32_t *relabel; /* [labels]: class number in the given statistics of each label of the
                          source, -1: none; NULL: labels are these numbers */
     int labels;
-    bool measured;       /* the statistics are known, and the next two fields are set */
+    bool measured;       /* the statistics are known, and the next three fields are set */
+    bool finite;         /* features cannot be other than finite once they are normalised */
     float shift, factor; /* mean and 1 / deviation, for data other than tables */
     weft_units units;    /* of later data, beside those of the training */
 };
@@ -174,13 +185,26 @@ int32_t weft_dataset_class(const weft_dataset *dataset, int32_t label);
 /* class_match.c: maps the classes of the source, by name, to those of given statistics. ARGUMENT:
  * the training had no such class. */
 weft_status weft_dataset_match_classes(weft_dataset *dataset) WEFT_NODISCARD;
-/* Checks that all labels of a split are classes. */
-weft_status weft_dataset_check_labels(const weft_dataset *dataset, weft_split split) WEFT_NODISCARD;
 
-/* As weft_dataset_read. false: a token or class is out of range, since a mapped file has changed;
- * 0 is written in its place, so that it indexes nothing beyond an array. */
-bool weft_dataset_get(const weft_dataset *dataset, weft_split split, int64_t i, int column,
-                      void *to);
+/* --- samples.c --- */
+
+/* Fails: element j of a column of sample i is not finite. */
+weft_status weft_source_not_finite(const weft_source *source, weft_split split, int64_t i,
+                                   int column, int64_t j) WEFT_NODISCARD;
+/* FORMAT: a weight of sample i is not finite, or negative. */
+weft_status weft_source_check_weights(const weft_source *source, weft_split split,
+                                      int64_t i) WEFT_NODISCARD;
+/* As weft_dataset_read, of a sample and column that there are. Returns the first element that is
+ * not usable: a token or class out of range, in whose place 0 is written, so that it indexes
+ * nothing beyond an array, or a number that is not finite. -1: there is none. */
+int64_t weft_dataset_get(const weft_dataset *dataset, weft_split split, int64_t i, int column,
+                         void *to);
+/* Checks all elements of the samples from `begin` up to `end`. FORMAT: the message has the first
+ * one that is not usable, and where it is. */
+weft_status weft_dataset_check(const weft_dataset *dataset, weft_split split, int64_t begin,
+                               int64_t end) WEFT_NODISCARD;
+/* Checks a split, unless its files are large. */
+weft_status weft_dataset_check_split(weft_dataset *dataset, weft_split split) WEFT_NODISCARD;
 
 /* As weft_dataset_open, for a purpose. */
 weft_status weft_dataset_open_for(const char *spec, const char *normalize,
@@ -297,9 +321,7 @@ typedef struct weft_batch {
     double weight;       /* sum of the weights of the targets, before the division */
     int64_t epoch, done; /* done: samples of the epoch, of all parts, up to the end of this step */
     bool last;           /* last batch of its epoch */
-    int64_t
-        changed; /* a sample with a token or class out of range, whose file has changed; -1: none
-                  */
+    int64_t wrong;       /* a sample with an element that is not usable; -1: none */
 } weft_batch;
 
 typedef struct weft_loader_options {
@@ -324,8 +346,9 @@ weft_status weft_batch_open(const weft_dataset *dataset, const weft_loader_optio
 void weft_batch_make(const weft_dataset *dataset, const weft_loader_options *options, int64_t epoch,
                      int64_t begin, weft_batch *batch);
 void weft_batch_close(weft_batch *batch);
-/* FORMAT: the file of a sample of the batch has changed since the split was prepared. */
-weft_status weft_batch_check(const weft_batch *batch, weft_split split) WEFT_NODISCARD;
+/* FORMAT: a sample of the batch has an element that is not usable; the message has it. */
+weft_status weft_batch_check(const weft_batch *batch, const weft_dataset *dataset,
+                             weft_split split) WEFT_NODISCARD;
 
 typedef struct weft_loader weft_loader;
 

@@ -185,13 +185,15 @@ bool weft_dataset_labelled(const weft_dataset *d)
     return !d->source->unlabelled;
 }
 
-/* Checks that the sum of the weights of a split is positive and finite. */
+/* Checks the weights of a split, whose sum must be positive and finite. */
 static weft_status check_weights(const weft_source *s, weft_split split)
 {
     const char *part = weft_split_name(split);
     double sum = 0;
-    for (int64_t i = 0; i < s->count[split] && s->weighted; i++)
+    for (int64_t i = 0; i < s->count[split] && s->weighted; i++) {
+        WEFT_TRY(weft_source_check_weights(s, split, i));
         sum += weft_source_weight_sum(s, split, i);
+    }
     if (!isfinite(sum))
         return weft_fail(
             WEFT_ERR_ARGUMENT,
@@ -234,8 +236,7 @@ weft_status weft_dataset_prepare(weft_dataset *d, weft_split split)
     d->shift = (float)d->stats.mean[0];
     d->factor = (float)(1 / d->stats.deviation[0]);
     d->measured = true;
-    WEFT_TRY(weft_data_stats_check(&d->stats, s, split));
-    WEFT_TRY(weft_dataset_check_labels(d, split));
+    WEFT_TRY(weft_dataset_check_split(d, split));
     s->prepared[split] = true;
     return WEFT_OK;
 }
@@ -254,7 +255,7 @@ weft_status weft_dataset_set_lengths(weft_dataset *d, const weft_input *input)
     d->shift = (float)d->stats.mean[0];
     d->factor = (float)(1 / d->stats.deviation[0]);
     for (int split = 0; split < 2; split++)
-        if (s->prepared[split]) WEFT_TRY(weft_data_stats_check(&d->stats, s, (weft_split)split));
+        if (s->prepared[split]) WEFT_TRY(weft_dataset_check_split(d, (weft_split)split));
     return WEFT_OK;
 }
 
@@ -297,29 +298,6 @@ bool weft_dataset_column(const weft_dataset *d, int i, weft_column *out)
     return true;
 }
 
-static void read_input(const weft_dataset *d, weft_split split, int64_t i, int input, void *to)
-{
-    const weft_source *s = d->source;
-    const weft_data_stats *stats = &d->stats;
-    int64_t all = weft_shape_elements(&s->input[input].shape), size = all;
-    float *x = to;
-    if (s->tabular) {
-        for (int64_t j = 0; j < size; j++) {
-            int f = stats->features > 1 ? (int)j : 0;
-            double value = s->ops->number(s, split, i, j) * d->units.up / d->units.down;
-            x[j] = (float)((value - stats->mean[f]) / stats->deviation[f]);
-        }
-        return;
-    }
-    s->ops->features(s, split, i, input, to);
-    if (s->input[input].dtype != WEFT_F32) return;
-    size = weft_source_counted(s, split, i, input);
-    for (int64_t j = size; j < all; j++) x[j] = 0;
-    for (int64_t j = 0; j < size && d->units.up != d->units.down; j++)
-        x[j] = (float)((double)x[j] * d->units.up / d->units.down);
-    for (int64_t j = 0; j < size; j++) x[j] = (x[j] - d->shift) * d->factor;
-}
-
 double weft_source_weight_sum(const weft_source *s, weft_split split, int64_t i)
 {
     double sum = 0;
@@ -355,47 +333,4 @@ double weft_dataset_target(const weft_dataset *d, weft_split split, int64_t i, i
     WEFT_NEED_ELSE_AS(0, "dataset", d);
     if (!has(d, split, i) || j < 0 || j >= d->source->targets) return 0;
     return d->source->ops->target(d->source, split, i, j);
-}
-
-/* Replaces numbers that are not from 0 to values - 1 by 0; false: there are some. */
-static bool keep_in_range(int32_t *numbers, int64_t count, int values)
-{
-    bool all = true;
-    for (int64_t j = 0; j < count; j++) {
-        bool in = numbers[j] >= 0 && numbers[j] < values;
-        if (!in) numbers[j] = 0;
-        all = all && in;
-    }
-    return all;
-}
-
-void weft_dataset_read(const weft_dataset *d, weft_split split, int64_t i, int column, void *to)
-{
-    WEFT_NEED_VOID_AS("dataset, to", d, to);
-    (void)weft_dataset_get(d, split, i, column, to);
-}
-
-bool weft_dataset_get(const weft_dataset *d, weft_split split, int64_t i, int column, void *to)
-{
-    const weft_source *s = d->source;
-    const weft_data_stats *stats = &d->stats;
-    if (!has(d, split, i) || column < 0 || column >= s->inputs + !s->unlabelled) return true;
-    if (column < s->inputs) {
-        const weft_input *in = &s->input[column];
-        read_input(d, split, i, column, to);
-        return in->values == 0 || keep_in_range(to, weft_shape_elements(&in->shape), in->values);
-    }
-    if (s->targets > 0) {
-        for (int j = 0; j < s->targets; j++)
-            ((float *)to)[j] =
-                (float)((weft_dataset_target(d, split, i, j) - stats->target_mean[j]) /
-                        stats->target_deviation[j]);
-    } else {
-        int32_t *label = to;
-        s->ops->label(s, split, i, label);
-        for (int64_t j = 0; d->relabel && j < weft_source_labels(s); j++)
-            label[j] = weft_dataset_class(d, label[j]);
-        return keep_in_range(label, weft_source_labels(s), stats->classes);
-    }
-    return true;
 }

@@ -115,17 +115,21 @@ static bool is_float(const weft_idx *idx)
     return idx->type == 0x0D || idx->type == 0x0E;
 }
 
-static weft_status check_images(const idx_source *s, weft_split split)
+/* Where an element is, for messages. */
+static void idx_describe(const weft_source *source, weft_split split, int64_t i, int column,
+                         int64_t j, char *out, size_t size)
 {
-    const weft_idx *images = &s->images[split];
-    int64_t size = weft_shape_elements(&images->shape), row = size / images->shape.dim[0];
-    for (int64_t i = 0; is_float(images) && i < size; i++)
-        if (!isfinite(weft_idx_get(images, i)))
-            return weft_fail(WEFT_ERR_FORMAT,
-                             "%s: the %s part, sample %lld: element %lld is not a finite number",
-                             s->directory, weft_split_name(split), (long long)(i / row),
-                             (long long)(i % row));
-    return WEFT_OK;
+    const idx_source *s = (const idx_source *)source;
+    bool label = column > 0;
+    int64_t at = label ? i : i * weft_shape_elements(weft_source_shape(source)) + j;
+    double value = weft_idx_get(label ? &s->labels[split] : &s->images[split], at);
+    int used = snprintf(out, size, "%s: the %s part, sample %lld: ", s->directory,
+                        weft_split_name(split), (long long)i);
+    size_t left = used < 0 || (size_t)used > size ? 0 : size - (size_t)used;
+    if (left > 0 && label)
+        (void)snprintf(out + used, left, "the label is %.15g", value);
+    else if (left > 0)
+        (void)snprintf(out + used, left, "element %lld is %.15g", (long long)j, value);
 }
 
 static weft_status idx_prepare(weft_source *source, weft_split split)
@@ -142,7 +146,8 @@ static weft_status idx_prepare(weft_source *source, weft_split split)
                          weft_shape_text(weft_source_shape(&s->head), b, sizeof(b)));
     s->head.count[split] = images->shape.dim[0];
     s->head.whole = !is_float(images);
-    return check_images(s, split);
+    s->head.large = weft_bytes_large(&s->files[split][0]);
+    return WEFT_OK;
 }
 
 static void idx_label(const weft_source *source, weft_split split, int64_t i, int32_t *label)
@@ -203,4 +208,5 @@ const weft_source_ops weft_source_idx = {
     .prepare = idx_prepare,
     .features = idx_features,
     .label = idx_label,
+    .describe = idx_describe,
 };

@@ -1,5 +1,8 @@
 /* The data source of NumPy arrays, memory-mapped: files of samples, and one of labels or numeric
  * targets. */
+#include <math.h>
+#include <stdio.h>
+
 #include "data/npy.h"
 
 static void close_file(weft_npy_file *file)
@@ -38,6 +41,12 @@ static int64_t row_of(const weft_source *source, weft_split split, int64_t i)
     return s->rows[split == WEFT_TRAIN ? i : s->head.count[WEFT_TRAIN] + i];
 }
 
+/* A token or class, or -1, which is none. */
+static int32_t whole(double number)
+{
+    return number >= 0 && number <= INT32_MAX && number == floor(number) ? (int32_t)number : -1;
+}
+
 static void npy_features(const weft_source *source, weft_split split, int64_t i, int input,
                          void *to)
 {
@@ -50,8 +59,7 @@ static void npy_features(const weft_source *source, weft_split split, int64_t i,
             pixels = size / channels;
     float *x = to;
     int32_t *token = to;
-    for (int64_t j = 0; tokens && j < size; j++)
-        token[j] = (int32_t)weft_npy_get(&f->array, row + j);
+    for (int64_t j = 0; tokens && j < size; j++) token[j] = whole(weft_npy_get(&f->array, row + j));
     for (int64_t c = 0; !tokens && c < channels; c++)
         for (int64_t j = 0; j < pixels; j++)
             x[c * pixels + j] = (float)weft_npy_get(&f->array, row + j * channels + c);
@@ -65,16 +73,26 @@ static double npy_number(const weft_source *source, weft_split split, int64_t i,
                         row * weft_shape_elements(weft_source_shape(&s->head)) + j);
 }
 
+/* The class of a one-hot row; -1: it is no such row. */
+static int32_t one_hot_class(const weft_npy_source *s, int64_t row)
+{
+    int32_t class = -1;
+    for (int64_t j = 0; j < s->one_hot; j++) {
+        double number = weft_npy_get(&s->labels.array, row * s->one_hot + j);
+        if (number == 0) continue;
+        if (number != 1 || class >= 0) return -1;
+        class = (int32_t)j;
+    }
+    return class;
+}
+
 static void npy_label(const weft_source *source, weft_split split, int64_t i, int32_t *label)
 {
     const weft_npy_source *s = (const weft_npy_source *)source;
-    if (s->one_hot) *label = -1;
-    for (int64_t j = 0; j < s->one_hot; j++)
-        if (weft_npy_get(&s->labels.array, row_of(source, split, i) * s->one_hot + j) != 0)
-            *label = (int32_t)j;
-    if (s->one_hot) return;
     int64_t each = weft_source_labels(source), row = row_of(source, split, i) * each;
-    for (int64_t j = 0; j < each; j++) label[j] = (int32_t)weft_npy_get(&s->labels.array, row + j);
+    for (int64_t j = 0; j < each; j++)
+        label[j] =
+            s->one_hot ? one_hot_class(s, row) : whole(weft_npy_get(&s->labels.array, row + j));
 }
 
 static double npy_target(const weft_source *source, weft_split split, int64_t i, int64_t j)
@@ -89,6 +107,33 @@ static double npy_weight(const weft_source *source, weft_split split, int64_t i,
     int64_t row = row_of(source, split, i);
     if (s->head.position_weights) row = row * s->head.positions + position;
     return weft_npy_get(&s->weights.array, row);
+}
+
+static void npy_describe(const weft_source *source, weft_split split, int64_t i, int column,
+                         int64_t j, char *out, size_t size)
+{
+    const weft_npy_source *s = (const weft_npy_source *)source;
+    const weft_npy_file *f = column < source->inputs    ? &s->input[column]
+                             : column == source->inputs ? &s->labels
+                                                        : &s->weights;
+    const weft_shape *shape = &f->array.shape;
+    int64_t row = row_of(source, split, i), each = weft_shape_elements(shape) / shape->dim[0];
+    if (column == source->inputs && s->one_hot) {
+        (void)snprintf(out, size, "%s: the numbers of sample %lld are not one 1 and else 0",
+                       f->path, (long long)row);
+        return;
+    }
+    if (column < source->inputs && f->channels == WEFT_CHANNELS_LAST) {
+        int64_t channels = source->input[column].shape.dim[0], pixels = each / channels;
+        j = j % pixels * channels + j / pixels;
+    }
+    double value = weft_npy_get(&f->array, row * each + j);
+    if (column > source->inputs && each == 1)
+        (void)snprintf(out, size, "%s: the weight of sample %lld is %.15g", f->path, (long long)row,
+                       value);
+    else
+        (void)snprintf(out, size, "%s: number %lld of sample %lld is %.15g", f->path, (long long)j,
+                       (long long)row, value);
 }
 
 static weft_status open_file(const weft_source_wish *wish, weft_npy_file *file)
@@ -113,6 +158,7 @@ static weft_status load(weft_npy_source *s, weft_npy_spec *spec, const weft_sour
     WEFT_TRY(weft_npy_check_inputs(s, spec->layout, wish));
     WEFT_TRY(weft_npy_check_labels(s, wish));
     WEFT_TRY(weft_npy_check_weights(s, wish));
+    s->head.large = s->head.large || weft_bytes_large(&s->labels.bytes);
     s->head.divided = spec->test >= 0;
     if (spec->test < 0) spec->test = s->labels.path ? WEFT_USUAL_TEST : 1;
     return npy_divide(&s->head, spec->test);
@@ -156,4 +202,5 @@ const weft_source_ops weft_source_npy = {
     .label = npy_label,
     .target = npy_target,
     .weight = npy_weight,
+    .describe = npy_describe,
 };

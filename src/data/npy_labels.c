@@ -1,5 +1,5 @@
 /* Checks the labels, targets and weights of a NumPy data source: their numbers agree with those of
- * the samples, targets are finite, classes are in range. */
+ * the samples. Counts the classes of a training. */
 #include <math.h>
 #include <stdio.h>
 
@@ -22,25 +22,30 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Checks that the labels are classes and not measurements. */
-static weft_status check_classes(const weft_npy *labels, const char *name)
+/* The number of different labels of any kind. */
+static weft_status count_any(const weft_npy *labels, int64_t *distinct)
 {
-    int64_t count = weft_shape_elements(&labels->shape), distinct = 0;
-    char as_target[256];
-    bool whole = true;
+    int64_t count = weft_shape_elements(&labels->shape);
     double *all;
     WEFT_TRY(WEFT_NEW(&all, count));
-    for (int64_t i = 0; i < count; i++) {
-        all[i] = weft_npy_get(labels, i);
-        whole = whole && all[i] == floor(all[i]);
-    }
+    for (int64_t i = 0; i < count; i++) all[i] = weft_npy_get(labels, i);
     qsort(all, (size_t)count, sizeof(*all), compare_numbers);
-    for (int64_t i = 0; i < count; i++) distinct += i == 0 || all[i] != all[i - 1];
+    *distinct = 0;
+    for (int64_t i = 0; i < count; i++) *distinct += i == 0 || all[i] != all[i - 1];
     free(all);
+    return WEFT_OK;
+}
+
+/* Checks that the labels are classes and not measurements. */
+static weft_status check_measured(const weft_npy *labels, const char *name, int64_t distinct,
+                                  bool whole)
+{
+    char as_target[256];
     /* Whole numbers of several positions are classes of each: such as the tokens of a text. */
     if (labels->kind != 'f' && labels->shape.rank == 2 && labels->shape.dim[1] > 1) return WEFT_OK;
     (void)snprintf(as_target, sizeof(as_target), "target=%.200s", name);
-    return weft_check_measured(name, distinct, whole, count, as_target);
+    return weft_check_measured(name, distinct, whole, weft_shape_elements(&labels->shape),
+                               as_target);
 }
 
 static weft_status no_label(const char *file, int64_t i, double label)
@@ -49,10 +54,44 @@ static weft_status no_label(const char *file, int64_t i, double label)
                      file, (long long)i, label, MOST_CLASSES - 1);
 }
 
+/* Counts the classes of a training, in one pass. */
+static weft_status count_classes(weft_npy_source *s)
+{
+    const weft_npy *a = &s->labels.array;
+    const char *file = s->labels.path;
+    static const int64_t none = -1;
+    int64_t count = weft_shape_elements(&a->shape), distinct = 0, wrong = none;
+    double first_wrong = 0;
+    bool *seen, whole = true;
+    WEFT_TRY(WEFT_NEW(&seen, MOST_CLASSES));
+    for (int64_t i = 0; i < count; i++) {
+        double label = weft_npy_get(a, i);
+        if (label >= 0 && label < MOST_CLASSES && label == floor(label)) {
+            distinct += !seen[(int)label];
+            seen[(int)label] = true;
+            s->head.classes = WEFT_MAX(s->head.classes, (int)label + 1);
+            continue;
+        }
+        whole = whole && label == floor(label);
+        if (wrong == none || !isfinite(label)) {
+            wrong = i;
+            first_wrong = label;
+        }
+        if (!isfinite(label)) break;
+    }
+    free(seen);
+    if (wrong != none && !isfinite(first_wrong)) return no_label(file, wrong, first_wrong);
+    if (wrong != none) WEFT_TRY(count_any(a, &distinct));
+    WEFT_TRY(check_measured(a, file, distinct, whole));
+    return wrong == none ? WEFT_OK : no_label(file, wrong, first_wrong);
+}
+
 /* Whether labels [n, k] are one-hot: each row has one 1 and else 0, and samples have no k positions
- * with a class each. */
+ * with a class each. In a large file the first rows decide, and others are checked as they are
+ * read. */
 static bool are_one_hot(const weft_npy_source *s)
 {
+    enum { ROWS = 64 };
     const weft_npy *a = &s->labels.array;
     if (a->shape.rank != 2 || a->shape.dim[1] < 2 || a->shape.dim[1] > MOST_CLASSES) return false;
     for (int k = 0; k < s->head.inputs; k++) {
@@ -60,7 +99,9 @@ static bool are_one_hot(const weft_npy_source *s)
         for (int d = 0; d < shape->rank; d++)
             if (shape->dim[d] == a->shape.dim[1]) return false;
     }
-    for (int64_t i = 0; i < a->shape.dim[0]; i++) {
+    int64_t rows = a->shape.dim[0];
+    if (weft_bytes_large(&s->labels.bytes)) rows = WEFT_MIN(rows, (int64_t)ROWS);
+    for (int64_t i = 0; i < rows; i++) {
         int64_t ones = 0, zeros = 0;
         for (int64_t j = 0; j < a->shape.dim[1]; j++) {
             double label = weft_npy_get(a, i * a->shape.dim[1] + j);
@@ -91,21 +132,11 @@ static weft_status check_labels(weft_npy_source *s, const weft_source_wish *wish
             file, (long long)s->one_hot);
         return WEFT_OK;
     }
-    int64_t count = weft_shape_elements(&a->shape);
-    for (int64_t i = 0; i < count; i++)
-        if (!isfinite(weft_npy_get(a, i))) return no_label(file, i, weft_npy_get(a, i));
-    WEFT_TRY(check_classes(a, file));
-    for (int64_t i = 0; i < count; i++) {
-        double label = weft_npy_get(a, i);
-        if (!(label >= 0 && label < MOST_CLASSES) || label != floor(label))
-            return no_label(file, i, label);
-        s->head.classes = WEFT_MAX(s->head.classes, (int)label + 1);
-    }
     s->head.positions = a->shape.rank == 2 && a->shape.dim[1] > 1 ? a->shape.dim[1] : 0;
-    return WEFT_OK;
+    return wish->stats ? WEFT_OK : count_classes(s);
 }
 
-/* Targets [n] or [n, k], all of which must be finite. */
+/* Targets [n] or [n, k]. */
 static weft_status check_targets(weft_npy_source *s)
 {
     const weft_shape *shape = &s->labels.array.shape;
@@ -122,12 +153,6 @@ static weft_status check_targets(weft_npy_source *s)
         return weft_fail(WEFT_ERR_FORMAT, "%s: a sample has %lld targets, at most %d are possible",
                          file, (long long)(all / rows), MOST_TARGETS);
     s->head.targets = (int)(all / rows);
-    for (int64_t i = 0; i < all; i++)
-        if (!isfinite(weft_npy_get(&s->labels.array, i)))
-            return weft_fail(WEFT_ERR_FORMAT,
-                             "%s: the target of sample %lld is not a finite number; leave the "
-                             "sample out of both files",
-                             file, (long long)(i / s->head.targets));
     return WEFT_OK;
 }
 
@@ -152,15 +177,6 @@ weft_status weft_npy_check_weights(weft_npy_source *s, const weft_source_wish *w
         return weft_fail(WEFT_ERR_FORMAT, "%s: weights must be numbers in one dimension%s",
                          s->weights.path, positions > 0 ? ", or as many as there are labels" : "");
     WEFT_TRY(weft_npy_check_rows(s, &s->weights, "weight"));
-    int64_t count = weft_shape_elements(shape), row = count / rows_of(s);
-    for (int64_t i = 0; i < count; i++) {
-        double weight = weft_npy_get(&s->weights.array, i);
-        if (!isfinite(weight) || weight < 0)
-            return weft_fail(WEFT_ERR_FORMAT,
-                             "%s: the weight of sample %lld is %g, must be a number of at least 0 "
-                             "(0: it does not count)",
-                             s->weights.path, (long long)(i / row), weight);
-    }
     s->head.weighted = true;
     s->head.position_weights = each;
     return WEFT_OK;

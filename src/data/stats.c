@@ -97,19 +97,21 @@ static weft_status finish(const char *what, const double *mean, double *deviatio
 }
 
 /* Takes the elements of one input of a sample into mean and deviation. x: room for them. */
-static void measure_input(const weft_source *s, int64_t i, int input, double weight, double *n,
-                          float *x, weft_data_stats *stats)
+static weft_status measure_input(const weft_source *s, int64_t i, int input, double weight,
+                                 double *n, float *x, weft_data_stats *stats)
 {
     int64_t size = weft_source_counted(s, WEFT_TRAIN, i, input);
-    if (s->input[input].dtype != WEFT_F32) return;
+    if (s->input[input].dtype != WEFT_F32) return WEFT_OK;
     if (!s->tabular) s->ops->features(s, WEFT_TRAIN, i, input, x);
     if (s->tabular) *n += weight;
     for (int64_t j = 0; j < size; j++) {
         int f = s->tabular ? (int)j : 0;
         if (!s->tabular) *n += weight;
         double value = s->tabular ? s->ops->number(s, WEFT_TRAIN, i, j) : (double)x[j];
+        if (!isfinite(value)) return weft_source_not_finite(s, WEFT_TRAIN, i, input, j);
         take(value, weight, *n, &stats->mean[f], &stats->deviation[f]);
     }
+    return WEFT_OK;
 }
 
 weft_status weft_data_stats_measure(const weft_source *s, weft_data_stats *stats)
@@ -119,12 +121,14 @@ weft_status weft_data_stats_measure(const weft_source *s, weft_data_stats *stats
     memset(stats->deviation, 0, (size_t)stats->features * sizeof(*stats->deviation));
     float *x;
     WEFT_TRY(WEFT_NEW(&x, weft_source_largest(s)));
-    for (int64_t i = 0; i < s->count[WEFT_TRAIN]; i++) {
+    weft_status status = WEFT_OK;
+    for (int64_t i = 0; i < s->count[WEFT_TRAIN] && status == WEFT_OK; i++) {
         double weight = weft_source_weight_sum(s, WEFT_TRAIN, i);
-        for (int k = 0; k < s->inputs && weight > 0; k++)
-            measure_input(s, i, k, weight, &n, x, stats);
+        for (int k = 0; k < s->inputs && weight > 0 && status == WEFT_OK; k++)
+            status = measure_input(s, i, k, weight, &n, x, stats);
     }
     free(x);
+    WEFT_TRY(status);
     return finish("column", stats->mean, stats->deviation, stats->features, n);
 }
 
@@ -141,9 +145,11 @@ static weft_status measure_target(const weft_source *s, bool standard, weft_data
     for (int64_t i = 0; i < rows; i++) {
         double weight = weft_source_weight_sum(s, WEFT_TRAIN, i);
         n += weight;
-        for (int j = 0; j < s->targets && weight > 0; j++)
-            take(s->ops->target(s, WEFT_TRAIN, i, j), weight, n, &stats->target_mean[j],
-                 &stats->target_deviation[j]);
+        for (int j = 0; j < s->targets && weight > 0; j++) {
+            double value = s->ops->target(s, WEFT_TRAIN, i, j);
+            if (!isfinite(value)) return weft_source_not_finite(s, WEFT_TRAIN, i, s->inputs, j);
+            take(value, weight, n, &stats->target_mean[j], &stats->target_deviation[j]);
+        }
     }
     return finish("target", stats->target_mean, stats->target_deviation, s->targets, n);
 }
@@ -221,69 +227,4 @@ weft_status weft_data_stats_learn(const weft_source *s, weft_normalize normalize
     stats->id_column = s->id_column;
     WEFT_TRY(name_copy(s->id_name, &stats->id_name));
     return name_copy(s->label_name, &stats->label_name);
-}
-
-/* --- range --- */
-
-/* Whether no integer of 64 bits can overflow when it is normalised. */
-static bool integers_fit(const weft_data_stats *stats)
-{
-    for (int f = 0; f < stats->features; f++)
-        if (!((fabs(stats->mean[f]) + 1e19) / stats->deviation[f] < (double)FLT_MAX)) return false;
-    return true;
-}
-
-static weft_status out_of_range(weft_split split, int64_t i, const char *what, int64_t j,
-                                const char *name, double value)
-{
-    return weft_fail(WEFT_ERR_FORMAT,
-                     "the %s part, sample %lld: %s %lld%s%.60s%s is %g, and not a finite number in "
-                     "single precision after normalisation; correct it, or leave the sample out",
-                     weft_split_name(split), (long long)i, what, (long long)j, name ? " (" : "",
-                     name ? name : "", name ? ")" : "", value);
-}
-
-/* x: room for the input. */
-static weft_status check_input(const weft_data_stats *stats, const weft_source *s, weft_split split,
-                               int64_t i, int input, float *x)
-{
-    int64_t size = weft_source_counted(s, split, i, input);
-    if (s->input[input].dtype != WEFT_F32) return WEFT_OK;
-    if (!s->tabular) s->ops->features(s, split, i, input, x);
-    for (int64_t j = 0; j < size; j++) {
-        int f = stats->features > 1 ? (int)j : 0;
-        double value = s->tabular ? s->ops->number(s, split, i, j) : (double)x[j];
-        if (isfinite((float)((value - stats->mean[f]) / stats->deviation[f]))) continue;
-        return out_of_range(split, i, s->tabular ? "feature" : "element", j,
-                            stats->column_names ? stats->column_names[j] : NULL, value);
-    }
-    return WEFT_OK;
-}
-
-static weft_status check_target(const weft_data_stats *stats, const weft_source *s,
-                                weft_split split, int64_t i)
-{
-    for (int j = 0; j < s->targets && !s->unlabelled; j++) {
-        double value = s->ops->target(s, split, i, j);
-        if (isfinite((float)((value - stats->target_mean[j]) / stats->target_deviation[j])))
-            continue;
-        return out_of_range(split, i, "target", j, stats->label_name, value);
-    }
-    return WEFT_OK;
-}
-
-weft_status weft_data_stats_check(const weft_data_stats *stats, const weft_source *s,
-                                  weft_split split)
-{
-    bool fit = s->valid || ((s->whole || s->bytes) && integers_fit(stats));
-    weft_status status = WEFT_OK;
-    float *x;
-    WEFT_TRY(WEFT_NEW(&x, weft_source_largest(s)));
-    for (int64_t i = 0; i < s->count[split] && status == WEFT_OK; i++) {
-        for (int k = 0; k < s->inputs && !fit && status == WEFT_OK; k++)
-            status = check_input(stats, s, split, i, k, x);
-        if (status == WEFT_OK) status = check_target(stats, s, split, i);
-    }
-    free(x);
-    return status;
 }

@@ -8,29 +8,45 @@
 typedef struct token_source {
     weft_windows windows;
     weft_bytes file;
+    char *path;
 } token_source;
 
 static void tokens_close(weft_source *source)
 {
     token_source *s = (token_source *)source;
     weft_file_unmap(&s->file);
+    free(s->path);
     free(s);
 }
 
-/* Checks that all tokens are below `values`. */
-static weft_status check_tokens(const token_source *s, const char *path, int64_t values)
+static uint32_t token_at(const token_source *s, int64_t i)
 {
+    const uint16_t *halves = s->windows.tokens;
+    const uint32_t *words = s->windows.tokens;
+    return s->windows.width == 2 ? halves[i] : words[i];
+}
+
+static void tokens_describe(const weft_source *source, weft_split split, int64_t i, int column,
+                            int64_t j, char *out, size_t size)
+{
+    const token_source *s = (const token_source *)source;
     const weft_windows *w = &s->windows;
-    const uint16_t *halves = w->tokens;
-    const uint32_t *words = w->tokens;
-    for (int64_t i = 0; i < w->total; i++) {
-        uint32_t token = w->width == 2 ? halves[i] : words[i];
+    int64_t at = weft_windows_first(w, split, i) + column + j;
+    (void)snprintf(out, size, "%s: token %lld (byte %lld) is %lu", s->path, (long long)at,
+                   (long long)(at * w->width), (unsigned long)token_at(s, at));
+}
+
+/* Checks all tokens once, since windows may have many of them in common. */
+static weft_status check_tokens(const token_source *s, int64_t values)
+{
+    for (int64_t i = 0; i < s->windows.total; i++) {
+        uint32_t token = token_at(s, i);
         if (token < values) continue;
         return weft_fail(WEFT_ERR_FORMAT,
                          "%s: token %lld (byte %lld) is %lu, and there are %lld different tokens, "
                          "from 0; give values=%lu or more, or another type",
-                         path, (long long)i, (long long)(i * w->width), (unsigned long)token,
-                         (long long)values, (unsigned long)token + 1);
+                         s->path, (long long)i, (long long)(i * s->windows.width),
+                         (unsigned long)token, (long long)values, (unsigned long)token + 1);
     }
     return WEFT_OK;
 }
@@ -65,10 +81,11 @@ static weft_status open_array(token_source *s, const char *path, const char **ty
 }
 
 /* held: the type of the training, for a file without type= that does not say its own. */
-static weft_status load(token_source *s, const char *path, const char *type, const char *held,
-                        double values, weft_window_keys *keys, const weft_source_wish *wish)
+static weft_status load(token_source *s, const char *type, const char *held, double values,
+                        weft_window_keys *keys, const weft_source_wish *wish)
 {
     weft_windows *w = &s->windows;
+    const char *path = s->path;
     WEFT_TRY(weft_file_map(path, &s->file));
     w->tokens = s->file.data;
     size_t size = s->file.size;
@@ -88,7 +105,8 @@ static weft_status load(token_source *s, const char *path, const char *type, con
         return weft_fail(WEFT_ERR_FORMAT, "%s has %zu bytes, no multiple of the %d of a %s", path,
                          size, w->width, wide ? "uint32" : "uint16");
     w->total = (int64_t)size / w->width;
-    WEFT_TRY(check_tokens(s, path, (int64_t)values));
+    w->head.large = weft_bytes_large(&s->file);
+    if (!w->head.large) WEFT_TRY(check_tokens(s, (int64_t)values));
     weft_windows_complete(w, keys, wish);
     return weft_windows_open(w, path, keys, (int)values);
 }
@@ -105,7 +123,7 @@ static weft_status tokens_open(const char *arguments, const weft_source_wish *wi
 {
     weft_window_keys window = {.test = -1};
     double values = 0;
-    char *path, *type = NULL;
+    char *type = NULL;
     const weft_spec_key keys[] = {
         {.name = "type", .text = &type},
         {.name = "values", .number = &values, .low = 2, .high = 65536 * 16, .integer = true},
@@ -115,11 +133,10 @@ static weft_status tokens_open(const char *arguments, const weft_source_wish *wi
     weft_status status = WEFT_NEW(&s, 1);
     if (status != WEFT_OK) return status;
     s->windows.head.ops = &weft_source_tokens;
-    status = weft_spec_file("tokens", arguments, keys, wish, &path);
+    status = weft_spec_file("tokens", arguments, keys, wish, &s->path);
     char *held = NULL; /* the type of the training */
     if (status == WEFT_OK && !type) status = weft_spec_held(wish, "tokens", "type", &held);
-    if (status == WEFT_OK) status = load(s, path, type, held, values, &window, wish);
-    free(path);
+    if (status == WEFT_OK) status = load(s, type, held, values, &window, wish);
     free(type);
     free(held);
     if (status == WEFT_OK)
@@ -140,4 +157,5 @@ const weft_source_ops weft_source_tokens = {
     .divide = weft_windows_divide,
     .features = weft_windows_features,
     .label = weft_windows_label,
+    .describe = tokens_describe,
 };

@@ -66,7 +66,7 @@ static void copy_tokens(const weft_windows *w, int64_t first, int32_t *to)
     for (int64_t j = 0; j < w->context && w->width == 4; j++) to[j] = (int32_t)words[first + j];
 }
 
-static int64_t first_of(const weft_windows *w, weft_split split, int64_t i)
+int64_t weft_windows_first(const weft_windows *w, weft_split split, int64_t i)
 {
     return w->begin[split] + i * (split == WEFT_TRAIN ? w->stride : w->context);
 }
@@ -76,11 +76,11 @@ void weft_windows_features(const weft_source *source, weft_split split, int64_t 
 {
     const weft_windows *w = (const weft_windows *)source;
     (void)input;
-    copy_tokens(w, first_of(w, split, i), to);
+    copy_tokens(w, weft_windows_first(w, split, i), to);
 }
 
 void weft_windows_label(const weft_source *source, weft_split split, int64_t i, int32_t *label)
 {
     const weft_windows *w = (const weft_windows *)source;
-    copy_tokens(w, first_of(w, split, i) + 1, label);
+    copy_tokens(w, weft_windows_first(w, split, i) + 1, label);
 }

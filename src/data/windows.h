@@ -35,6 +35,8 @@ void weft_windows_complete(weft_windows *windows, weft_window_keys *keys,
 weft_status weft_windows_open(weft_windows *w, const char *name, const weft_window_keys *keys,
                               int values) WEFT_NODISCARD;
 weft_status weft_windows_divide(weft_source *source, double share) WEFT_NODISCARD;
+/* The place of the first token of sample i in the array. */
+int64_t weft_windows_first(const weft_windows *windows, weft_split split, int64_t i);
 void weft_windows_features(const weft_source *source, weft_split split, int64_t i, int input,
                            void *to);
 void weft_windows_label(const weft_source *source, weft_split split, int64_t i, int32_t *label);

@@ -259,7 +259,7 @@ static weft_status run_batches(evaluation *v)
     if (status == WEFT_OK) status = weft_loader_start(v->data, &options, &loader);
     for (const weft_batch *b; status == WEFT_OK && (b = weft_loader_next(loader));
          first += b->valid) {
-        status = weft_batch_check(b, v->split);
+        status = weft_batch_check(b, v->data, v->split);
         if (status == WEFT_OK) status = feed_batch(v, b, zeros);
         if (status == WEFT_OK) status = weft_instance_run(e->instance, WEFT_PHASE_MICRO);
         if (status == WEFT_OK) count_batch(v, b, first);

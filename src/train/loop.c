@@ -170,7 +170,7 @@ static weft_status run_steps(weft_run *run, weft_loader *loader)
         const weft_batch *batch = weft_loader_next(loader);
         weft_step_consensus v;
         if (!batch) break;
-        WEFT_TRY(weft_batch_check(batch, WEFT_TRAIN));
+        WEFT_TRY(weft_batch_check(batch, run->job->data, WEFT_TRAIN));
         listen(run, &v);
         WEFT_TRY(weft_rank_step(r, batch, &v));
         WEFT_TRY(after_step(run, batch, &v, &stop));

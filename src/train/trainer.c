@@ -37,12 +37,14 @@ static weft_status note_gaps(const weft_trainer *t)
     if (s->classes == 0 || s->class_names || s->positions > 0 || t->runs[0].rank.rank != 0)
         return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&seen, s->classes));
-    for (int64_t i = 0; i < t->samples; i++) {
-        weft_dataset_read(t->data, WEFT_TRAIN, i, s->inputs, &label);
+    weft_status status = WEFT_OK;
+    for (int64_t i = 0; i < t->samples && status == WEFT_OK; i++) {
+        status = weft_dataset_read(t->data, WEFT_TRAIN, i, s->inputs, &label);
         present += !seen[label];
         seen[label] = true;
     }
     free(seen);
+    WEFT_TRY(status);
     if (2 * present < s->classes)
         weft_log(t->context, WEFT_LOG_NOTE,
                  "data '%s': %d of the %d classes occur in the training part, and the model has an "

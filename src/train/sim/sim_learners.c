@@ -54,7 +54,7 @@ static weft_status compute(void *user, int worker, int index)
     weft_step_consensus consensus = {0};
     h->now = p;
     make_batch(s, index, h);
-    WEFT_TRY(weft_batch_check(&h->batch, WEFT_TRAIN));
+    WEFT_TRY(weft_batch_check(&h->batch, s->job->data, WEFT_TRAIN));
     s->weights[index] = h->batch.weight;
     s->empty[index] = h->batch.valid == 0;
     h->rank.store = p->store;

@@ -1,0 +1,207 @@
+/* Reads samples as a model gets them. Each value is checked where it is read, since a mapped file
+ * may be too large to be read twice, and may change. */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "data/data.h"
+
+/* --- messages --- */
+
+/* Describes an element of a source that does not say itself where it is in its file. */
+static void describe(const weft_source *s, weft_split split, int64_t i, int column, int64_t j,
+                     char *out, size_t size)
+{
+    const char *name =
+        column < s->inputs ? s->column_names ? s->column_names[j] : NULL : s->label_name;
+    const char *what = column > s->inputs   ? "weight"
+                       : column < s->inputs ? s->tabular ? "feature" : "element"
+                       : s->targets > 0     ? "target"
+                                            : "label";
+    double value = column > s->inputs                      ? s->ops->weight(s, split, i, j)
+                   : column < s->inputs && s->tabular      ? s->ops->number(s, split, i, j)
+                   : column == s->inputs && s->targets > 0 ? s->ops->target(s, split, i, j)
+                                                           : NAN;
+    int used = snprintf(out, size, "the %s part, sample %lld: %s %lld%s%.60s%s",
+                        weft_split_name(split), (long long)i, what, (long long)j, name ? " (" : "",
+                        name ? name : "", name ? ")" : "");
+    if (used >= 0 && (size_t)used < size)
+        (void)snprintf(out + used, size - (size_t)used, " is %.15g", value);
+}
+
+/* Fails with where an element is and what it is there, and the rule that it breaks. */
+static weft_status fail(weft_status status, const weft_source *s, weft_split split, int64_t i,
+                        int column, int64_t j, const char *rule)
+{
+    char where[4300];
+    (s->ops->describe ? s->ops->describe : describe)(s, split, i, column, j, where, sizeof(where));
+    return weft_fail(status, "%s%s", where, rule);
+}
+
+weft_status weft_source_not_finite(const weft_source *s, weft_split split, int64_t i, int column,
+                                   int64_t j)
+{
+    return fail(WEFT_ERR_FORMAT, s, split, i, column, j,
+                ", and not a finite number in single precision after normalisation; correct it, or "
+                "leave the sample out");
+}
+
+static weft_status refuse(const weft_dataset *d, weft_split split, int64_t i, int column, int64_t j)
+{
+    const weft_source *s = d->source;
+    char rule[128];
+    if (column < s->inputs ? s->input[column].dtype == WEFT_F32 : s->targets > 0)
+        return weft_source_not_finite(s, split, i, column, j);
+    if (column == s->inputs && d->relabel) {
+        (void)snprintf(rule, sizeof(rule), ", not among the %d classes the model was trained on",
+                       d->stats.classes);
+        return fail(WEFT_ERR_ARGUMENT, s, split, i, column, j, rule);
+    }
+    if (column < s->inputs)
+        (void)snprintf(rule, sizeof(rule), ", must be from 0 to %d%s", s->input[column].values - 1,
+                       d->given ? ", as in training" : "");
+    else
+        (void)snprintf(rule, sizeof(rule), ", and the %d classes%s are from 0 to %d",
+                       d->stats.classes, d->given ? " of the training" : "", d->stats.classes - 1);
+    return fail(WEFT_ERR_FORMAT, s, split, i, column, j, rule);
+}
+
+/* --- reading --- */
+
+/* The first number that is not from 0 to values - 1, or -1; 0 replaces all of these. */
+static int64_t first_outside(int32_t *numbers, int64_t count, int values)
+{
+    int64_t first = -1;
+    for (int64_t j = count - 1; j >= 0; j--) {
+        if (numbers[j] >= 0 && numbers[j] < values) continue;
+        numbers[j] = 0;
+        first = j;
+    }
+    return first;
+}
+
+static int64_t first_not_finite(const float *x, int64_t count)
+{
+    bool all = true;
+    int64_t first = 0;
+    for (int64_t j = 0; j < count; j++) all &= fabsf(x[j]) <= FLT_MAX;
+    if (all) return -1;
+    while (isfinite(x[first])) first++;
+    return first;
+}
+
+static int64_t read_table(const weft_dataset *d, weft_split split, int64_t i, float *x)
+{
+    const weft_source *s = d->source;
+    const weft_data_stats *stats = &d->stats;
+    int64_t size = weft_shape_elements(weft_source_shape(s));
+    for (int64_t j = 0; j < size; j++) {
+        int f = stats->features > 1 ? (int)j : 0;
+        double value = s->ops->number(s, split, i, j) * d->units.up / d->units.down;
+        x[j] = (float)((value - stats->mean[f]) / stats->deviation[f]);
+    }
+    return d->finite ? -1 : first_not_finite(x, size);
+}
+
+static int64_t read_input(const weft_dataset *d, weft_split split, int64_t i, int input, void *to)
+{
+    const weft_source *s = d->source;
+    const weft_input *in = &s->input[input];
+    int64_t all = weft_shape_elements(&in->shape), size;
+    float *x = to;
+    if (s->tabular) return read_table(d, split, i, x);
+    s->ops->features(s, split, i, input, to);
+    if (in->dtype != WEFT_F32) return first_outside(to, all, in->values);
+    size = weft_source_counted(s, split, i, input);
+    for (int64_t j = size; j < all; j++) x[j] = 0;
+    for (int64_t j = 0; j < size && d->units.up != d->units.down; j++)
+        x[j] = (float)((double)x[j] * d->units.up / d->units.down);
+    for (int64_t j = 0; j < size; j++) x[j] = (x[j] - d->shift) * d->factor;
+    return d->finite ? -1 : first_not_finite(x, size);
+}
+
+static int64_t read_target(const weft_dataset *d, weft_split split, int64_t i, void *to)
+{
+    const weft_source *s = d->source;
+    const weft_data_stats *stats = &d->stats;
+    int32_t *label = to;
+    float *target = to;
+    for (int j = 0; j < s->targets; j++)
+        target[j] = (float)((s->ops->target(s, split, i, j) - stats->target_mean[j]) /
+                            stats->target_deviation[j]);
+    if (s->targets > 0) return first_not_finite(target, s->targets);
+    s->ops->label(s, split, i, label);
+    for (int64_t j = 0; d->relabel && j < weft_source_labels(s); j++)
+        label[j] = weft_dataset_class(d, label[j]);
+    return first_outside(label, weft_source_labels(s), stats->classes);
+}
+
+int64_t weft_dataset_get(const weft_dataset *d, weft_split split, int64_t i, int column, void *to)
+{
+    return column < d->source->inputs ? read_input(d, split, i, column, to)
+                                      : read_target(d, split, i, to);
+}
+
+weft_status weft_dataset_read(const weft_dataset *d, weft_split split, int64_t i, int column,
+                              void *to)
+{
+    WEFT_NEED_AS("dataset, to", d, to);
+    const weft_source *s = d->source;
+    WEFT_CHECK_INDEX(split, WEFT_TEST + 1);
+    WEFT_CHECK_INDEX(i, s->prepared[split] ? s->count[split] : 0);
+    WEFT_CHECK_INDEX(column, s->inputs + !s->unlabelled);
+    int64_t wrong = weft_dataset_get(d, split, i, column, to);
+    return wrong < 0 ? WEFT_OK : refuse(d, split, i, column, wrong);
+}
+
+/* --- checking --- */
+
+static bool is_weight(const weft_source *s, weft_split split, int64_t i, int64_t position)
+{
+    double weight = s->ops->weight(s, split, i, position);
+    return isfinite(weight) && weight >= 0;
+}
+
+weft_status weft_source_check_weights(const weft_source *s, weft_split split, int64_t i)
+{
+    for (int64_t j = 0; s->weighted && j < (s->position_weights ? weft_source_labels(s) : 1); j++)
+        if (!is_weight(s, split, i, j))
+            return fail(WEFT_ERR_FORMAT, s, split, i, s->inputs + 1, j,
+                        ", must be a number of at least 0 (0: it does not count)");
+    return WEFT_OK;
+}
+
+weft_status weft_dataset_check(const weft_dataset *d, weft_split split, int64_t begin, int64_t end)
+{
+    const weft_source *s = d->source;
+    weft_status status = WEFT_OK;
+    void *to;
+    int64_t largest = WEFT_MAX(weft_source_largest(s), weft_source_labels(s));
+    WEFT_TRY(weft_new_aligned((size_t)WEFT_MAX(largest, s->targets) * sizeof(float), &to));
+    for (int64_t i = begin; i < end && status == WEFT_OK; i++) {
+        for (int c = 0; c < s->inputs + !s->unlabelled && status == WEFT_OK; c++) {
+            if (c < s->inputs && s->input[c].dtype == WEFT_F32 && d->finite) continue;
+            int64_t wrong = weft_dataset_get(d, split, i, c, to);
+            if (wrong >= 0) status = refuse(d, split, i, c, wrong);
+        }
+        if (status == WEFT_OK) status = weft_source_check_weights(s, split, i);
+    }
+    free(to);
+    return status;
+}
+
+/* Whether no integer of 64 bits can overflow when it is normalised. */
+static bool integers_fit(const weft_data_stats *stats)
+{
+    for (int f = 0; f < stats->features; f++)
+        if (!((fabs(stats->mean[f]) + 1e19) / stats->deviation[f] < (double)FLT_MAX)) return false;
+    return true;
+}
+
+weft_status weft_dataset_check_split(weft_dataset *d, weft_split split)
+{
+    const weft_source *s = d->source;
+    d->finite = s->valid || ((s->whole || s->bytes) && integers_fit(&d->stats));
+    if (s->large || s->valid) return WEFT_OK;
+    return weft_dataset_check(d, split, 0, s->count[split]);
+}
