@@ -237,6 +237,9 @@ def stops(port):
             asked = dict(question, stop=found if len(found) > 1 else found[0])
             code, told = client.told(f"/v2/models/{name}/generate", json.dumps(asked))
             check(f"{name} stops at {found}", code == 200 and told["text_output"] == whole[:end], (code, told, whole))
+            words = ["-n", str(tokens), "--seed", "4", "-p", "der", *(word for s in found for word in ("--stop", s))]
+            printed = subprocess.run([weft, "generate", name + "/latest", "-t", "1", *words], capture_output=True, check=True).stdout
+            check(f"and weft generate {found}", printed.decode("utf-8", "replace") == "der" + whole[:end] + "\n", (printed, whole))
             code, parts, _ = events(port, name, asked)
             check(f"and as a stream {found}", code == 200 and "".join(p["text_output"] for p in parts) == whole[:end], (parts, whole))
     question = {"text_input": "1 2", "max_tokens": 40, "seed": 3}
@@ -249,6 +252,26 @@ def stops(port):
         code, told = client.told("/v2/models/numbers/generate", json.dumps(wrong))
         check(f"{wrong} is refused", code == 400 and words in told["error"], (code, told))
     client.close()
+
+
+def diverged():
+    """Logits that are no numbers fail a text, here and of `weft generate`."""
+    for steps in range(1, 25):
+        subprocess.run(["rm", "-rf", "lost"], check=True)
+        subprocess.run([weft, "train", "-q", "-m", "summed.yaml", "--data", f"text:t.txt,unit=char,context={CONTEXT}", "--batch", "8", "-o", "sgd", "--lr", "1e6",
+                        "--steps", str(steps), "-c", "lost", "-t", "1"], capture_output=True)
+        told = subprocess.run([weft, "generate", "lost", "-t", "1", "-p", "der", "-n", "3"], capture_output=True, text=True)
+        if told.returncode:
+            break
+    check("weft generate has diverged", told.returncode == 1 and "the model has diverged" in told.stderr, told)
+    server = Server(weft, "-t", "1", "--measure", "0", "--times", "none", "lost=lost")
+    client = Client(server.port)
+    code, told = client.told("/v2/models/lost/generate", json.dumps({"text_input": "der", "max_tokens": 3}))
+    check("and a served model", code == 500 and "the model has diverged" in told["error"], (code, told))
+    told = events(server.port, "lost", {"text_input": "der", "max_tokens": 3})
+    check("and its stream", "the model has diverged" in str(told), told)
+    client.close()
+    server.end()
 
 
 def half_closed():
@@ -347,6 +370,7 @@ def main():
             times(server)
             stops(server.port)
         server.end()
+    diverged()
     half_closed()
     endings()
     return end()

@@ -97,10 +97,11 @@ def main():
         with open(RECORD, "w") as out:
             out.writelines(f"{key} {' '.join(map(str, value))}\n" for key, value in new.items())
         return 0
+    broken = len(found) > 0
     found = found or [f"{key} is not recorded: {' '.join(sys.argv[:3])} --record" for key in new if new[key] != old.get(key)]
     for line in found[:20]:
         print("FAILED", line)
-    if found:
+    if broken:
         print("Programs that were compiled with the recorded headers would break: add fields at the end of structs with a "
               "struct_size or in a struct's room, or raise WEFT_VERSION_MAJOR.")
     print(f"{len([key for key in new if '.' not in key]) - 1} structs, {len(found)} failures")

@@ -228,7 +228,7 @@ static double compare(weft_servable *served, const told *t)
     double worst = 0;
     weft_servable_describe(served, &about);
     int64_t size = weft_shape_elements(&about.input[0].shape);
-    for (int64_t rows = 1; rows <= WEFT_MIN(about.limit, SAMPLES); rows += 1 + rows / 3)
+    for (int64_t rows = 1; rows <= WEFT_MIN(about.most_rows, SAMPLES); rows += 1 + rows / 3)
         for (int64_t first = 0; first + rows <= SAMPLES; first += rows) {
             for (int64_t r = 0; r < rows; r++)
                 memcpy(&x[0][0] + r * size, t->x[first + r], (size_t)size * sizeof(float));

@@ -86,6 +86,7 @@ typedef struct weft_generate_options {
     char *prompt, *prompt_file; /* both NULL: begins behind the end of a line, or with token 0 */
     int64_t tokens, threads;
     weft_sampling sampling;
+    weft_texts stop; /* the drawn text ends before the first of these; none of it is passed on */
 } weft_generate_options;
 WEFT_API const weft_option *weft_generate_table(void);
 

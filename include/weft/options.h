@@ -24,7 +24,8 @@ typedef enum weft_option_kind {
     WEFT_OPT_INT,    /* int64_t */
     WEFT_OPT_REAL,   /* double */
     WEFT_OPT_FLAG,   /* bool; on the command line it needs no value */
-    WEFT_OPT_INTS    /* weft_numbers */
+    WEFT_OPT_INTS,   /* weft_numbers */
+    WEFT_OPT_STRINGS /* weft_texts; the option may be given several times, each adds a text */
 } weft_option_kind;
 
 /* A list of integers: as text "3" or "3, 5"; in the items of YAML files also [3, 5]. */
@@ -33,6 +34,13 @@ typedef struct weft_numbers {
     int count; /* 0 when unset */
     int64_t at[WEFT_MOST_NUMBERS];
 } weft_numbers;
+
+/* A list of texts. */
+#define WEFT_MOST_TEXTS 16
+typedef struct weft_texts {
+    int count; /* 0 when unset */
+    char *at[WEFT_MOST_TEXTS];
+} weft_texts;
 
 /* A row of an option table. */
 typedef struct weft_option {
@@ -114,7 +122,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_options_load_text(const weft_option *ta
                                                            size_t size);
 
 /* Sets *out to the value of an option as text, in the form that weft_options_set reads, or to NULL
- * for an unset string. The caller frees it with weft_free. */
+ * for an unset string; texts of WEFT_OPT_STRINGS are joined by ", ". The caller frees it with
+ * weft_free. */
 WEFT_API WEFT_NODISCARD weft_status weft_options_get(const weft_option *table, const void *target,
                                                      const char *name, char **out);
 

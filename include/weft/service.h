@@ -142,9 +142,10 @@ typedef struct weft_servable_info {
     int id_column;
     weft_range range;   /* as in weft_data_stats */
     bool bytes;         /* as in weft_data_stats */
-    int64_t limit;      /* most rows of a request */
+    int64_t limit;      /* most rows of a batch; a request of more is cut into several */
     const char *policy; /* batching policy */
-    uint64_t room[8];   /* of later versions: 0 */
+    int64_t most_rows;  /* most rows of a request */
+    uint64_t room[7];   /* of later versions: 0 */
 } weft_servable_info;
 /* Sets *out to the description of a version. */
 WEFT_API void weft_servable_describe(const weft_servable *servable, weft_servable_info *out);
@@ -180,14 +181,18 @@ WEFT_API void weft_inference_request_init_size(weft_inference_request *request, 
 #define weft_inference_request_init(request)                                                       \
     weft_inference_request_init_size(request, sizeof(*(request)))
 
-/* Submits a request. ARGUMENT: an element of an input of tokens is no token; the message names its
- * place. If this returns OK, `done` is called once, in the thread that answers the
- * request (weft_request.done); *ticket (may be NULL) is for weft_servable_cancel. Else fails as
- * weft_batch_queue_submit. */
+/* Submits a request. One of more rows than a batch may have is cut into parts, which are computed
+ * on their own, and is answered when all are: with the first failure of a part, the longest of
+ * their times and the rows of the largest batch. ARGUMENT: an element of an input of tokens is no
+ * token; the message names its place. If this returns OK, `done` is called once, in the thread that
+ * answers the request (weft_request.done), with NUMERIC if a prediction is not finite: the message
+ * names the row, and `prediction` holds what was computed. *ticket (may be NULL) is for
+ * weft_servable_cancel. Else fails as weft_batch_queue_submit. */
 WEFT_API WEFT_NODISCARD weft_status weft_servable_submit(weft_servable *servable,
                                                          const weft_inference_request *request,
                                                          uint64_t *ticket);
-/* Cancels a request, as weft_batch_queue_cancel does; true: `done` will not be called. */
+/* Cancels a request, as weft_batch_queue_cancel does; true: `done` will not be called. If parts of
+ * a request were computed already, only the others are cancelled, and `done` gets INTERRUPTED. */
 WEFT_API bool weft_servable_cancel(weft_servable *servable, uint64_t ticket);
 /* A generation request: the model continues a prompt. Sequences of several requests are computed in
  * batches, each beginning and ending on its own. */

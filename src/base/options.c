@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
+#include "base/option_values.h"
 #include "base/registry.h"
 #include "base/settings.h"
 
@@ -28,49 +29,16 @@ static const weft_option *find(const weft_option *table, const char *name)
     return NULL;
 }
 
-static void *field(const weft_option *o, void *target)
-{
-    return (char *)target + o->offset;
-}
-
-static weft_status out_of_range(const weft_option *o, const char *text, const char *what)
-{
-    char bounds[96] = "", low[32], high[32];
-    (void)weft_real_text(o->low, low, sizeof(low));
-    (void)weft_real_text(o->high, high, sizeof(high));
-    if (isinf(o->high))
-        (void)snprintf(bounds, sizeof(bounds), ", at least %s", low);
-    else if (o->low != 0 || o->high != 0)
-        (void)snprintf(bounds, sizeof(bounds), " from %s to %s", low, high);
-    return weft_fail(WEFT_ERR_ARGUMENT, "option '%s' is '%s', must be %s%s", o->name, text, what,
-                     bounds);
-}
-
-static bool in_bounds(const weft_option *o, double value)
-{
-    return (o->low == 0 && o->high == 0) || (value >= o->low && value <= o->high);
-}
-
 /* --- structs with a size --- */
 
 /* Most bytes by which the struct of a newer version may be longer. */
 enum { MOST_NEWER = 4096 };
 
-static size_t width(const weft_option *o)
-{
-    static const size_t of[] = {[WEFT_OPT_STRING] = sizeof(char *),
-                                [WEFT_OPT_INT] = sizeof(int64_t),
-                                [WEFT_OPT_REAL] = sizeof(double),
-                                [WEFT_OPT_FLAG] = sizeof(bool),
-                                [WEFT_OPT_INTS] = sizeof(weft_numbers)};
-    return of[o->kind];
-}
-
 /* Whether a struct of the caller, which may be one of an older version, has the field of an
  * option. */
 static bool has(const weft_option *o, const void *target)
 {
-    return o->size == 0 || o->offset + width(o) <= *(const size_t *)target;
+    return o->size == 0 || o->offset + weft_option_width(o) <= *(const size_t *)target;
 }
 
 static weft_status check_size(const weft_option *table, const void *target)
@@ -78,39 +46,19 @@ static weft_status check_size(const weft_option *table, const void *target)
     size_t theirs, size = table->size;
     if (!table->name || size == 0) return WEFT_OK;
     memcpy(&theirs, target, sizeof(theirs));
-    if (theirs >= table->offset + width(table) && theirs <= size + MOST_NEWER) return WEFT_OK;
+    if (theirs >= table->offset + weft_option_width(table) && theirs <= size + MOST_NEWER)
+        return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "the struct_size of the options is %zu, must be about %zu; "
                      "weft_options_init sets it",
                      theirs, size);
 }
 
-/* Refuses a number that is out of bounds, unless it is the default, and an empty text. */
-static weft_status check_value(const weft_option *o, const void *options)
-{
-    const void *at = (const char *)options + o->offset;
-    char text[32];
-    double number;
-    if (o->kind == WEFT_OPT_STRING) {
-        const char *value = *(char *const *)at;
-        return !value || *value
-                   ? WEFT_OK
-                   : weft_fail(WEFT_ERR_ARGUMENT, "option '%s' is empty; give %s, or leave it NULL",
-                               o->name, o->argument ? o->argument : "a text");
-    }
-    if (o->kind != WEFT_OPT_INT && o->kind != WEFT_OPT_REAL) return WEFT_OK;
-    number = o->kind == WEFT_OPT_INT ? (double)*(const int64_t *)at : *(const double *)at;
-    double usual = o->initial ? strtod(o->initial, NULL) : 0;
-    if (isfinite(number) && (number == usual || in_bounds(o, number))) return WEFT_OK;
-    return out_of_range(o, weft_real_text(number, text, sizeof(text)),
-                        o->kind == WEFT_OPT_INT ? "a whole number" : "a finite number");
-}
-
 weft_status weft_options_valid(const weft_option *table, const void *options)
 {
     WEFT_TRY(check_size(table, options));
     for (const weft_option *o = table; o->name; o++)
-        if (has(o, options)) WEFT_TRY(check_value(o, options));
+        if (has(o, options)) WEFT_TRY(weft_option_check_value(o, options));
     return WEFT_OK;
 }
 
@@ -168,96 +116,10 @@ bool weft_is_listed(const char *choices, const char *text)
     return false;
 }
 
-static weft_status check_choice(const weft_option *o, const char *text)
-{
-    char *choices;
-    weft_status status = WEFT_OK;
-    if (o->names && weft_plugin_is_path(text, strlen(text))) return WEFT_OK;
-    WEFT_TRY(weft_option_choices(o, &choices));
-    if (choices && !weft_is_listed(choices, text))
-        status = weft_fail(WEFT_ERR_ARGUMENT, "option '%s' is '%s', must be one of %s", o->name,
-                           text, choices);
-    free(choices);
-    return status;
-}
-
-static weft_status add_number(void *user, char *piece)
-{
-    weft_numbers *n = user;
-    char *text = piece + strspn(piece, " ");
-    for (size_t size = strlen(text); size > 0 && text[size - 1] == ' '; size--)
-        text[size - 1] = '\0';
-    if (n->count < WEFT_MOST_NUMBERS && weft_parse_int(text, &n->at[n->count])) {
-        n->count++;
-        return WEFT_OK;
-    }
-    return WEFT_ERR_ARGUMENT;
-}
-
-static weft_status store_numbers(const weft_option *o, void *target, const char *text)
-{
-    weft_numbers n = {0};
-    bool fine = *text && weft_each_piece(o->name, text, add_number, &n) == WEFT_OK;
-    for (int i = 0; i < n.count; i++) fine = fine && in_bounds(o, (double)n.at[i]);
-    if (!fine) return out_of_range(o, text, "one whole number or several, each");
-    *(weft_numbers *)field(o, target) = n;
-    return WEFT_OK;
-}
-
-static weft_status numbers_text(const weft_numbers *n, char **out)
-{
-    weft_text text = {0};
-    for (int i = 0; i < n->count; i++)
-        weft_text_add(&text, "%s%lld", i ? ", " : "", (long long)n->at[i]);
-    return n->count ? weft_text_take(&text, out) : WEFT_OK;
-}
-
-static weft_status store_text(const weft_option *o, void *target, const char *text)
-{
-    int64_t whole;
-    double real;
-    switch (o->kind) {
-    case WEFT_OPT_STRING: {
-        char *copy;
-        if (!*text)
-            return weft_fail(WEFT_ERR_ARGUMENT,
-                             "option '%s' is empty; give %s, or leave the option out", o->name,
-                             o->argument);
-        if (!weft_is_printable(text))
-            return weft_fail(WEFT_ERR_ARGUMENT,
-                             "option '%s' is '%s', must be UTF-8 without control characters",
-                             o->name, text);
-        WEFT_TRY(check_choice(o, text));
-        WEFT_TRY(weft_strdup(text, &copy));
-        free(*(char **)field(o, target));
-        *(char **)field(o, target) = copy;
-        return WEFT_OK;
-    }
-    case WEFT_OPT_INT:
-        if (!weft_parse_int(text, &whole) || !in_bounds(o, (double)whole))
-            return out_of_range(o, text, "a whole number");
-        *(int64_t *)field(o, target) = whole;
-        return WEFT_OK;
-    case WEFT_OPT_REAL:
-        if (!weft_parse_real(text, &real) || !isfinite(real) || !in_bounds(o, real))
-            return out_of_range(o, text, "a finite number");
-        *(double *)field(o, target) = real;
-        return WEFT_OK;
-    case WEFT_OPT_FLAG:
-        if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
-            return weft_fail(WEFT_ERR_ARGUMENT, "option '%s' is '%s', must be true or false",
-                             o->name, text);
-        *(bool *)field(o, target) = text[0] == 't';
-        return WEFT_OK;
-    case WEFT_OPT_INTS: return store_numbers(o, target, text);
-    }
-    return WEFT_ERR_INTERNAL;
-}
-
 /* Stores an option, if the struct of the caller has it. */
 static weft_status store_given(const weft_option *o, void *target, const char *text)
 {
-    if (has(o, target)) return store_text(o, target, text);
+    if (has(o, target)) return weft_option_store(o, target, text);
     return weft_fail(WEFT_ERR_UNSUPPORTED,
                      "this program was compiled with an older version, whose options have no '%s'; "
                      "compile it again",
@@ -269,13 +131,15 @@ weft_status weft_options_take(const weft_option *table, const void *given, void 
     WEFT_TRY(weft_options_valid(table, given));
     size_t size = table->size;
     memset(own, 0, size);
-    WEFT_TRY(weft_take_struct("the options", given, table->offset + width(table), size, own));
+    WEFT_TRY(weft_take_struct("the options", given, table->offset + weft_option_width(table), size,
+                              own));
     for (const weft_option *o = table; o->name; o++) {
         if (has(o, given) || !o->initial) continue;
         if (o->kind == WEFT_OPT_STRING)
-            *(char **)field(o, own) = (char *)(uintptr_t)o->initial; /* borrowed, as the others */
+            *(char **)((char *)own + o->offset) =
+                (char *)(uintptr_t)o->initial; /* borrowed, as the others */
         else
-            WEFT_TRY(store_text(o, own, o->initial));
+            WEFT_TRY(weft_option_store(o, own, o->initial));
     }
     return WEFT_OK;
 }
@@ -290,7 +154,7 @@ weft_status weft_options_init_size(const weft_option *table, void *target, size_
     }
     for (const weft_option *o = table; o->name; o++)
         if (o->initial && has(o, target)) {
-            weft_status status = store_text(o, target, o->initial);
+            weft_status status = weft_option_store(o, target, o->initial);
             if (status != WEFT_OK) {
                 weft_options_free(table, target);
                 return status;
@@ -303,10 +167,7 @@ void weft_options_free(const weft_option *table, void *target)
 {
     WEFT_NEED_VOID(table, target);
     for (const weft_option *o = table; o->name; o++)
-        if (o->kind == WEFT_OPT_STRING && has(o, target)) {
-            free(*(char **)field(o, target));
-            *(char **)field(o, target) = NULL;
-        }
+        if (has(o, target)) weft_option_clear(o, target);
 }
 
 weft_status weft_options_set(const weft_option *table, void *target, const char *name,
@@ -394,20 +255,9 @@ weft_status weft_options_get(const weft_option *table, const void *target, const
     WEFT_TRY(check_size(table, target));
     const weft_option *o = find(table, name);
     if (!o) return weft_fail(WEFT_ERR_ARGUMENT, "no option is named '%s'", name);
-    const void *at = (const char *)target + o->offset;
-    char number[32];
     *out = NULL;
     if (!has(o, target)) return o->initial ? weft_strdup(o->initial, out) : WEFT_OK;
-    switch (o->kind) {
-    case WEFT_OPT_STRING:
-        return *(char *const *)at ? weft_strdup(*(char *const *)at, out) : WEFT_OK;
-    case WEFT_OPT_INT: return weft_format(out, "%lld", (long long)*(const int64_t *)at);
-    case WEFT_OPT_REAL:
-        return weft_strdup(weft_real_text(*(const double *)at, number, sizeof(number)), out);
-    case WEFT_OPT_FLAG: return weft_format(out, "%s", *(const bool *)at ? "true" : "false");
-    case WEFT_OPT_INTS: return numbers_text((const weft_numbers *)at, out);
-    }
-    return WEFT_ERR_INTERNAL;
+    return weft_option_text(o, target, out);
 }
 
 /* Appends a sentence in lines of at most 78 columns. */

@@ -106,6 +106,7 @@ weft_status weft_servable_open(const weft_service_site *site, const char *name, 
     const weft_service_options *o = site->options;
     weft_servable *s;
     WEFT_TRY(WEFT_NEW(&s, 1));
+    pthread_mutex_init(&s->cut_lock, NULL);
     s->limit = s->sequences = o->limit;
     s->executors = o->instances;
     s->device = o->device;
@@ -145,6 +146,7 @@ void weft_servable_close(weft_servable **servable)
     weft_compute_stats_free(&s->compute_stats);
     free(s->name);
     free(s->policy);
+    pthread_mutex_destroy(&s->cut_lock);
     free(s);
     *servable = NULL;
 }

@@ -30,11 +30,14 @@ typedef struct weft_full_batch {
     double *output[2]; /* [0] prediction, [1] logits */
 } weft_full_batch;
 
+/* An inference request on its way, of which a request of more rows than a batch is several. */
+typedef struct weft_submission weft_submission;
+
 struct weft_servable {
     weft_service *service;
     char *name, *policy;
     int64_t version;
-    int64_t limit;     /* most rows of a batch and of a request */
+    int64_t limit;     /* most rows of a batch */
     int64_t sequences; /* most sequences of a batch of generation */
     int executors;
     const char *device;
@@ -51,6 +54,8 @@ struct weft_servable {
     bool has_slowdown; /* `slowdown` was known when the version was loaded */
     double slowdown[WEFT_MOST_EXECUTORS];
     weft_batch_queue *queue;
+    weft_submission *cut; /* submissions of several parts; guarded by the lock */
+    pthread_mutex_t cut_lock;
     weft_generation_engine *generation; /* NULL: the model does not generate */
     weft_compute_stats *compute_stats;
     /* counted references, guarded by the service's lock; the pointer in the service's table is not

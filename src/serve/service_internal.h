@@ -63,6 +63,9 @@ weft_status weft_model_entry_load(weft_service *service, weft_model_entry *entry
  * Call it without the lock; NULL is allowed. */
 void weft_service_end(weft_service *service, weft_servable *servable);
 
+/* Most rows of a request to a version: as many as may wait, or a batch. */
+int64_t weft_servable_most_rows(const weft_servable *servable);
+
 /* Removes the batch queues of a version, after their requests are answered. */
 void weft_servable_remove_queues(weft_servable *servable);
 

@@ -7,6 +7,7 @@
 #include "base/base.h"
 #include "train/option_macros.h"
 #include "train/sampling.h"
+#include "train/stop_strings.h"
 
 #define AT(field_)                                                                                 \
     .size = sizeof(weft_generate_options), .offset = offsetof(weft_generate_options, field_)
@@ -75,6 +76,11 @@ static const weft_option generate_table[] = {
      .low = 0,
      .high = 1e15,
      .help = "seed of the draws"},
+    {.name = "stop",
+     .argument = "TEXT",
+     .kind = WEFT_OPT_STRINGS,
+     AT(stop),
+     .help = "end before this text, once it is drawn; may be given several times"},
     {.name = "device",
      .argument = "NAME",
      .initial = "cpu",
@@ -150,8 +156,28 @@ static weft_status read_prompt(const weft_generate_options *o, char **out)
     return o->prompt ? weft_strdup(o->prompt, out) : WEFT_OK;
 }
 
+/* Passes drawn text on. Bytes that may begin a text that stops it are held back in `held` until
+ * more is drawn, or the text ends. *goes_on: false if it was stopped, or fn wants no more. */
+static weft_status pass(const weft_generate_options *o, const char *text, size_t size, bool ends,
+                        weft_text *held, weft_generate_fn fn, void *user, bool *goes_on)
+{
+    if (o->stop.count == 0 || held->size + size == 0) {
+        *goes_on = fn(user, text, size);
+        return WEFT_OK;
+    }
+    weft_text_add_bytes(held, text, size);
+    if (held->failed) return weft_fail_memory(size);
+    size_t end = weft_stop_strings_find(&o->stop, held->data, held->size, size);
+    bool stopped = end < held->size;
+    if (!stopped && !ends) end -= weft_stop_strings_held(&o->stop, held->data, held->size);
+    *goes_on = fn(user, held->data, end) && !stopped;
+    held->size -= end;
+    memmove(held->data, held->data + end, held->size);
+    return WEFT_OK;
+}
+
 static weft_status go_on(weft_generator *g, const weft_generate_options *o, const char *prompt,
-                         weft_generate_fn fn, void *user)
+                         weft_text *held, weft_generate_fn fn, void *user)
 {
     char text[4096];
     int32_t token;
@@ -163,9 +189,11 @@ static weft_status go_on(weft_generator *g, const weft_generate_options *o, cons
     bool apart = !prompt || weft_generator_has_text(g) || prompt[strlen(prompt) - 1] == ' ';
     if (goes_on && !apart) goes_on = fn(user, " ", 1);
     for (int64_t i = 0; i < o->tokens && goes_on; i++) {
+        bool last = i + 1 == o->tokens;
         WEFT_TRY(weft_generator_draw(g, &o->sampling, &token));
-        goes_on = fn(user, text, weft_generator_decode(g, token, text, sizeof(text)));
-        if (goes_on && i + 1 < o->tokens) WEFT_TRY(weft_generator_feed(g, token));
+        size_t size = weft_generator_decode(g, token, text, sizeof(text));
+        WEFT_TRY(pass(o, text, size, last, held, fn, user, &goes_on));
+        if (goes_on && !last) WEFT_TRY(weft_generator_feed(g, token));
     }
     return WEFT_OK;
 }
@@ -175,6 +203,7 @@ weft_status weft_generate(weft_context *context, const weft_generate_options *op
 {
     WEFT_NEED(context, options, fn);
     weft_generator *g = NULL;
+    weft_text held = {0};
     char *prompt;
     weft_generate_options own;
     WEFT_TRY(weft_options_take(generate_table, options, &own));
@@ -183,8 +212,9 @@ weft_status weft_generate(weft_context *context, const weft_generate_options *op
     WEFT_TRY(read_prompt(options, &prompt));
     weft_status status = weft_generator_open(context, options->checkpoint, options->device,
                                              options->mesh, (int)options->threads, &g);
-    if (status == WEFT_OK) status = go_on(g, options, prompt, fn, user);
+    if (status == WEFT_OK) status = go_on(g, options, prompt, &held, fn, user);
     weft_generator_close(&g);
     free(prompt);
+    free(held.data);
     return status;
 }

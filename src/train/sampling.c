@@ -49,6 +49,9 @@ static weft_status weigh(weft_drawer *d, const weft_sampling *s, const double *l
                              "the logit of token %d is %g; the model has diverged", i, logits[i]);
         most = fmax(most, logits[i]);
     }
+    if (most == -INFINITY)
+        return weft_fail(WEFT_ERR_NUMERIC,
+                         "the logits of all tokens are -inf; the model has diverged");
     for (int i = 0; i < d->tokens; i++) {
         double below = logits[i] - most;
         double p = s->temperature > 0 ? exp(below / s->temperature) : below == 0;

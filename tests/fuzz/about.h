@@ -14,6 +14,7 @@ static inline weft_servable_info fuzz_about(uint8_t choice)
                                 .model = "mlp",
                                 .real = WEFT_F32,
                                 .limit = 8,
+                                .most_rows = 8,
                                 .inputs = 1,
                                 .input[0] = {.name = "x", .dtype = WEFT_F32},
                                 .policy = "greedy"};

@@ -47,12 +47,12 @@ static void reply(const weft_servable_info *about, const char *bytes, size_t siz
 
 /* The first string that stops a text is found when its last byte comes, and no byte of it was let
  * go before. */
-static void stop(const weft_stop_strings *stops, const char *text, size_t size)
+static void stop(const weft_texts *stops, const char *text, size_t size)
 {
     size_t first = size, gone = 0;
     for (int i = 0; i < stops->count; i++) {
-        must(stops->text[i][0]);
-        const char *at = memmem(text, size, stops->text[i], strlen(stops->text[i]));
+        must(stops->at[i][0]);
+        const char *at = memmem(text, size, stops->at[i], strlen(stops->at[i]));
         if (at) first = WEFT_MIN(first, (size_t)(at - text));
     }
     for (size_t end = 1; end <= size; end++) {
@@ -72,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const weft_servable_info about = fuzz_about(3);
     weft_generation_request request;
     char *prompt, *id;
-    weft_stop_strings stops;
+    weft_texts stops;
     if (weft_generate_read((const char *)data, size, &request, &prompt, &id, &stops) == WEFT_OK) {
         must(request.prompt == prompt && request.tokens >= 1 && request.queue_timeout >= 0);
         must(request.sampling.top_k >= 0 && request.sampling.seed >= 0 && request.priority >= 0);
@@ -82,8 +82,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         must(weft_last_message()[0] && !prompt && !id);
     }
-    must(stops.count <= WEFT_MOST_STOPS);
-    weft_stop_strings_free(&stops);
+    must(stops.count <= WEFT_MOST_TEXTS);
+    while (stops.count > 0) free(stops.at[--stops.count]);
     if (size < 4096) reply(&about, (const char *)data, size);
     return 0;
 }

@@ -1,6 +1,6 @@
 /* Fuzzes inference requests. The first byte chooses the model, the second says how many bytes of
  * binary data follow the JSON (255: the client gives no length of the JSON). A request that is
- * accepted has 1 to `limit` rows, and its reply can be written. */
+ * accepted has 1 to `most_rows` rows, and its reply can be written. */
 #include "fuzz.h"
 
 #include <jansson.h>
@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must(weft_last_message()[0] && !i.x && !i.x_double && !i.prediction && !i.id);
         return 0;
     }
-    must(i.request.rows >= 1 && i.request.rows <= about.limit);
+    must(i.request.rows >= 1 && i.request.rows <= about.most_rows);
     must(i.request.x == i.x && i.request.x_double == i.x_double && !i.x != !i.x_double);
     must(i.request.queue_timeout >= 0 && i.request.priority >= 0);
     must(i.classes >= 0 && i.classes <= about.classes);

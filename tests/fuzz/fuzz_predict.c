@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must(weft_last_message()[0] && !i.x && !i.x_double);
         return 0;
     }
-    must(i.request.rows >= 1 && i.request.rows <= about.limit);
+    must(i.request.rows >= 1 && i.request.rows <= about.most_rows);
     for (int64_t k = 0;
          body.kind == WEFT_BODY_PICTURE && k < weft_shape_elements(&about.input[0].shape); k++)
         must(i.x[k] >= 0 && i.x[k] <= 255);

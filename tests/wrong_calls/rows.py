@@ -118,6 +118,8 @@ ALLOWED = {
     ("weft_generation_request", "sampling.seed"): "any number",
     ("weft_eval_options", "output"): "an evaluation has no output",
     ("weft_transfer", "what"): "any text", ("weft_transfer", "peer"): "an all-reduce has no root",
+    ("weft_batch_queue_batch_time", "rows", "INT64_MAX"): "the time is estimated for any number",
+    ("weft_batch_queue_batch_time", "busy", "INT_MAX"): "as for all executors",
     ("weft_tree_parts", "leaves", "INT_MAX"): "a tree may have so many leaves",
     ("weft_device_of_rank", "rank", "INT_MAX"): "ranks take the devices in turn",
     ("weft_generator_needed", "count", "INT64_MAX"): "a sequence may be so long",

@@ -174,8 +174,7 @@ static void fail(weft_http_request *c, weft_status status)
 static void set_most_rows(weft_http_request *c)
 {
     const int64_t fit = ((int64_t)256 << 20) / (8 * WEFT_MAX(c->about.outputs, (int64_t)1));
-    c->batch_rows = c->about.limit;
-    c->about.limit = WEFT_MAX(c->about.limit, WEFT_MIN(c->server->waiting, fit));
+    c->about.most_rows = WEFT_MAX(c->about.limit, WEFT_MIN(c->about.most_rows, fit));
 }
 
 static void read_and_submit(weft_http_request *c)

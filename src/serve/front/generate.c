@@ -198,6 +198,6 @@ void weft_http_stream_free(weft_http_request *request)
     free(t->text.data);
     free(t->ready.data);
     free(t->id);
-    weft_stop_strings_free(&t->stops);
+    while (t->stops.count > 0) free(t->stops.at[--t->stops.count]);
     *t = (weft_text_stream){.streams = false};
 }

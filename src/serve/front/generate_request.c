@@ -9,7 +9,7 @@
 typedef struct wanted {
     weft_generation_request *request;
     char **prompt, **id;
-    weft_stop_strings *stops;
+    weft_texts *stops;
     unsigned seen;      /* a bit for each known member that was read */
     bool is_parameters; /* the object `parameters` is read, and not the body */
 } wanted;
@@ -40,17 +40,17 @@ static weft_status read_text(weft_json *j, const char *what, char **out)
     return weft_json_text(j, out);
 }
 
-static weft_status add_stop(weft_json *j, weft_stop_strings *stops)
+static weft_status add_stop(weft_json *j, weft_texts *stops)
 {
-    if (stops->count == WEFT_MOST_STOPS)
-        return wrong("stop has more than %d strings", WEFT_MOST_STOPS);
-    WEFT_TRY(read_text(j, "a string of stop", &stops->text[stops->count]));
-    if (*stops->text[stops->count++]) return WEFT_OK;
+    if (stops->count == WEFT_MOST_TEXTS)
+        return wrong("stop has more than %d strings", WEFT_MOST_TEXTS);
+    WEFT_TRY(read_text(j, "a string of stop", &stops->at[stops->count]));
+    if (*stops->at[stops->count++]) return WEFT_OK;
     return wrong("stop has an empty string, with which no text would begin");
 }
 
 /* Reads a string, or an array of strings. */
-static weft_status read_stops(weft_json *j, weft_stop_strings *stops)
+static weft_status read_stops(weft_json *j, weft_texts *stops)
 {
     if (weft_json_peek(j) == WEFT_JSON_STRING) return add_stop(j, stops);
     WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_ARRAY, "stop"));
@@ -132,12 +132,12 @@ static weft_status read_body(weft_json *j, wanted *w)
 }
 
 weft_status weft_generate_read(const char *body, size_t size, weft_generation_request *out,
-                               char **prompt, char **id, weft_stop_strings *stops)
+                               char **prompt, char **id, weft_texts *stops)
 {
     wanted w = {.request = out, .prompt = prompt, .id = id, .stops = stops};
     weft_json j;
     *prompt = *id = NULL;
-    *stops = (weft_stop_strings){.count = 0};
+    *stops = (weft_texts){.count = 0};
     weft_generation_request_init(out);
     weft_json_start(&j, body ? body : "", body ? size : 0);
     weft_status status = read_body(&j, &w);

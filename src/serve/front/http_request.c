@@ -45,7 +45,6 @@ static void free_memory(weft_http_request *c)
 static void free_request(weft_http_request *c)
 {
     weft_server *s = c->server;
-    weft_row_parts_free(&c->parts);
     weft_inference_free(&c->inference);
     weft_http_stream_free(c);
     weft_servable_release(&c->servable);
@@ -113,9 +112,9 @@ bool weft_http_request_cancel(weft_http_request *c)
     if (c->stream.has_lock && !__atomic_load_n(&c->server->ending, __ATOMIC_ACQUIRE))
         __atomic_store_n(&c->stream.given_up, true, __ATOMIC_RELEASE);
     if (!c->is_queued || c->state == WEFT_HTTP_ANSWERED) return false;
-    if (c->parts) return weft_row_parts_cancel(c);
-    c->cancelled = weft_servable_cancel(c->servable, c->ticket);
-    return c->cancelled;
+    bool cancelled = weft_servable_cancel(c->servable, c->ticket);
+    if (cancelled) c->cancelled = true;
+    return cancelled;
 }
 
 /* --- the body --- */

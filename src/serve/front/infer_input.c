@@ -39,7 +39,7 @@ static weft_status find_type(const weft_servable_info *about, weft_infer_input *
     if (in->shape.rank == 0)
         return wrong("input '%s' has no shape, such as [1, %lld]", in->name,
                      (long long)weft_shape_elements(&in->is->shape));
-    return weft_infer_check_shape(in, about->limit);
+    return weft_infer_check_shape(in, about->most_rows);
 }
 
 /* Allocates the memory of the request, for as many rows as its first input has. */

@@ -153,11 +153,11 @@ static weft_status take_rows(const weft_servable_info *about, weft_csv *csv, wef
     if (csv->features != features)
         return weft_fail(WEFT_ERR_ARGUMENT, "the rows have %d features, and the model takes %lld",
                          csv->features, (long long)features);
-    if (csv->rows > about->limit)
+    if (csv->rows > about->most_rows)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "more than %lld rows, which are the most of a request; send them in "
                          "parts, as split -l %lld cuts them",
-                         (long long)about->limit, (long long)about->limit);
+                         (long long)about->most_rows, (long long)about->most_rows);
     WEFT_TRY(make_room(about, csv->rows, out));
     out->x_double = csv->values; /* in the precision in which training normalises them */
     csv->values = NULL;
@@ -181,7 +181,7 @@ static weft_status read_csv(const weft_servable_info *about, const weft_plain_bo
                             .unlabelled = true,
                             .measured = about->targets > 0,
                             .label_ignored = true,
-                            .most_rows = about->limit + 1,
+                            .most_rows = about->most_rows + 1,
                             .most_columns = 2 * (size_t)features + SPARE_COLUMNS};
     weft_csv csv;
     weft_status status =

@@ -1,5 +1,4 @@
 /* Routes HTTP requests: maps their paths and methods to handlers. */
-#include <math.h>
 #include <stdio.h>
 
 #include "serve/front/server_internal.h"
@@ -55,27 +54,12 @@ static bool takes(weft_http_request *c, const char *method)
 
 /* --- inference --- */
 
-/* The first row of an answer with a number that is not finite; -1: there is none. */
-static int64_t lost_row(const weft_http_request *c)
-{
-    int64_t each = c->about.outputs, count = c->inference.request.rows * each;
-    for (int64_t i = 0; i < count; i++)
-        if (!isfinite(c->inference.prediction[i])) return i / each;
-    return -1;
-}
-
 void weft_http_request_answered(void *user, const weft_request_result *a)
 {
     weft_http_request *c = user;
-    int64_t lost = a->status == WEFT_OK ? lost_row(c) : -1;
-    c->status = lost < 0 ? a->status : WEFT_ERR_NUMERIC;
-    if (lost >= 0 && a->failed) *a->failed = true;
+    c->status = a->status;
+    c->cancelled = c->cancelled || a->status == WEFT_ERR_INTERRUPTED;
     (void)snprintf(c->message, sizeof(c->message), "%s", a->message);
-    if (lost >= 0) /* JSON has no such number, and a class read off one looks like any other */
-        (void)snprintf(c->message, sizeof(c->message),
-                       "output 'prediction' of row %lld is not finite: an input of the row is not "
-                       "finite or too large, or the model has diverged",
-                       (long long)lost + 1);
     weft_http_request_resume(c);
 }
 
@@ -117,9 +101,7 @@ void weft_http_request_submit(weft_http_request *request)
     q->done = weft_http_request_answered;
     q->no_wake = true; /* the loop looks for batches after it has queued all requests */
     request->server->submitted++;
-    weft_status status = q->rows > request->batch_rows
-                             ? weft_row_parts_submit(request)
-                             : weft_servable_submit(request->servable, q, &request->ticket);
+    weft_status status = weft_servable_submit(request->servable, q, &request->ticket);
     request->is_queued = status == WEFT_OK;
     if (status != WEFT_OK) weft_http_request_refused(request, status);
 }

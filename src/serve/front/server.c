@@ -85,7 +85,6 @@ weft_status weft_server_start(weft_service *service, const weft_server_options *
     s->timeout = o->timeout;
     s->receive = o->receive;
     s->connections = o->connections;
-    s->waiting = o->waiting;
     s->control = o->control;
     s->shared = o->processes > 1;
     s->epoll = s->wake_event = s->listeners[0].socket = s->listeners[1].socket = -1;

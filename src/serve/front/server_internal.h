@@ -14,7 +14,6 @@
 #include "serve/http/http.h"
 
 typedef struct weft_http_request weft_http_request;
-typedef struct weft_row_parts weft_row_parts;
 
 /* A path is split into at most so many pieces, and the rest is ignored; no valid path has so
  * many. */
@@ -100,11 +99,11 @@ struct weft_server {
     /* limits in seconds: waiting in a batch queue, no progress of a connection, and arrival of a
      * request or reading of a reply */
     double queue_timeout, timeout, receive;
-    int64_t connections, waiting; /* waiting: rows that may be queued for a model */
-    bool control, tls, shared;    /* shared: other processes listen on the port, too */
-    weft_history *history;        /* of the status page */
-    weft_tls *credentials;        /* NULL: no TLS */
-    weft_tokens *tokens;          /* tokens, rate_limiter and access_log may be NULL */
+    int64_t connections;
+    bool control, tls, shared; /* shared: other processes listen on the port, too */
+    weft_history *history;     /* of the status page */
+    weft_tls *credentials;     /* NULL: no TLS */
+    weft_tokens *tokens;       /* tokens, rate_limiter and access_log may be NULL */
     /* reload.c: files that its thread watches; tokens that it has read and the loop has not taken
      * yet (atomic) */
     weft_watched_files tls_files, token_file;
@@ -185,8 +184,6 @@ struct weft_http_request {
     weft_servable_info about;
     int64_t json; /* bytes of JSON at the beginning of the body; below 0: all of it */
     weft_inference inference;
-    int64_t batch_rows;    /* the largest batch of its model; a request of more rows is cut */
-    weft_row_parts *parts; /* of a request that was cut; NULL: it was not */
     uint64_t ticket; /* of its inference request in the batch queue, for weft_servable_cancel */
     bool is_queued;  /* an inference request was queued for it */
     weft_text_stream stream; /* of a generation request */
@@ -212,13 +209,6 @@ struct weft_http_request {
 /* route.c: splits the path at slashes into `piece`, decoded, in `room`, which has the size of the
  * path. false: it has a NUL. */
 bool weft_http_request_split_path(weft_http_request *request, char *room);
-/* row_parts.c: cuts a request into parts of at most batch_rows rows, and submits them. If this
- * returns OK, weft_http_request_answered is called once, also after a part was refused. */
-weft_status weft_row_parts_submit(weft_http_request *request) WEFT_NODISCARD;
-/* Cancels the parts that wait, and marks the request as cancelled if there are any. true: all were
- * waiting, so there will be no answer. */
-bool weft_row_parts_cancel(weft_http_request *request);
-void weft_row_parts_free(weft_row_parts **parts);
 /* Starts answering: writes a reply, or hands the request to other threads and suspends it.
  * only_metrics: the request came to the metrics port. */
 void weft_http_request_route(weft_http_request *request, bool only_metrics);

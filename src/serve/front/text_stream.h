@@ -6,24 +6,12 @@
 #include <pthread.h>
 
 #include "serve/front/http_internal.h"
-
-/* stop_strings.c: strings that end a text, none of which is empty. */
-enum { WEFT_MOST_STOPS = 16 };
-typedef struct weft_stop_strings {
-    int count;
-    char *text[WEFT_MOST_STOPS];
-} weft_stop_strings;
-void weft_stop_strings_free(weft_stop_strings *stops);
-/* Where the first of them begins in a text whose last `grown` bytes are new; `size`: nowhere. */
-size_t weft_stop_strings_find(const weft_stop_strings *stops, const char *text, size_t size,
-                              size_t grown);
-/* The bytes at the end of the text that may be the beginning of one of them. */
-size_t weft_stop_strings_held(const weft_stop_strings *stops, const char *text, size_t size);
+#include "train/stop_strings.h"
 
 /* generate_request.c: reads the body of a generation request. The caller frees *prompt, which the
  * request points to, *id (NULL: there is none), and the strings, also after a failure. */
 weft_status weft_generate_read(const char *body, size_t size, weft_generation_request *out,
-                               char **prompt, char **id, weft_stop_strings *stops) WEFT_NODISCARD;
+                               char **prompt, char **id, weft_texts *stops) WEFT_NODISCARD;
 /* Writes the object of a reply with this text and the id of the request (NULL: none), of which a
  * character that is cut off at the end is left out unless `all`. Bytes that are no UTF-8 become
  * U+FFFD. Returns the bytes of the text that are written. */
@@ -42,7 +30,7 @@ typedef struct weft_text_stream {
     char *id;          /* of the request; NULL: none */
     weft_text ready;   /* bytes of events that the loop sends; owned by the loop */
     bool failure_told; /* owned by the loop */
-    weft_stop_strings stops;
+    weft_texts stops;  /* strings that end the text */
     pthread_mutex_t lock;
     weft_text text; /* drawn, and not yet in an event */
     bool finished;  /* no more will come */
