@@ -24,7 +24,8 @@ def rms_norm(p, x, layer):
 
 
 def recurrent(p, kind, x, layer, lengths=None, layers=1, bidirectional=False):
-    """Outputs of all positions and the last state of an nn.LSTM or nn.GRU; an LSTM of weft has one bias."""
+    """Outputs of all positions and the last state of an nn.LSTM or nn.GRU; an LSTM of weft has one bias. A sequence of no positions has
+    zeros of both, which PyTorch refuses to pack."""
     net = kind(x.shape[2], p[f"{layer}/recurrent"].shape[0], num_layers=layers, bidirectional=bidirectional, batch_first=True)
     named = {}
     for number in range(layers):
@@ -36,11 +37,13 @@ def recurrent(p, kind, x, layer, lengths=None, layers=1, bidirectional=False):
             named[f"bias_hh_{part}"] = p[f"{layer}/recurrent_bias{suffix}"] if kind is nn.GRU else torch.zeros_like(bias)
     positions = x.shape[1]
     if lengths is not None:
-        x = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        x = pack_padded_sequence(x, lengths.clamp(min=1), batch_first=True, enforce_sorted=False)
     y, last = functional_call(net, named, (x,))
     if lengths is not None:
         y, _ = pad_packed_sequence(y, batch_first=True, total_length=positions)
     state = last[0] if kind is nn.LSTM else last
+    if lengths is not None:
+        y, state = y * (lengths > 0)[:, None, None], state * (lengths > 0)[None, :, None]
     return y, torch.cat((state[-2], state[-1]), 1) if bidirectional else state[-1]
 
 
@@ -66,14 +69,17 @@ def attention(p, x, layer, heads, key_heads, causal=False, lengths=None, rotary=
     mask = torch.ones(t, t, dtype=torch.bool).tril() if causal else torch.ones(t, t, dtype=torch.bool)
     if lengths is not None:
         mask = mask & valid(x, lengths)[:, None, None, :]
+    if lengths is not None:  # a sequence of no positions attends to none: zeros
+        mask, none = mask | (lengths == 0)[:, None, None, None], (lengths == 0)[:, None, None]
     y = F.scaled_dot_product_attention(*(z.transpose(1, 2) for z in (q, k, v)), attn_mask=mask, enable_gqa=heads != key_heads)
-    return linear(p, y.transpose(1, 2).reshape(b, t, width), f"{layer}/output")
+    y = y.transpose(1, 2).reshape(b, t, width)
+    return linear(p, y if lengths is None else y.masked_fill(none, 0), f"{layer}/output")
 
 
 def sequence_mean(x, lengths=None):
     if lengths is None:
         return x.mean(1)
-    return (x * valid(x, lengths)[..., None]).sum(1) / lengths[:, None]
+    return (x * valid(x, lengths)[..., None]).sum(1) / lengths.clamp(min=1)[:, None]
 
 
 def train(start, forward, target, weights, smoothing, steps, make_optimizer, clip=0):

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Random networks of sequences against PyTorch: tests/torch_networks.py PATH/TO/weft [--seed S] [--count N] [--golden FILE | --write FILE]
+"""Random networks of sequences against PyTorch: tests/torch_networks.py PATH/TO/weft [--seed S] [--count N] [--extreme N] [--golden FILE | --write FILE]
 
 A network of the generator is a chain with side branches of embeddings, products, norms, activations, attention, recurrent
 layers, sums, products and concatenations of earlier layers, with shared weights, lengths and weights of samples or
 positions; it classifies samples or positions or fits numbers, by a random optimizer with clipping and micro-batches. All
-losses, the gradients of the first step and the last weights must be those of PyTorch. (`make torch` compares; the test
+losses, the gradients of the first step and the last weights must be those of PyTorch. Extreme networks have numbers of up to 1e30,
+logits of such numbers, samples that do not vary, sequences of no positions and hyperparameters at the ends of their ranges.
+(`make torch` compares; the test
 torch_networks reads figures that --write has saved.)
 """
 import random
@@ -186,12 +188,32 @@ def draw_optimizer(draw):
     return ["-o", kind, *words], make
 
 
+def draw_extreme_optimizer(draw):
+    """As draw_optimizer, with hyperparameters near the ends of their ranges. Epsilons are as small as gradients that are not zero but for
+    rounding allow."""
+    kind, decay = draw.choice(["sgd", "adam", "adamw"]), draw.choice([0.0, 1e-12, 3.0])
+    if kind == "sgd":
+        momentum = draw.choice([1e-9, 0.999999, 0.99999999])
+        keys = {"lr": draw.choice([1e-12, 1e-3]), "momentum": momentum, "nesterov": draw.random() < 0.5}
+        words = ["--momentum", str(momentum)] + (["--nesterov"] if keys["nesterov"] else [])
+    else:
+        betas = (draw.choice([0.0, 1e-9, 0.999999]), draw.choice([0.0, 0.9999999, 0.99999999, 0.999999999]))
+        keys = {"lr": draw.choice([1e-12, 1e-6, 0.1]), "betas": betas, "eps": draw.choice([1e-4, 1e-3, 1.0])}
+        words = ["--epsilon", str(keys["eps"]), "--beta1", str(betas[0]), "--beta2", str(betas[1])]
+    words += ["--lr", str(keys["lr"]), "--weight-decay", str(decay)]
+
+    def make(parameters):
+        import torch
+        return {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[kind](parameters, weight_decay=decay, **keys)
+    return ["-o", kind, *words], make
+
+
 class Case:
     model, steps = "net.yaml", 5
 
-    def __init__(self, seed):
+    def __init__(self, seed, extreme=False):
         draw = random.Random(seed)
-        self.name, self.samples = f"network-{seed}", draw.randint(2, 11)
+        self.name, self.samples = f"{'extreme' if extreme else 'network'}-{seed}", draw.randint(2, 11)
         count, positions = self.samples, draw.choice([1, 2, 3, 4, 5, 7, 8, 9, 11, 16, 33, 67])
         vocabulary, features = draw.choice([0, draw.randint(2, 9)]), draw.choice([1, 2, 3, 5, 8])
         self.arrays, lengths = {}, draw.random() < 0.6
@@ -225,6 +247,8 @@ class Case:
         self.clip = draw.choice([0.0, 0.0, 0.05, 1.0])
         micro = draw.choice([n for n in (1, 1, 2, 3) if count % n == 0])
         self.optimizer, self.make_optimizer = draw_optimizer(draw)
+        if extreme:
+            self.make_extreme(draw)
         self.optimizer += ["--clip-norm", str(self.clip)] if self.clip else []
         self.options = ["--microbatches", str(micro), "--label-smoothing", str(self.smoothing)]
         for name, (size, kind, values) in self.arrays.items():
@@ -233,11 +257,34 @@ class Case:
         with open(self.model, "w") as out:
             out.write(net.yaml())
 
+    def make_extreme(self, draw):
+        """Makes one or two things of the case extreme. With huge numbers one step is compared: the next one would multiply them."""
+        self.optimizer, self.make_optimizer = draw_extreme_optimizer(draw)
+        self.slack = 10  # a moment that hardly decays keeps what rounding has left in it
+        self.clip = draw.choice([0.0, 1e-20, 1e20])
+        size, kind, values = self.arrays["x"]
+        what = draw.choice(["huge", "tiny", "flat", "zero", "hyperparameters"]) if kind == "f4" else "hyperparameters"
+        if what == "huge":
+            factor, self.steps = draw.choice([1e4, 1e12, 1e30]), 1
+            self.arrays["x"] = size, kind, [single(factor * value) for value in values]
+        elif what == "tiny":
+            self.arrays["x"] = size, kind, [single(1e-30 * value) for value in values]
+        elif what in ("flat", "zero"):
+            self.arrays["x"] = size, kind, [single(0.7) if what == "flat" else 0.0] * len(values)
+        if "lengths" in self.arrays:
+            size, kind, values = self.arrays["lengths"]
+            self.arrays["lengths"] = size, kind, [0 if draw.random() < 0.4 else value for value in values[:-1]] + values[-1:]
+        if "weight" in self.arrays and draw.random() < 0.5:
+            size, kind, values = self.arrays["weight"]
+            self.arrays["weight"] = size, kind, [0.0 if draw.random() < 0.5 else value for value in values[:-1]] + [1.0]
+
     def of_torch(self, start):
         import torch
         import torch_layers
         given = {name: torch.tensor(values, dtype=torch.float64 if kind[0] == "f" else torch.int64).view(size)
                  for name, (size, kind, values) in self.arrays.items()}
+        if self.net.lengths and not self.net.vocabulary:  # numbers behind a length are read as zeros
+            given["x"] = given["x"] * torch_layers.valid(given["x"], given["lengths"])[..., None]
         return torch_layers.train(start, lambda p: self.net.forward(p, given), given["target" if self.fits else "label"],
                                   given.get("weight"), self.smoothing, self.steps, self.make_optimizer, self.clip)
 
@@ -245,7 +292,13 @@ class Case:
 def more_options(parser):
     parser.add_argument("--seed", type=int, default=1, help="of the first network")
     parser.add_argument("--count", type=int, default=40)
+    parser.add_argument("--extreme", type=int, default=0, help="networks of extreme numbers, from the same seed on")
 
 
-main(lambda given: (Case(seed) for seed in range(given.seed, given.seed + given.count)),
+def cases(given):
+    for extreme, count in ((False, given.count), (True, given.extreme)):
+        yield from (Case(seed, extreme) for seed in range(given.seed, given.seed + count))
+
+
+main(cases,
      [("reference", "f64", 1e-10), ("cpu", "f64", 1e-10), ("cpu", "f32", 1e-3)], more_options)
