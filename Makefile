@@ -47,6 +47,7 @@ clients: $(BUILD)/weft
 torch: $(BUILD)/weft
 	@test -x build/torch/bin/python || { /usr/bin/python3 -m venv build/torch && build/torch/bin/pip install -q torch numpy; }
 	@build/torch/bin/python tests/torch_models.py $(BUILD)/weft
+	@build/torch/bin/python tests/torch_generate.py $(BUILD)/weft
 	@build/torch/bin/python tests/torch_defaults.py $(BUILD)/weft --all
 	@build/torch/bin/python tests/torch_networks.py $(BUILD)/weft --seed $(or $(SEED),1) --count $(or $(COUNT),100) --extreme $(or $(COUNT),100)
 

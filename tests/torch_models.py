@@ -147,4 +147,5 @@ def cases(_):
     return [Case(name, arrays) for name in CASES]
 
 
-main(cases, [("reference", "f64", 1e-10), ("cpu", "f64", 1e-10)])
+if __name__ == "__main__":
+    main(cases, [("reference", "f64", 1e-10), ("cpu", "f64", 1e-10)])
