@@ -25,17 +25,28 @@ saved() {
     step=$(sed -n 's/.*stopped after step \([0-9]*\).*/\1/p' "$2")
     [ -n "$step" ] && [ "$(readlink "$1/latest")" = "step-$step" ]
 }
-# stops SIGNAL ARGUMENTS...: a job of one command.
+# part COMMAND SLOT: the process of $job with this part of it.
+part() {
+    local p
+    for p in $(below "$job"); do
+        tr '\0' '\n' 2>/dev/null <"/proc/$p/cmdline" | sed -n 2p | grep -qx "$1" &&
+            tr '\0' '\n' 2>/dev/null <"/proc/$p/environ" | grep -qxE "(WEFT_SLOT|OMPI_COMM_WORLD_RANK|PMI_RANK)=$2" && echo "$p"
+    done
+}
+# stops SIGNAL ARGUMENTS...: a job of one command. With $asleep, a command and a slot, that process is stopped before.
+asleep=
 stops() {
     local signal=$1 begun all code
     shift
-    what="SIG$signal to all: $*"
+    what="SIG$signal to all: $*${asleep:+, $asleep is stopped}"
     rm -rf run
     # shellcheck disable=SC2086
     setsid "$weft" train -q --model mlp $data --batch 40 -t 1 $endless --checkpoint run --checkpoint-every 5 $long "$@" >out 2>err &
     job=$!
     appears run/latest || flunk "no checkpoint: $what"
     all=$(below $job)
+    # shellcheck disable=SC2086
+    [ -z "$asleep" ] || kill -STOP "$(part $asleep)" || flunk "no process: $what"
     begun=$SECONDS
     # shellcheck disable=SC2086
     all_get "$signal" $all $job
@@ -67,6 +78,16 @@ for engine in threads mpi processes; do
 done
 stops TERM -n 2 --engine processes --exchange server --servers 2 --replicas 1
 in_full && stops INT -n 4 --mesh data=2 --engine processes --exchange easgd
+# A process that is stopped (SIGSTOP) gets no signal before it goes on.
+for asleep in "join 0" "server 0" "coordinator 0"; do
+    in_full || [ "$asleep" != "coordinator 0" ] || continue
+    stops TERM -n 2 --engine processes --exchange server
+done
+asleep="join 1"
+stops TERM -n 2 --engine processes --exchange gossip
+asleep="train 0"
+[ "$mpi" = ON ] && stops TERM -n 2 --engine mpi
+asleep=
 
 # Members that are commands of their own, as in a batch file. A server may hold the only copy of its parameters, so that
 # learners, servers and the coordinator have to leave in this order.

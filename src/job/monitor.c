@@ -210,7 +210,7 @@ static void end_peers(job *j)
     if (died && j->bereft == 0) j->bereft = weft_job_seconds(j);
     if (j->bereft == 0 || weft_job_seconds(j) - j->bereft < LAST_WORDS) return;
     for (int r = 0; r < (int)j->ranks; r++)
-        weft_orphans_kill(&j->orphans, atomic_load(&j->page->pid[r]));
+        weft_orphans_signal(&j->orphans, atomic_load(&j->page->pid[r]), SIGKILL);
 }
 
 static volatile sig_atomic_t asked; /* the first signal that asked to stop */
@@ -294,12 +294,25 @@ static void pause_all(const weft_child *c)
     kill(c->pid, SIGCONT);
 }
 
+/* Continues the launcher, and the ranks on this machine, that are stopped (SIGSTOP): a request to
+ * save does not reach them otherwise. */
+static void continue_all(const job *j, const weft_child *c)
+{
+    if (weft_process_state(c->pid) == 'T') kill(c->pid, SIGCONT);
+    for (int r = 0; r < (int)j->ranks && j->mpi; r++) {
+        pid_t pid = atomic_load(&j->page->pid[r]);
+        if (pid > 0 && weft_process_state(pid) == 'T')
+            weft_orphans_signal(&j->orphans, pid, SIGCONT);
+    }
+}
+
 /* Handles signals that ask this process to stop: the first one lets the ranks save and stop, the
  * second kills them (through mpirun), and the third kills mpirun as well. */
 static void pass_on(const job *j, const weft_child *c, int *done)
 {
     int now = times;
     if (weft_job_wants_pause()) pause_all(c);
+    if (now > 0) continue_all(j, c);
     if (now > 0 && *done == 0) weft_child_ask(c);
     if (now > 1 && now > *done) kill(c->pid, j->mpi && now == 2 ? WEFT_ENDS_LAUNCHER : SIGKILL);
     *done = now;

@@ -54,9 +54,9 @@ static bool has_mark(pid_t pid, const char *mark)
     return found;
 }
 
-void weft_orphans_kill(const weft_orphans *o, pid_t pid)
+void weft_orphans_signal(const weft_orphans *o, pid_t pid, int number)
 {
-    if (pid > 0 && has_mark(pid, o->mark)) kill(pid, SIGKILL);
+    if (pid > 0 && has_mark(pid, o->mark)) kill(pid, number);
 }
 
 /* Whether a process belongs to the job. Processes of the job are remembered, since a process that

@@ -237,14 +237,16 @@ static void pass_on(process_set *t)
 
 /* Kills a process that has been stopped (SIGSTOP) for longer than the failure timeout: the other
  * members have removed it by then, and only the supervisor can see that a coordinator does not
- * respond. */
+ * respond. While the job stops such a process is continued, since signals and requests to save do
+ * not reach it otherwise. */
 void weft_child_process_end_suspended(process_set *t, child_process *p)
 {
     double now = weft_job_seconds(t->j);
     bool stopped = p->runs && weft_process_state(p->child.pid) == 'T';
-    if (!stopped) p->paused = 0;
+    if (stopped && t->stopping) (void)kill(p->child.pid, SIGCONT);
+    if (!stopped || t->stopping) p->paused = 0;
     if (stopped && p->paused == 0) p->paused = now;
-    if (!stopped || now - p->paused <= t->j->options->failure_timeout) return;
+    if (!stopped || t->stopping || now - p->paused <= t->j->options->failure_timeout) return;
     p->hung = true;
     kill(p->child.pid, SIGKILL);
 }

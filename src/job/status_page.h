@@ -48,8 +48,8 @@ typedef struct weft_orphans {
 } weft_orphans;
 void weft_orphans_begin(weft_orphans *orphans, const char *mark);
 void weft_orphans_end(weft_orphans *orphans);
-/* Kills a process if it belongs to the job. */
-void weft_orphans_kill(const weft_orphans *orphans, pid_t pid);
+/* Sends a signal to a process if it belongs to the job. */
+void weft_orphans_signal(const weft_orphans *orphans, pid_t pid, int number);
 /* openmpi_cleanup.c: removes files and shared memory that a killed launcher has left behind. */
 void weft_openmpi_cleanup(pid_t launcher, const char *job);
 /* A number that changes whenever a process computes, reads or writes; 0: the process has ended. */
