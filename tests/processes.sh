@@ -398,10 +398,23 @@ run -n 2 $async -e 4000
 reaches 'step .* test'
 # shellcheck disable=SC2046
 all=$(marked $(below "$job"))
+cp "/proc/$(part join 1)/cmdline" told
 kill -KILL "$job"
 # shellcheck disable=SC2086
 gone $all && pass || flunk "processes are left: $what"
 wait $timer 2>/dev/null
+left="$(dirname "$(tr '\0' '\n' <told | sed -n 's#^ipc://##p')")"
+[ -S "$left/coordinator" ] && pass || flunk "the job has left no sockets in $left: $what"
+# The next job removes them, and none of a job that lives.
+run -n 2 $async -e 4000
+reaches 'step .* test'
+keeps_to_itself
+[ ! -e "$left" ] && pass || flunk "$left is left: $what"
+accepts "another job" "$weft" train $data -n 2 $async -e 1 -q --engine processes
+[ -S "$sockets/coordinator" ] && pass || flunk "the sockets of a job that lives are gone: $what"
+kill -INT "$job"
+ends 130
+left_no_sockets
 
 what="bad input"
 bad() { refuses "$1" "$2" "$weft" train $data --engine processes "${@:3}"; }

@@ -2,11 +2,10 @@
  * coordinator, servers and learners, which run weft coordinator, weft server and weft join. */
 #include "train/elastic/engine_processes.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,6 +38,52 @@ static weft_status check(const weft_train_options *o)
 
 /* --- the folder of sockets --- */
 
+static const char NAME[] = "weft-sockets-";
+
+/* Removes a folder and the sockets that killed processes have left in it. */
+static void remove_sockets(const char *path)
+{
+    DIR *folder = opendir(path);
+    if (!folder) return;
+    for (const struct dirent *e = readdir(folder); e; e = readdir(folder))
+        if (e->d_name[0] != '.') (void)unlinkat(dirfd(folder), e->d_name, 0);
+    closedir(folder);
+    (void)rmdir(path);
+}
+
+/* Opens a folder of this user and locks it, as its supervisor does for as long as it lives. wait:
+ * until another process has unlocked it. NULL: it is locked, gone, another user's, or no folder. */
+static DIR *lock_folder(const char *path, bool wait)
+{
+    struct stat there, own;
+    DIR *folder = opendir(path);
+    if (!folder) return NULL;
+    /* Another supervisor may have removed the folder before it was locked. */
+    if (flock(dirfd(folder), wait ? LOCK_EX : LOCK_EX | LOCK_NB) == 0 && lstat(path, &there) == 0 &&
+        fstat(dirfd(folder), &own) == 0 && there.st_ino == own.st_ino && own.st_uid == geteuid())
+        return folder;
+    closedir(folder);
+    return NULL;
+}
+
+/* Removes the folders whose supervisors were killed: those that can be locked. On a file system
+ * without locks none can, and all stay. */
+static void remove_abandoned(const char *root)
+{
+    DIR *all = opendir(root);
+    if (!all) return;
+    for (const struct dirent *e = readdir(all); e; e = readdir(all)) {
+        char *path;
+        if (strncmp(e->d_name, NAME, sizeof(NAME) - 1) != 0) continue;
+        if (weft_format(&path, "%s/%s", root, e->d_name) != WEFT_OK) break;
+        DIR *folder = lock_folder(path, false);
+        if (folder) remove_sockets(path);
+        if (folder) closedir(folder);
+        free(path);
+    }
+    closedir(all);
+}
+
 /* Makes a private folder for the sockets of the processes: no other user can connect to them. The
  * path of a socket is short (107 bytes) and has no '#', behind which an address has a key, so the
  * folder is in /tmp where that of TMPDIR is long or has one. */
@@ -47,31 +92,20 @@ static weft_status make_folder(weft_process_plan *p)
     enum { LONGEST = 64 };
     const char *root = getenv("TMPDIR");
     if (!root || *root != '/' || strlen(root) > LONGEST || strchr(root, '#')) root = "/tmp";
-    (void)snprintf(p->folder, sizeof(p->folder), "%s/weft-sockets-%016" PRIx64, root, weft_draw());
-    if (mkdir(p->folder, 0700) != 0) {
-        p->folder[0] = '\0';
-        return weft_fail(WEFT_ERR_IO,
-                         "%s: a folder for the sockets of the processes cannot be made: %s; let "
-                         "TMPDIR name a folder that can be written",
-                         root, strerror(errno));
-    }
+    remove_abandoned(root);
+    do {
+        (void)snprintf(p->folder, sizeof(p->folder), "%s/%s%016" PRIx64, root, NAME, weft_draw());
+        if (mkdir(p->folder, 0700) != 0) {
+            p->folder[0] = '\0';
+            return weft_fail(WEFT_ERR_IO,
+                             "%s: a folder for the sockets of the processes cannot be made: %s; "
+                             "let TMPDIR name a folder that can be written",
+                             root, strerror(errno));
+        }
+        p->held = lock_folder(p->folder, true);
+    } while (!p->held && !weft_file_exists(p->folder));
     (void)snprintf(p->address, sizeof(p->address), "ipc://%s/coordinator", p->folder);
     return WEFT_OK;
-}
-
-/* Removes the folder, and the sockets that killed processes have left in it. */
-static void remove_folder(const weft_process_plan *p)
-{
-    char path[sizeof(p->folder) + NAME_MAX + 2];
-    DIR *folder = p->folder[0] ? opendir(p->folder) : NULL;
-    if (!folder) return;
-    for (const struct dirent *e = readdir(folder); e; e = readdir(folder)) {
-        if (e->d_name[0] == '.') continue;
-        (void)snprintf(path, sizeof(path), "%s/%s", p->folder, e->d_name);
-        (void)unlink(path);
-    }
-    closedir(folder);
-    (void)rmdir(p->folder);
 }
 
 /* --- command lines --- */
@@ -218,6 +252,7 @@ void weft_process_plan_free(weft_process_plan *p)
         free(words);
     }
     free(p->parts);
-    remove_folder(p);
+    if (p->folder[0]) remove_sockets(p->folder);
+    if (p->held) closedir(p->held);
     *p = (weft_process_plan){.count = 0};
 }

@@ -2,6 +2,8 @@
 #ifndef WEFT_TRAIN_ENGINE_PROCESSES_H
 #define WEFT_TRAIN_ENGINE_PROCESSES_H
 
+#include <dirent.h>
+
 #include "job/job.h"
 #include "train/train.h"
 
@@ -10,6 +12,7 @@ typedef struct weft_process_plan {
     int64_t mesh;           /* ranks of a learner */
     double failure_timeout; /* after so many seconds without a heartbeat a member is removed */
     char folder[128];       /* of the sockets of all processes, which only this user may enter */
+    DIR *held;              /* that folder, open and locked while this process lives; may be NULL */
     char address[160];      /* of the coordinator */
     weft_job_part *parts;
     int count;
