@@ -16,7 +16,7 @@ cp -r run kept
 for file in run/latest/index.json ./run/step-6/parameters.safetensors run/latest/state.safetensors run/step-6/model.yaml \
     run/step-3/index.json link; do
     [ -e "$file" ] || flunk "$file is not there"
-    refuses 2 "output $file is a file of a checkpoint, which would be lost; give another" "$weft" predict run -o "$file"
+    refuses 2 "output $file is a file of a checkpoint, which would be lost; give another" "$weft" predict run --json -o "$file"
     refuses 2 "output $file is a file of a checkpoint" "$weft" export run -o "$file"
     for option in metrics trace; do
         # shellcheck disable=SC2086
@@ -27,7 +27,7 @@ diff -r run kept >out && pass || flunk "a file of a checkpoint was written over"
 accepts "export of a folder" "$weft" export run --folder ex -q
 cp -r ex ex-kept
 for file in ex/*; do
-    refuses 2 "output $file is a file of an exported model, which would be lost; give another" "$weft" predict run -o "$file"
+    refuses 2 "output $file is a file of an exported model, which would be lost; give another" "$weft" predict run --json -o "$file"
     refuses 2 "output $file is a file of an exported model" "$weft" export run -o "$file"
     refuses 2 "log $file is a file of an exported model" timeout 60 "$weft" serve run --port 0 --log "$file"
 done
@@ -48,7 +48,14 @@ accepts "a file beside the checkpoints" "$weft" predict run -o run/said.csv
 accepts "the same again" "$weft" export run -q -o run/said.csv
 mkdir plain
 echo '{}' >plain/index.json
-accepts "what has such a name elsewhere" "$weft" predict run -o plain/index.json
+for name in p.json ./x/P.JSONL a.csv/p.ndjson p.tsv p.parquet; do
+    refuses 2 "output '$name' ends with .${name##*.}, and CSV, without --json, is written; name it '${name%.*}.csv'" "$weft" predict run -o "$name"
+    [ -e "$name" ] && flunk "$name was written" || pass
+done
+for name in p.csv p.XLSX; do
+    refuses 2 "output '$name' ends with .${name##*.}, and JSON is written; name it '${name%.*}.jsonl'" "$weft" predict run --json -o "$name"
+done
+accepts "what has such a name elsewhere" "$weft" predict run --json -o plain/index.json
 
 # A path that is empty is refused by the name of its option.
 for command in "predict -c" "eval -d" "predict run -o" "export run -o" "train --metrics" "train --trace" "train --checkpoint" "train --model" \
@@ -86,6 +93,10 @@ for kind, what in ("number", y), ("class", c):
     table(kind + "_missing", "awy", a, w, what)
 table("new", "awb", a, lambda r: -1, b)
 PY
+"$weft" train -q --model mlp --data csv:number.csv,target=y,weight=w --batch 12 --steps 1 --checkpoint weighed
+"$weft" eval weighed -d csv:number_bare.csv,test=1 >out 2>err
+holds err '^weft: number_bare.csv has no header and the table of the training had one, so columns are taken by their places and not by their names$'
+expected='so columns are taken by their places and not by their names$' # of tables of which one has a header
 for kind in number class; do
     key=$([ $kind = number ] && echo target || echo label)
     for names in "$kind $key=y,weight=w" "${kind}_bare $key=3,weight=2"; do

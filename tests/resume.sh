@@ -212,6 +212,10 @@ grown="-q --model mlp --data csv:grown.csv,target=y --batch 16 -t 1 --checkpoint
 # shellcheck disable=SC2086
 accepts "a table" "$weft" train $grown --epochs 1
 accepts "the same table" "$weft" eval grown
+for path in ./grown.csv "$PWD/grown.csv"; do
+    # shellcheck disable=SC2086
+    accepts "the same table as $path" "$weft" train ${grown/grown.csv/$path} --epochs 1 --resume
+done
 cp grown.csv whole.csv
 { cat whole.csv && echo 1,2,3; } >grown.csv
 # shellcheck disable=SC2086

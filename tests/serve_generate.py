@@ -152,8 +152,21 @@ def refusals(port):
     got, reply = client.told("/v2/models/digits/generate", "{}")
     check("a model of pictures does not generate", got == 400 and "next token" in reply["error"], (got, reply))
     check("a generation is posted", client.ask("/v2/models/gpt/generate")[0] == 405)
-    got, reply = client.told("/v2/models/gpt/generate", json.dumps({"max_tokens": 2, "unknown": [1, {"a": 2}]}))
-    check("members without a meaning are ignored", got == 200 and generated(reply) is not None, (got, reply))
+    members = "text_input max_tokens temperature top_k top_p seed timeout priority id stop end_token stream".split()
+    for member in members + ["parameters"]:
+        for misspelt in member[:-1], member + "s", member.upper(), member[1:]:
+            for body in {misspelt: [1, {"a": 2}]}, {"parameters": {misspelt: None}}:
+                if misspelt not in members and misspelt:
+                    got, reply = client.told("/v2/models/gpt/generate", json.dumps({"max_tokens": 2, **body}))
+                    where = "parameters" if "parameters" in body else "the body"
+                    check(f"{body} is refused", got == 400 and f"{where} has '{misspelt}', which is no option of a text" in reply["error"], (got, reply))
+    got, reply = client.told("/v2/models/gpt/generate", json.dumps({"max_token": 2}))
+    check("a near name is offered", got == 400 and "did you mean 'max_tokens'?" in reply["error"], reply)
+    for body in {"stream": False}, {"parameters": {"stream": False}}:
+        got, reply = client.told("/v2/models/gpt/generate", json.dumps({"max_tokens": 2, **body}))
+        check("a text that is not streamed", got == 200 and generated(reply) is not None, (got, reply))
+    got, reply = client.told("/v2/models/gpt/generate", json.dumps({"stream": True}))
+    check("a stream at the other path", got == 400 and "ask generate_stream" in reply["error"], (got, reply))
     client.close()
 
 

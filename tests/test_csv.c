@@ -35,6 +35,33 @@ static void test_csv(void **state)
     assert_refused(csv("1\n2\n", NULL, &c), WEFT_ERR_FORMAT, "at least one feature");
 }
 
+/* Numbers are what pandas.read_csv (3.0) takes for numbers; others are texts. */
+static void test_csv_numbers(void **state)
+{
+    (void)state;
+    static const char *const numbers[] = {"+5",  "-5",   ".5",  "5.",      "-.5",    "+.5e3",
+                                          "1e5", "1E+5", "007", "-007.50", "1e-400", "\" 5 \""};
+    static const char *const texts[] = {"0x10",  "0X1p3", "1_000", "+-5",     "1e",     "1e+",
+                                        "e5",    ".",     "+",     "infinit", "nan(1)", "1d5",
+                                        "1 000", "5f",    "5L",    "1.2.3",   "--1",    "0b1",
+                                        "1e5.0", "True",  "5%",    "$5"};
+    char text[80], words[80];
+    weft_csv c;
+    for (size_t i = 0; i < WEFT_COUNT(numbers); i++) {
+        (void)snprintf(text, sizeof(text), "a,y\n%s,0\n2,1\n", numbers[i]);
+        assert_ok(csv(text, "y", &c));
+        weft_csv_free(&c);
+    }
+    for (size_t i = 0; i < WEFT_COUNT(texts); i++) {
+        (void)snprintf(text, sizeof(text), "a,y\n%s,0\n2,1\n", texts[i]);
+        (void)snprintf(words, sizeof(words), "column 1 (a) holds '%s', a finite", texts[i]);
+        assert_refused(csv(text, "y", &c), WEFT_ERR_FORMAT, words);
+    }
+    assert_ok(csv("1,16\n2,0x10\n3,1_6\n4,+16\n5,16\n", NULL, &c));
+    assert_true(c.classes == 3 && c.labels[0] == c.labels[3]);
+    weft_csv_free(&c);
+}
+
 /* CSV files of other programs: with a byte order mark, with numbers as names of columns, and with
  * classes that are written both as whole numbers and with a fraction. */
 static void test_csv_of_others(void **state)
@@ -391,6 +418,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_csv_numbers),
         cmocka_unit_test(test_csv_of_others),
         cmocka_unit_test(test_csv_header),
         cmocka_unit_test(test_csv_large_labels),

@@ -1,8 +1,8 @@
-/* Compares the decimals that the server's JSON reader reads and writes with the C library. */
+/* Compares the decimals that are read and written, those of JSON and others, with the C library. */
 #include <float.h>
 #include <math.h>
 
-#include "serve/front/decimal.h"
+#include "base/decimal.h"
 #include "support.h"
 
 static void check_read(const char *text)
@@ -119,6 +119,44 @@ static void test_decimals_known(void **state)
         const char *end = weft_decimal_scan(no_decimals[i], no_decimals[i] + size, &d);
         if (end == no_decimals[i] + size) fail_msg("'%s' is a number", no_decimals[i]);
     }
+}
+
+/* Numbers that people write and JSON does not have are read as by the C library. */
+static void test_loose_decimals(void **state)
+{
+    (void)state;
+    static const char *const loose[] = {"+1",
+                                        ".5",
+                                        "5.",
+                                        "-.5",
+                                        "01",
+                                        "-007.50",
+                                        "5.e3",
+                                        "+.5e3",
+                                        "0000",
+                                        "-00.00e9",
+                                        "+0018446744073709551616",
+                                        ".000000000000000000000000000001"};
+    static const char *const none[] = {"",       "-",       "+",   ".",     "-.",    "+-5", "--1",
+                                       "1e",     "1e+",     "e5",  "0x10",  "0x1p3", "1_0", "1,5",
+                                       "1.2.3",  "5f",      "1d5", "1e5.0", " 1",    "1 ",  "0b1",
+                                       "nan(1)", "infinit", ".e5", "\u0661"};
+    char text[80];
+    double x;
+    for (size_t i = 0; i < WEFT_COUNT(loose) + WEFT_COUNT(known_decimals); i++) {
+        const char *known =
+            i < WEFT_COUNT(loose) ? loose[i] : known_decimals[i - WEFT_COUNT(loose)];
+        (void)snprintf(text, sizeof(text), "%s%s",
+                       i < WEFT_COUNT(loose) || *known == '-' ? "" : "+00", known);
+        double want = strtod(text, NULL);
+        if (!weft_parse_real(text, &x)) fail_msg("'%s' is no number", text);
+        if (memcmp(&x, &want, sizeof(x)) != 0) fail_msg("'%s' is %a, got %a", text, want, x);
+    }
+    for (size_t i = 0; i < WEFT_COUNT(none); i++)
+        if (weft_parse_real(none[i], &x)) fail_msg("'%s' is a number", none[i]);
+    assert_true(weft_parse_real("-Infinity", &x) && x == -INFINITY);
+    assert_true(weft_parse_real("INF", &x) && x == INFINITY);
+    assert_true(weft_parse_real("nan", &x) && isnan(x));
 }
 
 /* Decimals with many zeros, and with more digits than a double needs. */
@@ -252,9 +290,9 @@ static void test_decimals_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_decimals_known),  cmocka_unit_test(test_decimals_long),
-        cmocka_unit_test(test_decimals_random), cmocka_unit_test(test_decimals_written),
-        cmocka_unit_test(test_decimals_whole),
+        cmocka_unit_test(test_decimals_known),   cmocka_unit_test(test_loose_decimals),
+        cmocka_unit_test(test_decimals_long),    cmocka_unit_test(test_decimals_random),
+        cmocka_unit_test(test_decimals_written), cmocka_unit_test(test_decimals_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * labels are classes. */
 #include "base/base.h"
 #include "context.h"
+#include "data/data.h"
 
 /* Writes an NPY file of bytes, as numpy.save does: element j is j % 251 or, in an array of one
  * dimension (labels), j % 2. */
@@ -350,6 +351,119 @@ static void test_counting_columns(void **state)
     remove_folder(folder);
 }
 
+/* A table in `folder`, of which each line of `rows` is repeated `times` times. */
+static void put_table(const char *folder, const char *name, const char *header, const char *rows,
+                      int times, char *path, size_t room)
+{
+    weft_text text = {0};
+    if (header) weft_text_add(&text, "%s\n", header);
+    for (int i = 0; i < times; i++) weft_text_add(&text, "%s", rows);
+    write_file(folder, name, text.data, text.size, path, room);
+    free(text.data);
+}
+
+/* A class in several columns, of which one is the label, causes a warning. */
+static void test_one_hot_columns(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *header, *rows, *keys, *words;
+    } cases[] = {{"x,a,b,c", "5,1,0,0\n6,0,1,0\n7,0,0,1\n", "",
+                  "columns 1 to 3 have a single 1 in each row"},
+                 {NULL, "5,1,0\n6,0,1\n", "", "columns 1 to 2 have a single 1 in each row"},
+                 {"a,b,c,x", "1,0,0,5\n0,1,0,6\n0,0,1.0,7\n", ",label=a", "columns 0 to 2"},
+                 {"a,b,n,x", "1,0,4,5\n0,1,4,6\n", ",label=b,id=n", "columns 0 to 1"},
+                 {"x,a,b,c", "5,1,0,0\n6,0,1,0\n7,0,1,1\n", "", NULL},
+                 {"x,a,b", "5,1,1\n6,0,0\n", "", NULL},
+                 {"x,a,b", "5,1,no\n6,0,yes\n", "", NULL},
+                 {"x,a,b", "5,1,2\n6,2,1\n", "", NULL},
+                 {"x,a,b", "5,1,0\n6,0,1\n", ",target=b", NULL},
+                 {"a,x,b", "1,3,0\n0,4,1\n", "", NULL}};
+    char *folder = temporary_folder(), path[4200], spec[4300], name[16];
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        weft_dataset *d;
+        said s = {0};
+        (void)snprintf(name, sizeof(name), "h%zu.csv", i);
+        put_table(folder, name, cases[i].header, cases[i].rows, 9, path, sizeof(path));
+        (void)snprintf(spec, sizeof(spec), "csv:%s%s", path, cases[i].keys);
+        weft_context_set_log(context, hear, &s);
+        assert_ok(weft_dataset_open(context, spec, "auto", NULL, &d));
+        if (s.lines != (cases[i].words != NULL)) fail_msg("case %zu: %d lines", i, s.lines);
+        if (cases[i].words && !strstr(s.last, cases[i].words)) fail_msg("said '%s'", s.last);
+        weft_dataset_close(&d);
+    }
+    weft_context_set_log(context, NULL, NULL);
+    remove_folder(folder);
+}
+
+/* If one of two tables alone has a header, a warning says that names do not decide. */
+static void test_headers_of_later_tables(void **state)
+{
+    (void)state;
+    char *folder = temporary_folder(), path[4200], spec[4300], name[16];
+    for (int then = 0; then < 2; then++)
+        for (int now = 0; now < 2; now++) {
+            weft_dataset *d, *later;
+            said s = {0};
+            (void)snprintf(name, sizeof(name), "p%d%d.csv", then, now);
+            put_table(folder, name, then ? "x,z,y" : NULL, "5,2,0\n6,3,1\n", 9, path, sizeof(path));
+            (void)snprintf(spec, sizeof(spec), "csv:%s", path);
+            assert_ok(weft_dataset_open(context, spec, "auto", NULL, &d));
+            assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
+            (void)snprintf(name, sizeof(name), "q%d%d.csv", then, now);
+            put_table(folder, name, now ? "x,z,y" : NULL, "5,2,0\n6,3,1\n", 9, path, sizeof(path));
+            (void)snprintf(spec, sizeof(spec), "csv:%s", path);
+            weft_context_set_log(context, hear, &s);
+            assert_ok(weft_dataset_open(context, spec, NULL, weft_dataset_stats(d), &later));
+            weft_context_set_log(context, NULL, NULL);
+            assert_int_equal(s.lines, then != now);
+            if (then != now &&
+                !strstr(s.last, now ? "has a header and the table of the training had none"
+                                    : "has no header and the table of the training had one"))
+                fail_msg("said '%s'", s.last);
+            weft_dataset_close(&later);
+            weft_dataset_close(&d);
+        }
+    remove_folder(folder);
+}
+
+/* Specifications are the same if they name the same files, whatever the paths. */
+static void test_same_specifications(void **state)
+{
+    (void)state;
+    char *folder = temporary_folder(), path[4200], a[9000], b[9000];
+    static const struct {
+        const char *a, *b; /* %s: the folder */
+        bool same;
+    } cases[] = {{"csv:%s/t.csv", "csv:t.csv", true},
+                 {"csv:%s/t.csv,label=y", "csv:./t.csv,label=y", true},
+                 {"csv:%s/t.csv,label=y", "csv:t.csv,label=x", false},
+                 {"csv:%s/t.csv,label=y", "csv:t.csv", false},
+                 {"csv:%s/t.csv", "npy:t.csv", false},
+                 {"csv:%s/t.csv", "csv:u.csv", false},
+                 {"csv:%s/w.csv", "csv:w.csv", false}, /* there is none */
+                 {"npy:%s/t.csv,weight=%s/u.csv", "npy:t.csv,weight=u.csv", true},
+                 {"npy:%s/t.csv,weight=%s/u.csv", "npy:t.csv,label=u.csv", false},
+                 {"idx:%s", "idx:.", true},
+                 {"glyphs", "glyphs", true},
+                 {"glyphs", "glyphs:size=9", false},
+                 {"glyphs:size=9", "glyphs:size=8", false}};
+    put_table(folder, "t.csv", NULL, "5,0\n6,1\n", 9, path, sizeof(path));
+    put_table(folder, "u.csv", NULL, "5,0\n6,1\n", 9, path, sizeof(path));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        bool same, back;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        (void)snprintf(a, sizeof(a), cases[i].a, folder, folder);
+        (void)snprintf(b, sizeof(b), cases[i].b, folder, folder);
+#pragma GCC diagnostic pop
+        assert_ok(weft_spec_same(a, b, folder, &same));
+        assert_ok(weft_spec_same(a, a, folder, &back));
+        if (same != cases[i].same || !back) fail_msg("%s and %s", a, b);
+    }
+    remove_folder(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -360,6 +474,9 @@ int main(void)
         cmocka_unit_test(test_measured_arrays),
         cmocka_unit_test(test_data_without_labels),
         cmocka_unit_test(test_counting_columns),
+        cmocka_unit_test(test_one_hot_columns),
+        cmocka_unit_test(test_headers_of_later_tables),
+        cmocka_unit_test(test_same_specifications),
     };
     return cmocka_run_group_tests_name("sources", tests, setup, teardown);
 }

@@ -163,7 +163,8 @@ weft_status weft_each_piece(const char *what, const char *text, weft_piece_fn fn
  * where 32 bytes are enough; returns buffer. */
 const char *weft_real_text(double value, char *buffer, size_t size);
 
-/* Whole-string conversions; false if text is not exactly one number of this kind. */
+/* Whole-string conversions; false if text is not exactly one number of this kind. Real numbers are
+ * decimal, with a point in every locale, or nan, inf or infinity in any case. */
 bool weft_parse_int(const char *text, int64_t *out);
 bool weft_parse_real(const char *text, double *out);
 

@@ -2,8 +2,10 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <strings.h>
 
 #include "base/base.h"
+#include "base/decimal.h"
 
 static bool text_reserve(weft_text *text, size_t more)
 {
@@ -202,11 +204,23 @@ bool weft_parse_int(const char *text, int64_t *out)
     return true;
 }
 
+/* Whether the text is inf, infinity or nan, in any case, after a sign or none. */
+static bool parse_word(const char *text, double *out)
+{
+    double sign = *text == '-' ? -1 : 1;
+    if (*text == '-' || *text == '+') text++;
+    bool infinite = strcasecmp(text, "inf") == 0 || strcasecmp(text, "infinity") == 0;
+    if (!infinite && strcasecmp(text, "nan") != 0) return false;
+    *out = infinite ? sign * INFINITY : NAN;
+    return true;
+}
+
 bool weft_parse_real(const char *text, double *out)
 {
-    char *end = NULL;
-    double value = strtod(text, &end);
-    if (end == text || *end || isspace((unsigned char)*text)) return false;
-    *out = value;
+    weft_decimal d;
+    const char *end = text + strlen(text);
+    if (end == text || weft_decimal_scan_loosely(text, end, &d) != end)
+        return parse_word(text, out);
+    *out = weft_decimal_double(&d);
     return true;
 }

@@ -11,6 +11,9 @@
  * suffice for most doubles that people write. */
 enum { SINGLE = 9, USUAL = 15, EXACT = 17 };
 
+/* Suffixes of tables that are neither CSV nor JSON. */
+#define OTHER_TABLES "tsv xls xlsx ods parquet npy npz"
+
 typedef struct sink {
     weft_output *to;
     bool json, started;
@@ -205,7 +208,14 @@ static int run(weft_context *context, int argc, char **argv)
     weft_eval_options options = {0};
     weft_status status =
         read_checkpoint_options(weft_predict_table(), argc, argv, &options, &options.checkpoint);
-    int code = status == WEFT_OK ? predict(context, &options) : usage_failure("predict");
+    int code = status == WEFT_OK ? 0 : usage_failure("predict");
+    if (code == 0 &&
+        !suffix_fits("predict", "output", options.output ? options.output : "",
+                     options.json ? "csv " OTHER_TABLES : "json jsonl ndjson " OTHER_TABLES,
+                     options.json ? "JSON" : "CSV, without --json,",
+                     options.json ? ".jsonl" : ".csv"))
+        code = 2;
+    if (code == 0) code = predict(context, &options);
     weft_options_free(weft_predict_table(), &options);
     return code;
 }
@@ -232,7 +242,8 @@ const command command_predict = {
         "JSON null. Of the training data the test part is taken, of another file all, unless\n"
         "--split or test= asks for a part. The numbers of samples of tables and arrays are those\n"
         "of their rows in the file, from 0, of other data those in the part; the column id has\n"
-        "the identifiers of a table (id=).",
+        "the identifiers of a table (id=). An output whose name ends as another format, such as\n"
+        ".json without --json, is refused.",
     .examples = "  weft predict --checkpoint runs/a/latest --output predictions.csv\n"
                 "  weft predict --checkpoint runs/iris/latest --data csv:new.csv\n"
                 "  weft predict --checkpoint runs/iris/latest --data csv:labelled.csv\n"

@@ -1,10 +1,9 @@
 /* The data source of tables in CSV files, plain or gzip. csv_open reads the whole file. Its form is
  * csv:FILE[,label=COLUMN|target=COLUMN,weight=COLUMN,id=COLUMN,test=0.2]. */
 #include <stdio.h>
-#include <strings.h>
 
+#include "data/csv_notes.h"
 #include "data/data.h"
-#include "formats/formats.h"
 
 typedef struct csv_keys {
     char *label, *target, *weight, *id;
@@ -111,73 +110,6 @@ static weft_status name_columns(csv_source *s)
     return WEFT_OK;
 }
 
-/* Whether a feature has the numbers of the rows, from 0 or from 1 on. */
-static bool counts_rows(const weft_csv *csv, int j)
-{
-    double first = csv->values[j];
-    bool counts = first == 0 || first == 1;
-    for (int64_t i = 1; i < csv->rows && counts; i++)
-        counts = csv->values[i * csv->features + j] == first + (double)i;
-    return counts;
-}
-
-/* Whether a column of this name, which counts the rows, is there for nothing else. Other columns
- * may count the rows by chance, such as days. */
-static bool names_rows(const char *name)
-{
-    static const char *const names[] = {"", "id", "index", "row", "unnamed: 0"};
-    for (size_t i = 0; i < WEFT_COUNT(names); i++)
-        if (strcasecmp(name, names[i]) == 0) return true;
-    return false;
-}
-
-/* Warns of a first column that other programs write to count the rows: from such a feature a model
- * learns the order of the file. */
-static void note_count(const csv_source *s, const char *path, weft_context *context)
-{
-    enum { FEW = 20 }; /* rows among which numbers in order may be chance */
-    const weft_csv *csv = &s->csv;
-    const char *name = csv->header ? csv->header[0] : "";
-    int j = 0;
-    while (j < csv->features && csv->order[j] != 0) j++;
-    if (j == csv->features || csv->rows < FEW || !names_rows(name) || !counts_rows(csv, j)) return;
-    weft_log(context, WEFT_LOG_WARNING,
-             "%s: column 0 (%s) counts the rows, so a model learns the order of the file from it; "
-             "id=0 makes it an identifier and no feature",
-             path, *name ? name : "without a name");
-}
-
-/* Whether the first row has the label in a class of its own. */
-static bool first_alone(const weft_csv *csv)
-{
-    bool alone = csv->labels && csv->rows > 1;
-    for (int64_t i = 1; i < csv->rows && alone; i++) alone = csv->labels[i] != csv->labels[0];
-    return alone;
-}
-
-/* Warns of a first row that counts the columns, 0, 1, 2 and so on, which may be a header and may be
- * a row of numbers. */
-static void note_header(const csv_source *s, const char *path, bool named, weft_context *context)
-{
-    const weft_csv *csv = &s->csv;
-    bool counts = !named && csv->features > 1;
-    for (int j = 0; j < csv->features && counts; j++) {
-        double value = csv->values[j];
-        if (csv->header) counts = weft_parse_real(csv->header[csv->order[j]], &value);
-        counts = counts && value == csv->order[j];
-    }
-    if (counts && csv->header)
-        weft_log(context, WEFT_LOG_WARNING,
-                 "%s: line 1 has the numbers of the columns, so it is taken as the header; if it "
-                 "is a sample, put another one first",
-                 path);
-    else if (counts && first_alone(csv))
-        weft_log(context, WEFT_LOG_WARNING,
-                 "%s: line 1 has the numbers of the columns and a label that no other row has, and "
-                 "is taken as a sample; if it is a header, give label=NAME",
-                 path);
-}
-
 /* Reads the table and splits its rows. test: share of the test split; < 0: the default, which is
  * all rows if the table has no label column. */
 static weft_status load(csv_source *s, const char *path, const csv_keys *keys, bool measured,
@@ -216,9 +148,7 @@ static weft_status load(csv_source *s, const char *path, const csv_keys *keys, b
     s->head.class_names = s->csv.class_names;
     s->head.all = s->csv.rows;
     WEFT_TRY(name_columns(s));
-    if (!wish->stats) note_count(s, path, wish->context);
-    if (!wish->stats)
-        note_header(s, path, column && !weft_parse_int(column, &number), wish->context);
+    WEFT_TRY(weft_csv_note(&s->csv, path, column && !weft_parse_int(column, &number), wish));
     s->head.divided = test >= 0;
     if (test < 0) test = s->head.unlabelled ? 1 : WEFT_USUAL_TEST;
     return csv_divide(&s->head, test);

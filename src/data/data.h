@@ -232,6 +232,11 @@ weft_status weft_spec_locate(const weft_source_wish *wish, char **path) WEFT_NOD
 weft_status weft_spec_held(const weft_source_wish *wish, const char *kind, const char *key,
                            char **value) WEFT_NODISCARD;
 
+/* Whether two specifications are the same once paths are followed. folder: relative paths of the
+ * second are looked for here first, as by weft_spec_locate; or NULL. */
+weft_status weft_spec_same(const char *a, const char *b, const char *folder,
+                           bool *same) WEFT_NODISCARD;
+
 /* Protects data files from an output option. ARGUMENT: `path`, the value of that option (NULL:
  * unset), is a file that the specification names. */
 weft_status weft_spec_refuse_overwrite(const char *spec, const char *option,

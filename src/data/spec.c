@@ -60,6 +60,40 @@ weft_status weft_spec_refuse_overwrite(const char *spec, const char *option, con
     return WEFT_OK;
 }
 
+/* Whether two pieces of specifications, such as weight=FILE, name the same file. */
+static weft_status same_file(const char *a, size_t a_size, const char *b, size_t b_size,
+                             const char *folder, bool *same)
+{
+    const char *sign = memchr(a, '=', a_size);
+    size_t key = sign ? (size_t)(sign - a) + 1 : 0;
+    char *path = NULL, *other = NULL;
+    *same = key <= b_size && strncmp(a, b, key) == 0;
+    if (!*same) return WEFT_OK;
+    weft_status status = weft_format(&path, "%.*s", (int)(a_size - key), a + key);
+    if (status == WEFT_OK) status = weft_format(&other, "%.*s", (int)(b_size - key), b + key);
+    if (status == WEFT_OK) status = weft_spec_locate(&(weft_source_wish){.folder = folder}, &other);
+    *same = status == WEFT_OK && weft_file_exists(path) && weft_output_same(path, other);
+    free(path);
+    free(other);
+    return status;
+}
+
+weft_status weft_spec_same(const char *a, const char *b, const char *folder, bool *same)
+{
+    size_t a_size = strcspn(a, ":"), b_size = strcspn(b, ":");
+    *same = a_size == b_size && strncmp(a, b, a_size) == 0 && !a[a_size] == !b[b_size];
+    while (*same && a[a_size]) {
+        a += a_size + 1;
+        b += b_size + 1;
+        a_size = strcspn(a, ",");
+        b_size = strcspn(b, ",");
+        if (!a[a_size] != !b[b_size]) *same = false;
+        if (*same && (a_size != b_size || strncmp(a, b, a_size) != 0))
+            WEFT_TRY(same_file(a, a_size, b, b_size, folder, same));
+    }
+    return WEFT_OK;
+}
+
 weft_status weft_check_measured(const char *where, int64_t distinct, bool whole, int64_t rows,
                                 const char *as_target)
 {

@@ -18,7 +18,10 @@ static weft_status check_options(const weft_trainer *t)
         const char *now = weft_settings_find(&t->settings, fixed[i]);
         const char *then = weft_settings_find(&t->resumed.settings, fixed[i]);
         bool state = strcmp(fixed[i], "optimizer") == 0;
-        if (strcmp(now, then) == 0 || (state && t->options.output.drop_state)) continue;
+        bool same = strcmp(now, then) == 0;
+        if (!same && strcmp(fixed[i], "data") == 0)
+            WEFT_TRY(weft_spec_same(now, then, t->resumed.folder, &same));
+        if (same || (state && t->options.output.drop_state)) continue;
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s was made with --%s %s, this run has %s; a resumed run must have the "
                          "same%s",

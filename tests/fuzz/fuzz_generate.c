@@ -73,7 +73,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     weft_generation_request request;
     char *prompt, *id;
     weft_texts stops;
-    if (weft_generate_read((const char *)data, size, &request, &prompt, &id, &stops) == WEFT_OK) {
+    if (weft_generate_read((const char *)data, size, size % 2, &request, &prompt, &id, &stops) ==
+        WEFT_OK) {
         must(request.prompt == prompt && request.tokens >= 1 && request.queue_timeout >= 0);
         must(request.sampling.top_k >= 0 && request.sampling.seed >= 0 && request.priority >= 0);
         stop(&stops, (const char *)data, size);

@@ -2,7 +2,7 @@
  * binary tensor after the JSON, or as texts that name the best classes. */
 #include <math.h>
 
-#include "serve/front/decimal.h"
+#include "base/decimal.h"
 #include "serve/front/http_internal.h"
 
 /* The class that follows `after` (-1: the first) in order of falling probability, then index. NaN

@@ -65,7 +65,7 @@ void weft_http_request_generate(weft_http_request *request, bool streams)
     char *prompt = NULL;
     double most = c->server->queue_timeout;
     weft_status status =
-        weft_generate_read(c->data, c->size, &q, &prompt, &c->stream.id, &c->stream.stops);
+        weft_generate_read(c->data, c->size, streams, &q, &prompt, &c->stream.id, &c->stream.stops);
     if (status == WEFT_OK) {
         if (most > 0 && (q.queue_timeout <= 0 || q.queue_timeout > most)) q.queue_timeout = most;
         q.user = c;

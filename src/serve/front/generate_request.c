@@ -12,13 +12,14 @@ typedef struct wanted {
     weft_texts *stops;
     unsigned seen;      /* a bit for each known member that was read */
     bool is_parameters; /* the object `parameters` is read, and not the body */
+    bool streams;       /* the tokens are sent as they are drawn */
 } wanted;
 
 enum { MOST_ID = 16 << 10 };
 
-static const char *const known[] = {"text_input", "max_tokens", "temperature", "top_k",
-                                    "top_p",      "seed",       "timeout",     "priority",
-                                    "id",         "parameters", "stop",        "end_token"};
+static const char *const known[] = {
+    "text_input", "max_tokens", "temperature", "top_k", "top_p",     "seed",  "timeout",
+    "priority",   "id",         "parameters",  "stop",  "end_token", "stream"};
 
 static weft_status read_real(weft_json *j, const char *what, double low, double high, double *out)
 {
@@ -73,6 +74,15 @@ static weft_status read_parameters(weft_json *j, wanted *w)
     return WEFT_OK;
 }
 
+/* Clients of Triton say here what the path says. */
+static weft_status read_stream(weft_json *j, const wanted *w)
+{
+    bool wish;
+    WEFT_TRY(weft_infer_flag(j, "stream", &wish));
+    if (!wish || w->streams) return WEFT_OK;
+    return wrong("stream is true, and this path answers at once; ask generate_stream");
+}
+
 static weft_status read_value(weft_json *j, int which, wanted *w)
 {
     weft_generation_request *q = w->request;
@@ -102,8 +112,26 @@ static weft_status read_value(weft_json *j, int which, wanted *w)
         WEFT_TRY(weft_infer_whole(j, "end_token", 0, &number));
         q->end_token = number;
         return WEFT_OK;
-    default: return weft_json_skip(j);
+    default: return read_stream(j, w);
     }
+}
+
+static const char *known_member(const void *user, int i)
+{
+    (void)user;
+    return i < (int)WEFT_COUNT(known) ? known[i] : NULL;
+}
+
+/* A member that is not known is refused, since a text would come without what it asks for. */
+static weft_status unknown(weft_json *j, const weft_json_key *key, const char *where)
+{
+    char name[WEFT_JSON_KEY + 1], near[512];
+    size_t size = WEFT_MIN(key->size, sizeof(name) - 1);
+    memcpy(name, key->text, size);
+    name[size] = '\0';
+    WEFT_TRY(weft_json_skip(j)); /* a syntax error in its value is reported first */
+    return wrong("%s has '%s', which is no option of a text%s", where, name,
+                 weft_suggest(near, sizeof(near), name, known_member, NULL));
 }
 
 static weft_status read_members(weft_json *j, wanted *w)
@@ -115,6 +143,7 @@ static weft_status read_members(weft_json *j, wanted *w)
     WEFT_TRY(weft_json_enter(j));
     while (weft_json_member(j, &key)) {
         WEFT_TRY(weft_infer_key(&key, known, WEFT_COUNT(known), where, &w->seen, &which));
+        if (which < 0) return unknown(j, &key, where);
         if ((which == 0 && *w->prompt) || (which == 8 && *w->id))
             return wrong("%s is in the body and in its parameters", known[which]);
         WEFT_TRY(read_value(j, which, w));
@@ -131,10 +160,11 @@ static weft_status read_body(weft_json *j, wanted *w)
     return weft_json_finish(j);
 }
 
-weft_status weft_generate_read(const char *body, size_t size, weft_generation_request *out,
-                               char **prompt, char **id, weft_texts *stops)
+weft_status weft_generate_read(const char *body, size_t size, bool streams,
+                               weft_generation_request *out, char **prompt, char **id,
+                               weft_texts *stops)
 {
-    wanted w = {.request = out, .prompt = prompt, .id = id, .stops = stops};
+    wanted w = {.request = out, .prompt = prompt, .id = id, .stops = stops, .streams = streams};
     weft_json j;
     *prompt = *id = NULL;
     *stops = (weft_texts){.count = 0};

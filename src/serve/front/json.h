@@ -14,7 +14,7 @@
 #ifndef WEFT_SERVE_FRONT_JSON_H
 #define WEFT_SERVE_FRONT_JSON_H
 
-#include "serve/front/decimal.h"
+#include "base/decimal.h"
 
 enum { WEFT_JSON_DEPTH = 128, WEFT_JSON_KEY = 64 };
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "serve/front/decimal.h"
+#include "base/decimal.h"
 #include "serve/front/http_internal.h"
 
 enum { BEST = 3 };

@@ -10,8 +10,9 @@
 
 /* generate_request.c: reads the body of a generation request. The caller frees *prompt, which the
  * request points to, *id (NULL: there is none), and the strings, also after a failure. */
-weft_status weft_generate_read(const char *body, size_t size, weft_generation_request *out,
-                               char **prompt, char **id, weft_texts *stops) WEFT_NODISCARD;
+weft_status weft_generate_read(const char *body, size_t size, bool streams,
+                               weft_generation_request *out, char **prompt, char **id,
+                               weft_texts *stops) WEFT_NODISCARD;
 /* Writes the object of a reply with this text and the id of the request (NULL: none), of which a
  * character that is cut off at the end is left out unless `all`. Bytes that are no UTF-8 become
  * U+FFFD. Returns the bytes of the text that are written. */

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "serve/front/decimal.h"
+#include "base/decimal.h"
 
 /* Every 64-bit compiler that builds this has the type. */
 __extension__ typedef unsigned __int128 wide;
@@ -83,6 +83,21 @@ static const char *scan_exponent(const char *at, const char *end, weft_decimal *
     return at;
 }
 
+/* Scans what stands behind the digits before the point. */
+static const char *scan_rest(const char *at, const char *end, int count, weft_decimal *d)
+{
+    if (at < end && *at == '.') {
+        d->whole = false;
+        at = scan_digits(at + 1, end, &count, -1, d);
+    }
+    if (at < end && (*at == 'e' || *at == 'E')) {
+        d->whole = false;
+        at = scan_exponent(at + 1, end, d);
+    }
+    if (at) d->size = (size_t)(at - d->text);
+    return at;
+}
+
 const char *weft_decimal_scan(const char *at, const char *end, weft_decimal *out)
 {
     weft_decimal d = {.text = at, .whole = true, .minus = at < end && *at == '-'};
@@ -92,18 +107,23 @@ const char *weft_decimal_scan(const char *at, const char *end, weft_decimal *out
     /* A leading zero is allowed in 0 and 0.x alone. */
     at = *at == '0' ? at + 1 : scan_digits(at, end, &count, 0, &d);
     if (is_digit(at, end)) return NULL;
-    if (at < end && *at == '.') {
-        d.whole = false;
-        if (!is_digit(++at, end)) return NULL;
-        at = scan_digits(at, end, &count, -1, &d);
-    }
-    if (at < end && (*at == 'e' || *at == 'E')) {
-        d.whole = false;
-        at = scan_exponent(at + 1, end, &d);
-        if (!at) return NULL;
-    }
-    d.size = (size_t)(at - d.text);
-    *out = d;
+    if (at < end && *at == '.' && !is_digit(at + 1, end)) return NULL;
+    at = scan_rest(at, end, count, &d);
+    if (at) *out = d;
+    return at;
+}
+
+const char *weft_decimal_scan_loosely(const char *at, const char *end, weft_decimal *out)
+{
+    bool sign = at < end && (*at == '-' || *at == '+');
+    weft_decimal d = {
+        .text = at + (sign && *at == '+'), .whole = true, .minus = sign && *at == '-'};
+    int count = 0;
+    if (sign) at++;
+    if (!is_digit(at, end) && !(at < end && *at == '.' && is_digit(at + 1, end))) return NULL;
+    at = scan_digits(at, end, &count, 0, &d);
+    at = scan_rest(at, end, count, &d);
+    if (at) *out = d;
     return at;
 }
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "serve/front/decimal.h"
+#include "base/decimal.h"
 
 __extension__ typedef unsigned __int128 wide;
 

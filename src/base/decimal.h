@@ -1,7 +1,7 @@
-/* Decimal numbers of JSON: reading gives the same bits as strtof and strtod in the C locale;
- * writing gives the fewest digits that read back as the same number. */
-#ifndef WEFT_SERVE_FRONT_DECIMAL_H
-#define WEFT_SERVE_FRONT_DECIMAL_H
+/* Decimal numbers, those of JSON and those that people write: reading gives the same bits as strtof
+ * and strtod in the C locale; writing gives the fewest digits that read back as the same number. */
+#ifndef WEFT_BASE_DECIMAL_H
+#define WEFT_BASE_DECIMAL_H
 
 #include "base/base.h"
 
@@ -19,6 +19,8 @@ typedef struct weft_decimal {
 /* Scans the number that begins at `at` (grammar of RFC 8259) and returns its end; NULL: no number
  * begins there. */
 const char *weft_decimal_scan(const char *at, const char *end, weft_decimal *out);
+/* As weft_decimal_scan, of what people and programs write in tables: also +5, 007, .5 and 5. */
+const char *weft_decimal_scan_loosely(const char *at, const char *end, weft_decimal *out);
 /* The nearest float or double, ties to even; infinite if the number is too large. */
 float weft_decimal_float(const weft_decimal *d);
 double weft_decimal_double(const weft_decimal *d);

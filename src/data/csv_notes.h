@@ -1,0 +1,14 @@
+/* Warnings about tables. */
+#ifndef WEFT_DATA_CSV_NOTES_H
+#define WEFT_DATA_CSV_NOTES_H
+
+#include "data/data.h"
+#include "formats/formats.h"
+
+/* Logs what may not be meant so: a feature that counts the rows, a first row that counts the
+ * columns, a class in several columns; of a later table, that names of columns do not decide.
+ * named: the label is given by its name. MEMORY: there is none left. */
+weft_status weft_csv_note(const weft_csv *csv, const char *path, bool named,
+                          const weft_source_wish *wish) WEFT_NODISCARD;
+
+#endif
