@@ -92,6 +92,7 @@ static weft_status make_server(run *r, int k, weft_actor **out)
     weft_server_options options = {.struct_size = sizeof(options),
                                    .member = member_of((uint64_t)k, k),
                                    .first_timeout = 0.5,
+                                   .goes_on = r->goes_on,
                                    .open = open_range,
                                    .user = &r->hosts[k]};
     r->hosts[k].run = r;

@@ -35,6 +35,7 @@ typedef struct run {
     const char *codec;
     const char *back; /* downlink codec; NULL: none */
     bool replicas;
+    bool goes_on; /* see weft_server_options */
     weft_sim_link link;
     double seconds[MOST_LEARNERS]; /* duration of a step */
     double uneven;                 /* the duration varies at random by up to this share */

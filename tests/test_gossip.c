@@ -318,6 +318,73 @@ static void test_all_are_told(void **state)
         }
 }
 
+/* Peers with a coordinator, in a job or not, of which one ends and asks all others to end. */
+typedef struct small_run {
+    bool job;
+    double w[3][COUNT];
+    weft_codec *codecs[3];
+} small_run;
+
+static weft_status make_member(void *user, weft_actor_id id, int life, weft_actor **out)
+{
+    small_run *c = user;
+    (void)life;
+    weft_coordinator_options coordinator = {
+        .struct_size = sizeof(coordinator), .run = 7, .expected = {3, 0}, .limit = 10};
+    if (id == WEFT_COORDINATOR) return weft_coordinator_create(&coordinator, out);
+    WEFT_TRY(weft_codec_open(context, "none", WEFT_F64, COUNT, &c->codecs[id - 1]));
+    weft_peer_options options = {.struct_size = sizeof(options),
+                                 .topology_name = "all",
+                                 .job = c->job,
+                                 .member = {.struct_size = sizeof(weft_member_options),
+                                            .key = id,
+                                            .wish = (int)id - 1,
+                                            .heartbeat_interval = 1},
+                                 .dtype = WEFT_F64,
+                                 .count = COUNT,
+                                 .parameters = c->w[id - 1],
+                                 .codec = c->codecs[id - 1],
+                                 .steps = 40,
+                                 .min_rto = 0.5};
+    return weft_peer_create(&options, out);
+}
+
+static weft_status take_second(void *user, weft_actor *actor, int64_t ticket, weft_sim_work *work)
+{
+    (void)user;
+    (void)actor;
+    (void)ticket;
+    work->seconds = 1;
+    return WEFT_OK;
+}
+
+/* Only in a job a peer makes the others end: outside one it ends alone, whatever it says. */
+static void test_peers_end_alone(void **state)
+{
+    (void)state;
+    for (int job = 0; job < 2; job++) {
+        small_run c = {.job = job};
+        weft_sim *sim;
+        weft_sim_options options = {.struct_size = sizeof(options),
+                                    .seed = 3,
+                                    .link = {.latency = 0.01},
+                                    .make = make_member,
+                                    .compute = take_second,
+                                    .user = &c};
+        assert_int_equal(weft_sim_create(&options, &sim), WEFT_OK);
+        for (weft_actor_id id = 0; id < 4; id++)
+            assert_int_equal(weft_sim_add(sim, id, 0), WEFT_OK);
+        assert_int_equal(weft_sim_run(sim, 15), WEFT_OK);
+        assert_int_equal(weft_peer_finish(weft_sim_actor(sim, 2), true), WEFT_OK);
+        assert_int_equal(weft_sim_run(sim, 30), WEFT_OK);
+        assert_int_equal(weft_peer_halted(weft_sim_actor(sim, 1)), job);
+        assert_int_equal(weft_peer_halted(weft_sim_actor(sim, 3)), job);
+        assert_in_range(weft_peer_clock(weft_sim_actor(sim, 3)), 20, 40);
+        weft_sim_destroy(&sim);
+        for (int i = 0; i < 3; i++) weft_codec_close(&c.codecs[i]);
+    }
+}
+
 static weft_sim_report tell_of(run r, double bandwidth)
 {
     r.link = (weft_sim_link){.latency = 0.02, .bandwidth = bandwidth};
@@ -368,7 +435,7 @@ int main(void)
         cmocka_unit_test(test_average_conserves), cmocka_unit_test(test_average_contracts),
         cmocka_unit_test(test_no_deadlock),       cmocka_unit_test(test_slow_links),
         cmocka_unit_test(test_slow_meetings),     cmocka_unit_test(test_slow_peer),
-        cmocka_unit_test(test_all_are_told),
+        cmocka_unit_test(test_all_are_told),      cmocka_unit_test(test_peers_end_alone),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,4 +1,5 @@
 /* Tests in the simulator of the statistics of servers, and of servers that end with an error. */
+#include "actor/rpc.h"
 #include "ps_fixture.h"
 
 /* A coordinator whose view is read after each message. */
@@ -106,11 +107,50 @@ static void test_failed_server(void **state)
         }
 }
 
+/* Learner 1 sends the words of a job that stops again and again: a pull that asks all learners to
+ * end, and an old push with an end clock. */
+static int words_left;
+static weft_status ask_all_to_end(void *user)
+{
+    const run *r = user;
+    weft_actor *learner = weft_sim_actor(r->sim, FIRST_LEARNER + 1);
+    if (!learner || weft_ps_client_clock(learner) < 5 || words_left == 0) return WEFT_OK;
+    words_left--;
+    /* Fields 3 and 6 of a pull are its clock and the request; field 8 of a push is the end clock.
+     */
+    uint8_t clock = (uint8_t)(weft_ps_client_clock(learner) + 1);
+    const uint8_t pull[] = {0x18, clock, 0x30, true}, push[] = {0x40, clock};
+    weft_message message = {.type = WEFT_RPC_PULL, .head = pull, .head_bytes = sizeof(pull)};
+    WEFT_TRY(weft_actor_send(learner, FIRST_SERVER, &message));
+    message = (weft_message){.type = WEFT_RPC_PUSH, .head = push, .head_bytes = sizeof(push)};
+    return weft_actor_send(learner, FIRST_SERVER, &message);
+}
+
+/* Where learners come and go, one of them cannot make the others end: all take all steps. */
+static void test_learners_end_alone(void **state)
+{
+    (void)state;
+    static const char *const policies[] = {"bsp", "async"};
+    for (int p = 0; p < 2; p++) {
+        run r = draw(policies[p], -1, -1, 3, 2, 5);
+        r.goes_on = true;
+        r.link.bandwidth = 1e9;
+        r.check = ask_all_to_end;
+        words_left = 20;
+        simulate(&r);
+        for (int i = 0; i < r.learners; i++)
+            assert_false(
+                weft_ps_client_halted(weft_sim_actor(r.sim, (weft_actor_id)(FIRST_LEARNER + i))));
+        finish(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_updates_count_once),
         cmocka_unit_test(test_failed_server),
+        cmocka_unit_test(test_learners_end_alone),
     };
     return cmocka_run_group_tests(tests, runs_setup, runs_teardown);
 }

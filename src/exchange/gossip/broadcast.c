@@ -165,6 +165,8 @@ weft_status weft_broadcast_take_update(void *self, const weft_message *message, 
     if (!fits || over || is_damaged(p, update.payload)) return WEFT_OK;
     origin->applied = update.sequence;
     origin->ended = !update.payload;
+    /* Peers that come and go end alone. */
+    update.halt = update.halt && (!p->member || p->options.job);
     u->halted = u->halted || update.halt;
     return forward(p, &update, message->from);
 }

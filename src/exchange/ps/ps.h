@@ -34,6 +34,9 @@ typedef struct weft_server_options {
     size_t struct_size;         /* sizeof(weft_server_options) */
     weft_member_options member; /* weft_server_create fills in the role */
     double first_timeout;       /* first retransmission timeout, in seconds */
+    /* Learners come and go, as outside a job: a learner that ends, ends alone, and no word of one
+     * learner makes the others end. */
+    bool goes_on;
     /* Opens range `number` for this server, as primary or replica; called in the server's thread
      * when a view assigns the range to it. */
     weft_status (*open)(void *user, int number, weft_served *out);

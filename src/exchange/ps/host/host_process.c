@@ -32,6 +32,7 @@ weft_status weft_ps_exchange_serve(const weft_ps_options *options, weft_serving 
                                              .fingerprint = {.version = WEFT_VERSION},
                                              .heartbeat_interval = BEAT},
                                   .first_timeout = 1,
+                                  .goes_on = site->wished_slot == 0,
                                   .open = weft_range_factory_open,
                                   .close = weft_range_factory_close,
                                   .user = factory};

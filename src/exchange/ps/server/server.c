@@ -140,9 +140,16 @@ static weft_status leave_open(server *s, weft_actor_id who, int64_t view)
 static weft_status end_at(server *s, hosted_range *f, int64_t clock)
 {
     change c = {.kind = WEFT__APPEND__KIND__HALT, .clock = clock};
-    if (clock >= f->halted) return WEFT_OK;
+    if (s->options.goes_on || clock >= f->halted) return WEFT_OK;
     f->halted = clock;
     return weft_hosted_range_apply(s, f, &c, NULL);
+}
+
+/* Whether a learner is the first one, which alone sets the end clock of a synchronous run. */
+static bool is_first(const server *s, weft_actor_id learner)
+{
+    const weft_view_member *m = weft_view_find(weft_member_view(s->member), learner);
+    return m && m->role == WEFT_MEMBER_LEARNER && m->slot == 0;
 }
 
 static weft_status take_push(void *self, const weft_message *message, const void *content)
@@ -162,8 +169,7 @@ static weft_status take_push(void *self, const weft_message *message, const void
                 .empty = m->empty,
                 .update = message->payload};
     if (!f || !f->initialized) return leave_open(s, message->from, m->view);
-    if (m->last > 0 && weft_range_knows(f->of.range, message->from))
-        WEFT_TRY(end_at(s, f, m->last));
+    if (m->last > 0 && is_first(s, message->from)) WEFT_TRY(end_at(s, f, m->last));
     weft_status status = weft_hosted_range_apply(s, f, &c, &result);
     /* A damaged update fails its learner, not the server. */
     if (status != WEFT_OK && status != WEFT_ERR_FORMAT) return status;
@@ -216,7 +222,7 @@ static weft_status take_pull(void *self, const weft_message *message, const void
     if (!known && is_ahead(s, m->view)) return leave_open(s, message->from, m->view);
     if (!known) return say_parameters(s, message, m, false);
     if (!f->initialized && gives(s, message->from)) return say_parameters(s, message, m, true);
-    s->halt = s->halt || m->halt;
+    s->halt = s->halt || (m->halt && !s->options.goes_on);
     if (m->halt) WEFT_TRY(end_at(s, f, m->clock));
     pending_pull q = {.learner = message->from,
                       .request = m->request,
