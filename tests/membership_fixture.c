@@ -14,6 +14,8 @@ static weft_status person_message(weft_actor *a, const weft_message *message)
 {
     weft_member_news news;
     weft_status status = weft_member_message(((person *)a)->member, message, &news);
+    if (status == WEFT_OK && news == WEFT_NEWS_NONE && message->type == WEFT_RPC_VIEW)
+        status = weft_member_receive_view(((person *)a)->member, message, &news);
     if (status == WEFT_ERR_PEER || status == WEFT_ERR_ARGUMENT) {
         (void)snprintf(all->refusal, sizeof(all->refusal), "%s", weft_last_message());
         all->refused++;

@@ -136,6 +136,83 @@ static void test_table_of_roles(void **state)
                              roles[s] == WEFT_RPC_SERVER);
 }
 
+enum { FAULT, OVER, WITHOUT, NAMELESS, FORGERIES };
+
+/* Sends a forged view of a later number from one actor to another: with a fault, of a run that is
+ * over, or without a third member. */
+static void forge_view(crowd *c, int from, int to, int third, int what)
+{
+    weft_view v = {.number = 0};
+    weft_buffer *blob = NULL;
+    assert_int_equal(weft_view_pack(view_of(c, to), NULL, 0, &blob), WEFT_OK);
+    assert_int_equal(weft_view_unpack(blob, 0, &v), WEFT_OK);
+    weft_buffer_unref(&blob);
+    v.number += 1000;
+    if (what == FAULT) assert_int_equal(weft_format(&v.fault, "forged"), WEFT_OK);
+    v.over = what == OVER;
+    if (what == WITHOUT) assert_true(weft_view_remove(&v, (weft_actor_id)third));
+    if (!weft_view_find(&v, (weft_actor_id)from))
+        assert_int_equal(
+            weft_view_add(&v, &(weft_view_member){.id = (weft_actor_id)from, .slot = 7}), WEFT_OK);
+    assert_int_equal(weft_view_pack(&v, NULL, 0, &blob), WEFT_OK);
+    weft_message message = {.type = WEFT_RPC_VIEW, .head = "", .payload = blob};
+    assert_int_equal(weft_actor_send(&person_of(c, from)->head, (weft_actor_id)to, &message),
+                     WEFT_OK);
+    weft_buffer_unref(&blob);
+    weft_view_free(&v);
+}
+
+/* A view of another learner, or of a process that is no member, changes nothing as long as the
+ * coordinator can be reached. Without a coordinator it says who is there, and never that the run is
+ * over or has a fault. */
+static void test_views_of_members(void **state)
+{
+    (void)state;
+    for (int alone = 0; alone < 2; alone++)
+        for (int what = FAULT; what < (alone ? WITHOUT : NAMELESS); what++)
+            for (int member = 0; member < 2; member++) {
+                crowd c;
+                int from = member ? LEARNERS + 1 : LEARNERS + 5;
+                begin(&c, 3, 0, false, 1, false);
+                c.members[LEARNERS + 5].fingerprint.parameters = 9; /* it is no member */
+                until(&c, 30);
+                if (alone) assert_int_equal(weft_sim_kill(c.sim, WEFT_COORDINATOR, 30), WEFT_OK);
+                until(&c, 30 + alone * 25);
+                if (!member)
+                    assert_int_equal(weft_sim_add(c.sim, LEARNERS + 5, 30 + alone * 25), WEFT_OK);
+                until(&c, 30 + alone * 25 + 0.005); /* it exists, and is not refused yet */
+                forge_view(&c, from, LEARNERS, LEARNERS + 2, what);
+                until(&c, 30 + alone * 25 + 5);
+                const weft_view *v = view_of(&c, LEARNERS);
+                assert_null(v->fault);
+                assert_false(v->over);
+                assert_non_null(weft_view_find(v, LEARNERS + 2));
+                if (!alone) assert_agreed(&c, 3);
+                weft_sim_destroy(&c.sim);
+            }
+}
+
+/* A member says that the state of the run is lost, and the coordinator knows that it is not: a peer
+ * reports steps, or a learner has the checkpoint with which the servers begin. */
+static void test_state_is_not_lost(void **state)
+{
+    (void)state;
+    for (int servers = 0; servers < 3; servers += 2)
+        for (int liar = 0; liar < (servers ? 2 : 1); liar++) {
+            crowd c;
+            begin(&c, 2, servers, false, 1, false);
+            until(&c, 30);
+            weft_member_set_stats(person_of(&c, LEARNERS)->member,
+                                  &(weft_member_stats){.clock = 3});
+            until(&c, 35);
+            forge(&c, liar ? SERVERS : LEARNERS + 1, WEFT_COORDINATOR, WEFT_RPC_STATE_LOST);
+            until(&c, 40);
+            assert_null(view_of(&c, WEFT_COORDINATOR)->fault);
+            assert_agreed(&c, 2 + servers);
+            weft_sim_destroy(&c.sim);
+        }
+}
+
 /* The coordinator has no network for a time of any length, from any time on, and hears nobody. The
  * coordinator takes no member for lost, and goes on with all of them when they are back; after 30
  * failure timeouts it ends, and they go on alone. A member that died meanwhile is removed
@@ -410,6 +487,8 @@ int main(void)
         cmocka_unit_test(test_coordinator_without_network),
         cmocka_unit_test(test_silent_before_the_run),
         cmocka_unit_test(test_roles),
+        cmocka_unit_test(test_views_of_members),
+        cmocka_unit_test(test_state_is_not_lost),
         cmocka_unit_test(test_table_of_roles),
         cmocka_unit_test(test_somebody_is_missing),
         cmocka_unit_test(test_silent_are_dropped),

@@ -99,6 +99,68 @@ static void test_clients_replace_nobody(void **state)
     }
 }
 
+static int64_t counted; /* processes that the supervisor has started for each slot */
+
+static int64_t count_starts(void *user, weft_member_role role, int slot)
+{
+    (void)user;
+    (void)role;
+    (void)slot;
+    return counted;
+}
+
+/* In a job a client takes the place of a member once for each process that the supervisor has
+ * started for the slot since, and never that of a member whose process is the last one. A member
+ * itself neither takes the place of another one nor asks it to leave. */
+static void test_supervisor_replaces(void **state)
+{
+    (void)state;
+    enum { SLOTS = 2 };
+    for (int learner = 0; learner < 2; learner++) {
+        crowd c;
+        begin(&c, SLOTS, SLOTS, true, 1, false);
+        c.coordinator.first = true;
+        c.coordinator.starts = count_starts;
+        counted = 1;
+        until(&c, 20);
+        int victim = learner ? LEARNERS : SERVERS, seen = 0;
+        weft_member_role role = learner ? WEFT_MEMBER_LEARNER : WEFT_MEMBER_SERVER;
+        c.wished_slot =
+            weft_view_find(view_of(&c, WEFT_COORDINATOR), (weft_actor_id)victim)->slot + 1;
+        c.sought = learner ? view_of(&c, WEFT_COORDINATOR)->run : 0;
+        for (int round = 0; round < 3; round++) {
+            counted = 1 + (round > 0);
+            assert_int_equal(weft_sim_add(c.sim, (weft_actor_id)(CLIENTS + round), 21 + round),
+                             WEFT_OK);
+            until(&c, 21.9 + round);
+            seen = weft_view_count(view_of(&c, WEFT_COORDINATOR), role);
+            assert_int_equal(seen, SLOTS - (round > 0));
+        }
+        weft_sim_destroy(&c.sim);
+    }
+    /* Query with place, and Leave with other: field 3 and field 1. */
+    for (int leave = 0; leave < 2; leave++) {
+        crowd c;
+        begin(&c, SLOTS, SLOTS, true, 1, false);
+        c.coordinator.first = true;
+        c.coordinator.starts = count_starts;
+        counted = 1;
+        until(&c, 20);
+        counted = 2;
+        const uint8_t head[] = {leave ? 0x08 : 0x18, leave ? SERVERS : 1};
+        weft_message message = {.type = leave ? WEFT_RPC_LEAVE : WEFT_RPC_QUERY,
+                                .head = head,
+                                .head_bytes = sizeof(head)};
+        assert_int_equal(
+            weft_actor_send(&person_of(&c, LEARNERS + 1)->head, WEFT_COORDINATOR, &message),
+            WEFT_OK);
+        until(&c, 30);
+        assert_agreed(&c, 2 * SLOTS);
+        assert_false(weft_member_dismissed(person_of(&c, SERVERS)->member));
+        weft_sim_destroy(&c.sim);
+    }
+}
+
 /* Two of the servers are asked to leave before the first one has left. The second one may not if a
  * range has copies on these two only, since both would take them away. */
 static void test_two_servers_asked_to_leave(void **state)
@@ -200,6 +262,7 @@ int main(void)
         cmocka_unit_test(test_range_owners),
         cmocka_unit_test(test_two_servers_asked_to_leave),
         cmocka_unit_test(test_clients_replace_nobody),
+        cmocka_unit_test(test_supervisor_replaces),
         cmocka_unit_test(test_server_leaves_if_safe),
         cmocka_unit_test(test_server_stays_for_a_dead_copy),
     };

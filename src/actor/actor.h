@@ -104,6 +104,7 @@ typedef struct weft_runtime_ops {
     void (*forget)(weft_runtime *host, weft_actor_id id);
     bool (*bind)(weft_runtime *host, weft_actor_id id, const char *address);
     const char *(*address)(weft_runtime *host);
+    void (*warn)(weft_runtime *host, const char *text);
 } weft_runtime_ops;
 
 /* The head of every runtime; implementations extend it. */
@@ -155,6 +156,11 @@ static inline bool weft_actor_bind(weft_actor *actor, weft_actor_id id, const ch
 static inline void weft_actor_forget(weft_actor *actor, weft_actor_id id)
 {
     actor->host->ops->forget(actor->host, id);
+}
+/* Writes a warning to the log of the runtime, at most one a second; the simulator has none. */
+static inline void weft_actor_warn(weft_actor *actor, const char *text)
+{
+    if (actor->host->ops->warn) actor->host->ops->warn(actor->host, text);
 }
 /* The address of this actor, for weft_actor_know in other actors; "": there is none, or none is
  * needed. */

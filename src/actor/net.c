@@ -73,6 +73,17 @@ static const char *net_address(weft_runtime *host)
     return net->addresses ? net->addresses : "";
 }
 
+static void net_warn(weft_runtime *host, const char *text)
+{
+    weft_net *net = (weft_net *)host;
+    double now = weft_seconds();
+    char name[48];
+    if (now < net->warned + 1) return;
+    net->warned = now;
+    weft_log(net->world->context, WEFT_LOG_WARNING, "%s: %s", weft_actor_name(net->actor, name),
+             text);
+}
+
 static const weft_runtime_ops net_ops = {
     .now = net_now,
     .send = weft_net_send,
@@ -82,6 +93,7 @@ static const weft_runtime_ops net_ops = {
     .forget = net_forget,
     .bind = net_bind,
     .address = net_address,
+    .warn = net_warn,
 };
 
 /* --- the poll loop --- */

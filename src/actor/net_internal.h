@@ -37,9 +37,9 @@ typedef struct weft_net_address {
 } weft_net_address;
 /* Parses an address. ARGUMENT: the text is not an address. */
 weft_status weft_net_address_read(const char *text, weft_net_address *out) WEFT_NODISCARD;
-/* Writes the TCP address `at` with the first IPv4 address of its host or, if that has none, the
- * first IPv6 address; false: the host is unknown. */
-bool weft_net_address_resolve(const char *at, char *out, size_t size);
+/* Writes the TCP address `at` with one of the addresses of its host, by its index modulo their
+ * number: those of IPv4 come before those of IPv6. Returns their number; 0: the host is unknown. */
+int weft_net_address_resolve(const char *at, unsigned index, char *out, size_t size);
 /* Whether the host of a TCP address is an IPv6 address, or a name that has no other one. */
 bool weft_net_address_is_six(const char *at);
 /* Whether `text` is tcp://HOST:FIRST-LAST, an address to listen at with a range of ports. */
@@ -127,6 +127,12 @@ typedef struct weft_connection {
     bool begun;     /* ZeroMQ has begun an attempt since the last retry */
     bool listens;   /* a process listens at the address, and `trouble` is about it */
     double since;   /* time of the last event of the monitor, or of the opening */
+    /* Of a name with several addresses: their number, how often the connection was opened, which
+     * chooses one of them, when it was opened last, and whether an attempt has failed since. */
+    int choices;
+    unsigned opened;
+    double opened_at;
+    bool failed;
     const char *trouble;
 } weft_connection;
 
@@ -140,6 +146,7 @@ struct weft_net {
     char *addresses; /* all addresses for other processes, or "#KEY" */
     weft_inbound_table callers;
     weft_reject_log watch;
+    double warned; /* time of the actor's last warning */
     weft_connection *fars;
     size_t far_count, far_capacity;
     zmq_pollitem_t *polls;

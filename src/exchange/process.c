@@ -176,6 +176,12 @@ static weft_status coordinate(const weft_waiting *w, weft_net *net, const weft_c
     return is_stopped(w) && !view->over ? fail_stopped("the coordinator") : WEFT_OK;
 }
 
+static int64_t count_starts(void *user, weft_member_role role, int slot)
+{
+    const weft_coordinating *what = user;
+    return what->starts(what->line, role == WEFT_MEMBER_SERVER, slot);
+}
+
 weft_status weft_coordinator_process(const weft_waiting *w, weft_net_context *world,
                                      const weft_coordinating *what)
 {
@@ -189,6 +195,8 @@ weft_status weft_coordinator_process(const weft_waiting *w, weft_net_context *wo
                                         .ranges = ranges,
                                         .replicas = what->replicas,
                                         .first = what->job,
+                                        .starts = what->starts ? count_starts : NULL,
+                                        .user = (void *)(uintptr_t)what,
                                         .limit = what->failure_timeout,
                                         .steps = what->steps,
                                         .done = what->done,

@@ -45,7 +45,10 @@ typedef struct weft_coordinating {
     weft_dtype dtype;      /* type of the parameters on the servers */
     int64_t count;         /* number of the parameters on the servers */
     bool replicas;
-    bool job;               /* all members are of one job, which ends when the run has a fault */
+    bool job; /* all members are of one job, which ends when the run has a fault */
+    /* The number of processes that were started for a slot of a job, see coordinator.h. */
+    int64_t (*starts)(void *line, bool server, int slot);
+    void *line;
     double failure_timeout; /* in seconds */
     const char *model, *data;
     int64_t steps; /* number of steps of each learner */

@@ -96,6 +96,9 @@ void weft_status_page_count(weft_supervisor_channel *line, int64_t samples);
 int64_t weft_status_page_samples(const weft_supervisor_channel *line);
 /* The highest step that any rank has begun; 0: none has begun one. */
 int64_t weft_status_page_furthest(const weft_supervisor_channel *line);
+/* Processes that the supervisor of a job of members has started for a part so far. 0: none, or
+ * there is no page. */
+int64_t weft_status_page_starts(const weft_supervisor_channel *line, weft_part_role role, int slot);
 /* Whether the supervisor has asked the job to stop; not for two threads at once. */
 bool weft_status_page_listen(weft_supervisor_channel *line);
 /* `_begin` writes where a run of members began to the page, and `_begun` reads it for a restarted

@@ -55,6 +55,8 @@ weft_status weft_child_process_start(process_set *t, child_process *p)
     p->line_size = 0;
     p->died = p->paused = 0;
     p->hung = p->ready = false;
+    if (p->part->role < WEFT_PART_WORKER && p->part->slot < WEFT_MAX_RANKS)
+        atomic_fetch_add(&t->j->page->starts[p->part->role][p->part->slot], 1);
     weft_status status =
         weft_child_start((char *const *)(uintptr_t)words, environment, t->last, false, &p->child);
     free(words);

@@ -122,6 +122,12 @@ int64_t weft_status_page_furthest(const weft_supervisor_channel *line)
     return furthest;
 }
 
+int64_t weft_status_page_starts(const weft_supervisor_channel *line, weft_part_role role, int slot)
+{
+    bool counted = line->page && role < WEFT_PART_WORKER && slot >= 0 && slot < WEFT_MAX_RANKS;
+    return counted ? atomic_load(&line->page->starts[role][slot]) : 0;
+}
+
 bool weft_status_page_begun(const weft_supervisor_channel *line, int64_t out[WEFT_BEGUN])
 {
     if (!line->page || !atomic_load(&line->page->has_begun)) return false;

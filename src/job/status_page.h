@@ -21,8 +21,10 @@ typedef struct weft_status_page {
     _Atomic int64_t step[WEFT_MAX_RANKS]; /* step of each rank; 0: not begun */
     _Atomic int stage[WEFT_MAX_RANKS];    /* weft_stage of each rank */
     _Atomic int pid[WEFT_MAX_RANKS];      /* process of each rank; 0: not started yet */
-    _Atomic int64_t samples;              /* see weft_status_page_samples */
-    _Atomic int64_t begun[WEFT_BEGUN];    /* see weft_status_page_begun */
+    /* Members: processes that were started for each part; see weft_status_page_starts. */
+    _Atomic int64_t starts[WEFT_PART_WORKER][WEFT_MAX_RANKS];
+    _Atomic int64_t samples;           /* see weft_status_page_samples */
+    _Atomic int64_t begun[WEFT_BEGUN]; /* see weft_status_page_begun */
     atomic_bool has_begun;
     char job[64];                              /* MPI's name of the job, set by rank 0 */
     char note[WEFT_MAX_RANKS][WEFT_NOTE_SIZE]; /* current transfer, see weft_comm_set_note */

@@ -193,14 +193,34 @@ static weft_status take_in_sync(void *self, const weft_message *message, const v
     return weft_coordinator_changed(c);
 }
 
+/* Whether this coordinator knows better than a member that says that the state of the run is lost:
+ * of peers, a learner reports steps; of servers, which never were initialized, a learner has the
+ * checkpoint. A member of another role cannot know. */
+static bool is_contradicted(const coordinator_state *c, weft_actor_id from)
+{
+    const weft_view *v = &c->view;
+    bool peers = c->options.ranges == 0;
+    if (weft_view_role(v, from) != (peers ? WEFT_RPC_LEARNER : WEFT_RPC_SERVER)) return true;
+    for (size_t i = 0; i < v->member_count; i++) {
+        const weft_view_member *m = &v->members[i];
+        if (m->role != WEFT_MEMBER_LEARNER) continue;
+        if (peers ? m->figures.clock > 0 : !m->lacks_state) return true;
+    }
+    return false;
+}
+
 /* Handles StateLost: peers have lost the state of the run, or servers were never initialized. */
 static weft_status take_state_lost(void *self, const weft_message *message, const void *content)
 {
     coordinator_state *c = self;
     const Weft__StateLost *m = content;
     weft_view *v = &c->view;
-    (void)message;
     if (m->view != v->number || v->over || v->fault) return WEFT_OK;
+    if (is_contradicted(c, message->from)) {
+        weft_coordinator_refuse(c, message->from,
+                                "it says that the state of the run is lost, which a learner has");
+        return WEFT_OK;
+    }
     bool stepped = c->stepped || m->stepped, resumes = c->options.fingerprint.checkpoint != 0;
     if (c->options.ranges == 0 && (c->some_done || (!stepped && !resumes))) {
         /* No state is lost: all steps have been taken, so the run is over, or none of a run that
@@ -232,7 +252,13 @@ static weft_status take_ask(void *self, const weft_message *message, const void 
     if (c->recovering) return WEFT_OK; /* the members are not known yet */
     int wish = m->place > 0 && m->place <= (uint32_t)c->options.most ? (int)m->place - 1 : -1;
     weft_member_role role = m->learner ? WEFT_MEMBER_LEARNER : WEFT_MEMBER_SERVER;
-    if (wish >= 0) WEFT_TRY(weft_coordinator_replace(c, message->from, role, wish));
+    if (wish >= 0 && weft_view_find(&c->view, message->from)) {
+        weft_coordinator_refuse(c, message->from, "a member cannot take the place of another one");
+        return WEFT_OK;
+    }
+    bool waits = false;
+    if (wish >= 0) WEFT_TRY(weft_coordinator_replace(c, role, wish, &waits));
+    if (waits) return WEFT_OK; /* the client asks again */
     if (m->invited) WEFT_TRY(weft_coordinator_invite(c, message->from, m->learner, wish));
     double now = weft_actor_now(&c->head);
     for (size_t i = 0; i < c->view.member_count; i++)

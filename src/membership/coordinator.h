@@ -45,6 +45,11 @@ typedef struct weft_coordinator_options {
     /* A job: the run cannot be over before the learner of slot 0, which saves the result, has
      * finished. */
     bool first;
+    /* The number of processes that the supervisor of the job has started for a slot. A client may
+     * take the place of a member only if its process is not the last of them, and so has ended.
+     * NULL: nobody knows that, so the failure timeout decides, and no client replaces a member. */
+    int64_t (*starts)(void *user, weft_member_role role, int slot);
+    void *user;
     int most;      /* bound on members; 0: WEFT_MOST_MEMBERS */
     double limit;  /* failure timeout of members, in seconds, or WEFT_NO_FAILURE_TIMEOUT */
     int64_t steps; /* step after which the run is over; 0: not known */

@@ -22,6 +22,7 @@ typedef struct slot_reservation {
 typedef struct member_record {
     bool keyed; /* `key` is known; false: a former coordinator admitted the member */
     uint64_t key;
+    int64_t starts;      /* processes of its slot that had been started when it joined */
     double last_message; /* time of its last message, moved by the time this process slept */
     double heard;        /* time of its last message */
     /* Time of the first request that this server leaves, since it may: it leaves as soon as each
@@ -97,10 +98,15 @@ bool weft_coordinator_has_work(const coordinator_state *c);
 weft_status weft_coordinator_note(coordinator_state *c, const weft_view_member *member,
                                   weft_member_event_kind kind, double silent) WEFT_NODISCARD;
 weft_rpc_handle weft_coordinator_leave;
-/* Removes the member of that role and slot, if there is one: its process has ended, and a client is
- * about to replace it. */
-weft_status weft_coordinator_replace(coordinator_state *c, weft_actor_id client,
-                                     weft_member_role role, int slot) WEFT_NODISCARD;
+/* Removes the member of that role and slot, if there is one and its process has ended: a client is
+ * about to replace it. *waits: the member of a job stays, so the client cannot take the place yet.
+ */
+weft_status weft_coordinator_replace(coordinator_state *c, weft_member_role role, int slot,
+                                     bool *waits) WEFT_NODISCARD;
+/* Processes that were started for a slot so far; 0: nobody knows. */
+int64_t weft_coordinator_starts(const coordinator_state *c, weft_member_role role, int slot);
+/* Tells the runtime's log that a request of this sender about another member is refused. */
+void weft_coordinator_refuse(coordinator_state *c, weft_actor_id from, const char *request);
 /* Removes a member that has sent Leave; done: after its last step. */
 weft_status weft_coordinator_take_out(coordinator_state *c, weft_actor_id id,
                                       bool done) WEFT_NODISCARD;

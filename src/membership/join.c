@@ -219,11 +219,14 @@ static weft_status admit(coordinator_state *c, const weft_message *message, cons
 {
     weft_view *v = &c->view;
     WEFT_TRY(WEFT_GROW(&c->records, &c->record_capacity, v->member_count));
-    c->records[v->member_count] = (member_record){.keyed = true, .key = m->key};
     weft_view_member member = {.id = message->from,
                                .role = (weft_member_role)m->role,
                                .lacks_state = gives_nothing(c, m),
                                .slot = slot_for(c, (weft_member_role)m->role, m->wish)};
+    c->records[v->member_count] =
+        (member_record){.keyed = true,
+                        .key = m->key,
+                        .starts = weft_coordinator_starts(c, member.role, member.slot)};
     slot_reservation *reservation = reservation_of(c, member.slot);
     if (reservation && m->role == WEFT_MEMBER_LEARNER) reservation->until = 0;
     (void)snprintf(member.address, WEFT_ADDRESS, "%s", m->address);
@@ -339,6 +342,7 @@ weft_status weft_coordinator_join(void *self, const weft_message *message, const
     member_record *record = &c->records[member - c->view.members];
     *record = (member_record){.keyed = true,
                               .key = m->key,
+                              .starts = record->starts,
                               .last_message = weft_actor_now(&c->head),
                               .said = record->said};
     describe_missing(c, text, sizeof(text));

@@ -184,6 +184,10 @@ weft_status weft_coordinator_leave(void *self, const weft_message *message, cons
                                                                             : NULL;
     char reason[160];
     bool refused;
+    if (here && m->other != WEFT_NOBODY) { /* only clients (weft leave) ask others to leave */
+        weft_coordinator_refuse(c, message->from, "a member cannot ask another one to leave");
+        return WEFT_OK;
+    }
     if (here && m->if_safe) c->records[here - c->view.members].asks_leave = true;
     if (asked && !may_leave_now(c, asked, asked == here, &refused, reason, sizeof(reason)))
         return refused || asked == here ? refuse_leave(c, message->from, reason) : WEFT_OK;
@@ -205,18 +209,33 @@ weft_status weft_coordinator_leave(void *self, const weft_message *message, cons
     return weft_rpc_send(&c->head, message->from, WEFT_RPC_LEAVE_ACK, &reply, NULL);
 }
 
-/* Removes the member of a slot at once, since its process has ended and a client replaces it. Only
- * the first request of a client counts: a repeated one may arrive after the new member has
- * joined. Only a job has a supervisor, which knows that the process has ended; elsewhere any client
- * could remove members that live, so there the failure timeout decides. */
-weft_status weft_coordinator_replace(coordinator_state *c, weft_actor_id client,
-                                     weft_member_role role, int slot)
+int64_t weft_coordinator_starts(const coordinator_state *c, weft_member_role role, int slot)
 {
-    if (!c->options.first || weft_coordinator_has_removed(c, client)) return WEFT_OK;
-    c->gone[c->gone_count++ % GONE] = client;
+    return c->options.starts ? c->options.starts(c->options.user, role, slot) : 0;
+}
+
+void weft_coordinator_refuse(coordinator_state *c, weft_actor_id from, const char *request)
+{
+    char text[200], name[WEFT_MEMBER_NAME];
+    (void)snprintf(text, sizeof(text), "%s is refused: %s", weft_view_name(&c->view, from, name),
+                   request);
+    weft_actor_warn(&c->head, text);
+}
+
+/* Removes the member of a slot at once, since its process has ended and a client replaces it. Only
+ * the supervisor of a job knows that: it has started another process for the slot. A coordinator
+ * that has recovered its view does not know which process a member is, so there the failure timeout
+ * decides. */
+weft_status weft_coordinator_replace(coordinator_state *c, weft_member_role role, int slot,
+                                     bool *waits)
+{
+    *waits = false;
     for (size_t i = 0; i < c->view.member_count; i++) {
         const weft_view_member *m = &c->view.members[i];
         if (m->role != role || m->slot != slot) continue;
+        *waits =
+            c->options.starts && weft_coordinator_starts(c, role, slot) <= c->records[i].starts;
+        if (!c->options.starts || *waits) return WEFT_OK;
         WEFT_TRY(remove_member(c, m->id, WEFT_MEMBER_REPLACED));
         return weft_coordinator_changed(c);
     }

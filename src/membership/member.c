@@ -142,7 +142,7 @@ static Weft__Stats figures_of(const weft_member *m)
     return figures;
 }
 
-static weft_status send_heartbeat(weft_member *m)
+weft_status weft_member_heartbeat(weft_member *m)
 {
     Weft__Heartbeat heartbeat = WEFT__HEARTBEAT__INIT;
     Weft__Stats figures = figures_of(m);
@@ -186,7 +186,9 @@ weft_status weft_member_timer(weft_member *m)
                          "no message from the coordinator or another member for %g s; the run is "
                          "over, or they cannot be reached",
                          MOST_UNANSWERED * m->options.heartbeat_interval);
-    WEFT_TRY(m->leaving ? send_leave(m) : m->view.number > 0 ? send_heartbeat(m) : send_join(m));
+    WEFT_TRY(m->leaving           ? send_leave(m)
+             : m->view.number > 0 ? weft_member_heartbeat(m)
+                                  : send_join(m));
     if (m->asks_leave && !m->leaving) WEFT_TRY(send_leave(m));
     return weft_actor_set_timer(m->actor, WEFT_MEMBER_TIMER, m->options.heartbeat_interval);
 }
@@ -256,7 +258,7 @@ static weft_status take_view(weft_member *m, const weft_message *message, weft_m
     WEFT_TRY(weft_member_read(m, message, &view));
     WEFT_TRY(view.base > 0 ? weft_member_change(m, &view, news, &missed)
                            : weft_member_adopt(m, &view, news));
-    if (missed) return send_heartbeat(m); /* which is answered by the whole view */
+    if (missed) return weft_member_heartbeat(m); /* which is answered by the whole view */
     m->from_coordinator = m->from_coordinator || *news == WEFT_NEWS_VIEW;
     return WEFT_OK;
 }

@@ -41,6 +41,8 @@ weft_status weft_member_adopt(weft_member *m, weft_view *view,
  * *missed: they are to another view, so the whole one is needed. */
 weft_status weft_member_change(weft_member *m, weft_view *changes, weft_member_news *news,
                                bool *missed) WEFT_NODISCARD;
+/* Sends a heartbeat. The coordinator answers with its view if that is newer than this member's. */
+weft_status weft_member_heartbeat(weft_member *m) WEFT_NODISCARD;
 /* Decodes the view in a message; *view has number 0 if the message holds no valid view. */
 weft_status weft_member_read(const weft_member *m, const weft_message *message,
                              weft_view *view) WEFT_NODISCARD;

@@ -176,7 +176,9 @@ weft_status weft_coordinator_adopt(coordinator_state *c)
     c->view.failure_timeout = c->options.limit;
     for (size_t i = 0; i < c->view.member_count; i++) {
         const recovery_report *e = report_of(c, c->view.members[i].id);
-        c->records[i] = (member_record){.last_message = now};
+        const weft_view_member *m = &c->view.members[i];
+        c->records[i] = (member_record){.last_message = now,
+                                        .starts = weft_coordinator_starts(c, m->role, m->slot)};
         (void)weft_actor_bind(&c->head, c->view.members[i].id, c->view.members[i].address);
         if (e) weft_coordinator_take_stats(c, &c->view.members[i], e->figures);
     }

@@ -209,28 +209,68 @@ static weft_status add_own(const weft_member *m, weft_view *view, bool *more, bo
     return WEFT_OK;
 }
 
-/* Handles a view from an unknown member, which has joined while the coordinator was unreachable
- * from here. If the coordinator is reachable, a newer view is installed. If not (`alone`), the next
- * view is the union of both views, less the members that this one has removed. */
+/* Handles a view from an unknown member, which has joined before the coordinator became unreachable
+ * from here: the next view is the union of both views, less the members that this one has
+ * removed. */
 static weft_status merge_unknown_view(weft_member *m, weft_view *view, weft_actor_id from,
-                                      bool alone, weft_member_news *news)
+                                      weft_member_news *news)
 {
-    bool other = view->number <= m->view.number, fits = alone || !other;
-    fits = fits && weft_view_find(view, m->actor->id) && weft_view_find(view, from) &&
-           !weft_member_was_removed(m, from);
-    if (!fits) {
+    bool other = view->number <= m->view.number, fits;
+    if (!weft_view_find(view, m->actor->id) || !weft_view_find(view, from) ||
+        weft_member_was_removed(m, from)) {
         weft_view_free(view);
         return WEFT_OK;
     }
-    for (size_t i = 0; i < m->tombstone_count && alone; i++)
+    for (size_t i = 0; i < m->tombstone_count; i++)
         other = weft_view_remove(view, m->tombstones[i]) || other;
-    weft_status status = alone ? add_own(m, view, &other, &fits) : WEFT_OK;
+    weft_status status = add_own(m, view, &other, &fits);
     if (status != WEFT_OK || !fits) {
         weft_view_free(view);
         return status == WEFT_OK ? weft_member_send_view(m, from) : status;
     }
     if (other) view->number = WEFT_MAX(view->number, m->view.number) + 1;
     return weft_member_adopt(m, view, news);
+}
+
+/* Takes over what only the coordinator decides: a view of another member says who is there, and not
+ * that the run is over or has a fault. */
+static weft_status keep_decisions(const weft_member *m, weft_view *view)
+{
+    free(view->fault);
+    view->fault = NULL;
+    view->over = m->view.over;
+    view->failure_timeout = m->view.failure_timeout;
+    for (size_t i = 0; i < view->member_count; i++) {
+        const weft_view_member *mine = weft_view_find(&m->view, view->members[i].id);
+        if (mine) view->members[i].dismissed = mine->dismissed;
+    }
+    return m->view.fault ? weft_strdup(m->view.fault, &view->fault) : WEFT_OK;
+}
+
+/* Handles the view of another member while the coordinator is unreachable. */
+static weft_status receive_alone(weft_member *m, weft_view *view, weft_actor_id from,
+                                 weft_member_news *news)
+{
+    weft_status status = keep_decisions(m, view);
+    if (status != WEFT_OK) {
+        weft_view_free(view);
+        return status;
+    }
+    if (!weft_view_find(&m->view, from)) return merge_unknown_view(m, view, from, news);
+    if (!weft_view_find(view, m->actor->id)) {
+        weft_view_free(view);
+        m->left = m->leaving; /* the other members have removed a leaving member */
+        if (m->left) return WEFT_OK;
+        weft_member_note_removed(m);
+        return weft_fail(WEFT_ERR_PEER,
+                         "the other members received no heartbeat from this process for more than "
+                         "%g s and removed it from the run; start it again",
+                         m->view.failure_timeout);
+    }
+    if (view->number != m->view.number) return weft_member_adopt(m, view, news);
+    if (lose_all(m, view)) *news = WEFT_NEWS_VIEW;
+    weft_view_free(view);
+    return WEFT_OK;
 }
 
 weft_status weft_member_receive_view(weft_member *m, const weft_message *message,
@@ -240,25 +280,12 @@ weft_status weft_member_receive_view(weft_member *m, const weft_message *message
     *news = WEFT_NEWS_HANDLED;
     if (m->view.number == 0) return WEFT_OK;
     WEFT_TRY(weft_member_read(m, message, &view));
-    bool here = weft_view_find(&view, m->actor->id), alone = weft_member_coordinator_unreachable(m);
-    bool known = weft_view_find(&m->view, message->from);
-    if (view.number == 0 || view.base != 0 || view.run != m->run || (known && !here && !alone)) {
-        weft_view_free(&view);
-        return WEFT_OK;
-    }
-    if (!known) return merge_unknown_view(m, &view, message->from, alone, news);
-    if (!here) {
-        weft_view_free(&view);
-        m->left = m->leaving; /* the other members have removed a leaving member */
-        if (m->left) return WEFT_OK;
-        weft_member_note_removed(m);
-        return weft_fail(WEFT_ERR_PEER,
-                         "the other members received no heartbeat from this process for more than "
-                         "%g s and removed it from the run; start it again",
-                         m->view.failure_timeout);
-    }
-    if (view.number != m->view.number) return weft_member_adopt(m, &view, news);
-    if (alone && lose_all(m, &view)) *news = WEFT_NEWS_VIEW;
+    if (view.number > 0 && view.base == 0 && view.run == m->run &&
+        weft_member_coordinator_unreachable(m))
+        return receive_alone(m, &view, message->from, news);
+    /* The coordinator alone says who is a member as long as it can be asked: it answers a heartbeat
+     * with its view if that is newer. */
+    bool newer = view.run == m->run && view.number > m->view.number;
     weft_view_free(&view);
-    return WEFT_OK;
+    return newer ? weft_member_heartbeat(m) : WEFT_OK;
 }

@@ -165,6 +165,11 @@ static weft_status check_address(const char *address)
     return weft_fail(WEFT_ERR_ARGUMENT, "the address of the coordinator is empty; give HOST:PORT");
 }
 
+static int64_t count_starts(void *line, bool server, int slot)
+{
+    return weft_status_page_starts(line, server ? WEFT_PART_SERVER : WEFT_PART_LEARNER, slot);
+}
+
 weft_status weft_coordinator_run(weft_context *context, const weft_cluster_options *o,
                                  const weft_stop *stop, weft_cluster_fn tell, void *user)
 {
@@ -195,6 +200,8 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
                                   .replicas = o->train.parallel.replicas > 0,
                                   .failure_timeout = o->failure_timeout,
                                   .job = weft_job_slot() >= 0,
+                                  .starts = weft_job_slot() >= 0 ? count_starts : NULL,
+                                  .line = &t->line,
                                   .model = t->link.model,
                                   .data = t->link.data,
                                   .parameters = weft_store_form(t->runs[0].rank.store),
