@@ -174,9 +174,9 @@ static void test_reused_address(void **state)
     side_close(&next);
 }
 
-/* A name that has only an IPv6 address, ::1; all others are resolved as they are. ZeroMQ resolves
- * names with this function, too. */
-static const char SIX[] = "six.weft.test";
+/* A name that has only an IPv6 address, ::1, and one that has an IPv4 address, too; all others are
+ * resolved as they are. ZeroMQ resolves names with this function, too. */
+static const char SIX[] = "six.weft.test", BOTH[] = "both.weft.test";
 
 int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
                 struct addrinfo **out)
@@ -186,6 +186,8 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
     memcpy(&real, &found, sizeof(real));
     bool six = name && strcmp(name, SIX) == 0;
     if (six && hints && hints->ai_family == AF_INET) return EAI_NONAME;
+    bool both = name && strcmp(name, BOTH) == 0;
+    if (both) name = hints && hints->ai_family == AF_INET6 ? "::1" : "127.0.0.1";
     return real(six ? "::1" : name, service, hints, out);
 }
 
@@ -231,6 +233,15 @@ static void test_both_families(void **state)
     assert_int_equal(weft_net_bind(server.net, "tcp://six.weft.test:*", at, sizeof(at)), WEFT_OK);
     reach(&server, "[::1]", at);
     side_close(&server);
+    /* All addresses of a name are tried, until somebody listens at one. */
+    for (int six = 0; six < 2; six++) {
+        side_open(&server, false, SERVER, true);
+        assert_int_equal(
+            weft_net_bind(server.net, six ? "tcp://[::1]:*" : "tcp://127.0.0.1:*", at, sizeof(at)),
+            WEFT_OK);
+        reach(&server, BOTH, at);
+        side_close(&server);
+    }
 }
 
 /* Listeners take the first free port of a range; behind the last one a message says so. */

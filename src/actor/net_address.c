@@ -78,19 +78,23 @@ weft_status weft_net_address_read(const char *text, weft_net_address *out)
     return WEFT_OK;
 }
 
-/* The first address of a host in one family, as text; false: it has none. */
-static bool find_host(const char *host, int family, char *out, size_t size)
+/* Counts the addresses of a host in one family, and writes that with this index, if there is one,
+ * as text. */
+static int find_host(const char *host, int family, int index, char *out, size_t size)
 {
     const struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
-    if (getaddrinfo(host, NULL, &hints, &found) != 0) return false;
-    const void *address =
-        family == AF_INET
-            ? (const void *)&((const struct sockaddr_in *)(const void *)found->ai_addr)->sin_addr
-            : &((const struct sockaddr_in6 *)(const void *)found->ai_addr)->sin6_addr;
-    bool whole = inet_ntop(family, address, out, (socklen_t)size) != NULL;
+    int count = 0;
+    if (getaddrinfo(host, NULL, &hints, &found) != 0) return 0;
+    for (const struct addrinfo *i = found; i; i = i->ai_next, count++) {
+        const void *address =
+            family == AF_INET
+                ? (const void *)&((const struct sockaddr_in *)(const void *)i->ai_addr)->sin_addr
+                : &((const struct sockaddr_in6 *)(const void *)i->ai_addr)->sin6_addr;
+        if (count == index) (void)inet_ntop(family, address, out, (socklen_t)size);
+    }
     freeaddrinfo(found);
-    return whole;
+    return count;
 }
 
 bool weft_net_address_range(const char *text, int *first, int *last)
@@ -102,15 +106,19 @@ bool weft_net_address_range(const char *text, int *first, int *last)
     return port[used] == '\0' && *first > 0 && *first <= *last && *last <= UINT16_MAX;
 }
 
-bool weft_net_address_resolve(const char *at, char *out, size_t size)
+int weft_net_address_resolve(const char *at, unsigned index, char *out, size_t size)
 {
-    char host[WEFT_ADDRESS_BYTES], numbers[INET6_ADDRSTRLEN];
+    char host[WEFT_ADDRESS_BYTES], numbers[INET6_ADDRSTRLEN] = "";
     const char *port = strrchr(at, ':');
-    if (!read_host(at, host, sizeof(host))) return false;
-    if (find_host(host, AF_INET, numbers, sizeof(numbers)))
-        return snprintf(out, size, "tcp://%s%s", numbers, port) < (int)size;
-    return find_host(host, AF_INET6, numbers, sizeof(numbers)) &&
-           snprintf(out, size, "tcp://[%s]%s", numbers, port) < (int)size;
+    if (!read_host(at, host, sizeof(host))) return 0;
+    int four = find_host(host, AF_INET, 0, numbers, sizeof(numbers));
+    int all = four + find_host(host, AF_INET6, 0, numbers, sizeof(numbers));
+    if (all == 0) return 0;
+    int chosen = (int)(index % (unsigned)all);
+    bool six = chosen >= four;
+    (void)find_host(host, six ? AF_INET6 : AF_INET, chosen - six * four, numbers, sizeof(numbers));
+    (void)snprintf(out, size, six ? "tcp://[%s]%s" : "tcp://%s%s", numbers, port);
+    return all;
 }
 
 bool weft_net_address_is_six(const char *at)
@@ -120,7 +128,7 @@ bool weft_net_address_is_six(const char *at)
     if (at[strlen("tcp://")] == '[') return true;
     if (!read_host(at, host, sizeof(host)) || strcmp(host, "*") == 0) return false;
     return inet_pton(AF_INET, host, &four) != 1 &&
-           weft_net_address_resolve(at, found, sizeof(found)) && strchr(found, '[') != NULL;
+           weft_net_address_resolve(at, 0, found, sizeof(found)) > 0 && strchr(found, '[') != NULL;
 }
 
 /* --- networks of this machine --- */

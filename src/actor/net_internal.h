@@ -127,8 +127,9 @@ typedef struct weft_connection {
     bool begun;     /* ZeroMQ has begun an attempt since the last retry */
     bool listens;   /* a process listens at the address, and `trouble` is about it */
     double since;   /* time of the last event of the monitor, or of the opening */
-    /* Of a name with several addresses: their number, how often the connection was opened, which
-     * chooses one of them, when it was opened last, and whether an attempt has failed since. */
+    /* The addresses of a name that has several: their number, how often the connection was opened,
+     * which chooses one of them, when it was opened last, and whether an attempt has failed since.
+     */
     int choices;
     unsigned opened;
     double opened_at;

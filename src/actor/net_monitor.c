@@ -9,6 +9,9 @@
  * event. */
 static const double REFUSED_SECONDS = 1, SILENT_SECONDS = 5;
 
+/* Least time between two attempts at different addresses of one name. */
+static const double NEXT_SECONDS = 0.2;
+
 enum {
     /* Failures that the other side has caused; a handshake may also be broken off, by a member that
      * this process, while it was stopped, has not answered. */
@@ -113,6 +116,7 @@ static void look_at(weft_connection *f, double now)
         }
         if (f->connected) set_trouble(f, true, NULL);
         if (event != ZMQ_EVENT_CONNECT_RETRIED) continue;
+        f->failed = true;
         if (!f->answers) set_trouble(f, false, f->begun ? "no process answers" : NO_WAY);
         f->answers = f->begun = false;
     }
@@ -126,10 +130,11 @@ weft_status weft_net_look(weft_net *net)
         weft_connection *f = &net->fars[i];
         if (!f->monitor) continue;
         look_at(f, now);
-        if (f->connected || now - f->since < (f->refused ? REFUSED_SECONDS : SILENT_SECONDS))
-            continue;
-        /* ZeroMQ has given up this connection, so it is opened anew; its queued messages are
-         * lost. */
+        bool next = f->failed && f->choices > 1 && now - f->opened_at > NEXT_SECONDS;
+        double limit = f->refused ? REFUSED_SECONDS : SILENT_SECONDS;
+        if (f->connected || (!next && now - f->since < limit)) continue;
+        /* ZeroMQ has given up this connection, or the host has another address, so it is opened
+         * anew; its queued messages are lost. */
         weft_net_close_watched(&f->socket, &f->monitor);
         WEFT_TRY(weft_net_connect(net, f));
     }

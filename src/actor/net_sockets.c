@@ -180,7 +180,10 @@ static bool set_keys(const weft_net *net, const weft_net_address *to, void *sock
 weft_status weft_net_connect(weft_net *net, weft_connection *f)
 {
     weft_net_address to;
+    char one[WEFT_ADDRESS_BYTES];
     WEFT_TRY(weft_net_address_choose(f->address, net->world->token, &to));
+    f->choices = to.tcp ? weft_net_address_resolve(to.at, f->opened++, one, sizeof(one)) : 1;
+    if (f->choices > 1) memcpy(to.at, one, sizeof(to.at));
     if (to.keyed && !weft_net_context_has_keys(net->world, NULL))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s: the process at this address has a key, so this process needs one too "
@@ -196,8 +199,8 @@ weft_status weft_net_connect(weft_net *net, weft_connection *f)
         status =
             weft_fail(WEFT_ERR_IO, "cannot connect to %s: %s", to.at, zmq_strerror(zmq_errno()));
     if (status != WEFT_OK) weft_net_close_watched(&f->socket, &f->monitor);
-    f->since = weft_seconds();
-    f->connected = f->refused = f->answers = f->begun = false;
+    f->since = f->opened_at = weft_seconds();
+    f->connected = f->refused = f->answers = f->begun = f->failed = false;
     f->keyed = to.keyed;
     f->inside = strncmp(to.at, "inproc:", strlen("inproc:")) == 0;
     return status;
@@ -243,7 +246,7 @@ static int bind_listener(const weft_net *net, const weft_net_address *to)
     int error = zmq_errno();
     if (all && error != EADDRINUSE && set(net->listener, ZMQ_IPV6, false))
         return zmq_bind(net->listener, to->at) == 0 ? 0 : error;
-    if (error != ENODEV || !to->tcp || !weft_net_address_resolve(to->at, at, sizeof(at)))
+    if (error != ENODEV || !to->tcp || weft_net_address_resolve(to->at, 0, at, sizeof(at)) == 0)
         return error;
     return zmq_bind(net->listener, at) == 0 ? 0 : zmq_errno();
 }
