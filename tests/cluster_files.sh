@@ -89,6 +89,13 @@ endless="--steps 1000000000 --epochs 1000000000"
 {
     srun -n2 weft train -q $small --steps 2 >out 2>err
     [ $? = 2 ] && grep -q "srun has started 2 tasks of this command, but gives them no ranks of MPI" err && pass || flunk "two tasks without MPI"
+    [ "$(grep -c "^weft:" err)" = 1 ] && pass || flunk "each of two tasks says the same"
+    srun -n2 weft eval nothing >out 2>err
+    [ $? = 2 ] && [ "$(grep -c "^weft: srun has started 2 tasks" err)" = 1 ] && pass || flunk "eval in two tasks"
+    if [ "$mpi" = ON ] && mpirun --version 2>/dev/null | grep -q "Open MPI"; then
+        timeout 60 srun -n1 weft train -q $small --mesh data=2 -n 2 --steps 2 --engine mpi >out 2>err && [ "$(grep -c '^2 steps' out)" = 1 ] && pass ||
+            flunk "ranks of MPI in one task"
+    fi
     srun -n1 -c3 weft train $small --steps 2 >out 2>err
     [ "$(nproc)" -lt 4 ] || grep -q "^3 threads, as SLURM_CPUS_PER_TASK has it" out && pass || flunk "the threads of a task"
 }

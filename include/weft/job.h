@@ -18,6 +18,14 @@ extern "C" {
 /* The rank of this process, if mpirun or srun has started it; else -1. */
 WEFT_API int weft_job_rank(void);
 
+/* The number of this process among those of the command that a launcher has started, with ranks of
+ * MPI or without (tasks of srun); 0: it is the first, or alone. */
+WEFT_API int weft_job_task(void);
+
+/* For commands whose processes do not share their work. ARGUMENT: a launcher has started several
+ * processes of this command, of which each would do all of it and write the same files. */
+WEFT_API WEFT_NODISCARD weft_status weft_job_check_alone(void);
+
 /* Whether a supervisor (weft_job_run, weft_server_supervise) started this process. The process is
  * one rank, has all ranks of the job as threads, or is a member or a worker. */
 WEFT_API bool weft_job_supervised(void);

@@ -20,6 +20,9 @@ typedef struct command {
     /* Runs the command and returns the exit code. argv begins after the command's name. */
     int (*run)(weft_context *context, int argc, char **argv);
     bool computes; /* runs kernels on several threads */
+    /* Processes that a launcher has started do not share the work of this command; RANKS: unless
+     * they have ranks of MPI. */
+    enum { TASKS_ANY, TASKS_ALONE, TASKS_RANKS } tasks;
 } command;
 
 extern const command command_train, command_simulate, command_compare, command_plan, command_eval,

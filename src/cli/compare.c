@@ -345,5 +345,6 @@ const command command_compare = {
                 "      'exchange=server:policy=bsp; exchange=server:policy=async servers=2'\n",
     .table = weft_compare_table,
     .run = run,
+    .tasks = TASKS_ALONE,
     .computes = true,
 };

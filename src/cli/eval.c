@@ -129,5 +129,6 @@ const command command_eval = {
                 "  weft eval --checkpoint runs/a/latest --data idx:mnist --json\n",
     .table = table,
     .run = run,
+    .tasks = TASKS_ALONE,
     .computes = true,
 };

@@ -93,4 +93,5 @@ const command command_export = {
                 "  weft export runs/a/latest --folder digits\n",
     .table = table,
     .run = run,
+    .tasks = TASKS_ALONE,
 };

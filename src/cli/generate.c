@@ -64,5 +64,6 @@ const command command_generate = {
         "  weft generate runs/book/latest --prompt 'ROMEO:' --stop 'JULIET:' --stop $'\\n\\n'\n",
     .table = table,
     .run = run,
+    .tasks = TASKS_ALONE,
     .computes = true,
 };

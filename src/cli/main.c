@@ -93,6 +93,18 @@ static bool asks_help(int argc, char **argv)
     return false;
 }
 
+/* Refuses a command of which a launcher has started several processes that do not share its work;
+ * the first of them says so. Returns the exit code; 0: the command runs. */
+static int refuse_tasks(const command *c)
+{
+    bool ranked = c->tasks == TASKS_RANKS && weft_job_rank() >= 0;
+    weft_status status = c->tasks == TASKS_ANY || ranked ? WEFT_OK : weft_job_check_alone();
+    if (status == WEFT_OK || weft_job_task() == 0) return report_failure(status);
+    /* A launcher may end the others when the first process has failed. */
+    nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+    return 2;
+}
+
 static int run_command(weft_context *context, int argc, char **argv)
 {
     if (argc < 2) return command_help.run(context, 0, NULL);
@@ -104,9 +116,11 @@ static int run_command(weft_context *context, int argc, char **argv)
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         return command_help.run(context, 0, NULL);
     const command *named = command_of(name);
-    if (named)
-        return asks_help(argc, argv) ? command_help.run(context, 1, argv + 1)
-                                     : named->run(context, argc - 2, argv + 2);
+    if (named && asks_help(argc, argv)) return command_help.run(context, 1, argv + 1);
+    if (named) {
+        int refused = refuse_tasks(named);
+        return refused ? refused : named->run(context, argc - 2, argv + 2);
+    }
     const command *near = nearest(name);
     char shown[256];
     fprintf(stderr, "weft: no command is named '%s'%s%s%s\nTry 'weft help'.\n",

@@ -250,5 +250,6 @@ const command command_predict = {
                 "  weft predict --checkpoint runs/prices/latest --data csv:new_houses.csv --json\n",
     .table = table,
     .run = run,
+    .tasks = TASKS_ALONE,
     .computes = true,
 };

@@ -320,5 +320,6 @@ const command command_train = {
         "  weft train --optimizer sgd --lr 0.1 --momentum 0.9 --lr-schedule cosine --warmup 100\n",
     .table = weft_train_table,
     .run = run,
+    .tasks = TASKS_RANKS,
     .computes = true,
 };

@@ -17,16 +17,48 @@ static int64_t number_in(const char *variable)
     return text && weft_parse_int(text, &number) ? number : 0;
 }
 
+bool weft_job_is_step(void)
+{
+    return number_in(SLURM_TASKS) > 0;
+}
+
 static weft_status refuse_without_ranks(int64_t tasks)
 {
     return weft_fail(
         WEFT_ERR_ARGUMENT,
         "srun has started %lld tasks of this command, but gives them no ranks of MPI, so each "
-        "would "
-        "train alone and write the same files; give srun --mpi=pmix (with MPICH --mpi=pmi2; srun "
-        "--mpi=list shows what there is), or srun -n1. For runs that are independent of each "
-        "other, take SLURM_STEP_NUM_TASKS out of the environment",
+        "would do all of the work and write the same files; for training give srun --mpi=pmix "
+        "(with MPICH --mpi=pmi2; srun --mpi=list shows what there is), otherwise srun -n1. For "
+        "commands that are independent of each other, take SLURM_STEP_NUM_TASKS out of the "
+        "environment",
         (long long)tasks);
+}
+
+static int64_t ranks_started(void)
+{
+    int64_t started = number_in(SLURM_TASKS);
+    for (size_t i = 0; i < WEFT_COUNT(size_variables); i++)
+        started = WEFT_MAX(started, number_in(size_variables[i]));
+    return started;
+}
+
+int weft_job_task(void)
+{
+    int rank = weft_job_rank();
+    if (rank >= 0) return rank;
+    return number_in(SLURM_TASKS) > 1 ? (int)number_in("SLURM_PROCID") : 0;
+}
+
+weft_status weft_job_check_alone(void)
+{
+    int64_t started = ranks_started();
+    if (getenv(WEFT_SUPERVISED_VARIABLE) || started < 2) return WEFT_OK;
+    if (weft_job_rank() < 0) return refuse_without_ranks(number_in(SLURM_TASKS));
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "the launcher (mpirun, srun) has started %lld processes of this command, "
+                     "which do not share its work, so each would do all of it and write the same "
+                     "files; start one process, without the launcher",
+                     (long long)started);
 }
 
 static weft_status refuse_option(const char *option, const char *value, const char *why)
@@ -62,9 +94,7 @@ weft_status weft_job_check_launched(const weft_job_options *o)
 
 weft_status weft_job_check_world(int size)
 {
-    int64_t started = number_in(SLURM_TASKS);
-    for (size_t i = 0; i < WEFT_COUNT(size_variables); i++)
-        started = WEFT_MAX(started, number_in(size_variables[i]));
+    int64_t started = ranks_started();
     if (size > 1 || started < 2 || getenv(WEFT_SUPERVISED_VARIABLE)) return WEFT_OK;
     return weft_fail(
         WEFT_ERR_ARGUMENT,

@@ -60,6 +60,12 @@ weft_status weft_job_find_mpirun(job *j)
     text[size] = '\0';
     if (pclose(pipe) != 0 || !text[0]) return fail_mpirun(text);
     j->open_mpi = strstr(text, "Open MPI") != NULL || strstr(text, "OpenRTE") != NULL;
+    if (!j->open_mpi && weft_job_is_step())
+        return weft_fail(WEFT_ERR_UNSUPPORTED,
+                         "engine is mpi, but srun has started this command, and this mpirun cannot "
+                         "start ranks inside a step of srun; let srun start the ranks (srun -n%lld "
+                         "--mpi=pmi2), or leave srun out",
+                         (long long)j->ranks);
     return WEFT_OK;
 }
 
@@ -90,6 +96,16 @@ static void mpirun_words(const job *j, weft_command *w)
         add(w, WEFT_STATUS_PAGE_VARIABLE);
         add(w, "-x");
         add(w, WEFT_SUPERVISED_VARIABLE);
+    }
+    /* Inside a step of srun mpirun would start daemons by srun, which waits for the resources that
+     * the step holds. A task is one machine, on which mpirun starts the ranks itself. */
+    if (j->open_mpi && weft_job_is_step()) {
+        add(w, "--mca");
+        add(w, "plm");
+        add(w, "^slurm");
+        add(w, "--mca");
+        add(w, "ras");
+        add(w, "^slurm");
     }
     if (!w->hosts) return;
     add(w, j->open_mpi ? "--host" : "-hosts");

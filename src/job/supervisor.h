@@ -66,6 +66,9 @@ typedef struct weft_command {
     char *hosts;
 } weft_command;
 
+/* launched.c: whether this process is a task of srun. */
+bool weft_job_is_step(void);
+
 /* mpirun.c */
 weft_status weft_job_find_mpirun(job *j) WEFT_NODISCARD;
 /* Builds the command line of the job; again: the job resumes from the newest checkpoint. */
