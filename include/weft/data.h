@@ -17,7 +17,9 @@
  * rows; test= is the fraction of samples in the test split.
  *
  * weft_dataset_prepare decodes a split. Plain IDX and NPY files are mapped, so they may be larger
- * than memory. Reading a prepared split is thread-safe.
+ * than memory. They must not become shorter while the data set is open: reading behind their new
+ * end is a SIGBUS, which ends a program that does not handle it (the command weft does, with a
+ * message). Reading a prepared split is thread-safe.
  */
 #ifndef WEFT_DATA_H
 #define WEFT_DATA_H
