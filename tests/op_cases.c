@@ -393,6 +393,7 @@ const op_case op_cases[] = {
     FORWARD(accumulate_anew),
     FORWARD(accumulate_tree),
     FORWARD(clip),
+    FORWARD(write_rows),
     CASE(constant),
 };
 const int op_case_count = sizeof(op_cases) / sizeof(op_cases[0]);

@@ -68,6 +68,14 @@ void rotary_added_rows(fixture *f)
     out(f, node(f, "rotary", IN(x, fixture_ints(f, 1, &rows, 5)), NONE));
 }
 
+/* Positions from 0 to 6, of which those from 5 on are beyond the table. */
+void write_rows(fixture *f)
+{
+    weft_value table = X(f, 8, 5, 3, 2), row = X(f, 8, 1, 3, 2);
+    int64_t rows = 8;
+    out(f, node(f, "write_rows", IN(table, row, fixture_ints(f, 1, &rows, 7)), NONE));
+}
+
 void bias_table(fixture *f)
 {
     out(f, node(f, "bias", IN(X(f, 2, 3, 5), X(f, 3, 5)), NONE));

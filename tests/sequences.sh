@@ -182,9 +182,9 @@ mixing() { # LAYERS MESSAGE
     refuses 1 "$2" "$weft" generate mixing --tokens 3
 }
 mixing '  - {type: batch_norm}
-' "layer 'batch_norm2' (batch_norm) takes positions for channels, so the model cannot generate"
+' "node 'batch_norm2' (batch_norm_infer) reads several positions of a sequence, so the model cannot generate"
 mixing '  - {type: conv, filters: 12, kernel: 3, padding: 1}
-' "layer 'conv2' (conv) takes positions for channels, so the model cannot generate"
+' "node 'conv2' (conv) reads several positions of a sequence, so the model cannot generate"
 # A prompt of many tokens: a model with a limited number of positions reads those that matter.
 "$weft" train -q --model gpt:layers=1,heads=2,width=8 --data text:text.txt,unit=char,context=12 -t 1 --steps 3 --batch 8 --checkpoint limited
 for size in 11 12 13 17 18 19 5000; do

@@ -23,10 +23,10 @@ static const char summed[] = "layers:\n"
 static const char *const refused[][2] = {
     {"layers:\n  - {type: embedding, units: 8}\n  - {type: attention, name: look, heads: 2}\n"
      "  - {type: linear, units: outputs}\n",
-     "layer 'look' (attention) reads later positions"},
+     "node 'look/attend' (attention) reads later positions"},
     {"layers:\n  - {type: embedding, units: 8}\n  - {type: lstm, name: both, units: 4, "
      "bidirectional: true}\n  - {type: linear, units: outputs}\n",
-     "layer 'both' (bidirectional) reads later positions"}};
+     "node 'both/steps_reverse' (lstm) runs backwards, from later positions"}};
 
 typedef struct predicted {
     int32_t label[SAMPLES][CONTEXT];

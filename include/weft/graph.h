@@ -44,7 +44,10 @@ typedef enum weft_role {
     WEFT_ROLE_OPTIMIZER, /* optimiser state: moments of a parameter, their step count */
     WEFT_ROLE_STATISTIC, /* statistics of data, such as running means; default of states */
     WEFT_ROLE_COUNTER,   /* a count of steps, equal on all ranks that train together */
-    WEFT_ROLE_SUM        /* an accumulator that each step starts anew; not saved */
+    WEFT_ROLE_SUM,       /* an accumulator that each step starts anew; not saved */
+    /* State of the sequences of a batch, such as the keys of earlier positions. Each instance of a
+     * program has its own, which begins at zero; not saved. */
+    WEFT_ROLE_SEQUENCE
 } weft_role;
 /* The name of a role: "data", "parameter", ...; NULL past the end. */
 WEFT_API const char *weft_role_name(int role);

@@ -126,8 +126,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_program_create_with(weft_store *store,
 typedef struct weft_program_info {
     /* All instructions, those that convert a layout, and those on the reference device. */
     int instructions, reorders, fallbacks;
-    size_t slot_bytes;  /* values kept from forward to backward, for all slots */
-    size_t input_bytes; /* inputs, such as the samples of a micro-batch, for all slots */
+    size_t slot_bytes;     /* values kept from forward to backward, for all slots */
+    size_t input_bytes;    /* inputs, such as the samples of a micro-batch, for all slots */
+    size_t sequence_bytes; /* states of the sequences of a batch (WEFT_ROLE_SEQUENCE) */
     size_t arena_bytes, gradient_bytes, parameter_bytes, state_bytes, scratch_bytes;
     size_t transfer_bytes; /* staging buffers for sending and receiving parts of tensors; an engine
                               may allocate further memory when it runs */
@@ -187,6 +188,18 @@ WEFT_API void *weft_instance_input(const weft_instance *instance, weft_value inp
 /* The memory of a fetched value in the current slot after a run: dense, row-major. NULL if the
  * value is not fetched. */
 WEFT_API const void *weft_instance_output(const weft_instance *instance, weft_value value);
+
+/* Row `row` of a state of sequences (WEFT_ROLE_SEQUENCE), whose first dimension is that of the
+ * batch: its bytes (0: the program has no such state, or it has no such row), and copies of it from
+ * and to host memory, dense and row-major. data NULL: zeros. */
+WEFT_API size_t weft_instance_row_bytes(const weft_instance *instance, weft_value state,
+                                        int64_t row);
+WEFT_API WEFT_NODISCARD weft_status weft_instance_read_row(const weft_instance *instance,
+                                                           weft_value state, int64_t row,
+                                                           void *data);
+WEFT_API WEFT_NODISCARD weft_status weft_instance_write_row(weft_instance *instance,
+                                                            weft_value state, int64_t row,
+                                                            const void *data);
 
 /* Runs the instructions of one phase, in order. A training step runs MICRO for each micro-batch,
  * then UPDATE. */

@@ -12,6 +12,7 @@ enum { WEFT_MAX_OUTPUTS = 16 };
 typedef struct weft_node weft_node;
 typedef struct weft_window weft_window;
 typedef struct weft_op weft_op;
+typedef struct weft_incremental weft_incremental;
 
 /* An operator: the rules by which graphs, autodiff, rewrites and devices treat its nodes. */
 struct weft_op {
@@ -82,6 +83,11 @@ struct weft_op {
     /* Each position along dimension 1 of input 0 needs the one before it, so the domain axis must
      * not split them. */
     bool recurrent;
+    /* Adds the nodes that compute one position of the node's results in incremental decoding, where
+     * that takes states (graph/incremental.h). in[]: what stands for the node's inputs in
+     * s->graph; out[]: the results that later nodes may read. NULL: by the labels. */
+    weft_status (*one_position)(weft_incremental *s, const weft_graph *graph, const weft_node *node,
+                                const weft_value *in, weft_value *out);
     /* transfer: the operator moves values between ranks, and a communicator runs it instead of a
      * device. any_order: operands and results may have any layout, unless attribute `plain` is set.
      * keeps_part: the output is this rank's part of the input along `dim`, and may stay in its

@@ -175,7 +175,6 @@ weft_value weft_layer_conv(weft_model_builder *net, weft_value x, const weft_lay
 {
     weft_shape in = weft_layer_shape(net, x);
     int64_t groups = otherwise(layer->groups, 1);
-    weft_model_builder_whole(net, x, layer, "(conv) takes positions for channels");
     int dims = space_of(net, x, layer, "conv");
     if (dims == 0) return WEFT_NO_VALUE;
     weft_status cut = check_groups(layer, in.dim[1], groups);
@@ -288,7 +287,6 @@ static weft_value by_batch(weft_model_builder *net, const char *name, weft_value
 
 weft_value weft_layer_batch_norm(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
-    weft_model_builder_whole(net, x, layer, "(batch_norm) takes positions for channels");
     weft_shape in = weft_layer_shape(net, x);
     weft_shape channels = weft_shape_of(1, (int64_t[]){in.rank > 1 ? in.dim[1] : 1});
     const weft_init one = {WEFT_INIT_CONSTANT, 1}, zero = {WEFT_INIT_CONSTANT, 0};
@@ -338,7 +336,6 @@ weft_value weft_layer_dropout(weft_model_builder *net, weft_value x, const weft_
 weft_value weft_layer_flatten(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
     weft_shape in = weft_layer_shape(net, x);
-    weft_model_builder_whole(net, x, layer, "(flatten) joins all positions");
     if (in.rank < 2) return x;
     weft_attr shape = WEFT_ATTR_PAIR("shape", in.dim[0], weft_shape_elements(&in) / in.dim[0]);
     return weft_layer_emit(net, layer->name, "", "reshape", &x, 1, &shape, 1);
@@ -355,8 +352,6 @@ weft_value weft_layer_concat(weft_model_builder *net, const weft_value *x, int c
                              const weft_layer *layer)
 {
     weft_attr axis = WEFT_ATTR_INT("axis", otherwise(layer->axis, 1));
-    if (axis.ints[0] == 1)
-        weft_model_builder_whole(net, x[0], layer, "(concat) joins layers along the positions");
     if (count <= WEFT_MAX_OUTPUTS)
         return weft_layer_emit(net, layer->name, "", "concat", x, count, &axis, 1);
     int each = WEFT_MAX_OUTPUTS;

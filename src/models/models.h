@@ -19,25 +19,6 @@ typedef struct weft_loss {
     const char *op;
 } weft_loss;
 
-/* A value that a model carries from one position to the next. */
-typedef struct weft_step_state {
-    /* The input of the graph, and the result that the next position reads in it. */
-    weft_value in, out;
-    bool row; /* `out` [batch, 1, ...] is a row of `in` [batch, positions, ...], else all of it */
-} weft_step_state;
-
-/* The inputs and the states of a model that computes one position of each sequence in a run, from
- * the states that the positions before it have left. */
-typedef struct weft_model_steps {
-    weft_value position;  /* [batch] i32: the position that is computed, from 0 */
-    weft_value positions; /* [batch, 1] i32: the same */
-    weft_value lengths;   /* [batch] i32: the positions up to it, 1 + position */
-    bool limited;         /* no position beyond those of a sample can be computed */
-    weft_step_state *states;
-    size_t count, capacity;
-} weft_model_steps;
-void weft_model_steps_free(weft_model_steps *steps);
-
 /* A model under construction. */
 struct weft_model_builder {
     weft_graph *graph;
@@ -45,8 +26,7 @@ struct weft_model_builder {
     const char *arguments; /* of a built-in model, such as "layers=6"; empty: none */
     const weft_loss *loss;
     weft_model_values values;
-    int layers;              /* layers so far; each dropout has its own stream */
-    weft_model_steps *steps; /* NULL: a run computes all positions of a sample */
+    int layers; /* layers so far; each dropout has its own stream */
     /* Weights and counts of the samples, which all batch norms read; counts WEFT_NO_VALUE: none
      * yet. */
     weft_value sample_weights, counts;
@@ -169,20 +149,6 @@ weft_value weft_layer_blocks(weft_model_builder *net, weft_value x, const weft_b
 /* ARGUMENT unless samples are images [channels, height, width] of at least `side` pixels a side. */
 weft_status weft_model_builder_images(weft_model_builder *net, const char *model,
                                       int64_t side) WEFT_NODISCARD;
-/* steps.c: adds the input "<layer>/<name>" in which a position finds what the positions before it
- * have left; weft_model_builder_carry then sets what this position leaves. */
-weft_value weft_model_builder_state(weft_model_builder *net, const weft_layer *layer,
-                                    const char *name, weft_shape shape, bool row);
-/* Sets the result that the next position finds in this input. */
-void weft_model_builder_carry(weft_model_builder *net, weft_value in, weft_value out);
-/* Fails the graph with UNSUPPORTED, since the layer reads later positions. */
-weft_value weft_model_builder_fail_steps(weft_model_builder *net, const weft_layer *layer,
-                                         const char *why);
-/* If a run computes one position, fails the graph of a layer that reads several of a sequence. */
-void weft_model_builder_whole(weft_model_builder *net, weft_value x, const weft_layer *layer,
-                              const char *why);
-/* The positions of a sample. */
-int64_t weft_model_builder_positions(const weft_model_builder *net);
 /* ARGUMENT unless samples are tokens with a label for each position. */
 weft_status weft_model_builder_tokens(const weft_model_builder *net,
                                       const char *model) WEFT_NODISCARD;
@@ -219,12 +185,6 @@ weft_status weft_build_model(weft_graph *graph, const weft_model_options *option
 weft_status weft_model_find_lengths(weft_context *context, const weft_model_options *options,
                                     const weft_bytes *text, weft_input *input,
                                     int inputs) WEFT_NODISCARD;
-
-/* As weft_build_model, but a run of the graph computes one position of a sequence. UNSUPPORTED: a
- * layer reads later positions. */
-weft_status weft_build_model_steps(weft_graph *graph, const weft_model_options *options,
-                                   const weft_bytes *text, weft_model_steps *steps,
-                                   weft_model_values *out) WEFT_NODISCARD;
 
 /* Whether a model's name is the path of a YAML file. */
 bool weft_model_is_file(const char *model);

@@ -38,15 +38,6 @@ static weft_value node(weft_model_builder *net, const way *w, const char *what, 
                            attr, attr ? 1 : 0);
 }
 
-/* The input for a state that the position before has left. */
-static weft_value state(weft_model_builder *net, const way *w, const char *what, int64_t units)
-{
-    char name[64];
-    weft_shape shape = weft_shape_of(2, (int64_t[]){net->options->batch, units});
-    return weft_model_builder_state(net, w->layer, named(w, what, name, sizeof(name)), shape,
-                                    false);
-}
-
 /* Returns the sequence of states; the value after it is the last state. */
 static weft_value run(weft_model_builder *net, weft_value x, const way *w)
 {
@@ -61,22 +52,12 @@ static weft_value run(weft_model_builder *net, weft_value x, const way *w)
     weft_value bias = parameter(net, w, "bias", vector);
     x = node(net, w, "project", "dense", (weft_value[]){x, weight}, 2, NULL);
     x = node(net, w, "add_bias", "bias", (weft_value[]){x, bias}, 2, &axis);
-    weft_value operands[6] = {x, recurrent};
+    weft_value operands[4] = {x, recurrent};
     int count = 2;
     if (w->gru) operands[count++] = parameter(net, w, "recurrent_bias", vector);
     if (w->layer->lengths)
         operands[count++] = weft_layer_lengths(net, w->layer, in.rank ? in.dim[1] : 0);
-    if (!net->steps)
-        return node(net, w, "steps", w->gru ? "gru" : "lstm", operands, count, &reverse);
-    if (w->reverse)
-        return weft_model_builder_fail_steps(net, w->layer,
-                                             "(bidirectional) reads later positions");
-    int states = w->gru ? 1 : 2, first = count;
-    for (int i = 0; i < states; i++) operands[count++] = state(net, w, i ? "cell" : "state", units);
-    weft_value y = node(net, w, "steps", w->gru ? "gru" : "lstm", operands, count, &reverse);
-    for (int i = 0; i < states && y != WEFT_NO_VALUE; i++)
-        weft_model_builder_carry(net, operands[first + i], y + 1 + i);
-    return y;
+    return node(net, w, "steps", w->gru ? "gru" : "lstm", operands, count, &reverse);
 }
 
 static weft_value recurrent_layer(weft_model_builder *net, weft_value x, const weft_layer *layer,

@@ -109,7 +109,7 @@ weft_value weft_model_builder_feature(const weft_model_builder *net, const char 
 
 void weft_model_builder_sequences(weft_model_builder *net)
 {
-    for (int i = 0; i < net->values.count && !net->steps; i++) {
+    for (int i = 0; i < net->values.count; i++) {
         const weft_port *p = &net->values.ports[i];
         if (p->role == WEFT_PORT_FEATURES && p->value != WEFT_NO_VALUE &&
             weft_value_type(net->graph, p->value)->shape.rank > 1)
@@ -129,28 +129,21 @@ static void add_input(weft_model_builder *net, const char *name, weft_port_role 
                       weft_dtype dtype, weft_shape shape)
 {
     const weft_init none = {WEFT_INIT_CONSTANT, 0};
-    /* An input of one position has a name of its own, since a plan splits leaves of the same name
-     * in the same way, and one position is not split. */
-    char *leaf = weft_graph_format(net->graph, net->steps ? "%s/step" : "%s", name);
-    weft_value v = weft_graph_leaf(net->graph, WEFT_VALUE_INPUT, leaf, dtype, &shape, none);
-    if (net->options->positions > 0 && shape.rank > 1 && !net->steps)
-        weft_graph_set_domain(net->graph, v, 1);
+    weft_value v = weft_graph_leaf(net->graph, WEFT_VALUE_INPUT, name, dtype, &shape, none);
+    if (net->options->positions > 0 && shape.rank > 1) weft_graph_set_domain(net->graph, v, 1);
     add_port(net, name, role, v);
-    free(leaf);
 }
 
 static void add_inputs(weft_model_builder *net)
 {
     const weft_model_options *o = net->options;
     weft_dtype real = net->graph->real;
-    int64_t positions = net->steps ? 1 : o->positions;
     weft_shape scalar = {0}, numbers = weft_shape_of(2, (int64_t[]){o->batch, o->targets});
-    weft_shape labels = weft_shape_of(o->positions ? 2 : 1, (int64_t[]){o->batch, positions});
+    weft_shape labels = weft_shape_of(o->positions ? 2 : 1, (int64_t[]){o->batch, o->positions});
     for (int i = 0; i < o->inputs; i++) {
         const weft_input *in = &o->input[i];
         weft_shape x = {.rank = in->shape.rank + 1, .dim = {o->batch}};
         memcpy(x.dim + 1, in->shape.dim, (size_t)in->shape.rank * sizeof(*x.dim));
-        if (net->steps && x.rank > 1) x.dim[1] = 1;
         add_input(net, in->name, WEFT_PORT_FEATURES, in->values ? WEFT_I32 : real, x);
     }
     if (o->targets > 0)
@@ -159,19 +152,6 @@ static void add_inputs(weft_model_builder *net)
         add_input(net, "labels", WEFT_PORT_TARGET, WEFT_I32, labels);
     add_input(net, "weights", WEFT_PORT_WEIGHTS, real, labels);
     add_input(net, "first_sample", WEFT_PORT_POSITION, WEFT_I32, scalar);
-}
-
-static void add_steps(weft_model_builder *net)
-{
-    const weft_init none = {WEFT_INIT_CONSTANT, 0};
-    weft_shape each = weft_shape_of(2, (int64_t[]){net->options->batch, 1});
-    weft_shape rows = weft_shape_of(1, each.dim);
-    weft_graph *g = net->graph;
-    weft_model_steps *s = net->steps;
-    if (!s) return;
-    s->position = weft_graph_leaf(g, WEFT_VALUE_INPUT, "position", WEFT_I32, &rows, none);
-    s->positions = weft_graph_leaf(g, WEFT_VALUE_INPUT, "positions", WEFT_I32, &each, none);
-    s->lengths = weft_graph_leaf(g, WEFT_VALUE_INPUT, "lengths", WEFT_I32, &rows, none);
 }
 
 /* Refuses inputs of the data that no layer reads: the model would not learn from them. */
@@ -197,7 +177,7 @@ static weft_status add_loss(weft_model_builder *net, weft_value logits, weft_mod
     char have[128], each[32] = "";
     WEFT_TRY(weft_graph_status(net->graph));
     const weft_shape *s = &weft_value_type(net->graph, logits)->shape;
-    int64_t positions = net->steps ? 1 : net->options->positions;
+    int64_t positions = net->options->positions;
     int last = positions > 0 ? 2 : 1;
     if (positions > 0) (void)snprintf(each, sizeof(each), "%lld, ", (long long)positions);
     if (s->rank != last + 1 || s->dim[last] != weft_model_builder_outputs(net) ||
@@ -235,14 +215,12 @@ bool weft_model_is_file(const char *model)
 
 static weft_status build_text(weft_graph *graph, const weft_model_options *options,
                               const char *name, const void *data, size_t size,
-                              weft_model_steps *steps, weft_model_values *out)
+                              weft_model_values *out)
 {
     WEFT_TRY(check_options(options));
-    weft_model_builder net = {
-        .graph = graph, .options = options, .steps = steps, .counts = WEFT_NO_VALUE};
+    weft_model_builder net = {.graph = graph, .options = options, .counts = WEFT_NO_VALUE};
     weft_value logits = WEFT_NO_VALUE;
     add_inputs(&net);
-    add_steps(&net);
     WEFT_TRY(weft_model_builder_read(&net, name, data, size, &logits));
     weft_status status = add_loss(&net, logits, out);
     return status == WEFT_OK ? status : weft_fail_within(status, "%s", name);
@@ -264,23 +242,22 @@ weft_status weft_model_build_text(weft_graph *graph, const weft_model_options *o
     WEFT_TRY(take_options(options, &own));
     if (size > 0) WEFT_NEED(data);
     WEFT_TRY(weft_graph_status(graph));
-    return build_text(graph, &own, name, data, size, NULL, out);
+    return build_text(graph, &own, name, data, size, out);
 }
 
 static weft_status build_named(weft_graph *graph, const weft_model_options *options,
-                               weft_model_steps *steps, weft_model_values *out)
+                               weft_model_values *out)
 {
     if (weft_model_is_file(options->model)) {
         weft_bytes bytes;
         WEFT_TRY(weft_file_map(options->model, &bytes));
         weft_status status =
-            build_text(graph, options, options->model, bytes.data, bytes.size, steps, out);
+            build_text(graph, options, options->model, bytes.data, bytes.size, out);
         weft_file_unmap(&bytes);
         return status;
     }
     WEFT_TRY(check_options(options));
-    weft_model_builder net = {
-        .graph = graph, .options = options, .steps = steps, .counts = WEFT_NO_VALUE};
+    weft_model_builder net = {.graph = graph, .options = options, .counts = WEFT_NO_VALUE};
     const weft_entry *entry;
     size_t size = strcspn(options->model, ":");
     WEFT_TRY(weft_registry_find(graph->context, WEFT_KIND_MODEL, options->model, size, &entry));
@@ -291,7 +268,6 @@ static weft_status build_named(weft_graph *graph, const weft_model_options *opti
                          model->name);
     WEFT_TRY(weft_model_builder_set_loss(&net, NULL));
     add_inputs(&net);
-    add_steps(&net);
     weft_value logits = model->build(&net, weft_model_builder_input(&net, WEFT_PORT_FEATURES));
     return add_loss(&net, logits, out);
 }
@@ -312,20 +288,12 @@ weft_status weft_model_build(weft_graph *graph, const weft_model_options *option
     weft_model_options own;
     WEFT_TRY(take_options(options, &own));
     WEFT_TRY(weft_graph_status(graph));
-    return build_named(graph, &own, NULL, out);
-}
-
-weft_status weft_build_model_steps(weft_graph *graph, const weft_model_options *o,
-                                   const weft_bytes *text, weft_model_steps *steps,
-                                   weft_model_values *out)
-{
-    if (text && text->size > 0)
-        return build_text(graph, o, o->model, text->data, text->size, steps, out);
-    return build_named(graph, o, steps, out);
+    return build_named(graph, &own, out);
 }
 
 weft_status weft_build_model(weft_graph *graph, const weft_model_options *o, const weft_bytes *text,
                              weft_model_values *out)
 {
-    return weft_build_model_steps(graph, o, text, NULL, out);
+    if (text && text->size > 0) return build_text(graph, o, o->model, text->data, text->size, out);
+    return build_named(graph, o, out);
 }

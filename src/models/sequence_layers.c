@@ -61,16 +61,9 @@ weft_value weft_layer_positions(weft_model_builder *net, weft_value x, const wef
     weft_shape in = weft_layer_shape(net, x);
     const weft_attr axis = WEFT_ATTR_INT("axis", 1);
     if (!weft_layer_reads_sequence(net, x, layer, "positions")) return WEFT_NO_VALUE;
-    int64_t positions = net->steps ? weft_model_builder_positions(net) : in.dim[1];
     weft_value table =
         weft_layer_leaf(net, layer, "weight", WEFT_VALUE_PARAM,
-                        weft_shape_of(2, (int64_t[]){positions, in.dim[2]}), table_init(layer));
-    if (net->steps) {
-        net->steps->limited = true;
-        weft_value row = weft_layer_emit(net, layer->name, "row", "embedding",
-                                         (weft_value[]){net->steps->positions, table}, 2, NULL, 0);
-        return weft_layer_emit(net, layer->name, "", "add", (weft_value[]){x, row}, 2, NULL, 0);
-    }
+                        weft_shape_of(2, (int64_t[]){in.dim[1], in.dim[2]}), table_init(layer));
     return weft_layer_emit(net, layer->name, "", "bias", (weft_value[]){x, table}, 2, &axis, 1);
 }
 
@@ -133,8 +126,6 @@ static weft_status check_lengths(const weft_model_builder *net, const weft_layer
 weft_value weft_layer_lengths(weft_model_builder *net, const weft_layer *layer, int64_t positions)
 {
     if (!layer->lengths) return WEFT_NO_VALUE;
-    if (net->steps)
-        return weft_model_builder_fail_steps(net, layer, "(lengths) reads sequences of its own");
     weft_status status = check_lengths(net, layer, positions);
     if (status != WEFT_OK) return weft_graph_stick(net->graph, status);
     return weft_model_builder_feature(net, layer->lengths);
@@ -143,7 +134,6 @@ weft_value weft_layer_lengths(weft_model_builder *net, const weft_layer *layer, 
 weft_value weft_layer_sequence_mean(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
     const weft_attr axes = {.name = "axes", .count = 1, .ints = {1}};
-    weft_model_builder_whole(net, x, layer, "(sequence_mean) reads all positions");
     if (!weft_layer_reads_sequence(net, x, layer, "sequence_mean")) return WEFT_NO_VALUE;
     if (!layer->lengths)
         return weft_layer_emit(net, layer->name, "", "reduce_mean", &x, 1, &axes, 1);
@@ -185,43 +175,9 @@ static weft_value project_heads(weft_model_builder *net, weft_value x, const wef
     if (!rotated || layer->rotary == 0) return y;
     weft_attr base = WEFT_ATTR_REAL("base", layer->rotary);
     name = weft_graph_format(net->graph, "%s_rotated", part);
-    weft_value turned[] = {y, net->steps ? net->steps->position : WEFT_NO_VALUE};
-    y = weft_layer_emit(net, layer->name, name, "rotary", turned, net->steps ? 2 : 1, &base, 1);
+    y = weft_layer_emit(net, layer->name, name, "rotary", &y, 1, &base, 1);
     free(name);
     return y;
-}
-
-/* The keys or values of this position, followed by a cache of those of all positions before it,
- * whose first rows they are. */
-static weft_value with_cache(weft_model_builder *net, weft_value x, const weft_layer *layer,
-                             const char *part)
-{
-    weft_shape shape = weft_layer_shape(net, x);
-    const weft_attr axis = WEFT_ATTR_INT("axis", 1);
-    if (x == WEFT_NO_VALUE) return x;
-    shape.dim[1] = weft_model_builder_positions(net);
-    char *name = weft_graph_format(net->graph, "%s_cache", part);
-    char *joined = weft_graph_format(net->graph, "%s_all", part);
-    weft_value cache = weft_model_builder_state(net, layer, name, shape, true);
-    weft_model_builder_carry(net, cache, x);
-    weft_value all =
-        weft_layer_emit(net, layer->name, joined, "concat", (weft_value[]){x, cache}, 2, &axis, 1);
-    free(name);
-    free(joined);
-    return all;
-}
-
-/* Attention of one position to itself and those before it. No key is later, so there is no causal
- * mask; the length leaves out the rows of the cache that are not written yet. */
-static weft_value attend_step(weft_model_builder *net, const weft_value heads[3],
-                              const weft_layer *layer)
-{
-    if (!layer->causal)
-        return weft_model_builder_fail_steps(net, layer, "(attention) reads later positions");
-    net->steps->limited = true;
-    weft_value in[] = {heads[0], with_cache(net, heads[1], layer, "key"),
-                       with_cache(net, heads[2], layer, "value"), net->steps->lengths};
-    return weft_layer_emit(net, layer->name, "attend", "attention", in, 4, NULL, 0);
 }
 
 static weft_status check_heads(const weft_layer *layer, int64_t width, int64_t key_heads)
@@ -257,9 +213,8 @@ weft_value weft_layer_attention(weft_model_builder *net, weft_value x, const wef
     weft_value heads[] = {project_heads(net, x, layer, "query", layer->heads, true),
                           project_heads(net, x, layer, "key", keys, true),
                           project_heads(net, x, layer, "value", keys, false), lengths};
-    weft_value y = net->steps ? attend_step(net, heads, layer)
-                              : weft_layer_emit(net, layer->name, "attend", "attention", heads,
-                                                layer->lengths ? 4 : 3, &causal, 1);
+    weft_value y = weft_layer_emit(net, layer->name, "attend", "attention", heads,
+                                   layer->lengths ? 4 : 3, &causal, 1);
     y = weft_layer_emit(net, layer->name, "joined", "reshape", &y, 1, &shape, 1);
     return project(net, y, layer, "output", in.dim[2], layer->output_deviation);
 }

@@ -8,6 +8,7 @@
  * neither operator needs memory for all pairs of a query and a key. */
 #include <math.h>
 
+#include "graph/incremental.h"
 #include "ops/ops.h"
 
 /* Queries [b, t, h, d], keys [b, s, g, d] and values [b, s, g, e]. Each head of keys serves h / g
@@ -191,6 +192,41 @@ static double grad_flops(const weft_graph *g, const weft_node *node)
     return 2 * pairs(g, node) * (double)(3 * o.q->dim[3] + 2 * o.v->dim[3]);
 }
 
+/* The keys (part "key") or values of all positions: a state, into which this position is written.
+ */
+static weft_value with_cache(weft_incremental *s, const weft_node *node, const char *part,
+                             weft_value x)
+{
+    if (x == WEFT_NO_VALUE) return x;
+    weft_type type = *weft_value_type(s->graph, x);
+    type.shape.dim[1] = s->window;
+    weft_value cache = weft_incremental_state(s, node, part, &type);
+    weft_value all = weft_emit(s->graph, node, part, "write_rows",
+                               (weft_value[]){cache, x, s->position}, 3, NULL, 0);
+    weft_graph_assign(s->graph, cache, all);
+    return all;
+}
+
+/* The query of the position reads the keys up to its own, so there is no causal mask: the length
+ * leaves out the rows that are not written yet. */
+static weft_status attention_one_position(weft_incremental *s, const weft_graph *g,
+                                          const weft_node *node, const weft_value *in,
+                                          weft_value *out)
+{
+    if (!weft_node_int(node, "causal", 0, 0))
+        return weft_incremental_refuse(node, "reads later positions");
+    if (node->in_count > 3) return weft_incremental_refuse(node, "has lengths of its own");
+    if (weft_node_int(node, "first", 0, 0) != 0 ||
+        weft_in(g, node, 0)->shape.dim[1] != weft_in(g, node, 1)->shape.dim[1])
+        return weft_incremental_refuse(node, "has more keys than queries");
+    const weft_attr scale = WEFT_ATTR_REAL("scale", weft_node_real(node, "scale", 1));
+    weft_value cached[] = {in[0], with_cache(s, node, "key_cache", in[1]),
+                           with_cache(s, node, "value_cache", in[2]), s->lengths};
+    s->limited = true;
+    out[0] = weft_graph_node(s->graph, "attention", node->name, cached, 4, &scale, 1);
+    return weft_graph_status(s->graph);
+}
+
 const weft_op weft_op_attention = {
     .name = "attention",
     .summary = "softmax(scale q k^T) v for each head, optionally causal or with lengths; also "
@@ -201,6 +237,7 @@ const weft_op weft_op_attention = {
     .shape = attention_shape,
     .gradient = attention_gradient,
     .labels = attention_labels,
+    .one_position = attention_one_position,
     .flops = attention_flops,
     .localize = localize};
 const weft_op weft_op_attention_grad = {

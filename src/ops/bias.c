@@ -1,6 +1,7 @@
 /* Defines the operator bias, which adds a tensor along some adjacent axes: a vector for each
  * channel, or a table for each position and channel. The gradient of the addend is a sum over all
  * other axes. */
+#include "graph/incremental.h"
 #include "ops/ops.h"
 
 static int bias_axis(const weft_graph *g, const weft_node *node)
@@ -48,6 +49,27 @@ static void bias_labels(const weft_graph *g, const weft_node *node, weft_text *t
     weft_labels_dims(text, rank, rank);
 }
 
+/* Adds the row of the table that belongs to the position, if the bias is one for each position. */
+static weft_status bias_one_position(weft_incremental *s, const weft_graph *g,
+                                     const weft_node *node, const weft_value *in, weft_value *out)
+{
+    const weft_shape *table = &weft_in(g, node, 1)->shape;
+    weft_value operands[] = {in[0], in[1]};
+    const char *op = "bias";
+    if (bias_axis(g, node) == 1) {
+        if (table->rank != 2)
+            return weft_incremental_refuse(node, "adds a number to each position");
+        operands[1] = weft_emit(s->graph, node, "row", "embedding",
+                                (weft_value[]){s->positions, in[1]}, 2, NULL, 0);
+        s->limited = true;
+        op = "add";
+    }
+    bool same = op[0] == 'b';
+    out[0] = weft_graph_node(s->graph, op, node->name, operands, 2, node->attrs,
+                             same ? node->attr_count : 0);
+    return weft_graph_status(s->graph);
+}
+
 const weft_op weft_op_bias = {
     .name = "bias",
     .summary = "adds a vector along one axis, or a tensor along several (from 1 on unless said)",
@@ -57,4 +79,5 @@ const weft_op weft_op_bias = {
     .shape = bias_shape,
     .gradient = bias_gradient,
     .labels = bias_labels,
+    .one_position = bias_one_position,
     .in_place = {1}};

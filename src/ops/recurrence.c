@@ -20,6 +20,7 @@
  * h and c (attribute `of`: bits 1, 2 and 4 say which there are). The results are the gradient of g,
  * for gru also that of h w + bias, then the states before each position, and the gradients of h0
  * and c0. The gradient of w is one product of these over all positions: a dense_dw node. */
+#include "graph/incremental.h"
 #include "ops/ops.h"
 
 enum { LSTM = 4, GRU = 3 }; /* gates */
@@ -185,6 +186,30 @@ static double flops(const weft_graph *g, const weft_node *node)
     return (double)weft_shape_elements(&weft_in(g, node, 0)->shape) * (2 * units + 10);
 }
 
+/* The states before the position become states of the sequence. A row that computes no position has
+ * the length 0, which keeps them. */
+static weft_status one_position(weft_incremental *s, const weft_graph *g, const weft_node *node,
+                                const weft_value *in, weft_value *out, int gates)
+{
+    static const char *const what[] = {"state", "cell"};
+    weft_recurrence r = weft_node_recurrence(g, node, gates, false);
+    int states = gates == LSTM ? 2 : 1, count = gates == LSTM ? 2 : 3;
+    weft_value operands[6];
+    if (r.backward) return weft_incremental_refuse(node, "runs backwards, from later positions");
+    if (r.lengths >= 0) return weft_incremental_refuse(node, "has lengths of its own");
+    if (r.h0 >= 0) return weft_incremental_refuse(node, "has a first state of its own");
+    for (int i = 0; i < count; i++) operands[i] = in[i];
+    weft_type type = type_of(g, node, 2, s->batch, r.units, 0);
+    for (int i = 0; i < states; i++)
+        operands[count + i] = weft_incremental_state(s, node, what[i], &type);
+    operands[count + states] = s->active;
+    out[0] = weft_graph_node(s->graph, node->op->name, node->name, operands, count + states + 1,
+                             node->attrs, node->attr_count);
+    for (int i = 0; i < states && out[0] != WEFT_NO_VALUE; i++)
+        weft_graph_assign(s->graph, operands[count + i], out[0] + 1 + i);
+    return weft_graph_status(s->graph);
+}
+
 #define OPERATOR(op, gates, forward_summary, gradient_summary, least, most, grad_most, kept)       \
     static weft_status op##_shape(const weft_graph *g, weft_node *node, weft_type *out)            \
     {                                                                                              \
@@ -207,6 +232,12 @@ static double flops(const weft_graph *g, const weft_node *node)
     {                                                                                              \
         gradient_labels(g, node, text, gates);                                                     \
     }                                                                                              \
+    static weft_status op##_one_position(weft_incremental *s, const weft_graph *g,                 \
+                                         const weft_node *node, const weft_value *in,              \
+                                         weft_value *out)                                          \
+    {                                                                                              \
+        return one_position(s, g, node, in, out, gates);                                           \
+    }                                                                                              \
     const weft_op weft_op_##op = {.name = #op,                                                     \
                                   .summary = forward_summary,                                      \
                                   .min_inputs = least,                                             \
@@ -216,6 +247,7 @@ static double flops(const weft_graph *g, const weft_node *node)
                                   .gradient = op##_gradient,                                       \
                                   .labels = op##_labels,                                           \
                                   .flops = flops,                                                  \
+                                  .one_position = op##_one_position,                               \
                                   .recurrent = true,                                               \
                                   .in_place = {[kept] = 1}};                                       \
     const weft_op weft_op_##op##_grad = {.name = #op "_grad",                                      \

@@ -13,7 +13,7 @@
     X(rms_norm) X(rms_norm_grad) \
     X(relu) X(relu_grad) X(gelu) X(gelu_grad) X(silu) X(silu_grad) X(sigmoid) X(sigmoid_grad) X(tanh) X(tanh_grad) \
     X(softmax) X(softmax_grad) X(attention) X(attention_grad) X(dropout) \
-    X(concat) X(split) X(slice) X(pad) X(reshape) X(transpose) X(flat) X(unflat) \
+    X(write_rows) X(concat) X(split) X(slice) X(pad) X(reshape) X(transpose) X(flat) X(unflat) \
     X(reduce_sum) X(reduce_mean) X(broadcast) X(sequence_mean) X(sequence_mean_grad) \
     X(embedding) X(embedding_grad) X(rotary) X(lstm) X(lstm_grad) X(gru) X(gru_grad) \
     X(softmax_xent) X(softmax_xent_grad) X(mse) X(mse_grad) \

@@ -7,6 +7,7 @@
  * rotation is by the opposite angle, which is the gradient. */
 #include <math.h>
 
+#include "graph/incremental.h"
 #include "ops/ops.h"
 
 /* (x [b, t, h, d], position that is added) -> y */
@@ -60,6 +61,17 @@ static weft_status rotary_localize(const weft_graph *g, const weft_node *node, c
     return weft_node_set(part, &first);
 }
 
+static weft_status rotary_one_position(weft_incremental *s, const weft_graph *g,
+                                       const weft_node *node, const weft_value *in, weft_value *out)
+{
+    (void)g;
+    if (node->in_count == 2) return weft_incremental_refuse(node, "has positions of its own");
+    weft_value operands[] = {in[0], s->position};
+    out[0] =
+        weft_graph_node(s->graph, "rotary", node->name, operands, 2, node->attrs, node->attr_count);
+    return weft_graph_status(s->graph);
+}
+
 const weft_op weft_op_rotary = {
     .name = "rotary",
     .summary = "rotates pairs of the last dimension by angles that grow with the position",
@@ -71,4 +83,5 @@ const weft_op weft_op_rotary = {
     .labels = rotary_labels,
     .flops = rotary_flops,
     .linear = 1,
+    .one_position = rotary_one_position,
     .localize = rotary_localize};

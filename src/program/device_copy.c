@@ -1,5 +1,6 @@
-/* Makes kernels that copy between host and device memory. A run only queues the copy, so the host
- * must wait before it uses the memory on either side. */
+/* Makes kernels that copy a value in its layout, within a memory space or between host and device
+ * memory. Between the two a run only queues the copy, so the host must wait before it uses the
+ * memory on either side. */
 #include <stdio.h>
 
 #include "program/program.h"
@@ -22,7 +23,9 @@ static weft_status place(weft_bound *bound, const weft_address *in, const weft_a
 static weft_status run(weft_bound *bound, weft_queue *queue)
 {
     const bound_copy *c = (const bound_copy *)bound;
-    const weft_layout *to = bound->kernel->out[0];
+    const weft_layout *from = bound->kernel->in[0], *to = bound->kernel->out[0];
+    if (layout_space(from) == layout_space(to))
+        return weft_copy(layout_space(to) == SPACE_HOST ? NULL : queue, c->to, c->from, to->bytes);
     return layout_space(to) == SPACE_HOST
                ? weft_copy_out(queue, weft_host(c->to), c->from, to->bytes)
                : weft_copy_in(queue, c->to, weft_host(c->from), to->bytes);
@@ -55,7 +58,9 @@ weft_status weft_copy_kernel(const weft_layout *from, const weft_layout *to, wef
     k->in[0] = from;
     k->out[0] = to;
     (void)snprintf(k->text, sizeof(k->text), "%s",
-                   layout_space(to) == SPACE_HOST ? "to the host" : "to the device");
+                   layout_space(from) == layout_space(to) ? "copy"
+                   : layout_space(to) == SPACE_HOST       ? "to the host"
+                                                          : "to the device");
     *out = k;
     return WEFT_OK;
 }

@@ -6,7 +6,8 @@
 static void add_operand(const weft_program *p, weft_text *text, weft_value value,
                         const weft_layout *layout, int b)
 {
-    static const char *const kinds[] = {"arena", "gradients", "slot", "input", "store", "derived"};
+    static const char *const kinds[] = {"arena",    "gradients", "slot",   "input",
+                                        "sequence", "store",     "derived"};
     const buffer *own = &p->buffers[b], *root = &p->buffers[buffer_root(p, b)];
     bool elsewhere = root->space != schema_home(p->schema) && root->kind != BUFFER_INPUT;
     weft_text_add(text, "%s:%s@%s%s", p->graph->values[value].name, layout->text,
@@ -23,13 +24,13 @@ weft_status weft_program_text(const weft_program *p, char **out)
     weft_text_add(&text,
                   "# device %s, %d instructions (%d reorders, %d on the reference device)\n"
                   "# bytes: parameters %zu, state %zu, gradients %zu, arena %zu, slots %zu, "
-                  "inputs %zu, scratch %zu, transfers %zu\n"
+                  "inputs %zu, sequences %zu, scratch %zu, transfers %zu\n"
                   "# %.1f MFLOP a run\n"
                   "# operands: value:layout@place+offset(bytes)\n",
                   p->schema->device->ops->name, info->instructions, info->reorders, info->fallbacks,
                   info->parameter_bytes, info->state_bytes, info->gradient_bytes, info->arena_bytes,
-                  info->slot_bytes, info->input_bytes, info->scratch_bytes, info->transfer_bytes,
-                  info->flops / 1e6);
+                  info->slot_bytes, info->input_bytes, info->sequence_bytes, info->scratch_bytes,
+                  info->transfer_bytes, info->flops / 1e6);
     for (size_t i = 0; i < p->code_count; i++) {
         const instruction *code = &p->code[i];
         weft_text_add(&text, "%3zu %s %-40s [%s]%s%s\n", i, weft_phase_name(code->phase),

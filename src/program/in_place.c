@@ -154,12 +154,13 @@ weft_status weft_result_buffer(weft_program *p, const instruction *code, int o, 
     /* The kernel reads a copy of the leaf in another space, so it does not read the leaf itself. */
     if (from >= 0 && old && layout_space(old->layout) != layout_space(layout)) from = -1;
     /* The result may be written over the old value if this instruction reads the old value and its
-     * kernel works in place, or if neither this nor a later instruction reads it. */
-    bool over = from >= 0 ? code->kernel->in_place[o] & 1u << from : !read_later(p, code, leaf);
+     * kernel works in place, or if neither this nor a later instruction reads it. Otherwise it gets
+     * memory of its own, and weft_version_back copies it over the old value. */
+    bool unread = !read_later(p, code, leaf);
+    bool over = from >= 0 ? code->kernel->in_place[o] & 1u << from : unread;
     bool same = old && weft_layout_same(old->layout, layout);
-    if (over && old && !same) /* weft_version_back will convert it to the store's layout */
-        return weft_program_add_buffer(p, own, out);
-    if (!over || !same || p->buffers[old->buffer].kind != BUFFER_STORE)
+    if ((over || unread) && old && !(over && same)) return weft_program_add_buffer(p, own, out);
+    if (!over || !same || p->buffers[old->buffer].kind < BUFFER_SEQUENCE)
         return weft_fail(
             WEFT_ERR_ARGUMENT,
             "'%s' is assigned the result of '%s', which cannot be written in its place",

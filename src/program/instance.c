@@ -9,6 +9,7 @@ enum { FAR = 44 };
 bases weft_bases_nowhere(void)
 {
     return (bases){.inputs = &nowhere,
+                   .sequences = &nowhere,
                    .arena = {&nowhere, &nowhere},
                    .gradients = {&nowhere, &nowhere},
                    .slots = {&nowhere, &nowhere}};
@@ -18,7 +19,7 @@ static weft_address entry_address(const weft_program *p, const weft_store *store
 {
     if (store) return weft_store_address(store, i);
     const store_entry *entry = &p->schema->entries[i];
-    size_t far = (size_t)5 << FAR;
+    size_t far = ((size_t)BUFFER_STORE + 1) << FAR;
     return (weft_address){&nowhere, entry->slab < 0
                                         ? far + ((size_t)i << 36)
                                         : far * 2 + ((size_t)entry->slab << FAR) + entry->offset};
@@ -39,6 +40,7 @@ weft_address weft_buffer_address(const weft_program *p, const bases *at, int b, 
         if (at->lent && buffer_root(p, b) == at->borrower)
             return (weft_address){at->lent, buffer_within(p, b)};
         return (weft_address){at->inputs, far + p->input_bytes * (size_t)slot + within};
+    case BUFFER_SEQUENCE: return (weft_address){at->sequences, far + within};
     case BUFFER_STORE:
         return weft_beyond(entry_address(p, at->store, root->entry), buffer_within(p, b));
     case BUFFER_DERIVED: break;
@@ -90,6 +92,8 @@ static weft_status allocate(weft_instance *x)
     }
     WEFT_TRY(weft_memory_new(schema_device(p->schema, SPACE_HOST),
                              p->input_bytes * (size_t)p->slots, &x->at.inputs));
+    WEFT_TRY(weft_memory_new(schema_device(p->schema, schema_home(p->schema)), p->sequence_bytes,
+                             &x->at.sequences));
     WEFT_TRY(weft_event_open(p->schema->device, &x->copied));
     WEFT_TRY(weft_new_bytes((void *)&x->bound, cells, sizeof(weft_bound *)));
     return weft_new_bytes((void *)&x->pending, cells, sizeof(*x->pending));
@@ -113,6 +117,7 @@ weft_status weft_instance_create(weft_program *program, weft_store *store, const
     x->at.store = store;
     weft_status status = weft_program_agree(program, comms);
     if (status == WEFT_OK) status = allocate(x);
+    if (status == WEFT_OK) status = weft_sequences_begin(x);
     if (status == WEFT_OK) status = bind_all(x);
     /* Different layouts are reported only now, so that all ranks have finished the collectives of
      * binding. */
@@ -198,6 +203,7 @@ void weft_instance_destroy(weft_instance **instance)
         weft_memory_free(&x->scratch[s]);
     }
     weft_memory_free(&x->at.inputs);
+    weft_memory_free(&x->at.sequences);
     weft_event_close(x->program->schema->device, &x->copied);
     free(x->trace);
     weft_program_destroy(&x->program);

@@ -234,8 +234,7 @@ static weft_status place_unread(weft_program *p)
     for (size_t v = 0; v < p->graph->value_count; v++) {
         const weft_value_info *info = &p->graph->values[v];
         const weft_layout *plain;
-        bool kept = info->kind == WEFT_VALUE_PARAM ||
-                    (info->kind == WEFT_VALUE_STATE && info->role != WEFT_ROLE_SUM);
+        bool kept = is_stored(info) && info->role != WEFT_ROLE_SUM;
         if (!kept || weft_program_version(p, (weft_value)v, NULL)) continue;
         WEFT_TRY(weft_version_plain(p, schema_home(p->schema), (weft_value)v, &plain));
         WEFT_TRY(weft_version_place(p, (weft_value)v, plain));

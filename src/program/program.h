@@ -129,6 +129,12 @@ static inline int schema_home(const schema *s)
 {
     return weft_device_shares(s->device) ? SPACE_HOST : SPACE_DEVICE;
 }
+/* Whether a leaf is in the store: a parameter, or a state that is not one of sequences. */
+static inline bool is_stored(const weft_value_info *leaf)
+{
+    return leaf->kind == WEFT_VALUE_PARAM ||
+           (leaf->kind == WEFT_VALUE_STATE && leaf->role != WEFT_ROLE_SEQUENCE);
+}
 static inline int layout_space(const weft_layout *layout)
 {
     return layout->memory ? SPACE_DEVICE : SPACE_HOST;
@@ -139,6 +145,7 @@ typedef enum buffer_kind {
     BUFFER_GRADIENT, /* the flat range of gradients */
     BUFFER_SLOT,     /* live from forward to backward: one for each micro-batch in progress */
     BUFFER_INPUT,    /* fed by the caller; one for each micro-batch in progress */
+    BUFFER_SEQUENCE, /* state of the sequences of a batch; one for each instance */
     BUFFER_STORE,    /* parameter or state in the store */
     BUFFER_DERIVED   /* a second layout of a parameter, in the store */
 } buffer_kind;
@@ -152,6 +159,7 @@ typedef struct buffer {
     int alias;       /* the buffer whose memory it shares, or -1 */
     size_t within;   /* offset in the memory of `alias` */
     int entry;       /* store entry, or derived layout */
+    int64_t rows;    /* state of sequences: rows of the batch */
     bool keep;       /* the caller or an exchange reads it after the run */
     bool hold;       /* transfers may use it at any time, also in later runs */
 } buffer;
@@ -222,13 +230,14 @@ struct weft_program {
 
     size_t input_bytes, slot_bytes[SPACES]; /* of one slot */
     size_t arena_bytes[SPACES], gradient_bytes[SPACES], scratch_bytes[SPACES];
+    size_t sequence_bytes;              /* in the space of the parameters */
     bool writes[WEFT_PHASE_UPDATE + 1]; /* phases that change parameters */
     weft_program_info info;
 };
 
 /* The memory in which each kind of buffer begins. */
 typedef struct bases {
-    weft_memory *inputs, *arena[SPACES], *gradients[SPACES], *slots[SPACES];
+    weft_memory *inputs, *sequences, *arena[SPACES], *gradients[SPACES], *slots[SPACES];
     const weft_store *store; /* NULL: placeholder memory for planning */
     weft_memory *lent;       /* memory that input buffer `borrower` uses instead; NULL: none */
     int borrower;
@@ -318,6 +327,8 @@ weft_status weft_version_back_seconds(const weft_program *p, weft_value value,
                                       const weft_layout *layout, double *out) WEFT_NODISCARD;
 /* Converts a result that is assigned to a leaf into the leaf's buffer, unless it was made there. */
 weft_status weft_version_back(weft_program *p, weft_value value, weft_phase phase) WEFT_NODISCARD;
+/* sequence_state.c: sets the states of sequences of a new instance to zero. */
+weft_status weft_sequences_begin(weft_instance *x) WEFT_NODISCARD;
 /* lower.c */
 weft_status weft_program_add_code(weft_program *p, instruction code) WEFT_NODISCARD;
 
@@ -332,7 +343,8 @@ weft_status weft_view_layouts(weft_program *p, const weft_node *node, const weft
 weft_status weft_result_buffer(weft_program *p, const instruction *code, int o,
                                int *out) WEFT_NODISCARD;
 
-/* device_copy.c: a kernel that copies a value between spaces; both layouts are plain. */
+/* device_copy.c: a kernel that copies a value in its layout within a space, or between spaces,
+ * where both layouts are plain. */
 weft_status weft_copy_kernel(const weft_layout *from, const weft_layout *to,
                              weft_kernel **out) WEFT_NODISCARD;
 

@@ -42,6 +42,17 @@ weft_status weft_version_place(weft_program *p, weft_value value, const weft_lay
                                          &index));
         return weft_version_add(p, value, plain, index);
     }
+    if (!is_stored(info)) {
+        WEFT_TRY(weft_version_plain(p, home, value, &plain));
+        WEFT_TRY(weft_program_add_buffer(
+            p,
+            (buffer){.kind = BUFFER_SEQUENCE,
+                     .space = home,
+                     .bytes = plain->bytes,
+                     .rows = info->type.shape.rank > 0 ? info->type.shape.dim[0] : 1},
+            &index));
+        return weft_version_add(p, value, plain, index);
+    }
     int entry;
     WEFT_TRY(weft_schema_bind(p->schema, p->graph, value, &entry));
     store_entry *e = &p->schema->entries[entry];
@@ -59,9 +70,9 @@ weft_status weft_program_layout_of(weft_program *p, weft_value value, const weft
     const weft_value_info *info = &p->graph->values[value];
     *out = NULL;
     if (!weft_program_version(p, value, NULL)) {
-        int entry = info->kind == WEFT_VALUE_INPUT ? -1 : weft_schema_find(p->schema, info->name);
-        if (info->kind != WEFT_VALUE_INPUT && (entry < 0 || !p->schema->entries[entry].layout))
-            return WEFT_OK;
+        int entry = is_stored(info) ? weft_schema_find(p->schema, info->name) : -1;
+        bool chosen = entry >= 0 && p->schema->entries[entry].layout;
+        if (info->kind == WEFT_VALUE_RESULT || (is_stored(info) && !chosen)) return WEFT_OK;
         WEFT_TRY(weft_version_place(p, value, NULL));
     }
     *out = weft_program_version(p, value, NULL)->layout;
@@ -72,7 +83,7 @@ static weft_status make_turn(const weft_program *p, instruction *code, weft_valu
                              const weft_layout *from, const weft_layout *to)
 {
     weft_device *device = schema_device(p->schema, code->space);
-    if (code->copy) return weft_copy_kernel(from, to, &code->kernel);
+    if (code->copy || weft_layout_same(from, to)) return weft_copy_kernel(from, to, &code->kernel);
     if (from->opaque || to->opaque)
         return weft_fail(WEFT_ERR_INTERNAL, "'%s' lies in a layout that only its own device reads",
                          p->graph->values[value].name);

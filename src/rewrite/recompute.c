@@ -1,22 +1,20 @@
-/* Rewrites a graph for recomputation of activations (gradient checkpointing, Chen et al. 2016). The
- * forward nodes are cut into about sqrt(layers) segments, and only the values that cross their
- * boundaries are kept. Backward recomputes the other values when it first needs them. The result is
- * an ordinary graph. */
+/* The pass of recomputation (gradient checkpointing, Chen et al. 2016). The forward nodes are cut
+ * into about sqrt(layers) segments, and only the values that cross their boundaries are kept.
+ * Backward recomputes the other values when it first needs them. The result is an ordinary graph.
+ */
 #include <math.h>
 
+#include "graph/map.h"
 #include "rewrite/rewrite.h"
 
-typedef struct copier {
+typedef struct recomputation {
     const weft_graph *from;
-    weft_graph *to;
-    weft_value *map;        /* of each value: its forward value in the new graph */
-    weft_value *recomputed; /* of each forward value: its recomputed value, or WEFT_NO_VALUE */
-    int *segment;           /* of each node */
-    int *node;              /* of each node: its index in the new graph */
-    bool *kept;             /* of each value: kept from forward to backward */
-} copier;
+    weft_value *again; /* of each forward value: its recomputed value, or WEFT_NO_VALUE */
+    int *segment;      /* of each node */
+    bool *kept;        /* of each value: kept from forward to backward */
+} recomputation;
 
-static bool is_forward(const copier *c, weft_value v)
+static bool is_forward(const recomputation *c, weft_value v)
 {
     int n = c->from->values[v].node;
     return n >= 0 && c->from->nodes[n]->phase == WEFT_PHASE_FORWARD;
@@ -39,7 +37,7 @@ static double layer_bytes(const weft_graph *g, const weft_node *node)
 
 /* Cuts the forward nodes into segments of whole layers with about equal bytes, and finds the values
  * that are kept. */
-static void cut_segments(copier *c)
+static void cut_segments(recomputation *c)
 {
     const weft_graph *g = c->from;
     double total = 0, sum = 0;
@@ -69,122 +67,65 @@ static void cut_segments(copier *c)
         if (is_forward(c, (weft_value)v) && c->segment[g->values[v].node] == at) c->kept[v] = true;
 }
 
-static weft_status add(copier *c, const weft_node *node, const weft_value *in, weft_phase phase,
-                       int origin, weft_value *first)
-{
-    weft_graph_set_phase(c->to, phase);
-    c->to->origin = origin;
-    *first = weft_graph_node(c->to, node->op->name, node->name, in, node->in_count, node->attrs,
-                             node->attr_count);
-    c->to->origin = -1;
-    return weft_graph_status(c->to);
-}
-
 /* The value that backward reads instead of forward value v. */
-static weft_status second(copier *c, weft_value v, weft_value *out)
+static weft_status second(weft_graph_mapper *m, weft_value v, weft_value *out)
 {
-    const weft_graph *g = c->from;
-    if (!is_forward(c, v) || c->kept[v]) {
-        *out = c->map[v];
-        return WEFT_OK;
-    }
-    if (c->recomputed[v] == WEFT_NO_VALUE) {
-        const weft_node *node = g->nodes[g->values[v].node];
+    recomputation *c = m->user;
+    const weft_graph *g = m->from;
+    *out = m->value[v];
+    if (!is_forward(c, v) || c->kept[v]) return WEFT_OK;
+    if (c->again[v] == WEFT_NO_VALUE) {
+        int n = g->values[v].node, origin = m->to->origin;
+        const weft_node *node = g->nodes[n];
         weft_value in[WEFT_MAX_LABELS], first;
         if (node->in_count > WEFT_MAX_LABELS)
             return weft_node_fail(node, "has more than %d inputs", WEFT_MAX_LABELS);
-        for (int i = 0; i < node->in_count; i++) WEFT_TRY(second(c, node->in[i], &in[i]));
-        WEFT_TRY(add(c, node, in, WEFT_PHASE_BACKWARD, c->node[g->values[v].node], &first));
-        c->to->nodes[c->to->values[first].node]->recomputed = true;
-        for (int o = 0; o < node->out_count; o++) c->recomputed[node->out + o] = first + o;
+        for (int i = 0; i < node->in_count; i++) WEFT_TRY(second(m, node->in[i], &in[i]));
+        m->to->origin = m->node[n];
+        WEFT_TRY(weft_graph_map_node(m, node, in, node->attrs, node->attr_count,
+                                     WEFT_PHASE_BACKWARD, &first));
+        m->to->origin = origin;
+        m->to->nodes[m->to->values[first].node]->recomputed = true;
+        for (int o = 0; o < node->out_count; o++) c->again[node->out + o] = first + o;
     }
-    *out = c->recomputed[v];
+    *out = c->again[v];
     return WEFT_OK;
 }
 
-static weft_status copy_node(copier *c, size_t n)
+static weft_status map_node(weft_graph_mapper *m, int n, weft_value *out)
 {
-    const weft_node *node = c->from->nodes[n];
+    const weft_node *node = m->from->nodes[n];
     weft_value in[WEFT_MAX_LABELS], first;
     if (node->in_count > WEFT_MAX_LABELS)
         return weft_node_fail(node, "has more than %d inputs", WEFT_MAX_LABELS);
     for (int i = 0; i < node->in_count; i++) {
-        in[i] = c->map[node->in[i]];
-        if (node->phase == WEFT_PHASE_BACKWARD) WEFT_TRY(second(c, node->in[i], &in[i]));
+        in[i] = m->value[node->in[i]];
+        if (node->phase == WEFT_PHASE_BACKWARD) WEFT_TRY(second(m, node->in[i], &in[i]));
     }
-    int origin = node->origin >= 0 ? c->node[node->origin] : -1;
-    WEFT_TRY(add(c, node, in, node->phase, origin, &first));
-    c->node[n] = (int)c->to->node_count - 1;
-    for (int o = 0; o < node->out_count; o++) c->map[node->out + o] = first + o;
+    WEFT_TRY(weft_graph_map_node(m, node, in, node->attrs, node->attr_count, node->phase, &first));
+    for (int o = 0; o < node->out_count; o++) out[o] = first + o;
     return WEFT_OK;
 }
 
-static weft_status copy_leaves(copier *c)
+static weft_status prepare(recomputation *c)
 {
-    const weft_graph *g = c->from;
-    for (size_t v = 0; v < g->value_count; v++) {
-        const weft_value_info *info = &g->values[v];
-        if (info->kind == WEFT_VALUE_RESULT) continue;
-        c->map[v] = weft_graph_leaf(c->to, info->kind, info->name, info->type.dtype,
-                                    &info->type.shape, info->init);
-    }
-    for (size_t v = 0; v < g->value_count; v++) {
-        const weft_value_info *info = &g->values[v];
-        weft_value of = info->role_of == WEFT_NO_VALUE ? WEFT_NO_VALUE : c->map[info->role_of];
-        if (info->kind == WEFT_VALUE_STATE) weft_graph_set_role(c->to, c->map[v], info->role, of);
-        if (info->kind == WEFT_VALUE_INPUT) weft_graph_set_domain(c->to, c->map[v], info->domain);
-    }
-    c->to->step = g->step == WEFT_NO_VALUE ? WEFT_NO_VALUE : c->map[g->step];
-    c->to->micro = g->micro == WEFT_NO_VALUE ? WEFT_NO_VALUE : c->map[g->micro];
-    return weft_graph_status(c->to);
-}
-
-static void copy_links(copier *c)
-{
-    const weft_graph *g = c->from;
-    for (size_t v = 0; v < g->value_count; v++) {
-        const weft_value_info *info = &g->values[v];
-        weft_value_info *made = &c->to->values[c->map[v]];
-        if (info->gradient != WEFT_NO_VALUE) made->gradient = c->map[info->gradient];
-        if (info->gradient_of != WEFT_NO_VALUE) made->gradient_of = c->map[info->gradient_of];
-        if (info->assigned != WEFT_NO_VALUE)
-            weft_graph_assign(c->to, c->map[v], c->map[info->assigned]);
-        if (info->exported != WEFT_NO_VALUE)
-            weft_graph_export_gradient(c->to, c->map[v], c->map[info->exported]);
-    }
-}
-
-static weft_status copy_all(copier *c)
-{
-    const weft_graph *g = c->from;
-    WEFT_TRY(WEFT_NEW(&c->recomputed, g->value_count));
-    WEFT_TRY(WEFT_NEW(&c->segment, g->node_count));
-    WEFT_TRY(WEFT_NEW(&c->node, g->node_count));
-    WEFT_TRY(WEFT_NEW(&c->kept, g->value_count));
-    for (size_t v = 0; v < g->value_count; v++) c->recomputed[v] = WEFT_NO_VALUE;
+    WEFT_TRY(WEFT_NEW(&c->again, c->from->value_count));
+    WEFT_TRY(WEFT_NEW(&c->segment, c->from->node_count));
+    WEFT_TRY(WEFT_NEW(&c->kept, c->from->value_count));
+    for (size_t v = 0; v < c->from->value_count; v++) c->again[v] = WEFT_NO_VALUE;
     cut_segments(c);
-    WEFT_TRY(copy_leaves(c));
-    for (size_t n = 0; n < g->node_count; n++) WEFT_TRY(copy_node(c, n));
-    copy_links(c);
-    return weft_graph_status(c->to);
+    return WEFT_OK;
 }
 
 weft_status weft_graph_recompute(const weft_graph *graph, weft_graph **out, weft_value *map)
 {
+    static const weft_graph_pass pass = {.node = map_node};
     WEFT_NEED(graph, out, map);
-    copier c = {.from = graph, .map = map};
-    WEFT_TRY(weft_graph_status(graph));
-    WEFT_TRY(weft_graph_create(graph->context, graph->real, &c.to));
-    c.to->differentiated = graph->differentiated;
-    weft_status status = copy_all(&c);
-    free(c.recomputed);
+    recomputation c = {.from = graph};
+    weft_status status = prepare(&c);
+    if (status == WEFT_OK) status = weft_graph_map(graph, &pass, &c, NULL, -1, out, map);
+    free(c.again);
     free(c.segment);
-    free(c.node);
     free(c.kept);
-    if (status != WEFT_OK) {
-        weft_graph_destroy(&c.to);
-        return status;
-    }
-    *out = c.to;
-    return WEFT_OK;
+    return status;
 }

@@ -125,7 +125,8 @@ static weft_status read_prompt(weft_generation *s)
         s->tokens[0] = weft_tokens_first(g->tokenizer);
     } else {
         int32_t *tokens;
-        WEFT_TRY(weft_tokens_encode(g->tokenizer, p->tokens, s->request.prompt, &tokens, &count));
+        WEFT_TRY(
+            weft_tokens_encode(g->tokenizer, p->vocabulary, s->request.prompt, &tokens, &count));
         s->tokens = tokens;
     }
     if (count == 0)
@@ -143,7 +144,7 @@ static weft_status make_sequence(weft_servable *servable, const weft_generation_
                                  weft_generation *s)
 {
     const weft_generation_engine *g = servable->generation;
-    int values = g->batches[0].program.tokens;
+    int values = g->batches[0].program.vocabulary;
     s->servable = servable;
     s->request = *request;
     s->fresh = true;

@@ -82,27 +82,29 @@ void weft_generation_engine_free(weft_generation_engine **engine)
 /* --- rows; the caller holds the lock --- */
 
 /* Copies the states of a sequence out of its row. */
-static void take_out(weft_generation *s)
+static weft_status take_out(weft_generation *s)
 {
-    if (!s->home) return;
-    weft_step_program_save(&s->home->program, s->row, s->states);
+    if (!s->home) return WEFT_OK;
+    WEFT_TRY(weft_step_program_save(&s->home->program, s->row, s->states));
     s->home->owner[s->row] = NULL;
     s->home = NULL;
+    return WEFT_OK;
 }
 
-static void put_in(weft_step_batch *b, int64_t row, weft_generation *s)
+static weft_status put_in(weft_step_batch *b, int64_t row, weft_generation *s)
 {
-    if (b->owner[row]) take_out(b->owner[row]);
-    take_out(s);
-    if (!s->fresh) weft_step_program_load(&b->program, row, s->states);
+    if (b->owner[row]) WEFT_TRY(take_out(b->owner[row]));
+    WEFT_TRY(take_out(s));
+    if (!s->fresh) WEFT_TRY(weft_step_program_load(&b->program, row, s->states));
     b->owner[row] = s;
     s->home = b;
     s->row = row;
+    return WEFT_OK;
 }
 
 /* Gives each sequence of a batch a row: its own, if its states are in this batch, or else the first
  * that no other one of them has. */
-static void assign_rows(weft_step_batch *b, void *const *sequences, int count)
+static weft_status assign_rows(weft_step_batch *b, void *const *sequences, int count)
 {
     int64_t row = 0;
     bool taken[1 << (WEFT_STEP_SIZES - 1)] = {false};
@@ -118,8 +120,9 @@ static void assign_rows(weft_step_batch *b, void *const *sequences, int count)
         if (row == b->rows)
             for (row = 0; taken[row];) row++;
         taken[row] = true;
-        put_in(b, row, s);
+        WEFT_TRY(put_in(b, row, s));
     }
+    return WEFT_OK;
 }
 
 void weft_generation_leave_row(weft_generation_engine *engine, weft_generation *sequence)
@@ -195,18 +198,18 @@ weft_status weft_generation_run(void *user, int executor, void *const *sequences
     if (weft_rank_team_has_failed(g->teams[executor])) WEFT_TRY(recover(servable, executor));
     pthread_mutex_lock(&g->lock);
     for (int i = 0; i < count; i++) slide(p, sequences[i]);
-    assign_rows(b, sequences, count);
+    weft_status status = assign_rows(b, sequences, count);
     pthread_mutex_unlock(&g->lock);
+    WEFT_TRY(status);
     for (int i = 0; i < count; i++) {
         weft_generation *s = sequences[i];
-        if (s->fresh) weft_step_program_clear(p, s->row);
+        if (s->fresh) WEFT_TRY(weft_step_program_clear(p, s->row));
         s->fresh = false;
         weft_step_program_set(p, s->row, s->tokens[s->computed], s->computed - s->first);
     }
     WEFT_TRY(weft_step_program_run(p));
     for (int i = 0; i < count; i++) {
         weft_generation *s = sequences[i];
-        weft_step_program_carry(p, s->row, s->computed - s->first);
         s->computed++;
         draw(s, p);
         drawn += s->drawn;

@@ -55,7 +55,7 @@ static weft_status open_all(weft_generator *g, const char *checkpoint, const cha
     WEFT_TRY(open_ranks(g, device, threads));
     WEFT_TRY(weft_step_program_build(g->context, &g->checkpoint, &g->run, &g->weights, g->team, 1,
                                      &g->program));
-    return weft_mesh_weights_load(&g->weights, &g->checkpoint, g->program.graph);
+    return weft_mesh_weights_load(&g->weights, &g->checkpoint, g->program.one.graph);
 }
 
 weft_status weft_generator_open(weft_context *context, const char *checkpoint, const char *device,
@@ -102,7 +102,7 @@ void weft_generator_close(weft_generator **generator)
 int weft_generator_tokens(const weft_generator *generator)
 {
     WEFT_NEED_ELSE(0, generator);
-    return generator->program.tokens;
+    return generator->program.vocabulary;
 }
 
 /* --- text --- */
@@ -111,14 +111,15 @@ weft_status weft_generator_encode(const weft_generator *generator, const char *t
                                   int32_t **tokens, int64_t *count)
 {
     WEFT_NEED(generator, text, tokens, count);
-    return weft_tokens_encode(generator->tokenizer, generator->program.tokens, text, tokens, count);
+    return weft_tokens_encode(generator->tokenizer, generator->program.vocabulary, text, tokens,
+                              count);
 }
 
 size_t weft_generator_decode(const weft_generator *generator, int32_t token, char *text,
                              size_t room)
 {
     WEFT_NEED_ELSE(0, generator, text);
-    WEFT_CHECK_INDEX_ELSE(0, token, generator->program.tokens);
+    WEFT_CHECK_INDEX_ELSE(0, token, generator->program.vocabulary);
     return weft_tokens_decode(generator->tokenizer, token, text, room);
 }
 
@@ -140,14 +141,13 @@ void weft_generator_reset(weft_generator *generator)
 {
     WEFT_NEED_VOID(generator);
     generator->position = 0;
-    weft_step_program_clear(&generator->program, 0);
 }
 
 static weft_status run_position(weft_generator *g, int32_t token)
 {
+    if (g->position == 0) WEFT_TRY(weft_step_program_clear(&g->program, 0));
     weft_step_program_set(&g->program, 0, token, g->position);
     WEFT_TRY(weft_step_program_run(&g->program));
-    weft_step_program_carry(&g->program, 0, g->position);
     if (weft_step_program_is_limited(&g->program)) g->sequence[g->position] = token;
     g->position++;
     return WEFT_OK;
@@ -173,7 +173,7 @@ weft_status weft_generator_feed(weft_generator *generator, int32_t token)
 {
     WEFT_NEED(generator);
     weft_generator *g = generator;
-    int tokens = g->program.tokens;
+    int tokens = g->program.vocabulary;
     if (token < 0 || token >= tokens)
         return weft_fail(WEFT_ERR_ARGUMENT, "token %d, must be from 0 to %d", token, tokens - 1);
     if (weft_step_program_is_limited(&g->program) && g->position == g->program.window)

@@ -5,23 +5,21 @@
 #define WEFT_TRAIN_STEP_PROGRAM_H
 
 #include "checkpoint/checkpoint.h"
+#include "graph/incremental.h"
 #include "models/models.h"
 #include "train/mesh_program.h"
 #include "weft/train_options.h"
 
 typedef struct weft_step_program {
-    weft_graph *graph;
+    weft_incremental one; /* the graph, its inputs and its states */
     weft_rank_team *team; /* runs the program; the caller's */
     weft_mesh_program program;
     weft_instance **instances; /* [ranks] */
-    weft_model_steps steps;
-    /* [states + 1]: of all ranks, the states that a run has left, then the logits; NULL: there is
-     * one rank, and they are in the outputs of its instance */
-    void **whole;
-    weft_value x, logits;
+    void *whole; /* the logits of all ranks; NULL: there is one rank, whose output they are */
+    weft_value tokens, logits;
     int64_t rows;
     int64_t window; /* positions of a sample of the training data */
-    int tokens;     /* number of different tokens */
+    int vocabulary; /* number of different tokens */
 } weft_step_program;
 
 /* Whether a checkpoint's model predicts the next token (UNSUPPORTED: it does not). */
@@ -45,26 +43,27 @@ weft_status weft_step_program_reopen(const weft_step_program *program,
  * half of them. */
 static inline bool weft_step_program_is_limited(const weft_step_program *program)
 {
-    return program->steps.limited;
+    return program->one.limited;
 }
 /* How many of the last tokens of a sequence of `count` determine what follows. */
 int64_t weft_step_program_needed(const weft_step_program *program, int64_t count);
 
-/* Sets the token of a row, and its position from 0. */
+/* Sets the token of a row, and its position from 0, for the next run. */
 void weft_step_program_set(const weft_step_program *program, int64_t row, int32_t token,
                            int64_t position);
-/* Computes the positions of all rows. Rows that were not set compute what nobody reads. */
+/* Computes the positions of the rows that were set since the last run. The others keep their
+ * states. */
 weft_status weft_step_program_run(const weft_step_program *program) WEFT_NODISCARD;
-/* Moves the states that a row's position has left to where its next position reads them. */
-void weft_step_program_carry(const weft_step_program *program, int64_t row, int64_t position);
-/* Writes the logits of a row: `tokens` numbers. */
+/* Writes the logits of a row: `vocabulary` numbers. */
 void weft_step_program_logits(const weft_step_program *program, int64_t row, double *to);
 
 /* The states of a row: their bytes, setting them to those of an empty sequence, and copying them
  * out and in. */
 size_t weft_step_program_state_bytes(const weft_step_program *program);
-void weft_step_program_clear(const weft_step_program *program, int64_t row);
-void weft_step_program_save(const weft_step_program *program, int64_t row, void *to);
-void weft_step_program_load(const weft_step_program *program, int64_t row, const void *from);
+weft_status weft_step_program_clear(const weft_step_program *program, int64_t row) WEFT_NODISCARD;
+weft_status weft_step_program_save(const weft_step_program *program, int64_t row,
+                                   void *to) WEFT_NODISCARD;
+weft_status weft_step_program_load(const weft_step_program *program, int64_t row,
+                                   const void *from) WEFT_NODISCARD;
 
 #endif

@@ -37,7 +37,7 @@ static const char *const listed[] = {
      "layers"),
     "a pipeline of * stages: this model has * operators to share out",
     /* generation */
-    "*layer '*' (*) *, so the model cannot generate one token after the other",
+    "*node '*' (*) *, so the model cannot generate one token after the other",
     /* places and pins */
     "place: nothing runs on rank * of *; place something there or start fewer ranks",
     "shard: dimension * of '*' has * elements, too few for *=*",

@@ -140,6 +140,23 @@ static void rows_loop(const cpu_loop *k)
 
 CPU_PLAIN(rows)
 
+/* --- write_rows --- */
+
+static void write_rows_loop(const cpu_loop *k)
+{
+    const weft_type *all = weft_in(k->group.graph, k->group.node[0], 0);
+    const int32_t *position = k->in[2];
+    int64_t batch = all->shape.dim[0], most = all->shape.dim[1];
+    size_t table = weft_type_bytes(all) / (size_t)batch, each = table / (size_t)most;
+    if (k->in[0] != k->out[0]) memcpy(k->out[0], k->in[0], weft_type_bytes(all));
+    for (int64_t b = 0; b < batch; b++)
+        if (position[b] >= 0 && position[b] < most)
+            memcpy((char *)k->out[0] + (size_t)b * table + (size_t)position[b] * each,
+                   (const char *)k->in[1] + (size_t)b * each, each);
+}
+
+CPU_PLAIN(write_rows)
+
 /* Estimated seconds: a start-up time, the time of each change to the next piece, and the time of
  * the copied bytes. */
 static double pieces_seconds(const weft_group *group, double start, double turn, double rate)
@@ -172,5 +189,6 @@ const cpu_entry cpu_shape_entries[] = {
     {"concat", "rows", cpu_single, rows_make, rows_seconds},
     {"slice", "onednn", cpu_single, slice_make, slice_seconds},
     {"slice", "rows", cpu_single, rows_make, rows_seconds},
+    {"write_rows", "loop", cpu_single, write_rows_make, NULL},
     {.op = NULL},
 };

@@ -1,5 +1,5 @@
 /* Implements data movement and sums over axes: concat, split, slice, pad, reshape, transpose,
- * reduce_sum, reduce_mean, broadcast, sequence_mean. */
+ * reduce_sum, reduce_mean, broadcast, sequence_mean, write_rows. */
 #include "device/reference/reference.h"
 
 /* A shape as [outer, axis, inner]: the products of the dimensions before and after the axis. */
@@ -225,6 +225,20 @@ static void sequence_mean_grad(const weft_ref *a)
             }
 }
 
+static void write_rows(const weft_ref *a)
+{
+    const int32_t *position = a->in[2];
+    int64_t rows = in_shape(a, 0)->dim[0], most = in_shape(a, 0)->dim[1],
+            width = in_size(a, 1) / rows;
+    const real *x = a->in[1];
+    real *table = a->out[0];
+    if (a->in[0] != table) memcpy(table, a->in[0], (size_t)in_size(a, 0) * sizeof(real));
+    for (int64_t b = 0; b < rows; b++)
+        if (position[b] >= 0 && position[b] < most)
+            memcpy(table + (b * most + position[b]) * width, x + b * width,
+                   (size_t)width * sizeof(real));
+}
+
 const weft_ref_entry WEFT_REF_TABLE(shape)[] = {
     {"concat", concat, 0},
     {"split", split, 0},
@@ -235,6 +249,7 @@ const weft_ref_entry WEFT_REF_TABLE(shape)[] = {
     {"reduce_sum", reduce_sum, 0},
     {"reduce_mean", reduce_mean, 0},
     {"broadcast", broadcast, 0},
+    {"write_rows", write_rows, 0},
     {"sequence_mean", sequence_mean, 0},
     {"sequence_mean_grad", sequence_mean_grad, 0},
     {NULL, NULL, 0},
