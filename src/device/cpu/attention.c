@@ -294,8 +294,14 @@ static weft_status attention_make(weft_device *device, const weft_group *group,
                               forward_memory(&p, NULL, &m), out);
 }
 
+static bool has_tiles(const weft_group *group)
+{
+    return cpu_single(group) && !cpu_attention_has_one_query(group);
+}
+
 const cpu_entry cpu_attention_entries[] = {
-    {"attention", "tiles", cpu_single, attention_make, NULL},
+    {"attention", "tiles", has_tiles, attention_make, NULL},
+    {"attention", "rows", cpu_attention_has_one_query, cpu_attention_rows_make, NULL},
     {"attention_grad", "tiles", cpu_single, cpu_attention_grad_make, NULL},
     {.op = NULL},
 };

@@ -72,6 +72,11 @@ weft_status cpu_attention_make(weft_device *device, const weft_group *group, cpu
                                const attention *p, int64_t items, size_t bytes,
                                weft_kernel **out) WEFT_NODISCARD;
 
+/* --- attention_rows.c: each head has one query --- */
+bool cpu_attention_has_one_query(const weft_group *group);
+weft_status cpu_attention_rows_make(weft_device *device, const weft_group *group,
+                                    const weft_layout *const *in, weft_kernel **out) WEFT_NODISCARD;
+
 /* --- attention_grad.c --- */
 weft_status cpu_attention_grad_make(weft_device *device, const weft_group *group,
                                     const weft_layout *const *in, weft_kernel **out) WEFT_NODISCARD;
