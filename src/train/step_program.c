@@ -176,7 +176,7 @@ void weft_step_program_logits(const weft_step_program *program, int64_t row, dou
 
 /* --- states --- */
 
-/* What is done with a row of a state on one rank; copy: its place in a copy of all states. */
+/* A function of a row of a state on one rank; copy: its place in a copy of all states. */
 typedef weft_status (*row_fn)(weft_instance *x, weft_value state, int64_t row, char *copy);
 
 /* Calls fn, unless it is NULL, for the row of each state on each rank that has it, in a fixed
