@@ -126,14 +126,14 @@ WEFT_API WEFT_NODISCARD weft_status weft_program_create_with(weft_store *store,
 typedef struct weft_program_info {
     /* All instructions, those that convert a layout, and those on the reference device. */
     int instructions, reorders, fallbacks;
-    size_t slot_bytes;     /* values kept from forward to backward, for all slots */
-    size_t input_bytes;    /* inputs, such as the samples of a micro-batch, for all slots */
-    size_t sequence_bytes; /* states of the sequences of a batch (WEFT_ROLE_SEQUENCE) */
+    size_t slot_bytes;  /* values kept from forward to backward, for all slots */
+    size_t input_bytes; /* inputs, such as the samples of a micro-batch, for all slots */
     size_t arena_bytes, gradient_bytes, parameter_bytes, state_bytes, scratch_bytes;
     size_t transfer_bytes; /* staging buffers for sending and receiving parts of tensors; an engine
                               may allocate further memory when it runs */
     double flops, update_flops; /* of all phases; of the update phase */
-    uint64_t room[8];           /* of later versions: 0 */
+    size_t sequence_bytes;      /* states of the sequences of a batch (WEFT_ROLE_SEQUENCE) */
+    uint64_t room[7];           /* of later versions: 0 */
 } weft_program_info;
 WEFT_API weft_program_info weft_program_describe(const weft_program *program);
 
