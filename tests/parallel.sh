@@ -330,6 +330,11 @@ if [ "$mpi" = ON ]; then
     done
     PATH=/nowhere "$weft" train $small -n 2 --engine mpi >out 2>err
     [ $? = 1 ] && grep -q "apt-get install openmpi-bin" err && pass || flunk "no mpirun"
+    # An mpirun whose version is long, as MPICH's.
+    mkdir -p long && printf '#!/bin/sh\n[ "$1" = --version ] || exit 3\necho HYDRA build details:\nseq 20000\n' >long/mpirun && chmod 755 long/mpirun
+    # shellcheck disable=SC2086
+    PATH=$PWD/long:$PATH "$weft" train $small -n 2 --engine mpi >out 2>err
+    grep -q "ended with code 3" err && pass || flunk "a long version of mpirun"
     # At a limit of open files mpirun cannot run, which is something else.
     for files in 7 8 9 10; do
         # shellcheck disable=SC2086

@@ -53,11 +53,12 @@ static weft_status fail_mpirun(const char *said)
 
 weft_status weft_job_find_mpirun(job *j)
 {
-    char text[512] = "";
+    char text[4096] = "", rest[512];
     FILE *pipe = popen("mpirun --version 2>&1", "re");
     if (!pipe) return fail_mpirun(strerror(errno));
     size_t size = fread(text, 1, sizeof(text) - 1, pipe);
     text[size] = '\0';
+    while (fread(rest, 1, sizeof(rest), pipe) > 0) continue; /* the version of MPICH is long */
     if (pclose(pipe) != 0 || !text[0]) return fail_mpirun(text);
     j->open_mpi = strstr(text, "Open MPI") != NULL || strstr(text, "OpenRTE") != NULL;
     if (!j->open_mpi && weft_job_is_step())
