@@ -242,6 +242,12 @@ if [ "$(id -u)" = 0 ]; then
     chmod 755 .
     refuses 1 "the socket admits only the user whose process listens there" other "$weft" leave "ipc://$PWD/own" 1
     chmod 700 .
+    # Where a folder may not be entered, nobody knows that it lacks something.
+    mkdir -p closed/run
+    for command in "eval $PWD/closed/run" "train --data idx:$PWD/closed/run" "inspect $PWD/closed/run"; do
+        # shellcheck disable=SC2086
+        refuses 1 "Permission denied" other "$weft" $command
+    done
 fi
 for how in policy=bsp policy=async policy=async,push=3,fetch=3; do
     refuses 1 'A smaller --lr' "$weft" train --model mlp --data glyphs:size=16,train=100,test=20 -t 1 --batch 20 -n 2 \

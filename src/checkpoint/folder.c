@@ -149,10 +149,19 @@ static weft_status foreign(weft_status status, const char *directory, const char
         directory, name, other);
 }
 
+/* Called when opendir has failed: OK if there is no folder. A folder that may be entered and not
+ * listed can have checkpoints that are named. */
+static weft_status fail_list(const char *directory)
+{
+    bool none =
+        errno == ENOENT || errno == ENOTDIR || (errno == EACCES && access(directory, X_OK) == 0);
+    return none ? WEFT_OK : weft_fail_io("read", directory);
+}
+
 weft_status weft_folder_check(const char *directory, int64_t after, int64_t last)
 {
     DIR *dir = opendir(directory);
-    if (!dir) return WEFT_OK;
+    if (!dir) return fail_list(directory);
     weft_status status = WEFT_OK;
     for (struct dirent *entry; status == WEFT_OK && (entry = readdir(dir));) {
         int64_t step;
@@ -172,7 +181,7 @@ weft_status weft_checkpoint_list(const char *directory, int64_t **steps, int *co
     *steps = NULL;
     *count = 0;
     DIR *dir = opendir(directory);
-    if (!dir) return WEFT_OK;
+    if (!dir) return fail_list(directory);
     weft_status status = WEFT_OK;
     for (struct dirent *entry; status == WEFT_OK && (entry = readdir(dir));) {
         int64_t step;

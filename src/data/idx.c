@@ -1,5 +1,6 @@
 /* The data source of a folder with images and labels in IDX files under MNIST's file names, plain
  * (memory-mapped) or gzip: idx:DIR. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -42,7 +43,9 @@ static weft_status find_file(const idx_source *s, int split, int labels, char **
             *out = path;
             return WEFT_OK;
         }
+        if (errno != ENOENT && errno != ENOTDIR) status = weft_fail_io("open", path);
         free(path);
+        WEFT_TRY(status);
     }
     return weft_fail(
         WEFT_ERR_IO,
