@@ -9,6 +9,7 @@ sentence that there is none. What looks like a checkpoint, and DIR/latest, must 
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -167,7 +168,7 @@ for cut in range(len(calls)):
         write(tree, root, "state", cut)
         ran = subprocess.run([weft, "inspect", "state"], capture_output=True, text=True, timeout=60)
         want, said = promised(cut), ran.stderr.strip().splitlines()
-        step = int(ran.stdout.split("step ")[1].split(",")[0]) if ran.returncode == 0 else None
+        step = int(re.search(r"step (\d+)", ran.stdout)[1]) if ran.returncode == 0 else None
         good = step is not None and step >= (want or 0)
         if want is None and ran.returncode == 1 and len(said) == 1 and "holds no checkpoint" in said[0]:
             good = True
