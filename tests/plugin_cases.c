@@ -1,6 +1,17 @@
 /* Source of the plug-ins of test_plugin.c. The build compiles it once for each value of CASE: GOOD
  * loads, and each of the others has one fault for which it is refused. */
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "weft/services.h"
+
+/* Runs as soon as the file is loaded, and says so by the file that PLUGIN_LOADED names. */
+__attribute__((constructor)) static void loaded(void)
+{
+    const char *path = getenv("PLUGIN_LOADED");
+    FILE *file = path ? fopen(path, "w") : NULL;
+    if (file) (void)fclose(file);
+}
 
 enum {
     GOOD,

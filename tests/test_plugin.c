@@ -76,13 +76,63 @@ static void test_paths_as_names(void **state)
     weft_context *context;
     weft_store *store;
     assert_ok(weft_context_create(&context));
+    assert_ok(weft_plugin_load(context, at("old_device")));
     assert_refused(weft_store_create(context, at("old_device"), 1, &store), WEFT_ERR_ARGUMENT,
                    "device case: its weft_device_ops has");
     weft_context_destroy(&context);
     assert_ok(weft_context_create(&context));
+    assert_ok(weft_plugin_load(context, at("no_device")));
     assert_refused(weft_store_create(context, at("no_device"), 1, &store), WEFT_ERR_ARGUMENT,
                    "has nothing among its devices");
     weft_context_destroy(&context);
+}
+
+/* A path loads nothing where a name is looked up, and loads the plug-in where options of the user
+ * are loaded: each option that names an entry, and no other. */
+static void test_who_loads(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *option, *before, *after;
+        bool loads;
+    } cases[] = {
+        {"model", "", "", true},
+        {"data", "", ":a,b", true},
+        {"exchange", "", ":a=b", true},
+        {"compress", "", "", true},
+        {"optimizer", "", "", true},
+        {"engine", "", "", true},
+        {"lr-schedule", "", "", true},
+        {"device", "", "", true},
+        {"device", "", ":cpu", true},
+        {"device", "cpu,", ":cpu,cpu", true},
+        {"device", "cpu,reference,", "", true},
+        {"data", "csv:", "", false},
+        {"data", "npy:a.npy,", "", false},
+        {"checkpoint", "", "", false},
+    };
+    weft_context *context;
+    weft_store *store;
+    assert_ok(weft_context_create(&context));
+    assert_refused(weft_store_create(context, at("counting"), 1, &store), WEFT_ERR_ARGUMENT,
+                   "a plug-in is loaded only if the command line");
+    assert_false(in_memory(at("counting")));
+    weft_context_destroy(&context);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        weft_train_options o = {.task = {.model = NULL}};
+        char value[4200];
+        assert_ok(weft_context_create(&context));
+        assert_ok(weft_train_options_init(context, &o));
+        const weft_option *table = weft_train_table(context);
+        (void)snprintf(value, sizeof(value), "%s%s%s", cases[i].before, at("counting"),
+                       cases[i].after);
+        assert_ok(weft_options_set(table, &o, cases[i].option, value));
+        assert_false(in_memory(at("counting")));
+        assert_ok(weft_plugin_load_options(context, table, &o));
+        assert_int_equal(in_memory(at("counting")), cases[i].loads);
+        weft_options_free(table, &o);
+        weft_context_destroy(&context);
+    }
 }
 
 /* A plug-in that one context has loaded is unknown to another context, and it stays in memory until
@@ -96,6 +146,7 @@ static void test_how_long_it_stays(void **state)
     assert_ok(weft_context_create(&one));
     assert_ok(weft_context_create(&other));
     int before = devices(other);
+    assert_ok(weft_plugin_load(one, at("counting")));
     assert_ok(weft_store_create(one, at("counting"), 1, &store));
     weft_store_destroy(&store);
     assert_int_equal(devices(one), before + 1);
@@ -126,7 +177,9 @@ static void *use(void *context)
 {
     weft_store *store;
     for (int i = 0; i < 20; i++) {
-        if (weft_store_create(context, counting, 1, &store) != WEFT_OK) return context;
+        if (weft_plugin_load(context, counting) != WEFT_OK ||
+            weft_store_create(context, counting, 1, &store) != WEFT_OK)
+            return context;
         weft_store_destroy(&store);
     }
     return NULL;
@@ -153,9 +206,9 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_other_files),
-        cmocka_unit_test(test_paths_as_names), cmocka_unit_test(test_how_long_it_stays),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_refusals),          cmocka_unit_test(test_other_files),
+        cmocka_unit_test(test_paths_as_names),    cmocka_unit_test(test_who_loads),
+        cmocka_unit_test(test_how_long_it_stays), cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

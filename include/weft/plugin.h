@@ -1,11 +1,14 @@
 /*
  * Plug-ins: shared objects that add entries to the registry of a context (weft/registry.h).
  *
- * A plug-in is loaded if an option gives a path instead of a name, as in "--device ./mine.so" or
- * "--device ./mine.so:arguments". A text that ends in ".so" is a path; a path must contain neither
- * a colon nor a comma. The path stands for the first entry of the plug-in that has the kind which
- * the option needs, here a device. From then on all entries of the plug-in can be used by their
- * names.
+ * A plug-in is code that runs with the rights of the process, so only its user decides that it is
+ * loaded: a program by weft_plugin_load, the command by an option that gives a path instead of a
+ * name, as in "--device ./mine.so" or "--device ./mine.so:arguments", in its command line or in a
+ * run file, or by the environment variable WEFT_PLUGINS, a list of paths with colons between them.
+ * A name in a checkpoint, an exported model, a YAML model or a message of a coordinator never loads
+ * one. A text that ends in ".so" is a path; a path must contain neither a colon nor a comma. Once a
+ * plug-in is loaded, its path stands for its first entry of the kind which the option needs, here a
+ * device, and all its entries can be used by their names.
  *
  * A plug-in needs these headers and no library: it calls Weft through a table of functions, the
  * services that `start` receives (weft/services.h), so no symbol is unresolved when the plug-in is
@@ -24,7 +27,7 @@
 #ifndef WEFT_PLUGIN_H
 #define WEFT_PLUGIN_H
 
-#include "weft/registry.h"
+#include "weft/options.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -56,6 +59,13 @@ extern __attribute__((visibility("default"))) const weft_plugin weft_plugin_entr
  * FORMAT: the file is no shared object, has unresolved symbols, or is no plug-in; UNSUPPORTED: the
  * plug-in was built for another interface; ARGUMENT: one of its names exists already. */
 WEFT_API WEFT_NODISCARD weft_status weft_plugin_load(weft_context *context, const char *path);
+
+/* Loads the plug-ins whose paths an option struct gives in place of names: of devices, models,
+ * data, and each other kind that a row of the table has as `names` or `forms`. Only for options
+ * that come from the user of the process. Errors: as weft_plugin_load, and as weft_options_get. */
+WEFT_API WEFT_NODISCARD weft_status weft_plugin_load_options(weft_context *context,
+                                                             const weft_option *table,
+                                                             const void *options);
 
 #ifdef __cplusplus
 }

@@ -33,6 +33,7 @@ typedef struct weft_singleton {
 typedef struct weft_loaded {
     struct weft_loaded *next;
     void *handle; /* of dlopen */
+    char *path;   /* resolved */
     const weft_plugin *plugin;
 } weft_loaded;
 
@@ -56,8 +57,9 @@ struct weft_context {
 
 void weft_registry_free(weft_context *context);
 
-/* plugin.c: loads the plug-in whose path is the first `size` bytes of `name`, unless it is loaded,
- * and finds its first entry of the kind. */
+/* plugin.c: finds the plug-in whose path is the first `size` bytes of `name` among those that the
+ * context has loaded, and its first entry of the kind. Loads nothing, since names also come from
+ * files and from the network. */
 weft_status weft_plugin_find(const weft_context *context, weft_kind kind, const char *name,
                              size_t size, const weft_entry **out) WEFT_NODISCARD;
 void weft_plugins_unload(weft_context *context);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/context.h"
+#include "base/settings.h"
 
 /* A shared object that this process has started, and the number of contexts that have loaded it.
  * `in_process` lists them; `loading` protects the list. */
@@ -102,45 +103,42 @@ static bool is_loaded(const weft_context *root, void *handle)
 
 /* Opens a shared object, and loads it unless this context has loaded it. `path` is for messages,
  * `full` is the resolved path. The caller holds the lock `loading`. */
-static weft_status open_object(weft_context *root, const char *path, const char *full,
-                               const weft_plugin **out)
+static weft_status open_object(weft_context *root, const char *path, const char *full)
 {
     weft_loaded *l;
     WEFT_TRY(WEFT_NEW(&l, 1));
-    weft_status status = WEFT_OK;
+    weft_status status = weft_strdup(full, &l->path);
+    if (status != WEFT_OK) {
+        free(l);
+        return status;
+    }
     l->handle = dlopen(full, RTLD_NOW | RTLD_LOCAL);
     bool again = l->handle && is_loaded(root, l->handle);
     if (!l->handle)
         status = weft_fail(WEFT_ERR_FORMAT, "plug-in %s cannot be loaded: %s", path, dlerror());
     else if (!again)
         status = load(root, path, l);
-    if (status == WEFT_OK) *out = entry_of(l->handle);
     if (status == WEFT_OK && !again) {
         l->next = root->loaded;
         root->loaded = l;
         return WEFT_OK;
     }
     if (l->handle) dlclose(l->handle);
+    free(l->path);
     free(l);
-    return status;
-}
-
-static weft_status load_path(const weft_context *context, const char *path, const weft_plugin **out)
-{
-    char *full = realpath(path, NULL);
-    if (!full) return weft_fail_io("open", path);
-    pthread_mutex_lock(&loading);
-    weft_status status = open_object(context->of, path, full, out);
-    pthread_mutex_unlock(&loading);
-    free(full);
     return status;
 }
 
 weft_status weft_plugin_load(weft_context *context, const char *path)
 {
     WEFT_NEED(context, path);
-    const weft_plugin *plugin;
-    return load_path(context, path, &plugin);
+    char *full = realpath(path, NULL);
+    if (!full) return weft_fail_io("open", path);
+    pthread_mutex_lock(&loading);
+    weft_status status = open_object(context->of, path, full);
+    pthread_mutex_unlock(&loading);
+    free(full);
+    return status;
 }
 
 bool weft_plugin_is_path(const char *name, size_t size)
@@ -148,20 +146,67 @@ bool weft_plugin_is_path(const char *name, size_t size)
     return size > 3 && memcmp(name + size - 3, ".so", 3) == 0;
 }
 
+/* Loads the plug-ins of a text: of the name that begins it, or, of a list of devices, that begins
+ * each of its items. */
+static weft_status load_named(weft_context *context, const char *text, bool list)
+{
+    for (const char *item = text; item;) {
+        size_t size = strcspn(item, list ? ":," : ":");
+        if (weft_plugin_is_path(item, size)) {
+            char *path;
+            WEFT_TRY(weft_format(&path, "%.*s", (int)size, item));
+            weft_status status = weft_plugin_load(context, path);
+            free(path);
+            WEFT_TRY(status);
+        }
+        item = list ? strchr(item, ',') : NULL;
+        if (item) item++;
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_plugin_load_options(weft_context *context, const weft_option *table,
+                                     const void *options)
+{
+    WEFT_NEED(context, table, options);
+    WEFT_TRY(weft_options_valid(table, options));
+    for (const weft_option *o = table; o->name; o++) {
+        char *text;
+        weft_kind kind = o->names ? o->names : o->forms ? o->forms : weft_kind_of_option(o->name);
+        if (o->kind != WEFT_OPT_STRING || kind == WEFT_KIND_NONE) continue;
+        WEFT_TRY(weft_options_get(table, options, o->name, &text));
+        weft_status status = text ? load_named(context, text, kind == WEFT_KIND_DEVICE) : WEFT_OK;
+        free(text);
+        WEFT_TRY(status);
+    }
+    return WEFT_OK;
+}
+
 weft_status weft_plugin_find(const weft_context *context, weft_kind kind, const char *name,
                              size_t size, const weft_entry **out)
 {
     char *path;
-    const weft_plugin *plugin;
     WEFT_TRY(weft_format(&path, "%.*s", (int)size, name));
-    weft_status status = load_path(context, path, &plugin);
-    const weft_entry *e = status == WEFT_OK ? plugin->entries : NULL;
+    char *full = realpath(path, NULL);
+    pthread_mutex_lock(&loading);
+    const weft_loaded *l = full ? context->of->loaded : NULL;
+    while (l && strcmp(l->path, full) != 0) l = l->next;
+    pthread_mutex_unlock(&loading);
+    const weft_entry *e = l ? l->plugin->entries : NULL;
     while (e && e->name && e->kind != kind) e++;
-    if (e && !e->name)
+    weft_status status = WEFT_OK;
+    if (!l)
+        status = weft_fail(WEFT_ERR_ARGUMENT,
+                           "no %s is named '%s', and no plug-in of this path is loaded; a plug-in "
+                           "is loaded only if the command line, a run file, WEFT_PLUGINS or a call "
+                           "of weft_plugin_load names it",
+                           weft_kind_word(kind), path);
+    else if (!e->name)
         status = weft_fail(WEFT_ERR_ARGUMENT, "plug-in %s has nothing among its %s", path,
                            weft_kind_title(kind));
-    else if (e)
+    else
         *out = weft_registry_look(context, kind, e->name, strlen(e->name));
+    free(full);
     free(path);
     return status;
 }
@@ -173,6 +218,7 @@ void weft_plugins_unload(weft_context *context)
         next = l->next;
         end(l->handle);
         dlclose(l->handle);
+        free(l->path);
         free(l);
     }
     pthread_mutex_unlock(&loading);

@@ -7,18 +7,19 @@
 
 #include "base/context.h"
 
-/* Words of messages for one entry of a kind and for all entries, and a hint for an unknown name. */
+/* Words of messages for one entry of a kind and for all entries, a hint for an unknown name, and
+ * the option whose value begins with such a name, for rows that have no `names` or `forms`. */
 static const struct {
-    const char *one, *all, *hint;
+    const char *one, *all, *hint, *option;
 } words[WEFT_KIND_COUNT] = {
     [WEFT_KIND_NONE] = {"name", "names", ""},
-    [WEFT_KIND_MODEL] = {"model", "models", " (or give a file ending in .yaml)"},
+    [WEFT_KIND_MODEL] = {"model", "models", " (or give a file ending in .yaml)", "model"},
     [WEFT_KIND_LAYER] = {"layer type", "layers of a YAML model", ""},
     [WEFT_KIND_LOSS] = {"loss", "losses", ""},
-    [WEFT_KIND_DATA] = {"kind", "data", ""},
+    [WEFT_KIND_DATA] = {"kind", "data", "", "data"},
     [WEFT_KIND_NORMALIZATION] = {"normalization", "normalizations of data", ""},
     [WEFT_KIND_OPTIMIZER] = {"optimizer", "optimizers", ""},
-    [WEFT_KIND_DEVICE] = {"device", "devices", ""},
+    [WEFT_KIND_DEVICE] = {"device", "devices", "", "device"},
     [WEFT_KIND_ENGINE] = {"engine", "engines", ""},
     [WEFT_KIND_RATE] = {"learning rate schedule", "learning rate schedules", ""},
     [WEFT_KIND_SCHEDULE] = {"pipeline schedule", "pipeline schedules", ""},
@@ -32,6 +33,18 @@ static const struct {
 const char *weft_kind_title(weft_kind kind)
 {
     return (unsigned)kind < WEFT_KIND_COUNT ? words[kind].all : NULL;
+}
+
+const char *weft_kind_word(weft_kind kind)
+{
+    return words[kind].one;
+}
+
+weft_kind weft_kind_of_option(const char *option)
+{
+    for (int k = 0; k < WEFT_KIND_COUNT; k++)
+        if (words[k].option && strcmp(words[k].option, option) == 0) return (weft_kind)k;
+    return WEFT_KIND_NONE;
 }
 
 static pthread_mutex_t *lock_of(const weft_context *context)

@@ -9,9 +9,9 @@
 /* The entry whose present or former name is the first `size` bytes of `name`; NULL: none. */
 const weft_entry *weft_registry_look(const weft_context *context, weft_kind kind, const char *name,
                                      size_t size);
-/* As weft_registry_look, but the name may also be the path of a plug-in, which is then loaded.
- * ARGUMENT: the name is unknown; the message gives the nearest one. Else an error of
- * weft_plugin_load. */
+/* As weft_registry_look, but the name may also be the path of a plug-in that the context has
+ * loaded; this function never loads one. ARGUMENT: the name is unknown; the message gives the
+ * nearest one. */
 weft_status weft_registry_find(const weft_context *context, weft_kind kind, const char *name,
                                size_t size, const weft_entry **out) WEFT_NODISCARD;
 
@@ -23,6 +23,11 @@ weft_status weft_registry_names(const weft_context *context, weft_kind kind, wef
 
 /* Whether the entry reads the option, see weft_entry.reads. */
 bool weft_entry_reads(const weft_entry *entry, const char *option);
+
+/* Messages' word for an entry of a kind. */
+const char *weft_kind_word(weft_kind kind);
+/* The kind of entries that the value of an option may name, by the option's name; NONE: another. */
+weft_kind weft_kind_of_option(const char *option);
 
 /* Whether the first `size` bytes of a name are the path of a plug-in. */
 bool weft_plugin_is_path(const char *name, size_t size);

@@ -115,6 +115,11 @@ typedef struct relay relay;
 relay *relay_begin(void);
 int relay_end(relay *r, int code);
 
+/* plugins.c: load the plug-ins whose paths the options give, and those of WEFT_PLUGINS. Both return
+ * the exit code; 0: all are loaded. */
+int load_plugins(weft_context *context, const weft_option *table, const void *options);
+int load_plugins_of_environment(weft_context *context);
+
 /* Reads the options of weft train: defaults, then the run file, then the command line. */
 weft_status read_train_options(const weft_context *context, weft_train_options *o, int argc,
                                char **argv);

@@ -9,6 +9,7 @@
 #include "cli.h"
 #include "compare.h"
 #include "weft/data.h"
+#include "weft/plugin.h"
 
 typedef struct comparison {
     weft_context *context;
@@ -224,6 +225,7 @@ static int check_all(comparison *k)
         bool fits = compare_words_fit(k->all[i].words);
         weft_status status = fits ? read_options(k, &o) : WEFT_OK;
         if (fits && status == WEFT_OK) status = set_words(table, &o, k->all[i].words);
+        if (fits && status == WEFT_OK) status = weft_plugin_load_options(k->context, table, &o);
         if (fits && status == WEFT_OK) status = weft_options_check(table, &o);
         weft_status checked = fits && status == WEFT_OK ? check_one(k, &o) : WEFT_OK;
         weft_options_free(table, &o);

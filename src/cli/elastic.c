@@ -47,8 +47,9 @@ int member_begin(weft_context *context, weft_cluster_kind kind, const char *name
     }
     if (status != WEFT_OK) return usage_failure(name);
     print_log(context, o->train.show.quiet);
-    catch_signals();
-    return 0;
+    int code = load_plugins(context, table, o);
+    if (code == 0) catch_signals();
+    return code;
 }
 
 int member_end(weft_context *context, weft_cluster_options *o, weft_status status)

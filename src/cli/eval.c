@@ -97,8 +97,9 @@ static int run(weft_context *context, int argc, char **argv)
     weft_eval_options options = {0};
     weft_status status =
         read_checkpoint_options(weft_eval_table(), argc, argv, &options, &options.checkpoint);
-    int code =
-        status == WEFT_OK ? report_failure(evaluate(context, &options)) : usage_failure("eval");
+    int code = status == WEFT_OK ? load_plugins(context, weft_eval_table(), &options)
+                                 : usage_failure("eval");
+    if (code == 0) code = report_failure(evaluate(context, &options));
     weft_options_free(weft_eval_table(), &options);
     return code;
 }

@@ -26,8 +26,9 @@ static int run(weft_context *context, int argc, char **argv)
     bool terminal = isatty(STDOUT_FILENO);
     weft_status status =
         read_checkpoint_options(weft_generate_table(), argc, argv, &options, &options.checkpoint);
-    int code = status == WEFT_OK ? 0 : usage_failure("generate");
-    if (status == WEFT_OK) {
+    int code = status == WEFT_OK ? load_plugins(context, weft_generate_table(), &options)
+                                 : usage_failure("generate");
+    if (code == 0) {
         print_log(context, false);
         catch_signals();
         status = weft_generate(context, &options, on_text, &terminal);

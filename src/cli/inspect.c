@@ -209,7 +209,7 @@ static int run(weft_context *context, int argc, char **argv)
         code = 2;
     } else if (count) {
         code = report_failure(inspect_checkpoint(context, words[0]));
-    } else {
+    } else if ((code = load_plugins(context, weft_train_table(context), &options)) == 0) {
         status = weft_options_check(weft_train_table(context), &options);
         if (status == WEFT_OK) status = look_at(context, &options);
         if (status == WEFT_OK) status = inspect_run(context, &options, &what);

@@ -144,8 +144,8 @@ static int run(weft_context *context, int argc, char **argv)
         fprintf(stderr, "weft: load: no target is given; name a server, as in weft load "
                         "http://localhost:8000\nTry 'weft help load'.\n");
     } else {
-        code = status == WEFT_OK ? make_load(context, &options, targets, count)
-                                 : usage_failure("load");
+        code = status == WEFT_OK ? load_plugins(context, table, &options) : usage_failure("load");
+        if (code == 0) code = make_load(context, &options, targets, count);
     }
     weft_options_free(table, &options);
     return code;

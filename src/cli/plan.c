@@ -49,10 +49,13 @@ static int run(weft_context *context, int argc, char **argv)
         return usage_failure("plan");
     }
     print_log(context, options.show.quiet);
-    status = weft_train_plan_text(context, &options, (int)plan.rank, &text);
-    if (status == WEFT_OK) printf("%s", text);
-    weft_free(text);
-    int code = report_failure(status);
+    int code = load_plugins(context, weft_train_table(context), &options);
+    if (code == 0) {
+        status = weft_train_plan_text(context, &options, (int)plan.rank, &text);
+        if (status == WEFT_OK) printf("%s", text);
+        weft_free(text);
+        code = report_failure(status);
+    }
     weft_options_free(weft_train_table(context), &options);
     return code;
 }

@@ -208,7 +208,8 @@ static int run(weft_context *context, int argc, char **argv)
     weft_eval_options options = {0};
     weft_status status =
         read_checkpoint_options(weft_predict_table(), argc, argv, &options, &options.checkpoint);
-    int code = status == WEFT_OK ? 0 : usage_failure("predict");
+    int code = status == WEFT_OK ? load_plugins(context, weft_predict_table(), &options)
+                                 : usage_failure("predict");
     if (code == 0 &&
         !suffix_fits("predict", "output", options.output ? options.output : "",
                      options.json ? "csv " OTHER_TABLES : "json jsonl ndjson " OTHER_TABLES,

@@ -327,6 +327,8 @@ static int run(weft_context *context, int argc, char **argv)
     if (status == WEFT_OK) status = weft_options_check(table, &options);
     if (status != WEFT_OK) {
         code = usage_failure("serve");
+    } else if ((code = load_plugins(context, table, &options)) != 0) {
+        /* reported */
     } else if (options.simulate) {
         code = simulate(context, &options, words, count);
     } else if (count == 0 && !options.models) {

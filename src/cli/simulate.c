@@ -117,7 +117,7 @@ static int run(weft_context *context, int argc, char **argv)
     int code = 2;
     if (status != WEFT_OK) {
         code = usage_failure("simulate");
-    } else {
+    } else if ((code = load_plugins(context, table, &options)) == 0) {
         print_log(context, options.train.show.quiet);
         watch w = {.options = &options.train,
                    .bar = progress_new(&options.train, true),

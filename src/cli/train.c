@@ -10,6 +10,7 @@
 
 #include "cli.h"
 #include "weft/plan.h"
+#include "weft/plugin.h"
 
 /* The running trainer, for the signal handler, and the signal that stopped it. */
 static weft_trainer *_Atomic running;
@@ -294,6 +295,9 @@ static int run(weft_context *context, int argc, char **argv)
         let_others_speak();
     else if (status != WEFT_OK)
         code = usage_failure("train");
+    else if ((status = weft_plugin_load_options(context, weft_train_table(context), &options)) !=
+             WEFT_OK)
+        code = report_rank(status);
     else if (options.job.ranks > 0 && weft_job_needs_supervisor(&options))
         code = supervise(context, &options, progress_kind(&options.show));
     else
