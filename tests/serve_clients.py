@@ -211,6 +211,40 @@ def memory():
         check("and all afterwards", [s.code(INFER, large.partition(b"\r\n\r\n")[2]) for _ in range(30)] == [200] * 30)
 
 
+def replies():
+    """Replies that nobody reads take a bounded part of memory, and are gone after --timeout without progress."""
+    classes, limit = 1000, 64 << 20
+    with open("classes.csv", "w") as f:
+        f.write("a,y\n" + "".join(f"{i / classes},c{i}\n" for i in range(classes)) * 2)
+    subprocess.run([weft, "train", "-q", "-m", "mlp", "-d", "csv:classes.csv,label=y", "--steps", "1", "-t", "1", "-c", "wide"], check=True)
+    body = json.dumps({"inputs": [{"name": "x", "shape": [1000, 1], "datatype": "FP32", "data": [0.5] * 1000}]})
+    large = whole(body=body)
+    with Server("--body", "4", "--timeout", "20", "--receive", "3600", models=("m=wide",)) as s:
+        code, _, text = s.ask(INFER, body)
+        check("a large reply", code == 200 and len(text) > 6 << 20, (code, len(text), text[:300]))
+        found, many = [], []
+        while len(many) < 5 + limit // len(text):
+            c = socket.socket()
+            c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            c.settimeout(30)
+            c.connect(("127.0.0.1", s.port))
+            c.sendall(large)
+            found.append(int(c.recv(12, socket.MSG_PEEK)[9:]))
+            many.append(c)
+        first = found.index(503) if 503 in found else 0
+        check("replies up to the limit, and no more", set(found[:first]) == {200} and set(found[first:]) == {503}, found)
+        check("the limit is that of memory", first == limit // len(text), (first, len(text)))
+        check("small requests beside them", s.code(INFER, json.dumps({"inputs": [{"name": "x", "shape": [1, 1], "datatype": "FP32", "data": [1]}]})) == 200)
+        for _ in range(600):
+            code = s.code(INFER, body)
+            if code == 200:
+                break
+            time.sleep(0.2)
+        check("those who do not read lose their replies", code == 200)
+        for c in many:
+            c.close()
+
+
 def log():
     with Server("--log", "log", "--body", "1") as s:
         s.ask(INFER, BODY)
@@ -356,4 +390,4 @@ def pieces():
     check("the server ends", process.wait(60) == 0)
 
 
-sys.exit(main(slow, gone, unread, half_at_the_end, patience, memory, log, names, hangups, pieces))
+sys.exit(main(slow, gone, unread, half_at_the_end, patience, memory, replies, log, names, hangups, pieces))

@@ -7,8 +7,8 @@
 
 /* MOST_SPARE: freed requests that are kept for reuse. KEPT: largest buffer of a body that such a
  * request keeps. KEPT_HEAD: of a head, and of its path once more. MOST_BODIES: largest bodies for
- * which there is memory at a time; a buffer of at most KEPT bytes does not count, since the number
- * of connections limits those. */
+ * which there is memory at a time, once for bodies and once for replies; a buffer of at most KEPT
+ * bytes does not count, since the number of connections limits those. */
 enum { MOST_SPARE = 256, KEPT = 64 << 10, KEPT_HEAD = 4 << 10, MOST_BODIES = 16 };
 
 /* --- requests --- */
@@ -49,6 +49,8 @@ static void free_request(weft_http_request *c)
     weft_http_stream_free(c);
     weft_servable_release(&c->servable);
     free(c->reply.text.data);
+    s->reply_bytes -= c->reply_bytes;
+    c->reply_bytes = 0;
     free(c->name);
     if (c->text_capacity > KEPT_HEAD) {
         free(c->text);
@@ -293,18 +295,42 @@ weft_http_request *weft_http_request_refuse(weft_server *s, weft_http_connection
 
 /* --- the reply --- */
 
+/* Counts a large reply, or refuses it: clients decide how long replies stay in memory, so all of
+ * them together have a limit. One reply alone may be larger than that. */
+static void count_reply(weft_http_request *c)
+{
+    weft_server *s = c->server;
+    weft_text *text = &c->reply.text;
+    if (text->size <= KEPT || c->stream.streams) return;
+    if (s->reply_bytes > 0 && s->reply_bytes + text->size > MOST_BODIES * s->body) {
+        weft_reply_error(&c->reply, 503,
+                         "replies that their clients have not read yet take the memory of the "
+                         "server; ask again later, or for fewer rows");
+        return;
+    }
+    char *exact = realloc(text->data, text->size);
+    if (exact) text->data = exact;
+    c->reply_bytes = text->capacity = text->size;
+    s->reply_bytes += c->reply_bytes;
+}
+
 void weft_http_request_send(weft_http_request *c)
 {
     weft_reply *r = &c->reply;
     weft_http_connection *connection = c->connection;
+    count_reply(c);
     bool head_only = strcmp(c->method, "HEAD") == 0;
     c->sent = head_only ? 0 : r->text.size;
     c->state = WEFT_HTTP_REPLIED;
     if (r->code == 413 || connection->surplus || weft_server_is_draining(c->server))
         connection->last = true;
-    /* From here on a client that reads slowly keeps neither the model nor a large body. */
+    /* From here on a client that reads slowly keeps neither the model, nor what was predicted, nor
+     * a large body. */
     c->is_queued = false;
-    if (!c->stream.streams) weft_servable_release(&c->servable);
+    if (!c->stream.streams) {
+        weft_inference_free(&c->inference);
+        weft_servable_release(&c->servable);
+    }
     weft_http_request_drop_large(c);
     weft_http_connection_set_state(c->server, connection, WEFT_CONNECTION_SENDING);
     connection->out = c->server->spare_out;

@@ -93,9 +93,10 @@ typedef struct weft_http_listener {
 
 struct weft_server {
     weft_service *service;
-    size_t head;       /* largest head of a request, in bytes */
-    size_t body;       /* largest body of a request, in bytes */
-    size_t body_bytes; /* of all large buffers of bodies */
+    size_t head;        /* largest head of a request, in bytes */
+    size_t body;        /* largest body of a request, in bytes */
+    size_t body_bytes;  /* of all large buffers of bodies */
+    size_t reply_bytes; /* of all large replies that are being sent */
     /* limits in seconds: waiting in a batch queue, no progress of a connection, and arrival of a
      * request or reading of a reply */
     double queue_timeout, timeout, receive;
@@ -162,9 +163,10 @@ struct weft_http_request {
     const char *method, *url; /* url: the path as it came; both are in `text` */
     char *piece[WEFT_PIECES]; /* of the path, decoded; in `text` */
     int pieces;
-    double began; /* time of its start (weft_seconds), only set with an access log */
-    size_t sent;  /* bytes of the reply */
-    char *data;   /* the body as far as it has been received */
+    double began;       /* time of its start (weft_seconds), only set with an access log */
+    size_t sent;        /* bytes of the reply */
+    size_t reply_bytes; /* of them, those that count among the server's */
+    char *data;         /* the body as far as it has been received */
     size_t size, capacity;
     bool too_large, no_memory;
     enum {
