@@ -36,7 +36,7 @@ def run(*words):
 def npy(name, kind, shape, numbers):
     head = "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }" % (kind, "".join("%d," % d for d in shape))
     head += " " * (117 - len(head)) + "\n"
-    code = {"f2": "e", "f4": "f", "f8": "d", "u1": "B", "i4": "i", "u2": "H", "i8": "q"}[kind[1:]]
+    code = {"f2": "e", "f4": "f", "f8": "d", "u1": "B", "i4": "i", "u2": "H", "i8": "q", "b1": "?"}[kind[1:]]
     with open(name, "wb") as f:
         f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
         f.write(struct.pack("<%d%s" % (len(numbers), code), *numbers))
@@ -99,15 +99,18 @@ for model, way, device in [("lstm.yaml", "standard", "cpu"), ("lstm.yaml", "none
         check(f"answers of {case}", got and got == first, said.stderr or (got[:4], first[:4]))
 
 def served(folder, asked):
-    """The answers of a server to each of the requests {name: (datatype, shape, numbers)}."""
+    """The answers of a server to each of the requests {name: (datatype, shape, numbers)}; a datatype of None: numbers is a table for
+    .../predict. shape None: the metadata."""
     server = subprocess.Popen([weft, "serve", "-t", "1", f"m={folder}", "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     port = next((p.group(1) for p in (re.search(r"http://127\.0\.0\.1:(\d+)", line) for line in server.stdout) if p), None)
     found = {}
     for name, (kind, shape, numbers) in asked.items():
-        body = {"inputs": [{"name": "x", "datatype": kind, "shape": shape, "data": numbers}]}
-        request = urllib.request.Request(f"http://127.0.0.1:{port}/v2/models/m/infer", json.dumps(body).encode())
+        body = json.dumps({"inputs": [{"name": "x", "datatype": kind, "shape": shape, "data": numbers}]}) if kind else numbers
+        path = "" if shape is None else "/infer" if kind else "/predict"
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/v2/models/m{path}", body.encode() if path else None)
         try:
-            found[name] = json.load(urllib.request.urlopen(request, timeout=60))["outputs"][0]["data"]
+            reply = json.load(urllib.request.urlopen(request, timeout=60))
+            found[name] = reply["outputs"][0]["data"] if kind else reply
         except urllib.error.HTTPError as e:
             found[name] = e.read()
     server.terminate()
@@ -126,7 +129,6 @@ for shape in (3, 9, 8), (8, 9), (2, 4, 4, 4):
     forms = {"u1": pixels, "i4": pixels, "f4": pixels, "f8": pixels, "fractions": [single(p / 255) for p in pixels]}
     for name, numbers in forms.items():
         npy(name + ".npy", "<f4" if name == "fractions" else "<u1" if name == "u1" else "<" + name, (rows, *shape), numbers)
-    npy("ones.npy", "<f4", (rows, *shape), [float(p > 100) for p in pixels])
     npy("y.npy", "<i4", (rows,), kinds)
     for trained in forms:
         said = train("run", "mlp", f"npy:{trained}.npy,y.npy,layout={layout},test=0", "-e", "2")
@@ -137,13 +139,70 @@ for shape in (3, 9, 8), (8, 9), (2, 4, 4, 4):
             said, got = answers("run", f"npy:{later}.npy,layout={layout}")
             check(f"{later} to a model of {trained}", near(got, want), said.stderr or (got[:4], want[:4]))
             check(f"a note of {later}, {trained}", ("by 255" in said.stderr) == ((later == "fractions") != (trained == "fractions")), said.stderr)
+        # 0 and 1 may be fractions or pixels, and a fraction in one sample may be a dark pixel: both commands refuse both.
+        zeros_and_ones = [int(p > 100) for p in pixels]
+        mixed = [p / 255 for p in pixels[:size]] + pixels[size:]
+        doubtful = {f"0 and 1 as {kind}": (kind, zeros_and_ones) for kind in ("u1", "i4", "f4", "f8", "b1")}
+        doubtful["a sample of fractions"] = "f8", mixed
+        refused = {}
+        for name, (kind, numbers) in doubtful.items():
+            npy("doubt.npy", "|b1" if kind == "b1" else "<" + kind, (rows, *shape), numbers)
+            said, got = answers("run", f"npy:doubt.npy,layout={layout}")
+            refused[name] = said.returncode != 0
+            told = "it cannot be told in which unit" if name == "a sample of fractions" else "it cannot be told whether 1 is a"
+            fraction = name == "a sample of fractions" or (kind in ("f4", "f8", "b1")) == (trained != "fractions")
+            check(f"{name} to a model of {trained}", refused[name] == fraction and (told in said.stderr or not fraction), said.stderr)
         if trained in ("u1", "fractions") and len(shape) == 3:
-            kinds_of = {"u1": "UINT8", "i4": "INT32", "f4": "FP32", "f8": "FP64", "fractions": "FP32"}
+            kinds_of = {"u1": "UINT8", "i4": "INT32", "f4": "FP32", "f8": "FP64", "fractions": "FP32", "b1": "BOOL"}
             for later, got in served("run", {n: (kinds_of[n], [rows, *shape], forms[n]) for n in forms}).items():
                 check(f"{later} served by a model of {trained}", near(got, want), (got[:4], want[:4]))
-        if trained != "fractions":
-            said, got = answers("run", f"npy:ones.npy,layout={layout}")
-            check(f"0 and 1 to a model of {trained}", said.returncode == 2 and "cannot be told whether 1 is a fraction" in said.stderr, said.stderr)
+            for later, got in served("run", {n: (kinds_of[kind], [rows, *shape], [bool(v) for v in numbers] if kind == "b1" else numbers)
+                                             for n, (kind, numbers) in doubtful.items()}).items():
+                check(f"{later} served by a model of {trained}", (type(got) is bytes and b"it cannot be told" in got) == refused[later], got[:300])
+
+# A server takes samples in the layout of the training's file, also flat ones, and says it; else in that of the network.
+for layout, shape in ("hwc", (9, 8, 3)), ("wc", (7, 5)), ("wc", (5, 5)), ("dhwc", (3, 4, 5, 2)), ("chw", (3, 9, 8)), ("cw", (5, 7)), ("hw", (8, 9)):
+    rows, size = 12, math.prod(shape)
+    x = [single(chance.gauss(0, 2)) for _ in range(rows * size)]
+    npy("x.npy", "<f4", (rows, *shape), x)
+    npy("y.npy", "<i4", (rows,), [i % 3 for i in range(rows)])
+    said = train("run", "mlp", f"npy:x.npy,y.npy,layout={layout},test=0", "-e", "2")
+    check(f"train on {layout}", said.returncode == 0, said.stderr)
+    said, want = answers("run", "npy:x.npy")
+    order, here = list(range(size)), list(shape)
+    if layout.endswith("c"):
+        pixels, here = size // shape[-1], [shape[-1], *shape[:-1]]
+        order = [j % pixels * shape[-1] + j // pixels for j in range(size)]
+    moved = [x[row * size + j] for row in range(rows) for j in order]
+    asked = {"flat": ("FP32", [rows, size], x), "as in the file": ("FP64", [rows, *shape], x), "metadata": (None, None, ""),
+             "a table": (None, [], "".join(",".join(map(repr, x[row * size:row * size + size])) + "\n" for row in range(rows)))}
+    if here != list(shape):
+        asked["as in the network"] = "FP32", [rows, *here], moved
+    if layout == "hw":
+        asked["as in the network"] = "FP32", [rows, 1, *shape], x
+    for name, got in served("run", asked).items():
+        if name == "metadata":
+            check(f"metadata of {layout}", got["inputs"][0]["shape"] == [-1, *([1] if layout == "hw" else []), *shape], got)
+        elif name == "a table":
+            best = [max(want[i:i + 3]) for i in range(0, len(want), 3)]
+            check(f"a table of {layout}", type(got) is dict and near([p["probability"] for p in got["predictions"]], best, 1e-4), got)
+        else:
+            check(f"{name}, {layout}", near(got, want), (got[:40], want[:4]))
+
+# A number that single precision cannot hold after normalisation is refused by both commands; tanh would make 1 of it.
+with open("tanh.yaml", "w") as f:
+    f.write("layers:\n  - {type: dense, units: 4}\n  - {type: tanh}\n  - {type: dense, units: outputs}\n")
+with open("t.csv", "w") as f:
+    f.write("a,b,y\n" + "".join(f"{i % 7},{i % 5 * 1e-3},{i % 3}\n" for i in range(40)))
+check("train with tanh", train("run", "tanh.yaml", "csv:t.csv,label=y", "-e", "1").returncode == 0)
+for number, good in (1, True), (1e30, True), (1e37, False), (1e300, False), (-1e300, False):
+    with open("later.csv", "w") as f:
+        f.write(f"a,b\n1,2e-3\n3,{number}\n")
+    said = run("predict", "run", "-d", "csv:later.csv")
+    check(f"predict {number}", (said.returncode == 0) == good and ("not a finite number in single" in said.stderr) == (not good), said.stderr)
+    table = f"a,b\n1,2e-3\n3,{number}\n"
+    for name, got in served("run", {"FP64": ("FP64", [2, 2], [1, 2e-3, 3, number]), "a table": (None, [], table)}).items():
+        check(f"{name} with {number}", type(got) is not bytes if good else b"number 2 of row 2 is " in got and b"not a finite number" in got, got)
 
 # Half floats are numbers; a structured array is named; labels are classes, of each position or one-hot.
 numbers = [struct.unpack("e", struct.pack("e", chance.gauss(0, 2)))[0] for _ in range(60)]

@@ -147,7 +147,7 @@ def cut_everywhere(port, whole):
 
 
 def hostile(port, rows):
-    body = json.dumps(one([1] * SIZE, [1, SIZE])).encode()
+    body = json.dumps(one([9] * SIZE, [1, SIZE])).encode()
     head = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n" % len(body)
     whole, last = head + b"\r\n" + body, head + b"Connection: close\r\n\r\n" + body
     cut_everywhere(port, whole)
@@ -228,7 +228,7 @@ def masked(pid, number, mask="SigBlk"):
 
 def told_to_end():
     """Each of the signals ends a server that loads and one that serves, and a request that waits is answered."""
-    body = json.dumps(one([1] * SIZE, [1, SIZE]))
+    body = json.dumps(one([9] * SIZE, [1, SIZE]))
     os.mkdir("times")
     os.mkfifo("times/m.json")  # is not used, and the server says so
     reader, full = os.pipe()  # but nobody reads it, so loading lasts

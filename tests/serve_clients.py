@@ -96,7 +96,7 @@ def gone():
         for c in many[1::2]:
             check("among others who leave", c.recv(65536).startswith(b"HTTP/1.1 200"))
             c.close()
-        wide = json.dumps({"inputs": [{"name": "x", "shape": [74, SIZE], "datatype": "FP32", "data": [1] * SIZE * 74}]})
+        wide = json.dumps({"inputs": [{"name": "x", "shape": [74, SIZE], "datatype": "FP32", "data": [9] * SIZE * 74}]})
         check("and none of those", wait_until(lambda: s.count("success") == 23), s.count("success"))
         for cut in (False, True):  # a batch of it is computed at once, the rest waits for more
             with s.plain() as c:

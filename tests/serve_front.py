@@ -206,8 +206,8 @@ def limits():
 def packed():
     """Bodies of gzip data are read as what they inflate to, and that has the limits of any body."""
     with Server("--body", "1") as s:
-        for path, body, kind in ((INFER, BODY.encode(), "application/json"), ("/v2/models/m/predict", (",".join(["1"] * SIZE) + "\n").encode(), "text/csv"),
-                                 ("/v2/models/m/predict", (",".join(["1"] * SIZE) + "\n").encode(), ""), ("/v2/repository/index", b'{"ready":true}', "")):
+        for path, body, kind in ((INFER, BODY.encode(), "application/json"), ("/v2/models/m/predict", (",".join(["9"] * SIZE) + "\n").encode(), "text/csv"),
+                                 ("/v2/models/m/predict", (",".join(["9"] * SIZE) + "\n").encode(), ""), ("/v2/repository/index", b'{"ready":true}', "")):
             more = {"Content_Type": kind} if kind else {}
             plain = s.ask(path, body, **more)
             for coding in ("gzip", "x-gzip", "GZIP"):
@@ -304,7 +304,7 @@ def connections():
 def refusals():
     """What a model refuses after it was asked, between answers on the same connection."""
     def body(rows, **parameters):
-        tensor = {"name": "x", "shape": [rows, SIZE], "datatype": "FP32", "data": [1] * SIZE * rows}
+        tensor = {"name": "x", "shape": [rows, SIZE], "datatype": "FP32", "data": [9] * SIZE * rows}
         return json.dumps({"inputs": [tensor], "parameters": parameters})
     # Two rows are a batch. One waits for another that does not come, three are more than may wait.
     with Server("--policy", "fixed:wait=30000000,max=2", "--waiting", "2") as s:

@@ -15,7 +15,7 @@ with open(weft, "rb") as f:
 SANITIZED = any(word in program for word in (b"__asan_init", b"__tsan_init"))  # then freed memory stays resident
 SIZE = 64
 INFER = "/v2/models/m/infer"
-BODY = json.dumps({"inputs": [{"name": "x", "shape": [1, SIZE], "datatype": "FP32", "data": [1] * SIZE}]})
+BODY = json.dumps({"inputs": [{"name": "x", "shape": [1, SIZE], "datatype": "FP32", "data": [9] * SIZE}]})
 # Of localhost, signed by itself, until 2119; and a key of something else.
 CERTIFICATE = """-----BEGIN CERTIFICATE-----
 MIIBZjCCAQ2gAwIBAgIBATAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlsb2NhbGhv

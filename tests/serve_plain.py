@@ -133,23 +133,25 @@ def whole_pixels(s, row):
 
 
 def not_finite(s):
-    """A row whose prediction is not finite makes its request an error that names the row; others are answered."""
+    """A number that is not finite is refused; a row whose prediction is not finite makes its request an error that names the row; others
+    are answered."""
     path = "/v2/models/e/infer"
     before = s.told("/v2/models/e/stats")[1]["model_stats"][0]["inference_stats"]
-    for rows, bad in (([math.nan], 1), ([1700000003, math.nan, 1700000500], 2)):
+    for rows, bad, right in (([math.nan], 1, 400), ([1700000003, math.inf, 1700000500], 2, 400), ([9e40], 1, 500), ([1700000003, 9e40], 2, 500)):
         data = struct.pack(f"<{len(rows)}d", *rows)
         for parameters in {}, {"binary_data_output": True}:
             head = json.dumps({"parameters": parameters, "inputs": [{"name": "x", "shape": [len(rows), 1], "datatype": "FP64", "parameters": {"binary_data_size": len(data)}}]}).encode()
             code, told = s.told(path, head + data, headers={"Inference-Header-Content-Length": str(len(head))})
-            check(f"NaN in row {bad}", code == 500 and f"output 'prediction' of row {bad} is not finite" in told["error"], (code, told))
+            said = f"output 'prediction' of row {bad} is not finite" if right == 500 else f"number 1 of row {bad} is {rows[bad - 1]}, and not a finite"
+            check(f"{rows[bad - 1]} in row {bad}", code == right and said in told["error"], (code, told))
             check("a request behind it", s.told(path, json.dumps(one([1700000003], [1, 1], "FP64")))[0] == 200)
     for _ in range(100):  # the statistics count a request just behind its answer
         inference = s.told("/v2/models/e/stats")[1]["model_stats"][0]["inference_stats"]
         found = tuple(inference[k]["count"] - before[k]["count"] for k in ("success", "fail"))
-        if sum(found) == 8:
+        if sum(found) == 12:
             break
         time.sleep(0.1)
-    check("it is counted as a failure", found == (4, 4), found)
+    check("it is counted as a failure, what is refused is not", found == (8, 4), found)
 
 
 def precise_tables(s):

@@ -41,11 +41,13 @@ def same_in_every_form(s, row):
         code, told = s.told(path, form)
         check(f"the form {form[:70]}", code == 200 and told["outputs"][0]["data"] == right["data"], told)
     bits = [v % 2 for v in row]
-    flags = s.told(path, json.dumps(one([bool(b) for b in bits], datatype="BOOL")))[1]["outputs"][0]["data"]
-    check("true and false", flags == s.told(path, json.dumps(one(bits)))[1]["outputs"][0]["data"] == s.told(path, json.dumps(one(bits, datatype="BOOL")))[1]["outputs"][0]["data"])
+    raw = {"raw": True}  # else 1 may be a fraction or a pixel
+    flags = s.told(path, json.dumps(one([bool(b) for b in bits], datatype="BOOL", parameters=raw)))[1]["outputs"][0]["data"]
+    check("true and false", flags == s.told(path, json.dumps(one(bits, parameters=raw)))[1]["outputs"][0]["data"] ==
+          s.told(path, json.dumps(one(bits, datatype="BOOL", parameters=raw)))[1]["outputs"][0]["data"])
     for datatype, pack in (("BF16", lambda v: struct.pack("<f", v)[2:]), ("BOOL", lambda v: bytes([int(v)])), ("FP16", lambda v: struct.pack("<e", v))):
         tensor = b"".join(pack(float(b)) for b in bits)
-        head = json.dumps({"inputs": [{"name": "x", "shape": [1, SIZE], "datatype": datatype, "parameters": {"binary_data_size": len(tensor)}}]}).encode()
+        head = json.dumps({"parameters": raw, "inputs": [{"name": "x", "shape": [1, SIZE], "datatype": datatype, "parameters": {"binary_data_size": len(tensor)}}]}).encode()
         code, told = s.told(path, head + tensor, headers={"Inference-Header-Content-Length": str(len(head))})
         check(f"{datatype} as bytes", code == 200 and told["outputs"][0]["data"] == flags, told)
     code, told = s.told(path, json.dumps(one(row, outputs=[{"name": "prediction", "parameters": {"binary_data": False}}], parameters={"binary_data_output": True})))

@@ -145,7 +145,10 @@ typedef struct weft_servable_info {
     int64_t limit;      /* most rows of a batch; a request of more is cut into several */
     const char *policy; /* batching policy */
     int64_t most_rows;  /* most rows of a request */
-    uint64_t room[7];   /* of later versions: 0 */
+    /* Bit k: in the file of the training the channels of input k are last; those of its shape, and
+     * of a weft_inference_request, are first. */
+    uint64_t channels_last;
+    uint64_t room[6]; /* of later versions: 0 */
 } weft_servable_info;
 /* Sets *out to the description of a version. */
 WEFT_API void weft_servable_describe(const weft_servable *servable, weft_servable_info *out);
@@ -158,8 +161,9 @@ WEFT_API weft_batch_queue *weft_servable_queue(const weft_servable *servable);
 typedef struct weft_inference_request {
     size_t struct_size; /* sizeof(weft_inference_request) */
     int64_t rows;
-    /* [rows, sample...]: features in the form of the training data, not normalised. Several inputs
-     * follow one another, in the order of weft_servable_info.input, each with all rows. */
+    /* [rows, sample...]: features in the unit of the training data, not normalised, channels first
+     * as in the shapes of weft_servable_info.input. Several inputs follow one another, in the order
+     * of these, each with all rows. */
     const float *x;
     /* Features in double precision, used instead of x; NULL: x is used. Columns of a table
      * (weft_servable_info.table) may be far from zero, so that rounding to float before the
@@ -184,10 +188,11 @@ WEFT_API void weft_inference_request_init_size(weft_inference_request *request, 
 /* Submits a request. One of more rows than a batch may have is cut into parts, which are computed
  * on their own, and is answered when all are: with the first failure of a part, the longest of
  * their times and the rows of the largest batch. ARGUMENT: an element of an input of tokens is no
- * token; the message names its place. If this returns OK, `done` is called once, in the thread that
- * answers the request (weft_request.done), with NUMERIC if a prediction is not finite: the message
- * names the row, and `prediction` holds what was computed. *ticket (may be NULL) is for
- * weft_servable_cancel. Else fails as weft_batch_queue_submit. */
+ * token, or a number is not finite once it is normalised; the message names its place. If this
+ * returns OK, `done` is called once, in the thread that answers the request (weft_request.done),
+ * with NUMERIC if a prediction is not finite: the message names the row, and `prediction` holds
+ * what was computed. *ticket (may be NULL) is for weft_servable_cancel. Else fails as
+ * weft_batch_queue_submit. */
 WEFT_API WEFT_NODISCARD weft_status weft_servable_submit(weft_servable *servable,
                                                          const weft_inference_request *request,
                                                          uint64_t *ticket);

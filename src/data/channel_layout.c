@@ -106,3 +106,37 @@ bool weft_layout_suggest(const weft_shape *file, const weft_shape *want, char *o
     }
     return used > 0;
 }
+
+weft_status weft_layout_held(const weft_data_stats *stats, unsigned *out)
+{
+    const weft_source_wish wish = {.stats = stats};
+    char *layout;
+    *out = 0;
+    WEFT_TRY(weft_spec_held(&wish, "npy", "layout", &layout));
+    if (!layout) return WEFT_OK;
+    for (size_t i = 0; i < WEFT_COUNT(layouts); i++)
+        for (int k = 0; k < stats->inputs && strcmp(layouts[i].name, layout) == 0; k++)
+            if (layouts[i].channels == WEFT_CHANNELS_LAST && stats->input[k].values == 0 &&
+                stats->input[k].shape.rank == (int)strlen(layout))
+                *out |= 1U << k;
+    free(layout);
+    return WEFT_OK;
+}
+
+weft_shape weft_layout_channels_last(const weft_shape *shape)
+{
+    weft_shape file = {.rank = shape->rank};
+    for (int i = 0; i < shape->rank; i++) file.dim[i] = shape->dim[(i + 1) % shape->rank];
+    return file;
+}
+
+void weft_layout_move_channels(const weft_shape *shape, size_t each, const void *from, void *to)
+{
+    int64_t channels = shape->dim[0], pixels = weft_shape_elements(shape) / channels;
+    const char *in = from;
+    char *out = to;
+    for (int64_t c = 0; c < channels; c++)
+        for (int64_t j = 0; j < pixels; j++)
+            memcpy(out + (size_t)(c * pixels + j) * each, in + (size_t)(j * channels + c) * each,
+                   each);
+}

@@ -3,6 +3,8 @@
 #ifndef WEFT_DATA_DATA_H
 #define WEFT_DATA_DATA_H
 
+#include <math.h>
+
 #include "base/base.h"
 #include "base/spec.h"
 #include "weft/data.h"
@@ -14,6 +16,7 @@ typedef struct weft_source_wish {
     weft_context *context;
     const weft_data_stats *stats; /* statistics of the training; NULL: the data are for training */
     bool unlabelled;              /* the data may lack a target, since they are for prediction */
+    bool one_unit;                /* samples in units that differ from each other are refused */
     const char
         *folder; /* files with relative paths are looked for here first; NULL: nowhere else */
 } weft_source_wish;
@@ -95,12 +98,43 @@ weft_status weft_range_measure(const weft_source *source, weft_split split,
 typedef struct weft_units {
     double up, down;
 } weft_units;
+/* The type of later features: all of them are bytes; some may be fractions, being floats or truth
+ * values; their columns have units of their own. */
+typedef struct weft_number_type {
+    bool bytes, fractional, table;
+} weft_number_type;
+static inline weft_range weft_range_none(void)
+{
+    return (weft_range){.low = INFINITY, .high = -INFINITY, .whole = true};
+}
+/* Adds features to a range: those of `wide`, or if it is NULL of x. */
+void weft_range_take(const float *x, const double *wide, int64_t count, weft_range *range);
 /* Compares the range of later data with that of the training. Pixels from 0 to 255 and fractions
  * from 0 to 1 are converted into each other; a table that differs so is left alone, unless its type
- * says what it has. bytes: the later data have this type; table: their columns have units of their
- * own; real: their type is one of fractions. ARGUMENT: the unit cannot be told. */
-weft_status weft_range_compare(const weft_data_stats *trained, const weft_range *now, bool bytes,
-                               bool table, bool real, weft_units *out) WEFT_NODISCARD;
+ * says what it has. ARGUMENT: the unit cannot be told. */
+weft_status weft_range_compare(const weft_data_stats *trained, const weft_range *now,
+                               const weft_number_type *type, weft_units *out) WEFT_NODISCARD;
+/* Whether samples of this type may be in different units, so that each of them is to be checked:
+ * alone it would be converted by a factor of its own. */
+bool weft_units_vary(const weft_data_stats *trained, const weft_number_type *type);
+/* Whether the range of one sample agrees with the units in which all of them are taken. */
+bool weft_units_fit(const weft_data_stats *trained, const weft_units *units, const weft_range *row);
+/* Fails with ARGUMENT: a sample does not. where: it, for messages. */
+weft_status weft_units_refuse(const char *where, const weft_range *row) WEFT_NODISCARD;
+static inline double weft_in_units(double x, const weft_units *units)
+{
+    return x * units->up / units->down;
+}
+/* Features as a model gets them: numbers of a table are normalised in double precision, since they
+ * may be far from zero, others in single precision. */
+static inline float weft_normalise_wide(double x, double mean, double deviation)
+{
+    return (float)((x - mean) / deviation);
+}
+static inline float weft_normalise_single(float x, float shift, float factor)
+{
+    return (x - shift) * factor;
+}
 
 /* Computes mean and deviation of standardised features again. */
 weft_status weft_data_stats_measure(const weft_source *source,
@@ -125,6 +159,7 @@ struct weft_source {
     bool divided; /* the specification gives the share of the test split */
     bool whole;   /* features are 64-bit integers or smaller */
     bool bytes;   /* features are whole numbers from 0 to 255 */
+    bool flags;   /* some features are truth values */
     bool mixed;   /* those of some inputs are bytes, those of others are not */
     bool tabular; /* mean and deviation are computed for each column; `number` reads the features */
     int64_t all;  /* rows of both splits, in which the class names were found */
@@ -173,6 +208,7 @@ struct weft_dataset {
     bool finite;         /* features cannot be other than finite once they are normalised */
     float shift, factor; /* mean and 1 / deviation, for data other than tables */
     weft_units units;    /* of later data, beside those of the training */
+    bool one_unit;       /* each sample is checked to be in them */
 };
 /* keep.c: a data set that the context keeps, or a new one if it keeps none; dataset.c: a new one.
  */
@@ -194,9 +230,12 @@ weft_status weft_source_not_finite(const weft_source *source, weft_split split, 
 /* FORMAT: a weight of sample i is not finite, or negative. */
 weft_status weft_source_check_weights(const weft_source *source, weft_split split,
                                       int64_t i) WEFT_NODISCARD;
+/* The first number that is not finite; -1: there is none. */
+int64_t weft_first_not_finite(const float *x, int64_t count);
 /* As weft_dataset_read, of a sample and column that there are. Returns the first element that is
  * not usable: a token or class out of range, in whose place 0 is written, so that it indexes
- * nothing beyond an array, or a number that is not finite. -1: there is none. */
+ * nothing beyond an array, a number that is not finite, or the first one of a sample that is not in
+ * the units of the others. -1: there is none. */
 int64_t weft_dataset_get(const weft_dataset *dataset, weft_split split, int64_t i, int column,
                          void *to);
 /* Checks all elements of the samples from `begin` up to `end`. FORMAT: the message has the first
@@ -280,6 +319,14 @@ weft_status weft_layout_find(const char *name, const weft_shape *file, const cha
 weft_shape weft_layout_shape(const weft_shape *file, weft_channels channels);
 /* The name of the layout of such samples; NULL: there is none. */
 const char *weft_layout_name(const weft_shape *file, weft_channels channels);
+/* Whether later samples of an input have their channels last, as the file of the training had them
+ * (weft_data_stats.reading); bit k of *out: of input k. */
+weft_status weft_layout_held(const weft_data_stats *stats, unsigned *out) WEFT_NODISCARD;
+/* The shape in memory of a sample whose channels are last, as it is in the file. */
+weft_shape weft_layout_channels_last(const weft_shape *shape);
+/* Copies a sample whose channels are last so that they are first; each: bytes of an element; shape:
+ * that in memory. */
+void weft_layout_move_channels(const weft_shape *shape, size_t each, const void *from, void *to);
 /* Writes the layouts that give samples the wanted shape, as in "layout=cw or layout=wc"; false: no
  * layout does. */
 bool weft_layout_suggest(const weft_shape *file, const weft_shape *want, char *out, size_t room);

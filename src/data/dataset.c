@@ -94,6 +94,7 @@ weft_status weft_dataset_open_for(const char *spec, const char *normalize,
     if (status == WEFT_OK && wish->unlabelled) d->source->weighted = false;
     if (status == WEFT_OK && stats) {
         d->given = true;
+        d->one_unit = wish->one_unit;
         status = weft_data_stats_copy(stats, &d->stats);
         if (status == WEFT_OK) status = check_inputs(spec, d->source, stats);
         if (status == WEFT_OK) status = check_targets(spec, d->source, stats);
@@ -125,7 +126,8 @@ weft_status weft_dataset_open_unlabelled(weft_context *context, const char *spec
                                          const weft_data_stats *stats, weft_dataset **out)
 {
     WEFT_NEED(context, spec, out);
-    const weft_source_wish wish = {.context = context, .stats = stats, .unlabelled = true};
+    const weft_source_wish wish = {
+        .context = context, .stats = stats, .unlabelled = true, .one_unit = true};
     return weft_dataset_open_for(spec, NULL, &wish, out);
 }
 
@@ -209,8 +211,10 @@ static weft_status find_units(weft_dataset *d, weft_split split)
     const weft_source *s = d->source;
     weft_range now;
     WEFT_TRY(weft_range_measure(s, split, &now));
-    WEFT_TRY(weft_range_compare(&d->stats, &now, s->bytes, s->tabular, !s->whole && !s->bytes,
-                                &d->units));
+    const weft_number_type type = {
+        .bytes = s->bytes, .fractional = s->flags || (!s->whole && !s->bytes), .table = s->tabular};
+    WEFT_TRY(weft_range_compare(&d->stats, &now, &type, &d->units));
+    d->one_unit = d->one_unit && weft_units_vary(&d->stats, &type);
     if (d->units.up != 1 || d->units.down != 1)
         weft_log(d->context, WEFT_LOG_NOTE,
                  "the features are from %g to %g, those of the training were from %g to %g: they "

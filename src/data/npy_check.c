@@ -213,6 +213,7 @@ weft_status weft_npy_check_inputs(weft_npy_source *s, const char *layout,
         bool bytes = s->input[i].array.kind == 'u' && s->input[i].array.size == 1;
         head->whole = head->whole && s->input[i].array.kind != 'f';
         head->bytes = head->bytes && bytes;
+        head->flags = head->flags || s->input[i].array.kind == 'b';
         some = some || bytes;
     }
     head->mixed = some && !head->bytes;

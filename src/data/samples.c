@@ -46,10 +46,41 @@ weft_status weft_source_not_finite(const weft_source *s, weft_split split, int64
                 "leave the sample out");
 }
 
+/* The range of the numbers that count of an input of sample i; x: those of an input that is no
+ * table. */
+static weft_range range_of(const weft_source *s, weft_split split, int64_t i, int input,
+                           const float *x)
+{
+    weft_range range = weft_range_none();
+    int64_t size = weft_source_counted(s, split, i, input);
+    for (int64_t j = 0; j < size; j++) {
+        double number = s->tabular ? s->ops->number(s, split, i, j) : (double)x[j];
+        weft_range_take(NULL, &number, 1, &range);
+    }
+    return range;
+}
+
+/* Fails if a sample is not in the units of the others. */
+static weft_status check_unit(const weft_dataset *d, weft_split split, int64_t i, int input)
+{
+    const weft_source *s = d->source;
+    char where[64];
+    float *x;
+    WEFT_TRY(WEFT_NEW(&x, weft_source_largest(s)));
+    if (!s->tabular) s->ops->features(s, split, i, input, x);
+    weft_range range = range_of(s, split, i, input, x);
+    free(x);
+    (void)snprintf(where, sizeof(where), "sample %lld", (long long)weft_dataset_row(d, split, i));
+    if (weft_units_fit(&d->stats, &d->units, &range)) return WEFT_OK;
+    return weft_units_refuse(where, &range);
+}
+
 static weft_status refuse(const weft_dataset *d, weft_split split, int64_t i, int column, int64_t j)
 {
     const weft_source *s = d->source;
     char rule[128];
+    if (d->one_unit && column < s->inputs && s->input[column].dtype == WEFT_F32)
+        WEFT_TRY(check_unit(d, split, i, column));
     if (column < s->inputs ? s->input[column].dtype == WEFT_F32 : s->targets > 0)
         return weft_source_not_finite(s, split, i, column, j);
     if (column == s->inputs && d->relabel) {
@@ -80,7 +111,7 @@ static int64_t first_outside(int32_t *numbers, int64_t count, int values)
     return first;
 }
 
-static int64_t first_not_finite(const float *x, int64_t count)
+int64_t weft_first_not_finite(const float *x, int64_t count)
 {
     bool all = true;
     int64_t first = 0;
@@ -90,17 +121,26 @@ static int64_t first_not_finite(const float *x, int64_t count)
     return first;
 }
 
+static bool is_in_units(const weft_dataset *d, weft_split split, int64_t i, int input,
+                        const float *x)
+{
+    if (!d->one_unit) return true;
+    weft_range range = range_of(d->source, split, i, input, x);
+    return weft_units_fit(&d->stats, &d->units, &range);
+}
+
 static int64_t read_table(const weft_dataset *d, weft_split split, int64_t i, float *x)
 {
     const weft_source *s = d->source;
     const weft_data_stats *stats = &d->stats;
     int64_t size = weft_shape_elements(weft_source_shape(s));
+    if (!is_in_units(d, split, i, 0, NULL)) return 0;
     for (int64_t j = 0; j < size; j++) {
         int f = stats->features > 1 ? (int)j : 0;
-        double value = s->ops->number(s, split, i, j) * d->units.up / d->units.down;
-        x[j] = (float)((value - stats->mean[f]) / stats->deviation[f]);
+        double value = weft_in_units(s->ops->number(s, split, i, j), &d->units);
+        x[j] = weft_normalise_wide(value, stats->mean[f], stats->deviation[f]);
     }
-    return d->finite ? -1 : first_not_finite(x, size);
+    return d->finite ? -1 : weft_first_not_finite(x, size);
 }
 
 static int64_t read_input(const weft_dataset *d, weft_split split, int64_t i, int input, void *to)
@@ -113,11 +153,12 @@ static int64_t read_input(const weft_dataset *d, weft_split split, int64_t i, in
     s->ops->features(s, split, i, input, to);
     if (in->dtype != WEFT_F32) return first_outside(to, all, in->values);
     size = weft_source_counted(s, split, i, input);
+    if (!is_in_units(d, split, i, input, x)) return 0;
     for (int64_t j = size; j < all; j++) x[j] = 0;
     for (int64_t j = 0; j < size && d->units.up != d->units.down; j++)
-        x[j] = (float)((double)x[j] * d->units.up / d->units.down);
-    for (int64_t j = 0; j < size; j++) x[j] = (x[j] - d->shift) * d->factor;
-    return d->finite ? -1 : first_not_finite(x, size);
+        x[j] = (float)weft_in_units((double)x[j], &d->units);
+    for (int64_t j = 0; j < size; j++) x[j] = weft_normalise_single(x[j], d->shift, d->factor);
+    return d->finite ? -1 : weft_first_not_finite(x, size);
 }
 
 static int64_t read_target(const weft_dataset *d, weft_split split, int64_t i, void *to)
@@ -129,7 +170,7 @@ static int64_t read_target(const weft_dataset *d, weft_split split, int64_t i, v
     for (int j = 0; j < s->targets; j++)
         target[j] = (float)((s->ops->target(s, split, i, j) - stats->target_mean[j]) /
                             stats->target_deviation[j]);
-    if (s->targets > 0) return first_not_finite(target, s->targets);
+    if (s->targets > 0) return weft_first_not_finite(target, s->targets);
     s->ops->label(s, split, i, label);
     for (int64_t j = 0; d->relabel && j < weft_source_labels(s); j++)
         label[j] = weft_dataset_class(d, label[j]);
@@ -180,7 +221,8 @@ weft_status weft_dataset_check(const weft_dataset *d, weft_split split, int64_t 
     WEFT_TRY(weft_new_aligned((size_t)WEFT_MAX(largest, s->targets) * sizeof(float), &to));
     for (int64_t i = begin; i < end && status == WEFT_OK; i++) {
         for (int c = 0; c < s->inputs + !s->unlabelled && status == WEFT_OK; c++) {
-            if (c < s->inputs && s->input[c].dtype == WEFT_F32 && d->finite) continue;
+            if (c < s->inputs && s->input[c].dtype == WEFT_F32 && d->finite && !d->one_unit)
+                continue;
             int64_t wrong = weft_dataset_get(d, split, i, c, to);
             if (wrong >= 0) status = refuse(d, split, i, c, wrong);
         }
@@ -202,6 +244,6 @@ weft_status weft_dataset_check_split(weft_dataset *d, weft_split split)
 {
     const weft_source *s = d->source;
     d->finite = s->valid || ((s->whole || s->bytes) && integers_fit(&d->stats));
-    if (s->large || s->valid) return WEFT_OK;
+    if (s->large || (s->valid && !d->one_unit)) return WEFT_OK;
     return weft_dataset_check(d, split, 0, s->count[split]);
 }

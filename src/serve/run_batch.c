@@ -1,6 +1,8 @@
 /* Runs one batch of requests, whose numbers the front has converted to floats or doubles:
  * normalizes them with the statistics of training, runs the batch program of the smallest size that
  * holds the rows, and converts predicted numbers back to the units of the targets. */
+#include "data/data.h"
+#include "serve/request_rows.h"
 #include "serve/servable.h"
 
 /* --- inputs --- */
@@ -22,20 +24,22 @@ static void put_table(const weft_data_stats *stats, const weft_inference_request
         for (int64_t j = 0; j < size; j++) to[j] = (float)wide[j];
     else if (stats->features == 1 && single)
         for (int64_t j = 0; j < size; j++)
-            to[j] = (float)(((double)single[j] - same_mean) / same_deviation);
+            to[j] = weft_normalise_wide((double)single[j], same_mean, same_deviation);
     else if (stats->features == 1)
-        for (int64_t j = 0; j < size; j++) to[j] = (float)((wide[j] - same_mean) / same_deviation);
+        for (int64_t j = 0; j < size; j++)
+            to[j] = weft_normalise_wide(wide[j], same_mean, same_deviation);
     else if (single)
         for (int64_t j = 0; j < size; j++)
-            to[j] = (float)(((double)single[j] - mean[j]) / deviation[j]);
+            to[j] = weft_normalise_wide((double)single[j], mean[j], deviation[j]);
     else
-        for (int64_t j = 0; j < size; j++) to[j] = (float)((wide[j] - mean[j]) / deviation[j]);
+        for (int64_t j = 0; j < size; j++)
+            to[j] = weft_normalise_wide(wide[j], mean[j], deviation[j]);
 }
 
 static void scale(const float *restrict x, int64_t size, float shift, float factor,
                   float *restrict to)
 {
-    for (int64_t j = 0; j < size; j++) to[j] = (x[j] - shift) * factor;
+    for (int64_t j = 0; j < size; j++) to[j] = weft_normalise_single(x[j], shift, factor);
 }
 
 static void put_picture(const weft_data_stats *stats, const weft_inference_request *q,
@@ -45,7 +49,7 @@ static void put_picture(const weft_data_stats *stats, const weft_inference_reque
     if (q->x_double) {
         for (int64_t j = 0; j < size; j++) {
             float x = (float)q->x_double[first + j];
-            to[j] = q->raw ? x : (x - shift) * factor;
+            to[j] = q->raw ? x : weft_normalise_single(x, shift, factor);
         }
     } else if (q->raw) {
         memcpy(to, q->x + first, (size_t)size * sizeof(*to));
@@ -76,34 +80,24 @@ static void put_reals(const weft_servable *s, const weft_inference_request *q, i
         weft_number_put(WEFT_F64, input, at * size + j, (double)to[j]);
 }
 
-/* The length that a row of a request gives for an input; all positions if there is none. */
-static int64_t length_of(const weft_data_stats *stats, const weft_inference_request *q,
-                         const weft_input *in, int64_t row)
-{
-    int64_t before = 0, positions = in->shape.dim[0];
-    if (in->lengths == 0) return positions;
-    for (int k = 0; k < in->lengths - 1; k++) before += weft_shape_elements(&stats->input[k].shape);
-    int64_t at = q->rows * before + row;
-    double length = q->x_double ? q->x_double[at] : (double)q->x[at];
-    return length >= 0 && length <= (double)positions ? (int64_t)length : positions;
-}
-
 /* Clears what is behind the length of a row, as the data of training do. */
-static void clear_behind(const weft_servable *s, const weft_inference_request *q,
-                         const weft_input *in, int64_t row, void *input, int64_t at)
+static void clear_behind(const weft_servable *s, const weft_inference_request *q, int k,
+                         int64_t row, void *input, int64_t at)
 {
+    const weft_input *in = &s->checkpoint.stats.input[k];
     int64_t size = weft_shape_elements(&in->shape);
-    int64_t counted = size / in->shape.dim[0] * length_of(&s->checkpoint.stats, q, in, row);
+    int64_t counted = weft_request_counted(s->checkpoint.stats.input, k, q, row);
     size_t each = s->real == WEFT_F64 ? sizeof(double) : sizeof(float);
     memset((char *)input + (size_t)(at * size + counted) * each, 0,
            (size_t)(size - counted) * each);
 }
 
-/* Writes the rows of all requests one after the other into an input of the program. before: the
- * elements of a row of the inputs before it. */
-static void put_rows(const weft_servable *s, void *const *requests, int count, const weft_input *in,
+/* Writes the rows of all requests one after the other into input `which` of the program. before:
+ * the elements of a row of the inputs before it. */
+static void put_rows(const weft_servable *s, void *const *requests, int count, int which,
                      int64_t before, void *input)
 {
+    const weft_input *in = &s->checkpoint.stats.input[which];
     int64_t size = weft_shape_elements(&in->shape), at = 0;
     for (int k = 0; k < count; k++) {
         const weft_inference_request *q = requests[k];
@@ -111,7 +105,7 @@ static void put_rows(const weft_servable *s, void *const *requests, int count, c
         if (in->values > 0) put_tokens(q, first, q->rows * size, (int32_t *)input + at * size);
         for (int64_t row = 0; in->values == 0 && row < q->rows; row++) {
             put_reals(s, q, first + row * size, size, input, at + row);
-            if (in->lengths) clear_behind(s, q, in, row, input, at + row);
+            if (in->lengths) clear_behind(s, q, which, row, input, at + row);
         }
         at += q->rows;
     }
@@ -125,7 +119,7 @@ static void put_inputs(const weft_servable *s, void *const *requests, int count,
     int64_t before = 0;
     for (int k = 0; k < stats->inputs; k++) {
         void *input = whole ? whole->x[k] : weft_instance_input(instance, v->x[k]);
-        put_rows(s, requests, count, &stats->input[k], before, input);
+        put_rows(s, requests, count, k, before, input);
         before += weft_shape_elements(&stats->input[k].shape);
     }
 }

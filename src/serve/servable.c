@@ -19,6 +19,7 @@ static weft_status read_checkpoint(weft_servable *s, const char *path)
     s->real = WEFT_F32;
     (void)weft_dtype_parse(s->run.task.dtype, &s->real);
     const weft_data_stats *stats = &s->checkpoint.stats;
+    WEFT_TRY(weft_layout_held(stats, &s->channels_last));
     s->outputs = WEFT_MAX(stats->positions, 1) * (stats->targets ? stats->targets : stats->classes);
     return WEFT_OK;
 }

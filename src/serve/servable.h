@@ -50,8 +50,9 @@ struct weft_servable {
     weft_dtype real;
     weft_batch_program *sizes; /* [count], by increasing rows */
     int count;
-    int64_t outputs;   /* numbers of a row of the prediction */
-    bool has_slowdown; /* `slowdown` was known when the version was loaded */
+    unsigned channels_last; /* as in weft_servable_info */
+    int64_t outputs;        /* numbers of a row of the prediction */
+    bool has_slowdown;      /* `slowdown` was known when the version was loaded */
     double slowdown[WEFT_MOST_EXECUTORS];
     weft_batch_queue *queue;
     weft_submission *cut; /* submissions of several parts; guarded by the lock */

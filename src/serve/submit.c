@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "serve/batch/batch_internal.h"
+#include "serve/request_rows.h"
 #include "serve/service_internal.h"
 
 /* A part of a submission. The queue and its batches know it by its request, which is first. */
@@ -104,8 +105,8 @@ static void part_answered(void *user, const weft_request_result *result)
     int64_t lost = a.status == WEFT_OK ? lost_row(p) : -1;
     if (lost >= 0) { /* a class read off such a number looks like any other */
         (void)snprintf(message, sizeof(message),
-                       "output 'prediction' of row %lld is not finite: an input of the row is not "
-                       "finite or too large, or the model has diverged",
+                       "output 'prediction' of row %lld is not finite: a number of the row is too "
+                       "large for the model, or the model has diverged",
                        (long long)(p->first + lost + 1));
         a.status = WEFT_ERR_NUMERIC;
         a.message = message;
@@ -121,28 +122,6 @@ static void part_answered(void *user, const weft_request_result *result)
 
 /* --- checks --- */
 
-/* Checks that the elements of all inputs of tokens are tokens, since a layer reads memory by them.
- */
-static weft_status check_tokens(const weft_data_stats *stats, const weft_inference_request *q)
-{
-    int64_t at = 0;
-    for (int k = 0; k < stats->inputs; k++) {
-        const weft_input *in = &stats->input[k];
-        int64_t size = weft_shape_elements(&in->shape);
-        for (int64_t i = 0; in->values > 0 && i < q->rows * size; i++) {
-            double x = q->x_double ? q->x_double[at + i] : (double)q->x[at + i];
-            if (x >= 0 && x < in->values && x == (double)(int32_t)x) continue;
-            return weft_fail(WEFT_ERR_ARGUMENT,
-                             "input '%s': number %lld of row %lld is %.*f, must be a whole number "
-                             "from 0 to %d",
-                             in->name, (long long)(i % size + 1), (long long)(i / size + 1),
-                             x == floor(x) ? 0 : 6, x, in->values - 1);
-        }
-        at += q->rows * size;
-    }
-    return WEFT_OK;
-}
-
 int64_t weft_servable_most_rows(const weft_servable *servable)
 {
     return WEFT_MAX(servable->limit, servable->service->options.waiting);
@@ -156,7 +135,8 @@ static weft_status check_request(const weft_servable *servable, const weft_infer
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "a request has %lld rows, must be from 1 to %lld, which may wait",
                          (long long)q->rows, (long long)weft_servable_most_rows(servable));
-    return check_tokens(&servable->checkpoint.stats, q);
+    return weft_request_check_rows(&servable->checkpoint.stats, weft_servable_is_table(servable),
+                                   q);
 }
 
 /* --- parts --- */

@@ -143,6 +143,7 @@ static weft_status session_open(weft_context *given, const weft_eval_options *o,
     const weft_source_wish wish = {.context = context,
                                    .stats = &s->checkpoint.stats,
                                    .unlabelled = unlabelled,
+                                   .one_unit = true,
                                    .folder = o->data ? NULL : s->checkpoint.folder};
     WEFT_TRY(weft_dataset_open_for(data, NULL, &wish, &s->data));
     WEFT_TRY(choose_part(s, o->split, data));

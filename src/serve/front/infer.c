@@ -151,7 +151,9 @@ static weft_status read_request(weft_infer_reader *r, weft_json *j)
                      r->bytes);
     if (r->bytes > 0)
         return wrong("%zu bytes follow the JSON, and no input has binary_data_size", r->bytes);
-    WEFT_TRY(weft_infer_convert(r));
+    const weft_number_type type = {
+        .bytes = !r->not_bytes, .fractional = r->fractional, .table = r->about->table};
+    WEFT_TRY(weft_inference_prepare(r->about, r->out, &type, r->last));
     r->out->binary = (r->binary >= 0 ? r->binary : r->all_binary) == 1;
     return WEFT_OK;
 }
@@ -178,9 +180,6 @@ weft_status weft_infer_read(const weft_servable_info *about, const char *body, s
     weft_status status = read_request(&r, &j);
     if (status == WEFT_ERR_FORMAT) status = weft_fail_within(status, "the body is no JSON");
     if (status != WEFT_OK) weft_inference_free(out);
-    out->request.x = out->x;
-    out->request.x_double = out->x_double;
-    out->request.prediction = out->prediction;
     return status;
 }
 

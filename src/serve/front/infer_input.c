@@ -25,8 +25,10 @@ static weft_status find(weft_infer_reader *r, weft_infer_input *in)
                  weft_infer_names(about, names, sizeof(names)));
 }
 
-static weft_status find_type(const weft_servable_info *about, weft_infer_input *in)
+static weft_status find_type(weft_infer_reader *r, weft_infer_input *in)
 {
+    const weft_servable_info *about = r->about;
+    bool last;
     const weft_datatype *type = in->type = weft_datatype_find(in->type_name);
     if (!type)
         return wrong("input '%s': datatype is '%s', must be FP32, FP64, FP16, BF16, BOOL, or INT "
@@ -39,7 +41,9 @@ static weft_status find_type(const weft_servable_info *about, weft_infer_input *
     if (in->shape.rank == 0)
         return wrong("input '%s' has no shape, such as [1, %lld]", in->name,
                      (long long)weft_shape_elements(&in->is->shape));
-    return weft_infer_check_shape(in, about->most_rows);
+    WEFT_TRY(weft_infer_check_shape(about, in, &last));
+    if (last) r->last |= 1U << (in->is - about->input);
+    return WEFT_OK;
 }
 
 /* Allocates the memory of the request, for as many rows as its first input has. */
@@ -71,8 +75,9 @@ static weft_status prepare(weft_infer_reader *r, weft_infer_input *in)
     const weft_servable_info *about = r->about;
     if (in->is) return WEFT_OK;
     WEFT_TRY(find(r, in));
-    WEFT_TRY(find_type(about, in));
+    WEFT_TRY(find_type(r, in));
     bool real = in->is->values == 0;
+    r->fractional = r->fractional || (real && in->type->is != WEFT_WHOLE_TYPE);
     r->not_bytes = r->not_bytes || (real && strcmp(in->type->name, "UINT8") != 0);
     if (!r->out->prediction) WEFT_TRY(make_room(r, in));
     if (in->shape.dim[0] != r->out->request.rows)

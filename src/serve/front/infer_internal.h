@@ -3,6 +3,7 @@
 #ifndef WEFT_SERVE_FRONT_INFER_INTERNAL_H
 #define WEFT_SERVE_FRONT_INFER_INTERNAL_H
 
+#include "data/data.h"
 #include "serve/front/http_internal.h"
 #include "serve/front/tensor.h"
 
@@ -14,6 +15,8 @@ typedef struct weft_infer_reader {
     bool any_binary;    /* an input has taken binary data */
     unsigned inputs;    /* bit k: input k of the model has been read */
     bool not_bytes;     /* an input of real numbers has another type than UINT8 */
+    bool fractional;    /* one has a type that holds fractions or truth values */
+    unsigned last;      /* bit k: the channels of input k are last */
     weft_inference *out;
     /* whether the prediction is wanted in binary form, as said for the output and for the whole
      * request: 1 yes, 0 no, -1 not said */
@@ -38,11 +41,12 @@ typedef struct weft_infer_input {
  */
 weft_status weft_infer_inputs(weft_infer_reader *r, weft_json *j) WEFT_NODISCARD;
 
-/* infer_units.c: brings pixels and fractions to the unit of the training, as data of an evaluation
- * are (weft_range_compare). Numbers of a few rows of which the unit cannot be told stay as they
- * are.
- */
-weft_status weft_infer_convert(const weft_infer_reader *r) WEFT_NODISCARD;
+/* prepare_rows.c: brings the rows of a request to the form of the training: their channels, if they
+ * are last in the inputs of these bits, and pixels and fractions (weft_range_compare). Sets the
+ * pointers of the request. ARGUMENT: the unit of a row cannot be told. */
+weft_status weft_inference_prepare(const weft_servable_info *about, weft_inference *inference,
+                                   const weft_number_type *type,
+                                   unsigned channels_last) WEFT_NODISCARD;
 
 /* infer_shape.c: the names of the model's inputs, as "'a', 'b'". */
 const char *weft_infer_names(const weft_servable_info *about, char *text, size_t room);
@@ -56,8 +60,12 @@ weft_status weft_infer_input_must_be(weft_json *j, weft_json_kind kind, const we
 weft_status weft_infer_input_whole(weft_json *j, const weft_infer_input *in, const char *part,
                                    int64_t low, int64_t *out) WEFT_NODISCARD;
 weft_status weft_infer_shape(weft_json *j, weft_infer_input *in) WEFT_NODISCARD;
-/* Checks the shape, which must be that of a batch of samples, or [rows, numbers of a sample]. */
-weft_status weft_infer_check_shape(const weft_infer_input *in, int64_t limit) WEFT_NODISCARD;
+/* The shape of a row of an input as the file of the training has it. */
+weft_shape weft_infer_row_shape(const weft_servable_info *about, int input);
+/* Checks the shape, which must be that of a batch of samples as the training's file or the network
+ * has them, or [rows, numbers of a sample]. *last: the channels are last, as in the file. */
+weft_status weft_infer_check_shape(const weft_servable_info *about, const weft_infer_input *in,
+                                   bool *last) WEFT_NODISCARD;
 
 /* infer_json_fields.c: checks that the next JSON value is of this kind; `what` is its name in
  * messages. ARGUMENT: it is of another kind. */

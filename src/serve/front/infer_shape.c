@@ -88,23 +88,41 @@ weft_status weft_infer_shape(weft_json *j, weft_infer_input *in)
     return out->rank > 0 ? WEFT_OK : wrong("%s is empty", part_of(in, "shape", text, sizeof(text)));
 }
 
-weft_status weft_infer_check_shape(const weft_infer_input *in, int64_t limit)
+weft_shape weft_infer_row_shape(const weft_servable_info *about, int input)
 {
-    const weft_shape *got = &in->shape, *sample = &in->is->shape;
-    int64_t size = weft_shape_elements(sample);
-    bool fits = got->rank == sample->rank + 1;
-    for (int i = 0; fits && i < sample->rank; i++) fits = got->dim[i + 1] == sample->dim[i];
+    const weft_shape *shape = &about->input[input].shape;
+    return about->channels_last >> input & 1 ? weft_layout_channels_last(shape) : *shape;
+}
+
+/* Whether a shape is [rows, sample...]; a single channel may be left out, as files of grey pictures
+ * do. */
+static bool are_rows_of(const weft_shape *got, const weft_shape *sample)
+{
+    int left_out = sample->rank > 1 && sample->dim[0] == 1 && got->rank == sample->rank;
+    bool fits = got->rank + left_out == sample->rank + 1;
+    for (int i = left_out; fits && i < sample->rank; i++)
+        fits = got->dim[i + 1 - left_out] == sample->dim[i];
+    return fits;
+}
+
+weft_status weft_infer_check_shape(const weft_servable_info *about, const weft_infer_input *in,
+                                   bool *last)
+{
+    const weft_shape *got = &in->shape;
+    int k = (int)(in->is - about->input);
+    weft_shape sample = weft_infer_row_shape(about, k), want = {.rank = sample.rank + 1};
+    bool flat = got->rank == 2 && got->dim[1] == weft_shape_elements(&sample);
     char a[128], b[128];
-    if (!fits && !(got->rank == 2 && got->dim[1] == size)) {
-        weft_shape want = *sample;
-        want.rank = WEFT_MIN(want.rank + 1, WEFT_MAX_RANK);
-        memmove(want.dim + 1, sample->dim, sizeof(*want.dim) * (WEFT_MAX_RANK - 1));
+    *last = (flat || are_rows_of(got, &sample)) && (about->channels_last >> k & 1);
+    if (!flat && !are_rows_of(got, &sample) && !are_rows_of(got, &in->is->shape)) {
+        want.rank = WEFT_MIN(want.rank, WEFT_MAX_RANK);
+        memcpy(want.dim + 1, sample.dim, sizeof(*want.dim) * (WEFT_MAX_RANK - 1));
         want.dim[0] = got->rank == want.rank ? got->dim[0] : 1;
         return wrong("input '%s' has shape %s, must be %s for so many rows", in->name,
                      weft_shape_text(got, a, sizeof(a)), weft_shape_text(&want, b, sizeof(b)));
     }
-    if (got->dim[0] > limit)
+    if (got->dim[0] > about->most_rows)
         return wrong("input '%s' has %lld rows, and %lld are the most of a request", in->name,
-                     (long long)got->dim[0], (long long)limit);
+                     (long long)got->dim[0], (long long)about->most_rows);
     return WEFT_OK;
 }

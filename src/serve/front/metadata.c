@@ -2,7 +2,7 @@
  * Protocol and of Triton's extensions to it. */
 #include <stdio.h>
 
-#include "serve/front/http_internal.h"
+#include "serve/front/infer_internal.h"
 #include "serve/compute_stats.h"
 
 weft_status weft_reply_json(weft_reply *reply, json_t *json)
@@ -82,10 +82,12 @@ weft_status weft_write_model_metadata(weft_service *service, const weft_servable
 {
     weft_shape said = output_shape(about);
     json_t *inputs = json_array();
-    for (int k = 0; k < about->inputs; k++)
-        json_array_append_new(inputs, json_pack("{s:s,s:s,s:o}", "name", about->input[k].name,
-                                                "datatype", input_type(about, k), "shape",
-                                                shape_of(&about->input[k].shape)));
+    for (int k = 0; k < about->inputs; k++) {
+        weft_shape row = weft_infer_row_shape(about, k);
+        json_array_append_new(inputs,
+                              json_pack("{s:s,s:s,s:o}", "name", about->input[k].name, "datatype",
+                                        input_type(about, k), "shape", shape_of(&row)));
+    }
     json_t *root = json_pack("{s:s,s:o,s:s,s:o,s:[{s:s,s:s,s:o}]}", "name", about->name, "versions",
                              versions_of(service, about->name), "platform", "weft", "inputs",
                              inputs, "outputs", "name", "prediction", "datatype",
@@ -110,10 +112,10 @@ weft_status weft_write_model_config(weft_servable *servable, weft_reply *reply)
     weft_batch_queue_describe(weft_servable_queue(servable), &stats);
     weft_shape said = output_shape(&about);
     for (int k = 0; k < about.inputs; k++) {
+        weft_shape row = weft_infer_row_shape(&about, k);
         (void)snprintf(type, sizeof(type), "TYPE_%s", input_type(&about, k));
-        json_array_append_new(inputs,
-                              json_pack("{s:s,s:s,s:o}", "name", about.input[k].name, "data_type",
-                                        type, "dims", dims_of(&about.input[k].shape)));
+        json_array_append_new(inputs, json_pack("{s:s,s:s,s:o}", "name", about.input[k].name,
+                                                "data_type", type, "dims", dims_of(&row)));
     }
     (void)snprintf(type, sizeof(type), "TYPE_%s", output_type(&about));
     json_t *root = json_pack(

@@ -1,6 +1,7 @@
 /* Renders the status page: the models, their states and their statistics, as HTML. */
 #include <stdio.h>
 
+#include "serve/front/infer_internal.h"
 #include "serve/front/page.h"
 
 /* Seconds before now over which the page's figures are computed. */
@@ -207,10 +208,11 @@ static void add_inputs(weft_text *text, const weft_servable_info *about)
     char shape[128];
     for (int k = 0; k < about->inputs; k++) {
         const weft_input *in = &about->input[k];
+        weft_shape row = weft_infer_row_shape(about, k);
         weft_text_add(text, k ? " and " : ", ");
         if (about->inputs > 1) add_escaped(text, in->name);
         weft_text_add(text, "%s%s", about->inputs > 1 ? " " : "",
-                      in->shape.rank ? weft_shape_text(&in->shape, shape, sizeof(shape)) : "1");
+                      row.rank ? weft_shape_text(&row, shape, sizeof(shape)) : "1");
         if (in->values > 0) weft_text_add(text, " of %d tokens", in->values);
     }
     weft_text_add(text, " to ");

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "formats/formats.h"
-#include "serve/front/http_internal.h"
+#include "serve/front/infer_internal.h"
 
 /* Largest number of pixels of a picture, and of a picture that the loop's thread decodes itself.
  * SPARE_COLUMNS: columns that a table may have beyond twice its features before it is refused
@@ -144,6 +144,8 @@ static weft_status read_picture(const weft_servable_info *about, const weft_plai
     weft_picture_free(&picture);
     WEFT_TRY(status);
     for (int64_t i = 0; !about->bytes && i < count; i++) out->x[i] /= 255;
+    out->request.x = out->x;
+    out->request.prediction = out->prediction;
     return WEFT_OK;
 }
 
@@ -161,7 +163,9 @@ static weft_status take_rows(const weft_servable_info *about, weft_csv *csv, wef
     WEFT_TRY(make_room(about, csv->rows, out));
     out->x_double = csv->values; /* in the precision in which training normalises them */
     csv->values = NULL;
-    return WEFT_OK;
+    return weft_inference_prepare(about, out,
+                                  &(weft_number_type){.fractional = true, .table = about->table},
+                                  (unsigned)about->channels_last);
 }
 
 /* Reads rows of CSV in the way of the training data. The label column may be present, and is
@@ -216,8 +220,5 @@ weft_status weft_predict_read(const weft_servable_info *about, const weft_plain_
     weft_status status = body->kind == WEFT_BODY_PICTURE ? read_picture(about, body, out)
                                                          : read_csv(about, body, out);
     if (status != WEFT_OK) weft_inference_free(out);
-    out->request.x = out->x;
-    out->request.x_double = out->x_double;
-    out->request.prediction = out->prediction;
     return status;
 }
