@@ -209,7 +209,7 @@ def under_load(rows, right):
     check("what cannot be loaded", c.told("/v2/repository/models/m/load", "{}")[0] in (400, 500))
     os.rename("away", "c")
     check("leaves what served before", c.told("/v2/models/m")[1]["versions"] == ["3"])
-    check("a model that nobody knows", c.told("/v2/repository/models/n/load", "{}")[0] == 400)
+    check("a model that nobody knows", c.told("/v2/repository/models/n/load", "{}")[0] == 404)
     check("and is asked meanwhile", counts[0] > 20, counts)
     may_end.set()
     server.end()

@@ -229,6 +229,40 @@ def packed():
         check("and it serves", s.code(INFER, BODY) == 200)
 
 
+def foreign_pages():
+    """A page may send a plain POST without being asked, also under a name that it had resolved to this server: it is refused."""
+    paths = ("/v2/models/m", None), (INFER, BODY), ("/v2/repository/index", ""), ("/v2/repository/models/m/load", "{}"), ("/v2/repository/models/m/unload", "{}")
+    for words in ("--control",), ("--control", "--cors", "https://a.example"):
+        with Server(*words) as s:
+            here = f"127.0.0.1:{s.port}"
+            for origin, host in (("https://evil.example", here), (f"http://evil.example:{s.port}", f"evil.example:{s.port}"), ("null", here), ("", here), ("*", here),
+                                 (f"http://127.0.0.1:{s.port + 1}", here), (f"http://localhost.evil:{s.port}", f"localhost.evil:{s.port}"),
+                                 ("https://a.example.evil", here), (f"http://[evil]:{s.port}", f"[evil]:{s.port}")):
+                for path, body in paths:
+                    code, told, text = s.ask(path, body, Origin=origin, Host=host, Content_Type="text/plain")
+                    check(f"{path} of {origin} at {host}", code == 403 and b"--cors" in text and "Access-Control-Allow-Origin" not in told, (code, text))
+            for origin, host in (("https://a.example", here), ("https://a.example", "any.proxy")):
+                check(f"{origin} at {host}", s.code(INFER, BODY, Origin=origin, Host=host) == (200 if "--cors" in words else 403))
+            for host in here, f"localhost:{s.port}", f"x.localhost:{s.port}", f"[::1]:{s.port}", f"{socket.gethostname()}:{s.port}":
+                check(f"its own page at {host}", s.code(INFER, BODY, Origin=f"http://{host}", Host=host) == 200)
+            check("no page, of any name", s.code(INFER, BODY, Host="any.proxy") == 200)
+            check("unload of its own page", s.code("/v2/repository/models/m/unload", "{}", Origin=f"http://{here}") == 200)
+            check("ready without those that clients have unloaded", s.code("/v2/health/ready") == 200)
+            for verb in "load", "unload":
+                check(f"{verb} of a model that nobody knows", s.code(f"/v2/repository/models/n/{verb}", "{}") == 404)
+    write("tokens", "* secret\n")
+    for words, right in ((("--host", "0.0.0.0", "--control"), "tokens"), (("--host", "::", "--control"), "tokens"), (("--port", "18999", "--metrics-port", "18999"), "metrics-port")):
+        done = subprocess.run([weft, "serve", "m=c", *words], capture_output=True, text=True, timeout=60)
+        check(f"serve {words}", done.returncode == 2 and right in done.stderr, done)
+    for words, warns in ((), True), (("--tokens", "tokens", "--control"), False):
+        server = subprocess.Popen([weft, "serve", "m=c", "--host", "0.0.0.0", "--port", "0", "--metrics-port", "-1", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while "listening" not in (server.stdout.readline() or "listening"):
+            pass
+        server.terminate()
+        told = server.communicate(timeout=60)[1]
+        check(f"a warning of {words} at all addresses", server.returncode == 0 and ("without a token" in told) == warns, told)
+
+
 def browsers():
     """Pages of the origins that are named may ask; a browser asks first, without a token."""
     write("tokens", "* secret\n")
@@ -250,6 +284,7 @@ def browsers():
     with Server() as s:
         code, told, _ = s.ask(INFER, method="OPTIONS", Origin="https://x", Access_Control_Request_Method="POST")
         check("nobody may unless it is said", code == 204 and "Access-Control-Allow-Origin" not in told and "Vary" not in told, told)
+    foreign_pages()
     for cors in ("a.example", "https://a.example/", "https://", "https://a,", "ftp://a"):
         done = subprocess.run([weft, "serve", "m=c", "--cors", cors, "--port", "0", "--metrics-port", "-1"], capture_output=True, text=True, timeout=60)
         check(f"the origins {cors} are refused", done.returncode == 2 and "cors" in done.stderr, done)

@@ -24,6 +24,16 @@ static bool read_address(const char *host, int64_t port, address *out, socklen_t
     return inet_pton(AF_INET, host, &out->four.sin_addr) == 1;
 }
 
+bool weft_port_is_local(const char *host)
+{
+    address at;
+    socklen_t size;
+    if (!read_address(host, 0, &at, &size)) return false;
+    if (at.any.sa_family == AF_INET) return ntohl(at.four.sin_addr.s_addr) >> 24 == 127;
+    return IN6_IS_ADDR_LOOPBACK(&at.six.sin6_addr) ||
+           (IN6_IS_ADDR_V4MAPPED(&at.six.sin6_addr) && at.six.sin6_addr.s6_addr[12] == 127);
+}
+
 static bool set(int s, int option)
 {
     int yes = 1;

@@ -16,4 +16,7 @@ typedef enum weft_port_use {
 weft_status weft_port_open(const char *host, int64_t port, weft_port_use use, int *out,
                            int *bound) WEFT_NODISCARD;
 
+/* Whether an address is one of this machine alone. */
+bool weft_port_is_local(const char *host);
+
 #endif

@@ -222,6 +222,8 @@ static void check_head(weft_http_request *c)
                          "this address sends more requests per second than the server allows");
     else if (s->tokens && !weft_cors_is_preflight(c)) /* browsers ask it without a token */
         check_token(c);
+    else if (!s->tokens && strcmp(c->method, "OPTIONS") != 0 && !weft_cors_may_ask(c))
+        weft_cors_refuse(c); /* a page has no token, so with tokens there is nothing to refuse */
     /* Connections to a shared port get one more answer, which closes them. */
     if (!c->reply.code && weft_server_is_draining(s) && !s->shared &&
         strcmp(c->method, "POST") == 0)

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "serve/front/server_internal.h"
+#include "serve/servable.h"
 
 /* A queue timeout, in seconds, that is over before any batch can begin. */
 static const double ALREADY_LATE = 1e-9;
@@ -106,6 +107,13 @@ void weft_http_request_submit(weft_http_request *request)
     if (status != WEFT_OK) weft_http_request_refused(request, status);
 }
 
+static void no_such(weft_http_request *c, const char *what, const char *name)
+{
+    char text[256], shown[128];
+    (void)snprintf(text, sizeof(text), "%s '%s'", what, weft_printable(name, shown, sizeof(shown)));
+    weft_reply_error(&c->reply, 404, text);
+}
+
 /* --- loading, in a separate thread --- */
 
 static void *load(void *user)
@@ -134,6 +142,14 @@ static bool is_small(weft_http_request *c)
     return false;
 }
 
+static bool is_known(weft_service *service, const char *name)
+{
+    weft_service_item item;
+    for (int i = 0; weft_service_entry(service, i, &item); i++)
+        if (strcmp(item.name, name) == 0) return true;
+    return false;
+}
+
 static void repository(weft_http_request *c, const char *name, const char *verb)
 {
     pthread_t thread;
@@ -150,6 +166,12 @@ static void repository(weft_http_request *c, const char *name, const char *verb)
         return;
     }
     c->unloads = strcmp(verb, "unload") == 0;
+    /* A folder may have a model that no scan has found yet. */
+    if (!is_known(c->server->service, name) &&
+        (c->unloads || !weft_service_has_folder(c->server->service))) {
+        no_such(c, "no model is named", name);
+        return;
+    }
     status = weft_strdup(name, &c->name);
     if (status == WEFT_OK) {
         c->kind = WEFT_HTTP_LOAD;
@@ -183,13 +205,6 @@ bool weft_http_request_split_path(weft_http_request *request, char *room)
     return true;
 }
 
-static void no_such(weft_http_request *c, const char *what, const char *name)
-{
-    char text[256], shown[128];
-    (void)snprintf(text, sizeof(text), "%s '%s'", what, weft_printable(name, shown, sizeof(shown)));
-    weft_reply_error(&c->reply, 404, text);
-}
-
 static void health(weft_http_request *c, bool good)
 {
     if (!takes(c, "GET")) return;
@@ -219,7 +234,7 @@ static bool all_ready(weft_service *service)
     bool any = false;
     for (int i = 0; weft_service_entry(service, i, &item); i++) {
         if (!item.ready && !item.unloaded && !is_served(service, item.name)) return false;
-        any |= item.ready;
+        any |= item.ready || item.unloaded;
     }
     return any;
 }

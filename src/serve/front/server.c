@@ -34,9 +34,31 @@ static weft_status check_log(const weft_server_options *o)
     return weft_checkpoint_refuse_overwrite("log", o->log);
 }
 
+/* Other machines need a token to load and unload models; that they may ask at all is told. */
+static weft_status check_access(const weft_server *s, const weft_server_options *o)
+{
+    if (o->port > 0 && o->port == o->metrics_port)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "port and metrics-port are both %lld; give another metrics-port, or -1 "
+                         "for metrics on the port alone",
+                         (long long)o->port);
+    if (weft_port_is_local(o->host) || o->tokens) return WEFT_OK;
+    if (o->control)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "host is %s, where other machines could load and unload models (control) "
+                         "without a token; give --tokens FILE, or leave one of the two out",
+                         o->host);
+    weft_log(weft_service_context(s->service), WEFT_LOG_WARNING,
+             "any machine that reaches %s may ask, without a token%s; --tokens, --certificate and "
+             "--rate-limit limit this",
+             o->host, o->certificate ? "" : " and unencrypted");
+    return WEFT_OK;
+}
+
 static weft_status open_all(weft_server *s, const weft_server_options *o)
 {
     WEFT_TRY(check_log(o));
+    WEFT_TRY(check_access(s, o));
     s->tls = o->certificate || o->key;
     /* The state of a file is noted before it is read, so that no change is missed. */
     WEFT_TRY(weft_watched_files_set(&s->tls_files, o->certificate, o->key));

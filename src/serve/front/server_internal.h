@@ -322,7 +322,13 @@ void weft_http_connection_refuse(weft_server *server, weft_http_connection *conn
                                  const weft_http_fault *fault);
 /* reply_head.c: the status line and the fields of a reply. */
 void weft_http_reply_head(weft_http_request *request, weft_text *out);
-/* cors.c: checks the list of origins. ARGUMENT: an item is no origin. */
+/* cors.c: whether a page in a browser may send this request: one of a listed origin, or of this
+ * server itself, by an address or a name that no other machine can take. A page may send much
+ * without asking first, and only its reading of the answer is left to the browser. true: the
+ * request is from no page (it has no Origin). */
+bool weft_cors_may_ask(const weft_http_request *request);
+void weft_cors_refuse(weft_http_request *request);
+/* Checks the list of origins. ARGUMENT: an item is no origin. */
 weft_status weft_cors_check(const char *origins) WEFT_NODISCARD;
 /* The origin of the page for which a browser asks, if it is one of the list; NULL: there is none.
  */
