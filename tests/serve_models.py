@@ -278,6 +278,8 @@ def watch(models, a, b, rows):
     soon("a model that is gone", lambda: not any(name == "digits" for name, _ in server.index()))
     errors = server.end()
     check("scans warn of a folder once", errors.count("my model is not served") == 1, errors)
+    for version, why in (4, "its folder was removed"), (6, "its folder was removed"), (3, "a newer version is"):
+        check(f"what ends version {version} is told", f"digits/{version} is no longer served, since {why}" in errors, errors)
 
 
 def changed(folder, a, b, rows):

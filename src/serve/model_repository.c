@@ -192,22 +192,27 @@ static weft_status load(weft_service *s, weft_model_entry *p, poll_reason how)
 /* --- one model --- */
 
 /* Removes the entries of the model for which `goes` is true. Waits until their versions have
- * answered their last requests. */
-static void drop(weft_service *s, const char *name, bool (*goes)(weft_model_entry *p, void *user),
-                 void *user)
+ * answered their last requests. why: for the log. */
+static void drop(weft_service *s, const char *name, const char *why,
+                 bool (*goes)(weft_model_entry *p, void *user), void *user)
 {
     for (bool more = true; more;) {
         weft_servable *servable = NULL;
+        int64_t version = 0;
         more = false;
         pthread_mutex_lock(&s->lock);
         for (int i = 0; i < s->count && !more; i++) {
             weft_model_entry *p = s->entries[i];
             if (!p->numbered || strcmp(p->name, name) != 0 || !goes(p, user)) continue;
             servable = p->servable;
+            version = p->version;
             weft_model_entry_remove(s, p);
             more = true;
         }
         pthread_mutex_unlock(&s->lock);
+        if (servable)
+            weft_log(s->context, WEFT_LOG_NOTE, "%s/%s/%lld is no longer served, since %s",
+                     s->models, name, (long long)version, why);
         weft_service_end(s, servable);
     }
 }
@@ -286,8 +291,8 @@ static weft_status update_model(weft_service *s, const char *name, poll_reason h
     present there = {.all = all, .count = count, .scan = ++s->scans, .at_once = how != ON_CHANGE};
     if (status == WEFT_OK) status = load_found(s, name, how, &there, &newest, &why);
     if (status == WEFT_OK) {
-        drop(s, name, is_gone, &there);
-        if (!s->options.all_versions) drop(s, name, is_older, &there);
+        drop(s, name, "its folder was removed", is_gone, &there);
+        if (!s->options.all_versions) drop(s, name, "a newer version is", is_older, &there);
         if (count == 0 && how == ON_REQUEST)
             status = weft_fail(WEFT_ERR_ARGUMENT, "no model is named '%s'", name);
         else if (count == 0 && how == AT_START)
