@@ -175,6 +175,29 @@ static void test_damage(void **state)
     weft_range_destroy(&r);
 }
 
+/* An update with a number whose square overflows changes nothing, and names its sender. */
+static void test_overflow(void **state)
+{
+    (void)state;
+    descent d = {.lr = 1e-200, .count = 2};
+    weft_range *r = open_range(&d, policy_of("async", -1, -1, NULL), 1);
+    learner l = begin_learner(context, 1, 2);
+    weft_push_result fate;
+    for (int large = 1; large >= 0; large--) {
+        l.target = large ? 1e160 : 1e150;
+        weft_buffer *blob = gradient(&l, 2);
+        weft_push next = {1, 1, 1, 0, blob, 0, 1, false};
+        assert_int_equal(weft_range_push(r, &next, &fate), large ? WEFT_ERR_FORMAT : WEFT_OK);
+        if (large)
+            assert_non_null(strstr(weft_last_message(),
+                                   "learner 1 has a number whose square is not finite in f64"));
+        assert_int_equal(weft_range_version(r), !large);
+        weft_buffer_unref(&blob);
+    }
+    end_learner(&l);
+    weft_range_destroy(&r);
+}
+
 /* A push for a step that the policy did not allow the learner to begin is refused, so the number of
  * waiting updates is bounded; even the largest clocks cause no overflow. */
 static void test_ahead(void **state)
@@ -322,6 +345,7 @@ int main(void)
         cmocka_unit_test(test_same_slot),
         cmocka_unit_test(test_resent_after_leave),
         cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_overflow),
         cmocka_unit_test(test_ahead),
         cmocka_unit_test(test_halt),
         cmocka_unit_test(test_state),

@@ -187,6 +187,10 @@ void weft_encoded_add(weft_encoded *message, int64_t n, double scale, void *to);
 /* Makes the next weft_encoded_add begin with the first element again. */
 void weft_encoded_rewind(weft_encoded *message);
 
+/* Whether the squares of all numbers of a message, as an optimizer computes them in its type, are
+ * finite, with a factor of at least four to spare. */
+bool weft_encoded_squares(const weft_encoded *message);
+
 /* Whether all numbers are finite. dtype F32 or F64. */
 bool weft_numbers_finite(weft_dtype dtype, const void *numbers, int64_t n);
 

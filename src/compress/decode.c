@@ -227,6 +227,26 @@ weft_status weft_encoded_open(const void *data, size_t bytes, weft_dtype dtype, 
     return WEFT_OK;
 }
 
+bool weft_encoded_squares(const weft_encoded *m)
+{
+    const weft_encoded_head *h = &m->head;
+    double most = h->dtype == WEFT_F32 ? 0x1p63 : 0x1p511;
+    int64_t reals = h->form == WEFT_MESSAGE_DENSE    ? h->count
+                    : h->form == WEFT_MESSAGE_VALUES ? (int64_t)h->hits
+                    : h->form == WEFT_MESSAGE_BLOCKS ? (int64_t)(2 * blocks_of(h))
+                                                     : 0;
+    int64_t halves = h->form == WEFT_MESSAGE_HALVES   ? h->count
+                     : h->form == WEFT_MESSAGE_SHORTS ? (int64_t)h->hits
+                                                      : 0;
+    bool within = WEFT_OF_REAL(h->dtype, weft_all_within)(m->body, reals, most);
+    /* The bits of bfloat16 numbers without signs have the order of their magnitudes; 0x5f00 is
+     * 2^63. */
+    for (int64_t i = 0; i < halves && within; i++)
+        within = (get(m->body + 2 * i, 2) & 0x7fff) <= 0x5f00;
+    bool steps = h->form == WEFT_MESSAGE_GAPS || h->form == WEFT_MESSAGE_BITMAP;
+    return within && (!steps || h->step <= ldexp(most, -WEFT_TIMES_BITS));
+}
+
 void weft_encoded_add(weft_encoded *m, int64_t n, double scale, void *to)
 {
     WEFT_OF_REAL(m->head.dtype, weft_encoded_add)(m, n, scale, to);

@@ -8,11 +8,21 @@
 /* The numbers of a block, which stay in the cache between their copy and their check. */
 enum { BLOCK = 4096 };
 
-WEFT_CLONES static bool all_finite(const real *restrict x, int64_t n)
+WEFT_CLONES static bool all_within(const real *restrict x, int64_t n, real most)
 {
     int wrong = 0;
-    for (int64_t i = 0; i < n; i++) wrong |= !(WEFT_FABS(x[i]) <= WEFT_REAL_MOST);
+    for (int64_t i = 0; i < n; i++) wrong |= !(WEFT_FABS(x[i]) <= most);
     return !wrong;
+}
+
+static bool all_finite(const real *x, int64_t n)
+{
+    return all_within(x, n, WEFT_REAL_MOST);
+}
+
+bool WEFT_REAL_NAME(weft_all_within)(const void *numbers, int64_t n, double most)
+{
+    return all_within(numbers, n, (real)most);
 }
 
 bool WEFT_REAL_NAME(weft_all_finite)(const void *numbers, int64_t n)

@@ -35,6 +35,8 @@
     /* Moves the hits' numbers out of the residual; halves: bf16 rounding errors remain. */        \
     void weft_hits_take_##R(weft_codec *codec, bool halves, uint8_t *numbers);                     \
     bool weft_all_finite_##R(const void *numbers, int64_t n);                                      \
+    /* Whether no magnitude is above `most`. */                                                    \
+    bool weft_all_within_##R(const void *numbers, int64_t n, double most);                         \
     void weft_encoded_add_##R(weft_encoded *message, int64_t n, double scale, void *to);
 WEFT_CODEC_ARITHMETIC(float)
 WEFT_CODEC_ARITHMETIC(double)

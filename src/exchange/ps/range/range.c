@@ -217,7 +217,14 @@ static weft_status check(const weft_range *r, const weft_push *push, const membe
                          "%lld, weight %g",
                          m->slot, (long long)push->step, push->weight);
     if (!push->update) return weft_fail(WEFT_ERR_FORMAT, "learner %d pushes no update", m->slot);
-    return weft_encoded_open(push->update->data, push->update->bytes, o->dtype, o->count, message);
+    WEFT_TRY(
+        weft_encoded_open(push->update->data, push->update->bytes, o->dtype, o->count, message));
+    if (weft_encoded_squares(message)) return WEFT_OK;
+    return weft_fail(WEFT_ERR_FORMAT,
+                     "an update of learner %d has a number whose square is not finite in %s; it "
+                     "would make the parameters NaN for all learners. A smaller --lr, --clip-norm "
+                     "or --warmup may help",
+                     m->slot, weft_dtype_name(o->dtype));
 }
 
 /* Drops the pending update of a learner that has left, if learner `by` has its slot now and has
