@@ -1,6 +1,8 @@
 /* Tests the coordinator in the simulator: the joins that it rejects, the slots that it gives, and
  * the report of a peer that no peer has the state of the run. */
+#include "membership.pb-c.h"
 #include "membership_fixture.h"
+#include "actor/rpc.h"
 
 static void test_refusals(void **state)
 {
@@ -157,10 +159,52 @@ static void test_lost_before_heartbeats(void **state)
     }
 }
 
+/* A handler of a Reject: keeps its reason. */
+static weft_status keep_reason(void *self, const weft_message *message, const void *content)
+{
+    const Weft__Reject *no = content;
+    (void)message;
+    (void)snprintf(self, 64, "%s", no->reason);
+    return WEFT_OK;
+}
+
+/* Texts of other machines become printable where they arrive, also in members and events of a
+ * view. */
+static void test_texts(void **state)
+{
+    (void)state;
+    static char hostile[] = "\x1b]0;a\x07\nb\xff\xc3\xa9", *const clean = "?]0;a??b?\xc3\xa9";
+    const weft_rpc_handler handlers[] = {
+        {.type = 1, .kind = &weft__reject__descriptor, .handle = keep_reason}, {.handle = NULL}};
+    Weft__Reject no = WEFT__REJECT__INIT;
+    uint8_t bytes[512];
+    char kept[64];
+    no.reason = hostile;
+    weft_message message = {.type = 1, .head = bytes, .head_bytes = weft__reject__pack(&no, bytes)};
+    assert_int_equal(weft_rpc_dispatch(handlers, kept, &message), WEFT_OK);
+    assert_string_equal(kept, clean);
+
+    Weft__Member one = WEFT__MEMBER__INIT, *members[] = {&one};
+    Weft__MemberEvent event = WEFT__MEMBER_EVENT__INIT, *events[] = {&event};
+    Weft__View view = WEFT__VIEW__INIT;
+    one.host = one.address = event.host = hostile;
+    view.n_members = view.n_events = 1;
+    view.members = members;
+    view.events = events;
+    Weft__View *read = weft__view__unpack(NULL, weft__view__pack(&view, bytes), bytes);
+    assert_non_null(read);
+    weft_rpc_clean(&read->base);
+    assert_string_equal(read->members[0]->host, clean);
+    assert_string_equal(read->members[0]->address, clean);
+    assert_string_equal(read->events[0]->host, clean);
+    weft__view__free_unpacked(read, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_texts),
         cmocka_unit_test(test_twice),
         cmocka_unit_test(test_slot_taken),
         cmocka_unit_test(test_slot_vacant),

@@ -50,6 +50,8 @@ static void test_no_address(void **state)
                                         "udp://a:5",
                                         "a:5",
                                         "ipc://",
+                                        "ipc://*",
+                                        "ipc://@name",
                                         "tcp://a:5#",
                                         "tcp://a:5#12",
                                         "tcp://127.0.0.1:",
@@ -64,6 +66,8 @@ static void test_no_address(void **state)
         if (wrong[i][0]) assert_int_equal(weft_net_add_peer(s.net, 1, wrong[i]), WEFT_ERR_ARGUMENT);
         assert_int_equal(weft_net_bind(s.net, wrong[i], at, sizeof(at)), WEFT_ERR_ARGUMENT);
     }
+    /* The space would end the address among those of a member. */
+    assert_int_equal(weft_net_bind(s.net, "ipc:///tmp/a b/s", at, sizeof(at)), WEFT_ERR_ARGUMENT);
     side_close(&s);
 }
 

@@ -50,6 +50,21 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0 && text[strlen(with)];
 }
 
+/* Refuses an ipc address that is no path of a file, whose permissions keep other users out, or that
+ * has a space, which stands between the addresses of a member. */
+static weft_status check_ipc(const char *at)
+{
+    const char *path = at + strlen("ipc://");
+    if (*path == '@' || *path == '*')
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: all users of this machine could connect there; give the path of a "
+                         "file, as in ipc:///run/user/1000/weft",
+                         at);
+    if (strchr(path, ' '))
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s: the path has a space; give one without", at);
+    return WEFT_OK;
+}
+
 weft_status weft_net_address_read(const char *text, weft_net_address *out)
 {
     const char *hash = strchr(text, '#');
@@ -74,6 +89,7 @@ weft_status weft_net_address_read(const char *text, weft_net_address *out)
                          "%s: '%s' is no port; it is a number from 1 to 65535 or, where a process "
                          "listens, * for any that is free, or a range such as 7100-7199",
                          out->at, strrchr(out->at, ':') + 1);
+    if (begins(out->at, "ipc://")) WEFT_TRY(check_ipc(out->at));
     out->distant = out->tcp && !is_loopback(host);
     return WEFT_OK;
 }

@@ -13,7 +13,7 @@ const char *weft_net_ipc_file(const char *at)
 {
     static const char ipc[] = "ipc://";
     size_t n = sizeof(ipc) - 1;
-    return at && strncmp(at, ipc, n) == 0 && at[n] != '*' && at[n] != '@' ? at + n : NULL;
+    return at && strncmp(at, ipc, n) == 0 ? at + n : NULL;
 }
 
 /* Whether a process listens at a socket: only a refused connection, or a file that is gone, tells

@@ -82,6 +82,33 @@ weft_status weft_rpc_send(weft_actor *from, weft_actor_id to, weft_rpc_type type
             .type = (uint32_t)type, .head = head, .head_bytes = bytes, .payload = payload});
 }
 
+/* Calls itself for the messages of a field. */
+static void clean_field(const ProtobufCFieldDescriptor *f, void *value)
+{
+    if (f->type == PROTOBUF_C_TYPE_MESSAGE && *(ProtobufCMessage **)value)
+        weft_rpc_clean(*(ProtobufCMessage **)value);
+    /* The default is memory of the program. */
+    if (f->type == PROTOBUF_C_TYPE_STRING && *(char **)value && **(char **)value &&
+        *(const void **)value != f->default_value)
+        weft_make_printable(*(char **)value);
+}
+
+void weft_rpc_clean(ProtobufCMessage *message)
+{
+    char *base = (char *)message;
+    for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
+        const ProtobufCFieldDescriptor *f = &message->descriptor->fields[i];
+        void *at = base + f->offset;
+        if (f->type != PROTOBUF_C_TYPE_MESSAGE && f->type != PROTOBUF_C_TYPE_STRING) continue;
+        if (f->label != PROTOBUF_C_LABEL_REPEATED) {
+            clean_field(f, at);
+            continue;
+        }
+        size_t count = *(size_t *)(void *)(base + f->quantifier_offset);
+        for (size_t k = 0; k < count; k++) clean_field(f, *(void ***)at + k);
+    }
+}
+
 weft_status weft_rpc_dispatch(const weft_rpc_handler *h, void *self, const weft_message *message)
 {
     ProtobufCMessage *content = NULL;
@@ -89,6 +116,7 @@ weft_status weft_rpc_dispatch(const weft_rpc_handler *h, void *self, const weft_
     if (!h || !h->handle) return WEFT_OK;
     if (h->kind && message->head_bytes <= MOST)
         content = protobuf_c_message_unpack(h->kind, NULL, message->head_bytes, message->head);
+    if (content) weft_rpc_clean(content);
     weft_status status = h->kind && !content ? WEFT_OK : h->handle(self, message, content);
     if (content) protobuf_c_message_free_unpacked(content, NULL);
     return status;

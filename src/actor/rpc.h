@@ -61,6 +61,10 @@ bool weft_rpc_may_send(uint32_t type, weft_rpc_role sender, weft_rpc_role receiv
 /* Packs a message (a struct that protoc-c made) and sends it with a payload, which may be NULL. */
 weft_status weft_rpc_send(weft_actor *from, weft_actor_id to, weft_rpc_type type,
                           const void *message, weft_buffer *payload) WEFT_NODISCARD;
+/* Makes the texts of a parsed message printable, also those of the messages within it: they reach
+ * logs and terminals. */
+void weft_rpc_clean(ProtobufCMessage *message);
+
 /* A handler: `content` is the parsed protobuf message of `message`, and `self` the actor or object
  * to which the handler belongs. */
 typedef weft_status weft_rpc_handle(void *self, const weft_message *message, const void *content);

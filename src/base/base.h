@@ -131,6 +131,8 @@ char *weft_text_extend(weft_text *text, size_t size);
 void weft_text_add_json(weft_text *text, const char *string);
 /* Appends the text with unprintable bytes escaped, as weft_printable does. */
 void weft_text_add_printable(weft_text *text, const char *string);
+/* Replaces each byte that is not printable by '?', for texts that other machines have sent. */
+void weft_make_printable(char *text);
 /* Whether weft_printable leaves the text unchanged. */
 bool weft_is_printable(const char *text);
 /* Decodes the UTF-8 character at the begin of `left` bytes. Returns its number of bytes; 0: it is

@@ -52,6 +52,15 @@ bool weft_is_printable(const char *text)
     return true;
 }
 
+void weft_make_printable(char *text)
+{
+    for (char *c = text; *c;) {
+        size_t size = character((const unsigned char *)c);
+        if (size == 0) *c = '?';
+        c += size ? size : 1;
+    }
+}
+
 const char *weft_printable(const char *text, char *buffer, size_t size)
 {
     WEFT_NEED_ELSE(NULL, text, buffer);

@@ -346,6 +346,7 @@ weft_status weft_view_unpack(const weft_buffer *blob, double now, weft_view *out
     Weft__View *m = NULL;
     if (blob && blob->bytes <= MOST_BYTES) m = weft__view__unpack(NULL, blob->bytes, blob->data);
     if (!m) return weft_fail(WEFT_ERR_FORMAT, "not a valid view");
+    weft_rpc_clean(&m->base);
     weft_status status = take(m, now, &v);
     weft__view__free_unpacked(m, NULL);
     if (status != WEFT_OK) {

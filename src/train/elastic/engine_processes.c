@@ -85,13 +85,13 @@ static void remove_abandoned(const char *root)
 }
 
 /* Makes a private folder for the sockets of the processes: no other user can connect to them. The
- * path of a socket is short (107 bytes) and has no '#', behind which an address has a key, so the
- * folder is in /tmp where that of TMPDIR is long or has one. */
+ * path of a socket is short (107 bytes) and has no '#', behind which an address has a key, and no
+ * space, so the folder is in /tmp where that of TMPDIR is long or has one. */
 static weft_status make_folder(weft_process_plan *p)
 {
     enum { LONGEST = 64 };
     const char *root = getenv("TMPDIR");
-    if (!root || *root != '/' || strlen(root) > LONGEST || strchr(root, '#')) root = "/tmp";
+    if (!root || *root != '/' || strlen(root) > LONGEST || strpbrk(root, "# ")) root = "/tmp";
     remove_abandoned(root);
     do {
         (void)snprintf(p->folder, sizeof(p->folder), "%s/%s%016" PRIx64, root, NAME, weft_draw());
