@@ -107,6 +107,10 @@ def hosts(s):
 def tokens(s):
     for other in (b"Authorization: Bearer b", b"authorization: Bearer a", b"AUTHORIZATION:"):
         refused(s, f"a second token, {other}", whole(b"Authorization: Bearer a", other, LENGTH, body=BODY.encode() + HIDDEN))
+    for field in (b"Origin: http://localhost", b"Content-Type: application/json", b"Inference-Header-Content-Length: %d" % len(BODY),
+                  b"Content-Encoding: identity", b"X-Request-ID: a"):
+        refused(s, f"a second field, {field}", whole(field, field, LENGTH, body=BODY.encode() + HIDDEN))
+        answered(s, f"one field, {field}", whole(field, LENGTH, b"Connection: close"), (b"403" if b"Origin" in field else b"200",))
     answered(s, "one token", whole(b"Authorization: Bearer a", LENGTH, b"Connection: close"))
 
 

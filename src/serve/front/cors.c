@@ -11,7 +11,7 @@ static weft_status check_origin(void *user, char *item)
     const char *host = strstr(item, "://");
     (void)user;
     bool good = host && (strncmp(item, "http://", 7) == 0 || strncmp(item, "https://", 8) == 0) &&
-                host[3] && weft_http_is_host(host + 3, strlen(host + 3));
+                host[3] && !strchr(host, '*') && weft_http_is_host(host + 3, strlen(host + 3));
     if (good || strcmp(item, "*") == 0) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "cors: '%s' is no origin; take https://HOST or https://HOST:PORT, without a "

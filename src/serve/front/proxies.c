@@ -26,7 +26,9 @@ static bool read_address(const char *text, unsigned char *out, int *bits)
     bool bracket = text[0] == '[';
     if (strlen(text) >= sizeof(copy)) return false;
     (void)snprintf(copy, sizeof(copy), "%s", text + bracket);
-    char *end = bracket ? strchr(copy, ']') : strchr(copy, '.') ? strchr(copy, ':') : NULL;
+    char *colon = strchr(copy, ':');
+    bool four = colon && colon == strrchr(copy, ':') && strchr(copy, '.');
+    char *end = bracket ? strchr(copy, ']') : four ? colon : NULL;
     if (end) *end = '\0';
     memcpy(out, mapped, sizeof(mapped));
     *bits = 32;
@@ -110,9 +112,10 @@ bool weft_proxies_client(const weft_proxies *proxies, const char *peer, const we
         size_t k = (count - 1 - i) % MOST;
         (void)snprintf(text, sizeof(text), "%.*s", (int)WEFT_MIN(sizes[k], sizeof(text)), items[k]);
         if (!read_address(text, address, &bits)) break;
-        const void *four = address + 12;
-        found = inet_ntop(bits == 32 ? AF_INET : AF_INET6, bits == 32 ? four : address, out,
-                          (socklen_t)room) != NULL;
+        const void *last = address + 12;
+        bool four = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(const void *)address);
+        found = inet_ntop(four ? AF_INET : AF_INET6, four ? last : address, out, (socklen_t)room) !=
+                NULL;
         if (!is_trusted(proxies, text)) break;
     }
     return found;

@@ -135,6 +135,17 @@ static bool read_coding(weft_http_head *head, weft_http_fault *fault)
     return true;
 }
 
+/* Fields that this server reads and that have one value: a proxy may have checked the other one. */
+#define SINGLE(name)                                                                               \
+    {                                                                                              \
+        name, "the head has more than one " name                                                   \
+    }
+static const struct {
+    const char *name, *sentence;
+} single[] = {SINGLE("Authorization"),    SINGLE("Origin"),
+              SINGLE("Content-Type"),     SINGLE("Inference-Header-Content-Length"),
+              SINGLE("Content-Encoding"), SINGLE("X-Request-ID")};
+
 bool weft_http_head_frame(weft_http_head *head, weft_http_fault *fault)
 {
     const char *host = weft_http_field_value(head, "Host");
@@ -148,8 +159,8 @@ bool weft_http_head_frame(weft_http_head *head, weft_http_fault *fault)
     if (hosts == 0 && head->minor > 0) return refuse(fault, 400, "the head has no Host");
     if (host && !weft_http_is_host(host, strlen(host)))
         return refuse(fault, 400, "Host must be HOST or HOST:PORT");
-    if (count_fields(head, "Authorization") > 1) /* a proxy may have checked the other one */
-        return refuse(fault, 400, "the head has more than one Authorization");
+    for (size_t i = 0; i < WEFT_COUNT(single); i++)
+        if (count_fields(head, single[i].name) > 1) return refuse(fault, 400, single[i].sentence);
     if (!read_length(head, fault)) return false;
     if (coded && head->minor == 0) return refuse(fault, 400, "HTTP/1.0 has no Transfer-Encoding");
     if (coded && count_fields(head, "Content-Length") > 0)
