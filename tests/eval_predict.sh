@@ -354,6 +354,12 @@ done <<'CASES'
 CASES
 "$weft" eval parts -d csv:parts_copy.csv >out 2>err
 holds err "was trained on: their test part is taken; --split all takes all of them"
+"$weft" export parts -q --folder parts_out || flunk "an exported model of a table"
+"$weft" eval parts_out -d csv:parts_copy.csv >out 2>err # an export knows the samples, though not the file
+holds out '^test: 27 samples'
+holds err "are those that parts_out was trained on: their test part is taken"
+"$weft" eval parts_out -d csv:parts_new.csv >out 2>err
+holds out '^all: 70 samples'
 accepts "the data of a run elsewhere" env -C plain "$weft" eval ../parts
 holds out '^test: 27 samples'
 refuses 2 "split is all, and data 'glyphs:" "$weft" eval run --split all

@@ -61,6 +61,8 @@ static weft_status read_about(const char *file, const weft_option *table, weft_c
         status = read_options(file, json_object_get(index, "options"), table, &c->settings);
     if (status == WEFT_OK)
         status = weft_stats_read(file, json_object_get(index, "data"), &c->stats);
+    if (status == WEFT_OK)
+        status = weft_splits_read(file, json_object_get(index, "data"), c->splits);
     *files = json_incref(json_object_get(index, "files"));
     json_decref(index);
     weft_file_unmap(&bytes);
@@ -140,11 +142,13 @@ static weft_status write_about(const weft_checkpoint *c, const char *folder, con
         const char *text = weft_settings_find(&c->settings, said[i]);
         if (text) json_object_set_new(options, said[i], json_string(text));
     }
+    json_t *data = weft_stats_json(&c->stats);
+    weft_splits_add(data, c->splits); /* shows later that a file is the one of the training */
     weft_status status = add_file(files, folder, WEIGHTS);
     if (status == WEFT_OK && c->model.size > 0) status = add_file(files, folder, MODEL);
-    json_t *index = json_pack("{s:i, s:s, s:o, s:o, s:o}", "format", weft_stats_format(&c->stats),
-                              "weft", weft_version(), "options", options, "data",
-                              weft_stats_json(&c->stats), "files", files);
+    json_t *index =
+        json_pack("{s:i, s:s, s:o, s:o, s:o}", "format", weft_stats_format(&c->stats), "weft",
+                  weft_version(), "options", options, "data", data, "files", files);
     char *text = NULL;
     if (status == WEFT_OK) status = index ? weft_index_text(index, &text) : weft_fail_memory(1);
     if (status == WEFT_OK) status = weft_file_replace(file, WEFT_OUTPUT_OWN, text, strlen(text));

@@ -29,6 +29,12 @@ static void session_close(session *s)
     weft_context_destroy(&s->context);
 }
 
+/* Whether the specification is that of the run. An exported model does not name its data. */
+static bool is_of_run(const session *s, const char *data)
+{
+    return !s->checkpoint.exported && strcmp(data, s->run.task.data) == 0;
+}
+
 /* Logs that the data of the run have changed since: samples that the model was trained on may now
  * be in the test part. */
 static weft_status note_changed(const session *s, const char *data)
@@ -36,8 +42,8 @@ static weft_status note_changed(const session *s, const char *data)
     const weft_checkpoint *c = &s->checkpoint;
     weft_split_id now;
     char how[128];
-    if (strcmp(s->part, "all") == 0 || strcmp(data, s->run.task.data) != 0 ||
-        c->splits[WEFT_TRAIN].samples == 0 || !weft_dataset_labelled(s->data))
+    if (strcmp(s->part, "all") == 0 || !is_of_run(s, data) || c->splits[WEFT_TRAIN].samples == 0 ||
+        !weft_dataset_labelled(s->data))
         return WEFT_OK;
     WEFT_TRY(weft_dataset_identify(s->data, s->split, &now));
     if (weft_split_differs(s->split, &c->splits[s->split], &now, how, sizeof(how)))
@@ -69,7 +75,7 @@ static weft_status are_trained_on(session *s, bool *same)
     weft_split_id now;
     *same = false;
     if (then[WEFT_TRAIN].samples == 0 || !weft_dataset_labelled(s->data)) return WEFT_OK;
-    double share = share_of(s->run.task.data);
+    double share = s->checkpoint.exported ? -1 : share_of(s->run.task.data);
     if (share >= 0 && share <= 1)
         WEFT_TRY(weft_dataset_divide(s->data, share));
     else if (test != then[WEFT_TEST].samples && train + test == all)
@@ -87,7 +93,7 @@ static weft_status are_trained_on(session *s, bool *same)
  * specification has test=. */
 static weft_status choose_part(session *s, const char *wanted, const char *data)
 {
-    bool divisible = weft_dataset_divisible(s->data), same = strcmp(data, s->run.task.data) == 0;
+    bool divisible = weft_dataset_divisible(s->data), same = is_of_run(s, data);
     s->part = "test";
     s->split = WEFT_TEST;
     if (!wanted && divisible && !same && !s->data->source->divided) {

@@ -237,7 +237,7 @@ static weft_status make(weft_trainer *t)
     if (t->linked) WEFT_TRY(describe_data(t));
     WEFT_TRY(weft_trainer_read_model(t));
     WEFT_TRY(weft_trainer_write_run_spec(t));
-    WEFT_TRY(weft_trainer_note_schedule(t));
+    WEFT_TRY(weft_trainer_note_changes(t));
     WEFT_TRY(weft_trainer_everywhere(t, build));
     weft_checkpoint_unmap(&t->resumed);
     return weft_trainer_check_servers(t);

@@ -156,10 +156,14 @@ weft_status weft_optimizer_chosen(const weft_context *context, const weft_update
                                   weft_optimizer_options *out) WEFT_NODISCARD;
 
 /* schedule_place.c: fills t->place, once the length of the run is known. _position completes a
- * position of the run for a checkpoint. _note_schedule logs that the learning rate of a resumed run
- * goes on otherwise than the checkpoint's options say. */
+ * position of the run for a checkpoint. _place_by sets *out to t->place in a run of another length.
+ */
 void weft_trainer_find_place(weft_trainer *t);
 weft_position weft_trainer_position(const weft_trainer *t, weft_position position);
-weft_status weft_trainer_note_schedule(const weft_trainer *t) WEFT_NODISCARD;
+void weft_trainer_place_by(const weft_trainer *t, const weft_length_choice *length,
+                           weft_schedule_place *out);
+/* resume_changes.c: logs in which options that change training a resumed run differs from its
+ * checkpoint, and how its learning rate goes on. */
+weft_status weft_trainer_note_changes(const weft_trainer *t) WEFT_NODISCARD;
 
 #endif

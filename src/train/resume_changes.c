@@ -1,0 +1,150 @@
+/* Logs the options in which a resumed run differs from its checkpoint, where they change training:
+ * a run does not take them from its checkpoint, so one that is left out has its default again.
+ *
+ * The struct of options says which they are: those of its groups `length` and `update`, exchange
+ * and codecs, and the number of learners. A mesh changes no result but by rounding, and other
+ * groups none. Options of the learning rate have a line of their own, with the rate. */
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/learning_rate.h"
+#include "train/trainer.h"
+
+/* Options of the learning rate; the last two are its length. */
+static const char *const of_rate[] = {"lr",    "lr-schedule", "warmup", "decay-every",
+                                      "gamma", "lr-floor",    "epochs", "steps"};
+enum { RATE_LENGTH = 6 };
+
+static bool is_of_rate(const char *name)
+{
+    for (size_t i = 0; i < WEFT_COUNT(of_rate); i++)
+        if (strcmp(of_rate[i], name) == 0) return true;
+    return false;
+}
+
+static bool is_within(const weft_option *o, size_t group, size_t bytes)
+{
+    return o->offset >= group && o->offset < group + bytes;
+}
+
+static bool changes_training(const weft_option *o)
+{
+    return o->forms != WEFT_KIND_NONE ||
+           is_within(o, offsetof(weft_train_options, length), sizeof(weft_length_choice)) ||
+           is_within(o, offsetof(weft_train_options, update), sizeof(weft_update_choice));
+}
+
+/* Appends an option whose value differs from that of the checkpoint. */
+static void add_change(const weft_trainer *t, const char *name, weft_text *text)
+{
+    const char *now = weft_settings_find(&t->settings, name);
+    const char *then = weft_settings_find(&t->resumed.settings, name);
+    const char *comma = text->size ? ", " : "";
+    if (now == then || (now && then && strcmp(now, then) == 0)) return;
+    if (now)
+        weft_text_add(text, "%s--%s %s instead of %s", comma, name, now, then ? then : "none");
+    else
+        weft_text_add(text, "%sno --%s instead of %s", comma, name, then);
+}
+
+/* The learners of the run that wrote the checkpoint; 0: unknown. */
+static int learners_then(const weft_checkpoint *c)
+{
+    if (c->learners > 0) return c->learners;
+    return weft_settings_find(&c->settings, "exchange") ? 0 : 1;
+}
+
+static weft_status log_options(const weft_trainer *t)
+{
+    char *changes;
+    weft_text text = {0};
+    int then = learners_then(&t->resumed);
+    for (const weft_option *o = weft_train_table(t->context); o->name; o++)
+        if (changes_training(o) && !is_of_rate(o->name)) add_change(t, o->name, &text);
+    if (then > 0 && then != t->learners)
+        weft_text_add(&text, "%s%d learner%s instead of %d", text.size ? ", " : "", t->learners,
+                      weft_plural(t->learners), then);
+    if (text.size == 0) return WEFT_OK;
+    WEFT_TRY(weft_text_take(&text, &changes));
+    weft_log(t->context, WEFT_LOG_NOTE, "the run goes on after step %lld with %s",
+             (long long)t->resumed.position.step, changes);
+    free(changes);
+    return WEFT_OK;
+}
+
+/* --- the learning rate --- */
+
+static weft_learning_rate rate_of(const weft_optimizer_options *o)
+{
+    return (weft_learning_rate){.kind = (int)o->schedule,
+                                .base = o->lr,
+                                .gamma = o->gamma,
+                                .floor = o->floor,
+                                .warmup = o->warmup,
+                                .total = o->total,
+                                .every = o->every,
+                                .step = o->clock.step,
+                                .at = o->clock.at,
+                                .pace = o->clock.pace};
+}
+
+/* `changes` in the options of the learning rate, and its values at the next step. */
+static void log_rate(const weft_trainer *t, const char *changes, int64_t step, double now,
+                     double before)
+{
+    char rate[32], other[32];
+    (void)snprintf(rate, sizeof(rate), "%.6g", now);
+    (void)snprintf(other, sizeof(other), "%.6g", before);
+    if (strcmp(rate, other) == 0)
+        weft_log(t->context, WEFT_LOG_NOTE,
+                 "the learning rate goes on by %s: step %lld has %s either way", changes,
+                 (long long)step, rate);
+    else
+        weft_log(t->context, WEFT_LOG_NOTE,
+                 "the learning rate goes on by %s: step %lld has %s, and would have had %s",
+                 changes, (long long)step, rate, other);
+}
+
+static weft_status log_schedule(const weft_trainer *t, const weft_optimizer_options *was)
+{
+    const weft_optimizer_options *is = &t->run_spec.optimizer;
+    weft_learning_rate now = rate_of(is), before = rate_of(was);
+    bool length = now.kind == 2 || before.kind == 2; /* the schedule depends on it */
+    char *changes;
+    weft_text text = {0};
+    int64_t step = is->clock.step;
+    for (size_t i = 0; i < (length ? WEFT_COUNT(of_rate) : RATE_LENGTH); i++)
+        add_change(t, of_rate[i], &text);
+    if (text.size > 0) {
+        WEFT_TRY(weft_text_take(&text, &changes));
+        log_rate(t, changes, step + 1, weft_learning_rate_at(&now, step),
+                 weft_learning_rate_at(&before, step));
+        free(changes);
+    }
+    bool moves = now.kind != 0 || now.at < (double)now.warmup;
+    if (moves && now.pace != 1)
+        weft_log(t->context, WEFT_LOG_NOTE,
+                 "an epoch has another number of steps than when the run began: the learning rate "
+                 "follows the share of the epochs that is done, so that each step counts as %.4g "
+                 "of its schedule",
+                 now.pace);
+    return WEFT_OK;
+}
+
+weft_status weft_trainer_note_changes(const weft_trainer *t)
+{
+    weft_train_options was = {0};
+    weft_optimizer_options optimizer;
+    weft_schedule_place then;
+    const weft_option *table = weft_train_table(t->context);
+    if (!t->resumed.path || t->runs[0].rank.rank != 0 || t->run_steps > 0 ||
+        t->total_steps <= t->place.clock.step)
+        return WEFT_OK;
+    WEFT_TRY(log_options(t));
+    WEFT_TRY(weft_settings_give(&t->resumed.settings, table, &was));
+    weft_trainer_place_by(t, &was.length, &then);
+    weft_status status = weft_optimizer_chosen(t->context, &was.update, &then, &optimizer);
+    if (status == WEFT_OK) status = log_schedule(t, &optimizer);
+    weft_options_free(table, &was);
+    return status;
+}
