@@ -196,6 +196,10 @@ refuses 1 "none: holds no checkpoint, since its latest is a link to step-5, whic
 rmdir gone/step-8
 # shellcheck disable=SC2086
 accepts "a run after a lost newest checkpoint" "$weft" train $small --steps 10 --epochs 9 --checkpoint gone --resume
+# Where all are lost, a run with fresh weights would replace its metrics.
+mkdir vanished && ln -s step-7 vanished/latest && echo kept >vanished.jsonl
+refuses 2 "vanished/latest names step-7, which is not there" "$weft" train -q $small --checkpoint vanished --resume --metrics vanished.jsonl
+[ "$(cat vanished.jsonl)" = kept ] && pass || flunk "metrics of a run whose checkpoints are lost"
 [ "$(readlink gone/latest)" = step-10 ] && pass || flunk "the link after a lost newest checkpoint"
 # One that was being replaced has its name again.
 rm -rf moved && cp -r killed moved && mv moved/step-9 moved/.step-9.old && mkdir moved/.step-9.tmp && touch moved/.step-9.tmp/x

@@ -168,7 +168,7 @@ python3 - <<'PY'
 import random
 chance = random.Random(5)
 rows = [(chance.gauss(0, 1), chance.choice([1, 2, 4]), chance.gauss(3, 2)) for _ in range(40)]
-for name, scale in ("one", "1"), ("low", "1e-170"), ("high", "1e155"):
+for name, scale in ("one", "1"), ("low", "1e-170"), ("high", "1e155"), ("highest", "1e306"):
     with open(f"scale_{name}.csv", "w") as f:
         f.write("x,w,y\n" + "".join(f"{x:.6f},{w * float(scale):.17g},{y:.6f}\n" for x, w, y in rows))
 for name, x, y in ("target", "1", "1e-200"), ("column", "1e-170", "1"), ("edge", "1", "1e-150"):
@@ -185,11 +185,20 @@ for name in low high; do
     accepts "weights of another scale" "$weft" eval scale -d csv:scale_$name.csv,test=1
     cmp want out && pass || flunk "figures by weights that are $name"
 done
+for name in high highest; do # and neither do the means and deviations of a training
+    accepts "train with weights of another scale" "$weft" train -q --model mlp --data csv:scale_$name.csv,target=y,weight=w --batch 8 --epochs 4 --checkpoint scale_$name
+    "$weft" predict scale -d csv:scale_one.csv,test=1 >one.csv && "$weft" predict scale_$name -d csv:scale_one.csv,test=1 >other.csv
+    python3 - <<'PY' && pass || flunk "a training with weights that are $name"
+one, other = ([[float(x) for x in line.split(",")] for line in list(open(name))[1:]] for name in ("one.csv", "other.csv"))
+assert len(one) == len(other) == 40
+assert all(abs(a - b) < 1e-4 for x, y in zip(one, other) for a, b in zip(x, y))
+PY
+done
 accepts "targets that are alike" "$weft" eval scale -d csv:same.csv,test=1
 holds out ' R2 undefined \(the targets are all alike\), MAE [0-9.]+, RMSE [0-9.]+$'
-refuses 2 "target 0: its numbers are too small to be squared; multiply them by a power of ten" \
+refuses 2 "tiny_target.csv: target 0 (y): its numbers are too small to be squared; multiply them by a power of ten" \
     "$weft" train -q --model mlp --data csv:tiny_target.csv,target=y --batch 8
-refuses 2 "column 0: its numbers are too small to be squared" "$weft" train -q --model mlp --data csv:tiny_column.csv,target=y --batch 8
+refuses 2 "tiny_column.csv: feature 0 (x): its numbers are too small to be squared" "$weft" train -q --model mlp --data csv:tiny_column.csv,target=y --batch 8
 accepts "small numbers" "$weft" train -q --model mlp --data csv:tiny_edge.csv,target=y --batch 8 --epochs 60 --lr 0.01 --checkpoint tiny
 accepts "their figures" "$weft" eval tiny -d csv:tiny_edge.csv,test=1
 holds out ' R2 -?0\.[0-9]+, MAE [0-9.]+e-1[45][0-9],'
@@ -450,12 +459,25 @@ for name in nan inf; do
 done
 refuses 1 "big: the test part, sample 5: element 1 is 1e+300, and not a finite number in single precision after normalisation" train_on idx:big
 accepts "images of floats" train_on idx:good
-refuses 1 "the training part, sample 4: feature 0 (a) is 1e+300, and not a finite number in single precision" train_on csv:range_far.csv,label=y --normalize none
-refuses 1 "target 0 (y) is 1e+300, and not a finite number in single precision" train_on csv:range_high.csv,target=y --normalize none
+refuses 1 "range_far.csv: row 7: feature 0 (a) is 1e+300, and not a finite number in single precision" train_on csv:range_far.csv,label=y --normalize none
+refuses 1 "range_high.csv: row 7: target 0 (y) is 1e+300, and not a finite number in single precision" train_on csv:range_high.csv,target=y --normalize none
 accepts "a usual range" train_on csv:range_usual.csv,target=y --checkpoint range
-refuses 1 "the test part, sample 7: feature 0 (a) is 1e+300, and" "$weft" eval range -d csv:range_far.csv,test=1
-refuses 1 "the test part, sample 7: target 0 (y) is 1e+300, and" "$weft" eval range -d csv:range_high.csv,test=1
+refuses 1 "range_far.csv: row 7: feature 0 (a) is 1e+300, and" "$weft" eval range -d csv:range_far.csv,test=1
+refuses 1 "range_high.csv: row 7: target 0 (y) is 1e+300, and" "$weft" eval range -d csv:range_high.csv,test=1
 refuses 1 "nan_y.npy: label 1 is nan, must be a whole number from 0 to 65535" train_on npy:wide_x.npy,nan_y.npy
+
+# Predictions need no labels: a column without any is as good as none, and one with some is refused.
+printf 'a,b,y\n1,2,\n3,4,\n' >vacant_1.csv
+printf 'a,b\n1,2\n3,4\n' >vacant_2.csv
+printf 'a,b,y\n1,2,\n3,4,4\n' >vacant_3.csv
+printf 'a,b,y\n1,2,4\n3,4,\n' >vacant_4.csv
+accepts "a column of labels without any" "$weft" predict range -d csv:vacant_1.csv
+cp out want
+accepts "no column of labels" "$weft" predict range -d csv:vacant_2.csv
+cmp out want && pass || flunk "predictions by a column of empty labels"
+refuses 1 "vacant_3.csv:3: column 3: the label is '4', and empty in the rows before" "$weft" predict range -d csv:vacant_3.csv
+refuses 1 "vacant_4.csv:3: column 3 (y), the target, is empty" "$weft" predict range -d csv:vacant_4.csv
+refuses 1 "vacant_1.csv:2: column 3 (y), the target, is empty" "$weft" eval range -d csv:vacant_1.csv
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

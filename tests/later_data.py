@@ -222,6 +222,9 @@ check("train on classes", train("run", "mlp", "npy:f4.npy,y.npy", "-e", "3").ret
 said = train("hot", "mlp", "npy:f4.npy,hot.npy", "-e", "3")
 check("train on one-hot labels", said.returncode == 0, said.stderr)
 check("one-hot labels are classes", near(answers("run", "npy:f4.npy")[1], answers("hot", "npy:f4.npy")[1], 0))
+npy("side.npy", "<f4", (20, 4, 5), [chance.gauss(0, 2) for _ in range(400)])
+said = run("train", "-m", "mlp", "-d", "npy:side.npy,hot.npy,layout=cw", "-b", "8")
+check("labels that may be those of positions", "hot.npy: each row has a single 1 among 4 numbers, but samples have a side of 4, too" in said.stderr, said.stderr)
 with open("fields.npy", "wb") as f:
     head = "{'descr': [('a', '<f4'), ('b', '<f4')], 'fortran_order': False, 'shape': (20,), }"
     f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + bytes(160))

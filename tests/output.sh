@@ -88,6 +88,22 @@ for _ in 1 2 3; do
     wait $job 2>/dev/null
     [ -s killed.jsonl ] && [ -z "$(tail -c 1 killed.jsonl)" ] && pass || flunk "metrics of a run that was killed: $(tail -n 1 killed.jsonl)"
 done
+# Two runs do not share a file, which keeps the lines of the first.
+rm -f one.jsonl
+"$weft" train -q --model mlp --data glyphs:size=8,train=8000,test=20 --batch 4 --epochs 100000 -t 1 --metrics one.jsonl 2>err &
+job=$!
+within '[ "$(stat -c %s one.jsonl 2>/dev/null || echo 0)" -gt 20000 ]'
+ln -s one.jsonl alias.jsonl
+for file in one.jsonl alias.jsonl; do
+    # shellcheck disable=SC2086
+    refuses 2 "weft: $file: another run writes to this file" "$weft" train $small --metrics $file
+done
+kill -INT $job
+wait $job
+python3 -c 'import json; assert [json.loads(x)["step"] for x in open("one.jsonl") if "step\"" in x[:16]][:2] == [1, 2]' 2>err &&
+    pass || flunk "lines of two runs in one file"
+# shellcheck disable=SC2086
+accepts "metrics once the other run has ended" "$weft" train -q $small --metrics one.jsonl
 # Looking at a run writes nothing.
 echo kept >m.jsonl
 # shellcheck disable=SC2086

@@ -68,12 +68,21 @@ static void test_errors_are_kept(void **state)
     assert_string_equal(weft_last_message(), "the disk is away");
 }
 
+static const char *letter(const void *user, int i)
+{
+    (void)user;
+    return i == 0 ? "x" : NULL;
+}
+
 static void test_nearest(void **state)
 {
     (void)state;
     assert_string_equal(weft_nearest("lenot", word, NULL), "lenet");
     assert_string_equal(weft_nearest("vgg-11", word, NULL), "vgg11");
     assert_null(weft_nearest("transformer", word, NULL));
+    assert_null(weft_nearest("b", letter, NULL)); /* nothing of it is alike */
+    assert_string_equal(weft_nearest("X", letter, NULL), "x");
+    assert_string_equal(weft_nearest("x1", letter, NULL), "x");
     assert_null(weft_nearest("lantern", word, NULL)); /* a third may differ, and one letter more */
 }
 

@@ -149,6 +149,8 @@ static void test_weights(void **state)
                                : "ranks=2 virtual-workers=2");
         assert_refused(train(words, NULL, 0, &l), WEFT_ERR_NUMERIC,
                        "which needs more than 1 value per channel that counts");
+        assert_non_null(strstr(weft_last_message(), "more samples with a weight above 0"));
+        assert_null(strstr(weft_last_message(), "--lr")); /* no rate would help */
     }
     remove_folder(root);
 }

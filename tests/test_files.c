@@ -48,6 +48,17 @@ static void test_outputs(void **state)
     assert_holds(path, "old+7\nwhole lines\n");
     assert_ok(weft_output_close(&o, true));
     assert_ok(weft_output_open(path, WEFT_OUTPUT_STREAM, &o));
+    assert_ok(weft_output_write(o, "mine\n", 5));
+    for (int mode = WEFT_OUTPUT_STREAM; mode <= WEFT_OUTPUT_APPEND; mode++) { /* two writers */
+        weft_output *other = NULL;
+        assert_refused(weft_output_open(path, (weft_output_mode)mode, &other), WEFT_ERR_ARGUMENT,
+                       "another run writes to this file");
+        assert_null(other);
+        assert_holds(path, "mine\n");
+    }
+    assert_ok(weft_output_close(&o, true));
+    assert_ok(weft_output_open(path, WEFT_OUTPUT_STREAM, &o));
+    assert_holds(path, "");
     assert_ok(weft_output_close(&o, true));
     assert_ok(weft_output_open("/dev/full", WEFT_OUTPUT_STREAM, &o));
     assert_ok(weft_output_write(o, "x", 1)); /* only into the buffer */

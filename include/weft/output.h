@@ -28,7 +28,9 @@ typedef struct weft_output weft_output;
 typedef enum weft_output_mode {
     /* Replaced when closed: the file has all new contents, synced, or the old ones. */
     WEFT_OUTPUT_REPLACE,
-    WEFT_OUTPUT_STREAM, /* written directly: starts empty, each complete line is written at once */
+    /* Written directly: starts empty, each complete line is written at once. The file is locked
+     * until it is closed; a second output of this kind to it is ARGUMENT. */
+    WEFT_OUTPUT_STREAM,
     WEFT_OUTPUT_APPEND, /* as STREAM, after the existing contents */
     /* As REPLACE, for a file that no user has named, such as one in a folder of checkpoints: a link
      * is replaced and not followed, "-" has no meaning, and what is neither a file nor a link is an

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 
 enum { MOST_LINKS = 40 };
 static const double READER_SECONDS = 10; /* that the reader of a named pipe may come later */
+static const double WRITER_SECONDS = 3;  /* that a writer which is ending may take to close */
 
 struct weft_output {
     FILE *file;
@@ -192,6 +194,40 @@ static int open_special(const char *path, const struct stat *info)
     }
 }
 
+/* Locks a file that is written line by line, until it is closed: lines of two runs in one file
+ * could not be told apart. Both writers would also cut it. File systems without locks let all pass.
+ */
+static weft_status lock_lines(const weft_output *o, int file)
+{
+    double end = weft_seconds() + WRITER_SECONDS;
+    while (flock(file, LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) return WEFT_OK;
+        if (weft_seconds() >= end)
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "%s: another run writes to this file; wait for its end, or give "
+                             "another file",
+                             o->name);
+        (void)usleep(20000);
+    }
+    return WEFT_OK;
+}
+
+/* Opens a regular file that is written directly, and empties it only once it is locked. */
+static weft_status open_lines(weft_output *o, const char *path, weft_output_mode mode, int *file)
+{
+    struct stat info;
+    *file = open(path, O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC | O_APPEND, 0666);
+    if (*file < 0) return fail(o, "open");
+    weft_status status = WEFT_OK;
+    if (fstat(*file, &info) == 0 && S_ISREG(info.st_mode)) {
+        status = lock_lines(o, *file);
+        if (status == WEFT_OK && mode == WEFT_OUTPUT_STREAM && ftruncate(*file, 0) != 0)
+            status = fail(o, "empty");
+    }
+    if (status != WEFT_OK) close(*file);
+    return status;
+}
+
 static weft_status open_file(weft_output *o, const char *path, weft_output_mode mode)
 {
     struct stat info;
@@ -217,8 +253,7 @@ static weft_status open_file(weft_output *o, const char *path, weft_output_mode 
                              "%s: cannot open: nobody reads this pipe; start its reader first",
                              path);
     } else {
-        int how = mode == WEFT_OUTPUT_APPEND ? O_APPEND : O_TRUNC;
-        file = open(path, O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC | how, 0666);
+        WEFT_TRY(open_lines(o, path, mode, &file));
     }
     if (file < 0) return fail(o, "open");
     return open_stream(o, file, mode);

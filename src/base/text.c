@@ -137,7 +137,10 @@ const char *weft_nearest(const char *name, const char *(*next)(const void *user,
         const char *candidate = next(user, i);
         if (!candidate) return best;
         size_t distance = edit_distance(name, candidate);
-        if (distance < best_distance && distance < WEFT_MAX(strlen(candidate), (size_t)2)) {
+        /* All letters changed, as 'b' for 'x': nothing is alike. */
+        bool alike = distance < WEFT_MAX(strlen(name), strlen(candidate));
+        if (alike && distance < best_distance &&
+            distance < WEFT_MAX(strlen(candidate), (size_t)2)) {
             best = candidate;
             best_distance = distance;
         }

@@ -16,7 +16,7 @@ typedef struct csv_source {
     int64_t
         *rows;    /* row numbers of the file: those of the training split, then of the test split */
     char **names; /* [features], names of the columns; NULL: the table has no header */
-    char found_in[160], as_target[160];
+    char found_in[160], as_target[160], *path;
 } csv_source;
 
 static void csv_close(weft_source *source)
@@ -25,6 +25,7 @@ static void csv_close(weft_source *source)
     weft_csv_free(&s->csv);
     free(s->names);
     free(s->rows);
+    free(s->path);
     free(s);
 }
 
@@ -135,6 +136,8 @@ static weft_status load(csv_source *s, const char *path, const csv_keys *keys, b
         known.id = wish->stats->id_name;
         known.id_place = wish->stats->id_column - 1;
     }
+    WEFT_TRY(weft_strdup(path, &s->path));
+    s->head.file = s->path;
     WEFT_TRY(weft_gzip_open(path, &bytes));
     weft_status status =
         weft_csv_parse(path, bytes.data, bytes.size, column, keys->weight, &known, &s->csv);

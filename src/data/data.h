@@ -51,7 +51,7 @@ typedef struct weft_source_ops {
     const char *(*id)(const weft_source *source, weft_split split, int64_t i);
     /* Writes where element j of a column of sample i is in the file, and what it is there, such as
      * "x.npy: number 3 of sample 17 is nan". The column after the inputs has the targets, the next
-     * one the weights. NULL: messages count the samples of the split. */
+     * one the weights. NULL: messages give the row of `file`, or count the samples of the split. */
     void (*describe)(const weft_source *source, weft_split split, int64_t i, int column, int64_t j,
                      char *out, size_t size);
 } weft_source_ops;
@@ -175,6 +175,7 @@ struct weft_source {
     bool unlabelled;    /* the data have no target */
     bool weighted;      /* samples have weights */
     bool position_weights; /* weights differ between the positions of a sample */
+    const char *file; /* whose rows are the samples (ops->row), for messages; NULL: none alone */
     /* For tables, as in weft_data_stats; owned by the source. */
     char **column_names;
     const char *label_name, *weight_name, *id_name;

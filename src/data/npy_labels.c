@@ -86,19 +86,24 @@ static weft_status count_classes(weft_npy_source *s)
     return wrong == none ? WEFT_OK : no_label(file, wrong, first_wrong);
 }
 
-/* Whether labels [n, k] are one-hot: each row has one 1 and else 0, and samples have no k positions
- * with a class each. In a large file the first rows decide, and others are checked as they are
- * read. */
-static bool are_one_hot(const weft_npy_source *s)
+/* Whether a side of the samples is as long: labels [n, k] may then be classes of k positions. */
+static bool may_have_positions(const weft_npy_source *s, int64_t k)
+{
+    for (int i = 0; i < s->head.inputs; i++) {
+        const weft_shape *shape = &s->head.input[i].shape;
+        for (int d = 0; d < shape->rank; d++)
+            if (shape->dim[d] == k) return true;
+    }
+    return false;
+}
+
+/* Whether each row of labels [n, k] has one 1 and else 0. In a large file the first rows decide,
+ * and others are checked as they are read. */
+static bool look_one_hot(const weft_npy_source *s)
 {
     enum { ROWS = 64 };
     const weft_npy *a = &s->labels.array;
     if (a->shape.rank != 2 || a->shape.dim[1] < 2 || a->shape.dim[1] > MOST_CLASSES) return false;
-    for (int k = 0; k < s->head.inputs; k++) {
-        const weft_shape *shape = &s->head.input[k].shape;
-        for (int d = 0; d < shape->rank; d++)
-            if (shape->dim[d] == a->shape.dim[1]) return false;
-    }
     int64_t rows = a->shape.dim[0];
     if (weft_bytes_large(&s->labels.bytes)) rows = WEFT_MIN(rows, (int64_t)ROWS);
     for (int64_t i = 0; i < rows; i++) {
@@ -124,7 +129,19 @@ static weft_status check_labels(weft_npy_source *s, const weft_source_wish *wish
                          "position, [samples, positions]",
                          file, a->shape.rank);
     WEFT_TRY(weft_npy_check_rows(s, &s->labels, "label"));
-    if (are_one_hot(s)) {
+    bool one_hot = look_one_hot(s);
+    if (one_hot && may_have_positions(s, a->shape.dim[1])) {
+        one_hot = false;
+        if (!wish->stats)
+            weft_log(
+                wish->context, WEFT_LOG_NOTE,
+                "%s: each row has a single 1 among %lld numbers, but samples have a side of %lld, "
+                "too: these are read as the classes of %lld positions, not as one-hot; for one "
+                "class a sample give their numbers in an array [samples]",
+                file, (long long)a->shape.dim[1], (long long)a->shape.dim[1],
+                (long long)a->shape.dim[1]);
+    }
+    if (one_hot) {
         s->one_hot = s->head.classes = (int)a->shape.dim[1];
         weft_log(
             wish->context, WEFT_LOG_NOTE,

@@ -60,6 +60,16 @@ weft_status weft_data_stats_copy(const weft_data_stats *from, weft_data_stats *t
     return name_copy(from->label_name, &to->label_name);
 }
 
+/* The factor of all weights, a power of two, with which no sum of weighted squares is too large
+ * because of the weights. The figures have the same bits with any. */
+static double weight_factor(const weft_source *s)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < s->count[WEFT_TRAIN] && s->weighted; i++)
+        sum += weft_source_weight_sum(s, WEFT_TRAIN, i);
+    return sum > 0x1p300 && isfinite(sum) ? ldexp(1, -ilogb(sum)) : 1;
+}
+
 /* Updates *mean, and in *deviation the sum of squares about the mean, with one value (Welford's
  * algorithm; West 1979 for weights). n: sum of the weights so far, with that of this value. */
 static void take(double value, double weight, double n, double *mean, double *deviation)
@@ -74,23 +84,27 @@ static void take(double value, double weight, double n, double *mean, double *de
     if (!(square < 0)) *deviation += square; /* rounding may make it negative */
 }
 
+static weft_status refuse_squares(const weft_source *s, const char *what, const char *const *names,
+                                  int f, const char *rule)
+{
+    const char *name = names ? names[f] : NULL;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%s%s%s %d%s%.60s%s: its numbers are too %s by a power of ten",
+                     s->file ? s->file : "", s->file ? ": " : "", what, f, name ? " (" : "",
+                     name ? name : "", name ? ")" : "", rule);
+}
+
 /* Replaces sums of squares by deviations. A constant column gets deviation 1, so that it is
- * normalised to zero without a division by zero. */
-static weft_status finish(const char *what, const double *mean, double *deviation, int count,
-                          double n)
+ * normalised to zero without a division by zero. names: of the columns, or NULL. */
+static weft_status finish(const weft_source *s, const char *what, const char *const *names,
+                          const double *mean, double *deviation, int count, double n)
 {
     for (int f = 0; f < count; f++) {
         if (deviation[f] > 0 && deviation[f] < DBL_MIN)
-            return weft_fail(WEFT_ERR_ARGUMENT,
-                             "%s %d: its numbers are too small to be squared; multiply them by a "
-                             "power of ten",
-                             what, f);
+            return refuse_squares(s, what, names, f, "small to be squared; multiply them");
         deviation[f] = n > 0 ? sqrt(deviation[f] / n) : 1;
         if (!isfinite(mean[f]) || !isfinite(deviation[f]))
-            return weft_fail(WEFT_ERR_ARGUMENT,
-                             "%s %d: its numbers are too large to be squared; divide them by a "
-                             "power of ten",
-                             what, f);
+            return refuse_squares(s, what, names, f, "large to be squared; divide them");
         if (!(deviation[f] > 0)) deviation[f] = 1;
     }
     return WEFT_OK;
@@ -122,14 +136,16 @@ weft_status weft_data_stats_measure(const weft_source *s, weft_data_stats *stats
     float *x;
     WEFT_TRY(WEFT_NEW(&x, weft_source_largest(s)));
     weft_status status = WEFT_OK;
+    double factor = weight_factor(s);
     for (int64_t i = 0; i < s->count[WEFT_TRAIN] && status == WEFT_OK; i++) {
-        double weight = weft_source_weight_sum(s, WEFT_TRAIN, i);
+        double weight = factor * weft_source_weight_sum(s, WEFT_TRAIN, i);
         for (int k = 0; k < s->inputs && weight > 0 && status == WEFT_OK; k++)
             status = measure_input(s, i, k, weight, &n, x, stats);
     }
     free(x);
     WEFT_TRY(status);
-    return finish("column", stats->mean, stats->deviation, stats->features, n);
+    return finish(s, "feature", (const char *const *)s->column_names, stats->mean, stats->deviation,
+                  stats->features, n);
 }
 
 /* Computes mean and deviation of numeric targets (0 and 1 if not `standard`). By these they are
@@ -141,9 +157,9 @@ static weft_status measure_target(const weft_source *s, bool standard, weft_data
     WEFT_TRY(WEFT_NEW(&stats->target_mean, s->targets));
     WEFT_TRY(WEFT_NEW(&stats->target_deviation, s->targets));
     int64_t rows = standard ? s->count[WEFT_TRAIN] : 0;
-    double n = 0;
+    double n = 0, factor = weight_factor(s);
     for (int64_t i = 0; i < rows; i++) {
-        double weight = weft_source_weight_sum(s, WEFT_TRAIN, i);
+        double weight = factor * weft_source_weight_sum(s, WEFT_TRAIN, i);
         n += weight;
         for (int j = 0; j < s->targets && weight > 0; j++) {
             double value = s->ops->target(s, WEFT_TRAIN, i, j);
@@ -151,7 +167,8 @@ static weft_status measure_target(const weft_source *s, bool standard, weft_data
             take(value, weight, n, &stats->target_mean[j], &stats->target_deviation[j]);
         }
     }
-    return finish("target", stats->target_mean, stats->target_deviation, s->targets, n);
+    return finish(s, "target", s->label_name && s->targets == 1 ? &s->label_name : NULL,
+                  stats->target_mean, stats->target_deviation, s->targets, n);
 }
 
 /* Sets stats->range and stats->bytes: pixels from 0 to 255 may be stored as floats, too. */

@@ -28,6 +28,8 @@ typedef struct table {
     weft_csv_classes classes; /* of class_names */
     bool measured;            /* the label column holds a numeric target */
     bool ignored;             /* labels are not read */
+    bool unlabelled;          /* the table may lack a label column */
+    bool vacant;              /* it has one without labels */
 } table;
 
 /* As many as an npy file may have (data/npy_check.c). */
@@ -50,13 +52,13 @@ static weft_status intern(const weft_csv_reader *r, table *t, const char *text, 
 }
 
 /* Refuses a label that is a mark of a missing value. */
-static weft_status missing_label(const char *name, int64_t line, const weft_csv *csv,
-                                 const char *label)
+static weft_status missing_label(const char *name, int64_t line, const table *t, const char *label)
 {
+    const weft_csv *csv = t->csv;
     if (!*label)
         return weft_fail(WEFT_ERR_FORMAT,
-                         "%s:%lld: column %d: the label is empty; leave the row out", name,
-                         (long long)line, csv->label + 1);
+                         "%s:%lld: column %d: the label is empty; leave the %s out", name,
+                         (long long)line, csv->label + 1, t->unlabelled ? "column" : "row");
     return weft_fail(WEFT_ERR_FORMAT,
                      "%s:%lld: column %d: the label '%s' marks a missing value; leave the row out, "
                      "or, if a class is meant, give it another name",
@@ -67,7 +69,7 @@ static weft_status add_label(weft_csv_reader *r, table *t)
 {
     weft_csv *csv = t->csv;
     char *label = trimmed(r->fields[csv->label]);
-    if (weft_csv_is_missing(label, true)) return missing_label(r->name, r->line, csv, label);
+    if (weft_csv_is_missing(label, true)) return missing_label(r->name, r->line, t, label);
     if (!weft_is_printable(label))
         return weft_fail(WEFT_ERR_FORMAT,
                          "%s:%lld: column %d: the label '%.60s' must be UTF-8 without control "
@@ -123,6 +125,21 @@ static weft_status add_id(weft_csv_reader *r, table *t)
     return weft_strdup(id, &csv->ids[csv->rows]);
 }
 
+/* Adds the label or target of a row. A table that may lack the column may also have it without
+ * contents, which the first row shows. */
+static weft_status add_answer(weft_csv_reader *r, table *t)
+{
+    const weft_csv *csv = t->csv;
+    const char *text = trimmed(r->fields[csv->label]);
+    if (csv->rows == 0) t->vacant = t->unlabelled && !*text;
+    if (!t->vacant) return t->measured ? add_target(r, t) : add_label(r, t);
+    if (!*text) return WEFT_OK;
+    return weft_fail(WEFT_ERR_FORMAT,
+                     "%s:%lld: column %d: the label is '%.40s', and empty in the rows before; fill "
+                     "in all of them, or leave the column out",
+                     r->name, (long long)r->line, csv->label + 1, text);
+}
+
 static weft_status add_row(weft_csv_reader *r, table *t)
 {
     weft_csv *csv = t->csv;
@@ -142,7 +159,7 @@ static weft_status add_row(weft_csv_reader *r, table *t)
                          csv->header ? csv->header[i] : "", csv->header ? ")" : "", r->fields[i]);
     }
     if (csv->weight >= 0) WEFT_TRY(add_weight(r, t));
-    if (csv->label >= 0 && !t->ignored) WEFT_TRY(t->measured ? add_target(r, t) : add_label(r, t));
+    if (csv->label >= 0 && !t->ignored) WEFT_TRY(add_answer(r, t));
     if (csv->id >= 0 && !t->ignored) WEFT_TRY(add_id(r, t));
     csv->rows++;
     return WEFT_OK;
@@ -238,8 +255,10 @@ static weft_status parse(weft_csv_reader *r, const char *label, const char *weig
     for (size_t i = 0; i < r->count; i++) r->fields[i] = trimmed(r->fields[i]);
     WEFT_TRY(weft_csv_columns(r->name, line, r->fields, (int)r->count, label, weight, known, csv));
     if (csv->has_header) WEFT_TRY(take_header(r, csv));
-    table t = {
-        .csv = csv, .measured = known && known->measured, .ignored = known && known->label_ignored};
+    table t = {.csv = csv,
+               .measured = known && known->measured,
+               .ignored = known && known->label_ignored,
+               .unlabelled = known && known->unlabelled};
     int64_t most = known && known->most_rows > 0 ? known->most_rows : INT64_MAX;
     weft_status status = WEFT_OK;
     while (status == WEFT_OK && r->count > 0 && csv->rows < most) {
@@ -249,6 +268,7 @@ static weft_status parse(weft_csv_reader *r, const char *label, const char *weig
     weft_csv_classes_free(&t.classes);
     WEFT_TRY(status);
     if (csv->rows == 0) return weft_fail(WEFT_ERR_FORMAT, "%s: has a header but no rows", r->name);
+    if (t.vacant) csv->label = -1;
     if (!csv->labels) return WEFT_OK;
     bool first = !csv->has_header && !(known && known->features > 0);
     WEFT_TRY(check_only_word(r, line, csv, first));

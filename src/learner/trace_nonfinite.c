@@ -2,6 +2,7 @@
  * is not finite. */
 #include <stdio.h>
 
+#include "graph/graph.h"
 #include "learner/learner_internal.h"
 
 /* The result of a rank's search: its first value that is not finite. */
@@ -10,6 +11,7 @@ typedef struct finding {
      * another rank rather than made here. */
     int32_t micro, brought;
     int32_t order; /* index of the value in the learner's graph, which all ranks share */
+    int32_t few;   /* the operator needs more values that count */
     char where[400];
 } finding;
 
@@ -22,6 +24,15 @@ static int32_t order_of(const weft_rank *r, weft_value value)
     for (weft_value v = 0; v < weft_graph_value_count(r->graph); v++)
         if (strcmp(weft_graph_value_name(r->graph, v), name) == 0) return v;
     return INT32_MAX;
+}
+
+/* Whether the value is the result of an operator that needs a number of values, such as a variance.
+ */
+static bool needs_values(const weft_rank *r, weft_value value)
+{
+    const weft_graph *graph = weft_rewritten_graph(r->mine);
+    int node = value == WEFT_NO_VALUE ? -1 : graph->values[value].node;
+    return node >= 0 && graph->nodes[node]->op->least_values > 0;
 }
 
 /* Whether finding a is nearer to the cause than b: an earlier micro-batch counts first, then a
@@ -50,6 +61,7 @@ static weft_status find_where(weft_rank *r, const weft_batch *b, finding *out)
             out->micro = m;
             out->brought = !made;
             out->order = order_of(r, value);
+            out->few = made && needs_values(r, value);
             (void)snprintf(out->where, sizeof(out->where), "%s", where);
         }
         weft_free(where);
@@ -82,11 +94,12 @@ weft_status weft_rank_explain(weft_rank *r, const weft_batch *b, double loss)
     if (status == WEFT_OK)
         status =
             weft_fail(WEFT_ERR_NUMERIC,
-                      "step %lld: the loss is %g; %s%s. Nothing was updated in this "
-                      "step. A smaller --lr, --clip-norm or "
-                      "--warmup may help",
+                      "step %lld: the loss is %g; %s%s. Nothing was updated in this step. %s",
                       (long long)r->position.step + 1, loss, rank,
-                      first >= 0 ? all[first].where : "running the step again gave finite numbers");
+                      first >= 0 ? all[first].where : "running the step again gave finite numbers",
+                      first >= 0 && all[first].few
+                          ? "A larger --batch, or more samples with a weight above 0, would help"
+                          : "A smaller --lr, --clip-norm or --warmup may help");
     free(all);
     return status;
 }

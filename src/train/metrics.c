@@ -87,19 +87,18 @@ static weft_status cut_back(weft_metrics *m, const char *path, int64_t step)
 weft_status weft_metrics_open(const char *path, int64_t after, weft_metrics **out)
 {
     weft_metrics *m;
-    weft_status status = WEFT_OK;
     WEFT_TRY(WEFT_NEW(&m, 1));
     for (size_t i = 0; i < WEFT_COUNT(lines); i++) m->last[i] = -1;
-    if (after >= 0) status = cut_back(m, path, after);
-    if (status == WEFT_OK)
-        status =
-            weft_output_open(path, after >= 0 ? WEFT_OUTPUT_APPEND : WEFT_OUTPUT_STREAM, &m->to);
-    if (status != WEFT_OK) {
-        free(m);
-        return status;
+    weft_status status =
+        weft_output_open(path, after >= 0 ? WEFT_OUTPUT_APPEND : WEFT_OUTPUT_STREAM, &m->to);
+    if (status == WEFT_OK && after >= 0) status = cut_back(m, path, after); /* with its lock */
+    if (status == WEFT_OK) {
+        *out = m;
+        return WEFT_OK;
     }
-    *out = m;
-    return WEFT_OK;
+    (void)!weft_output_close(&m->to, false); /* the first failure counts */
+    free(m);
+    return status;
 }
 
 static void real_digits(weft_text *text, const char *key, double value, int digits)

@@ -167,6 +167,21 @@ static weft_status find_nothing(const weft_trainer *t)
                      o->checkpoint);
 }
 
+/* ARGUMENT: the folder had checkpoints, since its link is left. A run with fresh weights would
+ * replace what else is left of it, such as metrics. */
+static weft_status refuse_lost(const char *folder)
+{
+    char *latest, to[128] = "";
+    WEFT_TRY(weft_format(&latest, "%s/latest", folder));
+    ssize_t size = readlink(latest, to, sizeof(to) - 1);
+    free(latest);
+    if (size < 0) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%s/latest names %s, which is not there, nor is another checkpoint; put one "
+                     "back to resume, or remove the link to start a new run",
+                     folder, to);
+}
+
 /* Opens the checkpoint, if there is one. */
 static weft_status open_resumed(weft_trainer *t)
 {
@@ -176,7 +191,7 @@ static weft_status open_resumed(weft_trainer *t)
     if (!weft_file_exists(folder)) return WEFT_OK;
     WEFT_TRY(count_checkpoints(t, &count));
     WEFT_TRY(weft_checkpoint_found(folder, &found));
-    if (!found) return WEFT_OK;
+    if (!found) return t->options.output.resume ? refuse_lost(folder) : WEFT_OK;
     WEFT_TRY(weft_checkpoint_open(folder, weft_train_table(t->context), &t->resumed));
     return refuse_new_run(t, 1); /* the only one is `latest` */
 }
