@@ -253,7 +253,7 @@ refuses 2 "copied already holds 1 checkpoint; add --resume" "$weft" train $small
 # A run that goes on from an older checkpoint keeps what it writes.
 # shellcheck disable=SC2086
 "$weft" train $small --steps 6 --epochs 9 --keep 9 --checkpoint older >out 2>err && ln -sfn step-2 older/latest &&
-    "$weft" train $small --steps 3 --epochs 9 --keep 2 --checkpoint older --resume >out 2>err && "$weft" inspect older/latest | grep -q "^step 3," &&
+    "$weft" train $small --steps 3 --epochs 9 --keep 2 --checkpoint older --resume >out 2>err && "$weft" inspect older/latest | grep -q "step 3[^0-9]" &&
     [ ! -e older/step-1 ] && [ -e older/step-6 ] && pass || flunk "going on from an older one: $(ls older)"
 
 # --- a damaged index ---
