@@ -42,6 +42,17 @@ stops() {
     gone $all && pass || flunk "processes are left after SIG$signal: $*"
 }
 stops INT 130 one
+stops XCPU 152 one # the limit of processor time
+# A reader of standard output that ends costs the run its output, and nothing else.
+for more in "" "-n 2" "-n 2 --engine processes --exchange server"; do
+    rm -rf piped
+    # shellcheck disable=SC2086
+    "$weft" train -m mlp --data glyphs:size=8,train=90,test=20 -b 10 -t 1 -e 12 --progress lines --checkpoint piped $more 2>err | head -1 >out
+    codes="${PIPESTATUS[*]}"
+    steps=$(readlink piped/latest)
+    [ "$codes" = "1 0" ] && [ "${steps#step-}" -ge 60 ] && grep -q "standard output: cannot write: Broken pipe" err && pass ||
+        flunk "train $more into head: $codes, $steps, $(cat err)"
+done
 stops INT 130 all -n 3
 if in_full; then
     stops TERM 143 one -n 3

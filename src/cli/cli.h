@@ -97,15 +97,15 @@ void progress_end(progress *p);
  * digits and an exponent. */
 const char *score_text(double score, char *out, size_t size);
 
-/* From now on SIGINT, SIGTERM and SIGHUP stop the running trainer and set wanted_stop.wanted, which
- * other code polls. */
+/* From now on SIGINT, SIGTERM, SIGHUP and SIGXCPU stop the running trainer and set
+ * wanted_stop.wanted, which other code polls. */
 extern weft_stop wanted_stop;
 void catch_signals(void);
 /* The exit code of a command that a signal has stopped: 128 and the signal's number. */
 int interrupted_code(void);
 /* Runs a trainer with a progress display until it ends or a signal arrives. */
 weft_status run_trainer(weft_trainer *trainer, const weft_train_options *options);
-/* weft_trainer_run; SIGINT, SIGTERM and SIGHUP stop it after the step (INTERRUPTED). */
+/* weft_trainer_run; SIGINT, SIGTERM, SIGHUP and SIGXCPU stop it after the step (INTERRUPTED). */
 weft_status run_until_stopped(weft_trainer *trainer, weft_event_fn fn, void *user);
 
 /* relay_begin replaces standard output by a pipe, whose contents a thread writes to the former

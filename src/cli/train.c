@@ -23,12 +23,15 @@ static void on_signal(int number)
     stopped_by = number;
     wanted_stop.wanted++;
     if (trainer) weft_trainer_stop(trainer);
-    signal(number, SIG_DFL); /* a second signal ends the process at once */
+    /* A second signal ends the process at once, but the limit of processor time sends one each
+     * second. */
+    signal(number, number == SIGXCPU ? SIG_IGN : SIG_DFL);
 }
 
 /* An ignored SIGHUP stays ignored, as nohup demands. SIGINT is handled even if it was ignored:
  * shells start background jobs so, and such a job must react to a SIGINT that a user sends to it.
- */
+ * SIGXCPU announces the end of the processor time that a batch system grants. A reader of standard
+ * output that ends, such as head, must not end a run without a checkpoint: writes fail instead. */
 void catch_signals(void)
 {
     struct sigaction action, before;
@@ -44,6 +47,8 @@ void catch_signals(void)
                 NULL); /* a launcher may have started this rank with them blocked */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGXCPU, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
     if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaction(SIGHUP, &action, NULL);
 }
@@ -243,6 +248,7 @@ static int supervise(const weft_context *context, weft_train_options *options, c
     program[size] = '\0';
     (void)snprintf(columns, sizeof(columns), "%d", progress_columns());
     setenv("COLUMNS", columns, 1);
+    signal(SIGPIPE, SIG_IGN); /* as in catch_signals, which the ranks call */
     bool bar = strcmp(show, "bar") == 0 && !options->show.quiet;
     bool threads = strcmp(options->job.engine, "threads") == 0;
     weft_status status = weft_job_check(context, options);
@@ -313,8 +319,8 @@ const command command_train = {
     .text = "Without options: trains lenet on the built-in drawn digits. A run file is YAML with\n"
             "the long names of the options as keys; the command line overrides it. Ctrl-C stops\n"
             "after the current step (with several learners: at their next exchange, or at the end\n"
-            "of the epoch), writes a checkpoint and exits with 130; likewise SIGTERM (143) and\n"
-            "SIGHUP (129). A second signal ends at once.",
+            "of the epoch), writes a checkpoint and exits with 130; likewise SIGTERM (143),\n"
+            "SIGHUP (129) and SIGXCPU (152). A second signal ends at once.",
     .examples =
         "  weft train\n"
         "  weft train --data idx:mnist --epochs 5 --checkpoint runs/a --metrics a.jsonl\n"
