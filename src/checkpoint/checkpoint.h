@@ -169,6 +169,10 @@ weft_status weft_checkpoint_save(const weft_checkpoint_source *from,
 
 /* Appends position, settings and tensors as text. */
 void weft_checkpoint_describe(const weft_checkpoint *checkpoint, weft_text *text);
+/* Whether the checkpoint has each leaf of this graph, and no other parameter. ARGUMENT: see
+ * weft_checkpoint_load. NUMERIC: a number of a leaf is not finite. */
+weft_status weft_checkpoint_check_leaves(const weft_checkpoint *checkpoint,
+                                         const weft_graph *graph) WEFT_NODISCARD;
 /* Writes the tensors of the checkpoint that are leaves of this graph to a safetensors file (modes:
  * weft_safetensors_write). */
 weft_status weft_checkpoint_write_leaves(const weft_checkpoint *checkpoint, const weft_graph *graph,

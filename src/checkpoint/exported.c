@@ -3,6 +3,7 @@
  * for a YAML model, model.yaml. */
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "checkpoint/about.h"
 #include "formats/formats.h"
@@ -173,11 +174,12 @@ static weft_status refuse_run(const char *folder)
 }
 
 /* model.json is removed first and written last, so that weft_exported_is finds no model in the
- * folder while its files are replaced. */
+ * folder while its files are replaced. A folder that is made in vain is removed. */
 weft_status weft_exported_write(const weft_checkpoint *c, const weft_graph *graph,
                                 const char *folder)
 {
     char *path[NAMES] = {NULL};
+    bool made = !weft_file_exists(folder);
     weft_status status = weft_dir_make(folder);
     if (status == WEFT_OK) status = refuse_run(folder);
     for (int i = 0; i < NAMES && status == WEFT_OK; i++)
@@ -190,5 +192,6 @@ weft_status weft_exported_write(const weft_checkpoint *c, const weft_graph *grap
         status = weft_file_replace(path[MODEL], WEFT_OUTPUT_OWN, c->model.data, c->model.size);
     if (status == WEFT_OK) status = write_about(c, folder, path[ABOUT]);
     for (int i = 0; i < NAMES; i++) free(path[i]);
+    if (status != WEFT_OK && made) (void)rmdir(folder); /* fails if it holds anything */
     return status;
 }

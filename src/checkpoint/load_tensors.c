@@ -1,5 +1,6 @@
 /* Loads parameters and optimizer state of a checkpoint into the store of a rank. The checkpoint has
  * whole tensors; a rank of a mesh copies its part of each, so a run may resume on another mesh. */
+#include <math.h>
 #include <stdio.h>
 
 #include "checkpoint/checkpoint.h"
@@ -20,6 +21,32 @@ static const weft_tensor *find(const weft_safetensors *file, const char *prefix,
     return NULL;
 }
 
+/* Whether a tensor of the checkpoint (NULL: it has none) is what the model needs. */
+static weft_status check_fit(const weft_checkpoint *c, const weft_tensor *t, const char *name,
+                             bool param, weft_type type)
+{
+    weft_dtype dtype;
+    char have[128], want[128];
+    const char *optimizer = weft_settings_find(&c->settings, "optimizer"); /* exported: NULL */
+    if (!t)
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "%s: has no %s '%s', which this model and optimizer need; it is a checkpoint of "
+            "another model (%s%s%s)",
+            c->path, param ? "parameter" : "state", name, weft_settings_find(&c->settings, "model"),
+            optimizer ? ", " : "", optimizer ? optimizer : "");
+    if (weft_safetensors_real(t->dtype, &dtype) && dtype == type.dtype &&
+        weft_shape_equal(&t->shape, &type.shape))
+        return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%s: '%s' is %s%s, this model needs %s%s; it is a checkpoint of another model "
+                     "(%s)",
+                     c->path, name, t->dtype, weft_shape_text(&t->shape, have, sizeof(have)),
+                     weft_safetensors_dtype(type.dtype),
+                     weft_shape_text(&type.shape, want, sizeof(want)),
+                     weft_settings_find(&c->settings, "model"));
+}
+
 /* Copies the part that the store has of its tensor i to *out, which the caller frees. The arguments
  * are those of weft_checkpoint_load_one. */
 static weft_status read_part(const weft_checkpoint *c, const weft_store *store, int i, int file,
@@ -32,29 +59,11 @@ static weft_status read_part(const weft_checkpoint *c, const weft_store *store, 
     bool param = weft_store_kind(store, i) == WEFT_VALUE_PARAM;
     if (!prefix) file = param || c->exported ? WEFT_PARAMETERS_FILE : WEFT_STATE_FILE;
     const weft_tensor *t = find(&c->tensors[file], prefix, name);
-    weft_dtype dtype;
-    char have[128], want[128];
     /* Older checkpoints do not store how many updates the moments have had; the step of the run
      * takes its place. */
     if (!t && weft_store_role(store, i) == WEFT_ROLE_OPTIMIZER && type.dtype == WEFT_I32)
         t = find(&c->tensors[file], prefix, "step");
-    const char *optimizer = weft_settings_find(&c->settings, "optimizer"); /* exported: NULL */
-    if (!t)
-        return weft_fail(
-            WEFT_ERR_ARGUMENT,
-            "%s: has no %s '%s', which this model and optimizer need; it is a checkpoint of "
-            "another model (%s%s%s)",
-            c->path, param ? "parameter" : "state", name, weft_settings_find(&c->settings, "model"),
-            optimizer ? ", " : "", optimizer ? optimizer : "");
-    if (!weft_safetensors_real(t->dtype, &dtype) || dtype != type.dtype ||
-        !weft_shape_equal(&t->shape, &whole.shape))
-        return weft_fail(
-            WEFT_ERR_ARGUMENT,
-            "%s: '%s' is %s%s, this model needs %s%s; it is a checkpoint of another model "
-            "(%s)",
-            c->path, name, t->dtype, weft_shape_text(&t->shape, have, sizeof(have)),
-            weft_safetensors_dtype(type.dtype), weft_shape_text(&whole.shape, want, sizeof(want)),
-            weft_settings_find(&c->settings, "model"));
+    WEFT_TRY(check_fit(c, t, name, param, whole));
     /* The part is copied first, since the file may not have it aligned as the device requires. */
     WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), out));
     weft_copy_part(&whole, start, &type.shape, (void *)(uintptr_t)t->data, *out, true);
@@ -72,19 +81,25 @@ weft_status weft_checkpoint_load_one(const weft_checkpoint *c, weft_store *store
     return status;
 }
 
+/* A parameter that the checkpoint has and the model lacks shows that the models differ. */
+static weft_status fail_surplus(const weft_checkpoint *c, const char *name)
+{
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%s: holds parameter '%s', which this model has not; it is a checkpoint of "
+                     "another model (%s)",
+                     c->path, name, weft_settings_find(&c->settings, "model"));
+}
+
 /* Loads all tensors of the store except those that have the role `skip`. */
 static weft_status load_all(const weft_checkpoint *c, weft_store *store, const weft_graph *graph,
                             weft_role skip)
 {
-    /* A parameter that the checkpoint has and the model lacks shows that the models differ. */
-    for (size_t i = 0; i < c->tensors[0].count; i++)
-        if (graph ? weft_graph_find(graph, c->tensors[0].tensors[i].name) == WEFT_NO_VALUE
-                  : weft_store_find(store, c->tensors[0].tensors[i].name) < 0)
-            return weft_fail(
-                WEFT_ERR_ARGUMENT,
-                "%s: holds parameter '%s', which this model has not; it is a checkpoint of "
-                "another model (%s)",
-                c->path, c->tensors[0].tensors[i].name, weft_settings_find(&c->settings, "model"));
+    for (size_t i = 0; i < c->tensors[0].count; i++) {
+        const char *name = c->tensors[0].tensors[i].name;
+        if (graph ? weft_graph_find(graph, name) == WEFT_NO_VALUE
+                  : weft_store_find(store, name) < 0)
+            return fail_surplus(c, name);
+    }
     for (int i = 0; i < weft_store_count(store); i++)
         if (weft_store_role(store, i) != skip)
             WEFT_TRY(weft_checkpoint_load_one(c, store, i, 0, NULL));
@@ -95,6 +110,37 @@ weft_status weft_checkpoint_load(const weft_checkpoint *c, weft_store *store,
                                  const weft_graph *graph)
 {
     return load_all(c, store, graph, WEFT_ROLE_SUM);
+}
+
+static bool is_finite(weft_dtype dtype, const weft_tensor *t)
+{
+    for (int64_t i = 0; i < weft_shape_elements(&t->shape); i++)
+        if (!isfinite(weft_number_get(dtype, t->data, i))) return false;
+    return true;
+}
+
+weft_status weft_checkpoint_check_leaves(const weft_checkpoint *c, const weft_graph *graph)
+{
+    for (size_t i = 0; i < c->tensors[0].count; i++)
+        if (weft_graph_find(graph, c->tensors[0].tensors[i].name) == WEFT_NO_VALUE)
+            return fail_surplus(c, c->tensors[0].tensors[i].name);
+    for (weft_value v = 0; v < weft_graph_value_count(graph); v++) {
+        weft_value_kind kind = weft_graph_value_kind(graph, v);
+        bool param = kind == WEFT_VALUE_PARAM;
+        const char *name = weft_graph_value_name(graph, v);
+        weft_type type = weft_graph_value_type(graph, v);
+        if ((!param && kind != WEFT_VALUE_STATE) ||
+            weft_graph_role(graph, v, NULL) == WEFT_ROLE_SUM)
+            continue;
+        int file = param || c->exported ? WEFT_PARAMETERS_FILE : WEFT_STATE_FILE;
+        const weft_tensor *t = find(&c->tensors[file], NULL, name);
+        WEFT_TRY(check_fit(c, t, name, param, type));
+        if (!is_finite(type.dtype, t))
+            return weft_fail(WEFT_ERR_NUMERIC,
+                             "%s: '%s' holds a number that is not finite; nothing is written",
+                             c->path, name);
+    }
+    return WEFT_OK;
 }
 
 bool weft_checkpoint_knows(const weft_checkpoint *c, int file, const char *prefix)

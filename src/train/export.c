@@ -50,6 +50,7 @@ static weft_status export_with(weft_context *context, const char *path, const ch
     WEFT_TRY(weft_checkpoint_refuse_overwrite("output", file));
     WEFT_TRY(weft_checkpoint_open(path, weft_train_table(context), &c));
     weft_status status = build_plain(context, &c, &model);
+    if (status == WEFT_OK) status = weft_checkpoint_check_leaves(&c, model);
     if (status == WEFT_OK) status = write(&c, model, file);
     weft_graph_destroy(&model);
     weft_checkpoint_close(&c);
