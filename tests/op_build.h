@@ -128,6 +128,21 @@ static inline void out(fixture *f, weft_value v)
     X(gru_lengths_reverse)                                                                         \
     X(gru_last)                                                                                    \
     X(gru_wide)
+/* The cases of op_cases_elements.c; those without a gradient have an entry in op_cases.c. */
+#define ELEMENT_CASES(X)                                                                           \
+    X(element_sub)                                                                                 \
+    X(element_div)                                                                                 \
+    X(element_pow)                                                                                 \
+    X(element_roots)                                                                               \
+    X(element_exp)                                                                                 \
+    X(element_log)                                                                                 \
+    X(element_abs)                                                                                 \
+    X(element_clip)                                                                                \
+    X(element_larger)                                                                              \
+    X(element_where)                                                                               \
+    X(element_compared)                                                                            \
+    X(element_scalars)                                                                             \
+    X(element_chain)
 /* The cases of op_cases_attention.c; those without a gradient have an entry in op_cases.c. */
 #define ATTENTION_CASES(X)                                                                         \
     X(attention_plain)                                                                             \
@@ -144,6 +159,7 @@ NORM_CASES(DECLARE)
 SEQUENCE_CASES(DECLARE)
 RECURRENCE_CASES(DECLARE)
 ATTENTION_CASES(DECLARE)
+ELEMENT_CASES(DECLARE)
 DECLARE(attention_large)
 DECLARE(write_rows)
 DECLARE(attention_large_causal)

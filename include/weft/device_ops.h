@@ -36,7 +36,7 @@ extern "C" {
 typedef struct weft_node weft_node;
 
 /* Most nodes of a group; most inputs, and most outputs, of a group. */
-enum { WEFT_GROUP_NODES = 4, WEFT_GROUP_VALUES = 24 };
+enum { WEFT_GROUP_NODES = 16, WEFT_GROUP_VALUES = 24 };
 
 typedef struct weft_device weft_device;
 typedef struct weft_kernel weft_kernel;

@@ -14,6 +14,18 @@ typedef struct weft_window weft_window;
 typedef struct weft_op weft_op;
 typedef struct weft_incremental weft_incremental;
 
+/* A function of each element (ops/elementwise.h). */
+typedef struct weft_element {
+    int count;            /* operands, at most 3 */
+    const char *attrs[2]; /* attributes that are the numbers p and q; NULL: none */
+    double values[2];     /* p and q where the node lacks the attribute */
+    const char *text;     /* the formula, in a, b, c, p and q */
+    /* Computes `count` elements; in[3] has an address for each operand, and the first again in the
+     * place of others. */
+    void (*f32)(const void *const *in, const double *parameters, void *out, int64_t count);
+    void (*f64)(const void *const *in, const double *parameters, void *out, int64_t count);
+} weft_element;
+
 /* An operator: the rules by which graphs, autodiff, rewrites and devices treat its nodes. */
 struct weft_op {
     const char *name;
@@ -37,6 +49,9 @@ struct weft_op {
 
     /* The floating-point operations of a node, for its cost; NULL: one for each output element. */
     double (*flops)(const weft_graph *graph, const weft_node *node);
+
+    /* The function of each element that the operator is, or NULL. */
+    const weft_element *element;
 
     /* Bit i of in_place[o]: output o may overwrite input i, element by element. */
     unsigned in_place[WEFT_MAX_OUTPUTS];
@@ -248,6 +263,9 @@ static inline bool weft_recurrence_counts(int64_t length, int64_t t)
 }
 /* The position that is computed before position t, or -1 if that is the first one of its row. */
 int64_t weft_recurrence_before(const weft_recurrence *r, int64_t length, int64_t t);
+
+/* Sets p and q of a node whose operator has an element function. */
+void weft_node_parameters(const weft_node *node, double parameters[2]);
 
 /* Fails with ARGUMENT and the message, after a prefix such as "node 'conv1' (conv): ". */
 weft_status weft_node_fail(const weft_node *node, const char *format, ...)

@@ -57,6 +57,13 @@ weft_status weft_node_set(weft_node *node, const weft_attr *attr)
     return WEFT_OK;
 }
 
+void weft_node_parameters(const weft_node *node, double parameters[2])
+{
+    const weft_element *e = node->op->element;
+    for (int i = 0; i < 2; i++)
+        parameters[i] = e->attrs[i] ? weft_node_real(node, e->attrs[i], e->values[i]) : 0;
+}
+
 weft_status weft_node_fail(const weft_node *node, const char *format, ...)
 {
     char text[sizeof((weft_error){0}.message)];

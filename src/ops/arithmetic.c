@@ -1,21 +1,27 @@
 /* Defines the operators add, mul, scale, scale_by and constant. */
-#include "ops/ops.h"
+#include "ops/elementwise.h"
+
+WEFT_ELEMENT(add, 2, NULL, 0, NULL, 0, a + b)
+WEFT_ELEMENT(mul, 2, NULL, 0, NULL, 0, a *b)
+WEFT_ELEMENT(scale, 1, "factor", 1, NULL, 0, p *a)
+WEFT_ELEMENT(scale_by, 2, NULL, 0, NULL, 0, b *a)
 
 static void add_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
                          const bool *want, weft_value *dx)
 {
-    (void)g;
-    (void)want;
-    for (int i = 0; i < node->in_count; i++) dx[i] = dy[0];
+    for (int i = 0; i < node->in_count; i++)
+        if (want[i]) dx[i] = weft_element_gradient_of(g, node, i, dy[0]);
 }
 
 static void mul_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
                          const bool *want, weft_value *dx)
 {
-    if (want[0])
-        dx[0] = weft_emit(g, node, "da", "mul", (weft_value[]){dy[0], node->in[1]}, 2, NULL, 0);
-    if (want[1])
-        dx[1] = weft_emit(g, node, "db", "mul", (weft_value[]){dy[0], node->in[0]}, 2, NULL, 0);
+    for (int i = 0; i < 2; i++) {
+        weft_value in[] = {dy[0], node->in[1 - i]};
+        if (want[i])
+            dx[i] = weft_element_gradient_of(
+                g, node, i, weft_emit(g, node, i ? "db" : "da", "mul", in, 2, NULL, 0));
+    }
 }
 
 static void scale_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
@@ -63,22 +69,27 @@ static double no_flops(const weft_graph *g, const weft_node *node)
 }
 
 const weft_op weft_op_add = {.name = "add",
-                             .summary = "sum of two tensors of one shape",
+                             .summary =
+                                 "sum of two tensors of one shape, or of a tensor and a scalar",
                              .min_inputs = 2,
                              .max_inputs = 2,
-                             .shape = weft_shape_same,
+                             .shape = weft_element_shape,
                              .gradient = add_gradient,
-                             .labels = weft_labels_elementwise,
+                             .labels = weft_element_labels,
+                             .element = &add_element,
                              .in_place = {3},
                              .linear = 3};
-const weft_op weft_op_mul = {.name = "mul",
-                             .summary = "product of two tensors of one shape, element by element",
-                             .min_inputs = 2,
-                             .max_inputs = 2,
-                             .shape = weft_shape_same,
-                             .gradient = mul_gradient,
-                             .labels = weft_labels_elementwise,
-                             .in_place = {3}};
+const weft_op weft_op_mul = {
+    .name = "mul",
+    .summary =
+        "product of two tensors of one shape, or of a tensor and a scalar, element by element",
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .shape = weft_element_shape,
+    .gradient = mul_gradient,
+    .labels = weft_element_labels,
+    .element = &mul_element,
+    .in_place = {3}};
 const weft_op weft_op_scale = {.name = "scale",
                                .summary = "a tensor times the attribute 'factor'",
                                .min_inputs = 1,
@@ -87,6 +98,7 @@ const weft_op weft_op_scale = {.name = "scale",
                                .shape = scale_shape,
                                .gradient = scale_gradient,
                                .labels = weft_labels_elementwise,
+                               .element = &scale_element,
                                .in_place = {1},
                                .linear = 1};
 const weft_op weft_op_scale_by = {.name = "scale_by",
@@ -95,6 +107,7 @@ const weft_op weft_op_scale_by = {.name = "scale_by",
                                   .max_inputs = 2,
                                   .shape = scale_by_shape,
                                   .labels = weft_labels_elementwise,
+                                  .element = &scale_by_element,
                                   .in_place = {1},
                                   .linear = 1};
 const weft_op weft_op_constant = {.name = "constant",

@@ -5,6 +5,8 @@
 // clang-format off
 #define WEFT_OPERATORS(X) \
     X(cast) X(add) X(mul) X(scale) X(scale_by) X(constant) X(bias) \
+    X(sub) X(div) X(pow) X(sqrt) X(rsqrt) X(exp) X(log) X(abs) X(sign) X(clip) X(clip_grad) \
+    X(maximum) X(minimum) X(larger_grad) X(where) X(greater) X(less) X(equal) \
     X(dense) X(dense_dx) X(dense_dw) X(matmul) \
     X(conv) X(conv_dx) X(conv_dw) \
     X(maxpool) X(maxpool_grad) X(avgpool) X(avgpool_grad) X(global_avgpool) X(global_avgpool_grad) \
@@ -34,12 +36,15 @@ static const weft_op *const operators[] = {
 
 weft_status weft_operators_register(weft_context *context)
 {
-    weft_entry entries[WEFT_COUNT(operators)];
+    weft_entry *entries;
+    WEFT_TRY(WEFT_NEW(&entries, WEFT_COUNT(operators)));
     for (size_t i = 0; i < WEFT_COUNT(operators); i++)
         entries[i] = (weft_entry){.kind = WEFT_KIND_OPERATOR,
                                   .name = operators[i]->name,
                                   .before = operators[i]->before,
                                   .summary = operators[i]->summary,
                                   .ops = operators[i]};
-    return weft_context_register(context, entries, WEFT_COUNT(operators));
+    weft_status status = weft_context_register(context, entries, WEFT_COUNT(operators));
+    free(entries);
+    return status;
 }

@@ -172,6 +172,8 @@ typedef struct cpu_entry {
     X(attention)
 #define CPU_DECLARE(file) extern const cpu_entry cpu_##file##_entries[];
 CPU_FILES(CPU_DECLARE)
+/* elementwise.c: groups of operators with an element function, where no other entry fits. */
+extern const cpu_entry cpu_element_entry;
 
 /* A chain of nodes after the main node that run as its post-operations: bias, normalisation,
  * addition and activation, in this order; each may be missing. */

@@ -49,18 +49,25 @@ static bool is_single(const weft_group *group)
     return true;
 }
 
+static void add_candidate(const weft_device *device, const cpu_entry *e, const weft_group *group,
+                          const weft_layout *const *in, weft_candidate *out, int *count)
+{
+    if (*count == WEFT_CANDIDATES || !e->supports(group)) return;
+    double seconds =
+        e->seconds ? e->seconds(group, in) : weft_group_seconds(&device->ops->rates, group);
+    out[(*count)++] = (weft_candidate){e->name, seconds, e};
+}
+
 static int candidates(weft_device *device, const weft_group *group, const weft_layout *const *in,
                       weft_candidate out[WEFT_CANDIDATES])
 {
     int count = 0;
     if (!is_single(group)) return 0;
     for (size_t t = 0; t < WEFT_COUNT(tables); t++)
-        for (const cpu_entry *e = tables[t]; e->op && count < WEFT_CANDIDATES; e++)
-            if (strcmp(e->op, group->node[0]->op->name) == 0 && e->supports(group)) {
-                double seconds = e->seconds ? e->seconds(group, in)
-                                            : weft_group_seconds(&device->ops->rates, group);
-                out[count++] = (weft_candidate){e->name, seconds, e};
-            }
+        for (const cpu_entry *e = tables[t]; e->op; e++)
+            if (strcmp(e->op, group->node[0]->op->name) == 0)
+                add_candidate(device, e, group, in, out, &count);
+    if (count == 0) add_candidate(device, &cpu_element_entry, group, in, out, &count);
     return count;
 }
 

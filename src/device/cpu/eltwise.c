@@ -17,16 +17,6 @@ WEFT_CLONES static void add_span(const span *s, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) s->out[i] = s->a[i] + s->b[i];
 }
 
-WEFT_CLONES static void mul_span(const span *s, int64_t begin, int64_t end)
-{
-    for (int64_t i = begin; i < end; i++) s->out[i] = s->a[i] * s->b[i];
-}
-
-WEFT_CLONES static void scale_span(const span *s, int64_t begin, int64_t end)
-{
-    for (int64_t i = begin; i < end; i++) s->out[i] = s->factor * s->a[i];
-}
-
 WEFT_CLONES static void relu_span(const span *s, int64_t begin, int64_t end)
 {
     for (int64_t i = begin; i < end; i++) s->out[i] = s->a[i] < 0 ? 0 : s->a[i];
@@ -49,6 +39,11 @@ WEFT_CLONES static void accumulate_span(const span *s, int64_t begin, int64_t en
         for (int64_t i = begin; i < end; i++) s->out[i] = s->a[i] + s->b[i];
 }
 
+static void add_part(void *user, int64_t begin, int64_t end)
+{
+    add_span(user, begin, end);
+}
+
 #define SPAN_LOOP(name, set_factor)                                                                \
     static void name##_part(void *user, int64_t begin, int64_t end)                                \
     {                                                                                              \
@@ -60,12 +55,9 @@ WEFT_CLONES static void accumulate_span(const span *s, int64_t begin, int64_t en
         set_factor;                                                                                \
         weft_parallel(k->threads, k->size, GRAIN, name##_part, &s);                                \
     }
-SPAN_LOOP(add, (void)0)
-SPAN_LOOP(mul, (void)0)
 SPAN_LOOP(relu, (void)0)
 SPAN_LOOP(relu_grad, (void)0)
 SPAN_LOOP(accumulate, s.factor = *(const float *)k->in[2])
-SPAN_LOOP(scale, s.factor = (float)weft_node_real(k->group.node[0], "factor", 1))
 
 void cpu_relu(int threads, float *y, int64_t size)
 {
@@ -92,12 +84,6 @@ static void accumulate_tree_loop(const cpu_loop *k)
         weft_parallel(k->threads, k->size, GRAIN, add_part, &s);
         right = left;
     }
-}
-
-static void scale_by_loop(const cpu_loop *k)
-{
-    span s = {k->in[0], NULL, k->out[0], *(const float *)k->in[1]};
-    weft_parallel(k->threads, k->size, GRAIN, scale_part, &s);
 }
 
 weft_status cpu_flat_make(weft_device *device, const weft_group *group, cpu_loop_fn fn,
@@ -146,12 +132,8 @@ weft_status cpu_flat_make(weft_device *device, const weft_group *group, cpu_loop
     {                                                                                              \
         return cpu_flat_make(device, group, name##_loop, in, out);                                 \
     }
-FLAT(add)
-FLAT(mul)
 FLAT(relu)
 FLAT(relu_grad)
-FLAT(scale)
-FLAT(scale_by)
 FLAT(accumulate)
 FLAT(accumulate_tree)
 
@@ -208,12 +190,8 @@ static bool function_supports(const weft_group *group)
 }
 
 const cpu_entry cpu_eltwise_entries[] = {
-    {"add", "loop", cpu_single, add_make, NULL},
-    {"mul", "loop", cpu_single, mul_make, NULL},
     {"relu", "loop", cpu_single, relu_make, NULL},
     {"relu_grad", "loop", cpu_single, relu_grad_make, NULL},
-    {"scale", "loop", cpu_single, scale_make, NULL},
-    {"scale_by", "loop", cpu_single, scale_by_make, NULL},
     {"accumulate", "loop", cpu_single, accumulate_make, NULL},
     {"accumulate_tree", "loop", cpu_single, accumulate_tree_make, NULL},
     {"gelu", "onednn", function_supports, function_make, NULL},

@@ -4,31 +4,10 @@
 
 #define EACH(i, n) for (int64_t i = 0, end_##i = (n); i < end_##i; i++)
 
-static void add(const weft_ref *a)
-{
-    const real *x = a->in[0], *y = a->in[1];
-    real *out = a->out[0];
-    EACH (i, out_size(a, 0)) out[i] = x[i] + y[i];
-}
-
-static void mul(const weft_ref *a)
-{
-    const real *x = a->in[0], *y = a->in[1];
-    real *out = a->out[0];
-    EACH (i, out_size(a, 0)) out[i] = x[i] * y[i];
-}
-
 static void scale(const weft_ref *a)
 {
     const real *x = a->in[0];
     real *out = a->out[0], factor = (real)weft_node_real(a->node, "factor", 1);
-    EACH (i, out_size(a, 0)) out[i] = factor * x[i];
-}
-
-static void scale_by(const weft_ref *a)
-{
-    const real *x = a->in[0], factor = *(const real *)a->in[1];
-    real *out = a->out[0];
     EACH (i, out_size(a, 0)) out[i] = factor * x[i];
 }
 
@@ -196,15 +175,40 @@ static void dropout(const weft_ref *a)
         }
 }
 
+/* Evaluates the element function of an operator in double. A scalar holds for all elements. */
+static void element(const weft_ref *a)
+{
+    const weft_element *e = a->node->op->element;
+    double parameters[2], x[3] = {0}, y;
+    const void *in[3];
+    real *out = a->out[0];
+    weft_node_parameters(a->node, parameters);
+    for (int j = 0; j < 3; j++) in[j] = &x[j < e->count ? j : 0];
+    EACH (i, out_size(a, 0)) {
+        for (int j = 0; j < e->count; j++)
+            x[j] = (double)((const real *)a->in[j])[in_shape(a, j)->rank == 0 ? 0 : i];
+        e->f64(in, parameters, &y, 1);
+        out[i] = (real)y;
+    }
+}
+
+const weft_ref_entry WEFT_REF_TABLE(element) = {NULL, element, 0};
+
 const weft_ref_entry WEFT_REF_TABLE(elementwise)[] = {
-    {"add", add, 0},           {"mul", mul, 0},
-    {"scale", scale, 0},       {"scale_by", scale_by, 0},
-    {"constant", constant, 0}, {"bias", bias, 0},
-    {"relu", relu, 0},         {"relu_grad", relu_grad, 0},
-    {"sigmoid", sigmoid, 0},   {"sigmoid_grad", sigmoid_grad, 0},
-    {"tanh", tanh_, 0},        {"tanh_grad", tanh_grad, 0},
-    {"gelu", gelu, 0},         {"gelu_grad", gelu_grad, 0},
-    {"silu", silu, 0},         {"silu_grad", silu_grad, 0},
-    {"rotary", rotary, 0},     {"dropout", dropout, 0},
+    {"scale", scale, 0},
+    {"constant", constant, 0},
+    {"bias", bias, 0},
+    {"relu", relu, 0},
+    {"relu_grad", relu_grad, 0},
+    {"sigmoid", sigmoid, 0},
+    {"sigmoid_grad", sigmoid_grad, 0},
+    {"tanh", tanh_, 0},
+    {"tanh_grad", tanh_grad, 0},
+    {"gelu", gelu, 0},
+    {"gelu_grad", gelu_grad, 0},
+    {"silu", silu, 0},
+    {"silu_grad", silu_grad, 0},
+    {"rotary", rotary, 0},
+    {"dropout", dropout, 0},
     {NULL, NULL, 0},
 };

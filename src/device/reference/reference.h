@@ -23,6 +23,9 @@ typedef struct weft_ref_entry {
     size_t scratch; /* bytes */
 } weft_ref_entry;
 
+/* elementwise.c: operators with an element function, of which no table has a kernel. */
+extern const weft_ref_entry weft_ref_element_float, weft_ref_element_double;
+
 /* mixed_types.c: kernels for real values of any type, which may differ between operands. */
 extern const weft_ref_entry weft_ref_any[];
 

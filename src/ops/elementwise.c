@@ -1,0 +1,235 @@
+/* Defines the elementary functions and comparisons: sub, div, pow, sqrt, rsqrt, exp, log, abs,
+ * sign, clip, maximum, minimum, where, greater, less, equal. A comparison gives 1 or 0, and NaN if
+ * an operand is NaN, so that a run that has failed is seen. */
+#include "ops/elementwise.h"
+
+/* --- rules --- */
+
+/* The first operand that is a tensor, or the first one. */
+static int widest(const weft_graph *g, const weft_node *node)
+{
+    for (int i = 0; i < node->in_count; i++)
+        if (weft_in(g, node, i)->shape.rank > 0) return i;
+    return 0;
+}
+
+weft_status weft_element_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    int w = widest(g, node);
+    WEFT_TRY(weft_expect_real(g, node, w, "an operand", 0));
+    out[0] = *weft_in(g, node, w);
+    for (int i = 0; i < node->in_count; i++) {
+        bool scalar = weft_in(g, node, i)->shape.rank == 0;
+        weft_type want = scalar ? weft_type_like(&out[0], 0) : out[0];
+        WEFT_TRY(weft_expect_like(g, node, i, scalar ? "a scalar operand" : "an operand", &want));
+    }
+    return WEFT_OK;
+}
+
+void weft_element_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    for (int i = 0; i <= node->in_count; i++) {
+        const weft_type *t = i < node->in_count ? weft_in(g, node, i) : weft_out(g, node, 0);
+        weft_text_add(text, "%s", i == 0 ? "" : i < node->in_count ? ", " : " -> ");
+        weft_labels_dims(text, t->shape.rank, WEFT_MAX_RANK);
+    }
+}
+
+weft_value weft_element_gradient_of(weft_graph *g, const weft_node *node, int i,
+                                    weft_value gradient)
+{
+    weft_attr axes = {.name = "axes", .count = weft_out(g, node, 0)->shape.rank};
+    if (weft_in(g, node, i)->shape.rank > 0 || axes.count == 0) return gradient;
+    for (int d = 0; d < axes.count; d++) axes.ints[d] = d;
+    return weft_emit(g, node, "dx", "reduce_sum", &gradient, 1, &axes, 1);
+}
+
+/* --- gradients: nodes that compute them --- */
+
+static weft_value binary(weft_graph *g, const weft_node *node, const char *op, weft_value a,
+                         weft_value b)
+{
+    return weft_emit(g, node, op, op, (weft_value[]){a, b}, 2, NULL, 0);
+}
+
+static weft_value times(weft_graph *g, const weft_node *node, weft_value x, double factor)
+{
+    weft_attr attr = WEFT_ATTR_REAL("factor", factor);
+    return weft_emit(g, node, "scale", "scale", &x, 1, &attr, 1);
+}
+
+/* A number like `like`: a scalar, since an operand may be one. */
+static weft_value number(weft_graph *g, const weft_node *node, double value)
+{
+    weft_attr attrs[] = {WEFT_ATTR_REAL("value", value),
+                         WEFT_ATTR_INT("dtype", weft_out(g, node, 0)->dtype)};
+    return weft_emit(g, node, "number", "constant", NULL, 0, attrs, 2);
+}
+
+/* Sets the gradient of operand i, if it is wanted. */
+#define GIVE(i, value)                                                                             \
+    if (want[i]) dx[i] = weft_element_gradient_of(g, node, i, value)
+
+#define GRADIENT(op)                                                                               \
+    static void op##_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,          \
+                              const bool *want, weft_value *dx)
+
+GRADIENT(sub)
+{
+    GIVE(0, dy[0]);
+    GIVE(1, times(g, node, dy[0], -1));
+}
+
+GRADIENT(div)
+{
+    weft_value da = binary(g, node, "div", dy[0], node->in[1]);
+    GIVE(0, da);
+    GIVE(1, times(g, node, binary(g, node, "mul", da, node->out), -1));
+}
+
+/* d(a^b)/da = b a^(b - 1), d(a^b)/db = a^b log a */
+GRADIENT(pow)
+{
+    if (want[0]) {
+        weft_value less = binary(g, node, "sub", node->in[1], number(g, node, 1));
+        weft_value slope = binary(g, node, "pow", node->in[0], less);
+        slope = binary(g, node, "mul", slope, node->in[1]);
+        dx[0] = weft_element_gradient_of(g, node, 0, binary(g, node, "mul", slope, dy[0]));
+    }
+    if (want[1]) {
+        weft_value log = weft_emit(g, node, "log", "log", &node->in[0], 1, NULL, 0);
+        weft_value slope = binary(g, node, "mul", node->out, log);
+        dx[1] = weft_element_gradient_of(g, node, 1, binary(g, node, "mul", slope, dy[0]));
+    }
+}
+
+GRADIENT(sqrt)
+{
+    GIVE(0, binary(g, node, "div", times(g, node, dy[0], 0.5), node->out));
+}
+
+/* d(a^-1/2)/da = -1/2 a^-1/2 / a */
+GRADIENT(rsqrt)
+{
+    weft_value slope = binary(g, node, "div", node->out, node->in[0]);
+    GIVE(0, times(g, node, binary(g, node, "mul", slope, dy[0]), -0.5));
+}
+
+GRADIENT(exp)
+{
+    GIVE(0, binary(g, node, "mul", dy[0], node->out));
+}
+
+GRADIENT(log)
+{
+    GIVE(0, binary(g, node, "div", dy[0], node->in[0]));
+}
+
+GRADIENT(abs)
+{
+    weft_value sign = weft_emit(g, node, "sign", "sign", &node->in[0], 1, NULL, 0);
+    GIVE(0, binary(g, node, "mul", dy[0], sign));
+}
+
+/* The function is constant where it has a derivative. */
+GRADIENT(flat)
+{
+    (void)g;
+    (void)node;
+    (void)dy;
+    (void)want;
+    (void)dx;
+}
+
+GRADIENT(clip)
+{
+    if (want[0])
+        dx[0] = weft_emit_same(g, node, "dx", "clip_grad", (weft_value[]){dy[0], node->in[0]}, 2);
+}
+
+/* Where both operands are equal, each gets half, as in PyTorch. */
+static void share(weft_graph *g, const weft_node *node, weft_value dy, const bool *want,
+                  weft_value *dx, int larger)
+{
+    for (int i = 0; i < 2; i++) {
+        weft_value in[] = {dy, node->in[i == larger], node->in[i != larger]};
+        if (want[i])
+            dx[i] = weft_element_gradient_of(
+                g, node, i, weft_emit(g, node, "dx", "larger_grad", in, 3, NULL, 0));
+    }
+}
+GRADIENT(maximum)
+{
+    share(g, node, dy[0], want, dx, 1);
+}
+GRADIENT(minimum)
+{
+    share(g, node, dy[0], want, dx, 0);
+}
+
+GRADIENT(where)
+{
+    for (int i = 1; i < 3; i++) {
+        weft_value zero = want[i] ? number(g, node, 0) : WEFT_NO_VALUE;
+        weft_value in[] = {node->in[0], i == 1 ? dy[0] : zero, i == 1 ? zero : dy[0]};
+        GIVE(i, weft_emit(g, node, "dx", "where", in, 3, NULL, 0));
+    }
+}
+
+/* --- the operators --- */
+
+#define OPERATOR(op, operands, text, derivative, ...)                                              \
+    const weft_op weft_op_##op = {.name = #op,                                                     \
+                                  .summary = text,                                                 \
+                                  .min_inputs = operands,                                          \
+                                  .max_inputs = operands,                                          \
+                                  .shape = weft_element_shape,                                     \
+                                  .gradient = derivative,                                          \
+                                  .labels = weft_element_labels,                                   \
+                                  .element = &op##_element,                                        \
+                                  .in_place = {(1u << operands) - 1},                              \
+                                  __VA_ARGS__};
+#define PLAIN(op, operands, text, derivative, formula)                                             \
+    WEFT_ELEMENT(op, operands, NULL, 0, NULL, 0, formula)                                          \
+    OPERATOR(op, operands, text, derivative, .attrs = NULL)
+
+PLAIN(sub, 2, "difference of two tensors, element by element", sub_gradient, a - b)
+PLAIN(div, 2, "quotient of two tensors, element by element", div_gradient, a / b)
+PLAIN(pow, 2, "a tensor to the power of another one, element by element", pow_gradient,
+      el_pow(a, b))
+PLAIN(sqrt, 1, "square root", sqrt_gradient, el_sqrt(a))
+PLAIN(rsqrt, 1, "1 / sqrt(x)", rsqrt_gradient, real(1) / el_sqrt(a))
+PLAIN(exp, 1, "exponential function", exp_gradient, el_exp(a))
+PLAIN(log, 1, "natural logarithm", log_gradient, el_log(a))
+PLAIN(abs, 1, "amount", abs_gradient, el_abs(a))
+PLAIN(sign, 1, "-1, 0 or 1", flat_gradient, a > 0 ? real(1) : a < 0 ? real(-1) : a)
+PLAIN(maximum, 2, "the larger of two elements", maximum_gradient, a > b ? a : b >= a ? b : a + b)
+PLAIN(minimum, 2, "the smaller of two elements", minimum_gradient, a < b ? a : b <= a ? b : a + b)
+PLAIN(larger_grad, 3, "dy where b > c, half of it where b = c, else 0; from (dy, b, c)", NULL,
+      b > c    ? a
+      : b < c  ? real(0)
+      : b == c ? a * real(0.5)
+               : b + c)
+PLAIN(where, 3, "the second operand where the first is not 0, else the third", where_gradient,
+      a != a   ? a
+      : a != 0 ? b
+               : c)
+PLAIN(greater, 2, "1 where a > b, else 0", flat_gradient,
+      a > b    ? real(1)
+      : a <= b ? real(0)
+               : a + b)
+PLAIN(less, 2, "1 where a < b, else 0", flat_gradient, a < b ? real(1) : a >= b ? real(0) : a + b)
+PLAIN(equal, 2, "1 where a = b, else 0", flat_gradient,
+      a == b           ? real(1)
+      : a < b || a > b ? real(0)
+                       : a + b)
+
+WEFT_ELEMENT(clip, 1, "min", -INFINITY, "max", INFINITY, a<p ? p : a> q ? q : a)
+OPERATOR(clip, 1, "a tensor, but at least 'min' and at most 'max'", clip_gradient,
+         .attrs = WEFT_ATTRS("min", "max"))
+WEFT_ELEMENT(clip_grad, 2, "min", -INFINITY, "max", INFINITY,
+             b >= p && b <= q ? a
+             : b == b         ? real(0)
+                              : b)
+OPERATOR(clip_grad, 2, "dy where 'min' <= x <= 'max', else 0; from (dy, x)", NULL,
+         .attrs = WEFT_ATTRS("min", "max"))

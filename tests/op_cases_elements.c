@@ -1,0 +1,109 @@
+/* Graphs of the operators that are a function of each element, alone, with scalars, and in chains
+ * that a device may fuse. */
+#include "op_build.h"
+
+/* An input with a gradient and numbers from 0.5 to 1.1. */
+#define ABOVE(f, ...) fixture_input(f, DIMS(__VA_ARGS__), true, 0.3, 0.8)
+
+static weft_value op(fixture *f, const char *name, weft_value a)
+{
+    return node(f, name, &a, 1, NONE);
+}
+
+static weft_value two(fixture *f, const char *name, weft_value a, weft_value b)
+{
+    return node(f, name, IN(a, b), NONE);
+}
+
+void element_sub(fixture *f)
+{
+    out(f, two(f, "sub", X(f, 3, 5, 2), X(f, 3, 5, 2)));
+}
+
+void element_div(fixture *f)
+{
+    out(f, two(f, "div", X(f, 3, 700), ABOVE(f, 3, 700)));
+}
+
+void element_pow(fixture *f)
+{
+    out(f, two(f, "pow", ABOVE(f, 3, 7), X(f, 3, 7)));
+}
+
+void element_roots(fixture *f)
+{
+    weft_value x = ABOVE(f, 5, 3);
+    out(f, op(f, "sqrt", x));
+    out(f, op(f, "rsqrt", x));
+}
+
+/* Numbers from -180 to 180: both ends of the range of float lie between. */
+void element_exp(fixture *f)
+{
+    out(f, op(f, "exp", X(f, 9)));
+    out(f, op(f, "exp", fixture_input(f, 1, (int64_t[]){33}, false, 40, -40)));
+}
+
+void element_log(fixture *f)
+{
+    out(f, op(f, "log", ABOVE(f, 2, 9)));
+}
+
+void element_abs(fixture *f)
+{
+    weft_value x = X(f, 4, 4);
+    out(f, op(f, "abs", x));
+    out(f, op(f, "sign", x));
+}
+
+void element_clip(fixture *f)
+{
+    out(f, node(f, "clip", IN(X(f, 31)),
+                ATTRS(WEFT_ATTR_REAL("min", -0.4), WEFT_ATTR_REAL("max", 0.3))));
+}
+
+void element_larger(fixture *f)
+{
+    weft_value x = X(f, 2, 9), y = X(f, 2, 9);
+    out(f, two(f, "maximum", x, y));
+    out(f, two(f, "minimum", x, y));
+    out(f, two(f, "maximum", x, x)); /* each of two equal elements has half of the gradient */
+}
+
+void element_where(fixture *f)
+{
+    weft_value x = X(f, 3, 6), zero = SCALAR(f, 0);
+    weft_value larger = two(f, "greater", x, zero);
+    out(f, node(f, "where", IN(larger, x, X(f, 3, 6)), NONE));
+}
+
+void element_compared(fixture *f)
+{
+    weft_value x = X(f, 17), y = X(f, 17);
+    out(f, two(f, "mul", two(f, "greater", x, y), x));
+    out(f, two(f, "mul", two(f, "less", x, y), y));
+    out(f, two(f, "add", two(f, "equal", x, x), x));
+}
+
+/* Scalars hold for all elements, and their gradient is a sum. */
+void element_scalars(fixture *f)
+{
+    weft_value s = fixture_input(f, 0, NULL, true, 0.3, 0.8), x = ABOVE(f, 3, 600);
+    out(f, two(f, "sub", s, x));
+    out(f, two(f, "div", x, s));
+    out(f, two(f, "div", s, x));
+    out(f, two(f, "pow", x, s));
+    out(f, two(f, "maximum", s, x));
+    out(f, two(f, "sub", s, s));
+}
+
+/* Intermediate results with several readers, of which some are read outside. */
+void element_chain(fixture *f)
+{
+    weft_value x = X(f, 5, 777), y = ABOVE(f, 5, 777), s = SCALAR(f, 0.7);
+    weft_value z = two(f, "sub", x, y), square = two(f, "mul", z, z);
+    weft_value sum = two(f, "add", square, y), root = op(f, "sqrt", sum);
+    weft_value quotient = two(f, "div", z, root), part = two(f, "div", quotient, s);
+    out(f, two(f, "sub", part, two(f, "mul", x, root)));
+    out(f, square);
+}
