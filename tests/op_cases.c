@@ -301,6 +301,7 @@ static void clip(fixture *f)
         IN(node(f, "sum_squares", IN(X(f, 9, 5)), NONE), node(f, "sum_squares", IN(X(f, 3)), NONE)),
         NONE);
     out(f, node(f, "clip_factor", IN(total), ATTRS(WEFT_ATTR_REAL("max_norm", 0.5))));
+    out(f, node(f, "exact_sqrt", IN(total), NONE));
 }
 static void constant(fixture *f)
 {

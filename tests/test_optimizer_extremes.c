@@ -1,7 +1,8 @@
-/* Compares single steps and long runs of every optimizer, on every device and in both precisions,
- * with the formulas of the papers in long double. Hyperparameters are extreme: betas and momentum
- * from 0 to almost 1, and learning rates, epsilons and weight decays over many powers of ten. Each
- * constant may be rounded once, which bounds the differences. */
+/* Compares single steps and long runs of every optimizer that is an operator of its own, on every
+ * device and in both precisions, with the formulas of the papers in long double. Hyperparameters
+ * are extreme: betas and momentum from 0 to almost 1, and learning rates, epsilons and weight
+ * decays over many powers of ten. Each constant may be rounded once, which bounds the differences.
+ */
 #include <float.h>
 #include <math.h>
 
@@ -225,12 +226,13 @@ static void for_each(void (*check)(bench *b, const char *device, uint32_t *seed)
 {
     static const weft_dtype reals[] = {WEFT_F32, WEFT_F64};
     uint32_t seed = 7;
-    for (int o = 0; built_in(WEFT_KIND_OPTIMIZER, o); o++)
+    static const char *const own[] = {"sgd", "adam", "adamw"};
+    for (size_t o = 0; o < sizeof(own) / sizeof(own[0]); o++)
         for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++)
             for (int r = 0; r < 2; r++) {
                 bench b = {.real = reals[r]};
                 weft_optimizer_options_init(&b.o);
-                b.o.name = built_in(WEFT_KIND_OPTIMIZER, o);
+                b.o.name = own[o];
                 check(&b, built_in(WEFT_KIND_DEVICE, d), &seed);
             }
 }

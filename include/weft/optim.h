@@ -34,11 +34,14 @@ typedef enum weft_update {
 
 typedef struct weft_optimizer_options {
     size_t struct_size; /* sizeof(weft_optimizer_options) */
-    const char *name;   /* "sgd", "adam" or "adamw" */
+    /* "sgd", "adam", "adamw", or another registered optimizer with its keys:
+     * "rmsprop:alpha=0.9,momentum=0.9" */
+    const char *name;
     double lr;          /* learning rate, > 0 */
     double momentum;    /* sgd: in [0, 1); 0: none */
     bool nesterov;      /* sgd: Nesterov's momentum, needs momentum > 0 */
-    /* sgd, adam: adds weight_decay times the parameter to the gradient; adamw: decoupled. */
+    /* Adds weight_decay times the parameter to the gradient; adamw, lion: decoupled; lamb: added to
+     * the step. */
     double weight_decay;
     double beta1, beta2; /* adam, adamw: decay rates of the moments, in [0, 1) */
     double epsilon;      /* adam, adamw: added to the denominator, > 0 */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "graph/graph.h"
+#include "optim/optim.h"
 #include "program/program.h"
 
 /* Name of the graph's parameter, and prefix of the names of its moments. */
@@ -38,8 +39,17 @@ void weft_flat_optimizer_close(weft_flat_optimizer **optimizer)
     *optimizer = NULL;
 }
 
-static weft_status check(const weft_optimizer_options *options, int64_t count)
+static weft_status check(const weft_context *context, const weft_optimizer_options *options,
+                         int64_t count)
 {
+    bool by_tensor;
+    WEFT_TRY(weft_optimizer_check(context, options->name, &by_tensor));
+    if (by_tensor)
+        return weft_fail(WEFT_ERR_UNSUPPORTED,
+                         "the optimizer '%s' needs the norms of whole tensors, and this exchange "
+                         "updates ranges of the parameters; take an exchange whose learners make "
+                         "the update, such as average, or another optimizer",
+                         options->name);
     if (options->clip_norm > 0 || options->accumulate > 1 || options->update != WEFT_UPDATE_HERE)
         return weft_fail(
             WEFT_ERR_ARGUMENT,
@@ -93,7 +103,7 @@ weft_status weft_flat_optimizer_open(weft_context *context, const weft_store *li
     weft_flat_optimizer *o;
     const weft_device *device = like->schema->device;
     const char *name = weft_device_shares(device) ? device->ops->name : "reference";
-    WEFT_TRY(check(options, count));
+    WEFT_TRY(check(context, options, count));
     WEFT_TRY(WEFT_NEW(&o, 1));
     o->bytes = (size_t)count * weft_dtype_size(dtype);
     weft_status status = weft_graph_create(context, dtype, &o->graph);

@@ -203,6 +203,13 @@ const weft_op weft_op_add_exact = {.name = "add_exact",
                                    .shape = add_exact_shape,
                                    .labels = add_exact_labels,
                                    .linear = 3};
+const weft_op weft_op_exact_sqrt = {
+    .name = "exact_sqrt",
+    .summary = "the square root of a sum that is not rounded, such as a norm",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .shape = clip_shape,
+    .labels = clip_labels};
 const weft_op weft_op_clip_factor = {
     .name = "clip_factor",
     .summary = "min(1, max_norm / sqrt(x)): what clips a gradient of squared norm x",

@@ -4,104 +4,14 @@
 #include <stdio.h>
 
 #include "base/registry.h"
-#include "optim/optim.h"
+#include "base/spec.h"
+#include "optim/rule.h"
 
-/* The optimiser's part of a training graph under construction. */
-typedef struct builder {
-    weft_graph *graph;
-    const weft_optimizer_options *options;
-    weft_value lr, age; /* age: step count of the moments, or WEFT_NO_VALUE without moments */
-} builder;
-
-/* An optimiser. `update` adds the nodes that update one parameter. */
-typedef struct optimizer {
-    const char *name, *reads; /* reads: see weft_entry */
-    void (*update)(builder *b, weft_value w, weft_value gradient);
-} optimizer;
-
-static weft_value node_of(const builder *b, weft_value w, const char *suffix, const char *op,
-                          const weft_value *in, int count, const weft_attr *attrs, int attr_count)
-{
-    char *name = weft_graph_format(b->graph, "%s/%s", b->graph->values[w].name, suffix);
-    weft_value out = weft_graph_node(b->graph, op, name, in, count, attrs, attr_count);
-    free(name);
-    return out;
-}
-
-static weft_value state_of(const builder *b, weft_value w, const char *suffix, weft_role role)
-{
-    weft_type type = *weft_value_type(b->graph, w);
-    char *name = weft_graph_format(b->graph, "%s/%s", b->graph->values[w].name, suffix);
-    weft_value state = weft_graph_own_leaf(b->graph, NULL, name, &type, role, w);
-    free(name);
-    return state;
-}
-
-static weft_value moment(const builder *b, weft_value w, const char *suffix)
-{
-    return state_of(b, w, suffix, WEFT_ROLE_OPTIMIZER);
-}
-
-/* Adds a counter of steps, which begins at 0. */
-static weft_value count_of(weft_graph *g, const char *name, weft_role role)
-{
-    const weft_type scalar = {WEFT_I32, {0}};
-    return weft_graph_own_leaf(g, NULL, name, &scalar, role, WEFT_NO_VALUE);
-}
-
-static void sgd_update(builder *b, weft_value w, weft_value gradient)
-{
-    const weft_optimizer_options *o = b->options;
-    weft_attr attrs[] = {WEFT_ATTR_REAL("momentum", o->momentum),
-                         WEFT_ATTR_REAL("decay", o->weight_decay),
-                         WEFT_ATTR_INT("nesterov", o->nesterov)};
-    if (o->momentum == 0) {
-        weft_value in[] = {w, gradient, b->lr};
-        weft_value next = node_of(b, w, "update", "sgd", in, 3, attrs, 3);
-        weft_graph_assign(b->graph, w, next);
-        return;
-    }
-    weft_value m = moment(b, w, "momentum"), in[] = {w, gradient, m, b->lr};
-    weft_value next = node_of(b, w, "update", "sgd", in, 4, attrs, 3);
-    weft_graph_assign(b->graph, w, next);
-    weft_graph_assign(b->graph, m, next + 1);
-}
-
-/* The number of steps that the moments have seen, for their bias correction (Adam). When learners
- * synchronise and clear the moments, this count restarts, while the step of the run continues. */
-static weft_value age_of_moments(builder *b)
-{
-    if (b->age == WEFT_NO_VALUE) b->age = count_of(b->graph, "moments/age", WEFT_ROLE_OPTIMIZER);
-    return b->age;
-}
-
-static void adam_kind(builder *b, weft_value w, weft_value gradient, int kind)
-{
-    const weft_optimizer_options *o = b->options;
-    weft_value m = moment(b, w, "m"), v = moment(b, w, "v");
-    weft_value in[] = {w, gradient, m, v, b->lr, age_of_moments(b)};
-    weft_attr attrs[] = {WEFT_ATTR_INT("kind", kind), WEFT_ATTR_REAL("beta1", o->beta1),
-                         WEFT_ATTR_REAL("beta2", o->beta2), WEFT_ATTR_REAL("epsilon", o->epsilon),
-                         WEFT_ATTR_REAL("decay", o->weight_decay)};
-    weft_value next = node_of(b, w, "update", "adam", in, 6, attrs, 5);
-    weft_graph_assign(b->graph, w, next);
-    weft_graph_assign(b->graph, m, next + 1);
-    weft_graph_assign(b->graph, v, next + 2);
-}
-
-static void adam_update(builder *b, weft_value w, weft_value g)
-{
-    adam_kind(b, w, g, 0);
-}
-static void adamw_update(builder *b, weft_value w, weft_value g)
-{
-    adam_kind(b, w, g, 1);
-}
-
-static const optimizer optimizers[] = {
-    {"sgd", "momentum,nesterov", sgd_update},
-    {"adam", "beta1,beta2,epsilon", adam_update},
-    {"adamw", "beta1,beta2,epsilon", adamw_update},
+static const weft_optimizer *const optimizers[] = {
+    &weft_optimizer_sgd,     &weft_optimizer_adam,    &weft_optimizer_adamw,
+    &weft_optimizer_rmsprop, &weft_optimizer_adagrad, &weft_optimizer_adadelta,
+    &weft_optimizer_nadam,   &weft_optimizer_lion,    &weft_optimizer_lars,
+    &weft_optimizer_lamb,
 };
 
 static const struct {
@@ -138,9 +48,11 @@ weft_status weft_optimizers_register(weft_context *context)
     weft_entry entries[WEFT_COUNT(optimizers)];
     for (size_t i = 0; i < WEFT_COUNT(optimizers); i++)
         entries[i] = (weft_entry){.kind = WEFT_KIND_OPTIMIZER,
-                                  .name = optimizers[i].name,
-                                  .reads = optimizers[i].reads,
-                                  .ops = &optimizers[i]};
+                                  .name = optimizers[i]->name,
+                                  .form = optimizers[i]->form,
+                                  .summary = optimizers[i]->summary,
+                                  .reads = optimizers[i]->reads,
+                                  .ops = optimizers[i]};
     WEFT_TRY(rates_register(context));
     return weft_context_register(context, entries, WEFT_COUNT(optimizers));
 }
@@ -207,6 +119,49 @@ static weft_status check_options(const weft_optimizer_options *o)
     return WEFT_OK;
 }
 
+/* Sets the optimizer and its keys from a text NAME[:key=value,...]. */
+static weft_status find_optimizer(const weft_context *context, const char *text,
+                                  const weft_optimizer **out, double keys[WEFT_MOST_RULE_KEYS])
+{
+    const weft_entry *entry;
+    weft_spec_key all[WEFT_MOST_RULE_KEYS + 1] = {{.name = NULL}};
+    size_t size = strcspn(text, ":");
+    WEFT_TRY(weft_registry_find(context, WEFT_KIND_OPTIMIZER, text, size, &entry));
+    *out = entry->ops;
+    for (int k = 0; (*out)->keys && (*out)->keys[k].name; k++) {
+        const weft_rule_key *key = &(*out)->keys[k];
+        keys[k] = key->initial;
+        all[k] = (weft_spec_key){
+            .name = key->name, .number = &keys[k], .low = key->low, .high = key->high};
+    }
+    if (!text[size]) return WEFT_OK;
+    if (!(*out)->keys)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the optimizer '%s' has no keys; its options are those of the run",
+                         (*out)->name);
+    char *kind;
+    WEFT_TRY(weft_format(&kind, "optimizer %s", (*out)->name));
+    weft_status status = weft_spec_parse(kind, text + size + 1, all);
+    free(kind);
+    return status;
+}
+
+weft_status weft_optimizer_check(const weft_context *context, const char *text, bool *by_tensor)
+{
+    const weft_optimizer *found;
+    double keys[WEFT_MOST_RULE_KEYS];
+    WEFT_TRY(find_optimizer(context, text, &found, keys));
+    *by_tensor = found->by_tensor;
+    return WEFT_OK;
+}
+
+/* Adds a counter of steps, which begins at 0. */
+static weft_value count_of(weft_graph *g, const char *name, weft_role role)
+{
+    const weft_type scalar = {WEFT_I32, {0}};
+    return weft_graph_own_leaf(g, NULL, name, &scalar, role, WEFT_NO_VALUE);
+}
+
 weft_value weft_graph_step(weft_graph *g)
 {
     WEFT_NEED_ELSE_AS(WEFT_NO_VALUE, "graph", g);
@@ -215,7 +170,7 @@ weft_value weft_graph_step(weft_graph *g)
     return g->step;
 }
 
-static weft_value add_schedule(builder *b)
+static weft_value add_schedule(const weft_rule *b)
 {
     const weft_optimizer_options *o = b->options;
     weft_attr attrs[] = {WEFT_ATTR_INT("kind", o->schedule), WEFT_ATTR_REAL("base", o->lr),
@@ -232,18 +187,23 @@ static weft_value add_schedule(builder *b)
 
 /* Adds the accumulation of a gradient over the micro-batches of a step, and returns the sum, which
  * the update reads. `keep` is 0 in the first micro-batch, and clears the sum. */
-static weft_value accumulate(builder *b, weft_value w, weft_value gradient, weft_value keep)
+static weft_value accumulate(const weft_rule *b, weft_value w, weft_value gradient, weft_value keep)
 {
-    weft_value sum = state_of(b, w, "gradient_sum", WEFT_ROLE_SUM);
+    weft_type type = *weft_value_type(b->graph, w);
+    char *name = weft_graph_format(b->graph, "%s/gradient_sum", b->graph->values[w].name);
+    char *node = weft_graph_format(b->graph, "%s/accumulate", b->graph->values[w].name);
+    weft_value sum = weft_graph_own_leaf(b->graph, NULL, name, &type, WEFT_ROLE_SUM, w);
     weft_value in[] = {sum, gradient, keep};
     weft_graph_set_phase(b->graph, WEFT_PHASE_BACKWARD);
-    weft_value next = node_of(b, w, "accumulate", "accumulate", in, 3, NULL, 0);
+    weft_value next = weft_graph_node(b->graph, "accumulate", node, in, 3, NULL, 0);
     weft_graph_assign(b->graph, sum, next);
     weft_graph_set_phase(b->graph, WEFT_PHASE_UPDATE);
+    free(name);
+    free(node);
     return next;
 }
 
-static weft_value clip_factor(builder *b, const weft_value *gradients, int count)
+static weft_value clip_factor(const weft_rule *b, const weft_value *gradients, int count)
 {
     weft_value total = WEFT_NO_VALUE;
     for (int i = 0; i < count; i++) {
@@ -256,7 +216,7 @@ static weft_value clip_factor(builder *b, const weft_value *gradients, int count
     return weft_graph_node(b->graph, "clip_factor", "clip/factor", &total, 1, &norm, 1);
 }
 
-static void update_all(builder *b, const optimizer *how, const weft_value *params,
+static void update_all(weft_rule *b, const weft_optimizer *how, const weft_value *params,
                        weft_value *gradients, int count, weft_value keep)
 {
     if (keep != WEFT_NO_VALUE)
@@ -269,15 +229,18 @@ static void update_all(builder *b, const optimizer *how, const weft_value *param
     }
     for (int i = 0; i < count && b->options->update != WEFT_UPDATE_HERE; i++)
         weft_graph_export_gradient(b->graph, params[i], gradients[i]);
-    for (int i = 0; i < count && b->options->update != WEFT_UPDATE_ELSEWHERE; i++)
-        how->update(b, params[i], gradients[i]);
+    for (int i = 0; i < count && b->options->update != WEFT_UPDATE_ELSEWHERE; i++) {
+        b->w = params[i];
+        b->gradient = gradients[i];
+        how->update(b);
+    }
 }
 
 weft_status weft_optimizer_build(weft_graph *g, const weft_optimizer_options *given,
                                  weft_optimizer_values *out)
 {
     WEFT_NEED_AS("graph, options, out", g, given, out);
-    const weft_entry *how;
+    const weft_optimizer *how;
     weft_optimizer_options own, *options = &own;
     weft_optimizer_options_init(&own);
     WEFT_TAKE(weft_optimizer_options, given, lr, &own);
@@ -287,8 +250,12 @@ weft_status weft_optimizer_build(weft_graph *g, const weft_optimizer_options *gi
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "the graph has no gradients, so nothing would be trained; call "
                          "weft_graph_differentiate first");
-    WEFT_TRY(weft_registry_find(g->context, WEFT_KIND_OPTIMIZER, options->name,
-                                strlen(options->name), &how));
+    weft_rule b = {.graph = g,
+                   .options = options,
+                   .age = WEFT_NO_VALUE,
+                   .steps = WEFT_NO_VALUE,
+                   .shared = {WEFT_NO_VALUE, WEFT_NO_VALUE}};
+    WEFT_TRY(find_optimizer(g->context, options->name, &how, b.keys));
     weft_value *params, *gradients, keep = WEFT_NO_VALUE;
     int count = 0, values = weft_graph_value_count(g);
     const weft_type scalar = {g->real, {0}};
@@ -301,13 +268,12 @@ weft_status weft_optimizer_build(weft_graph *g, const weft_optimizer_options *gi
         gradients[count++] = g->values[v].gradient;
     }
     weft_graph_set_phase(g, WEFT_PHASE_UPDATE);
-    builder b = {.graph = g, .options = options, .age = WEFT_NO_VALUE};
     weft_value step = weft_graph_step(g);
     if (options->accumulate > 1)
         keep = g->micro =
             weft_graph_own_leaf(g, NULL, "keep", &scalar, WEFT_ROLE_DATA, WEFT_NO_VALUE);
     b.lr = add_schedule(&b);
-    update_all(&b, how->ops, params, gradients, count, keep);
+    update_all(&b, how, params, gradients, count, keep);
     weft_graph_assign(g, step, weft_graph_unary(g, "counter", "step/next", step));
     if (b.age != WEFT_NO_VALUE)
         weft_graph_assign(g, b.age, weft_graph_unary(g, "counter", "moments/age/next", b.age));

@@ -12,14 +12,26 @@ weft_status weft_program_add_buffer(weft_program *p, buffer b, int *out)
     return WEFT_OK;
 }
 
-/* Whether a node that runs after this instruction reads the leaf. */
+static bool runs_in(const instruction *code, const weft_node *node)
+{
+    for (int m = 0; m < code->group.count; m++)
+        if (code->group.node[m] == node) return true;
+    return false;
+}
+
+/* Whether a node that runs after this instruction reads the leaf: one of a later group or, if this
+ * group is lowered node by node, a later one of this group. */
 static bool read_later(const weft_program *p, const instruction *code, weft_value leaf)
 {
     const weft_graph *g = p->graph;
     const weft_readers *r = &p->readers;
-    int here = g->values[code->group.node[0]->out].node;
-    for (int i = r->first[leaf + 1]; i-- > r->first[leaf] && r->node[i] > here;)
-        if (g->nodes[r->node[i]]->phase >= code->phase) return true;
+    int here = g->values[code->group.node[0]->out].node, now = p->groups->of_node[here];
+    for (int i = r->first[leaf]; i < r->first[leaf + 1]; i++) {
+        const weft_node *node = g->nodes[r->node[i]];
+        int group = p->groups->of_node[r->node[i]];
+        bool after = group > now || (group == now && r->node[i] > here && !runs_in(code, node));
+        if (after && node->phase >= code->phase) return true;
+    }
     return false;
 }
 

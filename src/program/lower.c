@@ -245,6 +245,7 @@ static weft_status place_unread(weft_program *p)
 weft_status weft_program_lower(weft_program *p, const grouping *groups)
 {
     weft_phase phase = WEFT_PHASE_FORWARD;
+    p->groups = groups;
     WEFT_TRY(weft_exported_gradients_begin(p));
     for (int i = 0; i < groups->count; i++) {
         const weft_group *group = &groups->groups[i];

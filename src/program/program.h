@@ -201,6 +201,8 @@ typedef struct trace_event {
 } trace_event;
 enum { STEP_BEGINS = -1 };
 
+typedef struct grouping grouping;
+
 /* A program is immutable once it is made; instances run it. */
 struct weft_program {
     atomic_int users; /* references: of the caller and of instances */
@@ -225,6 +227,7 @@ struct weft_program {
     struct exported *exported; /* exported gradients, in the order of completion */
     size_t exported_count;
     struct exporting *exporting; /* during lowering */
+    const grouping *groups;      /* during lowering */
     struct reading *readings;    /* parameters, in the order of their first reads */
     size_t reading_count;
 
@@ -268,11 +271,11 @@ struct weft_instance {
 };
 
 /* fusion.c: the groups of nodes that run as one instruction, in order of execution. */
-typedef struct grouping {
+struct grouping {
     weft_group *groups;
     int count;
     int *of_node; /* of each node: its group, or -1 */
-} grouping;
+};
 void weft_grouping_free(grouping *groups);
 weft_status weft_group_nodes(const weft_program *program, grouping *out) WEFT_NODISCARD;
 

@@ -1,6 +1,7 @@
 /* Checks that the options of a job are consistent, and that learners and servers fit its ranks and
  * its model. */
 #include "compress/compress.h"
+#include "optim/optim.h"
 #include "train/trainer.h"
 #include "weft/device.h"
 
@@ -93,6 +94,8 @@ weft_status weft_train_check_stages(const weft_parallel_choice *o)
 
 static weft_status check_options(const weft_trainer *t)
 {
+    bool by_tensor;
+    WEFT_TRY(weft_optimizer_check(t->context, t->options.update.optimizer, &by_tensor));
     WEFT_TRY(check_devices(t));
     WEFT_TRY(check_between(t));
     WEFT_TRY(check_job(&t->options.job, t->options.output.checkpoint));

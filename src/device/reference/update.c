@@ -149,6 +149,13 @@ static void clip_factor(const weft_ref *a)
     *(real *)a->out[0] = (real)(isfinite(norm) ? (norm > limit ? limit / norm : 1) : NAN);
 }
 
+static void exact_sqrt(const weft_ref *a)
+{
+    double digits[WEFT_EXACT_DIGITS];
+    get_digits(a->in[0], digits);
+    *(real *)a->out[0] = (real)weft_exact_root(digits);
+}
+
 const weft_ref_entry WEFT_REF_TABLE(update)[] = {
     {"sgd", sgd, 0},
     {"adam", adam, 0},
@@ -159,5 +166,6 @@ const weft_ref_entry WEFT_REF_TABLE(update)[] = {
     {"sum_squares", sum_squares, sizeof(weft_exact)},
     {"add_exact", add_exact, 0},
     {"clip_factor", clip_factor, 0},
+    {"exact_sqrt", exact_sqrt, 0},
     {NULL, NULL, 0},
 };

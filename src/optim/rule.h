@@ -1,0 +1,88 @@
+/* Declares what update rules are built of. An optimizer is a file: its keys, and a rule that adds
+ * the nodes which update one parameter. The nodes are functions of each element, which devices fuse
+ * into one pass, so a rule holds for parts and ranges of a parameter as for all of it. */
+#ifndef WEFT_OPTIM_RULE_H
+#define WEFT_OPTIM_RULE_H
+
+#include "optim/optim.h"
+
+/* A number that an optimizer takes as NAME:key=value. */
+typedef struct weft_rule_key {
+    const char *name; /* NULL ends the list */
+    double initial;   /* the default */
+    double low, high; /* inclusive bounds */
+} weft_rule_key;
+
+enum { WEFT_MOST_RULE_KEYS = 8 };
+
+/* The largest decay rate: below 1. */
+#define WEFT_ALMOST_ONE 0.999999999
+
+/* The update of one parameter under construction. */
+typedef struct weft_rule {
+    weft_graph *graph;
+    const weft_optimizer_options *options;
+    double keys[WEFT_MOST_RULE_KEYS]; /* of the optimizer's keys, in their order */
+    weft_value lr;                    /* scalar: the learning rate of the step */
+    weft_value w, gradient;           /* the parameter, and the gradient that its update reads */
+    /* Shared by all parameters; WEFT_NO_VALUE: not added yet. */
+    weft_value age, steps, shared[2]; /* shared: of the optimizer's own */
+    struct {
+        double beta;
+        weft_value factor;
+    } corrections[WEFT_MOST_RULE_KEYS];
+    int correction_count;
+} weft_rule;
+
+typedef struct weft_optimizer {
+    const char *name, *summary;
+    const char *form;          /* with its keys, as in "lion[:beta1=0.9]"; NULL: it has none */
+    const char *reads;         /* options of a run that it reads, see weft_entry */
+    const weft_rule_key *keys; /* NULL: none */
+    bool by_tensor;            /* the update of an element depends on the whole tensor */
+    void (*update)(weft_rule *rule);
+} weft_optimizer;
+
+extern const weft_optimizer weft_optimizer_sgd, weft_optimizer_adam, weft_optimizer_adamw,
+    weft_optimizer_rmsprop, weft_optimizer_adagrad, weft_optimizer_adadelta, weft_optimizer_nadam,
+    weft_optimizer_lion, weft_optimizer_lars, weft_optimizer_lamb;
+
+/* Adds a node of the parameter's update. */
+weft_value weft_rule_node(const weft_rule *r, const char *op, const weft_value *in, int count,
+                          const weft_attr *attrs, int attr_count);
+weft_value weft_rule_unary(const weft_rule *r, const char *op, weft_value x);
+weft_value weft_rule_binary(const weft_rule *r, const char *op, weft_value a, weft_value b);
+weft_value weft_rule_scale(const weft_rule *r, weft_value x, double factor);
+/* A scalar of the graph's real type. */
+weft_value weft_rule_number(const weft_rule *r, double value);
+/* beta old + (1 - beta) x */
+weft_value weft_rule_average(const weft_rule *r, weft_value old, weft_value x, double beta);
+
+/* A state "<parameter>/<name>" like the parameter, which begins at zero. */
+weft_value weft_rule_moment(const weft_rule *r, const char *name);
+/* The number of steps that the moments have seen before this one, i32. When learners synchronize
+ * and clear the moments, this count begins anew, while the step of the run goes on. */
+weft_value weft_rule_age(weft_rule *r);
+/* The number of this step for the moments, from 1, as an f64 scalar. */
+weft_value weft_rule_steps(weft_rule *r);
+/* A scalar state that all parameters share, which begins at zero; real type f64. */
+weft_value weft_rule_shared(const weft_rule *r, const char *name);
+/* Converts a scalar to the graph's real type. */
+weft_value weft_rule_real(const weft_rule *r, weft_value x);
+/* A scalar of type f64. */
+weft_value weft_rule_exact(const weft_rule *r, double value);
+/* 1 / (1 - beta^t), the correction of a moment that began at zero (Adam), for the step t. */
+weft_value weft_rule_correction(weft_rule *r, double beta);
+
+/* The gradient with the L2 term weight_decay w. */
+weft_value weft_rule_decayed(const weft_rule *r);
+/* The parameter with decoupled weight decay (Loshchilov and Hutter 2019): (1 - lr weight_decay) w.
+ */
+weft_value weft_rule_shrunk(const weft_rule *r);
+/* The Euclidean norm of a tensor like the parameter, a scalar: the exact sum of squares over all
+ * ranks that have a part, rounded once. */
+weft_value weft_rule_norm(const weft_rule *r, weft_value x);
+/* Sets the next value of the parameter to from - lr direction. */
+void weft_rule_move(const weft_rule *r, weft_value from, weft_value direction);
+
+#endif
