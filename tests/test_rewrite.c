@@ -63,6 +63,19 @@ static void test_updates(void **state)
     }
 }
 
+/* Every optimizer on every mesh, also those whose update of an element needs the whole tensor. */
+static void test_optimizers(void **state)
+{
+    (void)state;
+    const char *name;
+    for (int o = 0; (name = built_in(WEFT_KIND_OPTIMIZER, o)) != NULL; o++)
+        for (size_t m = 0; m < MODELS; m++) {
+            bool other = (int)m % 7 != o % 7 && strcmp(models[m].model, "mlp") != 0;
+            if (left_out(&models[m]) || models[m].f32 || (!in_full() && other)) continue;
+            all_meshes(&models[m], "reference", WEFT_F64, 1, name, 0);
+        }
+}
+
 /* Pipelines with both schedules, with more micro-batches than stages and with fewer. */
 static void test_schedules(void **state)
 {
@@ -266,6 +279,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_models),
         cmocka_unit_test(test_updates),
+        cmocka_unit_test(test_optimizers),
         cmocka_unit_test(test_schedules),
         cmocka_unit_test(test_split_sequences),
         cmocka_unit_test(test_recompute),

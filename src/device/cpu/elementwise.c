@@ -80,9 +80,10 @@ static void run_threads(void *user, int64_t begin, int64_t end)
     const chain *k = chain_of(b);
     for (int64_t thread = begin; thread < end; thread++) {
         int64_t at = k->size * thread / k->threads, stop = k->size * (thread + 1) / k->threads;
+        int64_t most = k->count == 1 && k->blocks == 0 ? stop - at : BLOCK;
         fill_scalars(b, (int)thread);
-        for (; at < stop; at += BLOCK) {
-            int64_t count = WEFT_MIN(stop - at, (int64_t)BLOCK);
+        for (; at < stop; at += most) {
+            int64_t count = WEFT_MIN(stop - at, most);
             for (int s = 0; s < k->count; s++) {
                 const step *now = &k->steps[s];
                 const void *in[3];
