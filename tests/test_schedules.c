@@ -13,7 +13,7 @@ static const char DATA[] = "model=mlp data=glyphs:size=9,train=60,test=8 seed=4 
 
 typedef struct schedule {
     const char *words;
-    int kind; /* 0: constant, 1: step, 2: cosine */
+    int kind; /* 0: constant, 1: step, 2: cosine, 3: linear, 4: inverse-sqrt, 5: one-cycle */
     double warmup, every, gamma, floor;
 } schedule;
 
@@ -22,6 +22,9 @@ static const schedule schedules[] = {
     {"lr-schedule=cosine warmup=7", 2, 7, 1, 1, 0},
     {"lr-schedule=step decay-every=8 gamma=0.5 warmup=3", 1, 3, 8, 0.5, 0},
     {"warmup=31", 0, 31, 1, 1, 0},
+    {"lr-schedule=linear lr-floor=0.002 warmup=5", 3, 5, 1, 1, 0.002},
+    {"lr-schedule=inverse-sqrt warmup=9", 4, 9, 1, 1, 0},
+    {"lr-schedule=one-cycle", 5, 0, 1, 1, 0},
 };
 
 /* The rate at a step of the schedule, which has so many steps in all. */
@@ -31,7 +34,11 @@ static double rate_at(const schedule *s, double step, double total)
     if (step < s->warmup) return LR * fmin((step + 1) / s->warmup, 1);
     if (s->kind == 1) return LR * pow(s->gamma, floor((step - s->warmup) / s->every + 1e-9));
     if (s->kind == 0) return LR;
+    if (s->kind == 4) return LR * sqrt(s->warmup / (step + 1));
     double done = fmin((step - s->warmup) / (total - s->warmup), 1);
+    if (s->kind == 3) return LR * (1 - done) + s->floor * done;
+    if (s->kind == 5 && done < 0.3) return LR / 25 * (1 + 24 * (1 - cos(PI * done / 0.3)) / 2);
+    if (s->kind == 5) return LR / 25e4 + (LR - LR / 25e4) * (1 + cos(PI * (done - 0.3) / 0.7)) / 2;
     return s->floor + (LR - s->floor) * (1 + cos(PI * done)) / 2;
 }
 

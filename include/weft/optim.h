@@ -12,8 +12,13 @@ extern "C" {
 /* The learning rate after the warm-up, as a function of the step. */
 typedef enum weft_schedule_kind {
     WEFT_SCHEDULE_CONSTANT,
-    WEFT_SCHEDULE_STEP,  /* multiplied by gamma every `every` steps */
-    WEFT_SCHEDULE_COSINE /* half a cosine from lr down to `floor` at step `total` */
+    WEFT_SCHEDULE_STEP,         /* multiplied by gamma every `every` steps */
+    WEFT_SCHEDULE_COSINE,       /* half a cosine from lr down to `floor` at step `total` */
+    WEFT_SCHEDULE_LINEAR,       /* a line from lr down to `floor` at step `total` */
+    WEFT_SCHEDULE_INVERSE_SQRT, /* lr times the root of (warmup, at least 1) / (step + 1) */
+    /* Up from lr / 25 for 30 % of the steps until `total`, then down to lr / 250,000, along half a
+     * cosine each (Smith and Topin 2018, with PyTorch's defaults). */
+    WEFT_SCHEDULE_ONE_CYCLE
 } weft_schedule_kind;
 
 /* The clock of the schedule: step `step` of the run is step `at` of the schedule, and each step of
@@ -37,9 +42,9 @@ typedef struct weft_optimizer_options {
     /* "sgd", "adam", "adamw", or another registered optimizer with its keys:
      * "rmsprop:alpha=0.9,momentum=0.9" */
     const char *name;
-    double lr;          /* learning rate, > 0 */
-    double momentum;    /* sgd: in [0, 1); 0: none */
-    bool nesterov;      /* sgd: Nesterov's momentum, needs momentum > 0 */
+    double lr;       /* learning rate, > 0 */
+    double momentum; /* sgd: in [0, 1); 0: none */
+    bool nesterov;   /* sgd: Nesterov's momentum, needs momentum > 0 */
     /* Adds weight_decay times the parameter to the gradient; adamw, lion: decoupled; lamb: added to
      * the step. */
     double weight_decay;
@@ -50,10 +55,10 @@ typedef struct weft_optimizer_options {
     /* The following numbers are steps of the schedule: by default those of the run. */
     weft_schedule_clock clock;
     int64_t warmup;     /* steps in which the learning rate grows linearly to lr; 0: none */
-    int64_t total;      /* cosine: step, > 0, at which the learning rate is `floor` */
+    int64_t total;      /* cosine, linear, one-cycle: step, > 0, at which the schedule ends */
     int64_t every;      /* step: steps between two drops */
     double gamma;       /* step: factor of each drop */
-    double floor;       /* cosine: last learning rate */
+    double floor;       /* cosine, linear: last learning rate */
     int64_t accumulate; /* micro-batches in a step, whose gradients are added; at least 1 */
     weft_update update; /* exported gradients are summed over micro-batches and clipped */
 } weft_optimizer_options;

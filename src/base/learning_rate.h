@@ -3,35 +3,34 @@
 #ifndef WEFT_BASE_LEARNING_RATE_H
 #define WEFT_BASE_LEARNING_RATE_H
 
-#include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The fields of weft_optimizer_options, with which they agree. */
 typedef struct weft_learning_rate {
-    int kind;
+    int kind; /* index in weft_rate_schedules */
     double base, gamma, floor;
     int64_t warmup, total, every;
     int64_t step;    /* of the run, which is step `at` of the schedule */
     double at, pace; /* pace: steps of the schedule in a step of the run */
 } weft_learning_rate;
 
+/* A schedule. `rate` is the learning rate at a step from the end of the linear warm-up on; done:
+ * the share of the steps after the warm-up that is done, from 0 to 1, of a schedule that ends. */
+typedef struct weft_rate_schedule {
+    const char *name, *summary;
+    const char *reads; /* options of a run that it reads, see weft_entry */
+    bool ends;         /* it needs the number of all steps */
+    double (*rate)(const weft_learning_rate *r, double step, double done);
+} weft_rate_schedule;
+
+/* In the order of weft_schedule_kind. */
+extern const weft_rate_schedule weft_rate_schedules[];
+extern const int weft_rate_schedule_count;
+
 /* The step of the schedule at a step of the run. Sums of a pace that is no whole number are
  * rounded, and may miss a whole number by that much. */
-static inline double weft_learning_rate_step(const weft_learning_rate *r, int64_t step)
-{
-    double s = r->at + r->pace * (double)(step - r->step), whole = round(s);
-    return fabs(s - whole) < 1e-6 ? whole : s;
-}
-
-static inline double weft_learning_rate_at(const weft_learning_rate *r, int64_t step)
-{
-    double s = weft_learning_rate_step(r, step), warmup = (double)r->warmup;
-    if (s < warmup) return r->base * fmin((s + 1) / warmup, 1);
-    if (r->kind == 1) return r->base * pow(r->gamma, floor((s - warmup) / (double)r->every));
-    if (r->kind != 2) return r->base;
-    double done = r->total > r->warmup ? (s - warmup) / ((double)r->total - warmup) : 1;
-    return r->floor +
-           (r->base - r->floor) * 0.5 * (1 + cos(3.14159265358979323846 * fmin(done, 1)));
-}
+double weft_learning_rate_step(const weft_learning_rate *r, int64_t step);
+double weft_learning_rate_at(const weft_learning_rate *r, int64_t step);
 
 #endif

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/learning_rate.h"
 #include "base/registry.h"
 #include "base/spec.h"
 #include "optim/rule.h"
@@ -14,33 +15,27 @@ static const weft_optimizer *const optimizers[] = {
     &weft_optimizer_lamb,
 };
 
-static const struct {
-    const char *name, *reads;
-    weft_schedule_kind kind;
-} rates[] = {
-    {"constant", NULL, WEFT_SCHEDULE_CONSTANT},
-    {"step", "decay-every,gamma", WEFT_SCHEDULE_STEP},
-    {"cosine", "lr-floor", WEFT_SCHEDULE_COSINE},
-};
-
 weft_status weft_schedule_kind_of(const weft_context *context, const char *name,
                                   weft_schedule_kind *out)
 {
     const weft_entry *entry;
     WEFT_TRY(weft_registry_find(context, WEFT_KIND_RATE, name, strlen(name), &entry));
-    *out = *(const weft_schedule_kind *)entry->ops;
+    *out = (weft_schedule_kind)((const weft_rate_schedule *)entry->ops - weft_rate_schedules);
     return WEFT_OK;
 }
 
 static weft_status rates_register(weft_context *context)
 {
-    weft_entry entries[WEFT_COUNT(rates)];
-    for (size_t i = 0; i < WEFT_COUNT(rates); i++)
-        entries[i] = (weft_entry){.kind = WEFT_KIND_RATE,
-                                  .name = rates[i].name,
-                                  .reads = rates[i].reads,
-                                  .ops = &rates[i].kind};
-    return weft_context_register(context, entries, WEFT_COUNT(rates));
+    for (int i = 0; i < weft_rate_schedule_count; i++) {
+        const weft_rate_schedule *s = &weft_rate_schedules[i];
+        const weft_entry entry = {.kind = WEFT_KIND_RATE,
+                                  .name = s->name,
+                                  .summary = s->summary,
+                                  .reads = s->reads,
+                                  .ops = s};
+        WEFT_TRY(weft_context_register(context, &entry, 1));
+    }
+    return WEFT_OK;
 }
 
 weft_status weft_optimizers_register(weft_context *context)
@@ -85,9 +80,9 @@ static weft_status check_options(const weft_optimizer_options *o)
     if (!o->name || !*o->name)
         return weft_fail(WEFT_ERR_ARGUMENT, "the optimizer is %s, must be a name",
                          o->name ? "empty" : "NULL");
-    if ((unsigned)o->schedule > WEFT_SCHEDULE_COSINE)
+    if ((unsigned)o->schedule >= (unsigned)weft_rate_schedule_count)
         return weft_fail(WEFT_ERR_ARGUMENT, "the schedule is %d, must be from 0 to %d",
-                         (int)o->schedule, WEFT_SCHEDULE_COSINE);
+                         (int)o->schedule, weft_rate_schedule_count - 1);
     if ((unsigned)o->update > WEFT_UPDATE_ELSEWHERE)
         return weft_fail(WEFT_ERR_ARGUMENT, "the update is %d, must be from 0 to %d",
                          (int)o->update, WEFT_UPDATE_ELSEWHERE);
@@ -107,8 +102,8 @@ static weft_status check_options(const weft_optimizer_options *o)
     WEFT_TRY(check_range("floor", o->floor, o->floor >= 0, "at least 0"));
     WEFT_TRY(check_range("warmup", (double)o->warmup, o->warmup >= 0, "at least 0 steps"));
     WEFT_TRY(check_range("total", (double)o->total,
-                         o->schedule != WEFT_SCHEDULE_COSINE || o->total > 0,
-                         "at least 1 step with the schedule cosine, which ends there"));
+                         !weft_rate_schedules[o->schedule].ends || o->total > 0,
+                         "at least 1 step with a schedule that ends there, such as cosine"));
     WEFT_TRY(check_range("clock.step", (double)o->clock.step, o->clock.step >= 0, "at least 0"));
     WEFT_TRY(check_range("clock.at", o->clock.at, o->clock.at >= 0, "at least 0"));
     WEFT_TRY(check_range("clock.pace", o->clock.pace, o->clock.pace > 0, "above 0"));
