@@ -123,6 +123,30 @@ static void test_version1(void **state)
     expect(2);
 }
 
+/* Memory: the smaller one of what the machine has and what a group allows. */
+static void test_memory(void **state)
+{
+    (void)state;
+    const size_t all = weft_memory_limit(root); /* nothing is mounted there */
+    assert_true(all > 1 << 20);
+    put_file("/proc/self/mountinfo", mounted2);
+    put_file("/proc/self/cgroup", "0::/user/job\n");
+    put_file("/sys/fs/cgroup/user/job/memory.max", "max\n");
+    assert_int_equal(weft_memory_limit(root), all);
+    put_file("/sys/fs/cgroup/user/job/memory.max", "1048576\n");
+    assert_int_equal(weft_memory_limit(root), 1 << 20);
+    put_file("/sys/fs/cgroup/user/memory.max", "524288\n");
+    assert_int_equal(weft_memory_limit(root), 1 << 19);
+    put_file("/proc/self/mountinfo",
+             "31 20 0:31 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+    put_file("/proc/self/cgroup", "5:cpu:/other\n4:memory:/pod/box\n");
+    put_file("/sys/fs/cgroup/memory/pod/memory.limit_in_bytes", "9223372036854771712\n");
+    assert_int_equal(weft_memory_limit(root), all);
+    put_file("/sys/fs/cgroup/memory/pod/box/memory.limit_in_bytes", "262144\n");
+    assert_int_equal(weft_memory_limit(root), 1 << 18);
+    expect(0);
+}
+
 static void test_cores(void **state)
 {
     (void)state;
@@ -137,6 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_nothing, begin, end),
         cmocka_unit_test_setup_teardown(test_version2, begin, end),
+        cmocka_unit_test_setup_teardown(test_memory, begin, end),
         cmocka_unit_test_setup_teardown(test_top_of_the_mount, begin, end),
         cmocka_unit_test_setup_teardown(test_version1, begin, end),
         cmocka_unit_test(test_cores),

@@ -27,6 +27,14 @@ if [ "$(nproc)" -gt 1 ]; then # on one core there is nothing to limit
     says "1 thread, as SLURM_CPUS_ON_NODE has it" SLURM_CPUS_ON_NODE=1 --
     says "" SLURM_CPUS_PER_TASK=1000 SLURM_CPUS_ON_NODE=1000 --
     says "" SLURM_CPUS_PER_TASK=1 -- -t 2
+    core=$(awk '/^Cpus_allowed_list/ { split($2, a, /[,-]/); print a[1] }' /proc/self/status)
+    unbound=$weft
+    printf '#!/bin/sh\nexec taskset -c %s "%s" "$@"\n' "$core" "$weft" >bound && chmod +x bound
+    weft=$PWD/bound
+    says "1 thread, as the affinity mask has it" A=1 --
+    says "" A=1 -- -t 1
+    says "1 thread, as OMP_NUM_THREADS has it" OMP_NUM_THREADS=1 --
+    weft=$unbound
 fi
 says "1 thread, as OMP_THREAD_LIMIT has it" OMP_NUM_THREADS=2 OMP_THREAD_LIMIT=1 --
 

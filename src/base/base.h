@@ -368,6 +368,9 @@ double weft_cpu_quota(const char *root);
 /* The cores of this quota that each of so many processes may use, rounded down, at least 1; 0:
  * there is no quota. */
 int weft_cpu_quota_share(const char *root, int processes);
+/* The bytes of memory that this process may have: those of the machine, limited by its control
+ * groups and by its address space (ulimit -v). */
+size_t weft_memory_limit(const char *root);
 /* Lets the calling thread run on all cores of the process, also if it was started within a core set
  * (weft_core_sets_enter). */
 void weft_cores_roam(void);

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/base.h"
 
@@ -13,7 +14,7 @@
  * later. */
 static pthread_once_t asked = PTHREAD_ONCE_INIT;
 static int cores;
-static const char *limited_by; /* the variable that limits the cores; NULL: none */
+static const char *limited_by; /* what limits the cores; NULL: nothing */
 static cpu_set_t all_cores;
 
 /* A positive number at the beginning of an environment variable; 0: there is none. */
@@ -36,8 +37,10 @@ static void limit(int most, const char *by)
 static void ask(void)
 {
     double quota = weft_cpu_quota("");
-    cores = omp_get_num_procs();
-    if (quota > 0) limit((int)fmin(fmax(ceil(quota), 1), 1024), NULL);
+    cores = (int)fmax(1, (double)sysconf(_SC_NPROCESSORS_ONLN));
+    limit(omp_get_num_procs(), "the affinity mask");
+    if (quota > 0)
+        limit((int)fmin(fmax(ceil(quota), 1), 1024), "the CPU quota of the control group");
     limit(number_in("SLURM_CPUS_ON_NODE"), "SLURM_CPUS_ON_NODE");
     if (sched_getaffinity(0, sizeof(all_cores), &all_cores) != 0) CPU_ZERO(&all_cores);
 }

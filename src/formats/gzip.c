@@ -1,5 +1,3 @@
-#include <sys/resource.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "formats/formats.h"
@@ -117,13 +115,8 @@ weft_status weft_gzip_inflate(const char *name, const void *data, size_t size, s
 static size_t most_inflated(size_t size)
 {
     const size_t always = (size_t)1 << 30, ratio = 200;
-    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    struct rlimit room;
     size_t most = WEFT_MAX(always, size <= SIZE_MAX / ratio ? ratio * size : SIZE_MAX);
-    if (pages > 0 && page > 0) most = WEFT_MIN(most, (size_t)pages * (size_t)page / 2);
-    if (getrlimit(RLIMIT_AS, &room) == 0 && room.rlim_cur != RLIM_INFINITY)
-        most = WEFT_MIN(most, (size_t)room.rlim_cur / 2);
-    return most;
+    return WEFT_MIN(most, weft_memory_limit("") / 2);
 }
 
 weft_status weft_gzip_open(const char *path, weft_bytes *out)
