@@ -5,6 +5,29 @@ weft=$1
 . "$(dirname "$0")/check.sh"
 small="--data glyphs:size=8,train=60,test=20 --batch 20"
 
+# The learning rate that inspect shows for a checkpoint is that of the step after it.
+while read -r words; do
+    rm -rf run
+    # shellcheck disable=SC2086
+    accepts "train $words" "$weft" train -q $small -m mlp --lr 0.0123456789 $words --checkpoint run --checkpoint-every 2 --keep 99 --metrics rates
+    for at in run/step-*; do "$weft" inspect "$at" | sed -nE 's/^(after step [0-9]+|learning rate .*)/\1/p'; done >told
+    python3 - "$words" <<'PY' && pass || flunk "the rates of inspect: $words"
+import json, re, sys
+rates = {row["step"]: row["lr"] for row in map(json.loads, open("rates")) if row["event"] == "step"}
+told = [(float(rate), int(step)) for rate, step in re.findall(r"^learning rate (\S+) in step (\d+): at step", open("told").read(), re.M)]
+assert len(told) >= 4, open("told").read()
+for rate, step in told:
+    assert step not in rates or abs(rate - rates[step]) <= 1e-5 * rate, (rate, step, rates)
+assert sum(step in rates for _, step in told) >= 3, told
+PY
+done <<'RUNS'
+--steps 9
+--epochs 3 --warmup 5
+--epochs 3 --lr-schedule cosine --lr-floor 0.001
+--steps 9 --lr-schedule cosine --warmup 3
+--epochs 4 --lr-schedule step --decay-every 3 --gamma 0.5
+RUNS
+
 # A layer whose result nobody reads is warned of, and a checkpoint holds it all the same.
 cat >side.yaml <<'YAML'
 layers:

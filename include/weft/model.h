@@ -66,8 +66,10 @@ WEFT_API weft_value weft_model_value(const weft_model_values *values, weft_port_
 WEFT_API weft_value weft_model_feature(const weft_model_values *values, const char *name);
 
 /* Builds a model into an empty graph. ARGUMENT: there is no such model (the message names the
- * nearest), or the sample's shape does not suit it; FORMAT: the YAML file is invalid; the message
- * gives the line. */
+ * nearest), the sample's shape does not suit it, or, with `training`, the batch gives a channel of
+ * a layer batch_norm a single value, which has no variance (a batch of one sample without
+ * positions; a plan of more ranks, micro-batches or virtual workers is refused likewise); FORMAT:
+ * the YAML file is invalid; the message gives the line. */
 WEFT_API WEFT_NODISCARD weft_status weft_model_build(weft_graph *graph,
                                                      const weft_model_options *options,
                                                      weft_model_values *out);

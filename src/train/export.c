@@ -1,16 +1,20 @@
 /* Describes a checkpoint as text, and exports the parameters of its model to a file. */
 #include "models/models.h"
 #include "train/train.h"
+#include "train/trainer.h"
 
 weft_status weft_checkpoint_text(weft_context *context, const char *path, char **out)
 {
     WEFT_NEED(context, path, out);
     weft_checkpoint c;
     weft_text text = {0};
+    char *rate = NULL;
     WEFT_TRY(weft_checkpoint_open(path, weft_train_table(context), &c));
-    weft_checkpoint_describe(&c, &text);
+    weft_status status = weft_schedule_text(context, &c, &rate);
+    if (status == WEFT_OK) weft_checkpoint_describe(&c, rate, &text);
+    free(rate);
     weft_checkpoint_close(&c);
-    return weft_text_take(&text, out);
+    return status == WEFT_OK ? weft_text_take(&text, out) : status;
 }
 
 /* Builds the graph of the model for inference. The tensors to export are the leaves of this graph,

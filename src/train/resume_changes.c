@@ -74,20 +74,6 @@ static weft_status log_options(const weft_trainer *t)
 
 /* --- the learning rate --- */
 
-static weft_learning_rate rate_of(const weft_optimizer_options *o)
-{
-    return (weft_learning_rate){.kind = (int)o->schedule,
-                                .base = o->lr,
-                                .gamma = o->gamma,
-                                .floor = o->floor,
-                                .warmup = o->warmup,
-                                .total = o->total,
-                                .every = o->every,
-                                .step = o->clock.step,
-                                .at = o->clock.at,
-                                .pace = o->clock.pace};
-}
-
 /* `changes` in the options of the learning rate, and its values at the next step. */
 static void log_rate(const weft_trainer *t, const char *changes, int64_t step, double now,
                      double before)
@@ -108,8 +94,8 @@ static void log_rate(const weft_trainer *t, const char *changes, int64_t step, d
 static weft_status log_schedule(const weft_trainer *t, const weft_optimizer_options *was)
 {
     const weft_optimizer_options *is = &t->run_spec.optimizer;
-    weft_learning_rate now = rate_of(is), before = rate_of(was);
-    bool length = now.kind == 2 || before.kind == 2; /* the schedule depends on it */
+    weft_learning_rate now = weft_schedule_rate(is), before = weft_schedule_rate(was);
+    bool length = weft_rate_schedules[now.kind].ends || weft_rate_schedules[before.kind].ends;
     char *changes;
     weft_text text = {0};
     int64_t step = is->clock.step;

@@ -12,6 +12,20 @@
 #include "models/models.h"
 #include "train/trainer.h"
 
+weft_learning_rate weft_schedule_rate(const weft_optimizer_options *o)
+{
+    return (weft_learning_rate){.kind = (int)o->schedule,
+                                .base = o->lr,
+                                .gamma = o->gamma,
+                                .floor = o->floor,
+                                .warmup = o->warmup,
+                                .total = o->total,
+                                .every = o->every,
+                                .step = o->clock.step,
+                                .at = o->clock.at,
+                                .pace = o->clock.pace};
+}
+
 /* The last step of the schedule in a run of this length. */
 static int64_t total_of(const weft_length_choice *o, const weft_position *from, double at,
                         int64_t epoch)
@@ -59,4 +73,29 @@ weft_position weft_trainer_position(const weft_trainer *t, weft_position p)
     p.schedule = weft_learning_rate_step(&clock, p.step);
     p.schedule_epoch = t->place.epoch;
     return p;
+}
+
+weft_status weft_schedule_text(const weft_context *context, const weft_checkpoint *c, char **out)
+{
+    const weft_position *at = &c->position;
+    const weft_option *table = weft_train_table(context);
+    weft_train_options run = {0};
+    weft_optimizer_options optimizer;
+    weft_text text = {0};
+    WEFT_TRY(weft_settings_give(&c->settings, table, &run));
+    /* Older checkpoints have no place of their own, and went by steps. */
+    bool known = at->schedule_epoch > 0;
+    weft_schedule_place place = {.clock = {at->step, known ? at->schedule : (double)at->step, 1},
+                                 .epoch = at->schedule_epoch};
+    place.total = total_of(&run.length, at, place.clock.at, place.epoch);
+    weft_status status = weft_optimizer_chosen(context, &run.update, &place, &optimizer);
+    if (status == WEFT_OK && (known || run.length.steps > 0)) {
+        weft_learning_rate rate = weft_schedule_rate(&optimizer);
+        weft_text_add(&text,
+                      "learning rate %.6g in step %lld: at step %.6g of %lld of the schedule %s\n",
+                      weft_learning_rate_at(&rate, at->step), (long long)at->step + 1,
+                      place.clock.at, (long long)place.total, run.update.lr_schedule);
+    }
+    weft_options_free(table, &run);
+    return status == WEFT_OK ? weft_text_take(&text, out) : status;
 }

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/learning_rate.h"
 #include "job/job.h"
 #include "train/train.h"
 
@@ -75,6 +76,13 @@ struct weft_trainer {
     pthread_mutex_t lock; /* guards `error`, and `line` while it is read */
     weft_error error;     /* of the rank that failed first, rather than of one that noticed it */
 };
+
+/* schedule_place.c: the learning rate of these options as a function of the step. */
+weft_learning_rate weft_schedule_rate(const weft_optimizer_options *options);
+/* schedule_place.c: sets *out to a line about the learning rate with which a run goes on from a
+ * checkpoint, for the user; empty: it cannot be told. The caller frees it. */
+weft_status weft_schedule_text(const weft_context *context, const weft_checkpoint *checkpoint,
+                               char **out) WEFT_NODISCARD;
 
 /* throughput.c: begins the time of the next step, which leaves out what came before. */
 void weft_throughput_begin(weft_run *run);
