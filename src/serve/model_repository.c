@@ -1,17 +1,8 @@
 /* The model repository, the folder DIR/NAME/VERSION: scans it, loads new versions, and takes
  * removed versions out of service. The service's poll_lock allows one scan at a time. */
-#include <dirent.h>
-#include <errno.h>
-#include <stdio.h>
-#include <sys/stat.h>
 
+#include "serve/repository_scan.h"
 #include "serve/service_internal.h"
-
-/* A version that a scan has found in the folder. */
-typedef struct found_version {
-    int64_t version;
-    uint64_t files_hash; /* hash that changes with its files */
-} found_version;
 
 /* The reason of a scan. AT_START: versions whose files differ from those of their last load are
  * loaded at once, also one that is in service, which answers until the new one can. ON_CHANGE, by
@@ -19,97 +10,6 @@ typedef struct found_version {
  * found the same files, so that a copy in progress is not loaded. ON_REQUEST of a client for one
  * model: its versions are loaded at once, also if the model was unloaded or nothing has changed. */
 typedef enum poll_reason { AT_START, ON_CHANGE, ON_REQUEST } poll_reason;
-
-/* --- scanning --- */
-
-/* Folders in each other whose files are looked at: a run has folders of steps. */
-enum { DEPTH = 3 };
-
-static uint64_t hash_files(const char *folder, int depth);
-
-/* A hash of a file, or of the files of a folder. A link stands for what it leads to, so the hash
- * changes with its target. */
-static uint64_t hash_file(const DIR *dir, const char *folder, const char *name, int depth)
-{
-    struct stat info;
-    char *path;
-    if (fstatat(dirfd((DIR *)(uintptr_t)dir), name, &info, 0) != 0) return 0;
-    uint64_t hash = weft_mix(weft_hash_text(name), (uint64_t)info.st_ino);
-    hash = weft_mix(hash, (uint64_t)info.st_dev);
-    if (!S_ISDIR(info.st_mode)) {
-        hash = weft_mix(hash, (uint64_t)info.st_size);
-        hash = weft_mix(hash, (uint64_t)info.st_mtim.tv_sec);
-        hash = weft_mix(hash, (uint64_t)info.st_mtim.tv_nsec);
-        /* Programs that copy in place can set the time of the contents back, but not this one. */
-        hash = weft_mix(hash, (uint64_t)info.st_ctim.tv_sec);
-        return weft_mix(hash, (uint64_t)info.st_ctim.tv_nsec);
-    }
-    if (depth == DEPTH || weft_format(&path, "%s/%s", folder, name) != WEFT_OK) return hash;
-    hash = weft_mix(hash, hash_files(path, depth + 1));
-    free(path);
-    return hash;
-}
-
-/* A hash of the names, inodes, sizes and times of the files in a folder. The hash changes when a
- * file is replaced or is still being copied, and does not depend on the order of the listing. The
- * file of batch times, and what stands in for it while it is written, is left out, since the server
- * writes it. */
-static uint64_t hash_files(const char *folder, int depth)
-{
-    uint64_t files_hash = 1;
-    DIR *dir = opendir(folder);
-    if (!dir) return files_hash;
-    for (const struct dirent *e; (e = readdir(dir));) {
-        if (e->d_name[0] == '.' ||
-            strncmp(e->d_name, WEFT_BATCH_TIMES_FILE, strlen(WEFT_BATCH_TIMES_FILE)) == 0)
-            continue;
-        files_hash += hash_file(dir, folder, e->d_name, depth);
-    }
-    closedir(dir);
-    return files_hash;
-}
-
-static bool is_folder(const DIR *dir, const char *name)
-{
-    struct stat info;
-    return fstatat(dirfd((DIR *)(uintptr_t)dir), name, &info, 0) == 0 && S_ISDIR(info.st_mode);
-}
-
-/* Whether the text is a version number in canonical form: neither 01 nor +1. */
-static bool is_version(const char *text, int64_t *version)
-{
-    char own[32];
-    if (!weft_parse_int(text, version) || *version < 1) return false;
-    (void)snprintf(own, sizeof(own), "%lld", (long long)*version);
-    return strcmp(own, text) == 0;
-}
-
-static int newest_first(const void *a, const void *b)
-{
-    int64_t x = ((const found_version *)a)->version, y = ((const found_version *)b)->version;
-    return x > y ? -1 : x < y;
-}
-
-static weft_status list_versions(const char *folder, found_version **out, int *count)
-{
-    size_t capacity = 0;
-    weft_status status = WEFT_OK;
-    DIR *dir = opendir(folder);
-    if (!dir && errno == ENOENT) return WEFT_OK;
-    if (!dir) return weft_fail_io("be read", folder);
-    for (const struct dirent *e; status == WEFT_OK && (e = readdir(dir));) {
-        int64_t version;
-        char *path = NULL;
-        if (!is_version(e->d_name, &version) || !is_folder(dir, e->d_name)) continue;
-        status = weft_format(&path, "%s/%s", folder, e->d_name);
-        if (status == WEFT_OK) status = WEFT_GROW(out, &capacity, *count);
-        if (status == WEFT_OK) (*out)[(*count)++] = (found_version){version, hash_files(path, 0)};
-        free(path);
-    }
-    closedir(dir);
-    if (*count > 0) qsort(*out, (size_t)*count, sizeof(**out), newest_first);
-    return status;
-}
 
 /* --- one version --- */
 
@@ -123,7 +23,7 @@ static bool is_out(const weft_service *s, const char *name)
 
 /* Whether the found version must be loaded now. Records its hash for the next scan. The caller
  * holds the service's lock. */
-static bool is_due(weft_model_entry *p, const found_version *f, poll_reason how)
+static bool is_due(weft_model_entry *p, const weft_found_version *f, poll_reason how)
 {
     bool still = p->scanned_hash == f->files_hash, changed = p->loaded_hash != f->files_hash;
     p->scanned_hash = f->files_hash;
@@ -138,7 +38,7 @@ static bool is_due(weft_model_entry *p, const found_version *f, poll_reason how)
 
 /* Finds or adds the entry of a found version. *now: the version must be loaded now; its entry is
  * marked as loading. A new version of an unloaded model is marked as unloaded, too. */
-static weft_status consider(weft_service *s, const char *name, const found_version *f,
+static weft_status consider(weft_service *s, const char *name, const weft_found_version *f,
                             poll_reason how, weft_model_entry **out, bool *now)
 {
     pthread_mutex_lock(&s->lock);
@@ -218,7 +118,7 @@ static void drop(weft_service *s, const char *name, const char *why,
 }
 
 typedef struct present {
-    const found_version *all;
+    const weft_found_version *all;
     int count;
     int64_t newest; /* number of the newest version in service; 0: none */
     int64_t scan;   /* number of this scan */
@@ -281,12 +181,12 @@ static void clear_unloaded(weft_service *s, const char *name)
 static weft_status update_model(weft_service *s, const char *name, poll_reason how)
 {
     char *folder;
-    found_version *all = NULL;
+    weft_found_version *all = NULL;
     int count = 0;
     weft_status newest = WEFT_OK;
     weft_error why = {0};
     WEFT_TRY(weft_format(&folder, "%s/%s", s->models, name));
-    weft_status status = list_versions(folder, &all, &count);
+    weft_status status = weft_repository_versions(folder, &all, &count);
     if (how == ON_REQUEST) clear_unloaded(s, name);
     present there = {.all = all, .count = count, .scan = ++s->scans, .at_once = how != ON_CHANGE};
     if (status == WEFT_OK) status = load_found(s, name, how, &there, &newest, &why);
@@ -308,33 +208,12 @@ static weft_status update_model(weft_service *s, const char *name, poll_reason h
 
 /* --- all models --- */
 
-static weft_status add_name(const DIR *dir, const char *name, char ***names, int *count,
-                            size_t *capacity)
-{
-    if (name[0] == '.' || !is_folder(dir, name)) return WEFT_OK;
-    WEFT_TRY(WEFT_GROW(names, capacity, *count));
-    WEFT_TRY(weft_strdup(name, &(*names)[*count]));
-    (*count)++;
-    return WEFT_OK;
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* The names of the folders in the repository, and of the models in service whose folder was
  * removed. */
 static weft_status list_names(weft_service *s, char ***names, int *count)
 {
     size_t capacity = 0;
-    DIR *dir = opendir(s->models);
-    if (!dir) return weft_fail_io("be read", s->models);
-    weft_status status = WEFT_OK;
-    for (const struct dirent *e; status == WEFT_OK && (e = readdir(dir));)
-        status = add_name(dir, e->d_name, names, count, &capacity);
-    closedir(dir);
-    if (*count > 0) qsort(*names, (size_t)*count, sizeof(**names), by_name);
+    weft_status status = weft_repository_names(s->models, names, count, &capacity);
     pthread_mutex_lock(&s->lock);
     for (int i = 0; i < s->count && status == WEFT_OK; i++) {
         bool listed = !s->entries[i]->numbered;
