@@ -58,11 +58,10 @@ const command command_generate = {
         "here, rounding may change a draw. A model with attention or learned positions has as\n"
         "many positions as a sample of its data; when they are used up, it goes on from the\n"
         "later half of them.",
-    .examples =
-        "  weft generate runs/book/latest --prompt 'To be' --tokens 500 --temperature 0.8\n"
-        "  weft generate runs/book/latest --mesh tensor=2\n"
-        "  weft generate runs/book/latest --prompt 'O ' --top-k 20 --top-p 0.9 --seed 7\n"
-        "  weft generate runs/book/latest --prompt 'ROMEO:' --stop 'JULIET:' --stop $'\\n\\n'\n",
+    .examples = "  weft generate runs/book/latest --prompt 'To be' --tokens 500 --temperature 0.8\n"
+                "  weft generate runs/book/latest --mesh tensor=2\n"
+                "  weft generate runs/book/latest --prompt 'O ' --top-k 20 --top-p 0.9 --seed 7\n"
+                "  weft generate runs/book/latest --prompt 'To be' --stop '?' --stop $'\\n\\n'\n",
     .table = table,
     .run = run,
     .tasks = TASKS_ALONE,
