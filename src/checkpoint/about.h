@@ -27,7 +27,7 @@ weft_status weft_index_text(const json_t *index, char **out) WEFT_NODISCARD;
 weft_status weft_index_check(const char *file, const weft_bytes *bytes) WEFT_NODISCARD;
 
 json_t *weft_settings_json(const weft_settings *settings);
-/* The format of an index with these statistics, see WEFT_CHECKPOINT_FORMAT. */
+/* stats_json.c: the format of an index with these statistics, see WEFT_CHECKPOINT_FORMAT. */
 int weft_stats_format(const weft_data_stats *stats);
 json_t *weft_stats_json(const weft_data_stats *stats);
 /* Read settings and data statistics from JSON that the functions above have made; error messages
