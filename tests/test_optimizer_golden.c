@@ -1,5 +1,5 @@
 /* Ten steps of every optimizer that is built of small operators against the numbers that PyTorch,
- * or the formulas of its paper, give in double precision (golden/optimizers.py), on every device.
+ * or the formulas of its paper, give in double precision (golden/optimizer_rules.py), on every device.
  */
 #include <math.h>
 
@@ -107,7 +107,7 @@ static void test_steps(void **state)
     static double numbers[STEPS + 1][NUMBERS], want[NUMBERS];
     char spec[MOST_LINE], names[MOST_LINE] = "sgd adam adamw "; /* test_optimizer_extremes.c */
     double lr, decay;
-    FILE *file = fopen(WEFT_TESTS_DIR "/golden/optimizers.txt", "r");
+    FILE *file = fopen(WEFT_TESTS_DIR "/golden/optimizer_rules.txt", "r");
     assert_non_null(file);
     for (int i = 0; i <= STEPS; i++) read_numbers(file, numbers[i]);
     while (fscanf(file, "%4095s %lf %lf", spec, &lr, &decay) == 3) {

@@ -19,14 +19,14 @@ static bool runs_in(const instruction *code, const weft_node *node)
     return false;
 }
 
-/* Whether a node that runs after this instruction reads the leaf: one of a later group or, if this
+/* Whether a node that runs after this instruction reads the value: one of a later group or, if this
  * group is lowered node by node, a later one of this group. */
-static bool read_later(const weft_program *p, const instruction *code, weft_value leaf)
+static bool read_later(const weft_program *p, const instruction *code, weft_value value)
 {
     const weft_graph *g = p->graph;
     const weft_readers *r = &p->readers;
     int here = g->values[code->group.node[0]->out].node, now = p->groups->of_node[here];
-    for (int i = r->first[leaf]; i < r->first[leaf + 1]; i++) {
+    for (int i = r->first[value]; i < r->first[value + 1]; i++) {
         const weft_node *node = g->nodes[r->node[i]];
         int group = p->groups->of_node[r->node[i]];
         bool after = group > now || (group == now && r->node[i] > here && !runs_in(code, node));
@@ -90,7 +90,8 @@ static weft_status becomes(weft_program *p, const instruction *code, int o, weft
 }
 
 /* The buffer of an operand that is a part of a parameter, over which result o may be written: the
- * whole parameter is replaced in this run, and its old value is not read again. -1: none. */
+ * whole parameter is replaced in this run, and neither its old value nor the operand, which may be
+ * the new value of the part, is read again. -1: none. */
 static int replaced_piece(const weft_program *p, const instruction *code, int o)
 {
     for (int i = 0; i < code->group.in_count; i++) {
@@ -101,7 +102,7 @@ static int replaced_piece(const weft_program *p, const instruction *code, int o)
             continue;
         weft_value leaf = weft_graph_find(p->graph, p->schema->entries[root->entry].name);
         if (leaf == WEFT_NO_VALUE || p->graph->values[leaf].assigned == WEFT_NO_VALUE) continue;
-        if (!read_later(p, code, leaf)) return b;
+        if (!read_later(p, code, leaf) && !read_later(p, code, code->group.in[i])) return b;
     }
     return -1;
 }

@@ -153,7 +153,8 @@ static void exact_sqrt(const weft_ref *a)
 {
     double digits[WEFT_EXACT_DIGITS];
     get_digits(a->in[0], digits);
-    *(real *)a->out[0] = (real)weft_exact_root(digits);
+    double norm = weft_exact_root(digits);
+    *(real *)a->out[0] = isfinite(norm) ? (real)norm : (real)NAN;
 }
 
 const weft_ref_entry WEFT_REF_TABLE(update)[] = {

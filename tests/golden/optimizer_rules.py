@@ -1,7 +1,7 @@
 """Ten steps of every optimizer that is built of small operators, in double precision: by PyTorch where it has the
 optimizer, else by the formulas of the papers. Two tensors get gradients that do not depend on them.
 
-    optimizers.py > optimizers.txt
+    optimizer_rules.py > optimizer_rules.txt
 
 The file: a line with the numbers of the tensors at the start, ten lines of gradients, and for each case its specification,
 learning rate, weight decay and the numbers at the end.
