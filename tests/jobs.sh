@@ -127,7 +127,6 @@ for engine in $engines; do
     # shellcheck disable=SC2086
     kill -STOP $mine
     kill -INT $job
-    sleep 0.5
     kill -KILL "$(tail -n 1 <<<"$mine")"
     end
     [ $got = 130 ] && grep -q "^weft: .* died of signal 9" err && grep -q "^weft: stopped, and the last steps are not saved" err &&

@@ -321,7 +321,8 @@ static void constant(fixture *f)
     }
 #define ENTRY(fn) CASE(fn),
 const op_case op_cases[] = {
-    WINDOW_CASES(ENTRY) SEQUENCE_CASES(ENTRY) RECURRENCE_CASES(ENTRY) ELEMENT_CASES(ENTRY) CASE(dense),
+    WINDOW_CASES(ENTRY) SEQUENCE_CASES(ENTRY) RECURRENCE_CASES(ENTRY) ELEMENT_CASES(ENTRY)
+        CASE(dense),
     CASE(dense_one),
     CASE(dense_rows),
     CASE(dense_chain),

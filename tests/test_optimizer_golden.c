@@ -1,5 +1,6 @@
 /* Ten steps of every optimizer that is built of small operators against the numbers that PyTorch,
- * or the formulas of its paper, give in double precision (golden/optimizer_rules.py), on every device.
+ * or the formulas of its paper, give in double precision (golden/optimizer_rules.py), on every
+ * device.
  */
 #include <math.h>
 

@@ -39,13 +39,20 @@ static bool is_listed(const char *names, const char *name)
     return strstr(all, one) != NULL;
 }
 
+/* The kind of the names that an option takes. */
+static weft_kind kind_of(const weft_option *o)
+{
+    return o->names ? o->names : o->forms;
+}
+
 /* Options by which `o` has an effect: a name of its `with` that reads it. */
 static void needs(const weft_option *table, const weft_option *o, char *out, size_t size)
 {
     const weft_entry *e;
     *out = '\0';
     if (!o->with) return;
-    for (int i = 0; (e = weft_context_entry(context, row(table, o->with)->names, i)) && !*out; i++)
+    for (int i = 0; (e = weft_context_entry(context, kind_of(row(table, o->with)), i)) && !*out;
+         i++)
         if (e->reads && is_listed(e->reads, o->name))
             (void)snprintf(out, size, "%s=%s", o->with, e->name);
     assert_true(*out != '\0');
@@ -59,7 +66,7 @@ static const char *another(const weft_option *o)
     if (o->kind == WEFT_OPT_INT) return "4";
     if (o->kind == WEFT_OPT_REAL) return "0.0078125";
     for (int i = 0;
-         (e = weft_context_entry(context, o->names, i)) && (strcmp(e->name, o->initial) == 0);)
+         (e = weft_context_entry(context, kind_of(o), i)) && (strcmp(e->name, o->initial) == 0);)
         i++;
     assert_non_null(e);
     return e->name;

@@ -55,7 +55,8 @@ typedef struct weft_option {
     const char *group;   /* heading in the help, from this row on; NULL: as before */
     const char *choices; /* legal values, separated by commas; NULL: not limited by a list */
     /* For strings. names: legal values are the names of this kind and paths of plug-ins. forms: the
-     * help ends with the syntax of the specifications of this kind. */
+     * help ends with the syntax of the specifications of this kind. Both: legal values are
+     * specifications that begin with such a name. */
     weft_kind names, forms;
     /* The option that this one depends on. If that option's value is a name or a specification,
      * this option has an effect only if the named entry reads it (weft_entry.reads); otherwise only

@@ -72,13 +72,15 @@ weft_status weft_option_check_value(const weft_option *o, const void *options)
 
 static weft_status check_choice(const weft_option *o, const char *text)
 {
-    char *choices;
-    weft_status status = WEFT_OK;
-    if (o->names && weft_plugin_is_path(text, strlen(text))) return WEFT_OK;
+    char *choices, *name = NULL;
+    size_t size = o->names && o->forms ? strcspn(text, ":") : strlen(text);
+    if (o->names && weft_plugin_is_path(text, size)) return WEFT_OK;
     WEFT_TRY(weft_option_choices(o, &choices));
-    if (choices && !weft_is_listed(choices, text))
+    weft_status status = weft_format(&name, "%.*s", (int)size, text);
+    if (status == WEFT_OK && choices && !weft_is_listed(choices, name))
         status = weft_fail(WEFT_ERR_ARGUMENT, "option '%s' is '%s', must be one of %s", o->name,
-                           text, choices);
+                           name, choices);
+    free(name);
     free(choices);
     return status;
 }

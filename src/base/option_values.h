@@ -8,7 +8,7 @@
 /* Bytes of the field. */
 size_t weft_option_width(const weft_option *option);
 /* Refuses a number that is out of bounds, unless it is the default, and an empty text. */
-weft_status weft_option_check_value(const weft_option *option, const void *target) WEFT_NODISCARD;
+weft_status weft_option_check_value(const weft_option *option, const void *options) WEFT_NODISCARD;
 /* Sets the field from text, or adds the text to a list of texts. */
 weft_status weft_option_store(const weft_option *option, void *target,
                               const char *text) WEFT_NODISCARD;

@@ -62,15 +62,16 @@ weft_status weft_options_valid(const weft_option *table, const void *options)
     return WEFT_OK;
 }
 
-/* Appends the names of the registered entries of a kind, or their forms if the option lists forms,
- * in the order of registration. Implied entries are left out. */
-static void add_names(weft_text *text, const weft_option *o, weft_kind kind, const char *between)
+/* Appends the names of the registered entries of a kind, or their forms, in the order of
+ * registration. Implied entries are left out. */
+static void add_names(weft_text *text, const weft_option *o, weft_kind kind, bool forms)
 {
+    const char *between = forms ? " or " : ",";
     const weft_entry *e;
     for (int i = 0; (e = weft_context_entry(o->context, kind, i)); i++)
         if (!e->implied)
             weft_text_add(text, "%s%s", text->size ? between : "",
-                          kind == o->forms && e->form ? e->form : e->name);
+                          forms && e->form ? e->form : e->name);
 }
 
 weft_status weft_option_choices(const weft_option *o, char **out)
@@ -80,7 +81,7 @@ weft_status weft_option_choices(const weft_option *o, char **out)
     *out = NULL;
     if (!o->choices && !o->names) return WEFT_OK;
     if (o->choices) weft_text_add(&text, "%s", o->choices);
-    if (o->names) add_names(&text, o, o->names, ",");
+    if (o->names) add_names(&text, o, o->names, false);
     return weft_text_take(&text, out);
 }
 
@@ -92,12 +93,12 @@ weft_status weft_option_help(const weft_option *o, char **out)
     WEFT_TRY(weft_option_choices(o, &choices));
     weft_text_add(&text, "%s", o->help);
     if (o->forms) {
-        add_names(&forms, o, o->forms, " or ");
+        add_names(&forms, o, o->forms, true);
         weft_status status = weft_text_take(&forms, &looks);
         text.failed = text.failed || status != WEFT_OK;
         if (looks) weft_text_add(&text, "%s", looks);
     }
-    if (choices) weft_text_add(&text, " (one of %s)", choices);
+    if (choices && !(o->names && o->forms)) weft_text_add(&text, " (one of %s)", choices);
     if (o->initial && o->kind != WEFT_OPT_FLAG) weft_text_add(&text, " [%s]", o->initial);
     free(looks);
     free(choices);

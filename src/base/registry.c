@@ -12,22 +12,22 @@
 static const struct {
     const char *one, *all, *hint, *option;
 } words[WEFT_KIND_COUNT] = {
-    [WEFT_KIND_NONE] = {"name", "names", ""},
+    [WEFT_KIND_NONE] = {"name", "names", "", NULL},
     [WEFT_KIND_MODEL] = {"model", "models", " (or give a file ending in .yaml)", "model"},
-    [WEFT_KIND_LAYER] = {"layer type", "layers of a YAML model", ""},
-    [WEFT_KIND_LOSS] = {"loss", "losses", ""},
+    [WEFT_KIND_LAYER] = {"layer type", "layers of a YAML model", "", NULL},
+    [WEFT_KIND_LOSS] = {"loss", "losses", "", NULL},
     [WEFT_KIND_DATA] = {"kind", "data", "", "data"},
-    [WEFT_KIND_NORMALIZATION] = {"normalization", "normalizations of data", ""},
-    [WEFT_KIND_OPTIMIZER] = {"optimizer", "optimizers", ""},
+    [WEFT_KIND_NORMALIZATION] = {"normalization", "normalizations of data", "", NULL},
+    [WEFT_KIND_OPTIMIZER] = {"optimizer", "optimizers", "", NULL},
     [WEFT_KIND_DEVICE] = {"device", "devices", "", "device"},
-    [WEFT_KIND_ENGINE] = {"engine", "engines", ""},
-    [WEFT_KIND_RATE] = {"learning rate schedule", "learning rate schedules", ""},
-    [WEFT_KIND_SCHEDULE] = {"pipeline schedule", "pipeline schedules", ""},
-    [WEFT_KIND_EXCHANGE] = {"exchange", "exchanges between learners", ""},
-    [WEFT_KIND_CODEC] = {"codec", "codecs of updates", ""},
-    [WEFT_KIND_POLICY] = {"batching policy", "batching policies", ""},
-    [WEFT_KIND_ARRIVALS] = {"arrival process", "arrival processes", ""},
-    [WEFT_KIND_OPERATOR] = {"operator", "operators", ""},
+    [WEFT_KIND_ENGINE] = {"engine", "engines", "", NULL},
+    [WEFT_KIND_RATE] = {"learning rate schedule", "learning rate schedules", "", NULL},
+    [WEFT_KIND_SCHEDULE] = {"pipeline schedule", "pipeline schedules", "", NULL},
+    [WEFT_KIND_EXCHANGE] = {"exchange", "exchanges between learners", "", NULL},
+    [WEFT_KIND_CODEC] = {"codec", "codecs of updates", "", NULL},
+    [WEFT_KIND_POLICY] = {"batching policy", "batching policies", "", NULL},
+    [WEFT_KIND_ARRIVALS] = {"arrival process", "arrival processes", "", NULL},
+    [WEFT_KIND_OPERATOR] = {"operator", "operators", "", NULL},
 };
 
 const char *weft_kind_title(weft_kind kind)

@@ -257,6 +257,10 @@ static weft_status receive_alone(weft_member *m, weft_view *view, weft_actor_id 
         return status;
     }
     if (!weft_view_find(&m->view, from)) return merge_unknown_view(m, view, from, news);
+    if (!weft_view_find(view, m->actor->id) && view->number < m->view.number) {
+        weft_view_free(view); /* the sender has not heard that this member has joined */
+        return weft_member_send_view(m, from);
+    }
     if (!weft_view_find(view, m->actor->id)) {
         weft_view_free(view);
         m->left = m->leaving; /* the other members have removed a leaving member */
@@ -286,6 +290,10 @@ weft_status weft_member_receive_view(weft_member *m, const weft_message *message
     /* The coordinator alone says who is a member as long as it can be asked: it answers a heartbeat
      * with its view if that is newer. */
     bool newer = view.run == m->run && view.number > m->view.number;
+    if (newer) {
+        m->newer = message->from;
+        m->newer_number = view.number;
+    }
     weft_view_free(&view);
     return newer ? weft_member_heartbeat(m) : WEFT_OK;
 }

@@ -87,6 +87,7 @@ const weft_option weft_train_rows[] = {
      TEXT,
      RUN(update.optimizer),
      .group = "Optimization",
+     .names = WEFT_KIND_OPTIMIZER,
      .forms = WEFT_KIND_OPTIMIZER,
      .help = "optimizer: "},
     {.name = "lr",
