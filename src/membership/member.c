@@ -190,10 +190,6 @@ weft_status weft_member_timer(weft_member *m)
              : m->view.number > 0 ? weft_member_heartbeat(m)
                                   : send_join(m));
     if (m->asks_leave && !m->leaving) WEFT_TRY(send_leave(m));
-    /* A newer view that the coordinator did not live to confirm is asked for again: its owner
-     * answers an older one. */
-    if (m->newer_number > m->view.number && weft_member_coordinator_unreachable(m))
-        WEFT_TRY(weft_member_send_view(m, m->newer));
     return weft_actor_set_timer(m->actor, WEFT_MEMBER_TIMER, m->options.heartbeat_interval);
 }
 

@@ -99,12 +99,13 @@ void weft_member_note_removed(const weft_member *member);
 
 /* Members send each other views, and go on with them while the coordinator is unreachable
  * (view_merge.c). `_send_view` sends the installed view. `_receive_view` handles the view of
- * another member. As long as the coordinator can be reached it is asked for its own view, and no
- * other member's is installed. While it is unreachable a newer view is installed, two views with
- * the same number are merged to their intersection, and a view of an unknown sender to the union;
- * whether the run is over or has a fault is taken from the coordinator alone. PEER: the others have
- * removed this member. `_coordinator_unreachable`: no message of the coordinator has come for two
- * failure timeouts. `_remove` removes a silent member from the view; false: it was not in the view.
+ * another member. As long as the coordinator can be reached a view that only adds members is
+ * installed, and for any other newer one the coordinator is asked. While it is unreachable a newer
+ * view is installed, two views with the same number are merged to their intersection, and a view of
+ * an unknown sender to the union; whether the run is over or has a fault is taken from the
+ * coordinator alone. PEER: the others have removed this member. `_coordinator_unreachable`: no
+ * message of the coordinator has come for two failure timeouts. `_remove` removes a silent member
+ * from the view; false: it was not in the view.
  * `_was_removed`: the id was in a former view, and is not in the present one. */
 weft_status weft_member_send_view(const weft_member *member, weft_actor_id to) WEFT_NODISCARD;
 weft_status weft_member_receive_view(weft_member *member, const weft_message *message,

@@ -19,8 +19,6 @@ struct weft_member {
     char *leave_refusal;     /* why the coordinator has rejected that; NULL: it has not */
     bool from_coordinator;   /* the view is the coordinator's, not one that members have merged or
                                 sent */
-    weft_actor_id newer;     /* a member whose view has the number newer_number */
-    int64_t newer_number;
     int leave_attempts;      /* Leave messages without an acknowledgement */
     int unanswered;          /* heartbeats sent since the last message of any sender */
     double last_message;     /* time of the coordinator's last message; below 0: none */

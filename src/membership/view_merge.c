@@ -257,10 +257,6 @@ static weft_status receive_alone(weft_member *m, weft_view *view, weft_actor_id 
         return status;
     }
     if (!weft_view_find(&m->view, from)) return merge_unknown_view(m, view, from, news);
-    if (!weft_view_find(view, m->actor->id) && view->number < m->view.number) {
-        weft_view_free(view); /* the sender has not heard that this member has joined */
-        return weft_member_send_view(m, from);
-    }
     if (!weft_view_find(view, m->actor->id)) {
         weft_view_free(view);
         m->left = m->leaving; /* the other members have removed a leaving member */
@@ -277,6 +273,18 @@ static weft_status receive_alone(weft_member *m, weft_view *view, weft_actor_id 
     return WEFT_OK;
 }
 
+/* Whether a newer view has all members of this one's and no more events than its new members
+ * explain, so that the coordinator's next views are newer still. */
+static bool only_adds(const weft_member *m, const weft_view *view)
+{
+    enum { OTHER_EVENTS = 8 };
+    int64_t added = (int64_t)view->member_count - (int64_t)m->view.member_count;
+    if (view->number - m->view.number > added + OTHER_EVENTS) return false;
+    for (size_t i = 0; i < m->view.member_count; i++)
+        if (!weft_view_find(view, m->view.members[i].id)) return false;
+    return true;
+}
+
 weft_status weft_member_receive_view(weft_member *m, const weft_message *message,
                                      weft_member_news *news)
 {
@@ -287,12 +295,15 @@ weft_status weft_member_receive_view(weft_member *m, const weft_message *message
     if (view.number > 0 && view.base == 0 && view.run == m->run &&
         weft_member_coordinator_unreachable(m))
         return receive_alone(m, &view, message->from, news);
-    /* The coordinator alone says who is a member as long as it can be asked: it answers a heartbeat
-     * with its view if that is newer. */
+    /* As long as the coordinator can be asked, it alone removes members: it answers a heartbeat
+     * with its view if that is newer. A view that only adds members is taken over, since the
+     * coordinator may not live to confirm it. */
     bool newer = view.run == m->run && view.number > m->view.number;
-    if (newer) {
-        m->newer = message->from;
-        m->newer_number = view.number;
+    if (newer && view.base == 0 && only_adds(m, &view)) {
+        weft_status status = keep_decisions(m, &view);
+        if (status == WEFT_OK) return weft_member_adopt(m, &view, news);
+        weft_view_free(&view);
+        return status;
     }
     weft_view_free(&view);
     return newer ? weft_member_heartbeat(m) : WEFT_OK;
