@@ -200,10 +200,10 @@ void weft_graph_set_domain(weft_graph *graph, weft_value input, int dim);
 /* "forward", "backward" or "update". */
 const char *weft_phase_name(weft_phase phase);
 
-/* Makes the graph fail with this thread's message; returns WEFT_NO_VALUE. */
 /* Whether the graph has this value; if not, this thread's message says so. */
 bool weft_graph_has(const weft_graph *graph, weft_value value);
 
+/* Makes the graph fail with this thread's message; returns WEFT_NO_VALUE. */
 weft_value weft_graph_stick(weft_graph *graph, weft_status status);
 
 static inline const weft_type *weft_value_type(const weft_graph *graph, weft_value value)

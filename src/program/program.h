@@ -342,7 +342,8 @@ weft_status weft_program_add_buffer(weft_program *p, buffer b, int *out) WEFT_NO
 weft_status weft_view_layouts(weft_program *p, const weft_node *node, const weft_layout **in,
                               const weft_layout **out) WEFT_NODISCARD;
 /* Chooses the buffer of result o of an instruction. The next value of a parameter or state is
- * written over the current one. */
+ * written over the current one, or gets memory of its own, from which weft_version_back copies
+ * it. */
 weft_status weft_result_buffer(weft_program *p, const instruction *code, int o,
                                int *out) WEFT_NODISCARD;
 

@@ -59,8 +59,7 @@ static void adam(const weft_ref *a)
 }
 
 /* The learning rate of a step. For the first `warmup` steps it grows linearly from base / warmup to
- * base. Then, by kind: 0: constant; 1: multiplied by gamma every `every` steps; 2: half a cosine
- * from base down to floor at step `total`. */
+ * base; then it follows schedule `kind` of weft_rate_schedules. */
 static void schedule(const weft_ref *a)
 {
     const weft_node *node = a->node;
