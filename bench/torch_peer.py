@@ -1,4 +1,4 @@
-"""The same models, batch, optimiser and threads in PyTorch: torch_peer.py MODEL BATCH STEPS"""
+"""The same models, batch, optimizer and threads in PyTorch: torch_peer.py MODEL BATCH STEPS"""
 import statistics
 import sys
 import time

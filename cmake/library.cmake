@@ -32,7 +32,7 @@ foreach(real float double)
   weft_sources(weft_reference_${real})
   target_compile_definitions(weft_reference_${real} PRIVATE WEFT_REAL=${real} WEFT_SHARED)
   target_link_libraries(weft_reference_${real} PRIVATE weft_flags)
-  # Most of what tests compute is here; a sanitizer's build optimises the rest little, since it is compiled more than run.
+  # Most of what tests compute is here; a sanitizer's build optimizes the rest little, since it is compiled more than run.
   if(WEFT_SANITIZE)
     target_compile_options(weft_reference_${real} PRIVATE -O2)
   endif()

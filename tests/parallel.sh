@@ -157,7 +157,7 @@ for pair in "-n 2|-n 3 --mesh tensor=3" "-n 4 --mesh data=2,tensor=2|-n 2 --mesh
 done
 
 # Learners go on from between two meetings as if nothing had been: each with its own state, the outer
-# optimiser with its own.
+# optimizer with its own.
 learners() { # CHECKPOINT ARGUMENTS...
     timeout 300 "$weft" train -q --data glyphs:size=16,train=200,test=20 --batch 20 -t 1 --exchange average:every=5,outer=nesterov \
         --steps 12 --keep 10 --checkpoint "$@" >out 2>err || flunk "learners: $*"

@@ -144,7 +144,7 @@ ls -A run/step-3 | cmp - before >out 2>err && pass || flunk "a checkpoint that w
 rm -rf run
 outer="--model side.yaml -n 2 --exchange average:every=2,outer=nesterov,state=reset"
 # shellcheck disable=SC2086
-"$weft" train -q $small $outer --checkpoint run --steps 4 2>err || flunk "a run with an outer optimiser"
+"$weft" train -q $small $outer --checkpoint run --steps 4 2>err || flunk "a run with an outer optimizer"
 cp -r run kept4
 # shellcheck disable=SC2086
 accepts "nothing left to do" "$weft" train -q $small $outer --checkpoint run --steps 4 --resume

@@ -41,7 +41,7 @@ typedef enum weft_value_kind {
 typedef enum weft_role {
     WEFT_ROLE_DATA,      /* an input */
     WEFT_ROLE_PARAMETER, /* learned */
-    WEFT_ROLE_OPTIMIZER, /* optimiser state: moments of a parameter, their step count */
+    WEFT_ROLE_OPTIMIZER, /* optimizer state: moments of a parameter, their step count */
     WEFT_ROLE_STATISTIC, /* statistics of data, such as running means; default of states */
     WEFT_ROLE_COUNTER,   /* a count of steps, equal on all ranks that train together */
     WEFT_ROLE_SUM,       /* an accumulator that each step starts anew; not saved */

@@ -1,4 +1,4 @@
-/* Optimisers, built of graph nodes, so that they are rewritten, lowered and traced like all other
+/* Optimizers, built of graph nodes, so that they are rewritten, lowered and traced like all other
  * nodes. */
 #ifndef WEFT_OPTIM_H
 #define WEFT_OPTIM_H

@@ -29,7 +29,7 @@ typedef struct weft_plan_options {
     int ranks;          /* ranks of the mesh, 1 to 1024 */
     /* "data=2,tensor=2": axis sizes, whose product is `ranks`; NULL: data=ranks. */
     const char *mesh;
-    /* ZeRO stage (Rajbhandari et al. 2020). 1: the optimiser state is split over the data axis; 2:
+    /* ZeRO stage (Rajbhandari et al. 2020). 1: the optimizer state is split over the data axis; 2:
      * also the gradients; 3: also the parameters. 0: none. */
     int zero;
     /* "LEAF:DIM=AXIS,...": splits a leaf along a dimension over a mesh axis. DIM is a number from

@@ -1,7 +1,7 @@
 /*
  * Training, evaluation and prediction, driven by one table of options.
  *
- * A trainer owns a data set, a model, its optimiser and their programs. A trainer reports progress
+ * A trainer owns a data set, a model, its optimizer and their programs. A trainer reports progress
  * through events and never prints. Checkpoints are folders DIR/step-N, written completely or not at
  * all; DIR/latest points to the newest one.
  */
@@ -179,7 +179,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_text(weft_context *context, 
                                                          char **out);
 
 /* Writes the parameters of a checkpoint to a safetensors file under their own names, with the
- * running statistics of batch normalisation and without optimiser state. */
+ * running statistics of batch normalisation and without optimizer state. */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_export(weft_context *context, const char *path,
                                                            const char *file);
 /* Exports a checkpoint to a folder, which is created: weights.safetensors, model.json (network,

@@ -31,7 +31,7 @@ typedef struct weft_length_choice {
     uint64_t room[4]; /* of later versions: 0 */
 } weft_length_choice;
 
-/* The optimiser and its learning rate. */
+/* The optimizer and its learning rate. */
 typedef struct weft_update_choice {
     size_t struct_size;
     char *optimizer, *lr_schedule;

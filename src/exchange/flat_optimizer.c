@@ -53,7 +53,7 @@ static weft_status check(const weft_context *context, const weft_optimizer_optio
     if (options->clip_norm > 0 || options->accumulate > 1 || options->update != WEFT_UPDATE_HERE)
         return weft_fail(
             WEFT_ERR_ARGUMENT,
-            "the optimiser of a flat range neither clips nor adds up micro-batches, and "
+            "the optimizer of a flat range neither clips nor adds up micro-batches, and "
             "makes its update itself: clip_norm 0, accumulate 1, WEFT_UPDATE_HERE");
     if (count < 1)
         return weft_fail(WEFT_ERR_ARGUMENT, "a flat range of %lld parameters", (long long)count);
@@ -93,7 +93,7 @@ static weft_status list_states(weft_flat_optimizer *o)
             if (*c == '/') *c = '_';
         if (strcmp(s->name, "step") == 0) o->step = weft_host(weft_store_address(o->store, e));
     }
-    return o->step ? WEFT_OK : weft_fail(WEFT_ERR_INTERNAL, "an optimiser has no count of steps");
+    return o->step ? WEFT_OK : weft_fail(WEFT_ERR_INTERNAL, "an optimizer has no count of steps");
 }
 
 weft_status weft_flat_optimizer_open(weft_context *context, const weft_store *like,

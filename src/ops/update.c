@@ -1,4 +1,4 @@
-/* Defines the operators of an optimiser step: sgd, adam, schedule, counter, accumulate, and
+/* Defines the operators of an optimizer step: sgd, adam, schedule, counter, accumulate, and
  * clipping by the global norm. None is differentiable. */
 #include "ops/ops.h"
 

@@ -5,7 +5,7 @@
 #include "graph/graph.h"
 #include "weft/optim.h"
 
-/* Registers the built-in optimisers and learning-rate schedules. */
+/* Registers the built-in optimizers and learning-rate schedules. */
 weft_status weft_optimizers_register(weft_context *context) WEFT_NODISCARD;
 
 /* Checks an optimizer's specification NAME[:key=value,...]. *by_tensor: the update of an element

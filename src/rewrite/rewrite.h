@@ -178,7 +178,7 @@ weft_status weft_leaf_split_input(rewriter *r, weft_value v) WEFT_NODISCARD;
 weft_status weft_leaf_emit(rewriter *r, weft_value v) WEFT_NODISCARD;
 /* Applies the sharding of a leaf that the user has pinned or an earlier rewrite has decided. */
 void weft_leaf_recall(rewriter *r, weft_value v);
-/* Decides the sharding of the optimiser state that an update node reads: that of its parameter, and
+/* Decides the sharding of the optimizer state that an update node reads: that of its parameter, and
  * with ZeRO a range of that over the data axis. */
 void weft_leaf_place_moments(rewriter *r, const weft_node *node);
 /* Gives leaves without a decision the sharding that this node, their first reader, needs, and emits
@@ -253,7 +253,7 @@ weft_status weft_rewrite_add_up(rewriter *r, weft_value v, int place, weft_value
                                 weft_value sum, weft_value *local) WEFT_NODISCARD;
 /* Sums the subtree sums of all ranks over the data axis. */
 weft_value weft_rewrite_reduce_tree(rewriter *r, weft_value v, weft_value local, int parts);
-/* Whether the gradient and the optimiser state of a parameter are spread over the data axis
+/* Whether the gradient and the optimizer state of a parameter are spread over the data axis
  * (ZeRO). */
 bool weft_zero_spreads(const rewriter *r, weft_value param);
 

@@ -1,4 +1,4 @@
-/* Implements the optimiser steps adam and sgd, each as one pass over memory in the layout of the
+/* Implements the optimizer steps adam and sgd, each as one pass over memory in the layout of the
  * parameter, and sum_squares. The padding of a blocked layout has gradient zero, so it stays
  * zero. */
 #include <math.h>

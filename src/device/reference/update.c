@@ -1,4 +1,4 @@
-/* Implements optimiser steps by the formulas of the original papers. The tests compare ten steps
+/* Implements optimizer steps by the formulas of the original papers. The tests compare ten steps
  * with an independent implementation. */
 #include <math.h>
 
