@@ -52,6 +52,7 @@ def lint(job):
         job.add(Result("format", "skipped", 0, "clang-format-14 is not in this release"))
     job.run("layers", ["scripts/check-layers"])
     job.run("words", ["scripts/check-words"])
+    job.run("names", ["scripts/check-names"])
     # The analyzer takes 97 % of the time of clang-tidy.
     tidy(job, 30, "--checks=-clang-analyzer-*")
 
@@ -164,7 +165,7 @@ def debian13(job):
 
 
 STAGES = (
-    Stage("lint", "format, layers, words, clang-tidy without its analyzer", "build lint", CODE + (".clang",), lint),
+    Stage("lint", "format, layers, words, names, clang-tidy without its analyzer", "build lint", CODE + (".clang",), lint),
     Stage("test", "built with gcc: most tests in their short form", "test", CODE + ("README.md", "docs/"),
           suite("test", environment=FAST)),
     Stage("sanitizers", "unit tests under the address and undefined sanitizers; each parser over its fuzz corpus", "test", CODE,
