@@ -399,13 +399,72 @@ static void test_models_take_long_images(void **state)
     assert_int_equal(taken, 4); /* lenet, mlp, vgg11, inception */
 }
 
+/* The text of a YAML model's graph. Free it. */
+static char *graph_of(const char *yaml, bool training, int64_t batch, double smoothing)
+{
+    weft_graph *g;
+    weft_model_values v;
+    char *text;
+    weft_model_options o = options("net.yaml", 8);
+    o.training = training;
+    o.batch = batch;
+    o.label_smoothing = smoothing;
+    assert_ok(weft_graph_create(context, WEFT_F32, &g));
+    assert_ok(weft_model_build_text(g, &o, "net.yaml", yaml, strlen(yaml), &v));
+    for (int i = 0; i < v.count; i++)
+        assert_string_not_equal("", weft_graph_value_name(g, v.ports[i].value));
+    assert_ok(weft_graph_text(g, &text));
+    weft_graph_destroy(&g);
+    return text;
+}
+
+static void same_graph(char *a, char *b)
+{
+    assert_string_equal(a, b);
+    weft_free(a);
+    weft_free(b);
+}
+
+/* A graph for inference has nothing of training: it is that of the model without the layers that
+ * act in training alone, and one sample is batch enough. */
+static void test_inference_has_no_training(void **state)
+{
+    (void)state;
+    static const char *const training[] = {"step",          "counter",     "dropout",
+                                           "batch_mean",    "batch_count", "smoothing",
+                                           "batch_running", "<-",          "batch_norm("};
+    static const char plain[] =
+        "layers:\n  - {type: conv, name: c, filters: 3}\n"
+        "  - {type: flatten, name: f}\n  - {type: dense, name: d, units: 10}\n",
+                      dropped[] = "layers:\n  - {type: conv, name: c, filters: 3}\n"
+                                  "  - {type: dropout, rate: 0.4}\n  - {type: flatten, name: f}\n"
+                                  "  - {type: dropout, rate: 0.2}\n"
+                                  "  - {type: dense, name: d, units: 10}\n",
+                      normed[] = "layers:\n  - {type: conv, name: c, filters: 3}\n"
+                                 "  - {type: batch_norm}\n  - {type: flatten, name: f}\n"
+                                 "  - {type: dense, name: d, units: 10}\n";
+    same_graph(graph_of(plain, false, 2, 0), graph_of(dropped, false, 2, 0.1));
+    char *norm = graph_of(normed, false, 1, 0.1), *trained = graph_of(normed, true, 2, 0.1);
+    assert_non_null(strstr(norm, "batch_norm_infer("));
+    assert_non_null(strstr(trained, "batch_norm("));
+    for (size_t i = 0; i < sizeof(training) / sizeof(*training); i++)
+        if (strstr(norm, training[i]))
+            fail_msg("'%s' in a graph for inference:\n%s", training[i], norm);
+    weft_free(norm);
+    weft_free(trained);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_devices_agree_on_models),    cmocka_unit_test(test_yaml_models),
-        cmocka_unit_test(test_automatic_names_step_aside), cmocka_unit_test(test_keys_of_layers),
-        cmocka_unit_test(test_layers_nobody_reads),        cmocka_unit_test(test_models_refuse),
+        cmocka_unit_test(test_devices_agree_on_models),
+        cmocka_unit_test(test_yaml_models),
+        cmocka_unit_test(test_automatic_names_step_aside),
+        cmocka_unit_test(test_keys_of_layers),
+        cmocka_unit_test(test_layers_nobody_reads),
+        cmocka_unit_test(test_models_refuse),
         cmocka_unit_test(test_models_take_long_images),
+        cmocka_unit_test(test_inference_has_no_training),
     };
     return cmocka_run_group_tests_name("models", tests, setup, teardown);
 }

@@ -13,6 +13,7 @@ typedef struct weft_node weft_node;
 typedef struct weft_window weft_window;
 typedef struct weft_op weft_op;
 typedef struct weft_incremental weft_incremental;
+typedef struct weft_graph_mapper weft_graph_mapper;
 
 /* A function of each element (ops/elementwise.h). */
 typedef struct weft_element {
@@ -103,6 +104,9 @@ struct weft_op {
      * s->graph; out[]: the results that later nodes may read. NULL: by the labels. */
     weft_status (*one_position)(weft_incremental *s, const weft_graph *graph, const weft_node *node,
                                 const weft_value *in, weft_value *out);
+    /* Sets what stands for the results of node n in a graph that only predicts (graph/inference.h);
+     * NULL: a copy of the node. */
+    weft_status (*inference)(weft_graph_mapper *m, int n, weft_value *out);
     /* transfer: the operator moves values between ranks, and a communicator runs it instead of a
      * device. any_order: operands and results may have any layout, unless attribute `plain` is set.
      * keeps_part: the output is this rank's part of the input along `dim`, and may stay in its
@@ -183,6 +187,14 @@ struct weft_graph {
  * `beside` (may be NULL), underscores are appended, so that the user's names take precedence. */
 weft_value weft_graph_own_leaf(weft_graph *graph, const weft_graph *beside, const char *name,
                                const weft_type *type, weft_role role, weft_value parameter);
+
+/* Exchanges the contents of two graphs. */
+static inline void weft_graph_swap(weft_graph *a, weft_graph *b)
+{
+    weft_graph c = *a;
+    *a = *b;
+    *b = c;
+}
 
 /* Declares that value is the part of a tensor of shape `whole` at `start`. */
 void weft_graph_set_part(weft_graph *graph, weft_value value, const weft_shape *whole,

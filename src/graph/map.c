@@ -24,9 +24,9 @@ weft_status weft_graph_map_node(const weft_graph_mapper *m, const weft_node *nod
     return weft_graph_status(m->to);
 }
 
-/* Copies a node whose inputs are what stands for those of the original. */
-static weft_status copy_node(weft_graph_mapper *m, const weft_node *node, weft_value *out)
+weft_status weft_graph_map_copy(weft_graph_mapper *m, int n, weft_value *out)
 {
+    const weft_node *node = m->from->nodes[n];
     weft_value *in, first = WEFT_NO_VALUE;
     WEFT_TRY(WEFT_NEW(&in, node->in_count));
     for (int i = 0; i < node->in_count; i++) in[i] = m->value[node->in[i]];
@@ -44,14 +44,15 @@ static weft_status map_leaf(weft_graph_mapper *m, const weft_graph_pass *pass, w
     return weft_graph_map_leaf(m, v, info->name, &info->type.shape, &m->value[v]);
 }
 
-/* New nodes have what stands for the origin of the original as theirs. */
+/* New nodes have the phase of the original, and what stands for its origin as theirs. */
 static weft_status map_node(weft_graph_mapper *m, const weft_graph_pass *pass, int n)
 {
     const weft_node *node = m->from->nodes[n];
     size_t before = m->to->node_count;
     m->to->origin = node->origin < 0 ? -1 : m->node[node->origin];
+    weft_graph_set_phase(m->to, node->phase);
     weft_value *out = &m->value[node->out];
-    WEFT_TRY(pass->node ? pass->node(m, n, out) : copy_node(m, node, out));
+    WEFT_TRY(pass->node ? pass->node(m, n, out) : weft_graph_map_copy(m, n, out));
     m->to->origin = -1;
     WEFT_TRY(weft_graph_status(m->to));
     if (m->to->node_count > before) m->node[n] = (int)m->to->node_count - 1;
@@ -77,13 +78,13 @@ static void link_value(const weft_graph_mapper *m, weft_value v)
     if (exported != WEFT_NO_VALUE) weft_graph_export_gradient(m->to, made, exported);
 }
 
-/* Marks the values that the wanted ones need, and all parameters and states, which checkpoints
- * contain. */
+/* Marks the values that the wanted ones need, and all parameters and statistics, which files of
+ * weights contain. */
 static void mark_needed(const weft_graph *g, const weft_value *wanted, int count, bool *needed)
 {
     for (size_t v = 0; v < g->value_count; v++)
-        needed[v] = count < 0 || g->values[v].kind == WEFT_VALUE_PARAM ||
-                    g->values[v].kind == WEFT_VALUE_STATE;
+        needed[v] = count < 0 || g->values[v].role == WEFT_ROLE_PARAMETER ||
+                    g->values[v].role == WEFT_ROLE_STATISTIC;
     for (int i = 0; i < count; i++) needed[wanted[i]] = true;
     for (size_t n = g->node_count; n-- > 0;) {
         const weft_node *node = g->nodes[n];

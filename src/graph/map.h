@@ -5,8 +5,6 @@
 
 #include "graph/graph.h"
 
-typedef struct weft_graph_mapper weft_graph_mapper;
-
 /* Functions may be NULL: begin adds nothing, and everything of its kind is copied. */
 typedef struct weft_graph_pass {
     /* Adds what the new graph has beside the original one. */
@@ -37,6 +35,8 @@ weft_status weft_graph_map(const weft_graph *graph, const weft_graph_pass *pass,
 /* For passes: adds a copy of a leaf under a name and with a shape. */
 weft_status weft_graph_map_leaf(const weft_graph_mapper *m, weft_value v, const char *name,
                                 const weft_shape *shape, weft_value *out) WEFT_NODISCARD;
+/* For passes: adds a copy of node n, whose inputs are what stands for those of the original. */
+weft_status weft_graph_map_copy(weft_graph_mapper *m, int n, weft_value *out) WEFT_NODISCARD;
 /* For passes: adds a copy of a node with other inputs, attributes and phase. *first: its first
  * output. */
 weft_status weft_graph_map_node(const weft_graph_mapper *m, const weft_node *node,

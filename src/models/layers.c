@@ -295,16 +295,8 @@ weft_value weft_layer_batch_norm(weft_model_builder *net, weft_value x, const we
         weft_layer_leaf(net, layer, "beta", WEFT_VALUE_PARAM, channels, zero),
         weft_layer_leaf(net, layer, "mean", WEFT_VALUE_STATE, channels, zero),
         weft_layer_leaf(net, layer, "variance", WEFT_VALUE_STATE, channels, one)};
-    if (!net->options->training)
-        return weft_layer_emit(net, layer->name, "", "batch_norm_infer",
-                               (weft_value[]){x, leaves[0], leaves[1], leaves[2], leaves[3]}, 5,
-                               NULL, 0);
     weft_value running, y = by_batch(net, layer->name, x, leaves, &running);
     if (y == WEFT_NO_VALUE) return y;
-    weft_status status = weft_graph_check_samples(
-        net->graph, in.dim[0],
-        "a batch, a micro-batch and the part of a virtual worker need 2 samples or more");
-    if (status != WEFT_OK) return weft_graph_stick(net->graph, status);
     weft_graph_assign(net->graph, leaves[2], running);
     weft_graph_assign(net->graph, leaves[3], running + 1);
     return y;
@@ -324,7 +316,7 @@ weft_value weft_layer_layer_norm(weft_model_builder *net, weft_value x, const we
 
 weft_value weft_layer_dropout(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
-    if (!net->options->training || layer->rate == 0) return x;
+    if (layer->rate == 0) return x;
     weft_attr attrs[] = {WEFT_ATTR_REAL("rate", layer->rate),
                          WEFT_ATTR_INT("seed", (int64_t)net->options->seed),
                          WEFT_ATTR_INT("stream", net->layers++)};

@@ -3,6 +3,7 @@
 
 #include "base/registry.h"
 #include "formats/formats.h"
+#include "graph/inference.h"
 #include "models/models.h"
 
 static const weft_model *const models[] = {
@@ -192,7 +193,7 @@ static weft_status add_loss(weft_model_builder *net, weft_value logits, weft_mod
     weft_value in[] = {logits, weft_model_builder_input(net, WEFT_PORT_TARGET),
                        weft_model_builder_input(net, WEFT_PORT_WEIGHTS)};
     const weft_attr smoothing = WEFT_ATTR_REAL("smoothing", net->options->label_smoothing);
-    bool smooth = net->options->training && smoothing.real > 0;
+    bool smooth = smoothing.real > 0;
     if (smooth && !net->loss->classes)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "label smoothing spreads the probability of a class, and the target of "
@@ -204,6 +205,19 @@ static weft_status add_loss(weft_model_builder *net, weft_value logits, weft_mod
     add_port(net, "loss", WEFT_PORT_LOSS, loss);
     *out = net->values;
     return WEFT_OK;
+}
+
+/* Adds the loss. A model builds the graph of training; one that only predicts is made of that. */
+static weft_status finish(weft_model_builder *net, weft_value logits, weft_model_values *out)
+{
+    weft_value *wanted[WEFT_MAX_PORTS];
+    WEFT_TRY(add_loss(net, logits, out));
+    if (net->options->training)
+        return weft_graph_check_samples(net->graph, net->options->batch,
+                                        "a batch, a micro-batch and the part of a virtual worker "
+                                        "need 2 samples or more");
+    for (int i = 0; i < out->count; i++) wanted[i] = &out->ports[i].value;
+    return weft_graph_infer(net->graph, wanted, out->count);
 }
 
 bool weft_model_is_file(const char *model)
@@ -222,7 +236,7 @@ static weft_status build_text(weft_graph *graph, const weft_model_options *optio
     weft_value logits = WEFT_NO_VALUE;
     add_inputs(&net);
     WEFT_TRY(weft_model_builder_read(&net, name, data, size, &logits));
-    weft_status status = add_loss(&net, logits, out);
+    weft_status status = finish(&net, logits, out);
     return status == WEFT_OK ? status : weft_fail_within(status, "%s", name);
 }
 
@@ -269,7 +283,7 @@ static weft_status build_named(weft_graph *graph, const weft_model_options *opti
     WEFT_TRY(weft_model_builder_set_loss(&net, NULL));
     add_inputs(&net);
     weft_value logits = model->build(&net, weft_model_builder_input(&net, WEFT_PORT_FEATURES));
-    return add_loss(&net, logits, out);
+    return finish(&net, logits, out);
 }
 
 void weft_model_options_fit(weft_model_options *o, const weft_data_stats *stats)

@@ -13,9 +13,12 @@
  * Samples are weighted, so that padding (weight zero) changes neither the statistics nor the
  * gradient. Running statistics follow Ioffe and Szegedy (2015); the running variance is unbiased,
  * as in other frameworks. */
+#include "graph/map.h"
 #include "ops/ops.h"
 
 enum { COUNTS = 3 };
+
+extern const weft_op weft_op_batch_running;
 
 /* --- shapes --- */
 
@@ -139,6 +142,33 @@ static void norm_gradient(weft_graph *g, const weft_node *node, const weft_value
     dx[2] = sums + 1;
 }
 
+/* The node that keeps running statistics of these of the batch, or NULL. */
+static const weft_node *running_of(const weft_graph *g, weft_value mean, weft_value variance)
+{
+    for (size_t n = (size_t)g->values[mean].node; n < g->node_count; n++) {
+        const weft_node *node = g->nodes[n];
+        if (node->op == &weft_op_batch_running && node->in[0] == mean && node->in[1] == variance)
+            return node;
+    }
+    return NULL;
+}
+
+/* Prediction uses the running statistics in the place of those of its batch, where there are any.
+ */
+static weft_status norm_inference(weft_graph_mapper *m, int n, weft_value *out)
+{
+    const weft_node *node = m->from->nodes[n];
+    const weft_node *running = running_of(m->from, node->in[5], node->in[6]);
+    if (!running) return weft_graph_map_copy(m, n, out);
+    weft_value in[5];
+    for (int i = 0; i < 3; i++) in[i] = m->value[node->in[i]];
+    for (int i = 3; i < 5; i++) in[i] = m->value[running->in[i]];
+    const weft_attr *epsilon = weft_node_attr(node, "epsilon");
+    out[0] =
+        weft_graph_node(m->to, "batch_norm_infer", node->name, in, 5, epsilon, epsilon ? 1 : 0);
+    return weft_graph_status(m->to);
+}
+
 /* --- labels: the channel is a label of its own, so channels may be split --- */
 
 static void add_tensor(weft_text *text, int rank)
@@ -246,7 +276,8 @@ const weft_op weft_op_batch_norm = {
     .labels = norm_labels,
     .flops = norm_flops,
     .statistics = 7u << 4,
-    .least_values = 2};
+    .least_values = 2,
+    .inference = norm_inference};
 const weft_op weft_op_batch_running = {
     .name = "batch_running",
     .summary = "running mean and variance, from the batch's, its counts and the old ones",

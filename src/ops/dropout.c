@@ -3,6 +3,7 @@
  * Whether an element is dropped is a function of (seed, stream, step, sample, position in the
  * sample). So no mask is stored, the gradient is the operator itself applied to dy, and the
  * division of the batch into micro-batches or over ranks does not change the result. */
+#include "graph/map.h"
 #include "ops/ops.h"
 
 /* (x [b, ...], step, index of the first sample in the step's batch) -> y */
@@ -43,6 +44,13 @@ static weft_status dropout_localize(const weft_graph *g, const weft_node *node,
     return weft_node_set(part, &size);
 }
 
+/* Prediction drops nothing, since training has scaled what remained. */
+static weft_status dropout_inference(weft_graph_mapper *m, int n, weft_value *out)
+{
+    out[0] = m->value[m->from->nodes[n]->in[0]];
+    return WEFT_OK;
+}
+
 const weft_op weft_op_dropout = {.name = "dropout",
                                  .summary = "zeroes elements at random and scales the others",
                                  .min_inputs = 3,
@@ -52,4 +60,5 @@ const weft_op weft_op_dropout = {.name = "dropout",
                                  .gradient = dropout_gradient,
                                  .labels = weft_labels_elementwise,
                                  .in_place = {1},
-                                 .localize = dropout_localize};
+                                 .localize = dropout_localize,
+                                 .inference = dropout_inference};

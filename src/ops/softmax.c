@@ -8,6 +8,7 @@
  *
  * With the attribute `smoothing` s, the target of a sample is the distribution with 1 - s at its
  * label plus s/c at each of the c classes (Szegedy et al. 2016). */
+#include "graph/map.h"
 #include "ops/ops.h"
 
 static void softmax_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
@@ -86,6 +87,17 @@ static void xent_gradient(weft_graph *g, const weft_node *node, const weft_value
                 : weft_emit(g, node, "sum", "add", (weft_value[]){dx[0], through}, 2, NULL, 0);
 }
 
+/* The loss of a prediction is that of its label alone. */
+static weft_status xent_inference(weft_graph_mapper *m, int n, weft_value *out)
+{
+    const weft_node *node = m->from->nodes[n];
+    weft_value in[3];
+    for (int i = 0; i < 3; i++) in[i] = m->value[node->in[i]];
+    WEFT_TRY(weft_graph_map_node(m, node, in, NULL, 0, node->phase, &out[0]));
+    out[1] = out[0] + 1;
+    return WEFT_OK;
+}
+
 static void add_rows(const weft_graph *g, const weft_node *node, weft_text *text)
 {
     int rank = weft_in(g, node, 0)->shape.rank;
@@ -141,7 +153,8 @@ const weft_op weft_op_softmax_xent = {
     .shape = xent_shape,
     .gradient = xent_gradient,
     .labels = xent_labels,
-    .flops = row_flops};
+    .flops = row_flops,
+    .inference = xent_inference};
 const weft_op weft_op_softmax_xent_grad = {
     .name = "softmax_xent_grad",
     .summary = "gradient of softmax_xent, from (probabilities, labels, weights, dloss)",
