@@ -4,7 +4,7 @@ file(GLOB WEFT_SOURCES CONFIGURE_DEPENDS
   src/device/fake_remote/*.c
   src/optim/*.c src/formats/*.c src/data/*.c src/models/*.c src/rewrite/*.c src/program/*.c src/compress/*.c src/actor/*.c src/membership/*.c src/exchange/*.c src/exchange/gossip/*.c
   src/exchange/ps/*.c src/exchange/ps/range/*.c src/exchange/ps/server/*.c src/exchange/ps/client/*.c src/exchange/ps/host/*.c
-  src/checkpoint/*.c src/learner/*.c src/job/*.c src/train/*.c src/train/sim/*.c src/train/elastic/*.c
+  src/checkpoint/*.c src/learner/*.c src/job/*.c src/train/*.c src/train/sim/*.c src/train/elastic/*.c src/train/engine/*.c
   src/serve/*.c src/serve/batch/*.c src/serve/http/*.c src/serve/front/*.c src/load/*.c)
 file(GLOB WEFT_REFERENCE CONFIGURE_DEPENDS src/device/reference/*.c)
 list(REMOVE_ITEM WEFT_REFERENCE ${CMAKE_CURRENT_SOURCE_DIR}/src/device/reference/device.c

@@ -27,6 +27,15 @@ extern "C" {
  * started yet, or it must be restarted when it fails. */
 WEFT_API bool weft_job_needs_supervisor(const weft_train_options *options);
 
+/* The processes that weft_job_run starts, as in "4 learners as processes of MPI". *out NULL: the
+ * ranks are threads of one process. The caller frees it with weft_free. */
+WEFT_API WEFT_NODISCARD weft_status weft_job_text(const weft_train_options *options, char **out);
+
+/* For a process that mpirun or srun may have started (weft_job_rank): options with the default
+ * engine then get that of the launcher, and one rank becomes as many as it has started. */
+WEFT_API WEFT_NODISCARD weft_status weft_job_fit_launcher(const weft_context *context,
+                                                          weft_train_options *options);
+
 /* Checks the options of weft_job_run; starts nothing. ARGUMENT: options contradict each other. */
 WEFT_API WEFT_NODISCARD weft_status weft_job_check(const weft_context *context,
                                                    const weft_train_options *options);
@@ -110,7 +119,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_trainer_create(weft_context *context,
                                                         const weft_train_options *options,
                                                         weft_trainer **out);
 /* Creates a trainer for inspection only: it has the graph and the program of the first rank, but no
- * memory for values and no checkpoint, and cannot run. */
+ * memory for values and no checkpoint, and cannot run. Its ranks are threads of this process,
+ * whatever the engine of the options is. */
 WEFT_API WEFT_NODISCARD weft_status weft_trainer_create_dry(weft_context *context,
                                                             const weft_train_options *options,
                                                             weft_trainer **out);

@@ -124,32 +124,6 @@ static weft_status inspect_run(weft_context *context, const weft_train_options *
     return status;
 }
 
-/* Turns the options of a run, which have been checked, into those of a look at it: its ranks are
- * threads of this process, and its checkpoints are neither read nor written. Options that a run
- * would refuse stay, to be refused. */
-static weft_status look_at(const weft_context *context, weft_train_options *o)
-{
-    const weft_option *table = weft_train_table(context);
-    bool mpi = strcmp(o->job.engine, "mpi") == 0,
-         processes = strcmp(o->job.engine, "processes") == 0;
-    weft_train_options plain = {0};
-    weft_status status = weft_train_options_init(context, &plain);
-    if (status == WEFT_OK && (mpi || processes))
-        status = weft_options_set(table, o, "engine", plain.job.engine);
-    if (status == WEFT_OK && mpi) {
-        weft_free(o->job.hosts);
-        o->job.hosts = NULL;
-    }
-    if (processes || o->output.checkpoint) o->job.max_restarts = 0;
-    if (status == WEFT_OK && o->output.checkpoint) {
-        const weft_output_choice output = o->output;
-        o->output = plain.output;
-        plain.output = output;
-    }
-    weft_options_free(table, &plain);
-    return status;
-}
-
 static weft_status inspect_checkpoint(weft_context *context, const char *path)
 {
     char *text = NULL;
@@ -210,10 +184,7 @@ static int run(weft_context *context, int argc, char **argv)
     } else if (count) {
         code = report_failure(inspect_checkpoint(context, words[0]));
     } else if ((code = load_plugins(context, weft_train_table(context), &options)) == 0) {
-        status = weft_options_check(weft_train_table(context), &options);
-        if (status == WEFT_OK) status = look_at(context, &options);
-        if (status == WEFT_OK) status = inspect_run(context, &options, &what);
-        code = report_failure(status);
+        code = report_failure(inspect_run(context, &options, &what));
     }
     weft_options_free(weft_train_table(context), &options);
     return code;

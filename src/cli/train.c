@@ -183,19 +183,16 @@ static void print_over_bar(void *user, const char *line)
     print_line(NULL, line);
 }
 
-/* Prints how many processes the supervisor starts. On a terminal the line is replaced as soon as a
+/* Prints which processes the supervisor starts. On a terminal the line is replaced as soon as a
  * process prints. */
-static void print_starting(const weft_train_options *o, bool bar)
+static weft_status print_starting(const weft_train_options *o, bool bar)
 {
-    int64_t mesh = 1, count = o->job.ranks;
-    bool learners = o->parallel.exchange != NULL;
-    if (learners && o->parallel.mesh && weft_mesh_ranks(o->parallel.mesh, &mesh) == WEFT_OK)
-        count /= mesh;
-    bool mpi = strcmp(o->job.engine, "mpi") == 0;
-    printf("starting %lld %s%s as %s%s…%s", (long long)count, learners ? "learner" : "rank",
-           weft_plural(count), count == 1 ? "a process" : "processes", mpi ? " of MPI" : "",
-           bar ? "" : "\n");
+    char *processes;
+    weft_status status = weft_job_text(o, &processes);
+    if (status == WEFT_OK && processes) printf("starting %s…%s", processes, bar ? "" : "\n");
+    weft_free(processes);
     flush_stdout();
+    return status;
 }
 
 static void free_words(char **words)
@@ -250,10 +247,9 @@ static int supervise(const weft_context *context, weft_train_options *options, c
     setenv("COLUMNS", columns, 1);
     signal(SIGPIPE, SIG_IGN); /* as in catch_signals, which the ranks call */
     bool bar = strcmp(show, "bar") == 0 && !options->show.quiet;
-    bool threads = strcmp(options->job.engine, "threads") == 0;
     weft_status status = weft_job_check(context, options);
     relay *through = relay_begin();
-    if (status == WEFT_OK && !threads && !options->show.quiet) print_starting(options, bar);
+    if (status == WEFT_OK && !options->show.quiet) status = print_starting(options, bar);
     if (status == WEFT_OK)
         status = weft_job_run(context, options, program, words, print_over_bar, &bar, &code);
     free_words(words);
@@ -292,11 +288,7 @@ static int run(weft_context *context, int argc, char **argv)
     weft_train_options options = {0};
     weft_status status = read_train_options(context, &options, argc, argv);
     int code = 2;
-    if (status == WEFT_OK && weft_job_rank() >= 0) { /* mpirun or srun has started this rank */
-        if (strcmp(options.job.engine, "threads") == 0)
-            status = weft_options_set(weft_train_table(context), &options, "engine", "mpi");
-        if (options.job.ranks == 1) options.job.ranks = 0;
-    }
+    if (status == WEFT_OK) status = weft_job_fit_launcher(context, &options);
     if (status != WEFT_OK && weft_job_rank() > 0)
         let_others_speak();
     else if (status != WEFT_OK)

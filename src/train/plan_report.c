@@ -199,10 +199,16 @@ weft_status weft_trainer_create_dry(weft_context *context, const weft_train_opti
 {
     weft_trainer *t;
     WEFT_NEED(context, options, out);
-    WEFT_TRY(weft_trainer_prepare(context, options, false, &t));
+    weft_train_options own = {0};
+    weft_status status = weft_train_options_copy(context, options, &own);
+    if (status == WEFT_OK) status = weft_options_check(weft_train_table(context), &own);
+    if (status == WEFT_OK) status = weft_train_engine_look(context, &own);
+    if (status == WEFT_OK) status = weft_trainer_prepare(context, &own, NULL, &t);
+    weft_options_free(weft_train_table(context), &own);
+    WEFT_TRY(status);
     weft_rank *first = &t->runs[0].rank;
     *first = (weft_rank){.run_spec = &t->run_spec};
-    weft_status status = weft_rank_rewrite(first);
+    status = weft_rank_rewrite(first);
     if (status == WEFT_OK) status = weft_trainer_check_servers(t);
     if (status == WEFT_OK) status = weft_rank_dry_program(first, &t->dry);
     if (status == WEFT_OK)
@@ -218,7 +224,7 @@ weft_status weft_train_plan_text(weft_context *context, const weft_train_options
     WEFT_NEED(context, options, out);
     weft_trainer *t;
     weft_text text = {0};
-    WEFT_TRY(weft_trainer_prepare(context, options, false, &t));
+    WEFT_TRY(weft_trainer_prepare(context, options, NULL, &t));
     weft_status status = WEFT_OK;
     if (dump_rank >= t->mesh)
         status = weft_fail(WEFT_ERR_ARGUMENT, "there is no rank %d; the mesh has %d", dump_rank,

@@ -131,12 +131,12 @@ static weft_status take_threads(weft_trainer *t, int here)
 static weft_status open_ranks(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
-    bool alone = o->job.ranks <= 1 && strcmp(o->job.engine, "threads") == 0;
+    const char *alone = o->job.ranks <= 1 ? t->engine->alone : NULL;
     weft_status_page_open(&t->line);
-    WEFT_TRY(weft_comm_open(t->context, alone ? "self" : o->job.engine, (int)o->job.ranks,
-                            t->worlds, &t->local));
+    WEFT_TRY(weft_comm_open(t->context, alone ? alone : o->job.engine, (int)o->job.ranks, t->worlds,
+                            &t->local));
     t->size = weft_comm_size(t->worlds[0]);
-    if (strcmp(o->job.engine, "mpi") == 0) WEFT_TRY(weft_job_check_world(t->size));
+    if (t->engine->launched) WEFT_TRY(weft_job_check_world(t->size));
     if (t->link.job) t->line.first = t->link.slot * t->size;
     t->link.late = t->rejoins || (t->link.job && weft_status_page_furthest(&t->line) > 0);
     WEFT_TRY(WEFT_NEW(&t->runs, t->local));
@@ -150,7 +150,7 @@ static weft_status open_ranks(weft_trainer *t)
     }
     int here = weft_comm_local_size(t->worlds[0]);
     if (!o->where.no_bind && here > 1)
-        WEFT_TRY(weft_core_sets_make(here, strcmp(o->job.engine, "mpi") == 0, &t->cores));
+        WEFT_TRY(weft_core_sets_make(here, t->engine->launched, &t->cores));
     return take_threads(t, here);
 }
 
@@ -256,6 +256,7 @@ static weft_status begin(weft_context *context, const weft_train_options *option
     t->folder_lock = -1;
     pthread_mutex_init(&t->lock, NULL);
     WEFT_TRY(weft_train_options_copy(t->context, options, &t->options));
+    t->engine = weft_train_engine_of(t->options.job.engine);
     WEFT_TRY(weft_options_check(weft_train_table(t->context), &t->options));
     return weft_settings_take(weft_train_table(t->context), &t->options, &t->settings);
 }
@@ -269,12 +270,13 @@ static int ranks_of_host(const weft_trainer *t)
 }
 
 weft_status weft_trainer_prepare(weft_context *context, const weft_train_options *options,
-                                 bool simulated, weft_trainer **out)
+                                 const weft_train_engine *engine, weft_trainer **out)
 {
     weft_trainer *t;
     weft_status status = begin(context, options, &t);
     if (!t) return status;
-    t->run_spec.simulated = simulated;
+    if (engine) t->engine = engine;
+    t->run_spec.simulated = t->engine && t->engine->simulated;
     if (status == WEFT_OK) t->size = (int)WEFT_MAX(options->job.ranks, (int64_t)1);
     if (status == WEFT_OK) status = weft_train_check_ranks(&t->options);
     if (status == WEFT_OK) status = weft_trainer_count_learners(t);

@@ -8,6 +8,7 @@
 
 #include "base/learning_rate.h"
 #include "job/job.h"
+#include "train/engine/engine.h"
 #include "train/train.h"
 
 /* The place of a run in the schedule of its learning rate: its clock, the last step of the
@@ -40,6 +41,7 @@ struct weft_trainer {
     weft_context *context, *own; /* own: this run's, with its number of threads; replaces context */
     weft_train_options options;
     weft_settings settings; /* the options as text */
+    const weft_train_engine *engine;
     weft_dataset *data;
     weft_bytes model; /* text of a YAML model, allocated */
     weft_checkpoint resumed;
@@ -123,12 +125,13 @@ weft_status weft_trainer_create_joining(weft_context *context, const weft_train_
                                         const weft_joining *joining,
                                         weft_trainer **out) WEFT_NODISCARD;
 
-/* Creates a trainer for a plan or, if `simulated`, a simulation: opens data and model for the ranks
- * of the options, but opens no communicator and builds no rank. */
+/* Creates a trainer for a plan or a simulation: opens data and model for the ranks of the options,
+ * but opens no communicator and builds no rank. engine NULL: that of the options. */
 weft_status weft_trainer_prepare(weft_context *context, const weft_train_options *options,
-                                 bool simulated, weft_trainer **out) WEFT_NODISCARD;
+                                 const weft_train_engine *engine,
+                                 weft_trainer **out) WEFT_NODISCARD;
 /* validate.c: _check_ranks checks that the number of ranks is known, before they are opened.
- * _check_launched (supervise.c): see weft_job_check_launched.
+ * _check_launched (engine/engine.c): see weft_job_check_launched.
  * _learners sets *mesh to the ranks of one learner (without --mesh: one) and *learners to their
  * number. _count_learners checks all other options and sets t->mesh and t->learners. ARGUMENT:
  * options exclude each other, one needs a missing one, or the ranks are no multiple of *mesh. */

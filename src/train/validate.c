@@ -61,15 +61,16 @@ static weft_status check_between(const weft_trainer *t)
                      "stages, or leave one of them out");
 }
 
-static weft_status check_job(const weft_job_choice *o, const char *checkpoint)
+static weft_status check_job(const weft_train_engine *engine, const weft_job_choice *o,
+                             const char *checkpoint)
 {
-    if (o->hosts && strcmp(o->engine, "mpi") != 0)
+    if (o->hosts && !engine->launched)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "hosts '%s' and engine %s contradict each other; several machines need "
                          "--engine mpi",
                          o->hosts, o->engine);
     /* Single processes are restarted without a checkpoint, from the state of the others. */
-    if (o->max_restarts > 0 && !checkpoint && strcmp(o->engine, "processes") != 0)
+    if (o->max_restarts > 0 && !checkpoint && !engine->members)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "max-restarts is '%lld', but max-restarts needs --checkpoint DIR; give "
                          "that too, or leave --max-restarts out",
@@ -98,7 +99,7 @@ static weft_status check_options(const weft_trainer *t)
     WEFT_TRY(weft_optimizer_check(t->context, t->options.update.optimizer, &by_tensor));
     WEFT_TRY(check_devices(t));
     WEFT_TRY(check_between(t));
-    WEFT_TRY(check_job(&t->options.job, t->options.output.checkpoint));
+    WEFT_TRY(check_job(t->engine, &t->options.job, t->options.output.checkpoint));
     /* The schedule of an elastic run is for those of its learners that have a pipeline. */
     return t->linked ? WEFT_OK : weft_train_check_stages(&t->options.parallel);
 }
@@ -108,7 +109,6 @@ static weft_status check_options(const weft_trainer *t)
 static weft_status check_plan(const weft_trainer *t)
 {
     const weft_parallel_choice *o = &t->options.parallel;
-    bool processes = strcmp(t->options.job.engine, "processes") == 0;
     return weft_exchange_fits(
         t->context, o->exchange,
         &(weft_exchange_plan){.learners = t->learners,
@@ -117,7 +117,7 @@ static weft_status check_plan(const weft_trainer *t)
                               .codec = o->compress,
                               .back = o->compress_downlink,
                               .resumed_run = t->options.output.resume || t->begun.step > 0,
-                              .hosted = !t->linked && !t->run_spec.simulated && !processes,
+                              .hosted = !t->linked && t->engine->hosted,
                               .here = t->linked ? 1 : WEFT_MAX(t->local / t->mesh, 1)});
 }
 

@@ -233,7 +233,7 @@ static weft_status prepare(weft_simulation *s, weft_context *context,
     WEFT_TRY(weft_train_options_copy(context, &given->train, &o));
     s->learners = (int)learners;
     o.job.ranks = learners;
-    weft_status status = weft_trainer_prepare(context, &o, true, &s->job);
+    weft_status status = weft_trainer_prepare(context, &o, &weft_train_engine_simulated, &s->job);
     weft_options_free(weft_train_table(context), &o);
     return status;
 }

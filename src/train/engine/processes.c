@@ -1,7 +1,8 @@
-/* Plans the processes of a job with --engine processes: builds the command lines of its
- * coordinator, servers and learners, which run weft coordinator, weft server and weft join. */
-#include "train/elastic/engine_processes.h"
+/* The engine processes: builds the command lines of a coordinator, of servers and of learners,
+ * which run weft coordinator, weft server and weft join. */
+#include "train/engine/engine.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,6 +13,19 @@
 #include "actor/net.h"
 #include "exchange/exchange.h"
 #include "train/elastic/elastic.h"
+#include "train/trainer.h"
+
+/* The processes of a job. */
+typedef struct process_plan {
+    const weft_train_options *options;
+    int64_t mesh;           /* ranks of a learner */
+    double failure_timeout; /* after so many seconds without a heartbeat a member is removed */
+    char folder[128];       /* of the sockets of all processes, which only this user may enter */
+    DIR *held;              /* that folder, open and locked while this process lives; may be NULL */
+    char address[160];      /* of the coordinator */
+    weft_job_part *parts;
+    int count;
+} process_plan;
 
 /* --- invalid options --- */
 
@@ -21,7 +35,7 @@ static weft_status refuse(const char *option, const char *value, const char *why
                      option, value, why);
 }
 
-static weft_status check(const weft_train_options *o)
+static weft_status fits(const weft_train_options *o)
 {
     if (o->job.hosts)
         return refuse("hosts", o->job.hosts, "several machines need --engine mpi, or weft join");
@@ -87,7 +101,7 @@ static void remove_abandoned(const char *root)
 /* Makes a private folder for the sockets of the processes: no other user can connect to them. The
  * path of a socket is short (107 bytes) and has no '#', behind which an address has a key, and no
  * space, so the folder is in /tmp where that of TMPDIR is long or has one. */
-static weft_status make_folder(weft_process_plan *p)
+static weft_status make_folder(process_plan *p)
 {
     enum { LONGEST = 64 };
     const char *root = getenv("TMPDIR");
@@ -124,35 +138,57 @@ static weft_status add(command_line *s, const char *name, const char *value)
     return WEFT_OK;
 }
 
-/* Replaces *value if the option's value differs between the processes of a job; NULL: this process
- * does not get the option. */
-static weft_status own_value(const weft_process_plan *p, const weft_job_part *part,
-                             const weft_option *o, char **value)
+static bool is_learner(const process_plan *p, const weft_job_part *part)
 {
-    const weft_train_options *all = p->options;
-    bool speaks = part->role == WEFT_PART_LEARNER && part->slot == 0;
-    int64_t threads = all->where.threads;
-    if (threads == 0) threads = weft_default_threads((int)all->job.ranks, NULL);
-    if (strcmp(o->name, "threads") == 0) {
-        weft_free(*value);
-        return weft_format(value, "%lld", (long long)threads);
-    }
-    if (strcmp(o->name, "ranks") == 0 && part->role == WEFT_PART_LEARNER) {
-        weft_free(*value);
-        return weft_format(value, "%lld", (long long)p->mesh);
-    }
-    bool quiet = strcmp(o->name, "quiet") == 0 && !speaks;
-    /* Processes that bind their ranks to cores would all choose the same cores. */
-    if (quiet || strcmp(o->name, "no-bind") == 0) {
-        weft_free(*value);
-        return weft_strdup("true", value);
-    }
-    bool writes = strcmp(o->name, "metrics") == 0 || strcmp(o->name, "trace") == 0;
-    if (writes && !speaks) {
-        weft_free(*value);
-        *value = NULL;
-    }
-    return WEFT_OK;
+    (void)p;
+    return part->role == WEFT_PART_LEARNER;
+}
+
+static bool is_silent(const process_plan *p, const weft_job_part *part)
+{
+    return !is_learner(p, part) || part->slot > 0;
+}
+
+static weft_status own_threads(const process_plan *p, char **value)
+{
+    int64_t threads = p->options->where.threads;
+    if (threads == 0) threads = weft_default_threads((int)p->options->job.ranks, NULL);
+    return weft_format(value, "%lld", (long long)threads);
+}
+
+static weft_status own_ranks(const process_plan *p, char **value)
+{
+    return weft_format(value, "%lld", (long long)p->mesh);
+}
+
+static weft_status set(const process_plan *p, char **value)
+{
+    (void)p;
+    return weft_strdup("true", value);
+}
+
+/* Options with a value of their own in some processes of a job: `of` says in which, NULL in all.
+ * `value` NULL: these do not get the option. Processes that bind their ranks to cores would all
+ * choose the same cores. */
+static const struct {
+    const char *option;
+    bool (*of)(const process_plan *p, const weft_job_part *part);
+    weft_status (*value)(const process_plan *p, char **value);
+} own_values[] = {
+    {"threads", NULL, own_threads}, {"ranks", is_learner, own_ranks}, {"quiet", is_silent, set},
+    {"no-bind", NULL, set},         {"metrics", is_silent, NULL},     {"trace", is_silent, NULL},
+};
+
+/* Sets *value to the option's value in this process; NULL: the process does not get the option. */
+static weft_status value_of(const process_plan *p, const weft_job_part *part, const weft_option *o,
+                            char **value)
+{
+    *value = NULL;
+    for (size_t i = 0; i < WEFT_COUNT(own_values); i++)
+        if (strcmp(own_values[i].option, o->name) == 0 &&
+            (!own_values[i].of || own_values[i].of(p, part)))
+            return own_values[i].value ? own_values[i].value(p, value) : WEFT_OK;
+    return weft_options_get(weft_train_rows, p->options, o->name, value);
 }
 
 static weft_cluster_kind kind_of(weft_part_role role)
@@ -162,22 +198,20 @@ static weft_cluster_kind kind_of(weft_part_role role)
                                          : WEFT_CLUSTER_LEARNER;
 }
 
-static weft_status add_options(const weft_process_plan *p, const weft_job_part *part,
-                               command_line *s)
+static weft_status add_options(const process_plan *p, const weft_job_part *part, command_line *s)
 {
     for (const weft_option *o = weft_train_rows; o->name; o++) {
         char *value;
         if (!weft_cluster_takes(kind_of(part->role), o->name)) continue;
-        WEFT_TRY(weft_options_get(weft_train_rows, p->options, o->name, &value));
-        weft_status status = own_value(p, part, o, &value);
-        if (status == WEFT_OK && value) status = add(s, o->name, value);
+        WEFT_TRY(value_of(p, part, o, &value));
+        weft_status status = value ? add(s, o->name, value) : WEFT_OK;
         weft_free(value);
         WEFT_TRY(status);
     }
     return WEFT_OK;
 }
 
-static weft_status write_part(const weft_process_plan *p, weft_job_part *part)
+static weft_status write_part(const process_plan *p, weft_job_part *part)
 {
     static const char *const commands[] = {"coordinator", "server", "join"};
     command_line s = {0};
@@ -216,19 +250,17 @@ static const char *only_copy(const weft_train_options *o, int servers)
  * the lower bound would remove members that are only slow. */
 static const double LEAST_FAILURE_TIMEOUT = 3, MOST_FAILURE_TIMEOUT = 10;
 
-weft_status weft_process_plan_make(const weft_context *context, const weft_train_options *options,
-                                   weft_process_plan *out)
+static weft_status make(const weft_context *context, process_plan *p)
 {
+    const weft_train_options *o = p->options;
     const weft_exchange_ops *ops;
-    weft_process_plan *p = out;
     int learners;
-    *p = (weft_process_plan){.options = options, .mesh = 1};
-    WEFT_TRY(weft_train_learners(options, options->job.ranks, &p->mesh, &learners));
-    WEFT_TRY(weft_exchange_is_elastic(context, options->parallel.exchange, &ops));
-    WEFT_TRY(check(options));
+    WEFT_TRY(weft_train_learners(o, o->job.ranks, &p->mesh, &learners));
+    WEFT_TRY(weft_exchange_is_elastic(context, o->parallel.exchange, &ops));
+    WEFT_TRY(fits(o));
     p->failure_timeout =
-        WEFT_MIN(WEFT_MAX(options->job.timeout / 3, LEAST_FAILURE_TIMEOUT), MOST_FAILURE_TIMEOUT);
-    int servers = ops->serve ? (int)WEFT_MAX(options->parallel.servers, 1) : 0;
+        WEFT_MIN(WEFT_MAX(o->job.timeout / 3, LEAST_FAILURE_TIMEOUT), MOST_FAILURE_TIMEOUT);
+    int servers = ops->serve ? (int)WEFT_MAX(o->parallel.servers, 1) : 0;
     WEFT_TRY(make_folder(p));
     WEFT_TRY(WEFT_NEW(&p->parts, 1 + servers + learners));
     p->count = 1 + servers + learners;
@@ -237,22 +269,54 @@ weft_status weft_process_plan_make(const weft_context *context, const weft_train
         part->role = i == 0         ? WEFT_PART_COORDINATOR
                      : i <= servers ? WEFT_PART_SERVER
                                     : WEFT_PART_LEARNER;
-        if (part->role == WEFT_PART_SERVER) part->only_copy = only_copy(options, servers);
+        if (part->role == WEFT_PART_SERVER) part->only_copy = only_copy(o, servers);
         part->slot = i == 0 ? 0 : i <= servers ? i - 1 : i - 1 - servers;
         WEFT_TRY(write_part(p, part));
     }
     return WEFT_OK;
 }
 
-void weft_process_plan_free(weft_process_plan *p)
+static void done(void *plan)
 {
-    for (int i = 0; i < p->count; i++) {
+    process_plan *p = plan;
+    for (int i = 0; p && i < p->count; i++) {
         char **words = p->parts[i].words;
         for (int k = 0; words && words[k]; k++) weft_free(words[k]);
         free(words);
     }
+    if (!p) return;
     free(p->parts);
     if (p->folder[0]) remove_sockets(p->folder);
     if (p->held) closedir(p->held);
-    *p = (weft_process_plan){.count = 0};
+    free(p);
 }
+
+static weft_status plan(const weft_context *context, const weft_train_options *options,
+                        weft_job_options *job, void **out)
+{
+    process_plan *p;
+    WEFT_TRY(WEFT_NEW(&p, 1));
+    *out = p;
+    p->options = options;
+    WEFT_TRY(make(context, p));
+    job->parts = p->parts;
+    job->part_count = p->count;
+    job->failure_timeout = p->failure_timeout;
+    return WEFT_OK;
+}
+
+static weft_status check(const weft_context *context, const weft_train_options *options)
+{
+    weft_job_options job;
+    void *p = NULL;
+    weft_status status = plan(context, options, &job, &p);
+    done(p);
+    return status;
+}
+
+const weft_train_engine weft_train_engine_processes = {.name = "processes",
+                                                       .processes = "processes",
+                                                       .members = true,
+                                                       .check = check,
+                                                       .plan = plan,
+                                                       .done = done};
