@@ -78,7 +78,8 @@ static weft_status sum_bind(sum *s, const weft_exchange_site *site)
                                          &s->passages[s->count]));
     }
     return weft_flat_optimizer_open(site->context, site->store, site->optimizer, dtype,
-                                    (int64_t)(s->bytes / weft_dtype_size(dtype)), &s->optimizer);
+                                    (int64_t)(s->bytes / weft_dtype_size(dtype)),
+                                    (weft_segment_list){0}, 0, &s->optimizer);
 }
 
 static weft_status sum_open(const char *arguments, const weft_exchange_site *site,

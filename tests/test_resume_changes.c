@@ -65,6 +65,7 @@ static const char *another(const weft_option *o)
     if (o->kind == WEFT_OPT_FLAG) return "true";
     if (o->kind == WEFT_OPT_INT) return "4";
     if (o->kind == WEFT_OPT_REAL) return "0.0078125";
+    if (strcmp(o->argument, "PATTERN=X,...") == 0) return "*=0.5";
     for (int i = 0;
          (e = weft_context_entry(context, kind_of(o), i)) && (strcmp(e->name, o->initial) == 0);)
         i++;

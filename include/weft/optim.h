@@ -61,6 +61,10 @@ typedef struct weft_optimizer_options {
     double floor;       /* cosine, linear: last learning rate */
     int64_t accumulate; /* micro-batches in a step, whose gradients are added; at least 1 */
     weft_update update; /* exported gradients are summed over micro-batches and clipped */
+    /* Factors of the learning rate, "PATTERN=FACTOR,...": a parameter has the factor of the first
+     * pattern (fnmatch) that matches its name, otherwise 1. With 0 it has no moments, stays as it
+     * is, and does not count for clip_norm. NULL: 1 for all. */
+    const char *multipliers;
 } weft_optimizer_options;
 
 /* Sets adam with lr 0.001 and the defaults of its paper, a constant schedule, and
@@ -81,7 +85,8 @@ typedef struct weft_optimizer_values {
 /* Adds the update of every parameter that has a gradient, in the UPDATE phase; call
  * weft_graph_differentiate first. Moments are states named "<parameter>/<moment>"; where a leaf has
  * that name already, "_" is appended. ARGUMENT: an option is out of range, and the message gives
- * the range; or weft_graph_differentiate was not called. */
+ * the range; a pattern of `multipliers` matches no parameter; or weft_graph_differentiate was not
+ * called. */
 WEFT_API WEFT_NODISCARD weft_status weft_optimizer_build(weft_graph *graph,
                                                          const weft_optimizer_options *options,
                                                          weft_optimizer_values *out);

@@ -39,7 +39,8 @@ typedef struct weft_update_choice {
         label_smoothing;
     int64_t warmup, decay_every;
     bool nesterov;
-    uint64_t room[4]; /* of later versions: 0 */
+    char *lr_multiplier;
+    uint64_t room[3]; /* of later versions: 0 */
 } weft_update_choice;
 
 /* The device of each rank, and its threads and cores. */

@@ -33,6 +33,7 @@
 #include "base/base.h"
 #include "compress/compress.h"
 #include "exchange/learner_group.h"
+#include "exchange/segments.h"
 #include "membership/member.h"
 #include "weft/comm.h"
 #include "weft/optim.h"
@@ -80,12 +81,13 @@ typedef struct weft_serving {
     int64_t count; /* elements of a learner's WEFT_ALL_PARAMETERS */
     int servers;   /* as in weft_exchange_site */
     int learners;
-    const char *codec, *back; /* as in weft_exchange_site */
-    weft_gap_list gaps;       /* padding of the parameters */
-    int wished_slot;          /* the slot that the server requests, from 1; 0: any */
-    uint64_t run;             /* id of the run that has these options; 0: any */
-    weft_removal *removal;    /* set when the server was removed, or may ask again; may be NULL */
-    uint32_t id;              /* id of the server's actor; weft_server_process draws it at random */
+    const char *codec, *back;   /* as in weft_exchange_site */
+    weft_gap_list gaps;         /* padding of the parameters */
+    weft_segment_list segments; /* of the parameters, see weft_segments_of */
+    int wished_slot;            /* the slot that the server requests, from 1; 0: any */
+    uint64_t run;               /* id of the run that has these options; 0: any */
+    weft_removal *removal;      /* set when the server was removed, or may ask again; may be NULL */
+    uint32_t id; /* id of the server's actor; weft_server_process draws it at random */
     void *own; /* memory that `serve` allocates for the actor; freed after the actor is destroyed */
 } weft_serving;
 

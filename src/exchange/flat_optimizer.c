@@ -1,5 +1,6 @@
 /* The flat optimizer applies the run's optimizer to a flat range of parameters: it runs a graph of
- * one parameter, whose gradient is an input, and of the update that weft_optimizer_build adds. */
+ * one parameter, or of one for each segment of the range, whose gradients are inputs, and of the
+ * update that weft_optimizer_build adds. */
 #include "exchange/flat_optimizer.h"
 
 #include <stdio.h>
@@ -8,21 +9,33 @@
 #include "optim/optim.h"
 #include "program/program.h"
 
-/* Name of the graph's parameter, and prefix of the names of its moments. */
+/* Name of the graph's first parameter, and prefix of the names of its moments. */
 static const char RANGE[] = "range";
+
+/* A part of the range, which is a parameter of the graph. */
+typedef struct piece {
+    int64_t begin, count; /* in the range */
+    double factor;        /* of the learning rate; 0: the parameters stay as they are */
+    weft_value gradient;
+    int entry; /* of the parameter in the store */
+} piece;
 
 struct weft_flat_optimizer {
     weft_graph *graph;
     weft_store *store;
     weft_instance *instance;
-    weft_value gradient;
+    piece *pieces;
+    int piece_count;
     const void *lent; /* the caller's gradient that `instance` reads; NULL: its own buffer */
-    int parameter;    /* index in the store */
-    int32_t *step;    /* the store's counter of steps, which the learning rate follows */
-    size_t bytes;
+    /* Memory of the range from which several pieces are copied; NULL: there is one piece. */
+    void *parameters, *own_gradient;
+    int32_t *step; /* the store's counter of steps, which the learning rate follows */
+    size_t size;   /* of an element */
+    int64_t count;
     struct state {
         char name[64];
-        int entry; /* index in the store */
+        int entry; /* index in the store; of a moment: of that of the first piece */
+        bool moment;
     } * states;
     int state_count;
 };
@@ -34,22 +47,16 @@ void weft_flat_optimizer_close(weft_flat_optimizer **optimizer)
     weft_instance_destroy(&o->instance);
     weft_store_destroy(&o->store);
     weft_graph_destroy(&o->graph);
+    free(o->pieces);
+    free(o->parameters);
+    free(o->own_gradient);
     free(o->states);
     free(o);
     *optimizer = NULL;
 }
 
-static weft_status check(const weft_context *context, const weft_optimizer_options *options,
-                         int64_t count)
+static weft_status check(const weft_optimizer_options *options, int64_t count)
 {
-    bool by_tensor;
-    WEFT_TRY(weft_optimizer_check(context, options->name, &by_tensor));
-    if (by_tensor)
-        return weft_fail(WEFT_ERR_UNSUPPORTED,
-                         "the optimizer '%s' needs the norms of whole tensors, and this exchange "
-                         "updates ranges of the parameters; take an exchange whose learners make "
-                         "the update, such as average, or another optimizer",
-                         options->name);
     if (options->clip_norm > 0 || options->accumulate > 1 || options->update != WEFT_UPDATE_HERE)
         return weft_fail(
             WEFT_ERR_ARGUMENT,
@@ -60,20 +67,54 @@ static weft_status check(const weft_context *context, const weft_optimizer_optio
     return WEFT_OK;
 }
 
+/* Cuts the range, which begins at `begin` of all parameters, into the parts of segments. */
+static weft_status cut(weft_flat_optimizer *o, weft_segment_list list, int64_t begin)
+{
+    WEFT_TRY(WEFT_NEW(&o->pieces, list.count + 1));
+    for (size_t i = 0; i < list.count; i++) {
+        int64_t from = WEFT_MAX(list.at[i].begin - begin, (int64_t)0);
+        int64_t end = i + 1 < list.count ? list.at[i + 1].begin - begin : o->count;
+        end = WEFT_MIN(end, o->count);
+        if (end <= from) continue;
+        o->pieces[o->piece_count++] =
+            (piece){.begin = from, .count = end - from, .factor = list.at[i].factor};
+    }
+    if (list.count == 0) o->pieces[o->piece_count++] = (piece){.count = o->count, .factor = 1};
+    return WEFT_OK;
+}
+
+static void piece_name(int i, char out[32])
+{
+    (void)snprintf(out, 32, i == 0 ? "%s" : "%s%d", RANGE, i);
+}
+
 static weft_status build_graph(weft_flat_optimizer *o, const weft_optimizer_options *options,
-                               weft_dtype dtype, int64_t count)
+                               weft_dtype dtype)
 {
     weft_optimizer_values values;
-    weft_shape shape = weft_shape_of(1, (int64_t[]){count});
     weft_init zero = {WEFT_INIT_CONSTANT, 0};
-    weft_value w = weft_graph_leaf(o->graph, WEFT_VALUE_PARAM, RANGE, dtype, &shape, zero);
-    o->gradient = weft_graph_leaf(o->graph, WEFT_VALUE_INPUT, "gradient", dtype, &shape, zero);
-    WEFT_TRY(weft_graph_status(o->graph));
-    o->graph->values[w].gradient = o->gradient;
+    double *factors;
+    for (int i = 0; i < o->piece_count; i++) {
+        char name[32], gradient[48];
+        weft_shape shape = weft_shape_of(1, (int64_t[]){o->pieces[i].count});
+        piece_name(i, name);
+        (void)snprintf(gradient, sizeof(gradient), i == 0 ? "gradient" : "gradient%d", i);
+        weft_value w = weft_graph_leaf(o->graph, WEFT_VALUE_PARAM, name, dtype, &shape, zero);
+        o->pieces[i].gradient =
+            weft_graph_leaf(o->graph, WEFT_VALUE_INPUT, gradient, dtype, &shape, zero);
+        WEFT_TRY(weft_graph_status(o->graph));
+        o->graph->values[w].gradient = o->pieces[i].gradient;
+    }
     o->graph->differentiated = true;
     const weft_shape scalar = {.rank = 0};
     o->graph->rate = weft_graph_leaf(o->graph, WEFT_VALUE_INPUT, "rate", dtype, &scalar, zero);
-    return weft_optimizer_build(o->graph, options, &values);
+    WEFT_TRY(WEFT_NEW(&factors, o->piece_count));
+    /* A piece that stays has its moments all the same, since each state has the size of a range. */
+    for (int i = 0; i < o->piece_count; i++)
+        factors[i] = o->pieces[i].factor == 0 ? 1 : o->pieces[i].factor;
+    weft_status status = weft_optimizer_build_with(o->graph, options, factors, &values);
+    free(factors);
+    return status;
 }
 
 /* Lists the optimizer's states in the store, under their names without the prefix "range/" and with
@@ -84,11 +125,12 @@ static weft_status list_states(weft_flat_optimizer *o)
     WEFT_TRY(WEFT_NEW(&o->states, weft_store_count(o->store)));
     for (int e = 0; e < weft_store_count(o->store); e++) {
         const char *name = weft_store_name(o->store, e);
-        if (weft_store_kind(o->store, e) != WEFT_VALUE_STATE) continue;
+        bool of_piece = strncmp(name, RANGE, skip) == 0, first = name[skip] == '/';
+        if (weft_store_kind(o->store, e) != WEFT_VALUE_STATE || (of_piece && !first)) continue;
         struct state *s = &o->states[o->state_count++];
-        bool own = strncmp(name, RANGE, skip) == 0 && name[skip] == '/';
-        (void)snprintf(s->name, sizeof(s->name), "%s", own ? name + skip + 1 : name);
+        (void)snprintf(s->name, sizeof(s->name), "%s", of_piece ? name + skip + 1 : name);
         s->entry = e;
+        s->moment = of_piece;
         for (char *c = s->name; *c; c++)
             if (*c == '/') *c = '_';
         if (strcmp(s->name, "step") == 0) o->step = weft_host(weft_store_address(o->store, e));
@@ -96,26 +138,42 @@ static weft_status list_states(weft_flat_optimizer *o)
     return o->step ? WEFT_OK : weft_fail(WEFT_ERR_INTERNAL, "an optimizer has no count of steps");
 }
 
+/* Memory of the range, where there are several pieces. */
+static weft_status make_room(weft_flat_optimizer *o)
+{
+    for (int i = 0; i < o->piece_count; i++) {
+        char name[32];
+        piece_name(i, name);
+        o->pieces[i].entry = weft_store_find(o->store, name);
+    }
+    if (o->piece_count == 1 && o->pieces[0].factor != 0) return WEFT_OK;
+    WEFT_TRY(weft_new_aligned((size_t)o->count * o->size, &o->parameters));
+    return weft_new_aligned((size_t)o->count * o->size, &o->own_gradient);
+}
+
 weft_status weft_flat_optimizer_open(weft_context *context, const weft_store *like,
                                      const weft_optimizer_options *options, weft_dtype dtype,
-                                     int64_t count, weft_flat_optimizer **out)
+                                     int64_t count, weft_segment_list segments, int64_t begin,
+                                     weft_flat_optimizer **out)
 {
     weft_flat_optimizer *o;
     const weft_device *device = like->schema->device;
     const char *name = weft_device_shares(device) ? device->ops->name : "reference";
-    WEFT_TRY(check(context, options, count));
+    WEFT_TRY(check(options, count));
     WEFT_TRY(WEFT_NEW(&o, 1));
-    o->bytes = (size_t)count * weft_dtype_size(dtype);
-    weft_status status = weft_graph_create(context, dtype, &o->graph);
-    if (status == WEFT_OK) status = build_graph(o, options, dtype, count);
+    o->count = count;
+    o->size = weft_dtype_size(dtype);
+    weft_status status = cut(o, segments, begin);
+    if (status == WEFT_OK) status = weft_graph_create(context, dtype, &o->graph);
+    if (status == WEFT_OK) status = build_graph(o, options, dtype);
     if (status == WEFT_OK) status = weft_store_create(context, name, 0, &o->store);
     if (status == WEFT_OK) status = weft_instance_build(o->store, o->graph, NULL, 0, &o->instance);
     if (status == WEFT_OK) status = list_states(o);
+    if (status == WEFT_OK) status = make_room(o);
     if (status != WEFT_OK) {
         weft_flat_optimizer_close(&o);
         return status;
     }
-    o->parameter = weft_store_find(o->store, RANGE);
     weft_flat_optimizer_scale_rate(o, 1);
     *out = o;
     return WEFT_OK;
@@ -124,19 +182,29 @@ weft_status weft_flat_optimizer_open(weft_context *context, const weft_store *li
 /* Copies the parameters into the store, or out of it; a vector has only one memory layout. */
 static weft_status copy_parameters(weft_flat_optimizer *o, void *data, bool in)
 {
-    void *here;
-    size_t bytes;
-    weft_dtype dtype;
-    WEFT_TRY(weft_store_map(o->store, o->parameter, &dtype, &here, &bytes));
-    memcpy(in ? here : data, in ? data : here, o->bytes);
-    if (in) return weft_store_unmap(o->store, o->parameter, here);
-    weft_store_unmap_read(o->store, here);
+    for (int i = 0; i < o->piece_count; i++) {
+        const piece *p = &o->pieces[i];
+        char *there = (char *)data + (size_t)p->begin * o->size;
+        size_t bytes, all = (size_t)p->count * o->size;
+        weft_dtype dtype;
+        void *here;
+        if (p->factor == 0 && !in) continue;
+        WEFT_TRY(weft_store_map(o->store, p->entry, &dtype, &here, &bytes));
+        memcpy(in ? here : there, in ? there : here, all);
+        if (in)
+            WEFT_TRY(weft_store_unmap(o->store, p->entry, here));
+        else
+            weft_store_unmap_read(o->store, here);
+    }
     return WEFT_OK;
 }
 
-weft_status weft_flat_optimizer_run(weft_flat_optimizer *o, const void *gradient)
+/* Updates the parameters in the store. */
+static weft_status update(weft_flat_optimizer *o, const void *gradient)
 {
-    if (gradient != o->lent) WEFT_TRY(weft_instance_lend(o->instance, o->gradient, gradient));
+    for (int i = 0; i < o->piece_count && gradient != o->lent; i++)
+        WEFT_TRY(weft_instance_lend(o->instance, o->pieces[i].gradient,
+                                    (const char *)gradient + (size_t)o->pieces[i].begin * o->size));
     o->lent = gradient;
     weft_store_touch(o->store);
     return weft_instance_run(o->instance, WEFT_PHASE_UPDATE);
@@ -145,8 +213,14 @@ weft_status weft_flat_optimizer_run(weft_flat_optimizer *o, const void *gradient
 weft_status weft_flat_optimizer_step(weft_flat_optimizer *o, void *parameters, const void *gradient)
 {
     WEFT_TRY(copy_parameters(o, parameters, true));
-    WEFT_TRY(weft_flat_optimizer_run(o, gradient));
+    WEFT_TRY(update(o, gradient));
     return copy_parameters(o, parameters, false);
+}
+
+weft_status weft_flat_optimizer_run(weft_flat_optimizer *o, const void *gradient)
+{
+    return o->parameters ? weft_flat_optimizer_step(o, o->parameters, gradient)
+                         : update(o, gradient);
 }
 
 void weft_flat_optimizer_set_step(weft_flat_optimizer *o, int64_t step)
@@ -161,8 +235,11 @@ void weft_flat_optimizer_scale_rate(weft_flat_optimizer *o, double factor)
 
 void weft_flat_optimizer_buffers(weft_flat_optimizer *o, void **parameters, void **gradient)
 {
-    *parameters = weft_host(weft_store_address(o->store, o->parameter));
-    *gradient = weft_instance_input(o->instance, o->gradient);
+    *parameters = o->parameters;
+    *gradient = o->own_gradient;
+    if (o->parameters) return;
+    *parameters = weft_host(weft_store_address(o->store, o->pieces[0].entry));
+    *gradient = weft_instance_input(o->instance, o->pieces[0].gradient);
 }
 
 bool weft_flat_optimizer_state(weft_flat_optimizer *o, int i, weft_exchange_state *out)
@@ -174,4 +251,21 @@ bool weft_flat_optimizer_state(weft_flat_optimizer *o, int i, weft_exchange_stat
                                  .data = weft_host(weft_store_address(o->store, entry))};
     out->bytes = weft_type_bytes(&out->type);
     return true;
+}
+
+int weft_flat_optimizer_parts(const weft_flat_optimizer *o, int i, struct iovec *parts)
+{
+    const struct state *s = &o->states[i];
+    int count = s->moment ? o->piece_count : 1;
+    const char *moment = strchr(weft_store_name(o->store, s->entry), '/');
+    for (int k = 0; parts && k < count; k++) {
+        char leaf[32], name[128];
+        piece_name(k, leaf);
+        (void)snprintf(name, sizeof(name), "%s%s", leaf, moment ? moment : "");
+        int entry = s->moment ? weft_store_find(o->store, name) : s->entry;
+        weft_type type = weft_store_type(o->store, entry);
+        parts[k] =
+            (struct iovec){weft_host(weft_store_address(o->store, entry)), weft_type_bytes(&type)};
+    }
+    return count;
 }

@@ -1,19 +1,24 @@
 /* The flat optimizer applies the run's optimizer to `count` contiguous parameters outside a model,
- * for servers and exchanges that own the update. Its graph has one parameter and the update of
- * that. The graph runs on the device of the store `like` if that device computes in host memory,
- * and then gives the bits of the learner's own update; otherwise it runs on the device
- * `reference`. */
+ * for servers and exchanges that own the update. Its graph has one parameter, or one for each
+ * segment of the range, and the update of these. The graph runs on the device of the store `like`
+ * if that device computes in host memory, and then gives the bits of the learner's own update;
+ * otherwise it runs on the device `reference`. */
 #ifndef WEFT_EXCHANGE_FLAT_OPTIMIZER_H
 #define WEFT_EXCHANGE_FLAT_OPTIMIZER_H
 
+#include <sys/uio.h>
+
 #include "exchange/exchange.h"
+#include "exchange/segments.h"
 
 typedef struct weft_flat_optimizer weft_flat_optimizer;
-/* The options must have clip_norm 0, since a range lacks the other ranges' part of the gradient
- * norm, accumulate 1, and update WEFT_UPDATE_HERE. */
+/* segments: of all parameters, of which the range begins at `begin`; they are in place of the
+ * options' multipliers. The options must have clip_norm 0, since a range lacks the other ranges'
+ * part of the gradient norm, accumulate 1, and update WEFT_UPDATE_HERE. */
 weft_status weft_flat_optimizer_open(weft_context *context, const weft_store *like,
                                      const weft_optimizer_options *options, weft_dtype dtype,
-                                     int64_t count, weft_flat_optimizer **out) WEFT_NODISCARD;
+                                     int64_t count, weft_segment_list segments, int64_t begin,
+                                     weft_flat_optimizer **out) WEFT_NODISCARD;
 void weft_flat_optimizer_close(weft_flat_optimizer **optimizer);
 /* Updates parameters[count] in place with gradient[count]. */
 weft_status weft_flat_optimizer_step(weft_flat_optimizer *optimizer, void *parameters,
@@ -30,9 +35,12 @@ void weft_flat_optimizer_buffers(weft_flat_optimizer *optimizer, void **paramete
                                  void **gradient);
 weft_status weft_flat_optimizer_run(weft_flat_optimizer *optimizer,
                                     const void *gradient) WEFT_NODISCARD;
-/* State i of the optimizer: moments ("m", "v", "momentum") as [count]; the age of the moments and
- * the step of the schedule as scalars; false past the end. The caller sets `alike` and
- * `like_parameters`. */
+/* State i of an optimizer without segments: moments ("m", "v", "momentum") as [count]; the age of
+ * the moments and the step of the schedule as scalars; false past the end. The caller sets `alike`
+ * and `like_parameters`. */
 bool weft_flat_optimizer_state(weft_flat_optimizer *optimizer, int i, weft_exchange_state *out);
+/* Sets the parts of state i, which lie one after another in the whole state, and returns their
+ * number; parts NULL: only the number. */
+int weft_flat_optimizer_parts(const weft_flat_optimizer *optimizer, int i, struct iovec *parts);
 
 #endif

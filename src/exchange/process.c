@@ -188,7 +188,9 @@ weft_status weft_coordinator_process(const weft_waiting *w, weft_net_context *wo
     weft_actor *actor;
     weft_net *net;
     char address[WEFT_ADDRESS];
-    int ranges = what->servers ? weft_server_ranges(what->count, what->dtype, what->servers) : 0;
+    int ranges = what->servers
+                     ? weft_segments_ranges(what->segments, what->count, what->dtype, what->servers)
+                     : 0;
     weft_coordinator_options options = {.struct_size = sizeof(options),
                                         .run = weft_draw(),
                                         .expected = {what->learners, what->servers},
@@ -327,8 +329,9 @@ weft_status weft_server_process(const weft_waiting *w, weft_net_context *world,
     if (!ops->serve) return weft_fail(WEFT_ERR_ARGUMENT, "exchange %s has no servers", ops->name);
     weft_net_context_set_max_message(world,
                                      weft_server_message_bytes(serving->count, serving->dtype));
-    weft_net_context_set_queue(world, weft_server_messages(weft_server_ranges(
-                                          serving->count, serving->dtype, serving->servers)));
+    weft_net_context_set_queue(
+        world, weft_server_messages(weft_segments_ranges(serving->segments, serving->count,
+                                                         serving->dtype, serving->servers)));
     serving->id = weft_draw_id();
     WEFT_TRY(ops->serve(arguments, serving, &actor));
     weft_status status = weft_net_open(world, actor, serving->id, listen, &net);

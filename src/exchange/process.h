@@ -40,10 +40,11 @@ weft_status weft_cluster_ask(const weft_waiting *waiting, weft_net_context *worl
 
 /* Options of a coordinator process. */
 typedef struct weft_coordinating {
-    const char *listen;    /* the address that it binds */
-    int learners, servers; /* numbers of members with which the run begins */
-    weft_dtype dtype;      /* type of the parameters on the servers */
-    int64_t count;         /* number of the parameters on the servers */
+    const char *listen;         /* the address that it binds */
+    int learners, servers;      /* numbers of members with which the run begins */
+    weft_dtype dtype;           /* type of the parameters on the servers */
+    int64_t count;              /* number of the parameters on the servers */
+    weft_segment_list segments; /* of these */
     bool replicas;
     bool job; /* all members are of one job, which ends when the run has a fault */
     /* The number of processes that were started for a slot of a job, see coordinator.h. */

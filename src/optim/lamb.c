@@ -34,5 +34,5 @@ const weft_optimizer weft_optimizer_lamb = {
     .summary = "Adam with a rate for each tensor, for large batches",
     .form = "lamb[:beta1=0.9,beta2=0.999,epsilon=1e-6]",
     .keys = keys,
-    .by_tensor = true,
+    .need = WEFT_NEEDS_NORM,
     .update = update};

@@ -32,5 +32,5 @@ const weft_optimizer weft_optimizer_lars = {
     .summary = "momentum with a rate for each tensor, for large batches",
     .form = "lars[:momentum=0.9,trust=0.001]",
     .keys = keys,
-    .by_tensor = true,
+    .need = WEFT_NEEDS_NORM,
     .update = update};

@@ -8,13 +8,32 @@
 /* Registers the built-in optimizers and learning-rate schedules. */
 weft_status weft_optimizers_register(weft_context *context) WEFT_NODISCARD;
 
-/* Checks an optimizer's specification NAME[:key=value,...]. *by_tensor: the update of an element
- * depends on the whole tensor, so a range of several tensors cannot be updated alone. */
+/* The part of a tensor that the update of one of its elements reads: the element alone, the norm of
+ * the tensor, or its rows and columns. */
+typedef enum weft_tensor_need {
+    WEFT_NEEDS_ELEMENT,
+    WEFT_NEEDS_NORM,
+    WEFT_NEEDS_MATRIX
+} weft_tensor_need;
+
+/* Checks an optimizer's specification NAME[:key=value,...]. */
 weft_status weft_optimizer_check(const weft_context *context, const char *text,
-                                 bool *by_tensor) WEFT_NODISCARD;
+                                 weft_tensor_need *need) WEFT_NODISCARD;
 
 /* Finds the kind of a learning-rate schedule by its name. ARGUMENT: unknown name. */
 weft_status weft_schedule_kind_of(const weft_context *context, const char *name,
                                   weft_schedule_kind *out) WEFT_NODISCARD;
+
+/* Sets factors[count] to the factors of the learning rate of parameters with these names, by a text
+ * PATTERN=FACTOR,... (NULL: 1). all_used: each pattern must decide for one of them.
+ * ARGUMENT: the text is malformed. */
+weft_status weft_multipliers(const char *text, const char *const *names, int count, bool all_used,
+                             double *factors) WEFT_NODISCARD;
+
+/* weft_optimizer_build with a factor of the learning rate for each parameter that has a gradient,
+ * in their order, in place of the text in `options`. */
+weft_status weft_optimizer_build_with(weft_graph *graph, const weft_optimizer_options *options,
+                                      const double *factors,
+                                      weft_optimizer_values *out) WEFT_NODISCARD;
 
 #endif

@@ -141,12 +141,13 @@ static weft_status find_optimizer(const weft_context *context, const char *text,
     return status;
 }
 
-weft_status weft_optimizer_check(const weft_context *context, const char *text, bool *by_tensor)
+weft_status weft_optimizer_check(const weft_context *context, const char *text,
+                                 weft_tensor_need *need)
 {
     const weft_optimizer *found;
     double keys[WEFT_MOST_RULE_KEYS];
     WEFT_TRY(find_optimizer(context, text, &found, keys));
-    *by_tensor = found->by_tensor;
+    *need = found->need;
     return WEFT_OK;
 }
 
@@ -198,82 +199,134 @@ static weft_value accumulate(const weft_rule *b, weft_value w, weft_value gradie
     return next;
 }
 
-static weft_value clip_factor(const weft_rule *b, const weft_value *gradients, int count)
+/* The parameters that have a gradient. */
+typedef struct trained {
+    weft_value *params, *gradients; /* [count] */
+    const char **names;
+    double *factors; /* of the learning rate; 0: the parameter stays as it is */
+    int count;
+} trained;
+
+static void free_trained(trained *t)
+{
+    free(t->params);
+    free(t->gradients);
+    free((void *)t->names);
+    free(t->factors);
+}
+
+static weft_status find_trained(const weft_graph *g, trained *t)
+{
+    int values = weft_graph_value_count(g);
+    WEFT_TRY(WEFT_NEW(&t->params, values));
+    WEFT_TRY(WEFT_NEW(&t->gradients, values));
+    WEFT_TRY(weft_new_bytes((void *)&t->names, (size_t)values, sizeof(*t->names)));
+    WEFT_TRY(WEFT_NEW(&t->factors, values));
+    for (weft_value v = 0; v < values; v++) {
+        if (g->values[v].kind != WEFT_VALUE_PARAM || g->values[v].gradient == WEFT_NO_VALUE)
+            continue;
+        t->params[t->count] = v;
+        t->names[t->count] = g->values[v].name;
+        t->gradients[t->count++] = g->values[v].gradient;
+    }
+    return WEFT_OK;
+}
+
+/* Scales the gradients of the parameters that move by one factor. */
+static void clip(const weft_rule *b, trained *t)
 {
     weft_value total = WEFT_NO_VALUE;
-    for (int i = 0; i < count; i++) {
-        weft_value square = weft_graph_unary(b->graph, "sum_squares", "clip/square", gradients[i]);
-        total = i == 0 ? square
-                       : weft_graph_node(b->graph, "add_exact", "clip/sum",
-                                         (weft_value[]){total, square}, 2, NULL, 0);
+    for (int i = 0; i < t->count; i++) {
+        if (t->factors[i] == 0) continue;
+        weft_value square =
+            weft_graph_unary(b->graph, "sum_squares", "clip/square", t->gradients[i]);
+        total = total == WEFT_NO_VALUE ? square
+                                       : weft_graph_node(b->graph, "add_exact", "clip/sum",
+                                                         (weft_value[]){total, square}, 2, NULL, 0);
     }
+    if (total == WEFT_NO_VALUE) return;
     weft_attr norm = WEFT_ATTR_REAL("max_norm", b->options->clip_norm);
-    return weft_graph_node(b->graph, "clip_factor", "clip/factor", &total, 1, &norm, 1);
+    weft_value factor =
+        weft_graph_node(b->graph, "clip_factor", "clip/factor", &total, 1, &norm, 1);
+    for (int i = 0; i < t->count; i++)
+        if (t->factors[i] != 0)
+            t->gradients[i] = weft_graph_node(b->graph, "scale_by", "clip/scaled",
+                                              (weft_value[]){t->gradients[i], factor}, 2, NULL, 0);
 }
 
-static void update_all(weft_rule *b, const weft_optimizer *how, const weft_value *params,
-                       weft_value *gradients, int count, weft_value keep)
+static void update_all(weft_rule *b, const weft_optimizer *how, trained *t, weft_value keep)
 {
-    if (keep != WEFT_NO_VALUE)
-        for (int i = 0; i < count; i++) gradients[i] = accumulate(b, params[i], gradients[i], keep);
-    if (b->options->clip_norm > 0 && count > 0) {
-        weft_value factor = clip_factor(b, gradients, count);
-        for (int i = 0; i < count; i++)
-            gradients[i] = weft_graph_node(b->graph, "scale_by", "clip/scaled",
-                                           (weft_value[]){gradients[i], factor}, 2, NULL, 0);
-    }
-    for (int i = 0; i < count && b->options->update != WEFT_UPDATE_HERE; i++)
-        weft_graph_export_gradient(b->graph, params[i], gradients[i]);
-    for (int i = 0; i < count && b->options->update != WEFT_UPDATE_ELSEWHERE; i++) {
-        b->w = params[i];
-        b->gradient = gradients[i];
+    const weft_optimizer_options *o = b->options;
+    const weft_value lr = b->lr;
+    for (int i = 0; i < t->count && keep != WEFT_NO_VALUE; i++)
+        if (t->factors[i] != 0 || o->update != WEFT_UPDATE_HERE)
+            t->gradients[i] = accumulate(b, t->params[i], t->gradients[i], keep);
+    if (o->clip_norm > 0) clip(b, t);
+    for (int i = 0; i < t->count && o->update != WEFT_UPDATE_HERE; i++)
+        weft_graph_export_gradient(b->graph, t->params[i], t->gradients[i]);
+    for (int i = 0; i < t->count && o->update != WEFT_UPDATE_ELSEWHERE; i++) {
+        if (t->factors[i] == 0) continue;
+        b->w = t->params[i];
+        b->gradient = t->gradients[i];
+        b->lr = t->factors[i] == 1 ? lr : weft_rule_scale(b, lr, t->factors[i]);
         how->update(b);
     }
+    b->lr = lr;
 }
 
-weft_status weft_optimizer_build(weft_graph *g, const weft_optimizer_options *given,
-                                 weft_optimizer_values *out)
+static weft_status build(weft_graph *g, const weft_optimizer_options *options, trained *t,
+                         weft_optimizer_values *out)
 {
-    WEFT_NEED_AS("graph, options, out", g, given, out);
     const weft_optimizer *how;
-    weft_optimizer_options own, *options = &own;
-    weft_optimizer_options_init(&own);
-    WEFT_TAKE(weft_optimizer_options, given, lr, &own);
-    WEFT_TRY(weft_graph_status(g));
-    WEFT_TRY(check_options(options));
-    if (!g->differentiated)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "the graph has no gradients, so nothing would be trained; call "
-                         "weft_graph_differentiate first");
     weft_rule b = {.graph = g,
                    .options = options,
                    .age = WEFT_NO_VALUE,
                    .steps = WEFT_NO_VALUE,
                    .shared = {WEFT_NO_VALUE, WEFT_NO_VALUE}};
-    WEFT_TRY(find_optimizer(g->context, options->name, &how, b.keys));
-    weft_value *params, *gradients, keep = WEFT_NO_VALUE;
-    int count = 0, values = weft_graph_value_count(g);
+    weft_value keep = WEFT_NO_VALUE;
     const weft_type scalar = {g->real, {0}};
-    WEFT_TRY(WEFT_NEW(&params, 2 * values));
-    gradients = params + values;
-    for (weft_value v = 0; v < values; v++) {
-        if (g->values[v].kind != WEFT_VALUE_PARAM || g->values[v].gradient == WEFT_NO_VALUE)
-            continue;
-        params[count] = v;
-        gradients[count++] = g->values[v].gradient;
-    }
+    WEFT_TRY(find_optimizer(g->context, options->name, &how, b.keys));
     weft_graph_set_phase(g, WEFT_PHASE_UPDATE);
     weft_value step = weft_graph_step(g);
     if (options->accumulate > 1)
         keep = g->micro =
             weft_graph_own_leaf(g, NULL, "keep", &scalar, WEFT_ROLE_DATA, WEFT_NO_VALUE);
     b.lr = add_schedule(&b);
-    update_all(&b, how, params, gradients, count, keep);
+    update_all(&b, how, t, keep);
     weft_graph_assign(g, step, weft_graph_unary(g, "counter", "step/next", step));
     if (b.age != WEFT_NO_VALUE)
         weft_graph_assign(g, b.age, weft_graph_unary(g, "counter", "moments/age/next", b.age));
     weft_graph_set_phase(g, WEFT_PHASE_FORWARD);
-    free(params);
     *out = (weft_optimizer_values){.step = step, .learning_rate = b.lr, .keep = keep};
     return weft_graph_status(g);
+}
+
+weft_status weft_optimizer_build_with(weft_graph *g, const weft_optimizer_options *options,
+                                      const double *factors, weft_optimizer_values *out)
+{
+    trained t = {.count = 0};
+    WEFT_TRY(weft_graph_status(g));
+    WEFT_TRY(check_options(options));
+    if (!g->differentiated)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the graph has no gradients, so nothing would be trained; call "
+                         "weft_graph_differentiate first");
+    weft_status status = find_trained(g, &t);
+    if (status == WEFT_OK && factors)
+        memcpy(t.factors, factors, (size_t)t.count * sizeof(*factors));
+    else if (status == WEFT_OK)
+        status = weft_multipliers(options->multipliers, t.names, t.count, true, t.factors);
+    if (status == WEFT_OK) status = build(g, options, &t, out);
+    free_trained(&t);
+    return status;
+}
+
+weft_status weft_optimizer_build(weft_graph *g, const weft_optimizer_options *given,
+                                 weft_optimizer_values *out)
+{
+    WEFT_NEED_AS("graph, options, out", g, given, out);
+    weft_optimizer_options own;
+    weft_optimizer_options_init(&own);
+    WEFT_TAKE(weft_optimizer_options, given, lr, &own);
+    return weft_optimizer_build_with(g, &own, NULL, out);
 }

@@ -39,7 +39,7 @@ typedef struct weft_optimizer {
     const char *form;          /* with its keys, as in "lion[:beta1=0.9]"; NULL: it has none */
     const char *reads;         /* options of a run that it reads, see weft_entry */
     const weft_rule_key *keys; /* NULL: none */
-    bool by_tensor;            /* the update of an element depends on the whole tensor */
+    weft_tensor_need need;     /* of the update of an element */
     void (*update)(weft_rule *rule);
 } weft_optimizer;
 

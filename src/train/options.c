@@ -140,6 +140,12 @@ const weft_option weft_train_rows[] = {
      .high = 1e6,
      .with = "lr-schedule",
      .help = "lr-schedule cosine, linear: final learning rate"},
+    {.name = "lr-multiplier",
+     .argument = "PATTERN=X,...",
+     TEXT,
+     RUN(update.lr_multiplier),
+     .help = "factors of the learning rate of parameters with matching names; 0 freezes them: "
+             "'conv*=0,fc2/*=0.1'"},
     {.name = "momentum",
      .argument = "X",
      .initial = "0",

@@ -24,6 +24,7 @@ weft_status weft_optimizer_chosen(const weft_context *context, const weft_update
     out->every = o->decay_every;
     out->gamma = o->gamma;
     out->floor = o->lr_floor;
+    out->multipliers = o->lr_multiplier;
     char low[32], high[32];
     if (out->floor > out->lr)
         return weft_fail(WEFT_ERR_ARGUMENT, "lr-floor %s is above lr %s",

@@ -95,8 +95,8 @@ weft_status weft_train_check_stages(const weft_parallel_choice *o)
 
 static weft_status check_options(const weft_trainer *t)
 {
-    bool by_tensor;
-    WEFT_TRY(weft_optimizer_check(t->context, t->options.update.optimizer, &by_tensor));
+    weft_tensor_need need;
+    WEFT_TRY(weft_optimizer_check(t->context, t->options.update.optimizer, &need));
     WEFT_TRY(check_devices(t));
     WEFT_TRY(check_between(t));
     WEFT_TRY(check_job(t->engine, &t->options.job, t->options.output.checkpoint));

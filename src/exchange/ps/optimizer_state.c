@@ -55,7 +55,8 @@ weft_status weft_ps_exchange_list_states(weft_ps_exchange *x, weft_context *cont
 {
     weft_flat_optimizer *sample;
     const int64_t two = 2;
-    WEFT_TRY(weft_flat_optimizer_open(context, store, optimizer, x->dtype, two, &sample));
+    WEFT_TRY(weft_flat_optimizer_open(context, store, optimizer, x->dtype, two,
+                                      (weft_segment_list){0}, 0, &sample));
     weft_status status = list(x, sample, two);
     weft_flat_optimizer_close(&sample);
     return status == WEFT_OK ? list_known(x) : status;

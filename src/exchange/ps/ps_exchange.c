@@ -72,7 +72,9 @@ weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_
     x->count = (int64_t)(bytes / weft_dtype_size(x->dtype));
     /* With fewer parameters than servers, only as many servers run as there are parameters. */
     x->servers = (int)WEFT_MIN(site->servers ? site->servers : 1, WEFT_MAX(x->count, 1));
-    x->range_count = weft_server_ranges(x->count, x->dtype, x->servers);
+    if (!x->options.adds)
+        WEFT_TRY(weft_segments_of(site->store, site->optimizer, x->servers, &x->segments));
+    x->range_count = weft_segments_ranges(x->segments, x->count, x->dtype, x->servers);
     WEFT_TRY(weft_strdup(site->codec && *site->codec ? site->codec : "none", &x->codec));
     WEFT_TRY(
         weft_strdup(weft_range_factory_back(x->options.adds, site->codec, site->back), &x->back));
@@ -91,7 +93,7 @@ weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_
     WEFT_TRY(weft_new_aligned(bytes, &x->gradients));
     if (x->options.fetch > 1 && !x->options.adds)
         WEFT_TRY(weft_local_sgd_open(site->context, site->store, site->optimizer, x->dtype,
-                                     x->count, &x->descent));
+                                     x->count, x->segments, &x->descent));
     WEFT_TRY(WEFT_NEW(&x->own, x->servers));
     WEFT_TRY(WEFT_NEW(&x->ranges, x->range_count));
     WEFT_TRY(WEFT_NEW(&x->missing, x->range_count));
@@ -126,6 +128,7 @@ void weft_ps_exchange_close(weft_exchange *exchange)
     weft_local_sgd_close(&x->descent);
     for (int i = 0; i < x->state_count; i++) free(x->states[i].data);
     free(x->states);
+    free(x->segments.at);
     weft_codec_checkpoint_close(&x->codec_states);
     free(x->codec);
     free(x->back);

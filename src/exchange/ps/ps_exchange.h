@@ -33,6 +33,7 @@ typedef struct weft_ps_exchange {
     weft_local_sgd *descent; /* local SGD between two pulls; NULL: none */
     char *codec, *back;      /* specifications of the codecs of pushes and of the downlink */
     int servers, range_count;
+    weft_segment_list segments;          /* by which the servers update the parameters */
     weft_codec_checkpoint *codec_states; /* codec state for checkpoints */
     weft_shared_params *shared;          /* parameters that ranks of the learner share */
     /* This rank talks to the servers, as the leader of its shards; it has left the servers. */

@@ -137,11 +137,13 @@ static weft_status look_at_run(weft_context *context, const weft_train_options *
 }
 
 static weft_status find_config(weft_context *context, const weft_trainer *t,
-                               const weft_train_options *o, bool serves,
+                               const weft_train_options *o, const weft_exchange_ops *ops,
                                weft_elastic_config *config)
 {
     void *data;
     size_t bytes;
+    bool serves = ops->serve != NULL;
+    weft_optimizer_options optimizer;
     weft_store *store = t->runs[0].rank.store;
     WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, &config->dtype, &data, &bytes));
     weft_store_unmap_read(store, data);
@@ -154,6 +156,9 @@ static weft_status find_config(weft_context *context, const weft_trainer *t,
     config->place = t->place;
     if (serves && (o->parallel.compress || o->parallel.compress_downlink))
         WEFT_TRY(weft_parameter_gaps(store, &config->gaps));
+    WEFT_TRY(weft_optimizer_chosen(context, &o->update, &t->place, &optimizer));
+    if (serves && ops->owns_update)
+        WEFT_TRY(weft_segments_of(store, &optimizer, config->servers, &config->segments));
     WEFT_TRY(weft_train_options_copy(context, o, &config->options));
     if (t->model.size == 0) return WEFT_OK;
     return weft_format(&config->model, "%.*s", (int)t->model.size, (const char *)t->model.data);
@@ -189,7 +194,7 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
     WEFT_TRY(check_allowed(world, o));
     read_past(&before);
     weft_status status = look_at_run(context, &o->train, &before, &learners, &t);
-    if (status == WEFT_OK) status = find_config(context, t, &o->train, ops->serve, &config);
+    if (status == WEFT_OK) status = find_config(context, t, &o->train, ops, &config);
     if (status == WEFT_OK) status = weft_elastic_config_write(context, &config, &text);
     if (status == WEFT_OK) {
         weft_coordinating what = {.listen = o->listen ? o->listen : HERE,
@@ -197,6 +202,7 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
                                   .servers = config.servers,
                                   .dtype = config.dtype,
                                   .count = config.count,
+                                  .segments = config.segments,
                                   .replicas = o->train.parallel.replicas > 0,
                                   .failure_timeout = o->failure_timeout,
                                   .job = weft_job_slot() >= 0,
@@ -265,6 +271,7 @@ static weft_status serve(weft_context *context, const char *address, const weft_
                             .dtype = config->dtype,
                             .count = config->count,
                             .gaps = config->gaps,
+                            .segments = config->segments,
                             .servers = config->servers,
                             .learners = config->learners,
                             .wished_slot = weft_job_slot() + 1,

@@ -19,6 +19,7 @@ typedef struct weft_elastic_config {
     int learners, servers;      /* numbers with which the run begins */
     int64_t count, steps;       /* elements of all parameters, with padding; steps of the run */
     weft_gap_list gaps;         /* padding in the parameters; empty: no codec needs it */
+    weft_segment_list segments; /* of the parameters, if servers update them */
     weft_position begun;        /* start position of the run: after a checkpoint, or 0 */
     weft_schedule_place place;  /* in the schedule, at `begun` */
     weft_dtype dtype;           /* type of the parameters */

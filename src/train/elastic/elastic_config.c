@@ -1,5 +1,6 @@
 /* Encodes and decodes the run configuration: pairs of a name and a text, each of which ends with a
  * zero byte. */
+#include <float.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -43,6 +44,24 @@ static weft_status add_gaps(weft_text *out, weft_gap_list gaps)
     return WEFT_OK;
 }
 
+/* Encodes each segment by the distance of its begin from the previous one and its factor. */
+static weft_status add_segments(weft_text *out, weft_segment_list list)
+{
+    weft_text text = {0};
+    char *taken = NULL;
+    for (size_t i = 0; i < list.count; i++)
+        weft_text_add(&text, "%s%" PRId64 " %a",
+                      i            ? " "
+                      : list.whole ? "whole "
+                                   : "",
+                      list.at[i].begin - (i ? list.at[i - 1].begin : 0), list.at[i].factor);
+    if (list.count == 0) return WEFT_OK;
+    WEFT_TRY(weft_text_take(&text, &taken));
+    add_pair(out, "@segments", taken);
+    free(taken);
+    return WEFT_OK;
+}
+
 /* Writes the options of the run under their names, and other facts under names that begin with '@'.
  */
 weft_status weft_elastic_config_write(weft_context *context, const weft_elastic_config *config,
@@ -60,6 +79,7 @@ weft_status weft_elastic_config_write(weft_context *context, const weft_elastic_
     add_number(out, "@servers", config->servers);
     add_number(out, "@count", config->count);
     WEFT_TRY(add_gaps(out, config->gaps));
+    WEFT_TRY(add_segments(out, config->segments));
     add_number(out, "@steps", config->steps);
     add_number(out, "@dtype", config->dtype);
     add_number(out, "@begun.step", config->begun.step);
@@ -117,9 +137,41 @@ static weft_status take_gaps(weft_elastic_config *config, const char *text)
 {
     size_t capacity = strlen(text) / 4 + 1;
     free(config->gaps.gaps);
+    free(config->segments.at);
     config->gaps = (weft_gap_list){0};
     WEFT_TRY(WEFT_NEW(&config->gaps.gaps, capacity));
     return read_gaps(text, config->count, &config->gaps, capacity) ? WEFT_OK : fail_config("@gaps");
+}
+
+/* Reads the segments. false: they are not in order, or a factor is below 0. */
+static bool read_segments(const char *text, int64_t count, weft_segment_list *out, size_t capacity)
+{
+    static const char whole[] = "whole ";
+    int64_t at = 0;
+    out->whole = strncmp(text, whole, sizeof(whole) - 1) == 0;
+    if (out->whole) text += sizeof(whole) - 1;
+    for (int64_t distance; *text; text += *text == ' ') {
+        char *end;
+        if (out->count == capacity || !read_number(&text, count - 1 - at, &distance)) return false;
+        if ((out->count == 0) != (distance == 0)) return false;
+        at += distance;
+        double factor = strtod(text, &end);
+        if (end == text || !(factor >= 0 && factor <= DBL_MAX)) return false;
+        text = end;
+        out->at[out->count++] = (weft_segment){at, factor};
+    }
+    return true;
+}
+
+static weft_status take_segments(weft_elastic_config *config, const char *text)
+{
+    size_t capacity = strlen(text) / 3 + 1;
+    free(config->segments.at);
+    config->segments = (weft_segment_list){0};
+    WEFT_TRY(WEFT_NEW(&config->segments.at, capacity));
+    return read_segments(text, config->count, &config->segments, capacity)
+               ? WEFT_OK
+               : fail_config("@segments");
 }
 
 /* Takes a number of the place in the schedule; false: it is none, or out of range. */
@@ -151,6 +203,7 @@ static weft_status take_pair(weft_context *context, weft_elastic_config *config,
         return weft_strdup(text, &config->model);
     }
     if (strcmp(name, "@gaps") == 0) return take_gaps(config, text);
+    if (strcmp(name, "@segments") == 0) return take_segments(config, text);
     if (*name != '@') {
         while (o->name && strcmp(o->name, name) != 0) o++;
         if (!o->name || weft_cluster_is_own(name)) return fail_config(name);
@@ -165,7 +218,7 @@ static weft_status take_pair(weft_context *context, weft_elastic_config *config,
         config->learners = (int)number;
     else if (strcmp(name, "@servers") == 0 && number <= WEFT_MAX_RANKS)
         config->servers = (int)number;
-    else if (strcmp(name, "@count") == 0 && config->gaps.count == 0)
+    else if (strcmp(name, "@count") == 0 && config->gaps.count == 0 && config->segments.count == 0)
         config->count = number;
     else if (strcmp(name, "@steps") == 0)
         config->steps = number;
@@ -228,5 +281,6 @@ void weft_elastic_config_free(weft_context *context, weft_elastic_config *config
     weft_options_free(weft_train_table(context), &config->options);
     free(config->model);
     free(config->gaps.gaps);
+    free(config->segments.at);
     *config = (weft_elastic_config){0};
 }

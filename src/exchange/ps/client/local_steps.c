@@ -39,7 +39,7 @@ struct weft_local_sgd {
 
 weft_status weft_local_sgd_open(weft_context *context, const weft_store *like,
                                 const weft_optimizer_options *options, weft_dtype dtype,
-                                int64_t count, weft_local_sgd **out)
+                                int64_t count, weft_segment_list segments, weft_local_sgd **out)
 {
     weft_local_sgd *d;
     weft_optimizer_options plain = *options;
@@ -48,7 +48,7 @@ weft_status weft_local_sgd_open(weft_context *context, const weft_store *like,
     plain.nesterov = false;
     WEFT_TRY(WEFT_NEW(&d, 1));
     weft_status status =
-        weft_flat_optimizer_open(context, like, &plain, dtype, count, &d->optimizer);
+        weft_flat_optimizer_open(context, like, &plain, dtype, count, segments, 0, &d->optimizer);
     if (status == WEFT_OK)
         *out = d;
     else

@@ -20,11 +20,12 @@ weft_status weft_grad_accumulator_add(weft_grad_accumulator *accrual, weft_dtype
 void weft_grad_accumulator_free(weft_grad_accumulator *accrual);
 
 /* Local SGD: plain SGD on a learner's parameters between two pulls, with the run's learning rate of
- * the step. */
+ * the step. segments: as for weft_flat_optimizer_open. */
 typedef struct weft_local_sgd weft_local_sgd;
 weft_status weft_local_sgd_open(weft_context *context, const weft_store *like,
                                 const weft_optimizer_options *options, weft_dtype dtype,
-                                int64_t count, weft_local_sgd **out) WEFT_NODISCARD;
+                                int64_t count, weft_segment_list segments,
+                                weft_local_sgd **out) WEFT_NODISCARD;
 void weft_local_sgd_close(weft_local_sgd **descent);
 /* Makes one step of SGD in place: parameters[count], gradient[count]. step: step of the run, from
  * 1. */

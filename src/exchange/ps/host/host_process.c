@@ -10,17 +10,18 @@ weft_status weft_ps_exchange_serve(const weft_ps_options *options, weft_serving 
                                    weft_actor **out)
 {
     int servers = (int)WEFT_MIN(WEFT_MAX(site->servers, 1), WEFT_MAX(site->count, 1));
-    weft_range_factory_options ranges = {.context = site->context,
-                                         .store = site->store,
-                                         .optimizer = site->optimizer,
-                                         .options = *options,
-                                         .dtype = site->dtype,
-                                         .count = site->count,
-                                         .range_count =
-                                             weft_server_ranges(site->count, site->dtype, servers),
-                                         .codec = site->codec,
-                                         .back = site->back,
-                                         .gaps = site->gaps};
+    weft_range_factory_options ranges = {
+        .context = site->context,
+        .store = site->store,
+        .optimizer = site->optimizer,
+        .options = *options,
+        .dtype = site->dtype,
+        .count = site->count,
+        .range_count = weft_segments_ranges(site->segments, site->count, site->dtype, servers),
+        .segments = site->segments,
+        .codec = site->codec,
+        .back = site->back,
+        .gaps = site->gaps};
     weft_range_factory *factory;
     WEFT_TRY(weft_range_factory_create(&ranges, &factory));
     weft_server_options server = {.struct_size = sizeof(server),

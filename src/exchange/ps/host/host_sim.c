@@ -44,6 +44,7 @@ static void sim_close(weft_sim_exchange *exchange)
         stop_meanwhile(&c->meanwhile[i]);
     for (int i = 0; i < c->saved.state_count; i++) free(c->saved.states[i].data);
     free(c->saved.states);
+    free(c->saved.segments.at);
     free(c->saved.back);
     weft_codec_checkpoint_close(&c->saved.codec_states);
     free(c->meanwhile);
@@ -60,7 +61,7 @@ static weft_actor_id learner_id(const sim_servers *c, int learner)
 
 static int64_t begin_of(const sim_servers *c, int range)
 {
-    return weft_part_start(c->head.sim_options.count, range, c->range_count);
+    return weft_segments_cut(c->saved.segments, c->head.sim_options.count, range, c->range_count);
 }
 
 static weft_status open_range(void *user, int k, weft_served *out)
@@ -118,9 +119,10 @@ static weft_status start_meanwhile(const sim_servers *c, int i)
     size_t bytes = (size_t)s->count * weft_dtype_size(s->dtype);
     stop_meanwhile(m);
     if (!c->options.draw)
-        return c->options.fetch > 1 ? weft_local_sgd_open(s->context, s->store, s->optimizer,
-                                                          s->dtype, s->count, &m->descent)
-                                    : WEFT_OK;
+        return c->options.fetch > 1
+                   ? weft_local_sgd_open(s->context, s->store, s->optimizer, s->dtype, s->count,
+                                         c->saved.segments, &m->descent)
+                   : WEFT_OK;
     WEFT_TRY(weft_new_aligned(bytes, &m->served));
     WEFT_TRY(weft_new_aligned(bytes, &m->force));
     memcpy(m->served, s->parameters[i], bytes);
@@ -290,6 +292,7 @@ static weft_status open_ranges(sim_servers *c)
                                           .dtype = s->dtype,
                                           .count = s->count,
                                           .range_count = c->range_count,
+                                          .segments = c->saved.segments,
                                           .codec = s->codec,
                                           .back = s->back,
                                           .gaps =
@@ -324,11 +327,16 @@ weft_status weft_ps_exchange_simulate(const weft_ps_options *options,
     c->head.sim_options = *sim_options;
     c->options = *options;
     c->servers = (int)WEFT_MIN(WEFT_MAX(sim_options->servers, 1), WEFT_MAX(sim_options->count, 1));
-    c->range_count = weft_server_ranges(sim_options->count, sim_options->dtype, c->servers);
     c->head.actors = 1 + c->servers + sim_options->learners;
     c->head.first_learner = learner_id(c, 0);
-    weft_status status =
-        WEFT_NEW(&c->reach, (size_t)c->range_count * (size_t)sim_options->learners);
+    weft_status status = WEFT_OK;
+    if (!options->adds)
+        status = weft_segments_of(sim_options->store, sim_options->optimizer, c->servers,
+                                  &c->saved.segments);
+    c->range_count =
+        weft_segments_ranges(c->saved.segments, sim_options->count, sim_options->dtype, c->servers);
+    if (status == WEFT_OK)
+        status = WEFT_NEW(&c->reach, (size_t)c->range_count * (size_t)sim_options->learners);
     if (status == WEFT_OK) status = open_saved(c);
     if (status == WEFT_OK) status = open_ranges(c);
     if (status == WEFT_OK) status = WEFT_NEW(&c->meanwhile, sim_options->learners);

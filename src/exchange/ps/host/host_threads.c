@@ -89,6 +89,7 @@ static weft_status run_server(weft_ps_exchange *x, int k, const char *coordinato
                                          .dtype = x->dtype,
                                          .count = x->count,
                                          .range_count = x->range_count,
+                                         .segments = x->segments,
                                          .codec = x->codec,
                                          .back = x->back,
                                          .gaps = weft_codec_checkpoint_padding(x->codec_states)};
@@ -158,8 +159,8 @@ weft_status weft_ps_exchange_start(weft_ps_exchange *x)
     weft_net_context_set_queue(x->world, weft_server_messages(x->range_count));
     for (int k = 0; k < x->range_count; k++) {
         weft_server_range *r = &x->ranges[k];
-        r->begin = weft_part_start(x->count, k, x->range_count);
-        r->count = weft_part_start(x->count, k + 1, x->range_count) - r->begin;
+        r->begin = weft_segments_cut(x->segments, x->count, k, x->range_count);
+        r->count = weft_segments_cut(x->segments, x->count, k + 1, x->range_count) - r->begin;
         WEFT_TRY(weft_codec_open(site->context, x->codec, x->dtype, r->count, &r->codec));
         WEFT_TRY(weft_codec_checkpoint_load(x->codec_states, r->codec, r->begin));
     }

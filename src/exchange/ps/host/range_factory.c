@@ -69,7 +69,7 @@ static weft_status add(void *user, void *parameters, const void *mean, double ra
     return WEFT_OK;
 }
 
-static weft_status open_update(const weft_range_factory_options *o, made_range *r,
+static weft_status open_update(const weft_range_factory_options *o, int64_t begin, made_range *r,
                                weft_range_options *range)
 {
     *r = (made_range){.dtype = range->dtype, .count = range->count};
@@ -77,7 +77,7 @@ static weft_status open_update(const weft_range_factory_options *o, made_range *
     range->user = r;
     if (o->options.adds) return WEFT_OK;
     WEFT_TRY(weft_flat_optimizer_open(o->context, o->store, o->optimizer, r->dtype, r->count,
-                                      &r->optimizer));
+                                      o->segments, begin, &r->optimizer));
     range->at = set_step;
     weft_flat_optimizer_buffers(r->optimizer, &range->parameters, &range->gradient);
     return WEFT_OK;
@@ -106,10 +106,12 @@ static weft_status list_states(made_range *r, weft_served *out)
 {
     weft_exchange_state s;
     int n = 0;
-    while (r->optimizer && weft_flat_optimizer_state(r->optimizer, n, &s)) n++;
+    for (int i = 0; r->optimizer && weft_flat_optimizer_state(r->optimizer, i, &s); i++)
+        n += weft_flat_optimizer_parts(r->optimizer, i, NULL);
     WEFT_TRY(WEFT_NEW(&r->states, n + 1));
-    for (int i = 0; i < n && weft_flat_optimizer_state(r->optimizer, i, &s); i++)
-        r->states[i] = (struct iovec){s.data, s.bytes};
+    n = 0;
+    for (int i = 0; r->optimizer && weft_flat_optimizer_state(r->optimizer, i, &s); i++)
+        n += weft_flat_optimizer_parts(r->optimizer, i, &r->states[n]);
     if (out->published)
         r->states[n++] = (struct iovec){weft_downlink_reference(out->published),
                                         (size_t)r->count * weft_dtype_size(r->dtype)};
@@ -126,13 +128,13 @@ weft_status weft_range_factory_open(void *factory, int number, weft_served *out)
     const weft_range_factory_options *o = &f->options;
     if (number >= o->range_count) return weft_fail(WEFT_ERR_FORMAT, "there is no range %d", number);
     made_range *r = &f->made[number];
-    int64_t begin = weft_part_start(o->count, number, o->range_count);
+    int64_t begin = weft_segments_cut(o->segments, o->count, number, o->range_count);
+    int64_t end = weft_segments_cut(o->segments, o->count, number + 1, o->range_count);
     weft_range_options options = {.struct_size = sizeof(options),
                                   .policy = o->options.policy,
                                   .dtype = o->dtype,
-                                  .count = weft_part_start(o->count, number + 1, o->range_count) -
-                                           begin};
-    weft_status status = open_update(o, r, &options);
+                                  .count = end - begin};
+    weft_status status = open_update(o, begin, r, &options);
     if (status == WEFT_OK) status = open_downlink(o, options.count, begin, &out->published);
     if (status == WEFT_OK) status = list_states(r, out);
     if (status == WEFT_OK) status = weft_range_create(&options, &r->range);

@@ -5,6 +5,7 @@
 
 #include "exchange/exchange.h"
 #include "exchange/ps/ps.h"
+#include "exchange/segments.h"
 
 /* All pointers stay the caller's and outlive the ranges. */
 typedef struct weft_range_factory_options {
@@ -15,8 +16,9 @@ typedef struct weft_range_factory_options {
     weft_dtype dtype;
     int64_t count; /* parameters of all ranges together */
     int range_count;
-    const char *codec, *back; /* as in weft_exchange_site */
-    weft_gap_list gaps;       /* padding of the parameters */
+    weft_segment_list segments; /* of all parameters; see weft_segments_of */
+    const char *codec, *back;   /* as in weft_exchange_site */
+    weft_gap_list gaps;         /* padding of the parameters */
 } weft_range_factory_options;
 
 typedef struct weft_range_factory weft_range_factory;

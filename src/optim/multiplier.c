@@ -1,0 +1,69 @@
+/* Learning-rate multipliers by leaf: PATTERN=FACTOR,... with patterns of the names of parameters;
+ * of a parameter that several patterns match, the first one gives the factor. */
+#include <fnmatch.h>
+#include <math.h>
+
+#include "optim/optim.h"
+
+typedef struct named_factors {
+    const char *text;
+    const char *const *names;
+    int count;
+    bool all_used;
+    double *factors; /* below 0: none yet */
+} named_factors;
+
+static weft_status split_piece(const char *text, char *piece, double *factor)
+{
+    char *equals = strrchr(piece, '=');
+    if (!equals || equals == piece || !weft_parse_real(equals + 1, factor))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "lr-multiplier '%s': '%s' is not of the form PATTERN=FACTOR, such as "
+                         "'conv*=0.1'",
+                         text, piece);
+    if (!isfinite(*factor) || *factor < 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "lr-multiplier '%s': the factor '%s' must be a finite number of at least "
+                         "0, which leaves a parameter as it is",
+                         text, equals + 1);
+    *equals = '\0';
+    return WEFT_OK;
+}
+
+static weft_status take_piece(void *user, char *pattern)
+{
+    const named_factors *f = user;
+    const char *other = NULL;
+    double factor;
+    bool used = false;
+    WEFT_TRY(split_piece(f->text, pattern, &factor));
+    for (int i = 0; i < f->count; i++) {
+        if (fnmatch(pattern, f->names[i], 0) != 0) continue;
+        if (f->factors[i] >= 0)
+            other = f->names[i];
+        else
+            f->factors[i] = factor;
+        used = used || other != f->names[i];
+    }
+    if (used || !f->all_used) return WEFT_OK;
+    if (other)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "lr-multiplier: '%s' has no effect: each parameter that it matches, such "
+                         "as '%s', has the factor of an earlier pattern; put it first",
+                         pattern, other);
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "lr-multiplier: no parameter's name matches '%s'; weft inspect shows the "
+                     "names",
+                     pattern);
+}
+
+weft_status weft_multipliers(const char *text, const char *const *names, int count, bool all_used,
+                             double *factors)
+{
+    named_factors f = {text, names, count, all_used, factors};
+    for (int i = 0; i < count; i++) factors[i] = -1;
+    if (text) WEFT_TRY(weft_each_piece("lr-multiplier", text, take_piece, &f));
+    for (int i = 0; i < count; i++)
+        if (factors[i] < 0) factors[i] = 1;
+    return WEFT_OK;
+}

@@ -1,0 +1,137 @@
+/* Every optimizer of the registry, with and without multipliers of the learning rate, in every way
+ * to make the update: on one rank, over a mesh, by ZeRO, and on servers, whose ranges hold several
+ * tensors and parts of tensors. Servers in lock step leave the bits of the ranks that share their
+ * batch; a run that stops and goes on those of one that does not. */
+#include "exchange_runs.h"
+#include "optim/optim.h"
+#include "weft/registry.h"
+
+#define ALL                                                                                        \
+    "data=glyphs:size=9,train=96,test=8 seed=4 threads=1 dtype=f64 device=reference steps=5 "      \
+    "lr=0.01 weight-decay=0.01 "
+#define SHARED "ranks=4 batch=16"
+#define SERVED "ranks=4 batch=4 exchange=server:policy=bsp "
+
+static const char *const multipliers[] = {"", "lr-multiplier=fc1/*=0.5,fc2/bias=0,fc3/weight=0",
+                                          "lr-multiplier=fc*=0.25", "lr-multiplier=*=0"};
+enum { MULTIPLIERS = 4 };
+
+static const char net[] = "layers:\n"
+                          "  - {type: dense, units: 13, name: fc1}\n  - {type: relu}\n"
+                          "  - {type: dense, units: 11, name: fc2}\n  - {type: relu}\n"
+                          "  - {type: dense, units: outputs, name: fc3}\n";
+static char *root, file[4300];
+
+static void enter(void)
+{
+    root = temporary_folder();
+    write_file(root, "net.yaml", net, strlen(net), file, sizeof(file));
+}
+
+/* Trains in another folder each time, and returns it. */
+static const char *trained(const char *optimizer, const char *factors, const char *way, bool stops)
+{
+    static int count;
+    char words[5000], name[20];
+    (void)snprintf(words, sizeof(words), ALL "model=%s optimizer=%s %s ", file, optimizer, factors);
+    (void)snprintf(name, sizeof(name), "%d", count++);
+    const char *folder = made(root, name);
+    if (stops) {
+        run(words, way, folder, 2);
+        (void)snprintf(words + strlen(words), sizeof(words) - strlen(words), "resume=true ");
+    }
+    run(words, way, folder, 0);
+    return folder;
+}
+
+static bool on_servers(const char *name)
+{
+    weft_tensor_need need;
+    assert_ok(weft_optimizer_check(context, name, &need));
+    return need != WEFT_NEEDS_MATRIX;
+}
+
+static void check_ways(const char *name, const char *factors, int round)
+{
+    const bool fast = getenv("WEFT_FAST") != NULL;
+    static const char *const near[] = {"ranks=1 batch=16", SHARED " zero=1", SHARED " zero=2",
+                                       SHARED " zero=3",
+                                       "ranks=4 batch=16 mesh=data=2,tensor=2 zero=1"};
+    static const char *const same[] = {SERVED "servers=1", SERVED "servers=2", SERVED "servers=3"};
+    const char *want = trained(name, factors, SHARED, false);
+    for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
+        if (!fast || i % 2 == (size_t)round % 2)
+            assert_same(want, trained(name, factors, near[i], false), "parameters", 1e-10, near[i]);
+    for (size_t i = 0; i < sizeof(same) / sizeof(same[0]) && on_servers(name); i++)
+        if (!fast || i == (size_t)round % 3)
+            assert_same(want, trained(name, factors, same[i], round % 2), "parameters", 0, same[i]);
+}
+
+static void test_every_way(void **state)
+{
+    (void)state;
+    const char *name;
+    enter();
+    for (int o = 0; (name = built_in(WEFT_KIND_OPTIMIZER, o)); o++)
+        for (int m = 0; m < MULTIPLIERS; m++)
+            if (!getenv("WEFT_FAST") || m == 0 || m == 1 + o % 3)
+                check_ways(name, multipliers[m], o + m);
+    remove_folder(root);
+}
+
+/* A frozen parameter keeps its initial values, and the clipping norm leaves out its gradient. */
+static void test_frozen(void **state)
+{
+    (void)state;
+    enter();
+    for (int o = 0; built_in(WEFT_KIND_OPTIMIZER, o); o++) {
+        const char *name = built_in(WEFT_KIND_OPTIMIZER, o);
+        const char *a = trained(name, "lr-multiplier=fc1/*=0,fc2/*=0 clip-norm=0.001",
+                                "ranks=1 batch=16", false);
+        const char *b = trained(name, "lr-multiplier=*=0", "ranks=1 batch=16", false);
+        tensors x, y;
+        assert_true(open_tensors(a, "parameters", &x) && open_tensors(b, "parameters", &y));
+        for (size_t i = 0; i < x.all.count; i++) {
+            const weft_tensor *p = &x.all.tensors[i], *q = weft_safetensors_find(&y.all, p->name);
+            bool frozen = strncmp(p->name, "fc3", 3) != 0;
+            if ((memcmp(p->data, q->data, p->bytes) == 0) != frozen)
+                fail_msg("%s: '%s' %s", name, p->name, frozen ? "has changed" : "has not changed");
+        }
+        close_tensors(&x);
+        close_tensors(&y);
+    }
+    remove_folder(root);
+}
+
+static void refused(const char *words, const char *says)
+{
+    log_of_run l;
+    char all[5000];
+    (void)snprintf(all, sizeof(all), ALL "model=%s batch=16 %s", file, words);
+    assert_refused(train(all, NULL, 0, &l), WEFT_ERR_ARGUMENT, says);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    enter();
+    refused("lr-multiplier=conv*=0.5", "no parameter's name matches 'conv*'");
+    refused("lr-multiplier=fc*=1,fc1/*=0.5", "'fc1/*' has no effect");
+    refused("lr-multiplier=fc1", "not of the form PATTERN=FACTOR");
+    refused("lr-multiplier=fc1=x", "not of the form PATTERN=FACTOR");
+    refused("lr-multiplier=fc1/*=-1", "a finite number of at least 0");
+    refused("lr-multiplier=fc1/*=inf", "a finite number of at least 0");
+    refused("lr-multiplier=fc1/*=1,", "empty piece");
+    refused("optimizer=lars servers=7 ranks=2 exchange=server", "give --servers 6 or fewer");
+    remove_folder(root);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_way),
+        cmocka_unit_test(test_frozen),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests_name("optimizer_ways", tests, begin, end);
+}
