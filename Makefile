@@ -40,16 +40,16 @@ bench: deps
 # A client that nobody here wrote, from PyPI, against the server.
 clients: $(BUILD)/weft
 	@test -x build/clients/bin/python || { /usr/bin/python3 -m venv build/clients && build/clients/bin/pip install -q 'tritonclient[http]'; }
-	@build/clients/bin/python tests/clients.py $(BUILD)/weft
+	@build/clients/bin/python tests/serve/clients.py $(BUILD)/weft
 
 # Whole models and random networks against PyTorch from PyPI, a download of some gigabytes: losses, gradients, steps of
 # optimizers. SEED and COUNT choose the networks.
 torch: $(BUILD)/weft
 	@test -x build/torch/bin/python || { /usr/bin/python3 -m venv build/torch && build/torch/bin/pip install -q torch numpy; }
-	@build/torch/bin/python tests/torch_models.py $(BUILD)/weft
-	@build/torch/bin/python tests/torch_generate.py $(BUILD)/weft
-	@build/torch/bin/python tests/torch_defaults.py $(BUILD)/weft --all
-	@build/torch/bin/python tests/torch_networks.py $(BUILD)/weft --seed $(or $(SEED),1) --count $(or $(COUNT),100) --extreme $(or $(COUNT),100)
+	@build/torch/bin/python tests/models/torch_models.py $(BUILD)/weft
+	@build/torch/bin/python tests/models/torch_generate.py $(BUILD)/weft
+	@build/torch/bin/python tests/models/torch_defaults.py $(BUILD)/weft --all
+	@build/torch/bin/python tests/models/torch_networks.py $(BUILD)/weft --seed $(or $(SEED),1) --count $(or $(COUNT),100) --extreme $(or $(COUNT),100)
 
 # How texts are cut into pieces, against the package tokenizers from PyPI: patterns of published models, and others that are
 # drawn. SEED and COUNT choose.
@@ -122,7 +122,7 @@ fuzz: deps
 	@scripts/check --again fuzz
 
 install-test: $(BUILD)/weft
-	@tests/install/run $(BUILD)
+	@tests/api/install/run $(BUILD)
 
 man: $(BUILD)/weft
 	@scripts/man $(BUILD)/weft build/man

@@ -54,8 +54,8 @@ class Passed:
 
     @staticmethod
     def is_script(path):
-        folder, name = os.path.split(path)
-        return path.startswith("tests/") and (name.endswith((".sh", ".py")) or (folder == "tests" and "." not in name))
+        name = os.path.basename(path)
+        return path.startswith("tests/") and (name.endswith((".sh", ".py")) or ("." not in name and os.access(os.path.join(ROOT, path), os.X_OK)))
 
     def reached(self, paths):
         """The scripts among these paths and those that they name, directly or not."""

@@ -1,6 +1,6 @@
 """The stages of checking, one row each, in the order in which they run.
 
-A test belongs to stages by its labels in tests/CMakeLists.txt. The stage `test` runs all tests that have its label with
+A test belongs to stages by the columns of its row in tests/list.cmake. The stage `test` runs all tests that have its label with
 WEFT_FAST=1, which takes a part of the products of meshes and models; the other stages run theirs in full.
 """
 import glob
@@ -16,7 +16,7 @@ CODE = ("src/", "include/", "cmake/", "CMake", "tests/", "examples/", "scripts/"
 FAST = {"WEFT_FAST": "1"}
 # Leaks in libraries below are theirs; ours are found, since every test frees all it makes.
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0", "UBSAN_OPTIONS": "print_stacktrace=1",
-              "LSAN_OPTIONS": f"suppressions={ROOT}/tests/leaks.supp:print_suppressions=0"}
+              "LSAN_OPTIONS": f"suppressions={ROOT}/tests/support/leaks.supp:print_suppressions=0"}
 
 
 def suite(label, preset="release", environment=None):
@@ -76,7 +76,7 @@ def tsan(job):
     sanitizer, which would take their locks for races."""
     if not job.build("tsan", ["weft_command", "hunt", *(f"test_{t}" for t in TSAN)]):
         return
-    environment = dict(FAST, OMP_NUM_THREADS="1", TSAN_OPTIONS=f"halt_on_error=1:suppressions={ROOT}/tests/tsan.supp")
+    environment = dict(FAST, OMP_NUM_THREADS="1", TSAN_OPTIONS=f"halt_on_error=1:suppressions={ROOT}/tests/support/tsan.supp")
     train = ["build/tsan/weft", "train", *SMALL]
     meshes = ("data=4", "data=2,tensor=2", "domain=2,pipeline=2 --microbatches 2", "data=4 --zero 3",
               "data=2,pipeline=2 --virtual-workers 4")
@@ -106,7 +106,7 @@ def valgrind(job):
     if not job.build("valgrind", ["weft_command", *(f"test_{t}" for t in VALGRIND)]):
         return
     under = ["valgrind", "-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite",
-             "--suppressions=tests/valgrind.supp"]
+             "--suppressions=tests/support/valgrind.supp"]
     environment = {"OMP_NUM_THREADS": "2", "WEFT_VALGRIND": "1"}
     job.run_all([(t, under + [f"build/valgrind/tests/test_{t}"], environment) for t in VALGRIND], once=True)
     with tempfile.TemporaryDirectory() as folder:

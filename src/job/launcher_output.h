@@ -1,6 +1,6 @@
 /* Parses the messages of launchers about the end of a job. Open MPI prints blocks between two
  * rules of dashes, with arbitrary line breaks; MPICH prints lines. Recorded messages are in
- * tests/words/. */
+ * tests/job/launcher_words/. */
 #ifndef WEFT_JOB_LAUNCHER_OUTPUT_H
 #define WEFT_JOB_LAUNCHER_OUTPUT_H
 

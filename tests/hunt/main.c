@@ -158,8 +158,8 @@ static void report(const hunt *h, int64_t number, const hunt_case *c, const verd
 }
 
 /* Writes a failing case into the folder KEEP/SEED-NUMBER: its data, its model, and a file `case`
- * for tests/found.py. If a developer moves that folder to tests/hunt/found/, the case is listed as
- * a known failure; once its status is changed to `mended`, every check runs it. */
+ * for tests/hunt/found_cases.py. If a developer moves that folder to tests/hunt/found/, the case is
+ * listed as a known failure; once its status is changed to `mended`, every check runs it. */
 static void keep(const hunt *h, int64_t number, const hunt_case *c, const verdict *v)
 {
     char folder[TEXT];

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Help lists exactly the options that a command accepts: tests/cli/help_options.sh PATH/TO/weft
+# With WEFT_FAST every third pair of a command and an option is tested.
+set -u
+weft=$1
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../support/check.sh"
+
+# listed COMMAND: its options, each with values other than its default, of which one is legal for most; a flag has none.
+listed() {
+    "$weft" help "$1" | sed -n '/^  \(-., \)\?--[a-z]/,/^$/p' | python3 -c '
+import re, sys
+for part in re.split(r"\n(?=  (?:-., )?--[a-z])", "\n" + sys.stdin.read())[1:]:
+    name, argument = re.match(r"  (?:-., )?--([a-z0-9-]+)(?: (\S+))?", part).groups()
+    text = re.sub(r"\s+", " ", part).strip()
+    usual, names = re.search(r"\[([^]]*)\]$", text), re.search(r"\(one of ([^)]*)\)", text)
+    values = names.group(1).split(",") if names else ["1", "2", "0.5", "x"]
+    print(name, *[v for v in values if not usual or v != usual.group(1)] if argument else [""])'
+}
+commands=$("$weft" help | sed -n 's/^  \([a-z]\+\)  .*/\1/p' | grep -vx weft)
+[ "$(wc -w <<<"$commands")" -ge 15 ] && pass || flunk "these are all commands: $commands"
+for command in $commands; do
+    listed "$command" >"$command.listed"
+    "$weft" help "$command" | head -n 1 | grep -q 'options of weft train' && [ "$command" != coordinator ] && listed train >>"$command.listed"
+done
+[ "$(wc -l <train.listed)" -ge 50 ] && pass || flunk "weft help train lists $(wc -l <train.listed) options"
+sort -u -k 1,1 ./*.listed >all
+
+# given OPTION VALUE: as a word of the command line.
+given() { echo "--$1${2:+=$2}"; }
+ask() { timeout 60 "$weft" "$@" </dev/null >out 2>&1; }
+# legal COMMAND OPTION VALUES...: the first value that the command can read is in $value, so that only its use is in question.
+legal() {
+    local command=$1 option=$2
+    shift 2
+    for value in "${@:-}"; do
+        ask "$command" "$(given "$option" "$value")" --no-such-option
+        grep -qE "no option is named '(no-such-option|$option)'" out && return
+    done
+}
+pair=0
+for command in $commands; do
+    while read -r option values; do
+        pair=$((pair + 1))
+        in_full || [ $((pair % 3)) = 0 ] || continue
+        # No data and no address: nothing is begun.
+        more=
+        grep -q '^data ' "$command.listed" && [ "$option" != data ] && more="--data csv:nowhere.csv,label=k"
+        if grep -q "^$option " "$command.listed"; then
+            # shellcheck disable=SC2086
+            legal "$command" "$option" $values
+            # shellcheck disable=SC2086
+            ask "$command" "$(given "$option" "$value")" $more
+            grep -qE -- "no option is named '$option'|--$option has no effect here" out &&
+                flunk "weft help $command lists --$option, which weft $command $(given "$option" "$value") refuses" || pass
+        else
+            # shellcheck disable=SC2086
+            ask "$command" "$(given "$option" "${values%% *}")" $more
+            grep -qE -- "no option is named '$option'|--$option has no effect here|no command is named '--$option|takes no |needs " out && pass ||
+                flunk "weft help $command does not list --$option, which weft $command $(given "$option" "${values%% *}") takes"
+        fi
+    done <all
+done
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

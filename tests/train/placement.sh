@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Operators placed on ranks by name: tests/train/placement.sh PATH/TO/weft
+set -u
+weft=$1
+. "$(dirname "$0")/../support/check.sh"
+small="--data glyphs:size=16,train=60,test=20 --batch 20 --steps 3"
+# A layer without weights that reads the input runs where it is placed, and its neighbours elsewhere.
+cat >first.yaml <<'YAML'
+layers:
+  - {type: avgpool, name: shrink}
+  - {type: relu, name: edge}
+  - {type: dense, units: classes}
+YAML
+for place in 'shrink=cpu:0,*=cpu:1' 'shrink=cpu:1,*=cpu:0' 'shrink=cpu:1,edge=cpu:0,*=cpu:1' 'edge=cpu:0,dense*=cpu:1'; do
+    "$weft" train $small --model first.yaml -n 2 --place "$place" >out 2>err && pass || flunk "placed by $place"
+    grep 'test loss' out >"loss-$(echo "$place" | tr -c 'a-z0-9\n' -)"
+done
+"$weft" train $small --model first.yaml | grep 'test loss' >loss
+for other in loss-*; do [ -s loss ] && cmp -s loss "$other" && pass || flunk "$other: $(cat loss "$other")"; done
+# What only training has may be placed as well: evaluation goes without it.
+printf 'layers:\n  - {type: dense, name: first, units: 9}\n  - {type: dropout, name: fall}\n  - {type: dense, units: classes}\n' >fall.yaml
+for place in 'fall=cpu:1,*=cpu:0' 'fall=cpu:0,*=cpu:1'; do
+    "$weft" train $small --model fall.yaml -n 2 --place "$place" >out 2>err && grep -q 'test loss' out && pass || flunk "placed by $place"
+done
+# A pipeline with a stage for each operator that training has: in evaluation one rank is idle.
+"$weft" train $small --model fall.yaml -n 6 --mesh pipeline=6 --microbatches 2 --checkpoint stages >out 2>err &&
+    grep 'test loss' out >six && [ -e stages/latest ] && "$weft" train $small --model fall.yaml --microbatches 2 | grep 'test loss' >one &&
+    cmp -s one six && pass || flunk "six stages: $(cat six one err)"
+# An input that is sent on as it is must not change when the sender goes on to the next batch.
+printf 'layers:\n  - {type: flatten, name: flat}\n  - {type: dense, units: 30}\n  - {type: dense, units: classes}\n' >flat.yaml
+ahead="--model flat.yaml --data glyphs:size=16,train=60,test=90 --batch 1 --steps 3"
+for device in cpu reference; do
+    "$weft" train $ahead --device $device | grep 'test loss' >alone
+    "$weft" train $ahead --device $device -n 2 --place 'flat=cpu:0,*=cpu:1' 2>err | grep 'test loss' >out
+    [ -s alone ] && cmp -s alone out && pass || flunk "the sender ran ahead, $device: $(cat out err), alone $(cat alone)"
+done
+"$weft" plan $small --model first.yaml -n 2 --place 'shrink=cpu:1,*=cpu:0' --dump=1 >out 2>err && grep -q '^ *[a-z0-9%]* *avgpool\|avgpool shrink' out &&
+    ! sed -n '/^Program of rank 1/,$p' out | grep -q dense && pass || flunk "the program of rank 1"
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
