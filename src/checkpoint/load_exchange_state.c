@@ -126,7 +126,7 @@ static weft_status share_again(const weft_checkpoint *c, weft_exchange *e,
 {
     int learners = e->site.endpoint->learners;
     int before = c->learners > 0 ? c->learners : most_learner(c) + 1;
-    double now = e->ops->averages ? e->ops->averages(e, learners) : 1, then;
+    double now = e->ops->life.averages ? e->ops->life.averages(e, learners) : 1, then;
     weft_dtype dtype;
     size_t bytes;
     void *parameters;

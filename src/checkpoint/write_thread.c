@@ -88,7 +88,7 @@ weft_status weft_write_thread_run(weft_exchange *exchange,
     weft_write_thread *t;
     pthread_condattr_t monotonic;
     pthread_t thread;
-    if (!exchange || !exchange->ops->poll) return write(NULL, user);
+    if (!exchange || !exchange->ops->step.poll) return write(NULL, user);
     WEFT_TRY(WEFT_NEW(&t, 1));
     t->write = write;
     t->user = user;

@@ -373,10 +373,8 @@ const weft_exchange_ops weft_exchange_average = {
     .lockstep = true,
     .open = average_open,
     .close = average_close,
-    .begin = average_begin,
-    .state = average_state,
-    .after = average_after,
-    .end = average_end,
+    .step = {.after = average_after},
+    .life = {.begin = average_begin, .state = average_state, .end = average_end},
 };
 
 const weft_exchange_ops weft_exchange_oneshot = {
@@ -388,7 +386,6 @@ const weft_exchange_ops weft_exchange_oneshot = {
     .lockstep = true,
     .open = oneshot_open,
     .close = average_close,
-    .begin = average_begin,
-    .after = average_after,
-    .end = average_end,
+    .step = {.after = average_after},
+    .life = {.begin = average_begin, .end = average_end},
 };

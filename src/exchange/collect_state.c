@@ -170,7 +170,8 @@ weft_status weft_collect_send(weft_collect *o, int64_t step)
     WEFT_TRY(look(&o->channels[0], &free_again));
     WEFT_TRY(agree(o, &free_again));
     if (!free_again) return WEFT_OK; /* in transit: the first learner is far behind */
-    if (o->exchange->ops->store_state) WEFT_TRY(o->exchange->ops->store_state(o->exchange));
+    if (o->exchange->ops->life.store_state)
+        WEFT_TRY(o->exchange->ops->life.store_state(o->exchange));
     return send(o, step);
 }
 

@@ -58,12 +58,12 @@ static weft_status open_at(const weft_context *context, const char *spec,
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "exchange %s: its weft_exchange_ops has %zu bytes, this library's %zu",
                          ops->name, ops->struct_size, sizeof(*ops));
-    if (ops->owns_update != (ops->update != NULL))
+    if (ops->owns_update != (ops->step.update != NULL))
         return weft_fail(
             WEFT_ERR_ARGUMENT,
             "exchange %s: owns_update is %s and the hook update is %s; an exchange that owns "
             "the update needs the hook, and no other may have it",
-            ops->name, ops->owns_update ? "true" : "false", ops->update ? "set" : "NULL");
+            ops->name, ops->owns_update ? "true" : "false", ops->step.update ? "set" : "NULL");
     uint64_t before = weft_failures();
     weft_status status = ops->open(arguments, site, out);
     WEFT_TRY(weft_ensure_message(status, before, "exchange", ops->name, "open"));
@@ -79,10 +79,10 @@ static weft_status check_sockets(const weft_exchange *e, const weft_exchange_pla
     enum { OTHER_FILES = 64 };
     struct rlimit files;
     int64_t all = 0;
-    if (!e->ops->sockets || plan->here == 0 || getrlimit(RLIMIT_NOFILE, &files) != 0 ||
+    if (!e->ops->deployment.sockets || plan->here == 0 || getrlimit(RLIMIT_NOFILE, &files) != 0 ||
         files.rlim_cur == RLIM_INFINITY)
         return WEFT_OK;
-    WEFT_TRY(e->ops->sockets(e, plan, &all));
+    WEFT_TRY(e->ops->deployment.sockets(e, plan, &all));
     int64_t need = all * plan->here / plan->learners + OTHER_FILES;
     if (need <= (int64_t)files.rlim_cur) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
@@ -101,9 +101,10 @@ weft_status weft_exchange_fits(weft_context *context, const char *spec,
     own.context = context;
     WEFT_TRY(open_at(context, spec, NULL, &e));
     uint64_t before = weft_failures();
-    weft_status status = e->ops->fits ? weft_ensure_message(e->ops->fits(e, &own), before,
-                                                            "exchange", e->ops->name, "fits")
-                                      : WEFT_OK;
+    weft_status status = e->ops->deployment.fits
+                             ? weft_ensure_message(e->ops->deployment.fits(e, &own), before,
+                                                   "exchange", e->ops->name, "fits")
+                             : WEFT_OK;
     if (status == WEFT_OK) status = check_sockets(e, &own);
     weft_exchange_close(&e);
     return status;
@@ -122,7 +123,7 @@ weft_status weft_exchange_averages(const weft_context *context, const char *spec
 {
     weft_exchange *e;
     WEFT_TRY(open_at(context, spec, NULL, &e));
-    *out = e->ops->averages ? e->ops->averages(e, learners) : 1;
+    *out = e->ops->life.averages ? e->ops->life.averages(e, learners) : 1;
     weft_exchange_close(&e);
     return WEFT_OK;
 }
@@ -166,47 +167,49 @@ static weft_status ensure_message(const weft_exchange *e, weft_status status, ui
 weft_status weft_exchange_begin(weft_exchange *e)
 {
     uint64_t failures = weft_failures();
-    return e->ops->begin ? ensure_message(e, e->ops->begin(e), failures, "begin") : WEFT_OK;
+    return e->ops->life.begin ? ensure_message(e, e->ops->life.begin(e), failures, "begin")
+                              : WEFT_OK;
 }
 
 weft_status weft_exchange_before(weft_exchange *e, int64_t step)
 {
     uint64_t failures = weft_failures();
-    return e->ops->before ? ensure_message(e, e->ops->before(e, step), failures, "before")
-                          : WEFT_OK;
+    return e->ops->step.before ? ensure_message(e, e->ops->step.before(e, step), failures, "before")
+                               : WEFT_OK;
 }
 
 weft_status weft_exchange_update(weft_exchange *e, int64_t step)
 {
     uint64_t failures = weft_failures();
-    return e->ops->update ? ensure_message(e, e->ops->update(e, step), failures, "update")
-                          : WEFT_OK;
+    return e->ops->step.update ? ensure_message(e, e->ops->step.update(e, step), failures, "update")
+                               : WEFT_OK;
 }
 
 weft_status weft_exchange_wait(weft_exchange *e)
 {
     uint64_t failures = weft_failures();
-    return e->ops->wait ? ensure_message(e, e->ops->wait(e), failures, "wait") : WEFT_OK;
+    return e->ops->step.wait ? ensure_message(e, e->ops->step.wait(e), failures, "wait") : WEFT_OK;
 }
 
 static weft_status needed(void *user, const weft_reading *parameter)
 {
     weft_exchange *e = user;
     uint64_t failures = weft_failures();
-    return ensure_message(e, e->ops->needed(e, parameter), failures, "needed");
+    return ensure_message(e, e->ops->step.needed(e, parameter), failures, "needed");
 }
 
 weft_status weft_exchange_ready(weft_exchange *e, const weft_gradient *gradient)
 {
     uint64_t failures = weft_failures();
-    return e->ops->ready ? ensure_message(e, e->ops->ready(e, gradient), failures, "ready")
-                         : WEFT_OK;
+    return e->ops->step.ready
+               ? ensure_message(e, e->ops->step.ready(e, gradient), failures, "ready")
+               : WEFT_OK;
 }
 
 weft_status weft_exchange_poll(weft_exchange *e)
 {
     uint64_t failures = weft_failures();
-    return e->ops->poll ? ensure_message(e, e->ops->poll(e), failures, "poll") : WEFT_OK;
+    return e->ops->step.poll ? ensure_message(e, e->ops->step.poll(e), failures, "poll") : WEFT_OK;
 }
 
 static weft_status ready(void *user, const weft_gradient *gradient)
@@ -221,30 +224,31 @@ static weft_status poll(void *user)
 
 void weft_exchange_listen(weft_exchange *e)
 {
-    const weft_listener listener = {.ready = e->ops->ready ? ready : NULL,
-                                    .needed = e->ops->needed ? needed : NULL,
-                                    .poll = e->ops->poll ? poll : NULL,
+    const weft_listener listener = {.ready = e->ops->step.ready ? ready : NULL,
+                                    .needed = e->ops->step.needed ? needed : NULL,
+                                    .poll = e->ops->step.poll ? poll : NULL,
                                     .user = e};
     weft_instance_listen(e->site.instance, &listener);
 }
 
 void weft_exchange_attend(weft_exchange *e, weft_instance *instance)
 {
-    const weft_listener listener = {.poll = e->ops->poll ? poll : NULL, .user = e};
+    const weft_listener listener = {.poll = e->ops->step.poll ? poll : NULL, .user = e};
     weft_instance_listen(instance, &listener);
 }
 
 weft_update weft_exchange_updates(const weft_exchange_ops *ops)
 {
     if (ops->owns_update) return WEFT_UPDATE_ELSEWHERE;
-    return ops->ready ? WEFT_UPDATE_TOLD : WEFT_UPDATE_HERE;
+    return ops->step.ready ? WEFT_UPDATE_TOLD : WEFT_UPDATE_HERE;
 }
 
 weft_status weft_exchange_after(weft_exchange *e, weft_exchange_turn *turn)
 {
     uint64_t failures = weft_failures();
     e->finished = turn->last;
-    if (e->ops->after) WEFT_TRY(ensure_message(e, e->ops->after(e, turn), failures, "after"));
+    if (e->ops->step.after)
+        WEFT_TRY(ensure_message(e, e->ops->step.after(e, turn), failures, "after"));
     if (turn->leave && e->ops->lockstep)
         return weft_fail(WEFT_ERR_INTERNAL,
                          "exchange %s: a learner in lock step with others cannot leave alone",
@@ -254,14 +258,14 @@ weft_status weft_exchange_after(weft_exchange *e, weft_exchange_turn *turn)
 
 weft_status weft_exchange_save(weft_exchange *e)
 {
-    return e->ops->save ? e->ops->save(e) : WEFT_OK;
+    return e->ops->life.save ? e->ops->life.save(e) : WEFT_OK;
 }
 
 weft_status weft_exchange_end(weft_exchange *e)
 {
     if (e->others) WEFT_TRY(weft_collect_end(e->others, true));
     uint64_t failures = weft_failures();
-    if (e->ops->end) WEFT_TRY(ensure_message(e, e->ops->end(e), failures, "end"));
+    if (e->ops->life.end) WEFT_TRY(ensure_message(e, e->ops->life.end(e), failures, "end"));
     return e->others ? weft_collect_end(e->others, false) : WEFT_OK;
 }
 
@@ -287,12 +291,12 @@ bool weft_exchange_state_of(weft_exchange *e, int learner, int i, weft_exchange_
 bool weft_exchange_state_at(weft_exchange *e, int i, weft_exchange_state *out)
 {
     *out = (weft_exchange_state){.name = NULL};
-    return e->ops->state && e->ops->state(e, i, out);
+    return e->ops->life.state && e->ops->life.state(e, i, out);
 }
 
 bool weft_exchange_is_together(const weft_exchange *e)
 {
-    return e->ops->lockstep || (e->ops->together && e->ops->together(e));
+    return e->ops->lockstep || (e->ops->life.together && e->ops->life.together(e));
 }
 
 bool weft_exchange_ends_together(const weft_exchange *e)
@@ -312,7 +316,7 @@ bool weft_exchange_figure_at(weft_exchange *e, int i, weft_series *out)
     static const char *const names[] = {"learners_at_start", "learners_at_end"};
     int own = 0;
     *out = (weft_series){.name = NULL};
-    while (own <= i && e->ops->figure && e->ops->figure(e, own, out)) own++;
+    while (own <= i && e->ops->life.figure && e->ops->life.figure(e, own, out)) own++;
     if (own > i) return true;
     if (!e->site.cluster || i - own >= (int)WEFT_COUNT(names)) return false;
     *out = (weft_series){names[i - own], &e->learners_at[i - own], 1, false};

@@ -167,40 +167,8 @@ typedef struct weft_exchange_turn {
 struct weft_actor;
 struct weft_sim_exchange_options;
 struct weft_sim_exchange;
-typedef struct weft_exchange_ops {
-    size_t struct_size; /* sizeof(weft_exchange_ops) */
-    const char *name;
-    const char *form; /* syntax of a specification, for help texts */
-    const char *help;
-    /* Learners go in lock step: all take the same steps and synchronize after the same ones, and
-     * stopping and saving are collective over the learners. Otherwise a learner waits for others
-     * only in the hooks of the exchange, learners may join and leave, and the first learner saves
-     * the checkpoints. */
-    bool lockstep;
-    /* The hook `update` replaces the learner's own update. Such an exchange cannot run with ZeRO,
-     * which shards the learner's own update. */
-    bool owns_update;
-    /* The options that the exchange uses, among `servers`, `replicas`, `compress` and
-     * `compress-downlink`, separated by commas; NULL: none. */
-    const char *reads;
-    /* Opens the exchange, whose state has its initial values. site NULL: only checks the arguments;
-     * only `fits`, `sockets`, `averages` and `close` may follow. */
-    weft_status (*open)(const char *arguments, const weft_exchange_site *site, weft_exchange **out);
-    void (*close)(weft_exchange *exchange);
-    /* Checks whether the planned run can have this exchange, which was opened without a site.
-     * ARGUMENT: the run cannot. NULL: every run can. */
-    weft_status (*fits)(const weft_exchange *exchange, const weft_exchange_plan *plan);
-    /* Gives the number of sockets that all learners and servers of the planned run open. NULL: the
-     * exchange opens none. */
-    weft_status (*sockets)(const weft_exchange *exchange, const weft_exchange_plan *plan,
-                           int64_t *out);
-    /* State i of the exchange, for checkpoints; false past the end. NULL: the exchange has no
-     * state. */
-    bool (*state)(weft_exchange *exchange, int i, weft_exchange_state *out);
-
-    /* Called before the first step of a process, when parameters and state are in place. May be
-     * NULL, like all hooks below. */
-    weft_status (*begin)(weft_exchange *exchange);
+/* The hooks of a step. All may be NULL. */
+typedef struct weft_exchange_step {
     /* Called before the forward pass of step `step` (from 1). Nothing reads the parameters then, so
      * the exchange may write them. */
     weft_status (*before)(weft_exchange *exchange, int64_t step);
@@ -225,6 +193,16 @@ typedef struct weft_exchange_ops {
     /* Called after the update: the exchange may read and write the parameters and the learner's
      * optimizer state and statistics. */
     weft_status (*after)(weft_exchange *exchange, weft_exchange_turn *turn);
+} weft_exchange_step;
+
+/* The life of an exchange: its beginning and end in a process, its state, and what it says of
+ * itself. All may be NULL. */
+typedef struct weft_exchange_life {
+    /* Called before the first step of a process, when parameters and state are in place. */
+    weft_status (*begin)(weft_exchange *exchange);
+    /* State i of the exchange, for checkpoints; false past the end. NULL: the exchange has no
+     * state. */
+    bool (*state)(weft_exchange *exchange, int i, weft_exchange_state *out);
     /* Called before a learner saves a checkpoint: puts the newest parameters into its store, and
      * the state of the exchange to where `state` says. Collective over the ranks of that
      * learner. */
@@ -245,6 +223,17 @@ typedef struct weft_exchange_ops {
     /* Statistic i of the whole run, called after `end`; false past the last. The numbers stay the
      * exchange's. weft_exchange_figure_at adds the learners of an elastic run. */
     bool (*figure)(weft_exchange *exchange, int i, weft_series *out);
+} weft_exchange_life;
+
+/* Where the learners and servers of a run are. All may be NULL. */
+typedef struct weft_exchange_deployment {
+    /* Checks whether the planned run can have this exchange, which was opened without a site.
+     * ARGUMENT: the run cannot. NULL: every run can. */
+    weft_status (*fits)(const weft_exchange *exchange, const weft_exchange_plan *plan);
+    /* Gives the number of sockets that all learners and servers of the planned run open. NULL: the
+     * exchange opens none. */
+    weft_status (*sockets)(const weft_exchange *exchange, const weft_exchange_plan *plan,
+                           int64_t *out);
     /* Opens the actors of a simulated run (exchange/simulated.h). NULL: the exchange cannot be
      * simulated. */
     weft_status (*simulate)(const char *arguments,
@@ -257,6 +246,31 @@ typedef struct weft_exchange_ops {
      * another rank of the learner knows the step. NULL: the learners of this exchange cannot be
      * elastic. */
     int64_t (*began)(weft_exchange *exchange);
+} weft_exchange_deployment;
+
+typedef struct weft_exchange_ops {
+    size_t struct_size; /* sizeof(weft_exchange_ops) */
+    const char *name;
+    const char *form; /* syntax of a specification, for help texts */
+    const char *help;
+    /* Learners go in lock step: all take the same steps and synchronize after the same ones, and
+     * stopping and saving are collective over the learners. Otherwise a learner waits for others
+     * only in the hooks of the exchange, learners may join and leave, and the first learner saves
+     * the checkpoints. */
+    bool lockstep;
+    /* The hook `update` replaces the learner's own update. Such an exchange cannot run with ZeRO,
+     * which shards the learner's own update. */
+    bool owns_update;
+    /* The options that the exchange uses, among `servers`, `replicas`, `compress` and
+     * `compress-downlink`, separated by commas; NULL: none. */
+    const char *reads;
+    /* Opens the exchange, whose state has its initial values. site NULL: only checks the arguments;
+     * only `fits`, `sockets`, `averages` and `close` may follow. */
+    weft_status (*open)(const char *arguments, const weft_exchange_site *site, weft_exchange **out);
+    void (*close)(weft_exchange *exchange);
+    weft_exchange_step step;
+    weft_exchange_life life;
+    weft_exchange_deployment deployment;
 } weft_exchange_ops;
 
 typedef struct weft_collect weft_collect;

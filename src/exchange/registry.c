@@ -30,7 +30,7 @@ static bool comes_and_goes(const weft_entry *entry, const void *what)
 {
     const weft_exchange_ops *ops = entry->ops;
     (void)what;
-    return ops->began;
+    return ops->deployment.began;
 }
 
 weft_status weft_exchange_is_elastic(const weft_context *context, const char *spec,
@@ -40,7 +40,7 @@ weft_status weft_exchange_is_elastic(const weft_context *context, const char *sp
     char *names;
     *ops = NULL;
     if (spec) WEFT_TRY(weft_exchange_find(context, spec, ops, &arguments));
-    if (*ops && (*ops)->began) return WEFT_OK;
+    if (*ops && (*ops)->deployment.began) return WEFT_OK;
     WEFT_TRY(weft_registry_names(context, WEFT_KIND_EXCHANGE, comes_and_goes, NULL, &names));
     weft_status status =
         *ops ? weft_fail(WEFT_ERR_ARGUMENT,

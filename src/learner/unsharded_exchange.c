@@ -178,7 +178,7 @@ static bool unsharded_figure(weft_exchange *exchange, int i, weft_series *out)
 static int64_t unsharded_began(weft_exchange *exchange)
 {
     const unsharded *w = (const unsharded *)exchange;
-    return w->inner ? w->inner->ops->began(w->inner) : -1;
+    return w->inner ? w->inner->ops->deployment.began(w->inner) : -1;
 }
 
 static void unsharded_close(weft_exchange *exchange)
@@ -266,21 +266,23 @@ weft_status weft_unsharded_open(weft_rank *rank, const weft_exchange_site *site,
     WEFT_TRY(weft_exchange_find(site->context, rank->run_spec->exchange, &inner, &arguments));
     WEFT_TRY(WEFT_NEW(&w, 1));
     w->rank = rank;
-    w->ops = (weft_exchange_ops){.struct_size = sizeof(w->ops),
-                                 .name = inner->name,
-                                 .lockstep = inner->lockstep,
-                                 .owns_update = inner->owns_update,
-                                 .close = unsharded_close,
-                                 .begin = unsharded_begin,
-                                 .before = unsharded_before,
-                                 .poll = unsharded_poll,
-                                 .update = inner->owns_update ? unsharded_update : NULL,
-                                 .wait = unsharded_wait,
-                                 .after = unsharded_after,
-                                 .save = unsharded_save,
-                                 .end = unsharded_end,
-                                 .figure = unsharded_figure,
-                                 .began = inner->began ? unsharded_began : NULL};
+    w->ops = (weft_exchange_ops){
+        .struct_size = sizeof(w->ops),
+        .name = inner->name,
+        .lockstep = inner->lockstep,
+        .owns_update = inner->owns_update,
+        .close = unsharded_close,
+        .step = {.before = unsharded_before,
+                 .poll = unsharded_poll,
+                 .update = inner->owns_update ? unsharded_update : NULL,
+                 .wait = unsharded_wait,
+                 .after = unsharded_after},
+        .life = {.begin = unsharded_begin,
+                 .save = unsharded_save,
+                 .end = unsharded_end,
+                 .figure = unsharded_figure},
+        .deployment = {.began = inner->deployment.began ? unsharded_began : NULL},
+    };
     w->head.ops = &w->ops;
     w->head.site = *site;
     weft_status status = make(w, site);

@@ -181,17 +181,16 @@ static weft_status mute_after(weft_exchange *e, weft_exchange_turn *turn)
     return WEFT_ERR_IO;
 }
 
-static const weft_exchange_ops exchange_ops = {.struct_size = sizeof(weft_exchange_ops),
-                                               .name = "mute",
-                                               .form = "mute",
-                                               .help = "fails",
-                                               .owns_update = true,
-                                               .open = mute_open,
-                                               .begin = mute,
-                                               .before = mute_step,
-                                               .update = mute_step,
-                                               .after = mute_after,
-                                               .end = mute};
+static const weft_exchange_ops exchange_ops = {
+    .struct_size = sizeof(weft_exchange_ops),
+    .name = "mute",
+    .form = "mute",
+    .help = "fails",
+    .owns_update = true,
+    .open = mute_open,
+    .step = {.before = mute_step, .update = mute_step, .after = mute_after},
+    .life = {.begin = mute, .end = mute},
+};
 
 static void test_exchanges(void **state)
 {

@@ -351,9 +351,8 @@ static const weft_exchange_ops uneven_ops = {
     .help = "for tests: learners of different speeds",
     .open = uneven_open,
     .close = uneven_close,
-    .before = uneven_before,
-    .after = uneven_after,
-    .end = uneven_end,
+    .step = {.before = uneven_before, .after = uneven_after},
+    .life = {.end = uneven_end},
 };
 
 /* Events report the samples that the learners have really processed in the steps of the first one,

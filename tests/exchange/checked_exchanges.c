@@ -83,13 +83,13 @@ static weft_status check_alike(const weft_exchange *e, const char *when)
 
 static weft_status watched_before(weft_exchange *exchange, int64_t step)
 {
-    if (original(exchange)->before) WEFT_TRY(original(exchange)->before(exchange, step));
+    if (original(exchange)->step.before) WEFT_TRY(original(exchange)->step.before(exchange, step));
     return check_alike(exchange, "before a step");
 }
 
 static weft_status watched_end(weft_exchange *exchange)
 {
-    if (original(exchange)->end) WEFT_TRY(original(exchange)->end(exchange));
+    if (original(exchange)->life.end) WEFT_TRY(original(exchange)->life.end(exchange));
     return check_alike(exchange, "at the end");
 }
 
@@ -105,8 +105,8 @@ weft_status watched_register(weft_context *context)
         (void)snprintf(names[watched_count], sizeof(names[0]), "watched_%s", found[i]->name);
         *ops = *found[i];
         ops->name = names[watched_count];
-        ops->before = watched_before;
-        ops->end = watched_end;
+        ops->step.before = watched_before;
+        ops->life.end = watched_end;
         originals[watched_count++] = found[i];
         WEFT_TRY(weft_exchange_register(context, ops));
     }
@@ -185,7 +185,7 @@ static weft_status read_into(const weft_exchange *e, double **to)
 static weft_status balanced_begin(weft_exchange *exchange)
 {
     WEFT_TRY(count_change(exchange, true));
-    WEFT_TRY(weft_exchange_gossip.begin(exchange));
+    WEFT_TRY(weft_exchange_gossip.life.begin(exchange));
     return read_into(exchange, &began[exchange->site.endpoint->learner]);
 }
 
@@ -193,7 +193,7 @@ static weft_status balanced_after(weft_exchange *exchange, weft_exchange_turn *t
 {
     int me = exchange->site.endpoint->learner;
     WEFT_TRY(count_change(exchange, false));
-    WEFT_TRY(weft_exchange_gossip.after(exchange, turn));
+    WEFT_TRY(weft_exchange_gossip.step.after(exchange, turn));
     balanced.steps[me]++;
     return read_into(exchange, &began[me]);
 }
@@ -202,8 +202,8 @@ static weft_status balanced_end(weft_exchange *exchange)
 {
     weft_exchange_state s;
     int me = exchange->site.endpoint->learner;
-    WEFT_TRY(weft_exchange_gossip.end(exchange));
-    WEFT_TRY(weft_exchange_gossip.save(exchange));
+    WEFT_TRY(weft_exchange_gossip.life.end(exchange));
+    WEFT_TRY(weft_exchange_gossip.life.save(exchange));
     for (int i = 0; weft_exchange_state_at(exchange, i, &s); i++)
         if (strstr(s.name, "_residual"))
             WEFT_TRY(keep(&balanced.residual[me], s.data, balanced.count));
@@ -214,8 +214,8 @@ weft_status balanced_register(weft_context *context)
 {
     balanced_ops = weft_exchange_gossip;
     balanced_ops.name = "balanced";
-    balanced_ops.begin = balanced_begin;
-    balanced_ops.after = balanced_after;
-    balanced_ops.end = balanced_end;
+    balanced_ops.life.begin = balanced_begin;
+    balanced_ops.step.after = balanced_after;
+    balanced_ops.life.end = balanced_end;
     return weft_exchange_register(context, &balanced_ops);
 }

@@ -165,11 +165,8 @@ static const weft_exchange_ops sum_ops = {
     .owns_update = true,
     .open = sum_open,
     .close = sum_close,
-    .state = sum_state,
-    .ready = sum_ready,
-    .poll = sum_poll,
-    .update = sum_update,
-    .after = sum_after,
+    .step = {.ready = sum_ready, .poll = sum_poll, .update = sum_update, .after = sum_after},
+    .life = {.state = sum_state},
 };
 
 /* --- pull and apart --- */
@@ -287,10 +284,8 @@ static const weft_exchange_ops pull_ops = {
     .help = "for tests: all follow learner 0",
     .open = pull_open,
     .close = pull_close,
-    .before = pull_before,
-    .poll = pull_poll,
-    .after = pull_after,
-    .end = pull_end,
+    .step = {.before = pull_before, .poll = pull_poll, .after = pull_after},
+    .life = {.end = pull_end},
 };
 
 /* Learner 1 leaves: asked for after step 2, the leave takes effect after one more step. */
@@ -314,7 +309,7 @@ static const weft_exchange_ops apart_ops = {
     .help = "for tests: learners that do not meet",
     .open = apart_open,
     .close = pull_close,
-    .end = show,
+    .life = {.end = show},
 };
 
 static weft_status leave_open(const char *arguments, const weft_exchange_site *site,
@@ -331,8 +326,8 @@ static const weft_exchange_ops leave_ops = {
     .help = "for tests: learner 1 leaves",
     .open = leave_open,
     .close = pull_close,
-    .after = leave_after,
-    .end = show,
+    .step = {.after = leave_after},
+    .life = {.end = show},
 };
 
 weft_status exchanges_register(weft_context *context)

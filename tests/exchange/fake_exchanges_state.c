@@ -127,9 +127,8 @@ const weft_exchange_ops exchange_keep = {
     .lockstep = true,
     .open = keep_open,
     .close = keep_close,
-    .state = keep_state,
-    .begin = keep_begin,
-    .after = keep_after,
+    .step = {.after = keep_after},
+    .life = {.state = keep_state, .begin = keep_begin},
 };
 
 /* --- odd: states that are not valid, or differ from another run's --- */
@@ -202,8 +201,8 @@ static const weft_exchange_ops odd_ops = {
     .lockstep = true,
     .open = odd_open,
     .close = odd_close,
-    .state = odd_state,
-    .after = odd_after,
+    .step = {.after = odd_after},
+    .life = {.state = odd_state},
 };
 
 /* --- fail: learner 1 fails in one hook --- */
@@ -289,12 +288,8 @@ const weft_exchange_ops exchange_fail = {
     .lockstep = true,
     .open = fail_open,
     .close = fail_close,
-    .begin = fail_begin,
-    .before = fail_before,
-    .ready = fail_ready,
-    .poll = fail_poll,
-    .after = fail_after,
-    .end = fail_end,
+    .step = {.before = fail_before, .ready = fail_ready, .poll = fail_poll, .after = fail_after},
+    .life = {.begin = fail_begin, .end = fail_end},
 };
 
 weft_status exchanges_register_odd(weft_context *context)
