@@ -141,7 +141,6 @@ typedef enum weft_encoded_form {
     WEFT_MESSAGE_VALUES, /* sparse numbers: gaps between nonzero elements, and their numbers */
     WEFT_MESSAGE_SHORTS, /* sparse numbers in bf16 */
     WEFT_MESSAGE_BLOCKS, /* a bit for each element, which chooses one of two numbers of its block */
-    WEFT_MESSAGE_FORMS
 } weft_encoded_form;
 
 enum { WEFT_MESSAGE_HEADER = 24, WEFT_MESSAGE_VERSION = 1 };
@@ -184,6 +183,8 @@ weft_status weft_encoded_open(const void *data, size_t bytes, weft_dtype dtype, 
  * `to` has the message's type. A sparse message does not touch elements of `to` whose number is
  * zero. */
 void weft_encoded_add(weft_encoded *message, int64_t n, double scale, void *to);
+/* Whether the body of a message is its numbers themselves, in the message's type. */
+bool weft_encoded_is_plain(const weft_encoded *message);
 /* Makes the next weft_encoded_add begin with the first element again. */
 void weft_encoded_rewind(weft_encoded *message);
 

@@ -1,4 +1,5 @@
-/* Checks encoded updates from untrusted sources, and decodes their bit streams. */
+/* The table of the forms of messages: checks encoded updates from untrusted sources, and decodes
+ * their bit streams. A new form is a file in kernels/ and a line here. */
 #include <math.h>
 
 #include "compress/bits.h"
@@ -76,13 +77,13 @@ static bool take_signed(weft_encoded *m, uint32_t more, int32_t *times)
     return true;
 }
 
-bool weft_encoded_nonzero(weft_encoded *m)
+bool weft_encoded_nonzero(weft_encoded *m, bool times)
 {
     struct weft_encoded_place *p = &m->place;
     uint64_t gap;
     if (!take_gap(m, &gap) || gap >= (uint64_t)(m->head.count - p->hit)) return false;
     p->hit += (int64_t)gap;
-    return m->head.form != WEFT_MESSAGE_GAPS || take_signed(m, 0, &p->times);
+    return !times || take_signed(m, 0, &p->times);
 }
 
 bool weft_encoded_levels(weft_encoded *m, int32_t *times)
@@ -90,35 +91,66 @@ bool weft_encoded_levels(weft_encoded *m, int32_t *times)
     return take_signed(m, 1, times);
 }
 
-/* Whether only the unused bits of the last byte are left, and are zeros. */
-static bool at_end(const weft_encoded *m)
+bool weft_encoded_at_end(const weft_encoded *m)
 {
     const struct weft_encoded_place *p = &m->place;
     return p->in == m->body + m->bytes && p->held < 8 && p->hold == 0;
 }
 
-/* --- encodings --- */
-
-static size_t blocks_of(const weft_encoded_head *head)
+bool weft_encoded_step_fits(const weft_encoded *m)
 {
-    return (size_t)((head->count + head->hits - 1) / head->hits);
+    double step = m->head.step;
+    return step > 0 && (m->head.dtype == WEFT_F64 || (double)(float)step == step);
+}
+
+bool weft_encoded_step_within(const weft_encoded *m, double most)
+{
+    return m->head.step <= ldexp(most, -WEFT_TIMES_BITS);
+}
+
+bool weft_halves_finite(const uint8_t *numbers, int64_t n)
+{
+    static const uint16_t infinite = 0x7f80;
+    for (int64_t i = 0; i < n; i++)
+        if ((get(numbers + 2 * i, 2) & infinite) == infinite) return false;
+    return true;
+}
+
+bool weft_halves_within(const uint8_t *numbers, int64_t n)
+{
+    /* The bits of bfloat16 numbers without signs have the order of their magnitudes; 0x5f00 is
+     * 2^63. */
+    for (int64_t i = 0; i < n; i++)
+        if ((get(numbers + 2 * i, 2) & 0x7fff) > 0x5f00) return false;
+    return true;
+}
+
+/* --- forms --- */
+
+#define FORM(name)                                                                                 \
+    {                                                                                              \
+        &weft_form_##name##_float, &weft_form_##name##_double                                      \
+    }
+static const weft_form *const forms[][2] = {
+    [WEFT_MESSAGE_DENSE] = FORM(dense),   [WEFT_MESSAGE_HALVES] = FORM(halves),
+    [WEFT_MESSAGE_GAPS] = FORM(gaps),     [WEFT_MESSAGE_BITMAP] = FORM(bitmap),
+    [WEFT_MESSAGE_VALUES] = FORM(values), [WEFT_MESSAGE_SHORTS] = FORM(shorts),
+    [WEFT_MESSAGE_BLOCKS] = FORM(blocks),
+};
+
+static const weft_form *form_of(const weft_encoded_head *head)
+{
+    return forms[head->form][head->dtype == WEFT_F64];
 }
 
 size_t weft_encoded_table(const weft_encoded_head *h)
 {
-    size_t real = weft_dtype_size(h->dtype);
-    switch (h->form) {
-    case WEFT_MESSAGE_DENSE: return (size_t)h->count * real;
-    case WEFT_MESSAGE_HALVES: return (size_t)h->count * 2;
-    case WEFT_MESSAGE_BITMAP: return (size_t)((h->count + 3) / 4);
-    case WEFT_MESSAGE_VALUES: return h->hits * real;
-    case WEFT_MESSAGE_SHORTS: return (size_t)h->hits * 2;
-    case WEFT_MESSAGE_BLOCKS:
-        return h->hits ? 2 * blocks_of(h) * real + (size_t)((h->count + 7) / 8) : SIZE_MAX;
-    case WEFT_MESSAGE_GAPS:
-    case WEFT_MESSAGE_FORMS: break;
-    }
-    return 0;
+    return form_of(h)->bytes(h);
+}
+
+bool weft_encoded_is_plain(const weft_encoded *m)
+{
+    return form_of(&m->head)->plain;
 }
 
 void weft_encoded_rewind(weft_encoded *m)
@@ -133,7 +165,7 @@ void weft_encoded_rewind(weft_encoded *m)
 
 static bool read_head(const uint8_t *data, size_t bytes, weft_encoded *m)
 {
-    if (bytes < WEFT_MESSAGE_HEADER || data[0] >= WEFT_MESSAGE_FORMS ||
+    if (bytes < WEFT_MESSAGE_HEADER || data[0] >= WEFT_COUNT(forms) ||
         data[1] >= WEFT_DTYPE_COUNT || data[3] != 0)
         return false;
     uint64_t step = get(data + 16, 8);
@@ -145,65 +177,6 @@ static bool read_head(const uint8_t *data, size_t bytes, weft_encoded *m)
     m->body = data + WEFT_MESSAGE_HEADER;
     m->bytes = bytes - WEFT_MESSAGE_HEADER;
     return true;
-}
-
-/* Whether the first `count` numbers of a body are finite. */
-static bool is_finite(const weft_encoded *m, weft_dtype dtype, size_t count)
-{
-    static const uint16_t infinite = 0x7f80;
-    if (dtype != WEFT_BF16) return WEFT_OF_REAL(dtype, weft_all_finite)(m->body, (int64_t)count);
-    for (size_t i = 0; i < count; i++)
-        if ((get(m->body + 2 * i, 2) & infinite) == infinite) return false;
-    return true;
-}
-
-static bool reads_gaps(weft_encoded *m, size_t room)
-{
-    if (m->head.hits > m->head.count || m->bytes < room) return false;
-    for (uint32_t i = 0; i < m->head.hits; i++) {
-        if (!weft_encoded_nonzero(m)) return false;
-        m->place.hit++;
-    }
-    return at_end(m);
-}
-
-static bool reads_bitmap(weft_encoded *m, size_t room)
-{
-    int32_t times;
-    uint32_t hits = 0;
-    if (m->bytes < room) return false;
-    for (int64_t i = 0; i < m->head.count; i++) {
-        unsigned pair = m->body[i / 4] >> i % 4 * 2 & 3;
-        hits += pair != 0;
-        if (pair == 3 && !weft_encoded_levels(m, &times)) return false;
-    }
-    bool rest = m->head.count % 4 && m->body[room - 1] >> m->head.count % 4 * 2;
-    return at_end(m) && hits == m->head.hits && !rest;
-}
-
-static bool reads_blocks(weft_encoded *m, size_t room)
-{
-    return m->head.hits && m->bytes == room && is_finite(m, m->head.dtype, 2 * blocks_of(&m->head));
-}
-
-/* Whether the whole body is valid in its encoding. */
-static bool reads_body(weft_encoded *m)
-{
-    const weft_encoded_head *h = &m->head;
-    size_t room = weft_encoded_table(h);
-    weft_dtype dtype = h->dtype;
-    bool steps = h->step > 0 && (dtype == WEFT_F64 || (double)(float)h->step == h->step);
-    switch (h->form) {
-    case WEFT_MESSAGE_DENSE: return m->bytes == room && is_finite(m, dtype, (size_t)h->count);
-    case WEFT_MESSAGE_HALVES: return m->bytes == room && is_finite(m, WEFT_BF16, (size_t)h->count);
-    case WEFT_MESSAGE_GAPS: return steps && reads_gaps(m, 0);
-    case WEFT_MESSAGE_BITMAP: return steps && reads_bitmap(m, room);
-    case WEFT_MESSAGE_VALUES: return reads_gaps(m, room) && is_finite(m, dtype, h->hits);
-    case WEFT_MESSAGE_SHORTS: return reads_gaps(m, room) && is_finite(m, WEFT_BF16, h->hits);
-    case WEFT_MESSAGE_BLOCKS: return reads_blocks(m, room);
-    case WEFT_MESSAGE_FORMS: break;
-    }
-    return false;
 }
 
 weft_status weft_encoded_open(const void *data, size_t bytes, weft_dtype dtype, int64_t count,
@@ -221,7 +194,7 @@ weft_status weft_encoded_open(const void *data, size_t bytes, weft_dtype dtype, 
                          (long long)m->head.count, weft_dtype_name(m->head.dtype), (long long)count,
                          weft_dtype_name(dtype));
     weft_encoded_rewind(m);
-    if (!reads_body(m))
+    if (!form_of(&m->head)->check(m, weft_encoded_table(&m->head)))
         return weft_fail(WEFT_ERR_FORMAT, "an update of %zu bytes is damaged", bytes);
     weft_encoded_rewind(m);
     return WEFT_OK;
@@ -229,27 +202,13 @@ weft_status weft_encoded_open(const void *data, size_t bytes, weft_dtype dtype, 
 
 bool weft_encoded_squares(const weft_encoded *m)
 {
-    const weft_encoded_head *h = &m->head;
-    double most = h->dtype == WEFT_F32 ? 0x1p63 : 0x1p511;
-    int64_t reals = h->form == WEFT_MESSAGE_DENSE    ? h->count
-                    : h->form == WEFT_MESSAGE_VALUES ? (int64_t)h->hits
-                    : h->form == WEFT_MESSAGE_BLOCKS ? (int64_t)(2 * blocks_of(h))
-                                                     : 0;
-    int64_t halves = h->form == WEFT_MESSAGE_HALVES   ? h->count
-                     : h->form == WEFT_MESSAGE_SHORTS ? (int64_t)h->hits
-                                                      : 0;
-    bool within = WEFT_OF_REAL(h->dtype, weft_all_within)(m->body, reals, most);
-    /* The bits of bfloat16 numbers without signs have the order of their magnitudes; 0x5f00 is
-     * 2^63. */
-    for (int64_t i = 0; i < halves && within; i++)
-        within = (get(m->body + 2 * i, 2) & 0x7fff) <= 0x5f00;
-    bool steps = h->form == WEFT_MESSAGE_GAPS || h->form == WEFT_MESSAGE_BITMAP;
-    return within && (!steps || h->step <= ldexp(most, -WEFT_TIMES_BITS));
+    return form_of(&m->head)->within(m, m->head.dtype == WEFT_F32 ? 0x1p63 : 0x1p511);
 }
 
 void weft_encoded_add(weft_encoded *m, int64_t n, double scale, void *to)
 {
-    WEFT_OF_REAL(m->head.dtype, weft_encoded_add)(m, n, scale, to);
+    form_of(&m->head)->add(m, n, scale, to);
+    m->place.at += n;
 }
 
 bool weft_numbers_finite(weft_dtype dtype, const void *numbers, int64_t n)

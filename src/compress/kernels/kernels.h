@@ -6,7 +6,22 @@
 
 #include "compress/compress.h"
 
-/* Implemented in threshold.c, dense.c, onebit.c, topk.c and decode_add.c. A codec without a
+/* A form of messages of one type of numbers. */
+typedef struct weft_form {
+    /* The bytes of the fixed part of a body (numbers, or bits for each element), which a stream of
+     * bits may follow. */
+    size_t (*bytes)(const weft_encoded_head *head);
+    /* Whether the whole body of an untrusted message is valid; `bytes` are those of the fixed
+     * part. Leaves the message read to its end. */
+    bool (*check)(weft_encoded *message, size_t bytes);
+    /* Whether no number of a checked message has a magnitude above `most`. */
+    bool (*within)(const weft_encoded *message, double most);
+    /* to[i] += scale * number[i] for the next n numbers of a checked message. */
+    void (*add)(weft_encoded *message, int64_t n, double scale, void *to);
+    bool plain; /* the body is the numbers themselves */
+} weft_form;
+
+/* Implemented in threshold.c, dense.c, onebit.c, topk.c and form_*.c. A codec without a
  * residual (NULL) sends exactly. NUMERIC: a number to be sent is not finite. */
 #define WEFT_CODEC_ARITHMETIC(R)                                                                   \
     /* Quantizes residual and update: multiples of `step` become hits, in order. */                \
@@ -37,20 +52,29 @@
     bool weft_all_finite_##R(const void *numbers, int64_t n);                                      \
     /* Whether no magnitude is above `most`. */                                                    \
     bool weft_all_within_##R(const void *numbers, int64_t n, double most);                         \
-    void weft_encoded_add_##R(weft_encoded *message, int64_t n, double scale, void *to);
+    extern const weft_form weft_form_dense_##R, weft_form_halves_##R, weft_form_gaps_##R,          \
+        weft_form_bitmap_##R, weft_form_values_##R, weft_form_shorts_##R, weft_form_blocks_##R;
 WEFT_CODEC_ARITHMETIC(float)
 WEFT_CODEC_ARITHMETIC(double)
 #define WEFT_OF_REAL(dtype, name) ((dtype) == WEFT_F64 ? name##_double : name##_float)
 
 /* --- decode.c --- */
 
-/* Reads the next nonzero element of a sparse message: place.hit and place.times. false: the bits
- * are invalid. */
-bool weft_encoded_nonzero(weft_encoded *message);
+/* Reads the next nonzero element of a sparse message to place.hit and, if the message has
+ * multiples, place.times. false: the bits are invalid. */
+bool weft_encoded_nonzero(weft_encoded *message, bool times);
 /* BITMAP: reads the multiple of the next element whose two bits are 3. */
 bool weft_encoded_levels(weft_encoded *message, int32_t *times);
-/* The bytes of the fixed part of a body (numbers, or two bits for each element), which the bit
- * stream follows. */
+/* Whether only the unused bits of the last byte are left, and are zeros. */
+bool weft_encoded_at_end(const weft_encoded *message);
+/* Whether the step of multiples is a number of the message's type above 0; whether no multiple of
+ * it is above `most`. */
+bool weft_encoded_step_fits(const weft_encoded *message);
+bool weft_encoded_step_within(const weft_encoded *message, double most);
+/* Whether n numbers in bf16 are finite; whether their squares are, as numbers of type float. */
+bool weft_halves_finite(const uint8_t *numbers, int64_t n);
+bool weft_halves_within(const uint8_t *numbers, int64_t n);
+/* `bytes` of the form of this head. */
 size_t weft_encoded_table(const weft_encoded_head *head);
 
 /* --- encode.c --- */

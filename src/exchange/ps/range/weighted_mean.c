@@ -81,7 +81,7 @@ static void add_up(weft_weighted_mean *m, int64_t n, char *first)
 const void *weft_weighted_mean_in_place(const weft_weighted_mean *m)
 {
     const weft_encoded *only = &m->leaves[0].message;
-    bool plain = only->head.form == WEFT_MESSAGE_DENSE && m->leaves[0].weight == 1;
+    bool plain = weft_encoded_is_plain(only) && m->leaves[0].weight == 1;
     return m->updates == 1 && plain ? only->body : NULL;
 }
 
