@@ -164,6 +164,7 @@ row(membership former_members           T......UA.R..    1 internal WITH members
 
 row(exchange   range_policies           T......UA.R..    1 internal WITH range_fixture)
 row(exchange   range_clients            T......UA.R..    1 internal WITH range_fixture)
+row(exchange   late_updates             T......UA.R..    1 internal WITH range_fixture)
 row(exchange   ps_actors                T......UA.R..    2 internal WITH ps_fixture)
 row(exchange   ps_lost_server           T......UA....   11 internal WITH ps_fixture)
 row(exchange   ps_servers               T......UA.R..    1 internal WITH ps_fixture)

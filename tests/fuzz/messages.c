@@ -82,15 +82,21 @@ static weft_status descend(void *user, void *parameters, const void *mean, doubl
 
 static weft_status open_range(void *user, int number, weft_served *out)
 {
-    static const weft_policy policies[][RANGES] = {
-        {{.count = 0, .bound = 0},
-         {.count = 1, .bound = WEFT_NO_BOUND, .scale = WEFT_SCALE_INVERSE}},
-        {{.count = 2, .bound = WEFT_NO_BOUND}, {.count = 1, .bound = 3, .scale = WEFT_SCALE_EXP}},
+    static const struct {
+        const char *name, *scale;
+        double count, bound;
+    } policies[][RANGES] = {
+        {{"bsp", NULL, -1, -1}, {"async", "inverse", -1, -1}},
+        {{"softsync", NULL, 2, -1}, {"ssp", "exp", -1, 3}},
     };
+    weft_policy policy;
     const cluster *c = user;
     if (number >= RANGES) return weft_fail(WEFT_ERR_FORMAT, "there is no range %d", number);
+    WEFT_TRY(weft_policy_make(policies[c->kind][number].name, policies[c->kind][number].count,
+                              policies[c->kind][number].bound, policies[c->kind][number].scale, -1,
+                              &policy));
     weft_range_options o = {.struct_size = sizeof(o),
-                            .policy = policies[c->kind][number],
+                            .policy = policy,
                             .dtype = WEFT_F32,
                             .count = COUNT / RANGES,
                             .update = descend};

@@ -7,31 +7,49 @@
 /* No run has more steps, so a larger bound counts as none. */
 static const double MOST_STEPS = 1e15;
 
-static const struct {
-    const char *name;
-    bool counts, bounds;
-    weft_policy policy;
-} policies[] = {
-    {"bsp", false, false, {.count = 0, .bound = 0}},
-    {"async", false, false, {.count = 1, .bound = WEFT_NO_BOUND}},
-    {"softsync", true, false, {.count = 1, .bound = WEFT_NO_BOUND}},
-    {"ssp", false, true, {.count = 1, .bound = 0}},
+/* A version has an update of each learner: none is slower than its clock. */
+static int whole_round(const weft_policy *p, const weft_pending *w)
+{
+    (void)p;
+    return w->learners == 0 || w->slowest >= w->clock ? w->of_clock : 0;
+}
+
+/* A version has the first `count` updates, of fewer learners as many as there are learners. */
+static int first_updates(const weft_policy *p, const weft_pending *w)
+{
+    int count = w->learners ? WEFT_MIN(p->count, w->learners) : 1;
+    return w->updates >= count ? count : 0;
+}
+
+/* Not slowest + bound, which may overflow: a clock in a forged message may be any number. */
+static bool within_bound(const weft_policy *p, int64_t slowest, int64_t clock)
+{
+    return p->bound == WEFT_NO_BOUND || clock <= p->bound || clock - p->bound <= slowest;
+}
+
+static const weft_policy_rule rules[] = {
+    {"bsp", false, false, true, whole_round, within_bound, NULL},
+    {"async", false, false, false, first_updates, within_bound, NULL},
+    {"softsync", true, false, false, first_updates, within_bound, NULL},
+    {"ssp", false, true, false, first_updates, within_bound, NULL},
 };
+/* The rule with a bound of 0, where no learner is ahead of another. */
+static const weft_policy_rule *const lockstep = &rules[0];
 static const char *const scales[] = {
     [WEFT_SCALE_NONE] = "none", [WEFT_SCALE_INVERSE] = "inverse", [WEFT_SCALE_EXP] = "exp"};
 
 static const char *policy_name(const void *user, int i)
 {
     (void)user;
-    return i < (int)WEFT_COUNT(policies) ? policies[i].name : NULL;
+    return i < (int)WEFT_COUNT(rules) ? rules[i].name : NULL;
 }
 
-static weft_status find_policy(const char *name, size_t *out)
+static weft_status find_rule(const char *name, const weft_policy_rule **out)
 {
     char near[256];
-    for (size_t i = 0; i < WEFT_COUNT(policies); i++)
-        if (strcmp(policies[i].name, name) == 0) {
-            *out = i;
+    for (size_t i = 0; i < WEFT_COUNT(rules); i++)
+        if (strcmp(rules[i].name, name) == 0) {
+            *out = &rules[i];
             return WEFT_OK;
         }
     return weft_fail(WEFT_ERR_ARGUMENT, "there is no policy=%s%s", name,
@@ -56,16 +74,17 @@ static weft_status set_scale(const char *name, double beta, weft_policy *out)
 weft_status weft_policy_make(const char *name, double count, double bound, const char *scale,
                              double beta, weft_policy *out)
 {
-    size_t i;
-    WEFT_TRY(find_policy(name, &i));
-    *out = policies[i].policy;
-    if (policies[i].counts != (count >= 0))
+    const weft_policy_rule *rule;
+    WEFT_TRY(find_rule(name, &rule));
+    *out = (weft_policy){
+        .rule = rule, .count = rule->rounds ? 0 : 1, .bound = rule->rounds ? 0 : WEFT_NO_BOUND};
+    if (rule->counts != (count >= 0))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          count >= 0
                              ? "policy=%s has no c; softsync has one"
                              : "policy=%s needs c=, the number of updates that make a version",
                          name);
-    if (policies[i].bounds != (bound >= 0))
+    if (rule->bounds != (bound >= 0))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          bound >= 0 ? "policy=%s has no bound; ssp has one"
                                     : "policy=%s needs bound=, the number of steps that a learner "
@@ -73,7 +92,10 @@ weft_status weft_policy_make(const char *name, double count, double bound, const
                          name);
     if (count >= 0) out->count = (int)count;
     if (bound >= 0) out->bound = bound > MOST_STEPS ? WEFT_NO_BOUND : (int64_t)bound;
-    if (bound == 0) out->count = 0; /* as bsp: a version has one update of each learner */
+    if (bound == 0) {
+        out->rule = lockstep;
+        out->count = 0;
+    }
     return set_scale(scale ? scale : "none", beta, out);
 }
 

@@ -38,6 +38,7 @@ void weft_range_destroy(weft_range **range)
     weft_id_index_free(&r->places);
     free(r->waiting);
     free(r->staleness);
+    free(r->residual);
     free(r);
     *range = NULL;
 }
@@ -134,9 +135,8 @@ static int64_t run_clock(const weft_range *r)
 
 bool weft_range_may_begin(const weft_range *r, int64_t slowest, int64_t clock)
 {
-    int64_t bound = r->options.policy.bound;
-    /* Not slowest + bound, which may overflow: a clock in a forged message may be any number. */
-    return bound == WEFT_NO_BOUND || clock <= bound || clock - bound <= slowest;
+    const weft_policy *p = &r->options.policy;
+    return p->rule->may_begin(p, slowest, clock);
 }
 
 /* --- joins, leaves, pushes --- */
@@ -173,11 +173,11 @@ weft_status weft_range_leave(weft_range *r, weft_actor_id learner)
     return weft_range_apply_complete(r);
 }
 
-/* Whether an update of this clock counts. With count 0 a version needs one update of this clock
- * from each learner, and after the end clock some learners push none. */
+/* Whether an update of this clock counts: with rounds, after the end clock some learners push
+ * none. */
 static bool counts(const weft_range *r, int64_t clock)
 {
-    return r->options.policy.count > 0 || clock <= r->last;
+    return !r->options.policy.rule->rounds || clock <= r->last;
 }
 
 void weft_range_halt(weft_range *r, int64_t clock)
@@ -228,14 +228,14 @@ static weft_status check(const weft_range *r, const weft_push *push, const membe
 }
 
 /* Drops the pending update of a learner that has left, if learner `by` has its slot now and has
- * computed the same step again: with count 0 a version has one update of each slot. */
+ * computed the same step again: a round has one update of each slot. */
 static void replace(weft_range *r, const weft_push *push, const member *by)
 {
     size_t kept = 0;
     for (size_t i = 0; i < r->waiting_count; i++) {
         pushed *p = &r->waiting[i];
         const member *from = weft_range_find(r, p->push.learner);
-        if (r->options.policy.count == 0 && p->slot == by->slot && p->push.clock == push->clock &&
+        if (r->options.policy.rule->rounds && p->slot == by->slot && p->push.clock == push->clock &&
             !(from && from->here))
             weft_buffer_unref(&p->push.update);
         else
@@ -256,10 +256,14 @@ weft_status weft_range_push(weft_range *r, const weft_push *push, weft_push_resu
                                                  : WEFT_PUSH_ACCEPTED;
     if (*result != WEFT_PUSH_ACCEPTED) return WEFT_OK;
     WEFT_TRY(check(r, push, m, &message));
-    if (counts(r, push->clock)) {
+    const weft_policy *policy = &r->options.policy;
+    pushed p = {*push, m->slot, message};
+    if (policy->rule->late && push->clock <= r->made) {
+        WEFT_TRY(weft_range_take_late(r, &p, policy->rule->late(policy, r->made - push->clock)));
+    } else if (counts(r, push->clock)) {
         WEFT_TRY(WEFT_GROW(&r->waiting, &r->waiting_capacity, r->waiting_count));
         replace(r, push, m);
-        r->waiting[r->waiting_count++] = (pushed){*push, m->slot, message};
+        r->waiting[r->waiting_count++] = p;
         weft_buffer_ref(push->update);
     }
     m->sequence = push->sequence;

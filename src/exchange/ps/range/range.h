@@ -14,17 +14,47 @@
  * exp(-beta t). */
 typedef enum weft_scale { WEFT_SCALE_NONE, WEFT_SCALE_INVERSE, WEFT_SCALE_EXP } weft_scale;
 
-/* The policy says which updates make a version, and when a learner may begin a step. bsp: one
- * update of each learner makes a version, and no learner is ahead. async: each update makes a
- * version. softsync: each `count` updates, of any learners, make a version. ssp: as async, but no
- * learner begins a step while it is more than `bound` steps ahead of the slowest learner; with
- * bound 0 it is bsp. */
-typedef struct weft_policy {
+/* The pending updates of a range and its learners, for `complete` of a policy. */
+typedef struct weft_pending {
+    int updates;     /* number of pending updates, at least 1 */
+    int learners;    /* that have joined and not left */
+    int64_t slowest; /* clock of the slowest of them */
+    int64_t clock;   /* lowest clock of a pending update */
+    int of_clock;    /* pending updates with that clock */
+} weft_pending;
+
+/* An update is late if a version of its clock or a later one was made without it. DISCARD: it has
+ * no effect. APPLY: it makes a version alone. KEEP: the range keeps it as a residual, which the
+ * next version adds to the sum of its updates (as partial collectives do, Li et al. 2020). */
+typedef enum weft_late { WEFT_LATE_DISCARD, WEFT_LATE_APPLY, WEFT_LATE_KEEP } weft_late;
+
+/* The policy says which updates make a version, when a learner may begin a step, and what becomes
+ * of late updates. bsp: one update of each learner makes a version, and no learner is ahead. async:
+ * each update makes a version. softsync: each `count` updates, of any learners, make a version.
+ * ssp: as async, but no learner begins a step while it is more than `bound` steps ahead of the
+ * slowest learner; with bound 0 it is bsp. */
+typedef struct weft_policy weft_policy;
+typedef struct weft_policy_rule {
+    const char *name;
+    bool counts, bounds; /* the policy has the option c; it has the option bound */
+    bool rounds;         /* a version has updates of one clock only, else those that came first */
+    /* How many pending updates make the next version: the first ones, with `rounds` of those of the
+     * lowest clock. 0: an update of that version is missing. */
+    int (*complete)(const weft_policy *policy, const weft_pending *pending);
+    /* Whether a learner of this clock may begin its next step. */
+    bool (*may_begin)(const weft_policy *policy, int64_t slowest, int64_t clock);
+    /* With `rounds`: what becomes of an update that is `clocks` clocks (0: none) behind the newest
+     * version. NULL: no update can be late, since a version waits for all learners. */
+    weft_late (*late)(const weft_policy *policy, int64_t clocks);
+} weft_policy_rule;
+
+struct weft_policy {
+    const weft_policy_rule *rule;
     int count;     /* updates that make a version; 0: one update of each learner */
     int64_t bound; /* steps that a learner may be ahead of the slowest; -1: any number */
     weft_scale scale;
     double beta; /* of WEFT_SCALE_EXP */
-} weft_policy;
+};
 enum { WEFT_NO_BOUND = -1 };
 
 /* Makes a policy from the options; an option that is not given is NULL, or below 0. ARGUMENT: there
@@ -80,13 +110,12 @@ weft_status weft_range_join(weft_range *range, weft_actor_id learner, int slot,
 weft_status weft_range_advance(weft_range *range, weft_actor_id learner,
                                int64_t clock) WEFT_NODISCARD;
 /* A learner leaves: its pushed updates still count, and no learner waits for it any longer. With a
- * policy of one update of each learner per version, an update that waits for its version is
+ * policy of rounds, an update that waits for its version is
  * replaced if another learner joins in the same slot and pushes the same step. ARGUMENT: it has not
  * joined, or has left before. */
 weft_status weft_range_leave(weft_range *range, weft_actor_id learner) WEFT_NODISCARD;
-/* Lowers the end clock, at which all learners of a run end. With a policy of one update of each
- * learner per version, updates of later clocks are dropped, so the final parameters are those of
- * the end clock. */
+/* Lowers the end clock, at which all learners of a run end. With a policy of rounds, updates of
+ * later clocks are dropped, so the final parameters are those of the end clock. */
 void weft_range_halt(weft_range *range, int64_t clock);
 /* Number of learners that have joined and not left. */
 int weft_range_learners(const weft_range *range);
@@ -108,8 +137,8 @@ int weft_range_staleness_of_each(const weft_range *range, weft_actor_id learner,
 bool weft_range_learner_at(const weft_range *range, int i, weft_actor_id *out);
 /* The clock of the slowest learner; without learners, that clock before the last learner left. */
 int64_t weft_range_slowest(const weft_range *range);
-/* Whether a learner with this clock may begin its next step by the policy: it is at most `bound`
- * steps ahead of the slowest learner, whose clock is `slowest`. */
+/* Whether a learner with this clock may begin its next step by the policy, where the clock of the
+ * slowest learner is `slowest`. */
 bool weft_range_may_begin(const weft_range *range, int64_t slowest, int64_t clock);
 
 typedef struct weft_push {
@@ -123,7 +152,8 @@ typedef struct weft_push {
     bool empty;          /* it has no samples: updates of such pushes alone change nothing */
 } weft_push;
 typedef enum weft_push_result {
-    WEFT_PUSH_ACCEPTED,     /* the update makes a version now, or together with later updates */
+    WEFT_PUSH_ACCEPTED,     /* the update makes a version now, or together with later updates, or is
+                             * late for its version and has the effect that the policy gives it */
     WEFT_PUSH_DUPLICATE,    /* the update has arrived before, and is not counted again; also of a
                              * learner that has left since */
     WEFT_PUSH_OUT_OF_ORDER, /* an earlier update of the learner is missing; resend this one later */

@@ -31,6 +31,7 @@ struct weft_range {
     int64_t version;
     int64_t begun; /* clock of the slowest learner before the last leave */
     int64_t last;  /* end clock; INT64_MAX: none */
+    int64_t made;  /* highest clock of the updates in versions */
     void *parameters;
     member *members; /* in the order of joining */
     size_t member_count, member_capacity;
@@ -40,6 +41,7 @@ struct weft_range {
     void *gradient;                    /* mean of the updates of a version */
     bool own_parameters, own_gradient; /* the range has allocated them */
     weft_weighted_mean mean;
+    void *residual; /* [count]: sum of the late updates that the next version adds; NULL: none */
     int64_t *staleness; /* histogram */
     size_t staleness_count, staleness_capacity;
 };
@@ -50,5 +52,7 @@ member *weft_range_find(const weft_range *r, weft_actor_id id);
 weft_status weft_range_add(weft_range *r, const member *m) WEFT_NODISCARD;
 /* Makes all versions whose updates are there (range_versions.c). */
 weft_status weft_range_apply_complete(weft_range *r) WEFT_NODISCARD;
+/* Takes a late update (range_versions.c). */
+weft_status weft_range_take_late(weft_range *r, const pushed *late, weft_late fate) WEFT_NODISCARD;
 
 #endif

@@ -11,6 +11,9 @@ typedef struct header {
 } header;
 static const uint64_t MARK = 0x34656e6172746677; /* "wftrane4" */
 
+/* Added to dtype if `late` and perhaps a residual follow the header. */
+static const uint64_t LATE = UINT64_C(1) << 32, RESIDUAL = UINT64_C(1) << 33;
+
 /* A serialized learner. */
 typedef struct member_card {
     int64_t id, slot, here, clock, sequence, met, stale;
@@ -29,8 +32,10 @@ static char *put(char *at, const void *data, size_t bytes)
 
 static size_t size_of(const weft_range *r)
 {
-    return sizeof(header) + padded(weft_range_bytes(r)) + r->member_count * sizeof(member_card) +
-           r->staleness_count * sizeof(*r->staleness);
+    size_t late = (r->options.policy.rule->late ? sizeof(r->made) : 0) +
+                  (r->residual ? padded(weft_range_bytes(r)) : 0);
+    return sizeof(header) + late + padded(weft_range_bytes(r)) +
+           r->member_count * sizeof(member_card) + r->staleness_count * sizeof(*r->staleness);
 }
 
 weft_status weft_range_save(const weft_range *r, weft_buffer **out)
@@ -42,9 +47,12 @@ weft_status weft_range_save(const weft_range *r, weft_buffer **out)
                 .last = r->last,
                 .members = r->member_count,
                 .staleness = r->staleness_count,
-                .dtype = (uint64_t)r->options.dtype};
+                .dtype = (uint64_t)r->options.dtype | (r->options.policy.rule->late ? LATE : 0) |
+                         (r->residual ? RESIDUAL : 0)};
     WEFT_TRY(weft_buffer_new(size_of(r), out));
     char *at = put((*out)->data, &h, sizeof(h));
+    if (h.dtype & LATE) at = put(at, &r->made, sizeof(r->made));
+    if (h.dtype & RESIDUAL) at = put(at, r->residual, weft_range_bytes(r));
     at = put(at, r->parameters, weft_range_bytes(r));
     for (size_t i = 0; i < r->member_count; i++) {
         const member *m = &r->members[i];
@@ -115,6 +123,18 @@ static weft_status read_rest(weft_range *r, const header *h, rest *from)
     return WEFT_OK;
 }
 
+/* Reads what follows the header of a range whose updates may be late. */
+static weft_status read_late(weft_range *r, const header *h, rest *from)
+{
+    size_t bytes = weft_range_bytes(r);
+    if (!(h->dtype & LATE) != !r->options.policy.rule->late) return fail_read();
+    if (h->dtype & LATE && (!get(from, &r->made, sizeof(r->made)) || r->made < 0))
+        return fail_read();
+    if (!(h->dtype & RESIDUAL)) return WEFT_OK;
+    WEFT_TRY(weft_new_aligned(bytes, &r->residual));
+    return get(from, r->residual, bytes) ? WEFT_OK : fail_read();
+}
+
 /* Swaps versions, clocks and lists of two ranges; each range keeps its buffers of parameters and
  * gradients. */
 static void swap_lists(weft_range *a, weft_range *b)
@@ -122,6 +142,8 @@ static void swap_lists(weft_range *a, weft_range *b)
     weft_range c = *a;
     a->version = b->version, b->version = c.version;
     a->begun = b->begun, b->begun = c.begun;
+    a->made = b->made, b->made = c.made;
+    a->residual = b->residual, b->residual = c.residual;
     a->last = b->last, b->last = c.last;
     a->members = b->members, b->members = c.members;
     a->member_count = b->member_count, b->member_count = c.member_count;
@@ -143,15 +165,19 @@ weft_status weft_range_load(weft_range *r, const void *data, size_t bytes, size_
     header h;
     size_t size = weft_range_bytes(r);
     if (!get(&from, &h, sizeof(h)) || h.mark != MARK || h.count != r->options.count ||
-        h.dtype != (uint64_t)r->options.dtype || h.version < 0 || h.begun < 0 ||
-        from.bytes < padded(size))
+        (h.dtype & ~(LATE | RESIDUAL)) != (uint64_t)r->options.dtype || h.version < 0 ||
+        h.begun < 0)
         return fail_read();
-    const char *parameters = from.at;
-    from.at += padded(size);
-    from.bytes -= padded(size);
     options.parameters = options.gradient = r->parameters; /* never written: it makes no version */
     WEFT_TRY(weft_range_create(&options, &other));
-    weft_status status = read_rest(other, &h, &from);
+    weft_status status = read_late(other, &h, &from);
+    const char *parameters = from.at;
+    if (status == WEFT_OK && from.bytes < padded(size)) status = fail_read();
+    if (status == WEFT_OK) {
+        from.at += padded(size);
+        from.bytes -= padded(size);
+        status = read_rest(other, &h, &from);
+    }
     if (status == WEFT_OK) {
         swap_lists(r, other);
         memcpy(r->parameters, parameters, size);

@@ -74,12 +74,25 @@ static double mean_rate(const weft_range *r, int n)
     return alike ? first : sum / n;
 }
 
-/* Makes an update of the mean that r->mean has gathered. */
-static weft_status update(weft_range *r, int64_t step, double rate)
+/* Adds the residual to the mean of a version of n updates, as if it were a part of their sum. */
+static void add_residual(weft_range *r, int n)
 {
     const weft_range_options *o = &r->options;
-    const void *sum = weft_weighted_mean_in_place(&r->mean);
+    for (int64_t i = 0; i < o->count; i++)
+        weft_number_put(o->dtype, r->gradient, i,
+                        weft_number_get(o->dtype, r->gradient, i) +
+                            weft_number_get(o->dtype, r->residual, i) / n);
+    free(r->residual);
+    r->residual = NULL;
+}
+
+/* Makes an update of the mean of n updates that r->mean has gathered. */
+static weft_status update(weft_range *r, int n, int64_t step, double rate)
+{
+    const weft_range_options *o = &r->options;
+    const void *sum = r->residual ? NULL : weft_weighted_mean_in_place(&r->mean);
     if (!sum) weft_weighted_mean_make(&r->mean, r->gradient);
+    if (r->residual) add_residual(r, n);
     if (o->at && step > 0) o->at(o->user, step);
     return o->update(o->user, r->parameters, sum ? sum : r->gradient, rate);
 }
@@ -106,8 +119,9 @@ static weft_status apply(weft_range *r, int n)
                                     share);
         step = WEFT_MAX(step, push->step);
         empty = empty && push->empty;
+        r->made = WEFT_MAX(r->made, push->clock);
     }
-    if (!empty) WEFT_TRY(update(r, step, rate));
+    if (!empty) WEFT_TRY(update(r, n, step, rate));
     for (int v = 0; v < n; v++) weft_buffer_unref(&r->waiting[v].push.update);
     r->waiting_count -= (size_t)n;
     memmove(r->waiting, r->waiting + n, r->waiting_count * sizeof(pushed));
@@ -115,8 +129,8 @@ static weft_status apply(weft_range *r, int n)
     return WEFT_OK;
 }
 
-/* Moves the pending updates of one clock to the front, in the order of arrival, and counts them. */
-static int gather_clock(weft_range *r, int64_t clock)
+/* Moves the pending updates of one clock to the front, in the order of arrival. */
+static void gather_clock(weft_range *r, int64_t clock)
 {
     int front = 0;
     for (size_t i = 0; i < r->waiting_count; i++) {
@@ -125,27 +139,59 @@ static int gather_clock(weft_range *r, int64_t clock)
         memmove(r->waiting + front + 1, r->waiting + front, (i - (size_t)front) * sizeof(pushed));
         r->waiting[front++] = p;
     }
-    return front;
 }
 
-/* Number of pending updates, from the front, that make the next version; 0: an update of that
- * version is missing. */
+/* Number of pending updates, which it moves to the front, that make the next version; 0: an update
+ * of that version is missing. */
 static int complete(weft_range *r)
 {
-    int count = r->options.policy.count, here = weft_range_learners(r);
+    const weft_policy *p = &r->options.policy;
     if (r->waiting_count == 0) return 0;
-    if (count > 0) {
-        /* With fewer learners than `count`, a version has as many updates as there are learners. */
-        count = here ? WEFT_MIN(count, here) : 1;
-        return r->waiting_count >= (size_t)count ? count : 0;
+    weft_pending w = {.updates = (int)r->waiting_count,
+                      .learners = weft_range_learners(r),
+                      .slowest = weft_range_slowest(r),
+                      .clock = INT64_MAX};
+    for (size_t i = 0; i < r->waiting_count; i++) {
+        int64_t clock = r->waiting[i].push.clock;
+        w.of_clock = clock < w.clock ? 1 : w.of_clock + (clock == w.clock);
+        w.clock = WEFT_MIN(w.clock, clock);
     }
-    int64_t next = INT64_MAX;
-    for (size_t i = 0; i < r->waiting_count; i++) next = WEFT_MIN(next, r->waiting[i].push.clock);
-    return here == 0 || weft_range_slowest(r) >= next ? gather_clock(r, next) : 0;
+    int n = p->rule->complete(p, &w);
+    if (n > 0 && p->rule->rounds) gather_clock(r, w.clock);
+    return n;
 }
 
 weft_status weft_range_apply_complete(weft_range *r)
 {
     for (int n = complete(r); n > 0; n = complete(r)) WEFT_TRY(apply(r, n));
     return WEFT_OK;
+}
+
+/* Adds an update to the residual, with its factor of the learning rate. */
+static weft_status keep(weft_range *r, const pushed *late)
+{
+    const weft_range_options *o = &r->options;
+    weft_encoded message = late->message;
+    size_t bytes = weft_range_bytes(r);
+    if (!r->residual) {
+        WEFT_TRY(weft_new_aligned(bytes, &r->residual));
+        memset(r->residual, 0, bytes);
+    }
+    weft_encoded_add(&message, o->count,
+                     weft_policy_rate(&o->policy, r->version - late->push.version), r->residual);
+    return WEFT_OK;
+}
+
+weft_status weft_range_take_late(weft_range *r, const pushed *late, weft_late fate)
+{
+    switch (fate) {
+    case WEFT_LATE_DISCARD: return WEFT_OK;
+    case WEFT_LATE_KEEP: return keep(r, late);
+    case WEFT_LATE_APPLY: break;
+    }
+    WEFT_TRY(WEFT_GROW(&r->waiting, &r->waiting_capacity, r->waiting_count));
+    memmove(r->waiting + 1, r->waiting, r->waiting_count++ * sizeof(pushed));
+    r->waiting[0] = *late;
+    weft_buffer_ref(late->push.update);
+    return apply(r, 1);
 }
