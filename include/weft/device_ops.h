@@ -26,14 +26,11 @@
 
 #include <pthread.h>
 
-#include "weft/graph.h"
+#include "weft/operator_ops.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* A node of a graph; plug-ins read it through their services (weft/services.h). */
-typedef struct weft_node weft_node;
 
 /* Most nodes of a group; most inputs, and most outputs, of a group. */
 enum { WEFT_GROUP_NODES = 16, WEFT_GROUP_VALUES = 24 };

@@ -36,7 +36,7 @@ extern "C" {
 /* The version of the interface between plug-ins and the library: this header, weft/services.h and
  * the structs that entries point to. The library refuses a plug-in that was built for another
  * version. */
-#define WEFT_PLUGIN_ABI 2
+#define WEFT_PLUGIN_ABI 3
 
 typedef struct weft_services weft_services;
 

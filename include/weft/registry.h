@@ -3,6 +3,12 @@
  * new context has the built-in entries; programs and plug-ins can add more. The contexts of a
  * process are independent of each other.
  *
+ * These kinds can be added; weft_entry.ops points to the struct, which the header describes:
+ *   WEFT_KIND_OPERATOR   weft_operator_ops   weft/operator_ops.h
+ *   WEFT_KIND_LAYER      weft_layer_ops      weft/model_ops.h
+ *   WEFT_KIND_DEVICE     weft_device_ops     weft/device_ops.h
+ * Each struct begins with its struct_size. docs/howto/add-from-outside.md has examples.
+ *
  * Lookup, listing and addition are thread-safe.
  */
 #ifndef WEFT_REGISTRY_H
@@ -46,7 +52,8 @@ typedef struct weft_entry {
     const char *name; /* letters, digits, '-', '_' and '.' */
     const char *form; /* syntax of a specification, as in "average:every=H"; NULL: the name alone */
     const char *summary; /* one sentence for lists and help; NULL: none */
-    const void *ops;     /* implementation: the struct of the kind, such as weft_device_ops */
+    const void *ops;     /* implementation: the struct of the kind, such as weft_device_ops; of an
+                            entry that was found it is the library's own form */
     bool implied;        /* the library chooses it where it fits; options do not offer it */
     const char *before;  /* former name, which still finds the entry; NULL: none */
     /* The options that this entry reads, of those that only some entries of its kind read,
@@ -54,9 +61,11 @@ typedef struct weft_entry {
     const char *reads;
 } weft_entry;
 
-/* Adds `count` entries, all or none. The entries are copied. The texts and structs that they point
- * to stay the caller's, and must outlive the context. ARGUMENT: a name is invalid, or an entry of
- * its kind has it already. */
+/* Adds `count` entries, all or none. The entries and their structs are copied. The texts and
+ * further structs that these point to stay the caller's, and must outlive the context. ARGUMENT: a
+ * name is invalid, or an entry of its kind has it already, or a struct lacks a function or has a
+ * wrong number; UNSUPPORTED: nothing can be added to the kind, or the struct has a size of another
+ * version. */
 WEFT_API WEFT_NODISCARD weft_status weft_context_register(weft_context *context,
                                                           const weft_entry *entries, int count);
 

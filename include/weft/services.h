@@ -1,6 +1,7 @@
 /*
  * The services of the library for plug-ins (weft/plugin.h): a table of functions, so that a plug-in
- * refers to no symbol of the library, which may be shared or part of a program.
+ * refers to no symbol of the library, which may be shared or part of a program. A program that adds
+ * entries itself gets the table from weft_services_get.
  *
  * Several threads may call the functions at once, with different objects.
  */
@@ -8,6 +9,8 @@
 #define WEFT_SERVICES_H
 
 #include "weft/device_ops.h"
+#include "weft/model_ops.h"
+#include "weft/operator_ops.h"
 #include "weft/plugin.h"
 
 #ifdef __cplusplus
@@ -61,6 +64,40 @@ struct weft_services {
     int (*node_ints)(const weft_node *node, const char *attr, const int64_t **ints);
     double (*node_real)(const weft_node *node, const char *attr, double otherwise);
 
+    /* Fails with ARGUMENT and the message, as printf formats it, after the name of a node. */
+    weft_status (*fail_node)(const weft_node *node, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+
+    /* --- graphs that are built --- */
+
+    /* As weft_graph_node. */
+    weft_value (*add_node)(weft_graph *graph, const char *op, const char *name,
+                           const weft_value *inputs, int input_count, const weft_attr *attrs,
+                           int attr_count);
+    /* Adds a node for the gradient of `node`, which is named "<node>/<suffix>"; returns its first
+     * output. */
+    weft_value (*emit)(weft_graph *graph, const weft_node *node, const char *suffix, const char *op,
+                       const weft_value *inputs, int input_count, const weft_attr *attrs,
+                       int attr_count);
+
+    /* Makes a graph fail with this thread's message; returns WEFT_NO_VALUE. */
+    weft_value (*fail_graph)(weft_graph *graph, weft_status status);
+
+    /* --- models and layers --- */
+
+    weft_graph *(*model_graph)(const weft_model_builder *net);
+    bool (*model_training)(const weft_model_builder *net); /* as in weft_model_options */
+    const char *(*layer_name)(const weft_layer *layer);
+    /* The number of a key of a layer (true is 1, false 0), or `otherwise` if it has none. */
+    double (*layer_number)(const weft_layer *layer, const char *key, double otherwise);
+    /* Adds the parameter "<layer>/<name>", of the graph's real type. */
+    weft_value (*layer_parameter)(weft_model_builder *net, const weft_layer *layer,
+                                  const char *name, const weft_shape *shape, weft_init init);
+    /* Adds a node "<layer>/<suffix>", or "<layer>" if the suffix is empty. */
+    weft_value (*layer_node)(weft_model_builder *net, const weft_layer *layer, const char *suffix,
+                             const char *op, const weft_value *inputs, int input_count,
+                             const weft_attr *attrs, int attr_count);
+
     /* --- devices --- */
 
     /* Opens another device: "NAME", "NAME:arguments" or the path of a plug-in. close_device closes
@@ -83,6 +120,9 @@ struct weft_services {
     weft_status (*new_bound)(const weft_kernel *kernel, const weft_bound_ops *ops, size_t size,
                              weft_bound **out);
 };
+
+/* The table, which is valid as long as the process. */
+WEFT_API const weft_services *weft_services_get(void);
 
 #ifdef __cplusplus
 }

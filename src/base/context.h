@@ -6,11 +6,12 @@
 #include "base/registry.h"
 #include "weft/plugin.h"
 
-/* Registry entries that one call of weft_context_register added. They never move, so pointers to
- * them stay valid as long as the context. */
+/* Registry entries that were added together. They never move, so pointers to them stay valid as
+ * long as the context. */
 typedef struct weft_registry_block {
     struct weft_registry_block *next;
     int count;
+    void **owned; /* [2 count]: for each entry a copy of its struct, and what was made of it */
     weft_entry entries[];
 } weft_registry_block;
 
@@ -48,6 +49,7 @@ struct weft_context {
     size_t warned_count, warned_capacity;
     pthread_mutex_t registry_lock;
     weft_registry_block *blocks; /* in order of addition */
+    const weft_extension *extensions[WEFT_KIND_COUNT];
     weft_table *tables;
     const weft_services *services;
     weft_loaded *loaded;

@@ -120,10 +120,12 @@ weft_status weft_registry_find(const weft_context *context, weft_kind kind, cons
         return WEFT_OK;
     }
     (void)snprintf(own, sizeof(own), "%.*s", (int)WEFT_MIN(size, sizeof(own) - 1), name);
-    return weft_fail(WEFT_ERR_ARGUMENT, "no %s is named '%.*s'%s%s", words[kind].one, (int)size,
-                     name,
-                     weft_suggest(near, sizeof(near), own, candidate, &(names_of){context, kind}),
-                     words[kind].hint);
+    const names_of names = {context, kind};
+    bool added = context->of->extensions[kind] && !weft_nearest(own, candidate, &names);
+    return weft_fail(
+        WEFT_ERR_ARGUMENT, "no %s is named '%.*s'%s%s%s", words[kind].one, (int)size, name,
+        weft_suggest(near, sizeof(near), own, candidate, &names), words[kind].hint,
+        added ? "; if it is a plug-in's, load that (--plugin FILE, weft_plugin_load)" : "");
 }
 
 static bool is_name(const char *name)
@@ -153,6 +155,82 @@ static weft_status check(const weft_context *context, const weft_entry *entries,
                      words[e->kind].one, e->name);
 }
 
+static weft_status check_names(const weft_context *context, const weft_entry *entries, int count)
+{
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < count && status == WEFT_OK; i++) status = check(context, entries, i);
+    return status;
+}
+
+static void free_block(weft_registry_block *block)
+{
+    for (int i = 0; block->owned && i < 2 * block->count; i++) free(block->owned[i]);
+    free(block->owned);
+    free(block);
+}
+
+/* Appends a block if its names are new; else frees it. */
+static weft_status append(weft_context *context, weft_registry_block *block)
+{
+    pthread_mutex_lock(lock_of(context));
+    weft_status status = check_names(context, block->entries, block->count);
+    weft_registry_block **end = &context->of->blocks;
+    while (*end) end = &(*end)->next;
+    if (status == WEFT_OK) *end = block;
+    pthread_mutex_unlock(lock_of(context));
+    if (status != WEFT_OK) free_block(block);
+    return status;
+}
+
+static weft_status new_block(const weft_entry *entries, int count, weft_registry_block **out)
+{
+    WEFT_TRY(
+        weft_new_bytes(out, 1, sizeof(weft_registry_block) + (size_t)count * sizeof(weft_entry)));
+    (*out)->count = count;
+    memcpy((*out)->entries, entries, (size_t)count * sizeof(weft_entry));
+    return WEFT_OK;
+}
+
+weft_status weft_registry_add(weft_context *context, const weft_entry *entries, int count)
+{
+    weft_registry_block *block;
+    WEFT_TRY(new_block(entries, count, &block));
+    return append(context, block);
+}
+
+void weft_context_extend(weft_context *context, const weft_extension *extension)
+{
+    context->extensions[extension->kind] = extension;
+}
+
+weft_status weft_entry_need(const weft_entry *entry, const char *function, bool given)
+{
+    if (given) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT, "its '%s' is NULL, which every %s needs", function,
+                     words[entry->kind].one);
+}
+
+/* Replaces the struct of an entry that a caller adds by what its room makes of it. */
+static weft_status accept(weft_context *context, weft_entry *e, void **owned)
+{
+    const weft_extension *x = context->of->extensions[e->kind];
+    if (!x)
+        return weft_fail(WEFT_ERR_UNSUPPORTED, "only the library has %s; none can be added",
+                         words[e->kind].all);
+    if (!e->ops) return weft_entry_need(e, "ops", false);
+    size_t size = *(const size_t *)e->ops;
+    if (size < x->least || size > x->size)
+        return weft_fail(WEFT_ERR_UNSUPPORTED,
+                         "its %s has %zu bytes, this library's %zu; build it with the headers of "
+                         "weft %s",
+                         x->type, size, x->size, weft_version());
+    WEFT_TRY(weft_new_bytes(&owned[0], 1, x->size));
+    memcpy(owned[0], e->ops, size);
+    WEFT_TRY(x->accept(context, e, owned[0], &owned[1]));
+    e->ops = owned[1] ? owned[1] : owned[0];
+    return WEFT_OK;
+}
+
 weft_status weft_context_register(weft_context *context, const weft_entry *entries, int count)
 {
     WEFT_NEED(context);
@@ -162,18 +240,20 @@ weft_status weft_context_register(weft_context *context, const weft_entry *entri
                          "a list of as many, is right",
                          count, entries ? "given" : "NULL");
     weft_registry_block *block;
-    weft_status status = WEFT_OK;
-    WEFT_TRY(weft_new_bytes(&block, 1,
-                            sizeof(weft_registry_block) + (size_t)count * sizeof(weft_entry)));
-    block->count = count;
-    memcpy(block->entries, entries, (size_t)count * sizeof(weft_entry));
     pthread_mutex_lock(lock_of(context));
-    for (int i = 0; i < count && status == WEFT_OK; i++) status = check(context, entries, i);
-    weft_registry_block **end = &context->of->blocks;
-    while (*end) end = &(*end)->next;
-    if (status == WEFT_OK) *end = block;
+    weft_status status = check_names(context, entries, count);
     pthread_mutex_unlock(lock_of(context));
-    if (status != WEFT_OK) free(block);
+    WEFT_TRY(status);
+    WEFT_TRY(new_block(entries, count, &block));
+    status = WEFT_NEW(&block->owned, 2 * count);
+    for (int i = 0; i < count && status == WEFT_OK; i++) {
+        weft_entry *e = &block->entries[i];
+        status = accept(context, e, &block->owned[2 * (size_t)i]);
+        if (status != WEFT_OK)
+            status = weft_fail_within(status, "%s %s", words[e->kind].one, e->name);
+    }
+    if (status == WEFT_OK) return append(context, block);
+    free_block(block);
     return status;
 }
 
@@ -253,6 +333,6 @@ void weft_registry_free(weft_context *context)
     }
     for (weft_registry_block *next, *s = context->blocks; s; s = next) {
         next = s->next;
-        free(s);
+        free_block(s);
     }
 }

@@ -6,6 +6,29 @@
 #include "weft/options.h"
 #include "weft/registry.h"
 
+/* The structs that programs and plug-ins may add to a kind: a public header declares them, and
+ * their first field is struct_size. */
+typedef struct weft_extension {
+    weft_kind kind;
+    const char *type; /* name of the struct, for messages */
+    size_t size;      /* bytes of the struct in this version, and at least those of older ones */
+    size_t least;
+    /* Checks such a struct, and makes of it what the room reads in place of a built-in entry's
+     * `ops`. `ops` is a copy, in which fields that the caller's version lacks are 0; it lives as
+     * long as the context. *made is freed with free; NULL: the copy itself. */
+    weft_status (*accept)(weft_context *context, const weft_entry *entry, const void *ops,
+                          void **made);
+} weft_extension;
+/* Lets weft_context_register add entries of a kind. The struct must outlive the context. */
+void weft_context_extend(weft_context *context, const weft_extension *extension);
+/* Fails unless a function that an entry must have is given. */
+weft_status weft_entry_need(const weft_entry *entry, const char *function,
+                            bool given) WEFT_NODISCARD;
+
+/* Adds built-in entries, whose `ops` are those of the room. Errors: see weft_context_register. */
+weft_status weft_registry_add(weft_context *context, const weft_entry *entries,
+                              int count) WEFT_NODISCARD;
+
 /* The entry whose present or former name is the first `size` bytes of `name`; NULL: none. */
 const weft_entry *weft_registry_look(const weft_context *context, weft_kind kind, const char *name,
                                      size_t size);

@@ -17,7 +17,10 @@ static void overview(void)
     printf(
         "\nA first run, about ten seconds:\n  weft train\n\n"
         "'weft help COMMAND' explains a command, 'weft inspect --list' the models, layers, data\n"
-        "kinds, devices and operators.\n");
+        "kinds, devices and operators.\n\n"
+        "Every command takes --plugin FILE.so, several times: it loads a plug-in, whose "
+        "operators,\n"
+        "layers, optimizers and so on then have names like built-in ones.\n");
 }
 
 static int explain(const weft_context *context, const command *c)

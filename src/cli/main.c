@@ -119,6 +119,7 @@ static int run_command(weft_context *context, int argc, char **argv)
     if (named && asks_help(argc, argv)) return command_help.run(context, 1, argv + 1);
     if (named) {
         int refused = refuse_tasks(named);
+        if (!refused) refused = take_plugin_options(&argc, argv);
         if (!refused) refused = load_plugins_of_environment(context);
         return refused ? refused : named->run(context, argc - 2, argv + 2);
     }

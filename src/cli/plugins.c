@@ -1,6 +1,6 @@
-/* Loads the plug-ins that the user names: in options, or in the environment variable WEFT_PLUGINS
- * for plug-ins that no option names, such as that of a model in a checkpoint. Other code of the
- * command finds plug-ins and never loads them. */
+/* Loads the plug-ins that the user names: in options, by --plugin, or in the environment variable
+ * WEFT_PLUGINS. Other code of the command finds plug-ins and never loads them. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +11,46 @@
 int load_plugins(weft_context *context, const weft_option *table, const void *options)
 {
     return report_failure(weft_plugin_load_options(context, table, options));
+}
+
+/* Adds a path to WEFT_PLUGINS, so that the processes that this one starts load it, too. */
+static int add_plugin(const char *path)
+{
+    const char *list = getenv("WEFT_PLUGINS");
+    size_t size = strlen(path) + (list ? strlen(list) : 0) + 2;
+    char *all = malloc(size);
+    if (all) (void)snprintf(all, size, "%s%s%s", list ? list : "", list && *list ? ":" : "", path);
+    bool added = all && setenv("WEFT_PLUGINS", all, 1) == 0;
+    free(all);
+    if (added) return 0;
+    fprintf(stderr, "weft: --plugin %s: out of memory\n", path);
+    return 1;
+}
+
+int take_plugin_options(int *argc, char **argv)
+{
+    static const char option[] = "--plugin";
+    const size_t size = sizeof(option) - 1;
+    int kept = 0, code = 0;
+    for (int i = 0; i < *argc; i++) {
+        const char *word = argv[i], *path = word + size + 1;
+        if (strncmp(word, option, size) != 0 || (word[size] && word[size] != '=')) {
+            argv[kept++] = argv[i];
+            continue;
+        }
+        if (!word[size]) path = i + 1 < *argc ? argv[++i] : "";
+        if (!code && (!*path || strchr(path, ':'))) {
+            fprintf(stderr,
+                    "weft: --plugin is '%s', must be the path of a shared object, without a "
+                    "colon\n",
+                    path);
+            code = 2;
+        }
+        if (!code) code = add_plugin(path);
+    }
+    argv[kept] = NULL;
+    *argc = kept;
+    return code;
 }
 
 int load_plugins_of_environment(weft_context *context)

@@ -24,7 +24,7 @@ weft_status weft_engines_register(weft_context *context)
                                   .summary = engines[i]->summary,
                                   .implied = engines[i]->implied,
                                   .ops = engines[i]};
-    return weft_context_register(context, entries, WEFT_COUNT(engines));
+    return weft_registry_add(context, entries, WEFT_COUNT(engines));
 }
 
 weft_status weft_comm_open(weft_context *context, const char *engine, int ranks, weft_comm **out,

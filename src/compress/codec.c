@@ -25,7 +25,7 @@ weft_status weft_codecs_register(weft_context *context)
                                   .form = codecs[i]->form,
                                   .summary = codecs[i]->help,
                                   .ops = codecs[i]};
-    return weft_context_register(context, entries, (int)WEFT_COUNT(codecs));
+    return weft_registry_add(context, entries, (int)WEFT_COUNT(codecs));
 }
 
 static weft_status find(weft_context *context, const char *spec, const weft_codec_ops **ops,

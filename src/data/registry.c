@@ -25,7 +25,7 @@ static weft_status ways_register(weft_context *context)
                                   .name = ways[i].name,
                                   .summary = ways[i].summary,
                                   .ops = &ways[i].how};
-    return weft_context_register(context, entries, WEFT_COUNT(ways));
+    return weft_registry_add(context, entries, WEFT_COUNT(ways));
 }
 
 weft_status weft_sources_register(weft_context *context)
@@ -38,5 +38,5 @@ weft_status weft_sources_register(weft_context *context)
                                   .form = sources[i]->form,
                                   .summary = sources[i]->help,
                                   .ops = sources[i]};
-    return weft_context_register(context, entries, WEFT_COUNT(sources));
+    return weft_registry_add(context, entries, WEFT_COUNT(sources));
 }

@@ -5,16 +5,12 @@
 
 #include "graph/graph.h"
 #include "weft/device_ops.h"
-#include "weft/services.h"
 
 /* The index of value v among the group's inputs (or outputs); -1: none. */
 int weft_group_in(const weft_group *group, weft_value v);
 int weft_group_out(const weft_group *group, weft_value v);
 
 extern const weft_device_ops weft_device_reference, weft_device_cpu, weft_device_distant;
-
-/* The services for plug-ins. */
-extern const weft_services weft_plugin_services;
 
 /* Registers a device, and the built-in ones. */
 weft_status weft_device_register(weft_context *context, const weft_device_ops *ops) WEFT_NODISCARD;

@@ -16,11 +16,36 @@ weft_status weft_device_register(weft_context *context, const weft_device_ops *o
 {
     const weft_entry entry = {
         .kind = WEFT_KIND_DEVICE, .name = ops->name, .summary = ops->summary, .ops = ops};
-    return weft_context_register(context, &entry, 1);
+    return weft_registry_add(context, &entry, 1);
 }
+
+static weft_status accept(weft_context *context, const weft_entry *entry, const void *ops,
+                          void **made)
+{
+    const weft_device_ops *d = ops;
+    (void)context;
+    (void)made;
+    WEFT_TRY(weft_entry_need(entry, "open", d->open));
+    WEFT_TRY(weft_entry_need(entry, "close", d->close));
+    WEFT_TRY(weft_entry_need(entry, "plain", d->plain));
+    WEFT_TRY(weft_entry_need(entry, "candidates", d->candidates));
+    WEFT_TRY(weft_entry_need(entry, "kernel", d->kernel));
+    WEFT_TRY(weft_entry_need(entry, "reorder", d->reorder));
+    if (d->rates.flops > 0 && d->rates.bytes > 0) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "its rates are %g operations and %g bytes a second, must be above 0",
+                     d->rates.flops, d->rates.bytes);
+}
+
+static const weft_extension extension = {.kind = WEFT_KIND_DEVICE,
+                                         .type = "weft_device_ops",
+                                         .size = sizeof(weft_device_ops),
+                                         .least = sizeof(weft_device_ops),
+                                         .accept = accept};
 
 weft_status weft_devices_register(weft_context *context)
 {
+    weft_context_extend(context, &extension);
     for (size_t i = 0; i < WEFT_COUNT(devices); i++)
         WEFT_TRY(weft_device_register(context, devices[i]));
     return WEFT_OK;
@@ -45,10 +70,6 @@ weft_status weft_device_open(weft_context *context, const char *name, weft_devic
                          "needed; give one of them",
                          name);
     WEFT_TRY(find(context, name, &ops));
-    if (ops->struct_size != sizeof(*ops))
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "device %s: its weft_device_ops has %zu bytes, this library's %zu",
-                         ops->name, ops->struct_size, sizeof(*ops));
     uint64_t before = weft_failures();
     weft_status status = ops->open(context, name[size] ? name + size + 1 : "", out);
     WEFT_TRY(weft_ensure_message(status, before, "device", ops->name, "open"));

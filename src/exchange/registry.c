@@ -16,7 +16,7 @@ weft_status weft_exchange_register(weft_context *context, const weft_exchange_op
                               .summary = ops->help,
                               .ops = ops,
                               .reads = ops->reads};
-    return weft_context_register(context, &entry, 1);
+    return weft_registry_add(context, &entry, 1);
 }
 
 weft_status weft_exchanges_register(weft_context *context)

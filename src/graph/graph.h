@@ -4,28 +4,15 @@
 #define WEFT_GRAPH_GRAPH_H
 
 #include "base/base.h"
-#include "weft/graph.h"
+#include "weft/operator_ops.h"
 
 /* The most results that a node may have; the shape rule of an operator must refuse more. */
 enum { WEFT_MAX_OUTPUTS = 16 };
 
-typedef struct weft_node weft_node;
 typedef struct weft_window weft_window;
 typedef struct weft_op weft_op;
 typedef struct weft_incremental weft_incremental;
 typedef struct weft_graph_mapper weft_graph_mapper;
-
-/* A function of each element (ops/elementwise.h). */
-typedef struct weft_element {
-    int count;            /* operands, at most 3 */
-    const char *attrs[2]; /* attributes that are the numbers p and q; NULL: none */
-    double values[2];     /* p and q where the node lacks the attribute */
-    const char *text;     /* the formula, in a, b, c, p and q */
-    /* Computes `count` elements; in[3] has an address for each operand, and the first again in the
-     * place of others. */
-    void (*f32)(const void *const *in, const double *parameters, void *out, int64_t count);
-    void (*f64)(const void *const *in, const double *parameters, void *out, int64_t count);
-} weft_element;
 
 /* An operator: the rules by which graphs, autodiff, rewrites and devices treat its nodes. */
 struct weft_op {
@@ -53,6 +40,10 @@ struct weft_op {
 
     /* The function of each element that the operator is, or NULL. */
     const weft_element *element;
+
+    /* Computes a node in host memory, as the reference device does where it has no kernel of its
+     * own; NULL: it has one. */
+    weft_status (*compute)(const weft_operator_call *call);
 
     /* Bit i of in_place[o]: output o may overwrite input i, element by element. */
     unsigned in_place[WEFT_MAX_OUTPUTS];

@@ -97,6 +97,10 @@ static void mpirun_words(const job *j, weft_command *w)
         add(w, WEFT_STATUS_PAGE_VARIABLE);
         add(w, "-x");
         add(w, WEFT_SUPERVISED_VARIABLE);
+        if (getenv("WEFT_PLUGINS")) {
+            add(w, "-x");
+            add(w, "WEFT_PLUGINS");
+        }
     }
     /* Inside a step of srun mpirun would start daemons by srun, which waits for the resources that
      * the step holds. A task is one machine, on which mpirun starts the ranks itself. */

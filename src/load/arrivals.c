@@ -172,7 +172,7 @@ weft_status weft_arrivals_register(weft_context *context)
                                   .form = ways[i].form,
                                   .summary = ways[i].help,
                                   .ops = &ways[i]};
-    return weft_context_register(context, entries, (int)WEFT_COUNT(ways));
+    return weft_registry_add(context, entries, (int)WEFT_COUNT(ways));
 }
 
 weft_status weft_arrivals_open(weft_context *context, const char *spec, uint64_t seed,

@@ -57,12 +57,13 @@ static const weft_layer_type types[] = {
 weft_status weft_layers_register(weft_context *context)
 {
     weft_entry entries[WEFT_COUNT(types)];
+    weft_context_extend(context, &weft_layers_extension);
     for (size_t i = 0; i < WEFT_COUNT(types); i++)
         entries[i] = (weft_entry){.kind = WEFT_KIND_LAYER,
                                   .name = types[i].name,
                                   .summary = types[i].summary,
                                   .ops = &types[i]};
-    return weft_context_register(context, entries, WEFT_COUNT(types));
+    return weft_registry_add(context, entries, WEFT_COUNT(types));
 }
 
 static const char *activation_word(const void *user, int i)

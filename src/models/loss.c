@@ -17,7 +17,7 @@ weft_status weft_losses_register(weft_context *context)
                                   .name = losses[i].name,
                                   .summary = losses[i].summary,
                                   .ops = &losses[i]};
-    return weft_context_register(context, entries, WEFT_COUNT(losses));
+    return weft_registry_add(context, entries, WEFT_COUNT(losses));
 }
 
 /* The default loss for a kind of target: the first registered one. */

@@ -5,9 +5,8 @@
 #include "graph/graph.h"
 #include "weft/data.h"
 #include "weft/model.h"
+#include "weft/model_ops.h"
 #include "weft/options.h"
-
-typedef struct weft_model_builder weft_model_builder;
 
 /* A loss function. */
 typedef struct weft_loss {
@@ -51,7 +50,7 @@ weft_status weft_model_builder_set_loss(weft_model_builder *net, const char *nam
 #define WEFT_EACH(number) ((weft_numbers){.count = 1, .at = {number}})
 
 /* A layer; its type determines the fields that matter. Zero means the default. */
-typedef struct weft_layer {
+struct weft_layer {
     const char *name;
     int64_t filters; /* conv: output channels; dense: units */
     weft_numbers kernel, stride, padding,
@@ -69,7 +68,21 @@ typedef struct weft_layer {
     const char *lengths;      /* the input with the number of positions that count; NULL: all */
     int64_t layers;           /* lstm, gru: layers on top of each other */
     bool bidirectional, last; /* last: gives the last state only */
-} weft_layer;
+    const void *given;        /* all keys of a layer of a YAML model (yaml_keys.h), or NULL */
+};
+
+/* --- extension.c: the services of layers that are added --- */
+
+weft_graph *weft_model_builder_graph(const weft_model_builder *net);
+bool weft_model_builder_training(const weft_model_builder *net);
+const char *weft_layer_name(const weft_layer *layer);
+double weft_layer_number(const weft_layer *layer, const char *key, double otherwise);
+weft_value weft_layer_parameter(weft_model_builder *net, const weft_layer *layer, const char *name,
+                                const weft_shape *shape, weft_init init);
+weft_value weft_layer_node(weft_model_builder *net, const weft_layer *layer, const char *suffix,
+                           const char *op, const weft_value *in, int count, const weft_attr *attrs,
+                           int attr_count);
+extern const struct weft_extension weft_layers_extension;
 
 /* --- layers.c: parts of layers --- */
 

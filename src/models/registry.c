@@ -22,7 +22,7 @@ weft_status weft_models_register(weft_context *context)
                                   .ops = models[i]};
     WEFT_TRY(weft_layers_register(context));
     WEFT_TRY(weft_losses_register(context));
-    return weft_context_register(context, entries, WEFT_COUNT(models));
+    return weft_registry_add(context, entries, WEFT_COUNT(models));
 }
 
 void weft_model_options_init_size(weft_model_options *options, size_t size)

@@ -156,6 +156,15 @@ static weft_status check_shared(const reader *r, const layer_keys *k)
                         weft_suggest(near, sizeof(near), k->share, made_candidate, r)));
 }
 
+static weft_status check_added(const reader *r, const weft_layer_type *type, int count)
+{
+    int low = type->added->min_inputs, high = type->added->max_inputs;
+    if (count >= low && (high < 0 || count <= high)) return WEFT_OK;
+    return at(r, "from",
+              weft_fail(WEFT_ERR_ARGUMENT, "a %s layer reads %s%d layers, not %d", type->name,
+                        count < low ? "at least " : "at most ", count < low ? low : high, count));
+}
+
 static weft_status add_reading(reader *r, const weft_layer_type *type, const layer_keys *k,
                                const char *name, const weft_value *in, int count)
 {
@@ -180,7 +189,8 @@ static weft_status add_reading(reader *r, const weft_layer_type *type, const lay
                         .key_heads = k->key_heads,
                         .causal = k->causal,
                         .rotary = k->rotary,
-                        .lengths = k->lengths};
+                        .lengths = k->lengths,
+                        .given = k};
     if (k->units) WEFT_TRY(units_of(r, k, &layer.filters));
     if (k->share) WEFT_TRY(check_shared(r, k));
     if ((type->form == WEFT_LAYER_ONE || type->form == WEFT_LAYER_ACTIVATION) && count != 1)
@@ -191,7 +201,9 @@ static weft_status add_reading(reader *r, const weft_layer_type *type, const lay
         return at(r, "type",
                   weft_fail(WEFT_ERR_ARGUMENT, "%s %s layer reads two layers, as in from: a, b",
                             strchr("aeiou", type->name[0]) ? "an" : "a", type->name));
+    if (type->added) WEFT_TRY(check_added(r, type, count));
     switch (type->form) {
+    case WEFT_LAYER_ADDED: out = type->added->build(r->net, &layer, in, count); break;
     case WEFT_LAYER_ONE: out = type->one(r->net, in[0], &layer); break;
     case WEFT_LAYER_ACTIVATION: out = weft_layer_activation(r->net, in[0], type->name, name); break;
     case WEFT_LAYER_JOIN: out = weft_layer_concat(r->net, in, count, &layer); break;

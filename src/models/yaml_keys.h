@@ -18,13 +18,14 @@ typedef struct layer_keys {
     bool bias, bidirectional, last, causal;
 } layer_keys;
 
-/* How a type of layer reads other layers: one, one by an operator of the layer's name, two, or any
- * number. */
+/* How a type of layer reads other layers: one, one by an operator of the layer's name, two, any
+ * number, or as the struct of an added layer says. */
 typedef enum weft_layer_form {
     WEFT_LAYER_ONE,
     WEFT_LAYER_ACTIVATION,
     WEFT_LAYER_PAIR,
-    WEFT_LAYER_JOIN
+    WEFT_LAYER_JOIN,
+    WEFT_LAYER_ADDED
 } weft_layer_form;
 
 typedef struct weft_layer_type {
@@ -35,6 +36,7 @@ typedef struct weft_layer_type {
     const char *keys;  /* besides type, name and from */
     weft_value (*pair)(weft_model_builder *net, weft_value a, weft_value b,
                        const weft_layer *layer);
+    const weft_layer_ops *added;
 } weft_layer_type;
 
 /* Finds a layer type by its name. ARGUMENT: there is none, or the name is a word for several; the

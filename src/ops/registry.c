@@ -1,6 +1,6 @@
 /* The built-in operators. A new one is its file and a line here. */
 #include "ops/ops.h"
-#include "weft/registry.h"
+#include "base/registry.h"
 
 // clang-format off
 #define WEFT_OPERATORS(X) \
@@ -37,6 +37,7 @@ static const weft_op *const operators[] = {
 weft_status weft_operators_register(weft_context *context)
 {
     weft_entry *entries;
+    weft_context_extend(context, &weft_operators_extension);
     WEFT_TRY(WEFT_NEW(&entries, WEFT_COUNT(operators)));
     for (size_t i = 0; i < WEFT_COUNT(operators); i++)
         entries[i] = (weft_entry){.kind = WEFT_KIND_OPERATOR,
@@ -44,7 +45,7 @@ weft_status weft_operators_register(weft_context *context)
                                   .before = operators[i]->before,
                                   .summary = operators[i]->summary,
                                   .ops = operators[i]};
-    weft_status status = weft_context_register(context, entries, WEFT_COUNT(operators));
+    weft_status status = weft_registry_add(context, entries, WEFT_COUNT(operators));
     free(entries);
     return status;
 }

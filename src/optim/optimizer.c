@@ -33,7 +33,7 @@ static weft_status rates_register(weft_context *context)
                                   .summary = s->summary,
                                   .reads = s->reads,
                                   .ops = s};
-        WEFT_TRY(weft_context_register(context, &entry, 1));
+        WEFT_TRY(weft_registry_add(context, &entry, 1));
     }
     return WEFT_OK;
 }
@@ -49,7 +49,7 @@ weft_status weft_optimizers_register(weft_context *context)
                                   .reads = optimizers[i]->reads,
                                   .ops = optimizers[i]};
     WEFT_TRY(rates_register(context));
-    return weft_context_register(context, entries, WEFT_COUNT(optimizers));
+    return weft_registry_add(context, entries, WEFT_COUNT(optimizers));
 }
 
 void weft_optimizer_options_init_size(weft_optimizer_options *options, size_t size)

@@ -29,7 +29,7 @@ weft_status weft_schedules_register(weft_context *context)
     for (size_t i = 0; i < WEFT_COUNT(kinds); i++)
         entries[i] =
             (weft_entry){.kind = WEFT_KIND_SCHEDULE, .name = kinds[i].name, .ops = &kinds[i]};
-    return weft_context_register(context, entries, WEFT_COUNT(kinds));
+    return weft_registry_add(context, entries, WEFT_COUNT(kinds));
 }
 
 /* Most stages, and most micro-batches, of a schedule. */

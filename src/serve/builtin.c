@@ -11,6 +11,7 @@
 #include "rewrite/rewrite.h"
 #include "serve/serve.h"
 #include "train/train.h"
+#include "weft/services.h"
 
 static weft_status (*const rooms[])(weft_context *context) = {
     weft_engines_register,    weft_operators_register, weft_devices_register,
@@ -23,7 +24,7 @@ weft_status weft_context_create(weft_context **out)
 {
     WEFT_NEED(out);
     weft_context *context;
-    WEFT_TRY(weft_context_new(&weft_plugin_services, &context));
+    WEFT_TRY(weft_context_new(weft_services_get(), &context));
     weft_status status = WEFT_OK;
     for (size_t i = 0; i < WEFT_COUNT(rooms) && status == WEFT_OK; i++) status = rooms[i](context);
     if (status == WEFT_OK) status = weft_context_add_table(context, weft_train_rows);

@@ -23,7 +23,9 @@ enum {
     UNWILLING,
     OLD_DEVICE,
     NO_DEVICE,
-    SILENT
+    SILENT,
+    NO_FUNCTION,
+    CLOSED_KIND
 };
 
 static weft_status start(const weft_services *services)
@@ -41,16 +43,67 @@ static weft_status device_open(weft_context *context, const char *arguments, wef
     return WEFT_ERR_INTERNAL;
 }
 
+static void device_close(weft_device *device)
+{
+    (void)device;
+}
+
+static weft_status plain(weft_device *device, const weft_type *type, const weft_layout **out)
+{
+    (void)device, (void)type, (void)out;
+    return WEFT_ERR_INTERNAL;
+}
+
+static int candidates(weft_device *device, const weft_group *group, const weft_layout *const *in,
+                      weft_candidate out[WEFT_CANDIDATES])
+{
+    (void)device, (void)group, (void)in, (void)out;
+    return 0;
+}
+
+static weft_status kernel(weft_device *device, const weft_group *group,
+                          const weft_candidate *candidate, const weft_layout *const *in,
+                          weft_kernel **out)
+{
+    (void)device, (void)group, (void)candidate, (void)in, (void)out;
+    return WEFT_ERR_INTERNAL;
+}
+
+static weft_status reorder(weft_device *device, const weft_type *type, const weft_layout *from,
+                           const weft_layout *to, weft_kernel **out)
+{
+    (void)device, (void)type, (void)from, (void)to, (void)out;
+    return WEFT_ERR_INTERNAL;
+}
+
 static const weft_device_ops ops = {
     .struct_size = sizeof(weft_device_ops) - (CASE == OLD_DEVICE ? 8 : 0),
     .name = "case",
     .open = device_open,
+    .close = device_close,
+    .plain = plain,
+    .rates = {.flops = 1, .bytes = 1},
+    .candidates = candidates,
+    .kernel = kernel,
+    .reorder = CASE == NO_FUNCTION ? NULL : reorder,
 };
 
+static weft_value build(weft_model_builder *net, const weft_layer *layer, const weft_value *in,
+                        int count)
+{
+    (void)net, (void)layer, (void)count;
+    return in[0];
+}
+
+static const weft_layer_ops layer = {
+    .struct_size = sizeof(weft_layer_ops), .min_inputs = 1, .max_inputs = 1, .build = build};
+
 static const weft_entry entries[] = {
-    {.kind = CASE == NO_DEVICE ? WEFT_KIND_EXCHANGE : WEFT_KIND_DEVICE,
+    {.kind = CASE == NO_DEVICE     ? WEFT_KIND_LAYER
+             : CASE == CLOSED_KIND ? WEFT_KIND_NORMALIZATION
+                                   : WEFT_KIND_DEVICE,
      .name = CASE == NO_ENTRIES ? NULL : "case",
-     .ops = &ops},
+     .ops = CASE == NO_DEVICE ? (const void *)&layer : &ops},
     {.kind = WEFT_KIND_DEVICE,
      .name = CASE == TAKEN      ? "cpu"
              : CASE == BAD_NAME ? "a:b"

@@ -1,7 +1,7 @@
 /* Tests registries: each context has names of its own for devices, exchanges and other plug-ins. */
 #include <pthread.h>
 
-#include "base/base.h"
+#include "base/registry.h"
 #include "device/device.h"
 #include "exchange/exchange.h"
 #include "support.h"
@@ -114,7 +114,7 @@ static void test_options_ask(void **state)
     assert_ok(weft_context_create(&knowing));
     assert_ok(weft_context_create(&other));
     const weft_entry entry = {.kind = WEFT_KIND_OPTIMIZER, .name = "own", .ops = &own_device};
-    assert_ok(weft_context_register(knowing, &entry, 1));
+    assert_ok(weft_registry_add(knowing, &entry, 1));
     assert_ok(weft_exchange_register(knowing, &own_exchange));
     const weft_option *table = weft_train_table(knowing);
     assert_ok(weft_train_options_init(knowing, &o));

@@ -53,7 +53,7 @@ refuses 1 "./missing.so: cannot open: No such file or directory" "$weft" train $
 echo text >text.so
 refuses 1 "plug-in ./text.so cannot be loaded" "$weft" train $run --device ./text.so:reference
 refuses 1 "has no symbol weft_plugin_entry" "$weft" train $run --device "$plugins/libno_plugin.so"
-refuses 1 "was built for interface 42 of plug-ins, this library has 2" "$weft" eval reference/latest --device "$plugins/libother_abi.so"
+refuses 1 "was built for interface 42 of plug-ins, this library has 3" "$weft" eval reference/latest --device "$plugins/libother_abi.so"
 refuses 1 "there is no such hardware here" "$weft" plan $run --device "$plugins/libunwilling.so"
 # A failure that says nothing is told as one, by the name of who failed, and not in the words of an earlier one.
 refuses 1 "device case: its function 'open' failed (internal) and did not say why" "$weft" train $run --device "$plugins/libgood.so"

@@ -69,7 +69,12 @@ static weft_status place(weft_bound *bound, const weft_address *in, const weft_a
 static weft_status run(weft_bound *bound, weft_queue *queue)
 {
     (void)queue;
-    kernel_of(bound)->entry->fn(&((reference_bound *)bound)->call);
+    const reference_kernel *k = kernel_of(bound);
+    const weft_ref *call = &((reference_bound *)bound)->call;
+    if (!k->entry)
+        return call->node->op->compute(
+            &(weft_operator_call){call->graph, call->node, call->in, call->out});
+    k->entry->fn(call);
     return WEFT_OK;
 }
 
@@ -163,7 +168,7 @@ static weft_status kernel(weft_device *device, const weft_group *group,
     k->head.scratch = k->entry ? k->entry->scratch : 0;
     memcpy(k->head.text, "reference", sizeof("reference"));
     weft_status status = WEFT_OK;
-    if (!k->entry)
+    if (!k->entry && !node->op->compute)
         status = weft_fail(WEFT_ERR_UNSUPPORTED, "operator %s has no reference kernel for %s",
                            node->op->name, weft_dtype_name(weft_node_float(group->graph, node)));
     for (int i = 0; i < group->in_count && status == WEFT_OK; i++)

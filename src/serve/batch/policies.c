@@ -79,7 +79,7 @@ weft_status weft_policies_register(weft_context *context)
                                   .form = policies[i]->form,
                                   .summary = policies[i]->help,
                                   .ops = policies[i]};
-    return weft_context_register(context, entries, (int)WEFT_COUNT(policies));
+    return weft_registry_add(context, entries, (int)WEFT_COUNT(policies));
 }
 
 weft_status weft_policy_open(weft_context *context, const char *spec,

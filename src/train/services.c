@@ -2,6 +2,8 @@
 #include "weft/services.h"
 
 #include "device/device.h"
+#include "models/models.h"
+#include "ops/ops.h"
 
 static weft_status allocate(size_t size, void *out)
 {
@@ -37,7 +39,7 @@ static int node_ints(const weft_node *node, const char *attr, const int64_t **in
     return a ? a->count : 0;
 }
 
-const weft_services weft_plugin_services = {
+static const weft_services services = {
     .struct_size = sizeof(weft_services),
     .version = WEFT_VERSION,
     .fail = weft_fail,
@@ -54,6 +56,16 @@ const weft_services weft_plugin_services = {
     .node_outputs = node_outputs,
     .node_ints = node_ints,
     .node_real = weft_node_real,
+    .fail_node = weft_node_fail,
+    .add_node = weft_graph_node,
+    .emit = weft_emit,
+    .fail_graph = weft_graph_stick,
+    .model_graph = weft_model_builder_graph,
+    .model_training = weft_model_builder_training,
+    .layer_name = weft_layer_name,
+    .layer_number = weft_layer_number,
+    .layer_parameter = weft_layer_parameter,
+    .layer_node = weft_layer_node,
     .open_device = weft_device_open,
     .close_device = weft_device_close,
     .plain_layout = weft_layout_plain,
@@ -63,3 +75,8 @@ const weft_services weft_plugin_services = {
     .allow_in_place = weft_kernel_in_place,
     .new_bound = weft_bound_new,
 };
+
+const weft_services *weft_services_get(void)
+{
+    return &services;
+}

@@ -1,0 +1,97 @@
+/* Tests entries that a program adds: each kind refuses structs of another version, and functions
+ * that are missing; and operators of plug-ins have the derivatives that finite differences have. */
+#include <math.h>
+
+#include "support.h"
+
+/* The public struct of each kind; 0: only the library has such entries. */
+static const size_t sizes[WEFT_KIND_COUNT] = {
+    [WEFT_KIND_LAYER] = sizeof(weft_layer_ops),
+    [WEFT_KIND_DEVICE] = sizeof(weft_device_ops),
+    [WEFT_KIND_OPERATOR] = sizeof(weft_operator_ops),
+};
+
+static void test_wrong_structs(void **state)
+{
+    (void)state;
+    weft_context *context;
+    assert_ok(weft_context_create(&context));
+    for (int k = WEFT_KIND_NONE + 1; k < WEFT_KIND_COUNT; k++) {
+        size_t ops[256] = {0};
+        weft_entry e = {.kind = (weft_kind)k, .name = "own"};
+        if (sizes[k] == 0) {
+            e.ops = ops;
+            assert_refused(weft_context_register(context, &e, 1), WEFT_ERR_UNSUPPORTED,
+                           "own: only the library has");
+            continue;
+        }
+        assert_refused(weft_context_register(context, &e, 1), WEFT_ERR_ARGUMENT,
+                       "own: its 'ops' is NULL, which every");
+        e.ops = ops;
+        for (int wrong = 0; wrong < 3; wrong++) {
+            ops[0] = wrong == 0 ? 0 : wrong == 1 ? sizes[k] + 8 : SIZE_MAX;
+            assert_refused(weft_context_register(context, &e, 1), WEFT_ERR_UNSUPPORTED,
+                           "bytes, this library's");
+        }
+        ops[0] = sizes[k];
+        assert_refused(weft_context_register(context, &e, 1), WEFT_ERR_ARGUMENT,
+                       "is NULL, which every");
+        assert_null(weft_context_entry(context, (weft_kind)k, 1000));
+    }
+    weft_context_destroy(&context);
+}
+
+/* The loss of a graph that sums what the operator gives for x. */
+static double run(weft_context *context, const char *op, double *x, int64_t count, double *slope)
+{
+    weft_graph *graph;
+    weft_store *store;
+    weft_instance *instance;
+    weft_shape shape = weft_shape_of(1, &count);
+    assert_ok(weft_graph_create(context, WEFT_F64, &graph));
+    weft_value in = weft_graph_leaf(graph, WEFT_VALUE_INPUT, "x", WEFT_F64, &shape, (weft_init){0});
+    weft_graph_want_gradient(graph, in);
+    weft_attr axes = WEFT_ATTR_INT("axes", 0);
+    weft_value y = weft_graph_node(graph, op, "y", &in, 1, NULL, 0);
+    weft_value fetch[2] = {weft_graph_node(graph, "reduce_sum", "sum", &y, 1, &axes, 1)};
+    assert_ok(weft_graph_differentiate(graph, fetch[0]));
+    fetch[1] = weft_graph_gradient(graph, in);
+    assert_ok(weft_store_create(context, "reference", 1, &store));
+    assert_ok(weft_instance_build(store, graph, fetch, 2, &instance));
+    memcpy(weft_instance_input(instance, in), x, (size_t)count * sizeof(*x));
+    assert_ok(weft_instance_run(instance, WEFT_PHASE_MICRO));
+    double loss = *(const double *)weft_instance_output(instance, fetch[0]);
+    if (slope) memcpy(slope, weft_instance_output(instance, fetch[1]), (size_t)count * sizeof(*x));
+    weft_instance_destroy(&instance);
+    weft_store_destroy(&store);
+    weft_graph_destroy(&graph);
+    return loss;
+}
+
+static void test_derivative(void **state)
+{
+    (void)state;
+    enum { COUNT = 7 };
+    double x[COUNT] = {-700, -3.5, -0.25, 0, 0.75, 2, 700}, slope[COUNT];
+    const double h = 1e-5;
+    weft_context *context;
+    assert_ok(weft_context_create(&context));
+    assert_ok(weft_plugin_load(context, PLUGINS "/libsoftplus.so"));
+    (void)run(context, "softplus", x, COUNT, slope);
+    for (int i = 0; i < COUNT; i++) {
+        double low[] = {x[i] - h}, high[] = {x[i] + h};
+        double difference =
+            run(context, "softplus", high, 1, NULL) - run(context, "softplus", low, 1, NULL);
+        assert_true(fabs(difference / (2 * h) - slope[i]) < 1e-6);
+    }
+    weft_context_destroy(&context);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_wrong_structs),
+        cmocka_unit_test(test_derivative),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
