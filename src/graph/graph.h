@@ -73,9 +73,6 @@ struct weft_op {
     /* Values of a channel, over the samples that count and their positions (attribute "positions"),
      * that the operator needs: with one value a channel has no variance. 0: any number. */
     int least_values;
-    /* The name of the operator that takes this one's place with virtual workers: it adds in the
-     * fixed tree over them instead of in the order of time. */
-    const char *in_order;
     /* The name of the attribute that holds the output's dimensions from `dims_from` on, which a
      * rewrite sets to those of the part; NULL: none. */
     const char *dims;

@@ -89,15 +89,14 @@ static weft_status copy_node(weft_graph_mapper *m, const weft_node *node, const 
                              weft_value *out)
 {
     weft_value in[WEFT_MAX_LABELS], first = WEFT_NO_VALUE;
-    weft_node part = {.op = node->op, .name = node->name};
-    weft_status status = WEFT_OK;
+    weft_node part;
+    weft_status status = weft_graph_map_attrs(node, &part);
     for (int i = 0; i < node->in_count; i++) in[i] = m->value[node->in[i]];
-    for (int i = 0; i < node->attr_count && status == WEFT_OK; i++) {
-        weft_attr attr = node->attrs[i];
-        bool dims = node->op->dims && strcmp(attr.name, node->op->dims) == 0;
+    for (int i = 0; i < part.attr_count; i++) {
+        weft_attr *attr = &part.attrs[i];
+        bool dims = node->op->dims && strcmp(attr->name, node->op->dims) == 0;
         int at = dims ? outputs[0] - node->op->dims_from : NONE;
-        if (at >= 0 && at < attr.count) attr.ints[at] = 1;
-        status = weft_node_set(&part, &attr);
+        if (at >= 0 && at < attr->count) attr->ints[at] = 1;
     }
     if (status == WEFT_OK)
         status = weft_graph_map_node(m, node, in, part.attrs, part.attr_count, node->phase, &first);

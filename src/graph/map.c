@@ -14,6 +14,16 @@ weft_status weft_graph_map_leaf(const weft_graph_mapper *m, weft_value v, const 
     return WEFT_OK;
 }
 
+weft_status weft_graph_map_attrs(const weft_node *node, weft_node *part)
+{
+    *part = *node;
+    part->attrs = NULL;
+    part->attr_capacity = 0;
+    part->attr_count = 0;
+    for (int i = 0; i < node->attr_count; i++) WEFT_TRY(weft_node_set(part, &node->attrs[i]));
+    return WEFT_OK;
+}
+
 weft_status weft_graph_map_node(const weft_graph_mapper *m, const weft_node *node,
                                 const weft_value *in, const weft_attr *attrs, int attr_count,
                                 weft_phase phase, weft_value *first)
@@ -21,7 +31,9 @@ weft_status weft_graph_map_node(const weft_graph_mapper *m, const weft_node *nod
     weft_graph_set_phase(m->to, phase);
     *first =
         weft_graph_node(m->to, node->op->name, node->name, in, node->in_count, attrs, attr_count);
-    return weft_graph_status(m->to);
+    WEFT_TRY(weft_graph_status(m->to));
+    m->to->nodes[m->to->values[*first].node]->recomputed = node->recomputed;
+    return WEFT_OK;
 }
 
 weft_status weft_graph_map_copy(weft_graph_mapper *m, int n, weft_value *out)
@@ -55,7 +67,7 @@ static weft_status map_node(weft_graph_mapper *m, const weft_graph_pass *pass, i
     WEFT_TRY(pass->node ? pass->node(m, n, out) : weft_graph_map_copy(m, n, out));
     m->to->origin = -1;
     WEFT_TRY(weft_graph_status(m->to));
-    if (m->to->node_count > before) m->node[n] = (int)m->to->node_count - 1;
+    if (m->to->node_count > before && m->node[n] < 0) m->node[n] = (int)m->to->node_count - 1;
     return WEFT_OK;
 }
 
@@ -98,6 +110,7 @@ static weft_status map_all(weft_graph_mapper *m, const weft_graph_pass *pass, co
 {
     const weft_graph *g = m->from;
     for (size_t v = 0; v < g->value_count; v++) m->value[v] = WEFT_NO_VALUE;
+    m->to->differentiated = g->differentiated;
     if (pass->begin) WEFT_TRY(pass->begin(m));
     for (size_t v = 0; v < g->value_count; v++)
         if (g->values[v].kind != WEFT_VALUE_RESULT && needed[v])
@@ -108,11 +121,11 @@ static weft_status map_all(weft_graph_mapper *m, const weft_graph_pass *pass, co
         for (int o = 0; o < g->nodes[n]->out_count; o++) any = any || needed[g->nodes[n]->out + o];
         if (any) WEFT_TRY(map_node(m, pass, (int)n));
     }
+    if (pass->link) return pass->link(m);
     for (size_t v = 0; v < g->value_count; v++) link_value(m, (weft_value)v);
     m->to->step = stands_for(m, g->step);
     m->to->micro = stands_for(m, g->micro);
     m->to->rate = stands_for(m, g->rate);
-    m->to->differentiated = g->differentiated;
     return weft_graph_status(m->to);
 }
 

@@ -14,6 +14,9 @@ typedef struct weft_graph_pass {
     /* Sets the values that stand for the outputs of node n, out[out_count], which begin as
      * WEFT_NO_VALUE. */
     weft_status (*node)(weft_graph_mapper *m, int n, weft_value *out);
+    /* After all nodes: links the values of the new graph in the place of the map, which links them
+     * as the originals are linked. */
+    weft_status (*link)(weft_graph_mapper *m);
 } weft_graph_pass;
 
 /* A graph that is being mapped. */
@@ -21,7 +24,8 @@ struct weft_graph_mapper {
     const weft_graph *from;
     weft_graph *to;
     weft_value *value; /* of each value of `from`: what stands for it, or WEFT_NO_VALUE */
-    int *node;         /* of each node of `from`: the last node made for it, or -1 */
+    int *node;         /* of each node of `from`: what computes it (the last node made, unless the
+                        pass says another), or -1 */
     void *user;
 };
 
@@ -32,6 +36,8 @@ weft_status weft_graph_map(const weft_graph *graph, const weft_graph_pass *pass,
                            const weft_value *wanted, int count, weft_graph **out,
                            weft_value *map) WEFT_NODISCARD;
 
+/* For passes: gives `part` copies of a node's attributes. The caller frees part->attrs. */
+weft_status weft_graph_map_attrs(const weft_node *node, weft_node *part) WEFT_NODISCARD;
 /* For passes: adds a copy of a leaf under a name and with a shape. */
 weft_status weft_graph_map_leaf(const weft_graph_mapper *m, weft_value v, const char *name,
                                 const weft_shape *shape, weft_value *out) WEFT_NODISCARD;

@@ -2,6 +2,7 @@
  * the instances that train and evaluate. */
 #include "learner/learner_internal.h"
 #include "models/models.h"
+#include "rewrite/rewrite.h"
 #include "weft/device.h"
 
 enum { TRACED_STEPS = 100 };
@@ -41,12 +42,8 @@ static weft_status optimizer_options(const weft_run_spec *k, weft_optimizer_opti
     if (k->learners <= 1 && !k->simulated && !k->cluster) return WEFT_OK;
     WEFT_TRY(weft_exchange_find(k->context, k->exchange, &ops, &arguments));
     out->update = weft_exchange_updates(ops);
-    if (out->update == WEFT_UPDATE_ELSEWHERE && k->plan.zero > 0)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "zero shards the update over the ranks of a learner, but exchange %s "
-                         "makes the update itself; give --zero 0",
-                         ops->name);
-    return WEFT_OK;
+    return out->update == WEFT_UPDATE_ELSEWHERE ? weft_plan_check_exchange(&k->plan, ops->name)
+                                                : WEFT_OK;
 }
 
 /* Builds the training graph of a learner as for a single rank; weft_plan_rewrite cuts it later. */

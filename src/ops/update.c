@@ -176,8 +176,7 @@ const weft_op weft_op_accumulate = {.name = "accumulate",
                                     .shape = accumulate_shape,
                                     .labels = weft_labels_elementwise,
                                     .in_place = {1},
-                                    .linear = 3,
-                                    .in_order = "accumulate_tree"};
+                                    .linear = 3};
 const weft_op weft_op_accumulate_tree = {
     .name = "accumulate_tree",
     .summary = "adds up micro-batches in a fixed binary tree, on a stack of subtrees",

@@ -1,5 +1,5 @@
-/* Walks the nodes of the training graph in order, and emits each with its resharded inputs into the
- * graph of this rank. */
+/* The pass that makes the graph of one rank (SPMD partitioning): it emits each node of the training
+ * graph, with its resharded inputs, into the graph of this rank. */
 #include "rewrite/rewrite.h"
 
 /* --- nodes --- */
@@ -33,53 +33,23 @@ static weft_status gather_inputs(rewriter *r, const weft_node *node, const decis
     return WEFT_OK;
 }
 
-/* Records the emitted node of a node. A recomputing node gets the emitted node that it repeats as
- * its origin. */
-static void note_origin(rewriter *r, const weft_node *node, int local)
-{
-    r->emitted[r->from->values[node->out].node] = local;
-    if (!node->recomputed) return;
-    r->to->nodes[local]->recomputed = true;
-    r->to->nodes[local]->origin = r->emitted[node->origin];
-}
-
 static weft_status emit_node(rewriter *r, const weft_node *node, const decision *d,
                              const weft_value *in, weft_value *first)
 {
-    weft_node part = *node;
-    part.attrs = NULL;
-    part.attr_capacity = 0;
-    part.attr_count = 0;
-    weft_status status = WEFT_OK;
-    for (int i = 0; i < node->attr_count && status == WEFT_OK; i++)
-        status = weft_node_set(&part, &node->attrs[i]);
+    weft_node part;
+    weft_status status = weft_graph_map_attrs(node, &part);
     if (status == WEFT_OK) status = weft_window_localize(r, node, d, &part);
-    weft_graph_set_phase(r->to, node->phase);
     if (status == WEFT_OK)
-        *first = weft_graph_node(r->to, node->op->name, node->name, in, node->in_count, part.attrs,
-                                 part.attr_count);
+        status =
+            weft_graph_map_node(r->map, node, in, part.attrs, part.attr_count, node->phase, first);
     free(part.attrs);
-    if (status == WEFT_OK) status = weft_graph_status(r->to);
-    if (status == WEFT_OK) note_origin(r, node, r->to->values[*first].node);
+    if (status == WEFT_OK)
+        r->map->node[r->from->values[node->out].node] = r->to->values[*first].node;
     return status;
 }
 
-/* Links this rank's copy of a gradient with this rank's copy of its parameter (gradient_of), unless
- * they are at other places. */
-void weft_rewrite_mark_gradient(rewriter *r, weft_value v)
-{
-    weft_value leaf = r->from->values[v].gradient_of;
-    value_state *s = &r->values[v];
-    if (leaf == WEFT_NO_VALUE || r->values[leaf].place != r->place || s->place != r->place) return;
-    const form *f = weft_rewrite_form(r, v, r->place, s->split, r->phase);
-    weft_value local = weft_graph_find(r->to, r->from->values[leaf].name);
-    if (!f || f->local == WEFT_NO_VALUE || local == WEFT_NO_VALUE) return;
-    r->to->values[f->local].gradient_of = local;
-    r->to->values[local].gradient = f->local;
-}
-
 /* Records the sharding and place of a result for its readers, adds up rows that several ranks have
- * computed, starts the sum of a gradient, and sends the result to other places. */
+ * computed, and sends the result to other places. */
 static weft_status finish_output(rewriter *r, const weft_node *node, const decision *d, int o,
                                  int place, weft_value local)
 {
@@ -104,22 +74,7 @@ static weft_status finish_output(rewriter *r, const weft_node *node, const decis
     }
     WEFT_TRY(weft_rewrite_add_form(
         r, (form){.value = v, .place = place, .split = s->split, .local = local}));
-    s->param = r->from->values[v].gradient_of;
-    for (int i = 0; i < node->in_count && s->param == WEFT_NO_VALUE; i++)
-        if (node->op->linear & 1u << i &&
-            weft_shape_equal(whole, &weft_in(r->from, node, i)->shape))
-            s->param = r->values[node->in[i]].param;
-    if (r->plan->options.zero < 2) weft_rewrite_mark_gradient(r, v);
-    bool gradient = s->param != WEFT_NO_VALUE && r->from->values[v].gradient_of != WEFT_NO_VALUE;
-    /* With ZeRO 2 and 3 each micro-batch's gradient is summed over ranks at once; but a rank with
-     * several virtual workers adds these up first. */
-    bool each = r->plan->options.zero >= 2 && r->own_workers <= 1 && !s->early;
-    if (gradient && r->phase == WEFT_PHASE_BACKWARD && (s->update_only || each))
-        WEFT_TRY(weft_rewrite_gradient(r, v));
-    /* A gradient that waits in a bucket for its reduce-scatter is marked after it. */
-    bool waits = s->param != WEFT_NO_VALUE && s->split.at[AXIS_DATA] == PARTIAL &&
-                 weft_zero_spreads(r, s->param);
-    if (r->plan->options.zero >= 2 && !waits) weft_rewrite_mark_gradient(r, v);
+    WEFT_TRY(weft_gradient_made(r, node, v));
     return weft_rewrite_send(r, v);
 }
 
@@ -132,31 +87,6 @@ static weft_status begin_update(rewriter *r)
         if (r->values[v].known && r->values[v].param != WEFT_NO_VALUE && r->values[v].in_update)
             WEFT_TRY(weft_rewrite_gradient(r, (weft_value)v));
     return weft_gradient_flush(r);
-}
-
-/* Emits a sum over micro-batches in the fixed tree over virtual workers instead of in the order of
- * time. The sum has the sharding of its addend. */
-static weft_status visit_in_order(rewriter *r, const weft_node *node, int place)
-{
-    weft_value v = node->out, local = WEFT_NO_VALUE;
-    value_state *s = &r->values[v];
-    if (r->from->values[node->in[2]].kind != WEFT_VALUE_INPUT)
-        return weft_node_fail(node, "input 2 is not an input of the graph; with virtual workers it "
-                                    "counts the micro-batches of a step");
-    *s = (value_state){.split = r->values[node->in[1]].split,
-                       .known = true,
-                       .place = place,
-                       .param = r->values[node->in[1]].param,
-                       .readers = s->readers,
-                       .in_update = s->in_update,
-                       .early = s->early,
-                       .update_only = s->update_only,
-                       .first_form = -1,
-                       .last_form = -1};
-    int parts = r->subtrees;
-    WEFT_TRY(weft_rewrite_add_up(r, node->in[1], place, node->in[2], node->in[0], &local));
-    return weft_rewrite_add_form(
-        r, (form){.value = v, .place = place, .split = s->split, .local = local, .parts = parts});
 }
 
 static weft_status visit(rewriter *r, size_t n)
@@ -172,7 +102,10 @@ static weft_status visit(rewriter *r, size_t n)
         r->phase = node->phase;
     }
     if (node->phase == WEFT_PHASE_UPDATE) weft_leaf_place_moments(r, node);
-    if (r->workers > 0 && node->op->in_order) return visit_in_order(r, node, place);
+    bool done = false;
+    for (int i = 0; i < STRATEGIES && !done; i++)
+        if (weft_strategies[i]->node) WEFT_TRY(weft_strategies[i]->node(r, node, place, &done));
+    if (done) return WEFT_OK;
     WEFT_TRY(weft_rewrite_decide(r, node, &d));
     WEFT_TRY(weft_leaf_settle(r, node, &d));
     WEFT_TRY(gather_inputs(r, node, &d, place, in));
@@ -183,7 +116,7 @@ static weft_status visit(rewriter *r, size_t n)
     return WEFT_OK;
 }
 
-/* --- the whole graph --- */
+/* --- uses and assignments --- */
 
 static weft_status find_update_readers(rewriter *r)
 {
@@ -207,41 +140,16 @@ static weft_status find_update_readers(rewriter *r)
     return WEFT_OK;
 }
 
-/* Assigns a state, such as running statistics, that each virtual worker computes from its own
- * batch: the mean over all virtual workers of the step. */
-static weft_status assign_mean(rewriter *r, weft_value leaf, weft_value next)
-{
-    const weft_graph *g = r->from;
-    const char *name = g->values[leaf].name;
-    weft_value local = WEFT_NO_VALUE, index = g->micro;
-    int place = r->values[leaf].place;
-    r->phase = WEFT_PHASE_BACKWARD;
-    if (r->own_workers > 1) {
-        if (index == WEFT_NO_VALUE)
-            return weft_fail(WEFT_ERR_ARGUMENT, "several virtual workers on a rank need the input "
-                                                "of weft_optimizer_build that counts them");
-        WEFT_TRY(weft_rewrite_add_up(r, next, place, index, leaf, &local));
-    } else {
-        WEFT_TRY(weft_rewrite_reshard(r, next, place, r->values[next].split, &local));
-    }
-    r->phase = WEFT_PHASE_UPDATE;
-    if (!weft_rewrite_here(r, place)) return WEFT_OK;
-    weft_attr factor = WEFT_ATTR_REAL("factor", 1.0 / r->workers);
-    if (r->plan->size[AXIS_DATA] > 1) local = weft_rewrite_reduce_tree(r, next, local, r->subtrees);
-    weft_graph_set_phase(r->to, WEFT_PHASE_UPDATE);
-    local = weft_graph_node(r->to, "scale", name, &local, 1, &factor, 1);
-    weft_graph_assign(r->to, weft_graph_find(r->to, name), local);
-    return weft_graph_status(r->to);
-}
-
 /* Converts the next value of a state or parameter to the sharding of the leaf, and assigns it. */
 static weft_status assign(rewriter *r, weft_value leaf)
 {
     const weft_graph *g = r->from;
     weft_value next = g->values[leaf].assigned, local;
     const value_state *s = &r->values[leaf];
-    if (r->workers > 0 && g->nodes[g->values[next].node]->phase != WEFT_PHASE_UPDATE)
-        return assign_mean(r, leaf, next);
+    bool done = false;
+    for (int i = 0; i < STRATEGIES && !done; i++)
+        if (weft_strategies[i]->assign) WEFT_TRY(weft_strategies[i]->assign(r, leaf, next, &done));
+    if (done) return WEFT_OK;
     r->phase =
         g->values[next].node < 0 ? WEFT_PHASE_FORWARD : g->nodes[g->values[next].node]->phase;
     WEFT_TRY(weft_rewrite_reshard(r, next, s->place, s->split, &local));
@@ -250,32 +158,50 @@ static weft_status assign(rewriter *r, weft_value leaf)
     return weft_graph_status(r->to);
 }
 
-static weft_status walk(rewriter *r)
+/* --- the pass --- */
+
+static weft_status begin(weft_graph_mapper *m)
 {
-    const weft_graph *g = r->from;
-    WEFT_TRY(WEFT_NEW(&r->values, g->value_count));
-    WEFT_TRY(WEFT_NEW(&r->node_place, g->node_count));
-    WEFT_TRY(WEFT_NEW(&r->chosen, g->node_count));
-    WEFT_TRY(WEFT_NEW(&r->emitted, g->node_count));
-    WEFT_TRY(weft_gradient_begin(r));
+    rewriter *r = m->user;
+    const weft_graph *g = m->from;
+    r->map = m;
+    r->to = m->to;
     for (size_t v = 0; v < g->value_count; v++)
         r->values[v] = (value_state){
             .split = all_whole, .param = WEFT_NO_VALUE, .first_form = -1, .last_form = -1};
+    for (int i = 0; i < STRATEGIES; i++) WEFT_TRY(weft_strategies[i]->begin(r));
+    WEFT_TRY(weft_gradient_begin(r));
     WEFT_TRY(weft_rewrite_place(r));
-    WEFT_TRY(find_update_readers(r));
-    for (size_t v = 0; v < g->value_count; v++) {
-        if (g->values[v].kind == WEFT_VALUE_INPUT) {
-            WEFT_TRY(weft_leaf_split_input(r, (weft_value)v));
-            WEFT_TRY(weft_leaf_emit(r, (weft_value)v));
-        } else if (g->values[v].kind != WEFT_VALUE_RESULT) {
-            weft_leaf_recall(r, (weft_value)v);
-        }
+    return find_update_readers(r);
+}
+
+/* Parameters and states are emitted by their first readers, which decide their sharding. */
+static weft_status map_leaf(weft_graph_mapper *m, weft_value v, weft_value *out)
+{
+    (void)out;
+    rewriter *r = m->user;
+    if (m->from->values[v].kind != WEFT_VALUE_INPUT) {
+        weft_leaf_recall(r, v);
+        return WEFT_OK;
     }
-    for (size_t n = 0; n < g->node_count; n++) {
-        WEFT_TRY(weft_gradient_before(r, n));
-        WEFT_TRY(visit(r, n));
-        WEFT_TRY(weft_gradient_after(r, n));
-    }
+    WEFT_TRY(weft_leaf_split_input(r, v));
+    return weft_leaf_emit(r, v);
+}
+
+static weft_status map_node(weft_graph_mapper *m, int n, weft_value *out)
+{
+    (void)out;
+    rewriter *r = m->user;
+    WEFT_TRY(weft_gradient_before(r, (size_t)n));
+    WEFT_TRY(visit(r, (size_t)n));
+    return weft_gradient_after(r, (size_t)n);
+}
+
+/* Assigns and exports values, and says which of this rank's values stand for the originals. */
+static weft_status link_values(weft_graph_mapper *m)
+{
+    rewriter *r = m->user;
+    const weft_graph *g = m->from;
     WEFT_TRY(weft_gradient_flush(r));
     for (size_t v = 0; v < g->value_count; v++)
         if (g->values[v].assigned != WEFT_NO_VALUE && r->values[v].known)
@@ -283,25 +209,36 @@ static weft_status walk(rewriter *r)
     for (size_t v = 0; v < g->value_count; v++)
         if (g->values[v].exported != WEFT_NO_VALUE && r->values[v].known)
             WEFT_TRY(weft_gradient_hand_over(r, (weft_value)v));
-    return weft_graph_status(r->to);
-}
-
-static void fill_result(const rewriter *r, weft_rewritten *out)
-{
-    for (int v = 0; v < out->values; v++) {
+    for (size_t v = 0; v < g->value_count; v++) {
         const value_state *s = &r->values[v];
-        const form *f = s->known ? weft_rewrite_form(r, v, r->place, s->split, r->phase) : NULL;
-        out->local[v] = f ? f->local : WEFT_NO_VALUE;
+        const form *f =
+            s->known ? weft_rewrite_form(r, (weft_value)v, r->place, s->split, r->phase) : NULL;
         bool mine = s->place == ANYWHERE ? r->place == 0 : s->place == r->place;
         for (int a = 0; a < SHARD_AXES; a++)
             mine = mine && (s->split.at[a] != WHOLE || r->coordinate[a] == 0);
-        out->counts[v] = mine && out->local[v] != WEFT_NO_VALUE;
+        m->value[v] = f ? f->local : WEFT_NO_VALUE;
+        r->counts[v] = mine && m->value[v] != WEFT_NO_VALUE;
     }
+    return weft_graph_status(r->to);
+}
+
+static weft_status allocate(rewriter *r, weft_rewritten *out)
+{
+    const weft_graph *g = r->from;
+    out->values = (int)g->value_count;
+    WEFT_TRY(WEFT_NEW(&out->local, g->value_count));
+    WEFT_TRY(WEFT_NEW(&out->counts, g->value_count));
+    WEFT_TRY(WEFT_NEW(&r->values, g->value_count));
+    WEFT_TRY(WEFT_NEW(&r->node_place, g->node_count));
+    r->counts = out->counts;
+    return WEFT_NEW(&r->chosen, g->node_count);
 }
 
 weft_status weft_plan_rewrite(weft_plan *plan, const weft_graph *graph, int rank,
                               weft_rewritten **out)
 {
+    static const weft_graph_pass pass = {
+        .begin = begin, .leaf = map_leaf, .node = map_node, .link = link_values};
     WEFT_NEED(plan, graph, out);
     WEFT_CHECK_INDEX(rank, plan->options.ranks);
     rewriter r = {.plan = plan, .from = graph, .rank = rank, .place = weft_plan_place(plan, rank)};
@@ -309,29 +246,20 @@ weft_status weft_plan_rewrite(weft_plan *plan, const weft_graph *graph, int rank
     WEFT_TRY(weft_graph_status(graph));
     for (int a = 0; a < AXES; a++) r.coordinate[a] = weft_plan_coordinate(plan, rank, a);
     weft_status status = WEFT_NEW(&result, 1);
-    if (status == WEFT_OK) status = weft_graph_create(graph->context, graph->real, &result->graph);
-    if (status == WEFT_OK) status = WEFT_NEW(&result->local, graph->value_count);
-    if (status == WEFT_OK) status = WEFT_NEW(&result->counts, graph->value_count);
-    if (status == WEFT_OK) {
-        result->values = (int)graph->value_count;
-        result->graph->differentiated = graph->differentiated;
-        r.to = result->graph;
-        status = walk(&r);
-    }
-    if (status == WEFT_OK) fill_result(&r, result);
+    if (status == WEFT_OK) status = allocate(&r, result);
+    if (status == WEFT_OK)
+        status = weft_graph_map(graph, &pass, &r, NULL, -1, &result->graph, result->local);
     if (status == WEFT_OK) plan->rewritten = true;
     free(r.values);
     free(r.node_place);
     free((void *)r.chosen);
-    free(r.emitted);
     free(r.forms);
     weft_gradient_end(&r);
-    if (status != WEFT_OK) {
+    if (status == WEFT_OK)
+        *out = result;
+    else
         weft_rewritten_destroy(&result);
-        return status;
-    }
-    *out = result;
-    return WEFT_OK;
+    return status;
 }
 
 void weft_rewritten_destroy(weft_rewritten **rewritten)

@@ -1,58 +1,12 @@
-/* Sums gradients for the update: over micro-batches in the fixed tree over virtual workers, and
- * over ranks in buckets. The all-reduce or reduce-scatter of a bucket starts as soon as its last
- * gradient is ready. */
-#include <stdio.h>
-
-#include "base/tree_sum.h"
-
+/* Sums gradients over ranks for the update, in buckets. The all-reduce or reduce-scatter of a
+ * bucket starts as soon as its last gradient is ready. */
 #include "rewrite/rewrite.h"
 
 enum { BUCKET_BYTES = 1 << 20 }; /* size of a full bucket, unless the plan gives one */
 
-weft_value weft_rewrite_reduce_tree(rewriter *r, weft_value v, weft_value local, int parts)
-{
-    weft_value in[WEFT_MAX_OUTPUTS];
-    for (int p = 0; p < WEFT_MAX(parts, 1); p++) in[p] = local + p;
-    return weft_move_sum(r, v, in, 1, 1 << AXIS_DATA, parts);
-}
-
-weft_status weft_rewrite_add_up(rewriter *r, weft_value v, int place, weft_value index,
-                                weft_value sum, weft_value *local)
-{
-    weft_value in[WEFT_MAX_OUTPUTS + 2], addend, count;
-    int depth, unused, merges;
-    WEFT_TRY(weft_rewrite_reshard(r, v, place, r->values[v].split, &addend));
-    WEFT_TRY(weft_rewrite_reshard(r, index, place, all_whole, &count));
-    *local = WEFT_NO_VALUE;
-    if (!weft_rewrite_here(r, place)) return WEFT_OK;
-    weft_tree_push(r->workers, r->first_worker, r->first_worker + r->own_workers - 1, &unused,
-                   &merges, &depth);
-    weft_type type = r->to->values[addend].type;
-    const weft_value_info *leaf = &r->from->values[sum];
-    weft_value of = leaf->role_of == WEFT_NO_VALUE
-                        ? WEFT_NO_VALUE
-                        : weft_graph_find(r->to, r->from->values[leaf->role_of].name);
-    for (int p = 0; p < depth; p++) {
-        char *full = weft_graph_format(r->to, "%s/workers%d", leaf->name, p);
-        in[p] = weft_graph_own_leaf(r->to, r->from, full, &type, WEFT_ROLE_SUM, of);
-        free(full);
-    }
-    in[depth] = addend;
-    in[depth + 1] = count;
-    weft_attr attrs[] = {WEFT_ATTR_INT("leaves", r->workers),
-                         WEFT_ATTR_INT("first", r->first_worker)};
-    weft_graph_set_phase(r->to, WEFT_PHASE_BACKWARD);
-    *local = weft_graph_node(r->to, "accumulate_tree", leaf->name, in, depth + 2, attrs, 2);
-    for (int p = 0; p < depth && *local != WEFT_NO_VALUE; p++)
-        weft_graph_assign(r->to, in[p], *local + p);
-    return weft_graph_status(r->to);
-}
-
-/* --- gradients --- */
-
 /* A tensor with fewer elements than ranks is not spread. The elements are counted so that the ranks
  * of the other axes, whose parts may differ by one row, decide alike. */
-bool weft_zero_spreads(const rewriter *r, weft_value param)
+bool weft_gradient_spreads(const rewriter *r, weft_value param)
 {
     const weft_value_info *info = &r->from->values[param];
     int64_t count = weft_shape_elements(&info->type.shape);
@@ -63,7 +17,7 @@ bool weft_zero_spreads(const rewriter *r, weft_value param)
             count =
                 count / info->type.shape.dim[dim] * (info->type.shape.dim[dim] / r->plan->size[a]);
     }
-    return r->plan->options.zero > 0 && count >= r->plan->size[AXIS_DATA];
+    return r->ranges.state && count >= r->plan->size[AXIS_DATA];
 }
 
 static int partial_mask(sharding s)
@@ -81,11 +35,25 @@ static sharding summed(sharding s)
 }
 
 /* Whether the sum of a gradient is a reduce-scatter, of which each rank of the data axis keeps its
- * range (ZeRO). */
+ * range. */
 static bool scatters(const rewriter *r, weft_value v)
 {
     const value_state *s = &r->values[v];
-    return s->split.at[AXIS_DATA] == PARTIAL && weft_zero_spreads(r, s->param);
+    return s->split.at[AXIS_DATA] == PARTIAL && weft_gradient_spreads(r, s->param);
+}
+
+/* Links this rank's copy of a gradient with this rank's copy of its parameter (gradient_of), unless
+ * they are at other places: a program places such gradients in its flat range of gradients. */
+static void mark(rewriter *r, weft_value v)
+{
+    weft_value leaf = r->from->values[v].gradient_of;
+    value_state *s = &r->values[v];
+    if (leaf == WEFT_NO_VALUE || r->values[leaf].place != r->place || s->place != r->place) return;
+    const form *f = weft_rewrite_form(r, v, r->place, s->split, r->phase);
+    weft_value local = weft_graph_find(r->to, r->from->values[leaf].name);
+    if (!f || f->local == WEFT_NO_VALUE || local == WEFT_NO_VALUE) return;
+    r->to->values[f->local].gradient_of = local;
+    r->to->values[local].gradient = f->local;
 }
 
 static weft_status scatter(rewriter *r, weft_value v)
@@ -96,7 +64,7 @@ static weft_status scatter(rewriter *r, weft_value v)
     want.at[AXIS_DATA] = FLAT;
     WEFT_TRY(weft_rewrite_reshard(r, v, s->place, want, &local));
     s->split = want;
-    if (r->plan->options.zero >= 2) weft_rewrite_mark_gradient(r, v);
+    if (r->ranges.gradients) mark(r, v);
     return WEFT_OK;
 }
 
@@ -202,13 +170,36 @@ weft_status weft_rewrite_gradient(rewriter *r, weft_value v)
         r, (form){.value = v, .place = s->place, .split = s->split, .local = WEFT_NO_VALUE});
 }
 
+/* Finds out which parameter a result is the gradient of, and starts its sum. */
+weft_status weft_gradient_made(rewriter *r, const weft_node *node, weft_value v)
+{
+    value_state *s = &r->values[v];
+    const weft_shape *whole = &r->from->values[v].type.shape;
+    s->param = r->from->values[v].gradient_of;
+    for (int i = 0; i < node->in_count && s->param == WEFT_NO_VALUE; i++)
+        if (node->op->linear & 1u << i &&
+            weft_shape_equal(whole, &weft_in(r->from, node, i)->shape))
+            s->param = r->values[node->in[i]].param;
+    if (!r->ranges.gradients) mark(r, v);
+    bool gradient = s->param != WEFT_NO_VALUE && r->from->values[v].gradient_of != WEFT_NO_VALUE;
+    /* Where ranks keep ranges of gradients only, each micro-batch's gradient is summed over ranks
+     * at once; but a rank with several virtual workers adds these up first. */
+    bool each = r->ranges.gradients && r->own_workers <= 1 && !s->early;
+    if (gradient && r->phase == WEFT_PHASE_BACKWARD && (s->update_only || each))
+        WEFT_TRY(weft_rewrite_gradient(r, v));
+    /* A gradient that waits in a bucket for its reduce-scatter is marked after it. */
+    bool waits = s->param != WEFT_NO_VALUE && scatters(r, v);
+    if (r->ranges.gradients && !waits) mark(r, v);
+    return WEFT_OK;
+}
+
 weft_status weft_gradient_hand_over(rewriter *r, weft_value leaf)
 {
     const weft_graph *g = r->from;
     const value_state *s = &r->values[leaf];
     sharding want = s->split;
     weft_value local;
-    bool range = want.at[AXIS_DATA] != FLAT && weft_zero_spreads(r, leaf);
+    bool range = want.at[AXIS_DATA] != FLAT && weft_gradient_spreads(r, leaf);
     if (range) want.at[AXIS_DATA] = FLAT;
     r->phase = WEFT_PHASE_UPDATE;
     WEFT_TRY(weft_rewrite_reshard(r, g->values[leaf].exported, s->place, want, &local));
@@ -254,33 +245,8 @@ static weft_status find_mates(rewriter *r)
     return WEFT_OK;
 }
 
-/* Counts the subtrees of this rank and of all ranks. Each rank checks the limit for all ranks, so
- * that all ranks fail alike. */
-static weft_status count_subtrees(rewriter *r)
-{
-    int ranks = r->plan->size[AXIS_DATA];
-    for (int rank = 0; rank < ranks && r->own_workers > 1; rank++) {
-        int first = r->own_workers * rank, end = first + r->own_workers, unused, merges, depth;
-        int parts = weft_tree_parts(r->workers, first, end);
-        weft_tree_push(r->workers, first, end - 1, &unused, &merges, &depth);
-        if (depth > WEFT_MAX_OUTPUTS)
-            return weft_fail(WEFT_ERR_UNSUPPORTED,
-                             "%d virtual workers on %d ranks: those of rank %d take %d sums at a "
-                             "time, at most %d are possible; take %d times a power of two",
-                             r->workers, ranks, rank, depth, WEFT_MAX_OUTPUTS, ranks);
-        r->most_subtrees = WEFT_MAX(r->most_subtrees, parts);
-        if (rank == r->coordinate[AXIS_DATA]) r->subtrees = parts;
-    }
-    if (r->most_subtrees == 1) r->subtrees = r->most_subtrees = 0;
-    return WEFT_OK;
-}
-
 weft_status weft_gradient_begin(rewriter *r)
 {
-    r->workers = r->plan->options.virtual_workers;
-    r->own_workers = r->workers / r->plan->size[AXIS_DATA];
-    r->first_worker = r->own_workers * r->coordinate[AXIS_DATA];
-    WEFT_TRY(count_subtrees(r));
     for (size_t i = 0; i < WEFT_COUNT(r->buckets); i++) r->buckets[i].until = -1;
     return find_mates(r);
 }

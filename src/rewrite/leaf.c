@@ -1,4 +1,4 @@
-/* Chooses the sharding of leaves (inputs, parameters, state; ZeRO), and emits this rank's part of
+/* Chooses the sharding of leaves (inputs, parameters, state), and emits this rank's part of
  * each. */
 #include "rewrite/rewrite.h"
 
@@ -92,10 +92,8 @@ weft_status weft_leaf_emit(rewriter *r, weft_value v)
     for (int a = 0; a < SHARD_AXES; a++) plan->fixed[a] = true;
     if (weft_rewrite_here(r, s->place)) {
         weft_rewrite_part(r, &info->type.shape, s->split, &part, start);
-        local = weft_graph_leaf(r->to, info->kind, info->name, info->type.dtype, &part, info->init);
-        WEFT_TRY(weft_graph_status(r->to));
+        WEFT_TRY(weft_graph_map_leaf(r->map, v, info->name, &part, &local));
         if (s->split.at[AXIS_DATA] == FLAT) place_leaf_range(r, v, local, start);
-        r->to->values[local].role = info->role;
         if (info->role_of != WEFT_NO_VALUE)
             r->to->values[local].role_of =
                 weft_graph_find(r->to, r->from->values[info->role_of].name);
@@ -133,7 +131,7 @@ void weft_leaf_place_moments(rewriter *r, const weft_node *node)
         s->param = param;
         if (s->known) continue;
         s->split = r->values[param].split;
-        if (weft_zero_spreads(r, param)) s->split.at[AXIS_DATA] = FLAT;
+        if (weft_gradient_spreads(r, param)) s->split.at[AXIS_DATA] = FLAT;
         s->known = true;
     }
 }
@@ -146,8 +144,8 @@ weft_status weft_leaf_settle(rewriter *r, const weft_node *node, const decision 
         if (!is_leaf(r, v) || weft_rewrite_form(r, v, s->place, s->split, r->phase)) continue;
         if (!s->known) {
             s->split = weft_decision_split(d, node, i);
-            if (r->plan->options.zero == 3 && r->from->values[v].kind == WEFT_VALUE_PARAM &&
-                weft_zero_spreads(r, v)) {
+            if (r->ranges.parameters && r->from->values[v].kind == WEFT_VALUE_PARAM &&
+                weft_gradient_spreads(r, v)) {
                 s->split.at[AXIS_DATA] = FLAT;
                 s->weak = true;
             }

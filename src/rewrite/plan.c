@@ -223,12 +223,6 @@ static weft_status shard_leaf(weft_plan *plan, const weft_graph *graph, const ch
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "shard: dimension %s of '%s' has %lld elements, too few for %s=%d",
                          dimension, name, (long long)have, value, plan->size[axis]);
-    if (axis == AXIS_DATA && plan->size[axis] > 1 && plan->options.virtual_workers > 0)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "shard: '%s' is to be split over the data axis, whose ranks have virtual "
-                         "workers, each with all of the model; split it over another axis, or do "
-                         "without virtual workers",
-                         name);
     WEFT_TRY(weft_plan_add_leaf(plan, name, &leaf));
     for (int a = 0; a < SHARD_AXES; a++)
         if (leaf->fixed[a] && (a == axis || leaf->split.at[a] == dim))
@@ -283,6 +277,18 @@ static weft_status place_pair(weft_plan *plan, const weft_graph *graph, const ch
 
 /* --- the plan --- */
 
+extern const weft_strategy weft_strategy_zero, weft_strategy_virtual_workers;
+const weft_strategy *const weft_strategies[STRATEGIES] = {&weft_strategy_zero,
+                                                          &weft_strategy_virtual_workers};
+
+weft_status weft_plan_check_exchange(const weft_plan_options *options, const char *exchange)
+{
+    for (int i = 0; i < STRATEGIES; i++)
+        if (weft_strategies[i]->updated_elsewhere)
+            WEFT_TRY(weft_strategies[i]->updated_elsewhere(options, exchange));
+    return WEFT_OK;
+}
+
 void weft_plan_options_init_size(weft_plan_options *options, size_t size)
 {
     const weft_plan_options ours = {.struct_size = sizeof(weft_plan_options), .ranks = 1};
@@ -311,24 +317,14 @@ static weft_status fill(weft_plan *p, const weft_graph *graph)
                          "mesh '%s' has %lld ranks, but there are %d; the sizes must multiply to "
                          "that",
                          o->mesh, (long long)product, o->ranks);
-    if (o->zero < 0 || o->zero > 3)
-        return weft_fail(WEFT_ERR_ARGUMENT, "zero is %d, must be 0, 1, 2 or 3", o->zero);
-    if (o->zero > 0 && p->size[AXIS_DATA] == 1)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "zero %d splits over the data axis, which has one rank; "
-                         "give --mesh data=N",
-                         o->zero);
-    if (o->virtual_workers < 0 || o->virtual_workers % p->size[AXIS_DATA])
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%d virtual workers cannot be shared out to %d ranks; the data axis must "
-                         "divide them",
-                         o->virtual_workers, p->size[AXIS_DATA]);
     p->places = p->size[AXIS_PIPELINE];
     if (p->places > 63)
         return weft_fail(WEFT_ERR_ARGUMENT, "%d %s, at most 63 are possible", p->places,
                          placed ? "ranks to place operators on" : "pipeline stages");
     WEFT_TRY(each_pair(p, graph, "shard", o->shard, shard_pair));
     WEFT_TRY(each_pair(p, graph, "place", o->place, place_pair));
+    for (int i = 0; i < STRATEGIES; i++)
+        if (weft_strategies[i]->check) WEFT_TRY(weft_strategies[i]->check(p));
     return weft_place_check(p, graph);
 }
 

@@ -7,6 +7,7 @@
 #ifndef WEFT_REWRITE_REWRITE_H
 #define WEFT_REWRITE_REWRITE_H
 
+#include "graph/map.h"
 #include "ops/ops.h"
 #include "weft/plan.h"
 
@@ -103,14 +104,20 @@ typedef struct rewriter {
     int rank, place, coordinate[AXES];
     value_state *values;
     int *node_place;
+    weft_graph_mapper *map;
+    bool *counts;              /* of each value, see weft_rewritten_counts */
     int (*chosen)[SHARD_AXES]; /* of each node: position of its split label on each axis, or -1 */
-    int *emitted;              /* of each node: the node of `to` that computes it */
     form *forms;
     size_t form_count, form_capacity;
     bucket buckets[2 << SHARD_AXES]; /* by mask of axes; odd: ranks keep ranges */
     int *last_mate;                  /* of each node: the last node that might be fused with it */
     weft_phase phase;                /* of the node being emitted */
     int tags;
+    /* The ranks of the data axis share out, as FLAT ranges: the optimizer's state, the gradients,
+     * the parameters. */
+    struct {
+        bool state, gradients, parameters;
+    } ranges;
     int workers, own_workers, first_worker; /* virtual workers; 0: none */
     /* The number of subtrees that cover the virtual workers of this rank, and the largest such
      * number of any rank, so that all ranks agree on the values that they send. Both are 0 if one
@@ -178,8 +185,8 @@ weft_status weft_leaf_split_input(rewriter *r, weft_value v) WEFT_NODISCARD;
 weft_status weft_leaf_emit(rewriter *r, weft_value v) WEFT_NODISCARD;
 /* Applies the sharding of a leaf that the user has pinned or an earlier rewrite has decided. */
 void weft_leaf_recall(rewriter *r, weft_value v);
-/* Decides the sharding of the optimizer state that an update node reads: that of its parameter, and
- * with ZeRO a range of that over the data axis. */
+/* Decides the sharding of the optimizer state that an update node reads: that of its parameter, or
+ * a range of that over the data axis. */
 void weft_leaf_place_moments(rewriter *r, const weft_node *node);
 /* Gives leaves without a decision the sharding that this node, their first reader, needs, and emits
  * them. */
@@ -232,9 +239,11 @@ weft_value weft_rewrite_halo_add(rewriter *r, weft_value v, weft_value touched, 
 weft_status weft_rewrite_send(rewriter *r, weft_value v) WEFT_NODISCARD;
 
 /* --- gradient.c --- */
-/* Prepares the sums of gradients: fills workers, subtrees and last_mate. */
+/* Prepares the sums of gradients: fills last_mate. */
 weft_status weft_gradient_begin(rewriter *r) WEFT_NODISCARD;
 void weft_gradient_end(rewriter *r);
+/* Says that result v of a node was emitted, which may be a gradient. */
+weft_status weft_gradient_made(rewriter *r, const weft_node *node, weft_value v) WEFT_NODISCARD;
 /* Sums a gradient over the ranks on which it is partial, to the sharding that the update needs. The
  * gradient may wait in a bucket until then. */
 weft_status weft_rewrite_gradient(rewriter *r, weft_value v) WEFT_NODISCARD;
@@ -246,21 +255,30 @@ weft_status weft_gradient_flush(rewriter *r) WEFT_NODISCARD;
 /* Exports the gradient of a parameter to the exchange, in the sharding that the update reads: that
  * of the parameter, or with ZeRO this rank's range of it. */
 weft_status weft_gradient_hand_over(rewriter *r, weft_value leaf) WEFT_NODISCARD;
-/* Adds a node that adds the value of each micro-batch (virtual worker) to a stack of subtree sums,
- * whose places are states named after the leaf `sum`. *local is the first of weft_tree_parts
- * sums. */
-weft_status weft_rewrite_add_up(rewriter *r, weft_value v, int place, weft_value index,
-                                weft_value sum, weft_value *local) WEFT_NODISCARD;
-/* Sums the subtree sums of all ranks over the data axis. */
-weft_value weft_rewrite_reduce_tree(rewriter *r, weft_value v, weft_value local, int parts);
-/* Whether the gradient and the optimizer state of a parameter are spread over the data axis
- * (ZeRO). */
-bool weft_zero_spreads(const rewriter *r, weft_value param);
+/* Whether the gradient and the optimizer state of a parameter are spread over the data axis as
+ * ranges. */
+bool weft_gradient_spreads(const rewriter *r, weft_value param);
 
-/* --- emit.c --- */
-/* Marks this rank's copy of a gradient as the gradient of its parameter; a program places such
- * gradients in its flat range of gradients. */
-void weft_rewrite_mark_gradient(rewriter *r, weft_value v);
+/* --- zero.c, virtual_workers.c: strategies --- */
+/* A strategy: what it adds to the rewrite of a graph. Functions may be NULL, except for begin. */
+typedef struct weft_strategy {
+    /* ARGUMENT: the options of the plan do not fit together. */
+    weft_status (*check)(const weft_plan *plan);
+    /* Prepares the rewrite for one rank. */
+    weft_status (*begin)(rewriter *r);
+    /* Emits a node at a place, and sets *done, if the strategy has its own way of computing it. */
+    weft_status (*node)(rewriter *r, const weft_node *node, int place, bool *done);
+    /* Assigns a leaf its next value, and sets *done, if the strategy has its own way of doing so.
+     */
+    weft_status (*assign)(rewriter *r, weft_value leaf, weft_value next, bool *done);
+    /* ARGUMENT: the strategy does not fit to an exchange that makes the update itself. */
+    weft_status (*updated_elsewhere)(const weft_plan_options *options, const char *exchange);
+} weft_strategy;
+enum { STRATEGIES = 2 };
+extern const weft_strategy *const weft_strategies[STRATEGIES];
+/* Fails unless the strategies fit to an exchange that makes the update itself. */
+weft_status weft_plan_check_exchange(const weft_plan_options *options,
+                                     const char *exchange) WEFT_NODISCARD;
 
 /* --- shared --- */
 static inline bool sharding_same(sharding a, sharding b)

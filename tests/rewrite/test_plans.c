@@ -220,6 +220,7 @@ static weft_value sums_by_itself(weft_graph *g, weft_value x)
     weft_value sum = weft_graph_leaf(g, WEFT_VALUE_STATE, "sum", WEFT_F32, &whole, zero);
     weft_value keep = weft_graph_node(g, "constant", "keep", NULL, 0, &one, 1);
     weft_value w = weft_graph_leaf(g, WEFT_VALUE_PARAM, "w", WEFT_F32, &out, zero);
+    weft_graph_set_role(g, sum, WEFT_ROLE_SUM, WEFT_NO_VALUE);
     (void)weft_graph_node(g, "accumulate", "mine", (weft_value[]){sum, x, keep}, 3, NULL, 0);
     return weft_graph_node(g, "dense", "fc", (weft_value[]){x, w}, 2, NULL, 0);
 }
