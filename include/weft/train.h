@@ -157,6 +157,13 @@ WEFT_API WEFT_NODISCARD weft_status weft_train_plan_text(weft_context *context,
                                                          const weft_train_options *options,
                                                          int dump_rank, char **out);
 
+/* Sets *out to a text with the graph after each pass, from the model to the part of a rank, and
+ * with those that predict; nothing is run. The caller frees the text with weft_free. ARGUMENT: the
+ * mesh has no such rank. */
+WEFT_API WEFT_NODISCARD weft_status weft_train_passes_text(weft_context *context,
+                                                           const weft_train_options *options,
+                                                           int rank, char **out);
+
 /* Options of evaluation and prediction with a checkpoint. The struct owns its strings. */
 typedef struct weft_eval_options {
     size_t struct_size; /* sizeof(weft_eval_options) */

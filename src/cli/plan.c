@@ -6,32 +6,41 @@
 
 #include "cli.h"
 
+/* The ranks whose graph and program, or whose graphs after each pass, are printed; -1: none. */
 typedef struct plan_options {
-    int64_t rank; /* rank whose graph and program are printed; -1: none */
+    int64_t dump, passes;
 } plan_options;
 
-static const weft_option dump_table[] = {
+static const weft_option own_table[] = {
     {.name = "dump",
      .kind = WEFT_OPT_INT,
-     .offset = offsetof(plan_options, rank),
+     .offset = offsetof(plan_options, dump),
+     .low = 0,
+     .high = INT_MAX},
+    {.name = "passes",
+     .kind = WEFT_OPT_INT,
+     .offset = offsetof(plan_options, passes),
      .low = 0,
      .high = INT_MAX},
     {.name = NULL},
 };
 
-/* Removes "--dump" and "--dump=K" from the arguments, which are options of weft train otherwise,
- * and sets out->rank. */
-static weft_status take_dump(int *argc, char **argv, plan_options *out)
+/* Removes "--NAME" and "--NAME=K" of these options from the arguments, which are options of weft
+ * train otherwise, and sets them. */
+static weft_status take_own(int *argc, char **argv, plan_options *out)
 {
     weft_status status = WEFT_OK;
     int kept = 0;
     for (int i = 0; i < *argc; i++) {
-        const char *rank = strncmp(argv[i], "--dump=", 7) == 0 ? argv[i] + 7 : NULL;
-        if (strcmp(argv[i], "--dump") == 0) rank = "0";
-        if (!rank)
+        const weft_option *own = own_table;
+        size_t size = strncmp(argv[i], "--", 2) == 0 ? strcspn(argv[i] + 2, "=") : 0;
+        while (own->name && (strlen(own->name) != size || strncmp(argv[i] + 2, own->name, size)))
+            own++;
+        if (!own->name)
             argv[kept++] = argv[i];
         else if (status == WEFT_OK)
-            status = weft_options_set(dump_table, out, "dump", rank);
+            status = weft_options_set(own_table, out, own->name,
+                                      argv[i][size + 2] ? argv[i] + size + 3 : "0");
     }
     *argc = kept;
     return status;
@@ -40,9 +49,9 @@ static weft_status take_dump(int *argc, char **argv, plan_options *out)
 static int run(weft_context *context, int argc, char **argv)
 {
     weft_train_options options = {0};
-    plan_options plan = {.rank = -1};
+    plan_options plan = {.dump = -1, .passes = -1};
     char *text = NULL;
-    weft_status status = take_dump(&argc, argv, &plan);
+    weft_status status = take_own(&argc, argv, &plan);
     if (status == WEFT_OK) status = read_train_options(context, &options, argc, argv);
     if (status != WEFT_OK) {
         weft_options_free(weft_train_table(context), &options);
@@ -51,7 +60,10 @@ static int run(weft_context *context, int argc, char **argv)
     print_log(context, options.show.quiet);
     int code = load_plugins(context, weft_train_table(context), &options);
     if (code == 0) {
-        status = weft_train_plan_text(context, &options, (int)plan.rank, &text);
+        if (plan.passes >= 0)
+            status = weft_train_passes_text(context, &options, (int)plan.passes, &text);
+        else
+            status = weft_train_plan_text(context, &options, (int)plan.dump, &text);
         if (status == WEFT_OK) printf("%s", text);
         weft_free(text);
         code = report_failure(status);
@@ -62,17 +74,20 @@ static int run(weft_context *context, int argc, char **argv)
 
 const command command_plan = {
     .name = "plan",
-    .usage = "[RUN.yaml] [--dump[=RANK]] [options of weft train]",
+    .usage = "[RUN.yaml] [--dump[=RANK] | --passes[=RANK]] [options of weft train]",
     .summary = "show what each rank of a run would hold, compute and send",
     .text =
         "Takes the options of weft train and runs nothing: prints for each rank its position in\n"
         "the mesh, the bytes of weights, optimizer state, gradients and activations, the\n"
         "floating point operations and the bytes sent to ranks of its learner per step; then\n"
         "every transfer in order, and the bubble of a pipeline. --dump adds the graph and the\n"
-        "program of rank 0, --dump=K those of rank K.",
+        "program of rank 0, --dump=K those of rank K. --passes prints in place of all this the\n"
+        "graph after each pass: the model, its gradients, the optimizer, recomputation, the part\n"
+        "of rank 0 (--passes=K: of rank K), and the graphs that predict.",
     .examples = "  weft plan -n 4 --mesh data=2,tensor=2\n"
                 "  weft plan -n 2 --model vgg11 --mesh pipeline=2 --microbatches 10\n"
-                "  weft plan -n 8 --zero 3 --dump=1\n",
+                "  weft plan -n 8 --zero 3 --dump=1\n"
+                "  weft plan -n 2 --mesh tensor=2 --passes\n",
     .table = weft_train_table,
     .run = run,
 };

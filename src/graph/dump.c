@@ -65,6 +65,16 @@ weft_status weft_graph_text(const weft_graph *g, char **out)
     return weft_text_take(&text, out);
 }
 
+weft_status weft_graph_show(const weft_graph *g, const char *pass, weft_text *text)
+{
+    char *graph = NULL;
+    if (!text) return WEFT_OK;
+    WEFT_TRY(weft_graph_text(g, &graph));
+    weft_text_add(text, "# after %s: %zu nodes\n%s\n", pass, g->node_count, graph);
+    free(graph);
+    return WEFT_OK;
+}
+
 weft_status weft_graph_dot(const weft_graph *g, char **out)
 {
     WEFT_NEED_AS("graph, out", g, out);

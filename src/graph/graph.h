@@ -176,6 +176,10 @@ struct weft_graph {
 weft_value weft_graph_own_leaf(weft_graph *graph, const weft_graph *beside, const char *name,
                                const weft_type *type, weft_role role, weft_value parameter);
 
+/* Appends the graph as text, under the name of the pass that has made it. text NULL: nothing. */
+weft_status weft_graph_show(const weft_graph *graph, const char *pass,
+                            weft_text *text) WEFT_NODISCARD;
+
 /* Exchanges the contents of two graphs. */
 static inline void weft_graph_swap(weft_graph *a, weft_graph *b)
 {

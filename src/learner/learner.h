@@ -132,6 +132,7 @@ typedef struct weft_rank {
     weft_comms comms;        /* communicators of the program's transfers */
     int rank, learner_index; /* rank in `world`; index of the learner, or its slot */
 
+    weft_text *graphs; /* receives the graph after each pass over it; NULL: not shown */
     weft_graph *graph; /* training graph of the whole learner, before the rewrite */
     weft_model_values values;
     weft_optimizer_values optimizer;

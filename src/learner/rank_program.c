@@ -54,10 +54,15 @@ static weft_status build_graph(weft_rank *r)
     WEFT_TRY(optimizer_options(k, &optimizer));
     WEFT_TRY(weft_graph_create(k->context, k->real, &r->graph));
     WEFT_TRY(weft_build_model(r->graph, &k->model, k->text, &r->values));
+    WEFT_TRY(weft_graph_show(r->graph, "building the model", r->graphs));
     WEFT_TRY(weft_graph_check_samples(r->graph, k->least_samples, k->least_remedy));
     WEFT_TRY(weft_graph_differentiate(r->graph, weft_rank_loss(r)));
+    WEFT_TRY(weft_graph_show(r->graph, "differentiation", r->graphs));
     WEFT_TRY(weft_optimizer_build(r->graph, &optimizer, &r->optimizer));
-    return k->recompute ? recompute(r) : WEFT_OK;
+    WEFT_TRY(weft_graph_show(r->graph, "adding the optimizer", r->graphs));
+    if (!k->recompute) return WEFT_OK;
+    WEFT_TRY(recompute(r));
+    return weft_graph_show(r->graph, "recomputation", r->graphs);
 }
 
 /* Fails if the pipeline schedule would deadlock, before anything is run. */
@@ -94,7 +99,8 @@ weft_status weft_rank_rewrite(weft_rank *r)
     WEFT_TRY(weft_plan_schedule(r->plan, r->rank % p.ranks, k->schedule, (int)k->microbatches,
                                 &r->schedule));
     if (!p.place) WEFT_TRY(check_schedule(r));
-    return weft_plan_rewrite(r->plan, r->graph, r->rank % p.ranks, &r->mine);
+    WEFT_TRY(weft_plan_rewrite(r->plan, r->graph, r->rank % p.ranks, &r->mine));
+    return weft_graph_show(weft_rewritten_graph(r->mine), "the rewrite for the rank", r->graphs);
 }
 
 weft_status weft_rank_store(const weft_rank *r, weft_store **out)

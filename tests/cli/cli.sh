@@ -291,7 +291,8 @@ refuses 2 "unexpected argument 'run'" "$weft" predict --checkpoint run run
 refuses 2 "the checkpoint run is shown as it is" "$weft" inspect run --program
 refuses 2 "the checkpoint run is shown as it is" "$weft" inspect --batch 3 run
 for rank in x -1 1.5 ""; do refuses 2 "'dump' is '$rank', must be a whole number" "$weft" plan --dump=$rank; done
-refuses 2 "there is no rank 1" "$weft" plan $small --dump=1
+refuses 2 "'passes' is '-1', must be a whole number" "$weft" plan --passes=-1
+for show in dump passes; do refuses 2 "there is no rank 1" "$weft" plan $small --$show=1; done
 # Servers that cannot be are refused by a plan as by the run.
 printf 'layers: [{type: dense, units: classes}]\n' >few.yaml
 awk 'BEGIN { print "a,k"; for (i = 0; i < 20; i++) print i "," i % 2 }' >few.csv

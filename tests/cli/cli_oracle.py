@@ -173,6 +173,14 @@ def plans():
         check(f"the transfers of {mesh} are those of the list", all(counted[r] == len(l) for r, l in lists.items()), text)
         sent = sum(int(times) * int(size) for r in range(2) for times, size in lists.get(r, lists[0]))
         check(f"the bytes of {mesh} are those of the list", f" ({sent} bytes)" in text, (sent, text))
+    text = run("plan", "-n", "2", "--mesh", "data=2", "--zero", "1", "--recompute", "--passes=1", *data)
+    passes = dict(re.findall(r"^# after ([^:]*): \d+ nodes\n(.*?)\n\n", text, re.M | re.S))
+    check("the passes of a run", list(passes) == ["building the model", "differentiation", "adding the optimizer",
+                                                  "recomputation", "the rewrite for the rank", "inference"], list(passes))
+    mine = run("plan", "-n", "2", "--mesh", "data=2", "--zero", "1", "--recompute", "--dump=1", *data)
+    check("the last pass gives the graph that is dumped", f"Graph of rank 1:\n{passes['the rewrite for the rank']}\n" in mine, text)
+    check("each pass adds its part", all((word in passes[name]) == (i >= first) for word, first in (("softmax_xent_grad", 1), ("adam(", 2), ("reduce_scatter", 4))
+                                         for i, name in enumerate(list(passes)[:5])), text)
     check("a plan without a dump has none", "Graph of rank" not in run("plan", "-n", "2", *data))
 
 
