@@ -11,7 +11,9 @@
 #include "weft/device_ops.h"
 #include "weft/model_ops.h"
 #include "weft/operator_ops.h"
+#include "weft/optim_ops.h"
 #include "weft/plugin.h"
+#include "weft/rate_ops.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -97,6 +99,30 @@ struct weft_services {
     weft_value (*layer_node)(weft_model_builder *net, const weft_layer *layer, const char *suffix,
                              const char *op, const weft_value *inputs, int input_count,
                              const weft_attr *attrs, int attr_count);
+
+    /* Declares the value that a parameter or state has from the next step on. */
+    void (*assign)(weft_graph *graph, weft_value state, weft_value next);
+
+    /* --- optimizers: nodes of the update of one parameter --- */
+
+    weft_value (*rule_node)(const weft_rule *rule, const char *op, const weft_value *inputs,
+                            int input_count, const weft_attr *attrs, int attr_count);
+    /* A state "<parameter>/<name>" like the parameter, which begins at zero. */
+    weft_value (*rule_moment)(const weft_rule *rule, const char *name);
+    /* x times a number. */
+    weft_value (*rule_scale)(const weft_rule *rule, weft_value x, double factor);
+    /* beta old + (1 - beta) x */
+    weft_value (*rule_average)(const weft_rule *rule, weft_value old, weft_value x, double beta);
+    /* 1 / (1 - beta^t) in step t, a scalar: the correction of a moment that began at zero. */
+    weft_value (*rule_correction)(weft_rule *rule, double beta);
+    /* The Euclidean norm of a tensor like the parameter, a scalar; for WEFT_NEEDS_NORM. */
+    weft_value (*rule_norm)(const weft_rule *rule, weft_value x);
+    /* The gradient with the L2 term weight_decay w, and the parameter with decoupled weight decay:
+     * (1 - learning rate weight_decay) w. */
+    weft_value (*rule_decayed)(const weft_rule *rule);
+    weft_value (*rule_shrunk)(const weft_rule *rule);
+    /* Sets the next value of the parameter to from - learning rate times direction. */
+    void (*rule_move)(const weft_rule *rule, weft_value from, weft_value direction);
 
     /* --- devices --- */
 

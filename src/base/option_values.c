@@ -78,8 +78,8 @@ static weft_status check_choice(const weft_option *o, const char *text)
     WEFT_TRY(weft_option_choices(o, &choices));
     weft_status status = weft_format(&name, "%.*s", (int)size, text);
     if (status == WEFT_OK && choices && !weft_is_listed(choices, name))
-        status = weft_fail(WEFT_ERR_ARGUMENT, "option '%s' is '%s', must be one of %s", o->name,
-                           name, choices);
+        status = weft_fail(WEFT_ERR_ARGUMENT, "option '%s' is '%s', must be one of %s%s", o->name,
+                           name, choices, o->context ? weft_plugin_hint(o->context, o->names) : "");
     free(name);
     free(choices);
     return status;

@@ -109,6 +109,13 @@ static const char *candidate(const void *user, int i)
     return weft_context_name(n->context, n->kind, i);
 }
 
+const char *weft_plugin_hint(const weft_context *context, weft_kind kind)
+{
+    return context->of->extensions[kind]
+               ? "; if it is a plug-in's, load that (--plugin FILE, weft_plugin_load)"
+               : "";
+}
+
 weft_status weft_registry_find(const weft_context *context, weft_kind kind, const char *name,
                                size_t size, const weft_entry **out)
 {
@@ -121,11 +128,10 @@ weft_status weft_registry_find(const weft_context *context, weft_kind kind, cons
     }
     (void)snprintf(own, sizeof(own), "%.*s", (int)WEFT_MIN(size, sizeof(own) - 1), name);
     const names_of names = {context, kind};
-    bool added = context->of->extensions[kind] && !weft_nearest(own, candidate, &names);
-    return weft_fail(
-        WEFT_ERR_ARGUMENT, "no %s is named '%.*s'%s%s%s", words[kind].one, (int)size, name,
-        weft_suggest(near, sizeof(near), own, candidate, &names), words[kind].hint,
-        added ? "; if it is a plug-in's, load that (--plugin FILE, weft_plugin_load)" : "");
+    bool far = !weft_nearest(own, candidate, &names);
+    return weft_fail(WEFT_ERR_ARGUMENT, "no %s is named '%.*s'%s%s%s", words[kind].one, (int)size,
+                     name, weft_suggest(near, sizeof(near), own, candidate, &names),
+                     words[kind].hint, far ? weft_plugin_hint(context, kind) : "");
 }
 
 static bool is_name(const char *name)

@@ -38,6 +38,9 @@ const weft_entry *weft_registry_look(const weft_context *context, weft_kind kind
 weft_status weft_registry_find(const weft_context *context, weft_kind kind, const char *name,
                                size_t size, const weft_entry **out) WEFT_NODISCARD;
 
+/* For a message that a name is unknown: that a plug-in may have it, or "" if none can. */
+const char *weft_plugin_hint(const weft_context *context, weft_kind kind);
+
 /* Sets *names to the names of the entries of a kind for which is_so returns true, as "a, b or c",
  * or to "" if there are none. The caller frees the string. */
 typedef bool weft_entry_fn(const weft_entry *entry, const void *what);

@@ -4,17 +4,10 @@
 
 #include "graph/graph.h"
 #include "weft/optim.h"
+#include "weft/optim_ops.h"
 
 /* Registers the built-in optimizers and learning-rate schedules. */
 weft_status weft_optimizers_register(weft_context *context) WEFT_NODISCARD;
-
-/* The part of a tensor that the update of one of its elements reads: the element alone, the norm of
- * the tensor, or its rows and columns. */
-typedef enum weft_tensor_need {
-    WEFT_NEEDS_ELEMENT,
-    WEFT_NEEDS_NORM,
-    WEFT_NEEDS_MATRIX
-} weft_tensor_need;
 
 /* Checks an optimizer's specification NAME[:key=value,...]. */
 weft_status weft_optimizer_check(const weft_context *context, const char *text,

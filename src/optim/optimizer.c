@@ -20,7 +20,9 @@ weft_status weft_schedule_kind_of(const weft_context *context, const char *name,
 {
     const weft_entry *entry;
     WEFT_TRY(weft_registry_find(context, WEFT_KIND_RATE, name, strlen(name), &entry));
-    *out = (weft_schedule_kind)((const weft_rate_schedule *)entry->ops - weft_rate_schedules);
+    int i = 0;
+    while (weft_context_entry(context, WEFT_KIND_RATE, i) != entry) i++;
+    *out = (weft_schedule_kind)i;
     return WEFT_OK;
 }
 
@@ -32,7 +34,7 @@ static weft_status rates_register(weft_context *context)
                                   .name = s->name,
                                   .summary = s->summary,
                                   .reads = s->reads,
-                                  .ops = s};
+                                  .ops = &s->ops};
         WEFT_TRY(weft_registry_add(context, &entry, 1));
     }
     return WEFT_OK;
@@ -48,6 +50,8 @@ weft_status weft_optimizers_register(weft_context *context)
                                   .summary = optimizers[i]->summary,
                                   .reads = optimizers[i]->reads,
                                   .ops = optimizers[i]};
+    weft_context_extend(context, &weft_optimizers_extension);
+    weft_context_extend(context, &weft_rates_extension);
     WEFT_TRY(rates_register(context));
     return weft_registry_add(context, entries, WEFT_COUNT(optimizers));
 }
@@ -75,13 +79,16 @@ static weft_status check_range(const char *name, double value, bool legal, const
     return weft_fail(WEFT_ERR_ARGUMENT, "%s is %g, must be %s", name, value, range);
 }
 
-static weft_status check_options(const weft_optimizer_options *o)
+static weft_status check_options(const weft_context *context, const weft_optimizer_options *o)
 {
+    const weft_rate_ops *schedule = weft_rate_schedule_at(context, (int)o->schedule);
     if (!o->name || !*o->name)
         return weft_fail(WEFT_ERR_ARGUMENT, "the optimizer is %s, must be a name",
                          o->name ? "empty" : "NULL");
-    if ((unsigned)o->schedule >= (unsigned)weft_rate_schedule_count)
-        return weft_fail(WEFT_ERR_ARGUMENT, "the schedule is %d, must be from 0 to %d",
+    if (!schedule)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the schedule is %d, must be from 0 to %d or the number of one that was "
+                         "added",
                          (int)o->schedule, weft_rate_schedule_count - 1);
     if ((unsigned)o->update > WEFT_UPDATE_ELSEWHERE)
         return weft_fail(WEFT_ERR_ARGUMENT, "the update is %d, must be from 0 to %d",
@@ -101,8 +108,7 @@ static weft_status check_options(const weft_optimizer_options *o)
     WEFT_TRY(check_range("gamma", o->gamma, o->gamma > 0, "above 0"));
     WEFT_TRY(check_range("floor", o->floor, o->floor >= 0, "at least 0"));
     WEFT_TRY(check_range("warmup", (double)o->warmup, o->warmup >= 0, "at least 0 steps"));
-    WEFT_TRY(check_range("total", (double)o->total,
-                         !weft_rate_schedules[o->schedule].ends || o->total > 0,
+    WEFT_TRY(check_range("total", (double)o->total, !schedule->ends || o->total > 0,
                          "at least 1 step with a schedule that ends there, such as cosine"));
     WEFT_TRY(check_range("clock.step", (double)o->clock.step, o->clock.step >= 0, "at least 0"));
     WEFT_TRY(check_range("clock.at", o->clock.at, o->clock.at >= 0, "at least 0"));
@@ -269,6 +275,7 @@ static void update_all(weft_rule *b, const weft_optimizer *how, trained *t, weft
         b->w = t->params[i];
         b->gradient = t->gradients[i];
         b->lr = t->factors[i] == 1 ? lr : weft_rule_scale(b, lr, t->factors[i]);
+        b->optimizer = how;
         how->update(b);
     }
     b->lr = lr;
@@ -306,7 +313,7 @@ weft_status weft_optimizer_build_with(weft_graph *g, const weft_optimizer_option
 {
     trained t = {.count = 0};
     WEFT_TRY(weft_graph_status(g));
-    WEFT_TRY(check_options(options));
+    WEFT_TRY(check_options(g->context, options));
     if (!g->differentiated)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "the graph has no gradients, so nothing would be trained; call "

@@ -5,21 +5,14 @@
 #define WEFT_OPTIM_RULE_H
 
 #include "optim/optim.h"
-
-/* A number that an optimizer takes as NAME:key=value. */
-typedef struct weft_rule_key {
-    const char *name; /* NULL ends the list */
-    double initial;   /* the default */
-    double low, high; /* inclusive bounds */
-} weft_rule_key;
-
-enum { WEFT_MOST_RULE_KEYS = 8 };
+#include "weft/optim_ops.h"
 
 /* The largest decay rate: below 1. */
 #define WEFT_ALMOST_ONE 0.999999999
 
 /* The update of one parameter under construction. */
-typedef struct weft_rule {
+struct weft_rule {
+    const struct weft_optimizer *optimizer;
     weft_graph *graph;
     const weft_optimizer_options *options;
     double keys[WEFT_MOST_RULE_KEYS]; /* of the optimizer's keys, in their order */
@@ -32,7 +25,10 @@ typedef struct weft_rule {
         weft_value factor;
     } corrections[WEFT_MOST_RULE_KEYS];
     int correction_count;
-} weft_rule;
+};
+
+/* extension.c: optimizers and schedules that programs and plug-ins add. */
+extern const struct weft_extension weft_optimizers_extension, weft_rates_extension;
 
 typedef struct weft_optimizer {
     const char *name, *summary;

@@ -94,8 +94,9 @@ static void log_rate(const weft_trainer *t, const char *changes, int64_t step, d
 static weft_status log_schedule(const weft_trainer *t, const weft_optimizer_options *was)
 {
     const weft_optimizer_options *is = &t->run_spec.optimizer;
-    weft_learning_rate now = weft_schedule_rate(is), before = weft_schedule_rate(was);
-    bool length = weft_rate_schedules[now.kind].ends || weft_rate_schedules[before.kind].ends;
+    weft_learning_rate now = weft_schedule_rate(t->context, is),
+                       before = weft_schedule_rate(t->context, was);
+    bool length = now.schedule->ends || before.schedule->ends;
     char *changes;
     weft_text text = {0};
     int64_t step = is->clock.step;
@@ -107,7 +108,7 @@ static weft_status log_schedule(const weft_trainer *t, const weft_optimizer_opti
                  weft_learning_rate_at(&before, step));
         free(changes);
     }
-    bool moves = now.kind != 0 || now.at < (double)now.warmup;
+    bool moves = is->schedule != WEFT_SCHEDULE_CONSTANT || now.at < (double)now.of.warmup;
     if (moves && now.pace != 1)
         weft_log(t->context, WEFT_LOG_NOTE,
                  "an epoch has another number of steps than when the run began: the learning rate "

@@ -12,15 +12,15 @@
 #include "models/models.h"
 #include "train/trainer.h"
 
-weft_learning_rate weft_schedule_rate(const weft_optimizer_options *o)
+weft_learning_rate weft_schedule_rate(const weft_context *context, const weft_optimizer_options *o)
 {
-    return (weft_learning_rate){.kind = (int)o->schedule,
-                                .base = o->lr,
-                                .gamma = o->gamma,
-                                .floor = o->floor,
-                                .warmup = o->warmup,
-                                .total = o->total,
-                                .every = o->every,
+    return (weft_learning_rate){.schedule = weft_rate_schedule_at(context, (int)o->schedule),
+                                .of = {.lr = o->lr,
+                                       .gamma = o->gamma,
+                                       .floor = o->floor,
+                                       .warmup = o->warmup,
+                                       .total = o->total,
+                                       .every = o->every},
                                 .step = o->clock.step,
                                 .at = o->clock.at,
                                 .pace = o->clock.pace};
@@ -90,7 +90,7 @@ weft_status weft_schedule_text(const weft_context *context, const weft_checkpoin
     place.total = total_of(&run.length, at, place.clock.at, place.epoch);
     weft_status status = weft_optimizer_chosen(context, &run.update, &place, &optimizer);
     if (status == WEFT_OK && (known || run.length.steps > 0)) {
-        weft_learning_rate rate = weft_schedule_rate(&optimizer);
+        weft_learning_rate rate = weft_schedule_rate(context, &optimizer);
         weft_text_add(&text,
                       "learning rate %.6g in step %lld: at step %.6g of %lld of the schedule %s\n",
                       weft_learning_rate_at(&rate, at->step), (long long)at->step + 1,

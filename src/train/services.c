@@ -4,6 +4,7 @@
 #include "device/device.h"
 #include "models/models.h"
 #include "ops/ops.h"
+#include "optim/rule.h"
 
 static weft_status allocate(size_t size, void *out)
 {
@@ -66,6 +67,16 @@ static const weft_services services = {
     .layer_number = weft_layer_number,
     .layer_parameter = weft_layer_parameter,
     .layer_node = weft_layer_node,
+    .assign = weft_graph_assign,
+    .rule_node = weft_rule_node,
+    .rule_moment = weft_rule_moment,
+    .rule_scale = weft_rule_scale,
+    .rule_average = weft_rule_average,
+    .rule_correction = weft_rule_correction,
+    .rule_norm = weft_rule_norm,
+    .rule_decayed = weft_rule_decayed,
+    .rule_shrunk = weft_rule_shrunk,
+    .rule_move = weft_rule_move,
     .open_device = weft_device_open,
     .close_device = weft_device_close,
     .plain_layout = weft_layout_plain,

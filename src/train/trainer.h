@@ -80,7 +80,8 @@ struct weft_trainer {
 };
 
 /* schedule_place.c: the learning rate of these options as a function of the step. */
-weft_learning_rate weft_schedule_rate(const weft_optimizer_options *options);
+weft_learning_rate weft_schedule_rate(const weft_context *context,
+                                      const weft_optimizer_options *options);
 /* schedule_place.c: sets *out to a line about the learning rate with which a run goes on from a
  * checkpoint, for the user; empty: it cannot be told. The caller frees it. */
 weft_status weft_schedule_text(const weft_context *context, const weft_checkpoint *checkpoint,

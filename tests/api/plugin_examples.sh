@@ -14,10 +14,10 @@ weights() {
 }
 # alike A B: the same exported bytes.
 alike() { cmp -s "$1.safetensors" "$2.safetensors" && pass || flunk "$1 and $2 have other weights"; }
-# alone NAME KIND ENTRY OPTIONS...: its checkpoint is no use without the plug-in, and the message names what is missing.
+# alone NAME WORDS OPTIONS...: its checkpoint is no use without the plug-in, and the message names what is missing.
 alone() {
-    local name=$1 words="no $2 is named '$3'"
-    shift 3
+    local name=$1 words=$2
+    shift 2
     refuses 2 "$words" "$weft" eval "$name/latest"
     holds err "if it is a plug-in's, load that"
     refuses 2 "$words" "$weft" train $data -q --checkpoint "$name" --resume "$@"
@@ -40,13 +40,32 @@ accepts "eval softplus" "$weft" eval softplus/latest --plugin "$plugins/libsoftp
 cp out cpu
 accepts "eval softplus on reference" "$weft" eval softplus/latest --plugin="$plugins/libsoftplus.so" --device reference
 cmp -s cpu out && pass || flunk "devices disagree about softplus"
-alone softplus "layer type" softplus --model softplus.yaml --virtual-workers 4
+alone softplus "no layer type is named 'softplus'" --model softplus.yaml --virtual-workers 4
 accepts "list" "$weft" inspect --list --plugin "$plugins/libsoftplus.so"
 holds out '^  softplus  *log'
 sed 's/{type: softplus}/{type: softplus, from: dense1, rate: 0.5}/' softplus.yaml >wrong.yaml
 refuses 2 "a softplus layer has no key 'rate'" "$weft" train $data --plugin "$plugins/libsoftplus.so" --model wrong.yaml
 sed 's/{type: softplus}/{type: softplus, from: "dense1, dense1"}/' softplus.yaml >wrong.yaml
 refuses 2 "a softplus layer reads at most 1 layers, not 2" "$weft" train $data --plugin "$plugins/libsoftplus.so" --model wrong.yaml
+
+# An optimizer, which here is lion with one decay rate, and a schedule.
+run="--model mlp --steps 7 --lr 0.01"
+for way in "" "-n 2 --zero 3" "-n 2 --exchange server" "-n 2 --exchange server --engine processes"; do
+    rm -rf signum lion signum.safetensors lion.safetensors
+    weights signum signum $run -o signum:beta=0.8 --weight-decay 0.1 $way
+    weights lion signum $run -o lion:beta1=0.8,beta2=0.8 --weight-decay 0.1 $way
+    alike signum lion
+done
+alone signum "option 'optimizer' is 'signum', must be one of" $run -o signum:beta=0.8
+own=$plugins/libsignum.so
+refuses 2 "momentum is '0.9', but optimizer signum has no use for it" "$weft" train $data $run --plugin "$own" -o signum --momentum 0.9
+refuses 2 "optimizer signum: no key is named 'gamma'" "$weft" train $data $run --plugin "$own" -o signum:gamma=1
+refuses 2 "optimizer signum: beta is '1', must be from 0 to" "$weft" train $data $run --plugin "$own" -o signum:beta=1
+weights teeth signum $run --lr-schedule sawtooth --decay-every 4 --warmup 1 --metrics teeth.jsonl
+rates=$(grep -o '"lr":[^,]*' teeth.jsonl | cut -d : -f 2 | xargs printf '%.4f ')
+[ "$rates" = "0.0100 0.0100 0.0075 0.0050 0.0025 0.0100 0.0075 " ] && pass || flunk "sawtooth: $rates"
+alone teeth "option 'lr-schedule' is 'sawtooth', must be one of" $run --lr-schedule sawtooth --decay-every 4 --warmup 1
+refuses 2 "lr-floor is '3', but lr-schedule sawtooth has no use for it" "$weft" train $data $run --plugin "$own" --lr-schedule sawtooth --lr-floor 3
 
 # The option itself.
 refuses 1 "missing.so: cannot open" "$weft" train --plugin missing.so

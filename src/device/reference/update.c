@@ -59,17 +59,18 @@ static void adam(const weft_ref *a)
 }
 
 /* The learning rate of a step. For the first `warmup` steps it grows linearly from base / warmup to
- * base; then it follows schedule `kind` of weft_rate_schedules. */
+ * base; then it follows schedule `kind` of the context. */
 static void schedule(const weft_ref *a)
 {
     const weft_node *node = a->node;
-    const weft_learning_rate rate = {.kind = (int)weft_node_int(node, "kind", 0, 0),
-                                     .base = weft_node_real(node, "base", 0),
-                                     .gamma = weft_node_real(node, "gamma", 0.1),
-                                     .floor = weft_node_real(node, "floor", 0),
-                                     .warmup = weft_node_int(node, "warmup", 0, 0),
-                                     .total = weft_node_int(node, "total", 0, 0),
-                                     .every = weft_node_int(node, "every", 0, 1),
+    const weft_learning_rate rate = {.schedule = weft_rate_schedule_at(
+                                         a->graph->context, (int)weft_node_int(node, "kind", 0, 0)),
+                                     .of = {.lr = weft_node_real(node, "base", 0),
+                                            .gamma = weft_node_real(node, "gamma", 0.1),
+                                            .floor = weft_node_real(node, "floor", 0),
+                                            .warmup = weft_node_int(node, "warmup", 0, 0),
+                                            .total = weft_node_int(node, "total", 0, 0),
+                                            .every = weft_node_int(node, "every", 0, 1)},
                                      .step = weft_node_int(node, "step", 0, 0),
                                      .at = weft_node_real(node, "at", 0),
                                      .pace = weft_node_real(node, "pace", 1)};
