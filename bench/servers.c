@@ -110,7 +110,7 @@ static weft_status open_range(void *user, int number, weft_served *out)
         sgd.name = "sgd";
         sgd.lr = 1;
         WEFT_TRY(weft_flat_optimizer_open(r->context, r->store, &sgd, WEFT_F32, options.count,
-                                          &r->optimizers[number]));
+                                          (weft_segment_list){0}, 0, &r->optimizers[number]));
         options.user = r->optimizers[number];
         weft_flat_optimizer_buffers(r->optimizers[number], &options.parameters, &options.gradient);
     }

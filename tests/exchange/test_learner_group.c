@@ -183,7 +183,7 @@ static void check_flat_steps(weft_context *c, weft_store *store, const weft_opti
     weft_flat_optimizer *flat;
     weft_exchange_state s;
     double before[5];
-    assert_ok(weft_flat_optimizer_open(c, store, o, WEFT_F64, 5, &flat));
+    assert_ok(weft_flat_optimizer_open(c, store, o, WEFT_F64, 5, (weft_segment_list){0}, 0, &flat));
     memcpy(before, flat_gradient, sizeof(before));
     assert_ok(weft_flat_optimizer_step(flat, w, before));
     for (int i = 0; i < 5; i++) before[i] = NAN;
@@ -206,7 +206,8 @@ static void check_scaled_rate(weft_context *c, weft_store *store, const weft_opt
     weft_flat_optimizer *flat;
     double full[5] = {1, 2, 3, 4, 5}, half[5] = {1, 2, 3, 4, 5};
     for (int k = 0; k < 2; k++) {
-        assert_ok(weft_flat_optimizer_open(c, store, o, WEFT_F64, 5, &flat));
+        assert_ok(
+            weft_flat_optimizer_open(c, store, o, WEFT_F64, 5, (weft_segment_list){0}, 0, &flat));
         if (k) weft_flat_optimizer_scale_rate(flat, 0.5);
         assert_ok(weft_flat_optimizer_step(flat, k ? half : full, flat_gradient));
         weft_flat_optimizer_close(&flat);
@@ -222,7 +223,7 @@ static void check_largest_counts(weft_context *c, weft_store *store,
 {
     weft_flat_optimizer *flat;
     weft_exchange_state s;
-    assert_ok(weft_flat_optimizer_open(c, store, o, WEFT_F64, 5, &flat));
+    assert_ok(weft_flat_optimizer_open(c, store, o, WEFT_F64, 5, (weft_segment_list){0}, 0, &flat));
     for (int i = 0; weft_flat_optimizer_state(flat, i, &s); i++)
         if (s.type.dtype == WEFT_I32) *(int32_t *)s.data = INT32_MAX - 1;
     int counts = 0;
@@ -257,11 +258,13 @@ static void test_flat_optimizer(void **state)
     check_scaled_rate(c, store, &o);
     check_largest_counts(c, store, &o, w);
     o.clip_norm = 1;
-    assert_refused(weft_flat_optimizer_open(c, store, &o, WEFT_F64, 5, &flat), WEFT_ERR_ARGUMENT,
-                   "clip_norm 0");
+    assert_refused(
+        weft_flat_optimizer_open(c, store, &o, WEFT_F64, 5, (weft_segment_list){0}, 0, &flat),
+        WEFT_ERR_ARGUMENT, "clip_norm 0");
     o.clip_norm = 0;
-    assert_refused(weft_flat_optimizer_open(c, store, &o, WEFT_F64, 0, &flat), WEFT_ERR_ARGUMENT,
-                   "a flat range of 0");
+    assert_refused(
+        weft_flat_optimizer_open(c, store, &o, WEFT_F64, 0, (weft_segment_list){0}, 0, &flat),
+        WEFT_ERR_ARGUMENT, "a flat range of 0");
     weft_instance_destroy(&x);
     weft_store_destroy(&store);
     weft_graph_destroy(&g);
