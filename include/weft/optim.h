@@ -18,7 +18,11 @@ typedef enum weft_schedule_kind {
     WEFT_SCHEDULE_INVERSE_SQRT, /* lr times the root of (warmup, at least 1) / (step + 1) */
     /* Up from lr / 25 for 30 % of the steps until `total`, then down to lr / 250,000, along half a
      * cosine each (Smith and Topin 2018, with PyTorch's defaults). */
-    WEFT_SCHEDULE_ONE_CYCLE
+    WEFT_SCHEDULE_ONE_CYCLE,
+    /* Multiplied by gamma, down to `floor`, whenever a measured loss has not fallen below its
+     * minimum for more than so many measurements (PyTorch's ReduceLROnPlateau). The trainer
+     * measures; see weft_optimizer_values. */
+    WEFT_SCHEDULE_PLATEAU
 } weft_schedule_kind;
 
 /* The clock of the schedule: step `step` of the run is step `at` of the schedule, and each step of
@@ -58,13 +62,17 @@ typedef struct weft_optimizer_options {
     int64_t total;      /* cosine, linear, one-cycle: step, > 0, at which the schedule ends */
     int64_t every;      /* step: steps between two drops */
     double gamma;       /* step: factor of each drop */
-    double floor;       /* cosine, linear: last learning rate */
+    double floor;       /* cosine, linear: last learning rate; plateau: the smallest */
     int64_t accumulate; /* micro-batches in a step, whose gradients are added; at least 1 */
     weft_update update; /* exported gradients are summed over micro-batches and clipped */
     /* Factors of the learning rate, "PATTERN=FACTOR,...": a parameter has the factor of the first
      * pattern (fnmatch) that matches its name, otherwise 1. With 0 it has no moments, stays as it
      * is, and does not count for clip_norm. NULL: 1 for all. */
     const char *multipliers;
+    /* Numbers of the schedule. Plateau: patience, the measurements without a smaller loss that are
+     * accepted in a row; threshold, the share of the minimum by which a loss must be below it; and
+     * cooldown, the measurements after a reduction that do not count. By default 10, 1e-4, 0. */
+    double schedule_keys[4];
 } weft_optimizer_options;
 
 /* Sets adam with lr 0.001 and the defaults of its paper, a constant schedule, and
@@ -79,6 +87,9 @@ typedef struct weft_optimizer_values {
     weft_value learning_rate; /* result: the learning rate of the current step */
     /* Input: index of the micro-batch in its step, from 0; WEFT_NO_VALUE: accumulate is 1. */
     weft_value keep;
+    /* State, f64: what a schedule by measurements has measured; WEFT_NO_VALUE: another schedule.
+     * All ranks must make the same measurements. */
+    weft_value measured;
     uint64_t room[4]; /* of later versions: 0 */
 } weft_optimizer_values;
 

@@ -4,8 +4,8 @@
  * `ops` is a weft_rate_ops).
  *
  * The `reads` of the entry are the options of a run that it reads, of those that not all schedules
- * read, as in "decay-every,gamma". The function keeps no state, and several threads call it at
- * once.
+ * read, as in "decay-every,gamma"; its `form` is its name with its keys. The functions keep no
+ * state of their own, and several threads call them at once.
  */
 #ifndef WEFT_RATE_OPS_H
 #define WEFT_RATE_OPS_H
@@ -23,7 +23,19 @@ typedef struct weft_rate_options {
     double lr, gamma, floor; /* options --lr, --gamma and --lr-floor */
     int64_t warmup, total;   /* steps of the warm-up, and all steps; 0: unknown */
     int64_t every;           /* option --decay-every */
+    const double *keys;      /* of the schedule's keys, in their order */
+    const double *measured;  /* [measures]: its state; NULL: nothing is measured yet */
 } weft_rate_options;
+
+/* A number that a schedule takes as NAME:key=value. */
+typedef struct weft_rate_key {
+    const char *name; /* NULL ends the list */
+    double initial;   /* the default */
+    double low, high; /* inclusive bounds */
+    bool integer;     /* the number must be whole */
+} weft_rate_key;
+
+enum { WEFT_MOST_RATE_KEYS = 4, WEFT_MOST_MEASURES = 64 };
 
 typedef struct weft_rate_ops {
     size_t struct_size; /* sizeof(weft_rate_ops) */
@@ -32,6 +44,12 @@ typedef struct weft_rate_ops {
      * warm-up, which the library adds. done: the share of the steps after the warm-up that is done,
      * from 0 to 1; 1 if their number is unknown. */
     double (*rate)(const weft_rate_options *options, double step, double done);
+    const weft_rate_key *keys; /* at most WEFT_MOST_RATE_KEYS; NULL: none */
+    /* A schedule that follows the loss has a state of so many numbers, which begins at zero and
+     * which checkpoints have, and a function that takes the loss of an epoch into it. 0 and NULL:
+     * the rate follows from the step alone. */
+    int measures;
+    void (*measure)(const weft_rate_options *options, double loss, double *state);
 } weft_rate_ops;
 
 #ifdef __cplusplus

@@ -56,18 +56,69 @@ static double one_cycle(const weft_rate_options *r, double step, double done)
                      : between(r->lr, last, (done - up) / (1 - up));
 }
 
-#define OPS(ends, function)                                                                        \
+/* --- plateau: PyTorch's ReduceLROnPlateau, in its modes min and rel --- */
+
+enum { PATIENCE, THRESHOLD, COOLDOWN };
+static const weft_rate_key plateau_keys[] = {{"patience", 10, 0, 1e9, true},
+                                             {"threshold", 1e-4, 0, 1, false},
+                                             {"cooldown", 0, 0, 1e9, true},
+                                             {.name = NULL}};
+
+/* State: reductions; the smallest loss, and whether there is one; measurements without a smaller
+ * one, in a row; measurements that do not count. */
+enum { REDUCTIONS, BEST, KNOWN, BAD, COOLING, PLATEAU_STATE };
+
+static double plateau(const weft_rate_options *r, double step, double done)
+{
+    (void)step;
+    (void)done;
+    double reductions = r->measured ? r->measured[REDUCTIONS] : 0;
+    double rate = r->lr * pow(r->gamma, reductions);
+    return rate < r->floor ? r->floor : rate;
+}
+
+static void measure_plateau(const weft_rate_options *r, double loss, double *state)
+{
+    bool better =
+        isfinite(loss) && (state[KNOWN] == 0 || loss < state[BEST] * (1 - r->keys[THRESHOLD]));
+    state[BAD] = better ? 0 : state[BAD] + 1;
+    if (better) {
+        state[BEST] = loss;
+        state[KNOWN] = 1;
+    }
+    if (state[COOLING] > 0) {
+        state[COOLING]--;
+        state[BAD] = 0;
+    }
+    if (state[BAD] <= r->keys[PATIENCE]) return;
+    state[REDUCTIONS]++;
+    state[COOLING] = r->keys[COOLDOWN];
+    state[BAD] = 0;
+}
+
+#define OPS(ends_, rate_)                                                                          \
     {                                                                                              \
-        sizeof(weft_rate_ops), ends, function                                                      \
+        .struct_size = sizeof(weft_rate_ops), .ends = (ends_), .rate = (rate_)                     \
     }
 const weft_rate_schedule weft_rate_schedules[] = {
-    {"constant", "the same rate in every step", NULL, OPS(false, constant)},
-    {"step", "drops by a factor every so many steps", "decay-every,gamma", OPS(false, by_steps)},
-    {"cosine", "falls along half a cosine", "lr-floor", OPS(true, cosine)},
-    {"linear", "falls along a line", "lr-floor", OPS(true, linear)},
-    {"inverse-sqrt", "falls with the root of the step", NULL, OPS(false, inverse_sqrt)},
-    {"one-cycle", "rises for 30 % of the steps, then falls almost to 0", NULL,
+    {"constant", "the same rate in every step", NULL, NULL, OPS(false, constant)},
+    {"step", "drops by a factor every so many steps", "decay-every,gamma", NULL,
+     OPS(false, by_steps)},
+    {"cosine", "falls along half a cosine", "lr-floor", NULL, OPS(true, cosine)},
+    {"linear", "falls along a line", "lr-floor", NULL, OPS(true, linear)},
+    {"inverse-sqrt", "falls with the root of the step", NULL, NULL, OPS(false, inverse_sqrt)},
+    {"one-cycle", "rises for 30 % of the steps, then falls almost to 0", NULL, NULL,
      OPS(true, one_cycle)},
+    {"plateau",
+     "drops by a factor when the loss of an epoch, on the test data if there are any, has not "
+     "fallen for `patience` epochs",
+     "gamma,lr-floor",
+     "plateau[:patience=10,threshold=1e-4,cooldown=0]",
+     {.struct_size = sizeof(weft_rate_ops),
+      .rate = plateau,
+      .keys = plateau_keys,
+      .measures = PLATEAU_STATE,
+      .measure = measure_plateau}},
 };
 const int weft_rate_schedule_count = WEFT_COUNT(weft_rate_schedules);
 

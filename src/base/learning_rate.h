@@ -18,6 +18,7 @@ typedef struct weft_learning_rate {
 typedef struct weft_rate_schedule {
     const char *name, *summary;
     const char *reads; /* options of a run that it reads, see weft_entry */
+    const char *form;  /* with its keys; NULL: it has none */
     weft_rate_ops ops;
 } weft_rate_schedule;
 extern const weft_rate_schedule weft_rate_schedules[];

@@ -74,7 +74,12 @@ weft_status weft_checkpoint_load_one(const weft_checkpoint *c, weft_store *store
                                      const char *prefix)
 {
     void *copy;
-    if (weft_store_role(store, i) == WEFT_ROLE_SUM) return WEFT_OK;
+    weft_role role = weft_store_role(store, i);
+    if (role == WEFT_ROLE_SUM) return WEFT_OK;
+    /* A run whose schedule is another one begins with no measurement. */
+    if (role == WEFT_ROLE_SCHEDULE && !prefix &&
+        !weft_safetensors_find(&c->tensors[WEFT_STATE_FILE], weft_store_name(store, i)))
+        return WEFT_OK;
     WEFT_TRY(read_part(c, store, i, file, prefix, &copy));
     weft_status status = weft_store_write(store, i, copy);
     free(copy);
@@ -289,7 +294,9 @@ weft_status weft_checkpoint_load_learner(const weft_checkpoint *c, weft_store *s
      * continue at its step. */
     for (int i = 0; i < weft_store_count(store); i++) {
         weft_role role = weft_store_role(store, i);
-        if (role == WEFT_ROLE_COUNTER || role == WEFT_ROLE_SUM || role == skip) continue;
+        if (role == WEFT_ROLE_COUNTER || role == WEFT_ROLE_SCHEDULE || role == WEFT_ROLE_SUM ||
+            role == skip)
+            continue;
         if (!merges)
             WEFT_TRY(weft_checkpoint_load_one(c, store, i, WEFT_LEARNERS_FILE, prefix));
         else if (weft_dtype_is_float(weft_store_type(store, i).dtype))

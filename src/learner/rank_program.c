@@ -17,7 +17,7 @@ static weft_status recompute(weft_rank *r)
     weft_graph *graph;
     weft_value *map;
     weft_optimizer_values *o = &r->optimizer;
-    weft_value *const all[] = {&o->step, &o->learning_rate, &o->keep};
+    weft_value *const all[] = {&o->step, &o->learning_rate, &o->keep, &o->measured};
     WEFT_TRY(WEFT_NEW(&map, weft_graph_value_count(r->graph)));
     weft_status status = weft_graph_recompute(r->graph, &graph, map);
     if (status == WEFT_OK) {

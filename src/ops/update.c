@@ -29,12 +29,24 @@ static weft_status adam_shape(const weft_graph *g, weft_node *node, weft_type *o
     return WEFT_OK;
 }
 
-/* step -> learning rate */
+/* (step[, measurements]) -> (learning rate[, measurements]); between two steps the caller changes
+ * the measurements */
 static weft_status schedule_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     WEFT_TRY(weft_expect_scalar(g, node, 0, "the step", WEFT_I32));
     out[0] = (weft_type){weft_node_float(g, node), {0, {0}}};
+    node->out_count = node->in_count;
+    if (node->in_count == 1) return WEFT_OK;
+    out[1] = *weft_in(g, node, 1);
+    if (out[1].dtype != WEFT_F64 || out[1].shape.rank != 1)
+        return weft_node_fail(node, "the measurements must be a vector of f64");
     return WEFT_OK;
+}
+
+static void schedule_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    (void)g;
+    weft_text_add(text, "%s", node->in_count == 1 ? " -> " : ", !m -> , !m");
 }
 
 static weft_status counter_shape(const weft_graph *g, weft_node *node, weft_type *out)
@@ -157,11 +169,12 @@ const weft_op weft_op_schedule = {
     .name = "schedule",
     .summary = "learning rate of a step by a schedule, after a linear warm-up",
     .min_inputs = 1,
-    .max_inputs = 1,
+    .max_inputs = 2,
     .attrs = WEFT_ATTRS("kind", "base", "warmup", "total", "every", "gamma", "floor", "step", "at",
-                        "pace"),
+                        "pace", "key0", "key1", "key2", "key3"),
     .shape = schedule_shape,
-    .labels = weft_labels_elementwise};
+    .labels = schedule_labels,
+    .in_place = {0, 1u << 1}};
 const weft_op weft_op_counter = {.name = "counter",
                                  .summary = "the step plus one",
                                  .min_inputs = 1,

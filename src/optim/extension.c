@@ -32,17 +32,15 @@ static void update(weft_rule *r)
                                 added->optimizer.name, r->graph->values[r->w].name));
 }
 
-static weft_status check_key(const weft_rule_key *key, int index)
+static weft_status check_key(const char *name, double initial, double low, double high, int index,
+                             int most)
 {
-    if (index >= WEFT_MOST_RULE_KEYS)
-        return weft_fail(WEFT_ERR_ARGUMENT, "it has more than %d keys", WEFT_MOST_RULE_KEYS);
-    if (!*key->name || strpbrk(key->name, "=,: "))
-        return weft_fail(WEFT_ERR_ARGUMENT, "its key '%s' has characters of lists", key->name);
-    if (isfinite(key->low) && isfinite(key->high) && key->initial >= key->low &&
-        key->initial <= key->high)
-        return WEFT_OK;
-    return weft_fail(WEFT_ERR_ARGUMENT, "its key '%s' is %g at first, must be from %g to %g",
-                     key->name, key->initial, key->low, key->high);
+    if (index >= most) return weft_fail(WEFT_ERR_ARGUMENT, "it has more than %d keys", most);
+    if (!*name || strpbrk(name, "=,: "))
+        return weft_fail(WEFT_ERR_ARGUMENT, "its key '%s' has characters of lists", name);
+    if (isfinite(low) && isfinite(high) && initial >= low && initial <= high) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT, "its key '%s' is %g at first, must be from %g to %g", name,
+                     initial, low, high);
 }
 
 static weft_status accept_optimizer(weft_context *context, const weft_entry *entry,
@@ -55,7 +53,10 @@ static weft_status accept_optimizer(weft_context *context, const weft_entry *ent
     if ((unsigned)ops->need > WEFT_NEEDS_MATRIX)
         return weft_fail(WEFT_ERR_ARGUMENT, "its need is %d, must be from 0 to %d", (int)ops->need,
                          WEFT_NEEDS_MATRIX);
-    for (int k = 0; ops->keys && ops->keys[k].name; k++) WEFT_TRY(check_key(&ops->keys[k], k));
+    for (int k = 0; ops->keys && ops->keys[k].name; k++) {
+        const weft_rule_key *key = &ops->keys[k];
+        WEFT_TRY(check_key(key->name, key->initial, key->low, key->high, k, WEFT_MOST_RULE_KEYS));
+    }
     WEFT_TRY(WEFT_NEW(&added, 1));
     added->ops = ops;
     added->optimizer = (weft_optimizer){.name = entry->name,
@@ -75,12 +76,21 @@ const weft_extension weft_optimizers_extension = {.kind = WEFT_KIND_OPTIMIZER,
                                                   .least = sizeof(weft_optimizer_ops),
                                                   .accept = accept_optimizer};
 
-static weft_status accept_rate(weft_context *context, const weft_entry *entry, const void *ops,
+static weft_status accept_rate(weft_context *context, const weft_entry *entry, const void *given,
                                void **made)
 {
+    const weft_rate_ops *ops = given;
     (void)context;
     (void)made;
-    return weft_entry_need(entry, "rate", ((const weft_rate_ops *)ops)->rate);
+    WEFT_TRY(weft_entry_need(entry, "rate", ops->rate));
+    for (int k = 0; ops->keys && ops->keys[k].name; k++) {
+        const weft_rate_key *key = &ops->keys[k];
+        WEFT_TRY(check_key(key->name, key->initial, key->low, key->high, k, WEFT_MOST_RATE_KEYS));
+    }
+    if (ops->measures < 0 || ops->measures > WEFT_MOST_MEASURES)
+        return weft_fail(WEFT_ERR_ARGUMENT, "its state has %d numbers, must have from 0 to %d",
+                         ops->measures, WEFT_MOST_MEASURES);
+    return ops->measures > 0 ? weft_entry_need(entry, "measure", ops->measure) : WEFT_OK;
 }
 
 const weft_extension weft_rates_extension = {.kind = WEFT_KIND_RATE,

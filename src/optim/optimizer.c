@@ -1,6 +1,5 @@
 #include "weft/optim.h"
 
-#include <math.h>
 #include <stdio.h>
 
 #include "base/learning_rate.h"
@@ -15,15 +14,30 @@ static const weft_optimizer *const optimizers[] = {
     &weft_optimizer_lamb,
 };
 
-weft_status weft_schedule_kind_of(const weft_context *context, const char *name,
-                                  weft_schedule_kind *out)
+weft_status weft_schedule_choose(const weft_context *context, const char *text,
+                                 weft_optimizer_options *options)
 {
     const weft_entry *entry;
-    WEFT_TRY(weft_registry_find(context, WEFT_KIND_RATE, name, strlen(name), &entry));
+    size_t size = strcspn(text, ":");
+    weft_spec_key all[WEFT_MOST_RATE_KEYS + 1] = {{.name = NULL}};
+    WEFT_TRY(weft_registry_find(context, WEFT_KIND_RATE, text, size, &entry));
+    const weft_rate_ops *s = entry->ops;
     int i = 0;
     while (weft_context_entry(context, WEFT_KIND_RATE, i) != entry) i++;
-    *out = (weft_schedule_kind)i;
-    return WEFT_OK;
+    options->schedule = (weft_schedule_kind)i;
+    for (int k = 0; s->keys && s->keys[k].name; k++) {
+        options->schedule_keys[k] = s->keys[k].initial;
+        all[k] = (weft_spec_key){.name = s->keys[k].name,
+                                 .number = &options->schedule_keys[k],
+                                 .low = s->keys[k].low,
+                                 .high = s->keys[k].high,
+                                 .integer = s->keys[k].integer};
+    }
+    if (!text[size]) return WEFT_OK;
+    if (!s->keys)
+        return weft_fail(WEFT_ERR_ARGUMENT, "the learning rate schedule '%s' has no keys",
+                         entry->name);
+    return weft_spec_parse("learning rate schedule", text + size + 1, all);
 }
 
 static weft_status rates_register(weft_context *context)
@@ -32,6 +46,7 @@ static weft_status rates_register(weft_context *context)
         const weft_rate_schedule *s = &weft_rate_schedules[i];
         const weft_entry entry = {.kind = WEFT_KIND_RATE,
                                   .name = s->name,
+                                  .form = s->form,
                                   .summary = s->summary,
                                   .reads = s->reads,
                                   .ops = &s->ops};
@@ -54,70 +69,6 @@ weft_status weft_optimizers_register(weft_context *context)
     weft_context_extend(context, &weft_rates_extension);
     WEFT_TRY(rates_register(context));
     return weft_registry_add(context, entries, WEFT_COUNT(optimizers));
-}
-
-void weft_optimizer_options_init_size(weft_optimizer_options *options, size_t size)
-{
-    const weft_optimizer_options ours = {
-        .struct_size = sizeof(weft_optimizer_options),
-        .name = "adam",
-        .lr = 0.001,
-        .beta1 = 0.9,
-        .beta2 = 0.999,
-        .epsilon = 1e-8,
-        .clock = {.pace = 1},
-        .every = 1,
-        .gamma = 0.1,
-        .accumulate = 1,
-    };
-    weft_give_struct(options, size, &ours, sizeof(ours));
-}
-
-static weft_status check_range(const char *name, double value, bool legal, const char *range)
-{
-    if (legal && isfinite(value)) return WEFT_OK;
-    return weft_fail(WEFT_ERR_ARGUMENT, "%s is %g, must be %s", name, value, range);
-}
-
-static weft_status check_options(const weft_context *context, const weft_optimizer_options *o)
-{
-    const weft_rate_ops *schedule = weft_rate_schedule_at(context, (int)o->schedule);
-    if (!o->name || !*o->name)
-        return weft_fail(WEFT_ERR_ARGUMENT, "the optimizer is %s, must be a name",
-                         o->name ? "empty" : "NULL");
-    if (!schedule)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "the schedule is %d, must be from 0 to %d or the number of one that was "
-                         "added",
-                         (int)o->schedule, weft_rate_schedule_count - 1);
-    if ((unsigned)o->update > WEFT_UPDATE_ELSEWHERE)
-        return weft_fail(WEFT_ERR_ARGUMENT, "the update is %d, must be from 0 to %d",
-                         (int)o->update, WEFT_UPDATE_ELSEWHERE);
-    WEFT_TRY(check_range("total", (double)o->total, o->total >= 0, "at least 0 steps"));
-    WEFT_TRY(check_range("learning rate", o->lr, o->lr > 0, "a finite number above 0"));
-    WEFT_TRY(check_range("momentum", o->momentum, o->momentum >= 0 && o->momentum < 1,
-                         "from 0 up to but not including 1"));
-    WEFT_TRY(check_range("weight decay", o->weight_decay, o->weight_decay >= 0, "at least 0"));
-    WEFT_TRY(check_range("beta1", o->beta1, o->beta1 >= 0 && o->beta1 < 1,
-                         "from 0 up to but not including 1"));
-    WEFT_TRY(check_range("beta2", o->beta2, o->beta2 >= 0 && o->beta2 < 1,
-                         "from 0 up to but not including 1"));
-    WEFT_TRY(check_range("epsilon", o->epsilon, o->epsilon > 0, "above 0"));
-    WEFT_TRY(
-        check_range("clip norm", o->clip_norm, o->clip_norm >= 0, "at least 0 (0: no clipping)"));
-    WEFT_TRY(check_range("gamma", o->gamma, o->gamma > 0, "above 0"));
-    WEFT_TRY(check_range("floor", o->floor, o->floor >= 0, "at least 0"));
-    WEFT_TRY(check_range("warmup", (double)o->warmup, o->warmup >= 0, "at least 0 steps"));
-    WEFT_TRY(check_range("total", (double)o->total, !schedule->ends || o->total > 0,
-                         "at least 1 step with a schedule that ends there, such as cosine"));
-    WEFT_TRY(check_range("clock.step", (double)o->clock.step, o->clock.step >= 0, "at least 0"));
-    WEFT_TRY(check_range("clock.at", o->clock.at, o->clock.at >= 0, "at least 0"));
-    WEFT_TRY(check_range("clock.pace", o->clock.pace, o->clock.pace > 0, "above 0"));
-    WEFT_TRY(check_range("every", (double)o->every, o->every >= 1, "at least 1 step"));
-    WEFT_TRY(check_range("accumulate", (double)o->accumulate, o->accumulate >= 1, "at least 1"));
-    if (o->nesterov && o->momentum == 0)
-        return weft_fail(WEFT_ERR_ARGUMENT, "Nesterov's method needs a momentum above 0");
-    return WEFT_OK;
 }
 
 /* Sets the optimizer and its keys from a text NAME[:key=value,...]. */
@@ -172,16 +123,41 @@ weft_value weft_graph_step(weft_graph *g)
     return g->step;
 }
 
-static weft_value add_schedule(const weft_rule *b)
+/* Adds the learning rate. *measured: the state of a schedule by measurements. */
+static weft_value add_schedule(const weft_rule *b, weft_value *measured)
 {
+    weft_value in[2] = {b->graph->step};
     const weft_optimizer_options *o = b->options;
-    weft_attr attrs[] = {WEFT_ATTR_INT("kind", o->schedule), WEFT_ATTR_REAL("base", o->lr),
-                         WEFT_ATTR_INT("warmup", o->warmup), WEFT_ATTR_INT("total", o->total),
-                         WEFT_ATTR_INT("every", o->every),   WEFT_ATTR_REAL("gamma", o->gamma),
-                         WEFT_ATTR_REAL("floor", o->floor),  WEFT_ATTR_INT("step", o->clock.step),
-                         WEFT_ATTR_REAL("at", o->clock.at),  WEFT_ATTR_REAL("pace", o->clock.pace)};
-    weft_value lr = weft_graph_node(b->graph, "schedule", "learning_rate", &b->graph->step, 1,
-                                    attrs, WEFT_COUNT(attrs));
+    const weft_rate_ops *schedule = weft_rate_schedule_at(b->graph->context, (int)o->schedule);
+    int measures = schedule->measures;
+    *measured = WEFT_NO_VALUE;
+    if (measures > 0) {
+        const weft_type state = {WEFT_F64, {1, {measures + WEFT_MEASURED}}};
+        in[1] = *measured = weft_graph_own_leaf(b->graph, NULL, "measured", &state,
+                                                WEFT_ROLE_SCHEDULE, WEFT_NO_VALUE);
+    }
+    weft_attr attrs[] = {WEFT_ATTR_INT("kind", o->schedule),
+                         WEFT_ATTR_REAL("base", o->lr),
+                         WEFT_ATTR_INT("warmup", o->warmup),
+                         WEFT_ATTR_INT("total", o->total),
+                         WEFT_ATTR_INT("every", o->every),
+                         WEFT_ATTR_REAL("gamma", o->gamma),
+                         WEFT_ATTR_REAL("floor", o->floor),
+                         WEFT_ATTR_INT("step", o->clock.step),
+                         WEFT_ATTR_REAL("at", o->clock.at),
+                         WEFT_ATTR_REAL("pace", o->clock.pace),
+                         WEFT_ATTR_REAL("key0", o->schedule_keys[0]),
+                         WEFT_ATTR_REAL("key1", o->schedule_keys[1]),
+                         WEFT_ATTR_REAL("key2", o->schedule_keys[2]),
+                         WEFT_ATTR_REAL("key3", o->schedule_keys[3])};
+    int count = (int)WEFT_COUNT(attrs) - (schedule->keys ? 0 : WEFT_MOST_RATE_KEYS);
+    weft_value lr = weft_graph_node(b->graph, "schedule", "learning_rate", in, measures > 0 ? 2 : 1,
+                                    attrs, count);
+    if (measures > 0) {
+        const weft_attr real = WEFT_ATTR_INT("dtype", b->graph->real);
+        weft_graph_assign(b->graph, *measured, lr + 1);
+        lr = weft_graph_node(b->graph, "cast", "rounded_rate", &lr, 1, &real, 1);
+    }
     if (b->graph->rate == WEFT_NO_VALUE) return lr;
     return weft_graph_node(b->graph, "mul", "scaled_rate", (weft_value[]){lr, b->graph->rate}, 2,
                            NULL, 0);
@@ -290,7 +266,7 @@ static weft_status build(weft_graph *g, const weft_optimizer_options *options, t
                    .age = WEFT_NO_VALUE,
                    .steps = WEFT_NO_VALUE,
                    .shared = {WEFT_NO_VALUE, WEFT_NO_VALUE}};
-    weft_value keep = WEFT_NO_VALUE;
+    weft_value keep = WEFT_NO_VALUE, measured;
     const weft_type scalar = {g->real, {0}};
     WEFT_TRY(find_optimizer(g->context, options->name, &how, b.keys));
     weft_graph_set_phase(g, WEFT_PHASE_UPDATE);
@@ -298,13 +274,14 @@ static weft_status build(weft_graph *g, const weft_optimizer_options *options, t
     if (options->accumulate > 1)
         keep = g->micro =
             weft_graph_own_leaf(g, NULL, "keep", &scalar, WEFT_ROLE_DATA, WEFT_NO_VALUE);
-    b.lr = add_schedule(&b);
+    b.lr = add_schedule(&b, &measured);
     update_all(&b, how, t, keep);
     weft_graph_assign(g, step, weft_graph_unary(g, "counter", "step/next", step));
     if (b.age != WEFT_NO_VALUE)
         weft_graph_assign(g, b.age, weft_graph_unary(g, "counter", "moments/age/next", b.age));
     weft_graph_set_phase(g, WEFT_PHASE_FORWARD);
-    *out = (weft_optimizer_values){.step = step, .learning_rate = b.lr, .keep = keep};
+    *out = (weft_optimizer_values){
+        .step = step, .learning_rate = b.lr, .keep = keep, .measured = measured};
     return weft_graph_status(g);
 }
 
@@ -313,7 +290,7 @@ weft_status weft_optimizer_build_with(weft_graph *g, const weft_optimizer_option
 {
     trained t = {.count = 0};
     WEFT_TRY(weft_graph_status(g));
-    WEFT_TRY(check_options(g->context, options));
+    WEFT_TRY(weft_optimizer_options_check(g->context, options));
     if (!g->differentiated)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "the graph has no gradients, so nothing would be trained; call "

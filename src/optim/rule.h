@@ -43,6 +43,10 @@ extern const weft_optimizer weft_optimizer_sgd, weft_optimizer_adam, weft_optimi
     weft_optimizer_rmsprop, weft_optimizer_adagrad, weft_optimizer_adadelta, weft_optimizer_nadam,
     weft_optimizer_lion, weft_optimizer_lars, weft_optimizer_lamb;
 
+/* options.c: ARGUMENT: a number of the options is out of range. */
+weft_status weft_optimizer_options_check(const weft_context *context,
+                                         const weft_optimizer_options *options) WEFT_NODISCARD;
+
 /* Adds a node of the parameter's update. */
 weft_value weft_rule_node(const weft_rule *r, const char *op, const weft_value *in, int count,
                           const weft_attr *attrs, int attr_count);

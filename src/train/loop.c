@@ -52,6 +52,7 @@ static weft_status evaluate(weft_run *run)
     weft_rank *r = &run->rank;
     if (weft_dataset_count(run->job->data, WEFT_TEST) == 0) return WEFT_OK;
     WEFT_TRY(weft_rank_evaluate(r, &report));
+    run->test_loss = report.loss;
     weft_event e = {.kind = WEFT_EVENT_EVAL, .report = &report};
     weft_status status = tell(run, &e);
     weft_report_free(&report);
@@ -129,6 +130,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
     *stop = v->stop > 0;
     run->dismissed = t->linked && v->dismissed > 0 && v->stop <= 0;
     if (b->weight > 0) r->loss = v->loss;
+    if (b->weight > 0) WEFT_TRY(weft_run_note_loss(run, v->loss, b->weight));
     weft_throughput_step(run, b, &e);
     WEFT_TRY(weft_rank_exchange(r, r->position.step == t->total_steps, b->last, stop));
     *stop = *stop || v->leave > 0;
@@ -148,6 +150,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
     if ((b->last || due) && others && !later)
         WEFT_TRY(weft_exchange_hand(r->exchange, r->position.step));
     if (b->last && !later) WEFT_TRY(evaluate(run));
+    if (b->last) WEFT_TRY(weft_run_measure(run));
     if ((b->last || due) && !later) WEFT_TRY(save(run));
     if (b->last || due) weft_throughput_begin(run);
     return WEFT_OK;

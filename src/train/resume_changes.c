@@ -104,11 +104,15 @@ static weft_status log_schedule(const weft_trainer *t, const weft_optimizer_opti
         add_change(t, of_rate[i], &text);
     if (text.size > 0) {
         WEFT_TRY(weft_text_take(&text, &changes));
-        log_rate(t, changes, step + 1, weft_learning_rate_at(&now, step),
-                 weft_learning_rate_at(&before, step));
+        if (now.schedule->measure || before.schedule->measure)
+            weft_log(t->context, WEFT_LOG_NOTE, "the learning rate goes on by %s", changes);
+        else
+            log_rate(t, changes, step + 1, weft_learning_rate_at(&now, step),
+                     weft_learning_rate_at(&before, step));
         free(changes);
     }
-    bool moves = is->schedule != WEFT_SCHEDULE_CONSTANT || now.at < (double)now.of.warmup;
+    bool moves = (is->schedule != WEFT_SCHEDULE_CONSTANT && !now.schedule->measure) ||
+                 now.at < (double)now.of.warmup;
     if (moves && now.pace != 1)
         weft_log(t->context, WEFT_LOG_NOTE,
                  "an epoch has another number of steps than when the run began: the learning rate "

@@ -20,7 +20,8 @@ weft_learning_rate weft_schedule_rate(const weft_context *context, const weft_op
                                        .floor = o->floor,
                                        .warmup = o->warmup,
                                        .total = o->total,
-                                       .every = o->every},
+                                       .every = o->every,
+                                       .keys = o->schedule_keys},
                                 .step = o->clock.step,
                                 .at = o->clock.at,
                                 .pace = o->clock.pace};
@@ -91,10 +92,11 @@ weft_status weft_schedule_text(const weft_context *context, const weft_checkpoin
     weft_status status = weft_optimizer_chosen(context, &run.update, &place, &optimizer);
     if (status == WEFT_OK && (known || run.length.steps > 0)) {
         weft_learning_rate rate = weft_schedule_rate(context, &optimizer);
-        weft_text_add(&text,
-                      "learning rate %.6g in step %lld: at step %.6g of %lld of the schedule %s\n",
-                      weft_learning_rate_at(&rate, at->step), (long long)at->step + 1,
-                      place.clock.at, (long long)place.total, run.update.lr_schedule);
+        if (!rate.schedule->measure)
+            weft_text_add(
+                &text, "learning rate %.6g in step %lld: at step %.6g of %lld of the schedule %s\n",
+                weft_learning_rate_at(&rate, at->step), (long long)at->step + 1, place.clock.at,
+                (long long)place.total, run.update.lr_schedule);
     }
     weft_options_free(table, &run);
     return status == WEFT_OK ? weft_text_take(&text, out) : status;

@@ -25,8 +25,9 @@ typedef struct weft_run {
     /* The steps of the last checkpoint and evaluation (-1: none), and the one after which this part
      * of the run began. */
     int64_t saved_step, evaluated_step, first_step;
-    bool dismissed; /* the learner was asked to leave (weft leave), and the run continues */
-    double started; /* time of the start */
+    double test_loss; /* of the last evaluation */
+    bool dismissed;   /* the learner was asked to leave (weft leave), and the run continues */
+    double started;   /* time of the start */
     /* See throughput.c: time of the last step's end, and samples of all learners by then; seconds
      * of steps, and samples that events report for them, and those of this learner. */
     double last_step, counted, working, worked, own;
@@ -86,6 +87,11 @@ weft_learning_rate weft_schedule_rate(const weft_context *context,
  * checkpoint, for the user; empty: it cannot be told. The caller frees it. */
 weft_status weft_schedule_text(const weft_context *context, const weft_checkpoint *checkpoint,
                                char **out) WEFT_NODISCARD;
+
+/* measured_rate.c: for a schedule of the learning rate by measurements, after a step with this
+ * training loss, and at the end of an epoch, after its evaluation. Collective over all ranks. */
+weft_status weft_run_note_loss(weft_run *run, double loss, double weight) WEFT_NODISCARD;
+weft_status weft_run_measure(weft_run *run) WEFT_NODISCARD;
 
 /* throughput.c: begins the time of the next step, which leaves out what came before. */
 void weft_throughput_begin(weft_run *run);

@@ -93,12 +93,32 @@ weft_status weft_train_check_stages(const weft_parallel_choice *o)
     return WEFT_OK;
 }
 
+/* A schedule by measurements needs a loss that all learners have at the same step. */
+static weft_status check_schedule(const weft_trainer *t)
+{
+    weft_optimizer_options optimizer;
+    const weft_exchange_ops *ops;
+    const char *arguments, *exchange = t->options.parallel.exchange;
+    weft_optimizer_options_init(&optimizer);
+    WEFT_TRY(weft_schedule_choose(t->context, t->options.update.lr_schedule, &optimizer));
+    const weft_rate_ops *s = weft_rate_schedule_at(t->context, (int)optimizer.schedule);
+    if (!s->measure || !exchange) return WEFT_OK;
+    WEFT_TRY(weft_exchange_find(t->context, exchange, &ops, &arguments));
+    if (ops->lockstep) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "lr-schedule %s follows a loss that all learners measure at the same step, "
+                     "and learners of exchange %s are at different steps; give an exchange in "
+                     "lock step, such as average, or another schedule",
+                     t->options.update.lr_schedule, ops->name);
+}
+
 static weft_status check_options(const weft_trainer *t)
 {
     weft_tensor_need need;
     WEFT_TRY(weft_optimizer_check(t->context, t->options.update.optimizer, &need));
     WEFT_TRY(check_devices(t));
     WEFT_TRY(check_between(t));
+    WEFT_TRY(check_schedule(t));
     WEFT_TRY(check_job(t->engine, &t->options.job, t->options.output.checkpoint));
     /* The schedule of an elastic run is for those of its learners that have a pipeline. */
     return t->linked ? WEFT_OK : weft_train_check_stages(&t->options.parallel);

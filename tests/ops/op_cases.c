@@ -260,6 +260,14 @@ static void schedule(fixture *f)
     out(f, node(f, "schedule", IN(fixture_ints(f, 0, NULL, 5)),
                 ATTRS(WEFT_ATTR_REAL("base", 0.5), WEFT_ATTR_INT("warmup", 9))));
 }
+static void schedule_measured(fixture *f)
+{
+    weft_value wide = node(f, "cast", IN(POSITIVE(f, 7)), ATTRS(WEFT_ATTR_INT("dtype", WEFT_F64)));
+    weft_value rate =
+        node(f, "schedule", IN(fixture_ints(f, 0, NULL, 5), wide),
+             ATTRS(WEFT_ATTR_INT("kind", WEFT_SCHEDULE_PLATEAU), WEFT_ATTR_REAL("base", 0.5)));
+    out(f, node(f, "cast", IN(rate), ATTRS(WEFT_ATTR_INT("dtype", weft_graph_real(f->graph)))));
+}
 static void counter(fixture *f)
 {
     weft_value next = node(f, "counter", IN(fixture_ints(f, 0, NULL, 5)), NONE);
@@ -390,6 +398,7 @@ const op_case op_cases[] = {
     FORWARD(sgd),
     FORWARD(adam),
     FORWARD(schedule),
+    FORWARD(schedule_measured),
     FORWARD(counter),
     FORWARD(accumulate),
     FORWARD(accumulate_anew),

@@ -280,14 +280,14 @@ static bool refuses_inputs(const op_case *c, int n, int change)
 }
 
 /* Each operator refuses one input more and one fewer than in its case, except for those that take
- * any number of inputs (concat, accumulate_tree), optional ones (sgd, rotary, attention), and
- * recurrences, whose states and lengths are optional. */
+ * any number of inputs (concat, accumulate_tree), optional ones (sgd, schedule, rotary, attention),
+ * and recurrences, whose states and lengths are optional. */
 static void test_number_of_inputs(void **state)
 {
     (void)state;
-    static const char *const any[] = {
-        "concat",         "sgd",  "accumulate_tree", "rotary", "attention",
-        "attention_grad", "lstm", "lstm_grad",       "gru",    "gru_grad"};
+    static const char *const any[] = {"concat",    "sgd",       "schedule",       "accumulate_tree",
+                                      "rotary",    "attention", "attention_grad", "lstm",
+                                      "lstm_grad", "gru",       "gru_grad"};
     for (int c = 0; c < op_case_count; c++) {
         fixture f;
         fixture_start(&f, &op_cases[c], WEFT_F32);

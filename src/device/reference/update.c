@@ -63,6 +63,9 @@ static void adam(const weft_ref *a)
 static void schedule(const weft_ref *a)
 {
     const weft_node *node = a->node;
+    double keys[WEFT_MOST_RATE_KEYS];
+    for (int k = 0; k < WEFT_MOST_RATE_KEYS; k++)
+        keys[k] = weft_node_real(node, (const char[]){'k', 'e', 'y', (char)('0' + k), 0}, 0);
     const weft_learning_rate rate = {.schedule = weft_rate_schedule_at(
                                          a->graph->context, (int)weft_node_int(node, "kind", 0, 0)),
                                      .of = {.lr = weft_node_real(node, "base", 0),
@@ -70,11 +73,15 @@ static void schedule(const weft_ref *a)
                                             .floor = weft_node_real(node, "floor", 0),
                                             .warmup = weft_node_int(node, "warmup", 0, 0),
                                             .total = weft_node_int(node, "total", 0, 0),
-                                            .every = weft_node_int(node, "every", 0, 1)},
+                                            .every = weft_node_int(node, "every", 0, 1),
+                                            .keys = keys,
+                                            .measured = node->in_count > 1 ? a->in[1] : NULL},
                                      .step = weft_node_int(node, "step", 0, 0),
                                      .at = weft_node_real(node, "at", 0),
                                      .pace = weft_node_real(node, "pace", 1)};
     *(real *)a->out[0] = (real)weft_learning_rate_at(&rate, *(const int32_t *)a->in[0]);
+    if (node->in_count > 1 && a->out[1] != a->in[1])
+        memcpy(a->out[1], a->in[1], (size_t)in_size(a, 1) * sizeof(double));
 }
 
 /* The count stays at its largest value: the moments of a server are updated once for each step of
