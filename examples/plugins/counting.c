@@ -8,7 +8,7 @@
 
 #include "weft/services.h"
 
-static const weft_services *weft; /* set by `start` when the plug-in is loaded */
+static const weft_services *weft; /* set when the plug-in is loaded */
 
 typedef struct counting {
     weft_device head;
@@ -19,12 +19,6 @@ typedef struct counting {
 static weft_device *inside(weft_device *device)
 {
     return ((counting *)device)->inside;
-}
-
-static weft_status start(const weft_services *services)
-{
-    weft = services;
-    return WEFT_OK;
 }
 
 static void device_close(weft_device *device)
@@ -102,9 +96,4 @@ static const weft_entry entries[] = {
     {.name = NULL},
 };
 
-const weft_plugin weft_plugin_entry = {
-    .struct_size = sizeof(weft_plugin),
-    .abi = WEFT_PLUGIN_ABI,
-    .entries = entries,
-    .start = start,
-};
+WEFT_PLUGIN(weft, entries);

@@ -9,7 +9,7 @@
 
 #include "weft/services.h"
 
-static const weft_services *weft; /* set by `start` when the plug-in is loaded */
+static const weft_services *weft; /* set when the plug-in is loaded */
 
 /* --- optimizer --- */
 
@@ -40,12 +40,6 @@ static double sawtooth_rate(const weft_rate_options *options, double step, doubl
 
 static const weft_rate_ops sawtooth = {.struct_size = sizeof(weft_rate_ops), .rate = sawtooth_rate};
 
-static weft_status start(const weft_services *services)
-{
-    weft = services;
-    return WEFT_OK;
-}
-
 static const weft_entry entries[] = {{.kind = WEFT_KIND_OPTIMIZER,
                                       .name = "signum",
                                       .form = "signum[:beta=0.9]",
@@ -59,5 +53,4 @@ static const weft_entry entries[] = {{.kind = WEFT_KIND_OPTIMIZER,
                                       .ops = &sawtooth},
                                      {.name = NULL}};
 
-const weft_plugin weft_plugin_entry = {
-    .struct_size = sizeof(weft_plugin), .abi = WEFT_PLUGIN_ABI, .entries = entries, .start = start};
+WEFT_PLUGIN(weft, entries);

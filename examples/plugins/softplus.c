@@ -7,7 +7,7 @@
 
 #include "weft/services.h"
 
-static const weft_services *weft; /* set by `start` when the plug-in is loaded */
+static const weft_services *weft; /* set when the plug-in is loaded */
 
 /* --- operator: the formula, and its derivative as nodes --- */
 
@@ -54,12 +54,6 @@ static weft_value layer_build(weft_model_builder *net, const weft_layer *layer,
 static const weft_layer_ops layer_ops = {
     .struct_size = sizeof(weft_layer_ops), .min_inputs = 1, .max_inputs = 1, .build = layer_build};
 
-static weft_status start(const weft_services *services)
-{
-    weft = services;
-    return WEFT_OK;
-}
-
 static const weft_entry entries[] = {
     {.kind = WEFT_KIND_OPERATOR,
      .name = "softplus",
@@ -68,5 +62,4 @@ static const weft_entry entries[] = {
     {.kind = WEFT_KIND_LAYER, .name = "softplus", .summary = "log(1 + exp(x))", .ops = &layer_ops},
     {.name = NULL}};
 
-const weft_plugin weft_plugin_entry = {
-    .struct_size = sizeof(weft_plugin), .abi = WEFT_PLUGIN_ABI, .entries = entries, .start = start};
+WEFT_PLUGIN(weft, entries);

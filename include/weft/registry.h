@@ -6,6 +6,8 @@
  * These kinds can be added; weft_entry.ops points to the struct, which the header describes:
  *   WEFT_KIND_OPERATOR   weft_operator_ops   weft/operator_ops.h
  *   WEFT_KIND_LAYER      weft_layer_ops      weft/model_ops.h
+ *   WEFT_KIND_MODEL      weft_model_ops      weft/model_ops.h
+ *   WEFT_KIND_LOSS       weft_loss_ops       weft/model_ops.h
  *   WEFT_KIND_OPTIMIZER  weft_optimizer_ops  weft/optim_ops.h
  *   WEFT_KIND_RATE       weft_rate_ops       weft/rate_ops.h
  *   WEFT_KIND_DEVICE     weft_device_ops     weft/device_ops.h

@@ -14,6 +14,7 @@
 #include "weft/optim_ops.h"
 #include "weft/plugin.h"
 #include "weft/rate_ops.h"
+#include "weft/spec.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,11 +43,19 @@ struct weft_services {
     /* The number of threads that a device of this context may use. */
     int (*threads)(const weft_context *context);
 
+    /* Parses arguments key=value,... into what the keys point to; an element without a name ends
+     * the keys. what: such as "model towers", which begins each message. ARGUMENT: an unknown key,
+     * or a wrong value. */
+    weft_status (*parse)(const char *what, const char *arguments, const weft_spec_key *keys);
+
     /* --- types --- */
 
     /* The bytes of a dense tensor of a type, and the number of elements of a shape. */
     size_t (*type_bytes)(const weft_type *type);
     int64_t (*elements)(const weft_shape *shape);
+    /* Element i of an array, and setting it, as weft_number_get and weft_number_put. */
+    double (*get_number)(weft_dtype dtype, const void *array, int64_t i);
+    void (*put_number)(weft_dtype dtype, void *array, int64_t i, double number);
 
     /* --- graphs: nodes of a group --- */
 
@@ -92,6 +101,13 @@ struct weft_services {
     const char *(*layer_name)(const weft_layer *layer);
     /* The number of a key of a layer (true is 1, false 0), or `otherwise` if it has none. */
     double (*layer_number)(const weft_layer *layer, const char *key, double otherwise);
+    /* Adds a layer of a type that the context knows to a model, as YAML models do. keys: pairs of a
+     * key and its value as in YAML, {"units", "outputs", NULL}; NULL: none. Returns what the layer
+     * gives. */
+    weft_value (*model_layer)(weft_model_builder *net, const char *type, const char *name,
+                              const weft_value *in, int count, const char *const *keys);
+    /* The input of the data with this name; WEFT_NO_VALUE: there is none. */
+    weft_value (*model_input)(const weft_model_builder *net, const char *name);
     /* Adds the parameter "<layer>/<name>", of the graph's real type. */
     weft_value (*layer_parameter)(weft_model_builder *net, const weft_layer *layer,
                                   const char *name, const weft_shape *shape, weft_init init);
@@ -146,6 +162,17 @@ struct weft_services {
     weft_status (*new_bound)(const weft_kernel *kernel, const weft_bound_ops *ops, size_t size,
                              weft_bound **out);
 };
+
+/* Defines the symbol weft_plugin_entry (weft/plugin.h) of a plug-in whose start function only sets
+ * `variable`, a pointer to the services, and whose entries are `list`. */
+#define WEFT_PLUGIN(variable, list)                                                                \
+    static weft_status weft_plugin_start(const weft_services *services)                            \
+    {                                                                                              \
+        variable = services;                                                                       \
+        return WEFT_OK;                                                                            \
+    }                                                                                              \
+    const weft_plugin weft_plugin_entry = {sizeof(weft_plugin), WEFT_PLUGIN_ABI, list,             \
+                                           weft_plugin_start}
 
 /* The table, which is valid as long as the process. */
 WEFT_API const weft_services *weft_services_get(void);

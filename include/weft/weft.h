@@ -68,6 +68,7 @@
 #include "weft/service.h"
 #include "weft/services.h"
 #include "weft/report.h"
+#include "weft/spec.h"
 #include "weft/status.h"
 #include "weft/simulate.h"
 #include "weft/train.h"

@@ -60,3 +60,8 @@ weft_status weft_spec_parse(const char *kind, const char *text, const weft_spec_
     keys k = {.kind = kind, .all = all};
     return weft_each_piece(kind, text, set_key, &k);
 }
+
+weft_status weft_spec_parse_any(const char *kind, const char *text, const weft_spec_key *all)
+{
+    return *text ? weft_spec_parse(kind, text, all) : WEFT_OK;
+}

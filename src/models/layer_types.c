@@ -96,6 +96,88 @@ weft_status weft_layer_type_find(const weft_context *context, const char *name,
     return status;
 }
 
+bool weft_layer_type_has_key(const weft_layer_type *type, const char *key)
+{
+    size_t size = strlen(key);
+    if (strcmp(key, "type") == 0 || strcmp(key, "name") == 0 || strcmp(key, "from") == 0)
+        return true;
+    for (const char *at = type->keys; (at = strstr(at, key)); at += size)
+        if ((at == type->keys || at[-1] == ' ') && (at[size] == ',' || !at[size])) return true;
+    return false;
+}
+
+static weft_status units_of(const weft_model_builder *net, const char *units, int64_t *out)
+{
+    bool classes = strcmp(units, "classes") == 0;
+    if (classes && !net->loss->classes)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "units is 'classes', but the target of these data is numbers; write "
+                         "'outputs', which is one for each class or each target");
+    if (classes || strcmp(units, "outputs") == 0) {
+        *out = weft_model_builder_outputs(net);
+        return WEFT_OK;
+    }
+    if (weft_parse_int(units, out) && *out >= 1 && *out <= 1 << 20) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "units is '%s', must be a whole number from 1 to 1048576, or 'outputs'",
+                     units);
+}
+
+weft_status weft_layer_from_keys(const weft_model_builder *net, const layer_keys *k,
+                                 const char *name, weft_layer *out)
+{
+    *out = (weft_layer){.name = name,
+                        .filters = k->filters,
+                        .kernel = k->kernel,
+                        .stride = k->stride,
+                        .padding = k->padding,
+                        .dilation = k->dilation,
+                        .groups = k->groups,
+                        .axis = k->axis,
+                        .rate = k->rate,
+                        .deviation = k->deviation,
+                        .share = k->share,
+                        .he = strcmp(k->init, "he") == 0,
+                        .no_bias = !k->bias,
+                        .layers = k->layers,
+                        .bidirectional = k->bidirectional,
+                        .last = k->last,
+                        .heads = k->heads,
+                        .key_heads = k->key_heads,
+                        .causal = k->causal,
+                        .rotary = k->rotary,
+                        .lengths = k->lengths,
+                        .given = k};
+    return k->units ? units_of(net, k->units, &out->filters) : WEFT_OK;
+}
+
+weft_status weft_layer_type_check(const weft_layer_type *type, int count)
+{
+    if ((type->form == WEFT_LAYER_ONE || type->form == WEFT_LAYER_ACTIVATION) && count != 1)
+        return weft_fail(WEFT_ERR_ARGUMENT, "a %s layer reads one layer, not %d", type->name,
+                         count);
+    if (type->form == WEFT_LAYER_PAIR && count != 2)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s %s layer reads two layers, as in from: a, b",
+                         strchr("aeiou", type->name[0]) ? "an" : "a", type->name);
+    int low = type->added ? type->added->min_inputs : 1;
+    int high = type->added ? type->added->max_inputs : -1;
+    if (count >= low && (high < 0 || count <= high)) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT, "a %s layer reads %s%d layers, not %d", type->name,
+                     count < low ? "at least " : "at most ", count < low ? low : high, count);
+}
+
+weft_value weft_layer_type_build(const weft_layer_type *type, weft_model_builder *net,
+                                 const weft_layer *layer, const weft_value *in, int count)
+{
+    switch (type->form) {
+    case WEFT_LAYER_ONE: return type->one(net, in[0], layer);
+    case WEFT_LAYER_ACTIVATION: return weft_layer_activation(net, in[0], type->name, layer->name);
+    case WEFT_LAYER_JOIN: return weft_layer_concat(net, in, count, layer);
+    case WEFT_LAYER_PAIR: return type->pair(net, in[0], in[1], layer);
+    default: return type->added->build(net, layer, in, count);
+    }
+}
+
 const char *weft_layer_keys(const weft_context *context, const char *type)
 {
     WEFT_NEED_ELSE(NULL, context, type);

@@ -12,6 +12,7 @@ static const weft_loss losses[] = {
 weft_status weft_losses_register(weft_context *context)
 {
     weft_entry entries[WEFT_COUNT(losses)];
+    weft_context_extend(context, &weft_losses_extension);
     for (size_t i = 0; i < WEFT_COUNT(losses); i++)
         entries[i] = (weft_entry){.kind = WEFT_KIND_LOSS,
                                   .name = losses[i].name,

@@ -22,7 +22,8 @@ typedef struct weft_loss {
 struct weft_model_builder {
     weft_graph *graph;
     const weft_model_options *options;
-    const char *arguments; /* of a built-in model, such as "layers=6"; empty: none */
+    const struct weft_model *model; /* NULL: a YAML model */
+    const char *arguments;          /* of a named model, such as "layers=6"; empty: none */
     const weft_loss *loss;
     weft_model_values values;
     int layers; /* layers so far; each dropout has its own stream */
@@ -75,6 +76,9 @@ struct weft_layer {
 
 weft_graph *weft_model_builder_graph(const weft_model_builder *net);
 bool weft_model_builder_training(const weft_model_builder *net);
+weft_value weft_model_layer(weft_model_builder *net, const char *type, const char *name,
+                            const weft_value *in, int count, const char *const *keys);
+weft_value weft_model_input(const weft_model_builder *net, const char *name);
 const char *weft_layer_name(const weft_layer *layer);
 double weft_layer_number(const weft_layer *layer, const char *key, double otherwise);
 weft_value weft_layer_parameter(weft_model_builder *net, const weft_layer *layer, const char *name,
@@ -82,7 +86,8 @@ weft_value weft_layer_parameter(weft_model_builder *net, const weft_layer *layer
 weft_value weft_layer_node(weft_model_builder *net, const weft_layer *layer, const char *suffix,
                            const char *op, const weft_value *in, int count, const weft_attr *attrs,
                            int attr_count);
-extern const struct weft_extension weft_layers_extension;
+extern const struct weft_extension weft_layers_extension, weft_models_extension,
+    weft_losses_extension;
 
 /* --- layers.c: parts of layers --- */
 

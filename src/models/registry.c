@@ -13,6 +13,7 @@ static const weft_model *const models[] = {
 
 weft_status weft_models_register(weft_context *context)
 {
+    weft_context_extend(context, &weft_models_extension);
     weft_entry entries[WEFT_COUNT(models)];
     for (size_t i = 0; i < WEFT_COUNT(models); i++)
         entries[i] = (weft_entry){.kind = WEFT_KIND_MODEL,
@@ -173,6 +174,20 @@ static weft_status check_inputs_read(const weft_model_builder *net)
     return status;
 }
 
+/* Checks what the operator of an added loss gives. */
+static weft_status check_loss(const weft_model_builder *net, weft_value logits, weft_value loss)
+{
+    const weft_graph *g = net->graph;
+    const weft_node *node = g->nodes[g->values[loss].node];
+    if (node->out_count == 2 && weft_value_type(g, loss)->shape.rank == 0 &&
+        weft_shape_equal(&weft_value_type(g, loss + 1)->shape, &weft_value_type(g, logits)->shape))
+        return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "loss %s: its operator %s must give two values, a scalar and predictions "
+                     "shaped as its first operand",
+                     net->loss->name, net->loss->op);
+}
+
 static weft_status add_loss(weft_model_builder *net, weft_value logits, weft_model_values *out)
 {
     char have[128], each[32] = "";
@@ -200,6 +215,7 @@ static weft_status add_loss(weft_model_builder *net, weft_value logits, weft_mod
                          "these data is numbers; leave it at 0");
     weft_value loss = weft_graph_node(net->graph, net->loss->op, "loss", in, 3, &smoothing, smooth);
     WEFT_TRY(weft_graph_status(net->graph));
+    WEFT_TRY(check_loss(net, logits, loss));
     add_port(net, "logits", WEFT_PORT_LOGITS, logits);
     add_port(net, "prediction", WEFT_PORT_PREDICTION, loss + 1);
     add_port(net, "loss", WEFT_PORT_LOSS, loss);
@@ -282,6 +298,7 @@ static weft_status build_named(weft_graph *graph, const weft_model_options *opti
                          model->name);
     WEFT_TRY(weft_model_builder_set_loss(&net, NULL));
     add_inputs(&net);
+    net.model = model;
     weft_value logits = model->build(&net, weft_model_builder_input(&net, WEFT_PORT_FEATURES));
     return finish(&net, logits, out);
 }

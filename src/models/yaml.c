@@ -43,21 +43,11 @@ static weft_status at(const reader *r, const char *key, weft_status status)
     return weft_fail_within(status, "%s:%d", r->file, weft_yaml_line(r->yaml, r->count, key));
 }
 
-static bool has_key(const weft_layer_type *type, const char *key)
-{
-    size_t size = strlen(key);
-    if (strcmp(key, "type") == 0 || strcmp(key, "name") == 0 || strcmp(key, "from") == 0)
-        return true;
-    for (const char *at = type->keys; (at = strstr(at, key)); at += size)
-        if ((at == type->keys || at[-1] == ' ') && (at[size] == ',' || !at[size])) return true;
-    return false;
-}
-
 /* Refuses keys that the type of layer does not use. */
 static weft_status check_keys(const reader *r, const weft_layer_type *type)
 {
     for (const weft_option *o = weft_yaml_layers; o->name; o++)
-        if (weft_yaml_gives(r->yaml, r->count, o->name) && !has_key(type, o->name))
+        if (weft_yaml_gives(r->yaml, r->count, o->name) && !weft_layer_type_has_key(type, o->name))
             return at(r, o->name,
                       weft_fail(WEFT_ERR_ARGUMENT,
                                 "a %s layer has no key '%s'; its keys are type, name, from%s%s",
@@ -126,26 +116,6 @@ static weft_status inputs(const reader *r, const layer_keys *k, weft_value **in,
     return status == WEFT_OK ? status : at(r, "from", status);
 }
 
-static weft_status units_of(const reader *r, const layer_keys *k, int64_t *out)
-{
-    bool classes = strcmp(k->units, "classes") == 0;
-    if (classes && !r->net->loss->classes)
-        return at(r, "units",
-                  weft_fail(WEFT_ERR_ARGUMENT,
-                            "units is 'classes', but the target of these data is numbers; write "
-                            "'outputs', which is one for each class or each target"));
-    if (classes || strcmp(k->units, "outputs") == 0) {
-        *out = weft_model_builder_outputs(r->net);
-        return WEFT_OK;
-    }
-    if (weft_parse_int(k->units, out) && *out >= 1 && *out <= 1 << 20) return WEFT_OK;
-    return at(r, "units",
-              weft_fail(WEFT_ERR_ARGUMENT,
-                        "units is '%s', must be a whole number from 1 to 1048576, or "
-                        "'outputs'",
-                        k->units));
-}
-
 /* A layer shares the weights of an earlier layer. */
 static weft_status check_shared(const reader *r, const layer_keys *k)
 {
@@ -156,60 +126,17 @@ static weft_status check_shared(const reader *r, const layer_keys *k)
                         weft_suggest(near, sizeof(near), k->share, made_candidate, r)));
 }
 
-static weft_status check_added(const reader *r, const weft_layer_type *type, int count)
-{
-    int low = type->added->min_inputs, high = type->added->max_inputs;
-    if (count >= low && (high < 0 || count <= high)) return WEFT_OK;
-    return at(r, "from",
-              weft_fail(WEFT_ERR_ARGUMENT, "a %s layer reads %s%d layers, not %d", type->name,
-                        count < low ? "at least " : "at most ", count < low ? low : high, count));
-}
-
 static weft_status add_reading(reader *r, const weft_layer_type *type, const layer_keys *k,
                                const char *name, const weft_value *in, int count)
 {
-    weft_value out;
-    weft_layer layer = {.name = name,
-                        .filters = k->filters,
-                        .kernel = k->kernel,
-                        .stride = k->stride,
-                        .padding = k->padding,
-                        .dilation = k->dilation,
-                        .groups = k->groups,
-                        .axis = k->axis,
-                        .rate = k->rate,
-                        .deviation = k->deviation,
-                        .share = k->share,
-                        .he = strcmp(k->init, "he") == 0,
-                        .no_bias = !k->bias,
-                        .layers = k->layers,
-                        .bidirectional = k->bidirectional,
-                        .last = k->last,
-                        .heads = k->heads,
-                        .key_heads = k->key_heads,
-                        .causal = k->causal,
-                        .rotary = k->rotary,
-                        .lengths = k->lengths,
-                        .given = k};
-    if (k->units) WEFT_TRY(units_of(r, k, &layer.filters));
+    weft_layer layer;
+    weft_status status = weft_layer_from_keys(r->net, k, name, &layer);
+    if (status != WEFT_OK) return at(r, "units", status);
     if (k->share) WEFT_TRY(check_shared(r, k));
-    if ((type->form == WEFT_LAYER_ONE || type->form == WEFT_LAYER_ACTIVATION) && count != 1)
-        return at(
-            r, "from",
-            weft_fail(WEFT_ERR_ARGUMENT, "a %s layer reads one layer, not %d", type->name, count));
-    if (type->form == WEFT_LAYER_PAIR && count != 2)
-        return at(r, "type",
-                  weft_fail(WEFT_ERR_ARGUMENT, "%s %s layer reads two layers, as in from: a, b",
-                            strchr("aeiou", type->name[0]) ? "an" : "a", type->name));
-    if (type->added) WEFT_TRY(check_added(r, type, count));
-    switch (type->form) {
-    case WEFT_LAYER_ADDED: out = type->added->build(r->net, &layer, in, count); break;
-    case WEFT_LAYER_ONE: out = type->one(r->net, in[0], &layer); break;
-    case WEFT_LAYER_ACTIVATION: out = weft_layer_activation(r->net, in[0], type->name, name); break;
-    case WEFT_LAYER_JOIN: out = weft_layer_concat(r->net, in, count, &layer); break;
-    default: out = type->pair(r->net, in[0], in[1], &layer); break;
-    }
-    weft_status status = weft_graph_status(r->net->graph);
+    status = weft_layer_type_check(type, count);
+    if (status != WEFT_OK) return at(r, k->from ? "from" : "type", status);
+    weft_value out = weft_layer_type_build(type, r->net, &layer, in, count);
+    status = weft_graph_status(r->net->graph);
     if (status != WEFT_OK) return at(r, NULL, status);
     r->made[r->count] = out;
     return WEFT_OK;

@@ -44,6 +44,17 @@ typedef struct weft_layer_type {
 weft_status weft_layer_type_find(const weft_context *context, const char *name,
                                  const weft_layer_type **out) WEFT_NODISCARD;
 
+/* Whether layers of the type have a key. */
+bool weft_layer_type_has_key(const weft_layer_type *type, const char *key);
+/* The layer that keys describe. ARGUMENT: its units are no number that suits the data. */
+weft_status weft_layer_from_keys(const weft_model_builder *net, const layer_keys *keys,
+                                 const char *name, weft_layer *out) WEFT_NODISCARD;
+/* ARGUMENT: layers of the type do not read so many layers. */
+weft_status weft_layer_type_check(const weft_layer_type *type, int count) WEFT_NODISCARD;
+/* Adds a layer to the graph. */
+weft_value weft_layer_type_build(const weft_layer_type *type, weft_model_builder *net,
+                                 const weft_layer *layer, const weft_value *in, int count);
+
 extern const weft_option weft_yaml_model[], weft_yaml_layers[];
 
 #endif

@@ -1,6 +1,7 @@
 /* Defines the table of services, the functions of the library that plug-ins may call. */
 #include "weft/services.h"
 
+#include "base/spec.h"
 #include "device/device.h"
 #include "models/models.h"
 #include "ops/ops.h"
@@ -50,6 +51,9 @@ static const weft_services services = {
     .threads = weft_context_threads,
     .type_bytes = weft_type_bytes,
     .elements = weft_shape_elements,
+    .get_number = weft_number_get,
+    .put_number = weft_number_put,
+    .parse = weft_spec_parse_any,
     .value_type = weft_value_type,
     .node_op = node_op,
     .node_name = node_name,
@@ -64,6 +68,8 @@ static const weft_services services = {
     .model_graph = weft_model_builder_graph,
     .model_training = weft_model_builder_training,
     .layer_name = weft_layer_name,
+    .model_layer = weft_model_layer,
+    .model_input = weft_model_input,
     .layer_number = weft_layer_number,
     .layer_parameter = weft_layer_parameter,
     .layer_node = weft_layer_node,

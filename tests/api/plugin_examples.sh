@@ -67,6 +67,33 @@ rates=$(grep -o '"lr":[^,]*' teeth.jsonl | cut -d : -f 2 | xargs printf '%.4f ')
 alone teeth "option 'lr-schedule' is 'sawtooth', must be one of" $run --lr-schedule sawtooth --decay-every 4 --warmup 1
 refuses 2 "lr-floor is '3', but lr-schedule sawtooth has no use for it" "$weft" train $data $run --plugin "$own" --lr-schedule sawtooth --lr-floor 3
 
+# A model.
+run="--model towers:count=3,width=9 --virtual-workers 2 --steps 7"
+weights towers towers $run
+weights towers-2 towers $run -n 2
+alike towers towers-2
+alone towers "no model is named 'towers'" $run
+refuses 2 "model towers: count is '9', must be a whole number from 1 to 8" "$weft" train $data --plugin "$plugins/libtowers.so" --model towers:count=9
+
+# A loss: half of mse where no error is above 1, so the run with twice the rate predicts the same; with outliers better.
+for outlier in 0 9; do
+    awk -v outlier=$outlier 'BEGIN { srand(1); print "a,b,c"; for (i = 0; i < 100; i++) { a = rand(); b = rand(); print a "," b "," (2 * a - b) / 4 + (i % 20 ? 0 : outlier) } }' >$outlier.csv
+done
+for loss in huber mse; do
+    printf 'loss: %s\nlayers:\n  - {type: dense, units: 8}\n  - {type: tanh}\n  - {type: dense, units: outputs}\n' $loss >$loss.yaml
+done
+data="--batch 20 --steps 60 -o sgd --normalize none --virtual-workers 2"
+from="--data csv:0.csv,target=c,test=0.2"
+weights huber huber $from --model huber.yaml --lr 0.02
+weights huber-2 huber $from --model huber.yaml --lr 0.02 -n 2
+alike huber huber-2
+weights mse huber $from --model mse.yaml --lr 0.01
+"$weft" eval huber/latest --plugin "$plugins/libhuber.so" | grep -o 'R2.*' >huber.out
+"$weft" eval mse/latest | grep -o 'R2.*' >out
+[ -s out ] && cmp -s out huber.out && pass || flunk "huber without outliers is half of mse: $(cat huber.out)"
+alone huber "no loss is named 'huber'" $from --model huber.yaml --lr 0.02
+refuses 2 "loss 'huber' needs a target of numbers" "$weft" train --data glyphs:size=12,train=90,test=30 --batch 18 --plugin "$plugins/libhuber.so" --model huber.yaml
+
 # The option itself.
 refuses 1 "missing.so: cannot open" "$weft" train --plugin missing.so
 refuses 2 "must be the path of a shared object" "$weft" train --plugin
