@@ -1,11 +1,5 @@
 include(CMakePackageConfigHelpers)
 
-install(TARGETS weft LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-if(WEFT_ARCHIVE)
-  install(FILES ${WEFT_ARCHIVE} DESTINATION ${CMAKE_INSTALL_LIBDIR})
-else()
-  install(TARGETS weft_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-endif()
 install(DIRECTORY include/weft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(TARGET weft_command)
   install(TARGETS weft_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -39,8 +33,10 @@ endif()
 # Found from where the file lies, since cmake --install --prefix decides that after it was written.
 file(RELATIVE_PATH WEFT_PC_UP "${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
 string(REGEX REPLACE "/$" "" WEFT_PC_UP "${WEFT_PC_UP}")
-configure_file(cmake/weft.pc.in weft.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/weft.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(name weft weft-serve)
+  configure_file(cmake/${name}.pc.in ${name}.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()
 
 configure_package_config_file(cmake/weft-config.cmake.in weft-config.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/weft)

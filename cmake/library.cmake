@@ -1,11 +1,13 @@
-# Sources by room, lowest first. The reference kernels are compiled once for each precision.
+# Sources by room, lowest first: those of libweft, and those of libweft-serve, which stands on it. The reference kernels are
+# compiled once for each precision.
 file(GLOB WEFT_SOURCES CONFIGURE_DEPENDS
   src/base/*.c src/comm/*.c src/graph/*.c src/ops/*.c src/device/*.c src/device/cpu/*.c src/device/cpu/onednn/*.c
   src/device/fake_remote/*.c
   src/optim/*.c src/formats/*.c src/data/*.c src/models/*.c src/rewrite/*.c src/program/*.c src/compress/*.c src/actor/*.c src/membership/*.c src/exchange/*.c src/exchange/gossip/*.c
   src/exchange/ps/*.c src/exchange/ps/range/*.c src/exchange/ps/server/*.c src/exchange/ps/client/*.c src/exchange/ps/host/*.c
-  src/checkpoint/*.c src/learner/*.c src/job/*.c src/train/*.c src/train/sim/*.c src/train/elastic/*.c src/train/engine/*.c
-  src/serve/*.c src/serve/batch/*.c src/serve/http/*.c src/serve/front/*.c src/load/*.c)
+  src/checkpoint/*.c src/learner/*.c src/job/*.c src/train/*.c src/train/sim/*.c src/train/elastic/*.c src/train/engine/*.c)
+file(GLOB WEFT_SERVE_SOURCES CONFIGURE_DEPENDS
+  src/load/*.c src/serve/*.c src/serve/batch/*.c src/serve/http/*.c src/serve/picture/*.c src/serve/front/*.c)
 file(GLOB WEFT_REFERENCE CONFIGURE_DEPENDS src/device/reference/*.c)
 list(REMOVE_ITEM WEFT_REFERENCE ${CMAKE_CURRENT_SOURCE_DIR}/src/device/reference/device.c
   ${CMAKE_CURRENT_SOURCE_DIR}/src/device/reference/mixed_types.c)
@@ -18,13 +20,15 @@ function(weft_sources target)
   target_compile_options(${target} PRIVATE ${WEFT_FRAME})
   if(NOT WEFT_SANITIZE)
     set_target_properties(${target} PROPERTIES C_VISIBILITY_PRESET hidden)
+    # No program replaces an exported function, so the library may inline its own.
+    target_compile_options(${target} PRIVATE -fno-semantic-interposition)
   endif()
 endfunction()
 # Tests see the library's own functions, so they link it statically. A sanitizer makes that slow, a hundred times over, and
 # such a library is not shipped: there it exports all functions and is linked once.
-set(WEFT_FOR_TESTS weft_static)
+set(WEFT_FOR_TESTS weft_serve_static weft_static)
 if(WEFT_SANITIZE)
-  set(WEFT_FOR_TESTS weft)
+  set(WEFT_FOR_TESTS weft_serve weft)
 endif()
 
 foreach(real float double)
@@ -60,7 +64,7 @@ weft_sources(weft_objects)
 target_compile_definitions(weft_objects PRIVATE WEFT_SHARED)
 set(WEFT_LIBRARIES ${DNNL_LIBRARY} PkgConfig::CYAML PkgConfig::YAML PkgConfig::JANSSON PkgConfig::HWLOC ZLIB::ZLIB
   OpenMP::OpenMP_C Threads::Threads m ${CMAKE_DL_LIBS} PkgConfig::PROTOBUF_C PkgConfig::ZMQ PkgConfig::XXHASH
-  PkgConfig::GNUTLS PkgConfig::PNG PkgConfig::TURBOJPEG)
+)
 # Oniguruma has functions of its own under the names of POSIX (regcomp): the C library's come first.
 list(APPEND WEFT_LIBRARIES c PkgConfig::ONIGURUMA)
 if(WEFT_MPI)
@@ -75,33 +79,61 @@ endif()
 target_link_libraries(weft_objects PRIVATE weft_flags ${WEFT_LIBRARIES})
 add_dependencies(weft_objects weft_proto)
 target_include_directories(weft_objects SYSTEM PRIVATE ${WEFT_PROTO_DIR})
+add_library(weft_serve_objects OBJECT ${WEFT_SERVE_SOURCES})
+weft_sources(weft_serve_objects)
+target_compile_definitions(weft_serve_objects PRIVATE WEFT_SHARED)
+set(WEFT_SERVE_LIBRARIES PkgConfig::JANSSON Threads::Threads m PkgConfig::GNUTLS PkgConfig::PNG PkgConfig::TURBOJPEG)
+target_link_libraries(weft_serve_objects PRIVATE weft_flags ${WEFT_SERVE_LIBRARIES})
 
 set(WEFT_OBJECTS $<TARGET_OBJECTS:weft_objects> $<TARGET_OBJECTS:weft_reference_float>
   $<TARGET_OBJECTS:weft_reference_double> $<TARGET_OBJECTS:weft_compress_float> $<TARGET_OBJECTS:weft_compress_double>
   $<TARGET_OBJECTS:weft_proto>)
-add_library(weft SHARED ${WEFT_OBJECTS})
-add_library(weft_static STATIC ${WEFT_OBJECTS})
-foreach(target weft weft_static)
-  weft_sources(${target})
-  set_target_properties(${target} PROPERTIES OUTPUT_NAME weft VERSION ${PROJECT_VERSION}
-    SOVERSION ${PROJECT_VERSION_MAJOR})
-endforeach()
+# weft_library(TARGET NAME OBJECTS... LINK...): the shared library libNAME.so, and the static one that tests link.
+function(weft_library target name)
+  cmake_parse_arguments(L "" "" "OBJECTS;LINK" ${ARGN})
+  add_library(${target} SHARED ${L_OBJECTS})
+  add_library(${target}_static STATIC ${L_OBJECTS})
+  foreach(library ${target} ${target}_static)
+    weft_sources(${library})
+    set_target_properties(${library} PROPERTIES OUTPUT_NAME ${name} VERSION ${PROJECT_VERSION}
+      SOVERSION ${PROJECT_VERSION_MAJOR})
+    target_link_libraries(${library} PRIVATE weft_flags ${L_LINK})
+  endforeach()
+  target_link_options(${target} PRIVATE LINKER:--no-undefined LINKER:-Bsymbolic-functions)
+  # The static library that is installed is one object whose only global names are those that the shared one exports, so
+  # that no name of a program can collide with one of the library's own. Tests link the other one, which shows all names.
+  if(NOT WEFT_SANITIZE AND CMAKE_OBJCOPY)
+    set(archive ${CMAKE_CURRENT_BINARY_DIR}/public/lib${name}.a)
+    add_custom_command(OUTPUT ${archive}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/public
+      COMMAND ${CMAKE_LINKER} -r -o public/${name}.o --whole-archive $<TARGET_FILE:${target}_static>
+      COMMAND ${CMAKE_OBJCOPY} --localize-hidden public/${name}.o
+      COMMAND ${CMAKE_COMMAND} -E rm -f ${archive}
+      COMMAND ${CMAKE_AR} rcs ${archive} public/${name}.o
+      DEPENDS ${target}_static WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR} VERBATIM)
+    add_custom_target(${target}_archive ALL DEPENDS ${archive})
+    install(FILES ${archive} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  else()
+    install(TARGETS ${target}_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  endif()
+  install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endfunction()
+weft_library(weft weft OBJECTS ${WEFT_OBJECTS} LINK ${WEFT_LIBRARIES})
+weft_library(weft_serve weft-serve OBJECTS $<TARGET_OBJECTS:weft_serve_objects> LINK ${WEFT_SERVE_LIBRARIES})
+target_link_libraries(weft_serve PUBLIC weft)
+target_link_libraries(weft_serve_static PUBLIC weft_static)
 target_compile_definitions(weft PUBLIC $<INSTALL_INTERFACE:>)
-# The static library that is installed is one object whose only global names are those of the public headers, so that no
-# name of a program can collide with one of the library's own. Tests link the other one, which shows all names.
-if(NOT WEFT_SANITIZE AND CMAKE_OBJCOPY)
-  set(WEFT_ARCHIVE ${CMAKE_CURRENT_BINARY_DIR}/public/libweft.a)
-  add_custom_command(OUTPUT ${WEFT_ARCHIVE}
-    COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/public
-    COMMAND ${CMAKE_LINKER} -r -o public/weft.o --whole-archive $<TARGET_FILE:weft_static>
-    COMMAND ${CMAKE_OBJCOPY} --localize-hidden public/weft.o
-    COMMAND ${CMAKE_COMMAND} -E rm -f ${WEFT_ARCHIVE}
-    COMMAND ${CMAKE_AR} rcs ${WEFT_ARCHIVE} public/weft.o
-    DEPENDS weft_static WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR} VERBATIM)
-  add_custom_target(weft_archive ALL DEPENDS ${WEFT_ARCHIVE})
-endif()
-target_link_libraries(weft PRIVATE weft_flags ${WEFT_LIBRARIES})
-target_link_libraries(weft_static PRIVATE weft_flags ${WEFT_LIBRARIES})
+# What libweft-serve uses besides the public functions has a version node of its own.
+set(WEFT_PRIVATE_MAP ${CMAKE_CURRENT_BINARY_DIR}/weft.map)
+file(GLOB_RECURSE WEFT_ROOM_HEADERS CONFIGURE_DEPENDS src/*.h)
+add_custom_command(OUTPUT ${WEFT_PRIVATE_MAP}
+  COMMAND ${CMAKE_COMMAND} "-DHEADERS=${WEFT_ROOM_HEADERS}" -DVERSION=${PROJECT_VERSION} -DOUT=${WEFT_PRIVATE_MAP}
+    -P ${PROJECT_SOURCE_DIR}/cmake/private_map.cmake
+  DEPENDS ${WEFT_ROOM_HEADERS} cmake/private_map.cmake VERBATIM)
+add_custom_target(weft_private_map DEPENDS ${WEFT_PRIVATE_MAP})
+add_dependencies(weft weft_private_map)
+set_target_properties(weft PROPERTIES LINK_DEPENDS ${WEFT_PRIVATE_MAP})
+target_link_options(weft PRIVATE LINKER:--version-script=${WEFT_PRIVATE_MAP})
 
 file(GLOB WEFT_CLI CONFIGURE_DEPENDS src/cli/*.c)
 if(WEFT_CLI)
@@ -109,5 +141,5 @@ if(WEFT_CLI)
   set_target_properties(weft_command PROPERTIES OUTPUT_NAME weft)
   target_include_directories(weft_command PRIVATE src/cli)
   target_compile_options(weft_command PRIVATE ${WEFT_FRAME})
-  target_link_libraries(weft_command PRIVATE weft_flags weft_static ${WEFT_LIBRARIES})
+  target_link_libraries(weft_command PRIVATE weft_flags weft_serve_static weft_static ${WEFT_LIBRARIES} ${WEFT_SERVE_LIBRARIES})
 endif()

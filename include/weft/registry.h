@@ -1,7 +1,8 @@
 /*
  * The registry of a context: devices, engines, exchanges, models and other entries with names. A
- * new context has the built-in entries; programs and plug-ins can add more. The contexts of a
- * process are independent of each other.
+ * new context has the built-in entries of libweft; weft_serve_register (weft/serve.h) adds those of
+ * libweft-serve, and programs and plug-ins can add more. The contexts of a process are independent
+ * of each other.
  *
  * These kinds can be added; weft_entry.ops points to the struct, which the header describes:
  *   WEFT_KIND_OPERATOR   weft_operator_ops   weft/operator_ops.h

@@ -1,5 +1,6 @@
 /*
- * Includes all public headers; each of them can also be included alone.
+ * Includes all public headers of libweft; each of them can also be included alone. weft/serve.h has
+ * those of libweft-serve: serving, and its load generator.
  *
  * Wrong arguments. A function checks each pointer, value, index, enumerator and number that it is
  * given, and changes nothing if one of them is wrong. A function that returns a weft_status then
@@ -37,19 +38,16 @@
 #ifndef WEFT_WEFT_H
 #define WEFT_WEFT_H
 
-#include "weft/batcher.h"
 #include "weft/cluster.h"
 #include "weft/comm.h"
 #include "weft/context.h"
 #include "weft/data.h"
 #include "weft/device.h"
 #include "weft/device_ops.h"
-#include "weft/forecast.h"
 #include "weft/generate.h"
 #include "weft/graph.h"
 #include "weft/job.h"
 #include "weft/keys.h"
-#include "weft/load.h"
 #include "weft/members.h"
 #include "weft/model.h"
 #include "weft/model_ops.h"
@@ -64,8 +62,6 @@
 #include "weft/program.h"
 #include "weft/rate_ops.h"
 #include "weft/registry.h"
-#include "weft/server.h"
-#include "weft/service.h"
 #include "weft/services.h"
 #include "weft/report.h"
 #include "weft/spec.h"

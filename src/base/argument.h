@@ -9,9 +9,14 @@
 
 #include "weft/status.h"
 
+/* Marks a function of libweft that libweft-serve calls. Such functions are exported, under the
+ * version node WEFT_PRIVATE_MAJOR.MINOR.PATCH (cmake/private_map.cmake), and are nobody else's. */
+#define WEFT_PRIVATE_API WEFT_API
+
 /* Fails with a message that names the first pointer that is NULL. names: the list of the arguments
  * as the macros below have it, separated by commas. */
-weft_status weft_fail_null(const char *function, const char *names, const bool *given);
+WEFT_PRIVATE_API weft_status weft_fail_null(const char *function, const char *names,
+                                            const bool *given);
 
 static inline bool weft_all_given(const bool *given, size_t count)
 {
@@ -54,8 +59,8 @@ weft_status weft_check_index(const char *function, const char *what, long long n
 /* Copies a caller's struct, which begins with its struct_size, over `copy`, which has the defaults.
  * A shorter struct, of an older version, leaves the defaults of the fields that it lacks; the bytes
  * that a longer one has behind ours must be 0. least: bytes of the oldest version. */
-weft_status weft_take_struct(const char *name, const void *given, size_t least, size_t size,
-                             void *copy) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_take_struct(const char *name, const void *given, size_t least,
+                                              size_t size, void *copy) WEFT_NODISCARD;
 /* last: the last field of the oldest version. */
 #define WEFT_TAKE(type, given, last, copy)                                                         \
     WEFT_TRY(weft_take_struct(#type, given, offsetof(type, last) + sizeof((copy)->last),           \
@@ -65,6 +70,6 @@ weft_status weft_check_room(const char *name, const uint64_t *room, size_t words
 #define WEFT_CHECK_ROOM(name, given)                                                               \
     WEFT_TRY(weft_check_room(name, (given)->room, sizeof((given)->room) / sizeof(*(given)->room)))
 /* Gives a caller a struct of its `size`, with as many of our fields as it has room for. */
-void weft_give_struct(void *to, size_t size, const void *ours, size_t our_size);
+WEFT_PRIVATE_API void weft_give_struct(void *to, size_t size, const void *ours, size_t our_size);
 
 #endif

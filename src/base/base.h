@@ -39,11 +39,12 @@
     } while (0)
 
 /* Records this thread's message and returns status. */
-weft_status weft_fail(weft_status status, const char *format, ...) WEFT_PRINTF(2, 3) WEFT_NODISCARD;
-weft_status weft_fail_memory(size_t bytes) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_fail(weft_status status, const char *format, ...)
+    WEFT_PRINTF(2, 3) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_fail_memory(size_t bytes) WEFT_NODISCARD;
 
 /* Prefixes this thread's message with "prefix: "; returns status. */
-weft_status weft_fail_within(weft_status status, const char *format, ...)
+WEFT_PRIVATE_API weft_status weft_fail_within(weft_status status, const char *format, ...)
     WEFT_PRINTF(2, 3) WEFT_NODISCARD;
 
 /* A plug-in may fail without a message. weft_failures counts the failures of this thread that have
@@ -58,22 +59,23 @@ weft_status weft_ensure_message(weft_status status, uint64_t before, const char 
 
 /* Allocates a zeroed array. Functions that create something set *out (here a pointer to any
  * pointer) to NULL on failure, so the caller may free *out in any case. */
-weft_status weft_new_bytes(void *out, size_t count, size_t size) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_new_bytes(void *out, size_t count, size_t size) WEFT_NODISCARD;
 #define WEFT_NEW(out, count) weft_new_bytes((void *)(out), (size_t)(count), sizeof(**(out)))
 
 /* Makes room for at least `count` + 1 elements in a growing array; new elements are zeroed. */
-weft_status weft_grow_bytes(void *array, size_t *capacity, size_t count,
-                            size_t size) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_grow_bytes(void *array, size_t *capacity, size_t count,
+                                             size_t size) WEFT_NODISCARD;
 #define WEFT_GROW(array, capacity, count)                                                          \
     weft_grow_bytes((void *)(array), (capacity), (size_t)(count), sizeof(**(array)))
 
-weft_status weft_strdup(const char *text, char **out) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_strdup(const char *text, char **out) WEFT_NODISCARD;
 /* Copies an array of strings; NULL is copied as NULL. After a failure *out holds the strings that
  * were copied. */
 weft_status weft_strings_copy(char *const *from, int64_t count, char ***out) WEFT_NODISCARD;
 /* Frees an array of strings, each of which may be NULL, and sets it to NULL. */
 void weft_strings_free(char ***strings, int64_t count);
-weft_status weft_format(char **out, const char *format, ...) WEFT_PRINTF(2, 3) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_format(char **out, const char *format, ...)
+    WEFT_PRINTF(2, 3) WEFT_NODISCARD;
 
 /* The reserve is memory, in bytes, that other libraries may need at once. Some of them do not
  * survive a failed allocation: oneDNN's kernel generator writes through a null pointer, and the
@@ -92,8 +94,8 @@ weft_status weft_new_aligned(size_t bytes, void *out) WEFT_NODISCARD;
 
 /* Starts a thread. MEMORY: the malloc arena of the new thread would leave no reserve; IO: the
  * system refuses the thread. */
-weft_status weft_thread_start(pthread_t *thread, void *(*work)(void *user),
-                              void *user) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_thread_start(pthread_t *thread, void *(*work)(void *user),
+                                               void *user) WEFT_NODISCARD;
 
 /* Calls start(user), in which a library starts `count` threads, if the system gives as many; no
  * thread of weft_thread_start begins meanwhile. who: subject of the message. IO: it does not. */
@@ -107,8 +109,8 @@ weft_status weft_threads_try(const char *who, int count) WEFT_NODISCARD;
 /* Whether a type is one of weft_dtype. */
 bool weft_dtype_known(weft_dtype dtype);
 /* Converts between f32 and bf16; weft_bf16_of rounds to nearest even. */
-uint16_t weft_bf16_of(float x);
-float weft_bf16_float(uint16_t bits);
+WEFT_PRIVATE_API uint16_t weft_bf16_of(float x);
+WEFT_PRIVATE_API float weft_bf16_float(uint16_t bits);
 /* Whether all numbers are finite; integers always are. */
 bool weft_all_finite(weft_dtype dtype, const void *data, size_t bytes);
 
@@ -122,13 +124,13 @@ typedef struct weft_text {
     bool failed;
 } weft_text;
 
-void weft_text_add(weft_text *text, const char *format, ...) WEFT_PRINTF(2, 3);
-void weft_text_add_bytes(weft_text *text, const char *data, size_t size);
-void weft_text_add_int(weft_text *text, int64_t number);
+WEFT_PRIVATE_API void weft_text_add(weft_text *text, const char *format, ...) WEFT_PRINTF(2, 3);
+WEFT_PRIVATE_API void weft_text_add_bytes(weft_text *text, const char *data, size_t size);
+WEFT_PRIVATE_API void weft_text_add_int(weft_text *text, int64_t number);
 /* Appends `size` bytes for the caller to write; NULL: there is no memory. */
-char *weft_text_extend(weft_text *text, size_t size);
+WEFT_PRIVATE_API char *weft_text_extend(weft_text *text, size_t size);
 /* Appends a JSON string with quotes and escapes. */
-void weft_text_add_json(weft_text *text, const char *string);
+WEFT_PRIVATE_API void weft_text_add_json(weft_text *text, const char *string);
 /* Appends the text with unprintable bytes escaped, as weft_printable does. */
 void weft_text_add_printable(weft_text *text, const char *string);
 /* Replaces each byte that is not printable by '?', for texts that other machines have sent. */
@@ -138,28 +140,29 @@ bool weft_is_printable(const char *text);
 /* Decodes the UTF-8 character at the begin of `left` bytes. Returns its number of bytes; 0: it is
  * invalid or incomplete. */
 size_t weft_utf8_decode(const unsigned char *c, size_t left, uint32_t *point);
-weft_status weft_text_take(weft_text *text, char **out) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_text_take(weft_text *text, char **out) WEFT_NODISCARD;
 
 /* The candidate nearest to name by edit distance, or NULL if none is near. next(user, i) returns
  * candidate i, or NULL at the end. */
 const char *weft_nearest(const char *name, const char *(*next)(const void *user, int i),
                          const void *user);
 /* Whether the text is an item of a comma-separated list. */
-bool weft_is_listed(const char *list, const char *text);
+WEFT_PRIVATE_API bool weft_is_listed(const char *list, const char *text);
 
 /* Writes a suggestion for an unknown name to buffer and returns buffer: "; did you mean 'x'?" for
  * the nearest candidate, else "; known are a, b" with all candidates, or "; there are none". */
-const char *weft_suggest(char *buffer, size_t size, const char *name,
-                         const char *(*next)(const void *user, int i), const void *user);
+WEFT_PRIVATE_API const char *weft_suggest(char *buffer, size_t size, const char *name,
+                                          const char *(*next)(const void *user, int i),
+                                          const void *user);
 
 /* Writes "[8, 3, 28, 28]" to buffer; returns buffer. */
-const char *weft_shape_text(const weft_shape *shape, char *buffer, size_t size);
+WEFT_PRIVATE_API const char *weft_shape_text(const weft_shape *shape, char *buffer, size_t size);
 
 /* Calls fn with each piece of "a,b,c" until one call fails; fn may change its piece. ARGUMENT: a
  * piece is empty, also after a trailing comma. `what` names the option in the message. */
 typedef weft_status (*weft_piece_fn)(void *user, char *piece);
-weft_status weft_each_piece(const char *what, const char *text, weft_piece_fn fn,
-                            void *user) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_each_piece(const char *what, const char *text, weft_piece_fn fn,
+                                             void *user) WEFT_NODISCARD;
 
 /* Writes the shortest decimal that reads back as the same number (integers in full) to buffer,
  * where 32 bytes are enough; returns buffer. */
@@ -167,8 +170,8 @@ const char *weft_real_text(double value, char *buffer, size_t size);
 
 /* Whole-string conversions; false if text is not exactly one number of this kind. Real numbers are
  * decimal, with a point in every locale, or nan, inf or infinity in any case. */
-bool weft_parse_int(const char *text, int64_t *out);
-bool weft_parse_real(const char *text, double *out);
+WEFT_PRIVATE_API bool weft_parse_int(const char *text, int64_t *out);
+WEFT_PRIVATE_API bool weft_parse_real(const char *text, double *out);
 
 /* The index at which part r begins when `count` items are divided into n equal parts; part r ends
  * where part r + 1 begins. */
@@ -208,18 +211,18 @@ void weft_names_free(weft_names *names);
  * platform. */
 void weft_philox(uint64_t key, uint64_t counter_high, uint64_t counter_low, uint32_t out[4]);
 /* FNV-1a hash of a text, and a random number that is a function of a and b (Philox). */
-uint64_t weft_hash_text(const char *text);
-uint64_t weft_mix(uint64_t a, uint64_t b);
+WEFT_PRIVATE_API uint64_t weft_hash_text(const char *text);
+WEFT_PRIVATE_API uint64_t weft_mix(uint64_t a, uint64_t b);
 
 /* A stream of random numbers that is determined by (key, stream). */
 typedef struct weft_random {
     uint64_t key, stream, position;
     uint32_t block[4];
 } weft_random;
-void weft_random_start(weft_random *random, uint64_t key, uint64_t stream);
-uint32_t weft_random_u32(weft_random *random);
+WEFT_PRIVATE_API void weft_random_start(weft_random *random, uint64_t key, uint64_t stream);
+WEFT_PRIVATE_API uint32_t weft_random_u32(weft_random *random);
 /* Uniform in [0, 1) with 24 bits, exact in float and double. */
-double weft_random_unit(weft_random *random);
+WEFT_PRIVATE_API double weft_random_unit(weft_random *random);
 double weft_random_between(weft_random *random, double low, double high);
 
 /* The image of i under the pseudo-random permutation `key` of 0 .. count-1. A Feistel network with
@@ -257,16 +260,16 @@ typedef struct weft_bytes {
 } weft_bytes;
 
 /* Fails with the message "PATH: cannot WHAT: <text of errno>", followed by advice. */
-weft_status weft_fail_io(const char *what, const char *path) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_fail_io(const char *what, const char *path) WEFT_NODISCARD;
 /* Opens a file to read it. IO: it cannot be opened, or is a folder, a pipe or a device, which is
  * refused without waiting for it; the message names the path and the reason. */
 struct stat;
 weft_status weft_file_open(const char *path, struct stat *info, int *file) WEFT_NODISCARD;
 /* Maps a file read-only. IO: as weft_file_open. */
-weft_status weft_file_map(const char *path, weft_bytes *out) WEFT_NODISCARD;
-void weft_file_unmap(weft_bytes *bytes);
+WEFT_PRIVATE_API weft_status weft_file_map(const char *path, weft_bytes *out) WEFT_NODISCARD;
+WEFT_PRIVATE_API void weft_file_unmap(weft_bytes *bytes);
 /* Copies a file into memory; the caller frees out->data. */
-weft_status weft_file_read(const char *path, weft_bytes *out) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_file_read(const char *path, weft_bytes *out) WEFT_NODISCARD;
 /* Reads up to `size` bytes of an open file; fewer only at its end. */
 weft_status weft_file_read_from(int file, const char *path, void *data, size_t size,
                                 size_t *done) WEFT_NODISCARD;
@@ -274,9 +277,9 @@ weft_status weft_file_read_from(int file, const char *path, void *data, size_t s
  * names its contents in messages. `closed_to`: bits of the mode that the file may not have, such as
  * 077. ARGUMENT: it has one. FORMAT: it is longer than 4 MiB or has a zero byte. The caller frees
  * the text with weft_secret_free, which erases it first. */
-weft_status weft_secret_read(const char *path, unsigned closed_to, const char *what,
-                             char **out) WEFT_NODISCARD;
-void weft_secret_free(char **text);
+WEFT_PRIVATE_API weft_status weft_secret_read(const char *path, unsigned closed_to,
+                                              const char *what, char **out) WEFT_NODISCARD;
+WEFT_PRIVATE_API void weft_secret_free(char **text);
 /* Opens a file that this program itself names, such as a lock, for reading and writing, and creates
  * it if there is none. IO: it is a link, has another name as well, or is no regular file. */
 weft_status weft_file_open_own(const char *path, int *out) WEFT_NODISCARD;
@@ -293,15 +296,15 @@ weft_status weft_beside_open(const char *target, mode_t mode, char **name,
 weft_status weft_beside_tidy(const char *target) WEFT_NODISCARD;
 /* Replaces the file atomically: the path has the new or the old contents at any time. The mode is
  * WEFT_OUTPUT_REPLACE or, for a file that this program itself names, WEFT_OUTPUT_OWN. */
-weft_status weft_file_replace(const char *path, weft_output_mode mode, const void *data,
-                              size_t size) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_file_replace(const char *path, weft_output_mode mode,
+                                               const void *data, size_t size) WEFT_NODISCARD;
 weft_status weft_dir_make(const char *path) WEFT_NODISCARD; /* with parents; may exist already */
 weft_status
 weft_dir_make_new(const char *path) WEFT_NODISCARD; /* must not exist; its parents must */
 weft_status weft_dir_sync(const char *path) WEFT_NODISCARD;
 weft_status
 weft_dir_remove(const char *path) WEFT_NODISCARD; /* with its files, not through a link */
-bool weft_file_exists(const char *path);
+WEFT_PRIVATE_API bool weft_file_exists(const char *path);
 
 /* Creates a context without any names. The public constructor weft_context_create calls it,
  * registers the built-in names, and passes the services that plug-ins receive. */
@@ -313,14 +316,15 @@ weft_status weft_context_new(const struct weft_services *services,
  * object, so the kind must outlive the context. */
 typedef struct weft_singleton_kind {
     weft_status (*make)(weft_context *context, void **out); /* once for each context */
-    void (*destroy)(void *thing);
+    void (*destroy)(void *thing);                           /* NULL: nothing has to be destroyed */
 } weft_singleton_kind;
-weft_status weft_context_singleton(weft_context *context, const weft_singleton_kind *kind,
-                                   void **out) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_context_singleton(const weft_context *context,
+                                                    const weft_singleton_kind *kind,
+                                                    void **out) WEFT_NODISCARD;
 /* Creates a context with a number of threads of its own (see weft_context_set_threads). The new
  * context shares the log and the names of `of`, which is not changed and must outlive it. */
-weft_status weft_context_with_threads(weft_context *of, int threads,
-                                      weft_context **out) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_context_with_threads(weft_context *of, int threads,
+                                                       weft_context **out) WEFT_NODISCARD;
 
 /* The state of a process as in /proc/PID/stat: 'T' if it is stopped (SIGSTOP), 'Z' if it has ended
  * and its parent has not waited for it yet; '\0': not known. */
@@ -328,7 +332,7 @@ char weft_process_state(pid_t pid);
 
 /* --- clock and log --- */
 
-double weft_seconds(void); /* monotonic */
+WEFT_PRIVATE_API double weft_seconds(void); /* monotonic */
 /* A clock for timeouts, which starts from a zeroed struct. Each read returns the seconds waited
  * since the first read. The time between two reads counts as at most `most` seconds, so the time
  * for which the process was stopped (Ctrl-Z) does not count. */
@@ -336,11 +340,11 @@ typedef struct weft_wait_clock {
     double looked, waited;
 } weft_wait_clock;
 double weft_wait_clock_read(weft_wait_clock *clock, double most);
-double weft_process_seconds(void); /* since this process started, to a hundredth */
-size_t weft_peak_memory(void);     /* peak resident memory, without mapped files, in bytes */
+WEFT_PRIVATE_API double weft_process_seconds(void); /* since this process started, to a hundredth */
+size_t weft_peak_memory(void); /* peak resident memory, without mapped files, in bytes */
 /* Logs a message; each warning or note is logged once in the life of a context. */
-void weft_log(const weft_context *context, weft_log_level level, const char *format, ...)
-    WEFT_PRINTF(3, 4);
+WEFT_PRIVATE_API void weft_log(const weft_context *context, weft_log_level level,
+                               const char *format, ...) WEFT_PRINTF(3, 4);
 
 /* --- threads of one process --- */
 
@@ -357,17 +361,17 @@ int weft_parallel_current(void); /* the number that was set last */
 /* The number of cores that this process may use at once: the cores of its affinity mask, limited by
  * the CPU quota of its control groups, rounded up, and by the allocation of Slurm on this machine
  * (SLURM_CPUS_ON_NODE). */
-int weft_cores(void);
+WEFT_PRIVATE_API int weft_cores(void);
 /* The threads of each of `ranks` ranks on this machine, at least 1: OMP_NUM_THREADS, or the cores
  * over the ranks, of which Slurm may have given a task fewer (SLURM_CPUS_PER_TASK). *why: what has
  * set or limited them, if that is not the number of cores; may be NULL. */
-int weft_default_threads(int ranks, const char **why);
+WEFT_PRIVATE_API int weft_default_threads(int ranks, const char **why);
 /* The CPU quota of this process's control groups, in cores; 0: none. `root` is put before the paths
  * of /proc/self and of the mounts; it is "" except in tests. */
 double weft_cpu_quota(const char *root);
 /* The cores of this quota that each of so many processes may use, rounded down, at least 1; 0:
  * there is no quota. */
-int weft_cpu_quota_share(const char *root, int processes);
+WEFT_PRIVATE_API int weft_cpu_quota_share(const char *root, int processes);
 /* The bytes of memory that this process may have: those of the machine, limited by its control
  * groups and by its address space (ulimit -v). */
 size_t weft_memory_limit(const char *root);
@@ -379,11 +383,12 @@ void weft_cores_roam(void);
  * result has no sets, and then binds no thread, if there are fewer than two parts or fewer cores
  * than parts, or if the parts are processes that their launcher has bound to cores. */
 typedef struct weft_core_sets weft_core_sets;
-weft_status weft_core_sets_make(int parts, bool processes, weft_core_sets **out) WEFT_NODISCARD;
-void weft_core_sets_free(weft_core_sets **sets);
+WEFT_PRIVATE_API weft_status weft_core_sets_make(int parts, bool processes,
+                                                 weft_core_sets **out) WEFT_NODISCARD;
+WEFT_PRIVATE_API void weft_core_sets_free(weft_core_sets **sets);
 /* Binds the calling thread, and threads that it starts later, to the cores of one set. Returns the
  * previous binding, which weft_core_sets_leave restores and frees; NULL: nothing was bound. */
-void *weft_core_sets_enter(const weft_core_sets *sets, int part);
-void weft_core_sets_leave(const weft_core_sets *sets, void *before);
+WEFT_PRIVATE_API void *weft_core_sets_enter(const weft_core_sets *sets, int part);
+WEFT_PRIVATE_API void weft_core_sets_leave(const weft_core_sets *sets, void *before);
 
 #endif

@@ -50,7 +50,7 @@ static weft_status get_or_make(weft_context *context, const weft_singleton_kind 
     return WEFT_OK;
 }
 
-weft_status weft_context_singleton(weft_context *context, const weft_singleton_kind *kind,
+weft_status weft_context_singleton(const weft_context *context, const weft_singleton_kind *kind,
                                    void **out)
 {
     pthread_mutex_lock(&context->of->singletons_lock);
@@ -63,7 +63,7 @@ static void destroy_singletons(weft_context *context)
 {
     for (weft_singleton *next, *k = context->singletons; k; k = next) {
         next = k->next;
-        k->kind->destroy(k->thing);
+        if (k->kind->destroy) k->kind->destroy(k->thing);
         free(k);
     }
 }

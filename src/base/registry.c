@@ -301,8 +301,10 @@ weft_status weft_context_add_longer(weft_context *context, const weft_option *ro
             table->rows[n++] = *more;
     }
     for (size_t i = 0; i < count; i++) table->rows[i].context = context;
+    pthread_mutex_lock(lock_of(context));
     table->next = context->tables;
     context->tables = table;
+    pthread_mutex_unlock(lock_of(context));
     return WEFT_OK;
 }
 
@@ -313,8 +315,10 @@ weft_status weft_context_add_table(weft_context *context, const weft_option *row
 
 static weft_table *find_table(const weft_context *context, const weft_option *rows)
 {
+    pthread_mutex_lock(lock_of(context));
     weft_table *table = context->of->tables;
     while (table->of != rows) table = table->next;
+    pthread_mutex_unlock(lock_of(context));
     return table;
 }
 

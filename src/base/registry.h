@@ -26,8 +26,8 @@ weft_status weft_entry_need(const weft_entry *entry, const char *function,
                             bool given) WEFT_NODISCARD;
 
 /* Adds built-in entries, whose `ops` are those of the room. Errors: see weft_context_register. */
-weft_status weft_registry_add(weft_context *context, const weft_entry *entries,
-                              int count) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_registry_add(weft_context *context, const weft_entry *entries,
+                                               int count) WEFT_NODISCARD;
 
 /* The entry whose present or former name is the first `size` bytes of `name`; NULL: none. */
 const weft_entry *weft_registry_look(const weft_context *context, weft_kind kind, const char *name,
@@ -35,8 +35,9 @@ const weft_entry *weft_registry_look(const weft_context *context, weft_kind kind
 /* As weft_registry_look, but the name may also be the path of a plug-in that the context has
  * loaded; this function never loads one. ARGUMENT: the name is unknown; the message gives the
  * nearest one. */
-weft_status weft_registry_find(const weft_context *context, weft_kind kind, const char *name,
-                               size_t size, const weft_entry **out) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_registry_find(const weft_context *context, weft_kind kind,
+                                                const char *name, size_t size,
+                                                const weft_entry **out) WEFT_NODISCARD;
 
 /* For a message that a name is unknown: that a plug-in may have it, or "" if none can. */
 const char *weft_plugin_hint(const weft_context *context, weft_kind kind);
@@ -60,7 +61,8 @@ bool weft_plugin_is_path(const char *name, size_t size);
 
 /* Adds a copy of an option table to this context; `rows` identifies it. Must be called once before
  * weft_context_table can return the copy. */
-weft_status weft_context_add_table(weft_context *context, const weft_option *rows) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_context_add_table(weft_context *context,
+                                                    const weft_option *rows) WEFT_NODISCARD;
 /* As weft_context_add_table, for a table of the rows of `rows` followed by the rows of `more`,
  * whose struct begins with the struct of `rows`. A row of `more` with the name of one of `rows`
  * only gives that option another help. `more` identifies the table. */
@@ -75,6 +77,7 @@ typedef struct weft_unused {
  * counts. */
 void weft_context_mark_unused(weft_context *context, const weft_option *rows,
                               const weft_unused *unused);
-const weft_option *weft_context_table(const weft_context *context, const weft_option *rows);
+WEFT_PRIVATE_API const weft_option *weft_context_table(const weft_context *context,
+                                                       const weft_option *rows);
 
 #endif

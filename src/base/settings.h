@@ -21,15 +21,17 @@ typedef struct weft_settings {
  * an option struct; options that the settings do not have get their defaults. */
 weft_status weft_settings_take(const weft_option *table, const void *options,
                                weft_settings *out) WEFT_NODISCARD;
-weft_status weft_settings_give(const weft_settings *settings, const weft_option *table,
-                               void *options) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_settings_give(const weft_settings *settings,
+                                                const weft_option *table,
+                                                void *options) WEFT_NODISCARD;
 /* Checks the struct_size of options, that each number is within the bounds of its row, and that no
  * text is empty, for options that a program has set without weft_options_set. */
-weft_status weft_options_valid(const weft_option *table, const void *options) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_options_valid(const weft_option *table,
+                                                const void *options) WEFT_NODISCARD;
 /* Copies options of a table with a size, of this version or an older one, to `own`, which borrows
  * their texts; checks them first. */
-weft_status weft_options_take(const weft_option *table, const void *given,
-                              void *own) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_options_take(const weft_option *table, const void *given,
+                                               void *own) WEFT_NODISCARD;
 /* Adds a value in the canonical form of weft_options_get. ARGUMENT: see weft_options_set. */
 weft_status weft_settings_add(weft_settings *settings, const weft_option *option,
                               const char *text) WEFT_NODISCARD;

@@ -81,12 +81,12 @@ typedef struct weft_checkpoint {
  * newest checkpoint is opened), or an exported model, whose tensors are all in the parameters
  * file. All files are checked against their checksums, and all settings against the option table.
  * FORMAT: the checkpoint is damaged; the message suggests the previous checkpoint. */
-weft_status weft_checkpoint_open(const char *path, const weft_option *table,
-                                 weft_checkpoint *out) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_checkpoint_open(const char *path, const weft_option *table,
+                                                  weft_checkpoint *out) WEFT_NODISCARD;
 /* Unmaps the files of tensors, once these are loaded; all else stays. NFS cannot remove the folder
  * of a file that is mapped. */
-void weft_checkpoint_unmap(weft_checkpoint *checkpoint);
-void weft_checkpoint_close(weft_checkpoint *checkpoint);
+WEFT_PRIVATE_API void weft_checkpoint_unmap(weft_checkpoint *checkpoint);
+WEFT_PRIVATE_API void weft_checkpoint_close(weft_checkpoint *checkpoint);
 
 /* Copies the tensors of the checkpoint into the store; of a sharded tensor, only the part that the
  * store has. Every parameter of the checkpoint must be in the graph (NULL: in the store). ARGUMENT:
@@ -186,7 +186,8 @@ weft_status weft_exported_write(const weft_checkpoint *checkpoint, const weft_gr
 
 /* Protects checkpoints from an output option. ARGUMENT: `path`, the value of that option (NULL:
  * unset), is an existing file of some checkpoint or exported model, which would be overwritten. */
-weft_status weft_checkpoint_refuse_overwrite(const char *option, const char *path) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_checkpoint_refuse_overwrite(const char *option,
+                                                              const char *path) WEFT_NODISCARD;
 
 /* --- the folder of a run --- */
 

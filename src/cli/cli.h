@@ -7,7 +7,7 @@
 
 #include "weft/cluster.h"
 #include "weft/options.h"
-#include "weft/server.h"
+#include "weft/serve.h"
 #include "weft/simulate.h"
 
 typedef struct command {

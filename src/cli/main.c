@@ -139,6 +139,7 @@ int main(int argc, char **argv)
     fill_streams();
     catch_faults();
     weft_status status = weft_context_create(&context);
+    if (status == WEFT_OK) status = weft_serve_register(context);
     if (status != WEFT_OK) return end(report_failure(status));
     print_log(context,
               false); /* log messages about options; commands with --quiet switch the log off */

@@ -108,19 +108,23 @@ static inline weft_range weft_range_none(void)
     return (weft_range){.low = INFINITY, .high = -INFINITY, .whole = true};
 }
 /* Adds features to a range: those of `wide`, or if it is NULL of x. */
-void weft_range_take(const float *x, const double *wide, int64_t count, weft_range *range);
+WEFT_PRIVATE_API void weft_range_take(const float *x, const double *wide, int64_t count,
+                                      weft_range *range);
 /* Compares the range of later data with that of the training. Pixels from 0 to 255 and fractions
  * from 0 to 1 are converted into each other; a table that differs so is left alone, unless its type
  * says what it has. ARGUMENT: the unit cannot be told. */
-weft_status weft_range_compare(const weft_data_stats *trained, const weft_range *now,
-                               const weft_number_type *type, weft_units *out) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_range_compare(const weft_data_stats *trained,
+                                                const weft_range *now, const weft_number_type *type,
+                                                weft_units *out) WEFT_NODISCARD;
 /* Whether samples of this type may be in different units, so that each of them is to be checked:
  * alone it would be converted by a factor of its own. */
-bool weft_units_vary(const weft_data_stats *trained, const weft_number_type *type);
+WEFT_PRIVATE_API bool weft_units_vary(const weft_data_stats *trained, const weft_number_type *type);
 /* Whether the range of one sample agrees with the units in which all of them are taken. */
-bool weft_units_fit(const weft_data_stats *trained, const weft_units *units, const weft_range *row);
+WEFT_PRIVATE_API bool weft_units_fit(const weft_data_stats *trained, const weft_units *units,
+                                     const weft_range *row);
 /* Fails with ARGUMENT: a sample does not. where: it, for messages. */
-weft_status weft_units_refuse(const char *where, const weft_range *row) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_units_refuse(const char *where,
+                                               const weft_range *row) WEFT_NODISCARD;
 static inline double weft_in_units(double x, const weft_units *units)
 {
     return x * units->up / units->down;
@@ -322,12 +326,14 @@ weft_shape weft_layout_shape(const weft_shape *file, weft_channels channels);
 const char *weft_layout_name(const weft_shape *file, weft_channels channels);
 /* Whether later samples of an input have their channels last, as the file of the training had them
  * (weft_data_stats.reading); bit k of *out: of input k. */
-weft_status weft_layout_held(const weft_data_stats *stats, unsigned *out) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_layout_held(const weft_data_stats *stats,
+                                              unsigned *out) WEFT_NODISCARD;
 /* The shape in memory of a sample whose channels are last, as it is in the file. */
-weft_shape weft_layout_channels_last(const weft_shape *shape);
+WEFT_PRIVATE_API weft_shape weft_layout_channels_last(const weft_shape *shape);
 /* Copies a sample whose channels are last so that they are first; each: bytes of an element; shape:
  * that in memory. */
-void weft_layout_move_channels(const weft_shape *shape, size_t each, const void *from, void *to);
+WEFT_PRIVATE_API void weft_layout_move_channels(const weft_shape *shape, size_t each,
+                                                const void *from, void *to);
 /* Writes the layouts that give samples the wanted shape, as in "layout=cw or layout=wc"; false: no
  * layout does. */
 bool weft_layout_suggest(const weft_shape *file, const weft_shape *want, char *out, size_t room);

@@ -46,12 +46,12 @@ weft_status weft_tokenizer_learn(const char *unit, const char *name, const weft_
 weft_status weft_tokenizer_fits(const weft_tokenizer *tokenizer, const char *unit,
                                 bool *out) WEFT_NODISCARD;
 /* Makes a tokenizer from its description, such as that of a checkpoint. */
-weft_status weft_tokenizer_read(const char *name, const char *description,
-                                weft_tokenizer **out) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_tokenizer_read(const char *name, const char *description,
+                                                 weft_tokenizer **out) WEFT_NODISCARD;
 /* Encodes a text; the caller frees *tokens. */
 weft_status weft_tokenizer_encode(const weft_tokenizer *tokenizer, const char *name,
                                   const weft_bytes *text, int32_t **tokens,
                                   int64_t *count) WEFT_NODISCARD;
-void weft_tokenizer_free(weft_tokenizer **tokenizer);
+WEFT_PRIVATE_API void weft_tokenizer_free(weft_tokenizer **tokenizer);
 
 #endif

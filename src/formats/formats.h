@@ -1,4 +1,4 @@
-/* Parsers of file formats: gzip, IDX, NPY, CSV, PNG and JPEG. They do not trust their input: sizes
+/* Parsers of file formats: gzip, IDX, NPY and CSV. They do not trust their input: sizes
  * are checked before they are multiplied, and messages name the file (`name`) and the position. */
 #ifndef WEFT_FORMATS_FORMATS_H
 #define WEFT_FORMATS_FORMATS_H
@@ -12,13 +12,14 @@ enum { WEFT_MOST_TOKENS = 1 << 20 };
 
 /* Maps a file; gzip data (RFC 1952) are decompressed and verified by their checksum. MEMORY: they
  * inflate to more than half of the memory, or to more than 1 GiB and 200 times their size. */
-weft_status weft_gzip_open(const char *path, weft_bytes *out) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_gzip_open(const char *path, weft_bytes *out) WEFT_NODISCARD;
 /* Decompresses gzip data in memory. *out is freed with free(). MEMORY: they inflate to more than
  * `limit` bytes. */
-weft_status weft_gzip_inflate(const char *name, const void *data, size_t size, size_t limit,
-                              unsigned char **out, size_t *out_size) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_gzip_inflate(const char *name, const void *data, size_t size,
+                                               size_t limit, unsigned char **out,
+                                               size_t *out_size) WEFT_NODISCARD;
 /* Frees or unmaps the bytes of weft_gzip_open. */
-void weft_gzip_close(weft_bytes *bytes);
+WEFT_PRIVATE_API void weft_gzip_close(weft_bytes *bytes);
 
 /* --- IDX: the format of MNIST --- */
 
@@ -104,10 +105,11 @@ weft_status weft_csv_columns(const char *file, int64_t line, char **fields, int 
  * quoted field are skipped. FORMAT: the text is malformed, only some of these are numbers, or a
  * label is a mark of a missing value; the message names line and column. ARGUMENT: a column is
  * missing or unexpected, or may be label or weight. */
-weft_status weft_csv_parse(const char *name, const void *data, size_t size, const char *label,
-                           const char *weight, const weft_csv_known *known,
-                           weft_csv *out) WEFT_NODISCARD;
-void weft_csv_free(weft_csv *csv);
+WEFT_PRIVATE_API weft_status weft_csv_parse(const char *name, const void *data, size_t size,
+                                            const char *label, const char *weight,
+                                            const weft_csv_known *known,
+                                            weft_csv *out) WEFT_NODISCARD;
+WEFT_PRIVATE_API void weft_csv_free(weft_csv *csv);
 /* csv_classes.c: whether two labels mean the same class: equal text, or equal numbers below 2^53.
  */
 bool weft_csv_same_class(const char *a, const char *b);
@@ -127,32 +129,5 @@ int weft_csv_classes_find(const weft_csv_classes *classes, const char *label);
 weft_status weft_csv_classes_add(weft_csv_classes *classes, const char *label,
                                  int number) WEFT_NODISCARD;
 void weft_csv_classes_free(weft_csv_classes *classes);
-
-/* --- pictures: PNG and JPEG --- */
-
-typedef struct weft_picture {
-    int width, height;
-    int channels;          /* 1: grey; 3: RGB; 4: RGBA */
-    unsigned char *pixels; /* [height, width, channels], from the top */
-} weft_picture;
-
-typedef enum weft_picture_kind { WEFT_NO_PICTURE, WEFT_PNG, WEFT_JPEG } weft_picture_kind;
-/* The format of a picture, found by its first bytes. */
-weft_picture_kind weft_picture_begins(const void *data, size_t size);
-/* Reads width and height from the header. FORMAT: no picture, or a broken header. */
-weft_status weft_picture_size(const char *name, const void *data, size_t size, int *width,
-                              int *height) WEFT_NODISCARD;
-/* Decodes a picture of at most `most` pixels to 1, 3 or 4 channels of 8 bits; larger pictures are
- * refused before decoding. Grey is 0.299 red + 0.587 green + 0.114 blue; palettes and deeper
- * samples become 8 bits, and colour profiles are ignored. With 1 or 3 channels, transparent pixels
- * are blended with white. FORMAT: broken or truncated; ARGUMENT: too large. */
-weft_status weft_picture_decode(const char *name, const void *data, size_t size, int channels,
-                                int64_t most, weft_picture *out) WEFT_NODISCARD;
-void weft_picture_free(weft_picture *picture);
-/* Scales a picture to width x height with a triangle filter whose half-width is one pixel of the
- * coarser picture. out: [channels, height, width], whole numbers from 0 to 255. A picture that has
- * this size is only copied. */
-weft_status weft_picture_scale(const weft_picture *picture, int width, int height,
-                               float *out) WEFT_NODISCARD;
 
 #endif

@@ -60,9 +60,10 @@ bool weft_job_needed(const weft_job_options *options);
 weft_status weft_job_check_launched(const weft_job_options *options) WEFT_NODISCARD;
 /* ARGUMENT: a launcher has started several processes, but the world of MPI has one (`size`). */
 weft_status weft_job_check_world(int size) WEFT_NODISCARD;
-weft_status weft_job_supervise(const weft_job_options *options, const char *program,
-                               char *const *arguments, weft_job_fn tell, void *user,
-                               int *code) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_job_supervise(const weft_job_options *options,
+                                                const char *program, char *const *arguments,
+                                                weft_job_fn tell, void *user,
+                                                int *code) WEFT_NODISCARD;
 
 /* --- a process of the job --- */
 

@@ -74,8 +74,8 @@ weft_status weft_metric_sums_report(const weft_metric_sums *sums, weft_report *o
 
 /* Copies this rank's part of input v from `rows`, the rows of the whole input, and converts their
  * type `dtype` to that of the input. The graph is that of the rank; v may be WEFT_NO_VALUE. */
-void weft_feed(const weft_graph *graph, const weft_instance *instance, weft_value v,
-               const void *rows, weft_dtype dtype);
+WEFT_PRIVATE_API void weft_feed(const weft_graph *graph, const weft_instance *instance,
+                                weft_value v, const void *rows, weft_dtype dtype);
 
 /* --- ranks --- */
 

@@ -182,6 +182,7 @@ weft_status weft_arrivals_open(weft_context *context, const char *spec, uint64_t
     weft_arrivals *arrivals;
     size_t size = strcspn(spec, ":");
     *out = NULL;
+    WEFT_TRY(weft_load_register(context));
     WEFT_TRY(weft_registry_find(context, WEFT_KIND_ARRIVALS, spec, size, &entry));
     WEFT_TRY(WEFT_NEW(&arrivals, 1));
     arrivals->ops = entry->ops;

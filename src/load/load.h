@@ -19,7 +19,8 @@ double weft_arrivals_next(weft_arrivals *arrivals, double rate);
 void weft_arrivals_close(weft_arrivals **arrivals);
 weft_status weft_arrivals_register(weft_context *context) WEFT_NODISCARD;
 
-/* The option table of `weft load`, from which weft_context_create makes weft_load_table. */
-extern const weft_option weft_load_rows[];
+/* options.c: adds the arrival processes and the option table of `weft load` to a context, once: a
+ * further call changes nothing. */
+weft_status weft_load_register(const weft_context *context) WEFT_NODISCARD;
 
 #endif

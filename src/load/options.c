@@ -12,7 +12,7 @@
 #define LOAD(field_)                                                                               \
     .size = sizeof(weft_load_options), .offset = offsetof(weft_load_options, field_)
 
-const weft_option weft_load_rows[] = {
+static const weft_option rows[] = {
     {.name = "rate",
      .letter = 'r',
      .argument = "LIST",
@@ -143,8 +143,23 @@ const weft_option weft_load_rows[] = {
     {.name = NULL},
 };
 
+static weft_status add_names(weft_context *context, void **out)
+{
+    *out = NULL;
+    WEFT_TRY(weft_context_add_table(context, rows));
+    return weft_arrivals_register(context);
+}
+
+weft_status weft_load_register(const weft_context *context)
+{
+    static const weft_singleton_kind kind = {.make = add_names};
+    void *nothing;
+    return weft_context_singleton(context, &kind, &nothing);
+}
+
 const weft_option *weft_load_table(const weft_context *context)
 {
+    static const weft_option none[] = {{.name = NULL}};
     WEFT_NEED_ELSE(NULL, context);
-    return weft_context_table(context, weft_load_rows);
+    return weft_load_register(context) == WEFT_OK ? weft_context_table(context, rows) : none;
 }

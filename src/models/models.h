@@ -192,12 +192,14 @@ weft_status weft_model_builder_read(weft_model_builder *net, const char *name, c
                                     size_t size, weft_value *logits) WEFT_NODISCARD;
 
 /* Sets the shape of a sample and the kind of target to those of the data. */
-void weft_model_options_fit(weft_model_options *options, const weft_data_stats *stats);
+WEFT_PRIVATE_API void weft_model_options_fit(weft_model_options *options,
+                                             const weft_data_stats *stats);
 
 /* Builds the model of a YAML text, if it is given and not empty; else the model that the options
  * name. */
-weft_status weft_build_model(weft_graph *graph, const weft_model_options *options,
-                             const weft_bytes *text, weft_model_values *out) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_build_model(weft_graph *graph, const weft_model_options *options,
+                                              const weft_bytes *text,
+                                              weft_model_values *out) WEFT_NODISCARD;
 
 /* lengths.c: sets `lengths` of the inputs of the data that the model reads with lengths. */
 weft_status weft_model_find_lengths(weft_context *context, const weft_model_options *options,

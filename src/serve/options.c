@@ -3,13 +3,14 @@
 
 #include "base/registry.h"
 #include "train/option_macros.h"
-#include "serve/serve.h"
-#include "weft/server.h"
+#include "load/load.h"
+#include "serve/batch/batch_internal.h"
+#include "weft/serve.h"
 
 #define AT(field_)                                                                                 \
     .size = sizeof(weft_server_options), .offset = offsetof(weft_server_options, field_)
 
-const weft_option weft_server_rows[] = {
+static const weft_option rows[] = {
     {.name = "policy",
      .letter = 'p',
      .argument = "SPEC",
@@ -317,8 +318,25 @@ const weft_option weft_server_rows[] = {
     {.name = NULL},
 };
 
+static weft_status add_names(weft_context *context, void **out)
+{
+    *out = NULL;
+    WEFT_TRY(weft_context_add_table(context, rows));
+    return weft_policies_register(context);
+}
+
+weft_status weft_serve_register(const weft_context *context)
+{
+    static const weft_singleton_kind kind = {.make = add_names};
+    void *nothing;
+    WEFT_NEED(context);
+    WEFT_TRY(weft_load_register(context));
+    return weft_context_singleton(context, &kind, &nothing);
+}
+
 const weft_option *weft_server_table(const weft_context *context)
 {
+    static const weft_option none[] = {{.name = NULL}};
     WEFT_NEED_ELSE(NULL, context);
-    return weft_context_table(context, weft_server_rows);
+    return weft_serve_register(context) == WEFT_OK ? weft_context_table(context, rows) : none;
 }

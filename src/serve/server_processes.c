@@ -6,7 +6,6 @@
 #include "base/settings.h"
 #include "job/job.h"
 #include "serve/port.h"
-#include "serve/serve.h"
 #include "weft/server.h"
 
 typedef struct reserved_port {

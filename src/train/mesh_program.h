@@ -18,19 +18,21 @@ typedef struct weft_mesh_weights {
 } weft_mesh_weights;
 
 /* Sets *out to the ranks of a mesh, 1 for NULL or "". ARGUMENT: it is no mesh, or has too many. */
-weft_status weft_mesh_rank_count(const char *mesh, int *out) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_mesh_rank_count(const char *mesh, int *out) WEFT_NODISCARD;
 /* mesh: its sizes, such as "tensor=2", which must outlive the weights; NULL or "": one rank.
  * ARGUMENT: it is no mesh. Close the weights also after a failure. */
-weft_status weft_mesh_weights_open(weft_context *context, const char *device, uint64_t seed,
-                                   const char *mesh, weft_mesh_weights *out) WEFT_NODISCARD;
-void weft_mesh_weights_close(weft_mesh_weights *weights);
+WEFT_PRIVATE_API weft_status weft_mesh_weights_open(weft_context *context, const char *device,
+                                                    uint64_t seed, const char *mesh,
+                                                    weft_mesh_weights *out) WEFT_NODISCARD;
+WEFT_PRIVATE_API void weft_mesh_weights_close(weft_mesh_weights *weights);
 /* Loads a checkpoint, once there is a program, which determines the layouts of the weights. graph:
  * that of the model, which must have all tensors of the checkpoint. */
-weft_status weft_mesh_weights_load(const weft_mesh_weights *weights,
-                                   const weft_checkpoint *checkpoint,
-                                   const weft_graph *graph) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_mesh_weights_load(const weft_mesh_weights *weights,
+                                                    const weft_checkpoint *checkpoint,
+                                                    const weft_graph *graph) WEFT_NODISCARD;
 /* The fewest rows that a batch may have: one for each rank of the data axis. */
-weft_status weft_mesh_weights_rows(const weft_mesh_weights *weights, int64_t *out) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_mesh_weights_rows(const weft_mesh_weights *weights,
+                                                    int64_t *out) WEFT_NODISCARD;
 
 typedef struct weft_mesh_part {
     weft_rewritten *rewritten; /* NULL: there is one rank, and it runs the whole graph */
@@ -45,21 +47,26 @@ typedef struct weft_mesh_program {
 
 /* Creates the programs of all ranks, whose outputs are the values `fetch` of the graph; the graph
  * must outlive them. Free the program also after a failure. */
-weft_status weft_mesh_program_create(weft_mesh_weights *weights, const weft_graph *graph,
-                                     const weft_value *fetch, int count, weft_rank_team *team,
-                                     weft_mesh_program *out) WEFT_NODISCARD;
-void weft_mesh_program_free(weft_mesh_program *program);
+WEFT_PRIVATE_API weft_status weft_mesh_program_create(weft_mesh_weights *weights,
+                                                      const weft_graph *graph,
+                                                      const weft_value *fetch, int count,
+                                                      weft_rank_team *team,
+                                                      weft_mesh_program *out) WEFT_NODISCARD;
+WEFT_PRIVATE_API void weft_mesh_program_free(weft_mesh_program *program);
 /* Creates an instance for each rank of a team: instances[ranks]. prepare: also prepares the weights
  * for the program, which must be done once. */
-weft_status weft_mesh_program_instances(const weft_mesh_program *program,
-                                        const weft_mesh_weights *weights, weft_rank_team *team,
-                                        bool prepare, weft_instance **instances) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_mesh_program_instances(const weft_mesh_program *program,
+                                                         const weft_mesh_weights *weights,
+                                                         weft_rank_team *team, bool prepare,
+                                                         weft_instance **instances) WEFT_NODISCARD;
 
 /* The value of a rank's graph that is its part of a value of the whole graph; WEFT_NO_VALUE: the
  * rank has none. */
-weft_value weft_mesh_program_value(const weft_mesh_program *program, int rank, weft_value value);
+WEFT_PRIVATE_API weft_value weft_mesh_program_value(const weft_mesh_program *program, int rank,
+                                                    weft_value value);
 /* Sets `to`, a dense tensor of this type, to a value of the whole graph that was fetched. */
-void weft_mesh_program_gather(const weft_mesh_program *program, weft_instance *const *instances,
-                              weft_value value, const weft_type *type, void *to);
+WEFT_PRIVATE_API void weft_mesh_program_gather(const weft_mesh_program *program,
+                                               weft_instance *const *instances, weft_value value,
+                                               const weft_type *type, void *to);
 
 #endif

@@ -18,12 +18,12 @@ typedef struct weft_drawer {
     weft_random random;
 } weft_drawer;
 
-weft_status weft_drawer_open(int tokens, weft_drawer *out) WEFT_NODISCARD;
-void weft_drawer_close(weft_drawer *drawer);
+WEFT_PRIVATE_API weft_status weft_drawer_open(int tokens, weft_drawer *out) WEFT_NODISCARD;
+WEFT_PRIVATE_API void weft_drawer_close(weft_drawer *drawer);
 /* ARGUMENT: the sampling is invalid. */
-weft_status weft_sampling_check(const weft_sampling *sampling) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_sampling_check(const weft_sampling *sampling) WEFT_NODISCARD;
 /* Draws a token. ARGUMENT: the sampling is invalid; NUMERIC: a logit is not a number. */
-weft_status weft_drawer_draw(weft_drawer *drawer, const weft_sampling *sampling,
-                             const double *logits, int32_t *token) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_drawer_draw(weft_drawer *drawer, const weft_sampling *sampling,
+                                              const double *logits, int32_t *token) WEFT_NODISCARD;
 
 #endif

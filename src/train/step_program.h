@@ -23,21 +23,24 @@ typedef struct weft_step_program {
 } weft_step_program;
 
 /* Whether a checkpoint's model predicts the next token (UNSUPPORTED: it does not). */
-weft_status weft_step_program_check(const weft_checkpoint *checkpoint) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_step_program_check(const weft_checkpoint *checkpoint)
+    WEFT_NODISCARD;
 /* Builds the program of a checkpoint, whose weights are loaded or will be, and its instances. run:
  * the options of the run that wrote the checkpoint. The program has at least as many rows as the
  * data axis has ranks. UNSUPPORTED: a layer reads later positions. Zero *out before; free it also
  * after a failure. */
-weft_status weft_step_program_build(weft_context *context, const weft_checkpoint *checkpoint,
-                                    const weft_train_options *run, weft_mesh_weights *weights,
-                                    weft_rank_team *team, int64_t rows,
-                                    weft_step_program *out) WEFT_NODISCARD;
-void weft_step_program_free(weft_step_program *program);
+WEFT_PRIVATE_API weft_status weft_step_program_build(weft_context *context,
+                                                     const weft_checkpoint *checkpoint,
+                                                     const weft_train_options *run,
+                                                     weft_mesh_weights *weights,
+                                                     weft_rank_team *team, int64_t rows,
+                                                     weft_step_program *out) WEFT_NODISCARD;
+WEFT_PRIVATE_API void weft_step_program_free(weft_step_program *program);
 /* Destroys the instances, and with them the states of all rows, before the team is restarted; and
  * creates them anew. */
-void weft_step_program_close(const weft_step_program *program);
-weft_status weft_step_program_reopen(const weft_step_program *program,
-                                     const weft_mesh_weights *weights) WEFT_NODISCARD;
+WEFT_PRIVATE_API void weft_step_program_close(const weft_step_program *program);
+WEFT_PRIVATE_API weft_status weft_step_program_reopen(
+    const weft_step_program *program, const weft_mesh_weights *weights) WEFT_NODISCARD;
 
 /* Whether no more than `window` positions can be computed, and generation must go on from the later
  * half of them. */
@@ -46,24 +49,26 @@ static inline bool weft_step_program_is_limited(const weft_step_program *program
     return program->one.limited;
 }
 /* How many of the last tokens of a sequence of `count` determine what follows. */
-int64_t weft_step_program_needed(const weft_step_program *program, int64_t count);
+WEFT_PRIVATE_API int64_t weft_step_program_needed(const weft_step_program *program, int64_t count);
 
 /* Sets the token of a row, and its position from 0, for the next run. */
-void weft_step_program_set(const weft_step_program *program, int64_t row, int32_t token,
-                           int64_t position);
+WEFT_PRIVATE_API void weft_step_program_set(const weft_step_program *program, int64_t row,
+                                            int32_t token, int64_t position);
 /* Computes the positions of the rows that were set since the last run. The others keep their
  * states. */
-weft_status weft_step_program_run(const weft_step_program *program) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_step_program_run(const weft_step_program *program) WEFT_NODISCARD;
 /* Writes the logits of a row: `vocabulary` numbers. */
-void weft_step_program_logits(const weft_step_program *program, int64_t row, double *to);
+WEFT_PRIVATE_API void weft_step_program_logits(const weft_step_program *program, int64_t row,
+                                               double *to);
 
 /* The states of a row: their bytes, setting them to those of an empty sequence, and copying them
  * out and in. */
-size_t weft_step_program_state_bytes(const weft_step_program *program);
-weft_status weft_step_program_clear(const weft_step_program *program, int64_t row) WEFT_NODISCARD;
-weft_status weft_step_program_save(const weft_step_program *program, int64_t row,
-                                   void *to) WEFT_NODISCARD;
-weft_status weft_step_program_load(const weft_step_program *program, int64_t row,
-                                   const void *from) WEFT_NODISCARD;
+WEFT_PRIVATE_API size_t weft_step_program_state_bytes(const weft_step_program *program);
+WEFT_PRIVATE_API weft_status weft_step_program_clear(const weft_step_program *program,
+                                                     int64_t row) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_step_program_save(const weft_step_program *program, int64_t row,
+                                                    void *to) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_step_program_load(const weft_step_program *program, int64_t row,
+                                                    const void *from) WEFT_NODISCARD;
 
 #endif

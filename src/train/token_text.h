@@ -9,13 +9,15 @@
  * number of different tokens. The caller frees *tokens, which
  * is undefined after a failure. FORMAT: the text holds what has no
  * token. */
-weft_status weft_tokens_encode(const weft_tokenizer *tokenizer, int values, const char *text,
-                               int32_t **tokens, int64_t *count) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_tokens_encode(const weft_tokenizer *tokenizer, int values,
+                                                const char *text, int32_t **tokens,
+                                                int64_t *count) WEFT_NODISCARD;
 /* Writes the bytes of a token, at most `room`, and returns their number; without a tokenizer the
  * number of the token and a space. */
-size_t weft_tokens_decode(const weft_tokenizer *tokenizer, int32_t token, char *text, size_t room);
+WEFT_PRIVATE_API size_t weft_tokens_decode(const weft_tokenizer *tokenizer, int32_t token,
+                                           char *text, size_t room);
 /* The token with which a sequence without a prompt begins: that of the end of a line, or 0 where
  * there is no such token. */
-int32_t weft_tokens_first(const weft_tokenizer *tokenizer);
+WEFT_PRIVATE_API int32_t weft_tokens_first(const weft_tokenizer *tokenizer);
 
 #endif

@@ -25,7 +25,7 @@ HANDED = {"weft_event", "weft_prediction", "weft_request_result", "weft_gradient
 def present(include, compiler):
     """The soname's number, and for each struct its size and its fields with offset and size."""
     headers = Headers(include)
-    lines = ['#include <stddef.h>', '#include <stdio.h>', '#include "weft/weft.h"', '#include "weft/plugin.h"',
+    lines = ['#include <stddef.h>', '#include <stdio.h>', '#include "weft/weft.h"', '#include "weft/serve.h"', '#include "weft/plugin.h"',
              'int main(void)', '{', '    printf("soname %d\\n", WEFT_VERSION_MAJOR);']
     for name, fields in sorted(headers.structs.items()):
         lines.append(f'    printf("{name} %zu\\n", sizeof({name}));')

@@ -35,6 +35,7 @@ static void test_what_is_built_in(void **state)
     (void)state;
     weft_context *context;
     assert_ok(weft_context_create(&context));
+    assert_ok(weft_serve_register(context));
     for (int k = WEFT_KIND_NONE + 1; k < WEFT_KIND_COUNT; k++) {
         weft_kind kind = (weft_kind)k;
         assert_non_null(weft_context_entry(context, kind, 0));
@@ -49,6 +50,35 @@ static void test_what_is_built_in(void **state)
                            "is there already");
         }
     }
+    weft_context_destroy(&context);
+}
+
+/* libweft-serve adds its names to a context when one of its functions needs them, once, and after
+ * entries of the program. */
+static void test_names_of_serving(void **state)
+{
+    (void)state;
+    weft_context *context, *taken;
+    assert_ok(weft_context_create(&context));
+    assert_null(weft_context_entry(context, WEFT_KIND_POLICY, 0));
+    assert_null(weft_context_entry(context, WEFT_KIND_ARRIVALS, 0));
+    const weft_option *table = weft_load_table(context);
+    assert_non_null(table[0].name);
+    assert_null(weft_context_entry(context, WEFT_KIND_POLICY, 0));
+    const weft_entry *arrivals = weft_context_entry(context, WEFT_KIND_ARRIVALS, 0);
+    assert_non_null(arrivals);
+    for (int i = 0; i < 2; i++) {
+        assert_ok(weft_serve_register(context));
+        assert_true(knows(context, WEFT_KIND_POLICY, "adaptive"));
+        assert_ptr_equal(weft_load_table(context), table);
+        assert_ptr_equal(weft_server_table(context), weft_server_table(context));
+        assert_ptr_equal(weft_context_entry(context, WEFT_KIND_ARRIVALS, 0), arrivals);
+    }
+    assert_ok(weft_context_create(&taken));
+    assert_ok(weft_registry_add(taken, weft_context_entry(context, WEFT_KIND_POLICY, 0), 1));
+    assert_refused(weft_serve_register(taken), WEFT_ERR_ARGUMENT, "is there already");
+    assert_null(weft_server_table(taken)[0].name);
+    weft_context_destroy(&taken);
     weft_context_destroy(&context);
 }
 
@@ -187,9 +217,9 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_built_in), cmocka_unit_test(test_two_contexts),
-        cmocka_unit_test(test_refusals),         cmocka_unit_test(test_options_ask),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_what_is_built_in), cmocka_unit_test(test_names_of_serving),
+        cmocka_unit_test(test_two_contexts),     cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_options_ask),      cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -144,6 +144,7 @@ static void test_crowd(void **state)
 {
     (void)state;
     char policy[128];
+    assert_ok(weft_serve_register(context));
     for (int i = 0; weft_context_name(context, WEFT_KIND_POLICY, i); i++)
         for (int executors = 1; executors <= 3; executors++)
             crowd(weft_context_name(context, WEFT_KIND_POLICY, i), executors, executors != 2);

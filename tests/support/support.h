@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "weft/serve.h"
 #include "weft/weft.h"
 
 /* Whether tests go through all combinations of their tables; with WEFT_FAST=1 they take a part. */

@@ -88,6 +88,7 @@ struct weft_policy {
 bool weft_batch_queue_withdraw(weft_batch_queue *queue, uint64_t ticket, void **user);
 
 extern const weft_policy_ops weft_policy_adaptive;
+weft_status weft_policies_register(weft_context *context) WEFT_NODISCARD;
 /* Parses the arguments of a policy with weft_spec_parse; empty arguments are allowed. */
 weft_status weft_policy_parse(const char *kind, const char *arguments,
                               const weft_spec_key *keys) WEFT_NODISCARD;

@@ -2,7 +2,7 @@
  * policies. */
 #include "base/registry.h"
 #include "serve/batch/batch_internal.h"
-#include "serve/serve.h"
+#include "weft/serve.h"
 
 weft_status weft_policy_parse(const char *kind, const char *arguments, const weft_spec_key *keys)
 {
@@ -87,6 +87,7 @@ weft_status weft_policy_open(weft_context *context, const char *spec,
 {
     const weft_entry *entry;
     size_t size = strcspn(spec, ":");
+    WEFT_TRY(weft_serve_register(context));
     WEFT_TRY(weft_registry_find(context, WEFT_KIND_POLICY, spec, size, &entry));
     const weft_policy_ops *ops = entry->ops;
     WEFT_TRY(ops->open(spec[size] ? spec + size + 1 : "", input, out));

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "weft/serve.h"
 #include "weft/weft.h"
 
 extern weft_context *context;

@@ -4,12 +4,10 @@
 #include "compress/compress.h"
 #include "data/data.h"
 #include "device/device.h"
-#include "load/load.h"
 #include "models/models.h"
 #include "ops/ops.h"
 #include "optim/optim.h"
 #include "rewrite/rewrite.h"
-#include "serve/serve.h"
 #include "train/train.h"
 #include "weft/services.h"
 
@@ -17,7 +15,6 @@ static weft_status (*const rooms[])(weft_context *context) = {
     weft_engines_register,    weft_operators_register, weft_devices_register,
     weft_optimizers_register, weft_sources_register,   weft_models_register,
     weft_exchanges_register,  weft_schedules_register, weft_codecs_register,
-    weft_policies_register,   weft_arrivals_register,
 };
 
 weft_status weft_context_create(weft_context **out)
@@ -29,8 +26,6 @@ weft_status weft_context_create(weft_context **out)
     for (size_t i = 0; i < WEFT_COUNT(rooms) && status == WEFT_OK; i++) status = rooms[i](context);
     if (status == WEFT_OK) status = weft_context_add_table(context, weft_train_rows);
     if (status == WEFT_OK) status = weft_simulate_tables_register(context);
-    if (status == WEFT_OK) status = weft_context_add_table(context, weft_load_rows);
-    if (status == WEFT_OK) status = weft_context_add_table(context, weft_server_rows);
     if (status == WEFT_OK)
         *out = context;
     else
