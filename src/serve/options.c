@@ -2,7 +2,7 @@
 #include <stddef.h>
 
 #include "base/registry.h"
-#include "train/option_macros.h"
+#include "base/option_rows.h"
 #include "load/load.h"
 #include "serve/batch/batch_internal.h"
 #include "weft/serve.h"
@@ -11,310 +11,132 @@
     .size = sizeof(weft_server_options), .offset = offsetof(weft_server_options, field_)
 
 static const weft_option rows[] = {
-    {.name = "policy",
-     .letter = 'p',
-     .argument = "SPEC",
-     .initial = "adaptive",
-     TEXT,
-     AT(policy),
-     .forms = WEFT_KIND_POLICY,
-     .group = "Batches",
-     .help = "batching policy: when a batch starts, and how many requests it holds: "},
-    {.name = "limit",
-     .letter = 'b',
-     .argument = "ROWS",
-     .initial = "64",
-     WHOLE,
-     AT(limit),
-     .low = 1,
-     .high = 4096,
-     .help = "largest batch, in rows"},
-    {.name = "waiting",
-     .argument = "ROWS",
-     .initial = "4096",
-     WHOLE,
-     AT(waiting),
-     .low = 1,
-     .high = 1e9,
-     .help = "rows that may be queued per model; further requests are refused with 503, and one "
-             "of more rows with 400"},
-    {.name = "share",
-     .argument = "LIST",
-     TEXT,
-     AT(share),
-     .help = "weights of models that wait for the same instances, MODEL=N with commas between "
-             "them; a model that is not named has 1"},
-    {.name = "patience",
-     .argument = "S",
-     .initial = "0",
-     REAL,
-     AT(patience),
-     .low = 0,
-     .high = 1e6,
-     .help = "queue timeout in seconds: a request whose batch has not started by then is refused, "
-             "and so is one on its arrival whose batch cannot have started by then; 0: none"},
-    {.name = "instances",
-     .letter = 'n',
-     .argument = "N",
-     .initial = "1",
-     WHOLE,
-     AT(instances),
-     .low = 1,
-     .high = 64,
-     .group = "Machine",
-     .help = "number of batches computed concurrently, each on its own cores"},
-    {.name = "processes",
-     .argument = "P",
-     .initial = "1",
-     WHOLE,
-     AT(processes),
-     .low = 1,
-     .high = 64,
-     .help =
-         "number of processes on the port (SO_REUSEPORT), each with its share of the cores; one "
-         "that dies is restarted. Each has limits of its own: --connections, --waiting, "
-         "--rate-limit"},
-    {.name = "threads",
-     .letter = 't',
-     .argument = "N",
-     .initial = "0",
-     WHOLE,
-     AT(threads),
-     .low = 0,
-     .high = 1024,
-     .help = "threads of an instance, or of each of its ranks; 0: the cores of the process divided "
-             "by instances and ranks, or one if the largest batch is small (50 MFLOP)"},
-    {.name = "mesh",
-     .argument = "SPEC",
-     TEXT,
-     AT(mesh),
-     .help = "mesh of ranks that compute a batch together, as in training: tensor=2, domain=2, "
-             "pipeline=2, data=2, or products"},
-    {.name = "device",
-     .argument = "NAME",
-     .initial = "cpu",
-     TEXT,
-     AT(device),
-     .help = "device of the models"},
-    {.name = "measure",
-     .argument = "S",
-     .initial = "2",
-     REAL,
-     AT(measure),
-     .low = 0,
-     .high = 3600,
-     .help =
-         "seconds to measure batch times when a model is loaded; 0: none, they are learned from "
-         "the first batches"},
-    {.name = "times",
-     .argument = "DIR",
-     TEXT,
-     AT(times),
-     .help = "folder for the measured batch times, as NAME.json, or none; default: times.json "
-             "beside the model, if it is writable"},
-    {.name = "models",
-     .argument = "DIR",
-     TEXT,
-     AT(models),
-     .group = "Models",
-     .help = "model repository, DIR/NAME/VERSION, of which the newest version of each model is "
-             "served"},
-    {.name = "all-versions",
-     .initial = "false",
-     FLAG,
-     AT(all_versions),
-     .with = "models",
-     .help = "serve all versions in DIR at the same time"},
-    {.name = "watch",
-     .argument = "S",
-     .initial = "0",
-     REAL,
-     AT(watch),
-     .with = "models",
-     .low = 0,
-     .high = 86400,
-     .help = "seconds between scans of DIR for new, changed and removed versions; 0: no scans"},
-    {.name = "host",
-     .argument = "ADDRESS",
-     .initial = "127.0.0.1",
-     TEXT,
-     AT(host),
-     .group = "Network",
-     .help = "address to listen on; 0.0.0.0: all addresses of this machine, reachable from the "
-             "network"},
-    {.name = "port",
-     .argument = "N",
-     .initial = "8000",
-     WHOLE,
-     AT(port),
-     .low = 0,
-     .high = 65535,
-     .help = "port; 0: any free one"},
-    {.name = "metrics-port",
-     .argument = "N",
-     .initial = "8002",
-     WHOLE,
-     AT(metrics_port),
-     .low = -1,
-     .high = 65535,
-     .help = "separate port for the metrics; 0: any free one; -1: none. /metrics of the main port "
-             "always has them"},
-    {.name = "certificate",
-     .argument = "FILE",
-     TEXT,
-     AT(certificate),
-     .help = "serve TLS (https) with this certificate chain, PEM, the server certificate first"},
-    {.name = "key",
-     .argument = "FILE",
-     TEXT,
-     AT(key),
-     .with = "certificate",
-     .help = "private key of the certificate, PEM, which other users may not read (its group may)"},
-    {.name = "tokens",
-     .argument = "FILE",
-     TEXT,
-     AT(tokens),
-     .help =
-         "bearer tokens: lines MODEL TOKEN, * for all models, in a file that is readable by its "
-         "owner alone"},
-    {.name = "log",
-     .argument = "FILE",
-     TEXT,
-     AT(log),
-     .help = "append a line of JSON per request, except good health checks, to a file; -: standard "
-             "output. SIGHUP opens it again"},
-    {.name = "cors",
-     .argument = "LIST",
-     TEXT,
-     AT(cors),
-     .help =
-         "origins whose pages may ask from a browser, as https://a.example, with commas between "
-         "them; *: all"},
-    {.name = "proxies",
-     .argument = "LIST",
-     TEXT,
-     AT(proxies),
-     .help = "addresses and networks of trusted proxies, with commas between them: for their "
-             "requests the log and the rate limit name the client in X-Forwarded-For"},
-    {.name = "rate-limit",
-     .argument = "N",
-     .initial = "0",
-     REAL,
-     AT(rate_limit),
-     .low = 0,
-     .high = 1e9,
-     .help = "requests per second from one address; more are refused with 429; 0: no limit"},
-    {.name = "headers",
-     .argument = "KIB",
-     .initial = "16",
-     WHOLE,
-     AT(headers),
-     .low = 4,
-     .high = 4096,
-     .help = "largest request header, in KiB"},
-    {.name = "body",
-     .argument = "MIB",
-     .initial = "64",
-     WHOLE,
-     AT(body),
-     .low = 1,
-     .high = 4096,
-     .help = "largest request body, in MiB"},
-    {.name = "connections",
-     .argument = "N",
-     .initial = "12000",
-     WHOLE,
-     AT(connections),
-     .low = 1,
-     .high = 1000000,
-     .help = "largest number of open connections"},
-    {.name = "timeout",
-     .argument = "S",
-     .initial = "90",
-     REAL,
-     AT(timeout),
-     .low = 1,
-     .high = 86400,
-     .help = "seconds without progress after which a connection is closed; longer than the idle "
-             "time of a proxy before the server, which is 60 in many"},
-    {.name = "receive",
-     .argument = "S",
-     .initial = "300",
-     REAL,
-     AT(receive),
-     .low = 1,
-     .high = 86400,
-     .help = "seconds in which a request must have arrived and a response must have been read in "
-             "full"},
-    {.name = "drain",
-     .argument = "S",
-     .initial = "30",
-     REAL,
-     AT(drain),
-     .low = 0,
-     .high = 86400,
-     .help =
-         "seconds after SIGTERM in which outstanding requests may finish, also those whose body "
-         "is still arriving"},
-    {.name = "control",
-     .initial = "false",
-     FLAG,
-     AT(control),
-     .help = "let clients load and unload models"},
-    {.name = "quiet",
-     .letter = 'q',
-     .initial = "false",
-     FLAG,
-     AT(quiet),
-     .help = "print errors only"},
-    {.name = "simulate",
-     .initial = "false",
-     FLAG,
-     AT(simulate),
-     .group = "Simulation",
-     .help = "print the expected latency of each policy from a simulation, and serve nothing"},
-    {.name = "rate",
-     .argument = "N",
-     .initial = "100",
-     REAL,
-     AT(rate),
-     .low = 1e-6,
-     .high = 1e9,
-     .with = "simulate",
-     .help = "requests per second"},
-    {.name = "arrivals",
-     .argument = "SPEC",
-     .initial = "poisson",
-     TEXT,
-     AT(arrivals),
-     .forms = WEFT_KIND_ARRIVALS,
-     .with = "simulate",
-     .help = "arrival process: "},
-    {.name = "service",
-     .argument = "LIST",
-     TEXT,
-     AT(service),
-     .with = "simulate",
-     .help = "batch times in milliseconds as ROWS=MS, separated by commas; default: those of the "
-             "model, or without one 1=1,8=2,64=10"},
-    {.name = "requests",
-     .argument = "N",
-     .initial = "50000",
-     WHOLE,
-     AT(requests),
-     .low = 100,
-     .high = 1e8,
-     .with = "simulate",
-     .help = "number of simulated requests"},
-    {.name = "seed",
-     .argument = "N",
-     .initial = "1",
-     WHOLE,
-     AT(seed),
-     .low = 0,
-     .high = 1e15,
-     .with = "simulate",
-     .help = "seed of the arrivals"},
+    OPTION("policy", "SPEC", TEXT_IS("adaptive"), AT(policy), .letter = 'p', .group = "Batches",
+           .forms = WEFT_KIND_POLICY,
+           .help = "batching policy: when a batch starts, and how many requests it holds: "),
+    OPTION("limit", "ROWS", WHOLE("64", 1, 4096), AT(limit), .letter = 'b',
+           .help = "largest batch, in rows"),
+    OPTION("waiting", "ROWS", WHOLE("4096", 1, 1e9), AT(waiting),
+           .help =
+               "rows that may be queued per model; further requests are refused with 503, and one "
+               "of more rows with 400"),
+    OPTION("share", "LIST", TEXT, AT(share),
+           .help =
+               "weights of models that wait for the same instances, MODEL=N with commas between "
+               "them; a model that is not named has 1"),
+    OPTION(
+        "patience", "S", REAL("0", 0, 1e6), AT(patience),
+        .help =
+            "queue timeout in seconds: a request whose batch has not started by then is refused, "
+            "and so is one on its arrival whose batch cannot have started by then; 0: none"),
+    OPTION("instances", "N", WHOLE("1", 1, 64), AT(instances), .letter = 'n', .group = "Machine",
+           .help = "number of batches computed concurrently, each on its own cores"),
+    OPTION(
+        "processes", "P", WHOLE("1", 1, 64), AT(processes),
+        .help =
+            "number of processes on the port (SO_REUSEPORT), each with its share of the cores; one "
+            "that dies is restarted. Each has limits of its own: --connections, --waiting, "
+            "--rate-limit"),
+    OPTION(
+        "threads", "N", WHOLE("0", 0, 1024), AT(threads), .letter = 't',
+        .help =
+            "threads of an instance, or of each of its ranks; 0: the cores of the process divided "
+            "by instances and ranks, or one if the largest batch is small (50 MFLOP)"),
+    OPTION("mesh", "SPEC", TEXT, AT(mesh),
+           .help =
+               "mesh of ranks that compute a batch together, as in training: tensor=2, domain=2, "
+               "pipeline=2, data=2, or products"),
+    OPTION("device", "NAME", TEXT_IS("cpu"), AT(device), .help = "device of the models"),
+    OPTION(
+        "measure", "S", REAL("2", 0, 3600), AT(measure),
+        .help =
+            "seconds to measure batch times when a model is loaded; 0: none, they are learned from "
+            "the first batches"),
+    OPTION("times", "DIR", TEXT, AT(times),
+           .help =
+               "folder for the measured batch times, as NAME.json, or none; default: times.json "
+               "beside the model, if it is writable"),
+    OPTION("models", "DIR", TEXT, AT(models), .group = "Models",
+           .help =
+               "model repository, DIR/NAME/VERSION, of which the newest version of each model is "
+               "served"),
+    OPTION("all-versions", NULL, FLAG, AT(all_versions), .with = "models",
+           .help = "serve all versions in DIR at the same time"),
+    OPTION("watch", "S", REAL("0", 0, 86400), AT(watch), .with = "models",
+           .help =
+               "seconds between scans of DIR for new, changed and removed versions; 0: no scans"),
+    OPTION("host", "ADDRESS", TEXT_IS("127.0.0.1"), AT(host), .group = "Network",
+           .help =
+               "address to listen on; 0.0.0.0: all addresses of this machine, reachable from the "
+               "network"),
+    OPTION("port", "N", WHOLE("8000", 0, 65535), AT(port), .help = "port; 0: any free one"),
+    OPTION(
+        "metrics-port", "N", WHOLE("8002", -1, 65535), AT(metrics_port),
+        .help =
+            "separate port for the metrics; 0: any free one; -1: none. /metrics of the main port "
+            "always has them"),
+    OPTION("certificate", "FILE", TEXT, AT(certificate),
+           .help =
+               "serve TLS (https) with this certificate chain, PEM, the server certificate first"),
+    OPTION(
+        "key", "FILE", TEXT, AT(key), .with = "certificate",
+        .help =
+            "private key of the certificate, PEM, which other users may not read (its group may)"),
+    OPTION(
+        "tokens", "FILE", TEXT, AT(tokens),
+        .help =
+            "bearer tokens: lines MODEL TOKEN, * for all models, in a file that is readable by its "
+            "owner alone"),
+    OPTION(
+        "log", "FILE", TEXT, AT(log),
+        .help =
+            "append a line of JSON per request, except good health checks, to a file; -: standard "
+            "output. SIGHUP opens it again"),
+    OPTION(
+        "cors", "LIST", TEXT, AT(cors),
+        .help =
+            "origins whose pages may ask from a browser, as https://a.example, with commas between "
+            "them; *: all"),
+    OPTION("proxies", "LIST", TEXT, AT(proxies),
+           .help = "addresses and networks of trusted proxies, with commas between them: for their "
+                   "requests the log and the rate limit name the client in X-Forwarded-For"),
+    OPTION("rate-limit", "N", REAL("0", 0, 1e9), AT(rate_limit),
+           .help = "requests per second from one address; more are refused with 429; 0: no limit"),
+    OPTION("headers", "KIB", WHOLE("16", 4, 4096), AT(headers),
+           .help = "largest request header, in KiB"),
+    OPTION("body", "MIB", WHOLE("64", 1, 4096), AT(body), .help = "largest request body, in MiB"),
+    OPTION("connections", "N", WHOLE("12000", 1, 1000000), AT(connections),
+           .help = "largest number of open connections"),
+    OPTION("timeout", "S", REAL("90", 1, 86400), AT(timeout),
+           .help =
+               "seconds without progress after which a connection is closed; longer than the idle "
+               "time of a proxy before the server, which is 60 in many"),
+    OPTION("receive", "S", REAL("300", 1, 86400), AT(receive),
+           .help =
+               "seconds in which a request must have arrived and a response must have been read in "
+               "full"),
+    OPTION(
+        "drain", "S", REAL("30", 0, 86400), AT(drain),
+        .help =
+            "seconds after SIGTERM in which outstanding requests may finish, also those whose body "
+            "is still arriving"),
+    OPTION("control", NULL, FLAG, AT(control), .help = "let clients load and unload models"),
+    OPTION("quiet", NULL, FLAG, AT(quiet), .letter = 'q', .help = "print errors only"),
+    OPTION("simulate", NULL, FLAG, AT(simulate), .group = "Simulation",
+           .help =
+               "print the expected latency of each policy from a simulation, and serve nothing"),
+    OPTION("rate", "N", REAL("100", 1e-6, 1e9), AT(rate), .with = "simulate",
+           .help = "requests per second"),
+    OPTION("arrivals", "SPEC", TEXT_IS("poisson"), AT(arrivals), .forms = WEFT_KIND_ARRIVALS,
+           .with = "simulate", .help = "arrival process: "),
+    OPTION("service", "LIST", TEXT, AT(service), .with = "simulate",
+           .help =
+               "batch times in milliseconds as ROWS=MS, separated by commas; default: those of the "
+               "model, or without one 1=1,8=2,64=10"),
+    OPTION("requests", "N", WHOLE("50000", 100, 1e8), AT(requests), .with = "simulate",
+           .help = "number of simulated requests"),
+    OPTION("seed", "N", WHOLE("1", 0, 1e15), AT(seed), .with = "simulate",
+           .help = "seed of the arrivals"),
     {.name = NULL},
 };
 

@@ -1,7 +1,7 @@
 /* The option tables of the commands that use a checkpoint. */
 #include <stddef.h>
 
-#include "train/option_macros.h"
+#include "base/option_rows.h"
 #include "train/train.h"
 
 #define EVAL(field_)                                                                               \
@@ -9,79 +9,32 @@
 
 /* Options of both evaluation and prediction. */
 #define EVAL_ROWS                                                                                  \
-    {.name = "checkpoint",                                                                         \
-     .letter = 'c',                                                                                \
-     .argument = "DIR",                                                                            \
-     TEXT,                                                                                         \
-     EVAL(checkpoint),                                                                             \
-     .group = "Input",                                                                             \
-     .help = "a checkpoint: DIR/latest, DIR/step-N, or DIR"},                                      \
-        {.name = "data",                                                                           \
-         .letter = 'd',                                                                            \
-         .argument = "SPEC",                                                                       \
-         TEXT,                                                                                     \
-         EVAL(data),                                                                               \
-         .help = "data; default: those of the training run, which an export does not name"},       \
-        {.name = "split",                                                                          \
-         .argument = "PART",                                                                       \
-         TEXT,                                                                                     \
-         EVAL(split),                                                                              \
-         .choices = "train,test,all",                                                              \
-         .help = "part of the data; default: the test part of the training data, and all of "      \
-                 "another file unless it has test="},                                              \
-        {.name = "batch",                                                                          \
-         .letter = 'b',                                                                            \
-         .argument = "N",                                                                          \
-         .initial = "100",                                                                         \
-         WHOLE,                                                                                    \
-         EVAL(batch),                                                                              \
-         .low = 1,                                                                                 \
-         .high = 1e9,                                                                              \
-         .help = "samples per batch"},                                                             \
-        {.name = "device",                                                                         \
-         .argument = "NAME",                                                                       \
-         .initial = "cpu",                                                                         \
-         TEXT,                                                                                     \
-         EVAL(device),                                                                             \
-         .help = "device"},                                                                        \
-        {.name = "threads",                                                                        \
-         .letter = 't',                                                                            \
-         .argument = "N",                                                                          \
-         .initial = "0",                                                                           \
-         WHOLE,                                                                                    \
-         EVAL(threads),                                                                            \
-         .low = 0,                                                                                 \
-         .high = 1024,                                                                             \
-         .help = "threads of the device; 0: one for each core"},                                   \
-        {.name = "json",                                                                           \
-         .initial = "false",                                                                       \
-         FLAG,                                                                                     \
-         EVAL(json),                                                                               \
-         .group = "Output",                                                                        \
-         .help = "print JSON"},
+    OPTION("checkpoint", "DIR", TEXT, EVAL(checkpoint), .letter = 'c', .group = "Input",           \
+           .help = "a checkpoint: DIR/latest, DIR/step-N, or DIR"),                                \
+        OPTION("data", "SPEC", TEXT, EVAL(data), .letter = 'd',                                    \
+               .help = "data; default: those of the training run, which an export does not name"), \
+        OPTION("split", "PART", TEXT, EVAL(split), .choices = "train,test,all",                    \
+               .help =                                                                             \
+                   "part of the data; default: the test part of the training data, and all of "    \
+                   "another file unless it has test="),                                            \
+        OPTION("batch", "N", WHOLE("100", 1, 1e9), EVAL(batch), .letter = 'b',                     \
+               .help = "samples per batch"),                                                       \
+        OPTION("device", "NAME", TEXT_IS("cpu"), EVAL(device), .help = "device"),                  \
+        OPTION("threads", "N", WHOLE("0", 0, 1024), EVAL(threads), .letter = 't',                  \
+               .help = "threads of the device; 0: one for each core"),                             \
+        OPTION("json", NULL, FLAG, EVAL(json), .group = "Output", .help = "print JSON")
 
 static const weft_option eval_table[] = {
-    EVAL_ROWS{.name = "confusion",
-              .initial = "false",
-              FLAG,
-              EVAL(confusion),
-              .help = "print the confusion matrix"},
-    {.name = "quiet",
-     .letter = 'q',
-     .initial = "false",
-     FLAG,
-     EVAL(quiet),
-     .help = "print errors only"},
+    EVAL_ROWS,
+    OPTION("confusion", NULL, FLAG, EVAL(confusion), .help = "print the confusion matrix"),
+    OPTION("quiet", NULL, FLAG, EVAL(quiet), .letter = 'q', .help = "print errors only"),
     {.name = NULL},
 };
 
 static const weft_option predict_table[] = {
-    EVAL_ROWS{.name = "output",
-              .letter = 'o',
-              .argument = "FILE",
-              TEXT,
-              EVAL(output),
-              .help = "write predictions to FILE; - is standard output"},
+    EVAL_ROWS,
+    OPTION("output", "FILE", TEXT, EVAL(output), .letter = 'o',
+           .help = "write predictions to FILE; - is standard output"),
     {.name = NULL},
 };
 

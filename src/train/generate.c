@@ -5,7 +5,7 @@
 
 #include "base/settings.h"
 #include "base/base.h"
-#include "train/option_macros.h"
+#include "base/option_rows.h"
 #include "train/sampling.h"
 #include "train/stop_strings.h"
 
@@ -13,96 +13,40 @@
     .size = sizeof(weft_generate_options), .offset = offsetof(weft_generate_options, field_)
 
 static const weft_option generate_table[] = {
-    {.name = "checkpoint",
-     .letter = 'c',
-     .argument = "DIR",
-     TEXT,
-     AT(checkpoint),
-     .group = "Input",
-     .help = "a checkpoint: DIR/latest, DIR/step-N, or DIR"},
-    {.name = "prompt",
-     .letter = 'p',
-     .argument = "TEXT",
-     TEXT,
-     AT(prompt),
-     .help =
-         "text to continue, in one line; of data tokens: the numbers of tokens, as in '5 17 2'; "
-         "default: the end of a line, or the first token"},
-    {.name = "prompt-file",
-     .argument = "FILE",
-     TEXT,
-     AT(prompt_file),
-     .help = "text to continue, from a file: of any lines and, with unit byte, any bytes but zero"},
-    {.name = "tokens",
-     .letter = 'n',
-     .argument = "N",
-     .initial = "200",
-     WHOLE,
-     AT(tokens),
-     .low = 0,
-     .high = 1e15,
-     .group = "Sampling",
-     .help = "tokens to generate"},
-    {.name = "temperature",
-     .argument = "X",
-     .initial = "1",
-     REAL,
-     AT(sampling.temperature),
-     .low = 0,
-     .high = 1e6,
-     .help = "divides the logits: below 1 likely tokens become more likely; 0: always the most "
-             "likely one"},
-    {.name = "top-k",
-     .argument = "K",
-     .initial = "0",
-     WHOLE,
-     AT(sampling.top_k),
-     .low = 0,
-     .high = 1e9,
-     .help = "draw among the K most likely tokens; 0: all"},
-    {.name = "top-p",
-     .argument = "P",
-     .initial = "1",
-     REAL,
-     AT(sampling.top_p),
-     .low = 1e-9,
-     .high = 1,
-     .help = "draw among the fewest most likely tokens that have this probability together"},
-    {.name = "seed",
-     .argument = "N",
-     .initial = "1",
-     WHOLE,
-     AT(sampling.seed),
-     .low = 0,
-     .high = 1e15,
-     .help = "seed of the draws"},
+    OPTION("checkpoint", "DIR", TEXT, AT(checkpoint), .letter = 'c', .group = "Input",
+           .help = "a checkpoint: DIR/latest, DIR/step-N, or DIR"),
+    OPTION(
+        "prompt", "TEXT", TEXT, AT(prompt), .letter = 'p',
+        .help =
+            "text to continue, in one line; of data tokens: the numbers of tokens, as in '5 17 2'; "
+            "default: the end of a line, or the first token"),
+    OPTION(
+        "prompt-file", "FILE", TEXT, AT(prompt_file),
+        .help =
+            "text to continue, from a file: of any lines and, with unit byte, any bytes but zero"),
+    OPTION("tokens", "N", WHOLE("200", 0, 1e15), AT(tokens), .letter = 'n', .group = "Sampling",
+           .help = "tokens to generate"),
+    OPTION("temperature", "X", REAL("1", 0, 1e6), AT(sampling.temperature),
+           .help =
+               "divides the logits: below 1 likely tokens become more likely; 0: always the most "
+               "likely one"),
+    OPTION("top-k", "K", WHOLE("0", 0, 1e9), AT(sampling.top_k),
+           .help = "draw among the K most likely tokens; 0: all"),
+    OPTION("top-p", "P", REAL("1", 1e-9, 1), AT(sampling.top_p),
+           .help = "draw among the fewest most likely tokens that have this probability together"),
+    OPTION("seed", "N", WHOLE("1", 0, 1e15), AT(sampling.seed), .help = "seed of the draws"),
     {.name = "stop",
      .argument = "TEXT",
      .kind = WEFT_OPT_STRINGS,
      AT(stop),
      .help = "end before this text, once it is drawn; may be given several times"},
-    {.name = "device",
-     .argument = "NAME",
-     .initial = "cpu",
-     TEXT,
-     AT(device),
-     .group = "Machine",
-     .help = "device"},
-    {.name = "mesh",
-     .argument = "MESH",
-     TEXT,
-     AT(mesh),
-     .help = "mesh of ranks, threads that compute a token together, as in training: tensor=2, "
-             "pipeline=2, ..."},
-    {.name = "threads",
-     .letter = 't',
-     .argument = "N",
-     .initial = "0",
-     WHOLE,
-     AT(threads),
-     .low = 0,
-     .high = 1024,
-     .help = "threads of each rank; 0: its share of the cores"},
+    OPTION("device", "NAME", TEXT_IS("cpu"), AT(device), .group = "Machine", .help = "device"),
+    OPTION("mesh", "MESH", TEXT, AT(mesh),
+           .help =
+               "mesh of ranks, threads that compute a token together, as in training: tensor=2, "
+               "pipeline=2, ..."),
+    OPTION("threads", "N", WHOLE("0", 0, 1024), AT(threads), .letter = 't',
+           .help = "threads of each rank; 0: its share of the cores"),
     {.name = NULL},
 };
 

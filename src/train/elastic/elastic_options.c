@@ -7,58 +7,38 @@
 #include "base/base.h"
 #include "job/job.h"
 #include "train/elastic/elastic.h"
-#include "train/option_macros.h"
+#include "base/option_rows.h"
 
 #define OWN(field_) .offset = offsetof(weft_cluster_options, field_)
 
 _Static_assert(offsetof(weft_cluster_options, train) == 0, "rows of weft train fit as they are");
 
 static const weft_option own_rows[] = {
-    {.name = "listen",
-     .argument = "ADDRESS",
-     TEXT,
-     OWN(listen),
-     .group = "Connections",
-     .help =
-         "address for other members: tcp://HOST:PORT, with * for all interfaces; default: "
-         "tcp://127.0.0.1:7070 for a coordinator; for a server, and for a learner of gossip, any "
-         "free port, of all interfaces with --key or --open-unencrypted; a range such as "
-         "tcp://*:7100-7199 is the first port that is free"},
-    {.name = "key",
-     .argument = "FILE",
-     TEXT,
-     OWN(key),
-     .group = "Connections",
-     .help = "secret key of this process (weft keygen); with it all TCP traffic is encrypted and "
-             "authenticated"},
-    {.name = "allow",
-     .argument = "FILE",
-     TEXT,
-     OWN(allow),
-     .with = "key",
-     .help = "file of the public keys that are admitted, one per line"},
-    {.name = "open-unencrypted",
-     .initial = "false",
-     FLAG,
-     OWN(open_unencrypted),
-     .help =
-         "without keys: accept connections from other machines and connect to them; any process "
-         "that reaches the port can join and read the traffic"},
-    {.name = "failure-timeout",
-     .formerly = "silence",
-     .argument = "SECONDS",
-     .initial = "10",
-     REAL,
-     OWN(failure_timeout),
-     .low = 1,
-     .high = 1e6,
-     .help = "seconds without a heartbeat after which a member is removed from the run"},
-    {.name = "rejoin",
-     .initial = "false",
-     FLAG,
-     OWN(rejoin),
-     .help = "if this learner was removed because its heartbeats failed to arrive in time, join "
-             "again as a new member, with the parameters of the run"},
+    OPTION("listen", "ADDRESS", TEXT, OWN(listen), .group = "Connections",
+           .help =
+               "address for other members: tcp://HOST:PORT, with * for all interfaces; default: "
+               "tcp://127.0.0.1:7070 for a coordinator; for a server, and for a learner of gossip, "
+               "any "
+               "free port, of all interfaces with --key or --open-unencrypted; a range such as "
+               "tcp://*:7100-7199 is the first port that is free"),
+    OPTION("key", "FILE", TEXT, OWN(key), .group = "Connections",
+           .help =
+               "secret key of this process (weft keygen); with it all TCP traffic is encrypted and "
+               "authenticated"),
+    OPTION("allow", "FILE", TEXT, OWN(allow), .with = "key",
+           .help = "file of the public keys that are admitted, one per line"),
+    OPTION(
+        "open-unencrypted", NULL, FLAG, OWN(open_unencrypted),
+        .help =
+            "without keys: accept connections from other machines and connect to them; any process "
+            "that reaches the port can join and read the traffic"),
+    OPTION("failure-timeout", "SECONDS", REAL("10", 1, 1e6), OWN(failure_timeout),
+           .formerly = "silence",
+           .help = "seconds without a heartbeat after which a member is removed from the run"),
+    OPTION("rejoin", NULL, FLAG, OWN(rejoin),
+           .help =
+               "if this learner was removed because its heartbeats failed to arrive in time, join "
+               "again as a new member, with the parameters of the run"),
     {.name = NULL},
 };
 

@@ -3,43 +3,43 @@
 #include <stddef.h>
 
 #include "formats/yaml.h"
-#include "train/option_macros.h"
+#include "base/option_rows.h"
 #include "weft/comm.h"
 
 /* Reads the YAML description of a simulated cluster, draws the durations of steps from it, and
  * gives the link between two actors. */
 
-#define SHARE .low = 0, .high = 0.999
-#define SECONDS .low = 0, .high = 1e6
-#define BYTES .low = 0, .high = 1e15
+#define SHARE 0, 0.999
+#define SECONDS 0, 1e6
+#define BYTES 0, 1e15
 
 #define CLUSTER(field_) .offset = offsetof(weft_sim_cluster, field_)
 static const weft_option cluster_rows[] = {
-    {.name = "rate", .initial = "1e10", REAL, CLUSTER(rate), .low = 1, .high = 1e18},
-    {.name = "step", REAL, CLUSTER(step), .low = 1e-9, .high = 1e6},
-    {.name = "latency", .initial = "0.0001", REAL, CLUSTER(link.latency), SECONDS},
-    {.name = "latency-jitter", .initial = "0", REAL, CLUSTER(link.jitter), SECONDS},
-    {.name = "bandwidth", .initial = "125e6", REAL, CLUSTER(link.bandwidth), BYTES},
-    {.name = "lost", .initial = "0", REAL, CLUSTER(link.lost), SHARE},
-    {.name = "twice", .initial = "0", REAL, CLUSTER(link.twice), SHARE},
-    {.name = "reordered", .initial = "0", REAL, CLUSTER(link.reordered), SHARE},
+    OPTION("rate", NULL, REAL("1e10", 1, 1e18), CLUSTER(rate)),
+    OPTION("step", NULL, REAL(NULL, 1e-9, 1e6), CLUSTER(step)),
+    OPTION("latency", NULL, REAL("0.0001", SECONDS), CLUSTER(link.latency)),
+    OPTION("latency-jitter", NULL, REAL("0", SECONDS), CLUSTER(link.jitter)),
+    OPTION("bandwidth", NULL, REAL("125e6", BYTES), CLUSTER(link.bandwidth)),
+    OPTION("lost", NULL, REAL("0", SHARE), CLUSTER(link.lost)),
+    OPTION("twice", NULL, REAL("0", SHARE), CLUSTER(link.twice)),
+    OPTION("reordered", NULL, REAL("0", SHARE), CLUSTER(link.reordered)),
     {.name = NULL}};
 
 #define GROUP(field_) .offset = offsetof(weft_sim_cluster_group, field_)
 static const weft_option group_rows[] = {
-    {.name = "count", .initial = "1", WHOLE, GROUP(count), .low = 1, .high = WEFT_MAX_RANKS},
-    {.name = "speed", .initial = "1", REAL, GROUP(speed), .low = 1e-6, .high = 1e6},
-    {.name = "jitter", .initial = "0", REAL, GROUP(jitter), .low = 0, .high = 1e6},
-    {.name = "slow", .initial = "0", REAL, GROUP(slow), .low = 0, .high = 1},
-    {.name = "slowdown", .initial = "10", REAL, GROUP(slowdown), .low = 1, .high = 1e6},
-    {.name = "awake", .initial = "1", REAL, GROUP(awake), .low = 1e-6, .high = 1},
-    {.name = "period", .initial = "1", REAL, GROUP(period), .low = 1e-6, .high = 1e6},
-    {.name = "latency", REAL, GROUP(link.latency), SECONDS},
-    {.name = "latency-jitter", REAL, GROUP(link.jitter), SECONDS},
-    {.name = "bandwidth", REAL, GROUP(link.bandwidth), BYTES},
-    {.name = "lost", REAL, GROUP(link.lost), SHARE},
-    {.name = "twice", REAL, GROUP(link.twice), SHARE},
-    {.name = "reordered", REAL, GROUP(link.reordered), SHARE},
+    OPTION("count", NULL, WHOLE("1", 1, WEFT_MAX_RANKS), GROUP(count)),
+    OPTION("speed", NULL, REAL("1", 1e-6, 1e6), GROUP(speed)),
+    OPTION("jitter", NULL, REAL("0", 0, 1e6), GROUP(jitter)),
+    OPTION("slow", NULL, REAL("0", 0, 1), GROUP(slow)),
+    OPTION("slowdown", NULL, REAL("10", 1, 1e6), GROUP(slowdown)),
+    OPTION("awake", NULL, REAL("1", 1e-6, 1), GROUP(awake)),
+    OPTION("period", NULL, REAL("1", 1e-6, 1e6), GROUP(period)),
+    OPTION("latency", NULL, REAL(NULL, SECONDS), GROUP(link.latency)),
+    OPTION("latency-jitter", NULL, REAL(NULL, SECONDS), GROUP(link.jitter)),
+    OPTION("bandwidth", NULL, REAL(NULL, BYTES), GROUP(link.bandwidth)),
+    OPTION("lost", NULL, REAL(NULL, SHARE), GROUP(link.lost)),
+    OPTION("twice", NULL, REAL(NULL, SHARE), GROUP(link.twice)),
+    OPTION("reordered", NULL, REAL(NULL, SHARE), GROUP(link.reordered)),
     {.name = NULL}};
 
 static const char LEARNERS[] = "learners";

@@ -3,7 +3,7 @@
 #include <stddef.h>
 
 #include "base/registry.h"
-#include "train/option_macros.h"
+#include "base/option_rows.h"
 #include "train/train.h"
 
 #define CLUSTER_ROW(text)                                                                          \
@@ -24,25 +24,16 @@ static const weft_option simulate_rows[] = {
 #define COMPARE(field_) .offset = offsetof(weft_compare_options, field_)
 static const weft_option compare_rows[] = {
     CLUSTER_ROW("simulate the runs on this cluster (weft help simulate) instead of running them"),
-    {.name = "strategies",
-     .argument = "LIST",
-     TEXT,
-     COMPARE(strategies),
-     .group = "Comparison",
-     .help = "options of each run as NAME=VALUE separated by blanks, with semicolons between runs"},
-    {.name = "target",
-     .argument = "LOSS",
-     REAL,
-     COMPARE(target),
-     .low = 0,
-     .high = 1e30,
-     .help = "report when each run reaches this training loss; 0: the lowest loss that all runs "
-             "reach"},
-    {.name = "plot",
-     .argument = "FILE",
-     TEXT,
-     COMPARE(plot),
-     .help = "plot losses over time and over samples as SVG"},
+    OPTION(
+        "strategies", "LIST", TEXT, COMPARE(strategies), .group = "Comparison",
+        .help =
+            "options of each run as NAME=VALUE separated by blanks, with semicolons between runs"),
+    OPTION("target", "LOSS", REAL(NULL, 0, 1e30), COMPARE(target),
+           .help =
+               "report when each run reaches this training loss; 0: the lowest loss that all runs "
+               "reach"),
+    OPTION("plot", "FILE", TEXT, COMPARE(plot),
+           .help = "plot losses over time and over samples as SVG"),
     {.name = NULL},
 };
 
