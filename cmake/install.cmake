@@ -1,10 +1,28 @@
 include(CMakePackageConfigHelpers)
 
-install(DIRECTORY include/weft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+# Three components: the libraries weft and weft-serve, each with the headers that weft.h or serve.h lists, and the command.
+file(GLOB WEFT_HEADERS RELATIVE ${PROJECT_SOURCE_DIR}/include CONFIGURE_DEPENDS include/weft/*.h)
+file(STRINGS include/weft/serve.h WEFT_SERVE_HEADERS REGEX "^#include \"weft/")
+list(TRANSFORM WEFT_SERVE_HEADERS REPLACE "^#include \"(.*)\"" "\\1")
+list(APPEND WEFT_SERVE_HEADERS weft/serve.h)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS include/weft/serve.h)
+foreach(header IN LISTS WEFT_HEADERS)
+  set(component weft)
+  if(header IN_LIST WEFT_SERVE_HEADERS)
+    set(component weft-serve)
+  endif()
+  install(FILES include/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft COMPONENT ${component})
+endforeach()
 if(TARGET weft_command)
-  install(TARGETS weft_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-  install(CODE "execute_process(COMMAND ${PROJECT_SOURCE_DIR}/scripts/man $<TARGET_FILE:weft_command>
-    \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man1 COMMAND_ERROR_IS_FATAL ANY)")
+  install(TARGETS weft_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
+  set(WEFT_COMPLETIONS ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(CODE "set(to \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX})
+    execute_process(COMMAND ${PROJECT_SOURCE_DIR}/scripts/man $<TARGET_FILE:weft_command> \${to}/${CMAKE_INSTALL_MANDIR}/man1
+      COMMAND_ERROR_IS_FATAL ANY)
+    file(MAKE_DIRECTORY \${to}/${WEFT_COMPLETIONS})
+    execute_process(COMMAND $<TARGET_FILE:weft_command> help --bash OUTPUT_FILE \${to}/${WEFT_COMPLETIONS}/weft
+      COMMAND_ERROR_IS_FATAL ANY)" COMPONENT command)
+  install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT command)
 endif()
 
 # The OpenMP runtime that the compiler used, for static linking. Clang's lies in a folder of its own.
@@ -35,7 +53,7 @@ file(RELATIVE_PATH WEFT_PC_UP "${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/p
 string(REGEX REPLACE "/$" "" WEFT_PC_UP "${WEFT_PC_UP}")
 foreach(name weft weft-serve)
   configure_file(cmake/${name}.pc.in ${name}.pc @ONLY)
-  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT ${name})
 endforeach()
 
 configure_package_config_file(cmake/weft-config.cmake.in weft-config.cmake
@@ -43,4 +61,4 @@ configure_package_config_file(cmake/weft-config.cmake.in weft-config.cmake
 write_basic_package_version_file(weft-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/weft-config.cmake
   ${CMAKE_CURRENT_BINARY_DIR}/weft-config-version.cmake
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/weft COMPONENT weft)

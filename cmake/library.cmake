@@ -88,7 +88,8 @@ target_link_libraries(weft_serve_objects PRIVATE weft_flags ${WEFT_SERVE_LIBRARI
 set(WEFT_OBJECTS $<TARGET_OBJECTS:weft_objects> $<TARGET_OBJECTS:weft_reference_float>
   $<TARGET_OBJECTS:weft_reference_double> $<TARGET_OBJECTS:weft_compress_float> $<TARGET_OBJECTS:weft_compress_double>
   $<TARGET_OBJECTS:weft_proto>)
-# weft_library(TARGET NAME OBJECTS... LINK...): the shared library libNAME.so, and the static one that tests link.
+# weft_library(TARGET NAME OBJECTS... LINK...): the shared library libNAME.so, and the static one that tests link. They are
+# installed as the component NAME.
 function(weft_library target name)
   cmake_parse_arguments(L "" "" "OBJECTS;LINK" ${ARGN})
   add_library(${target} SHARED ${L_OBJECTS})
@@ -112,11 +113,11 @@ function(weft_library target name)
       COMMAND ${CMAKE_AR} rcs ${archive} public/${name}.o
       DEPENDS ${target}_static WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR} VERBATIM)
     add_custom_target(${target}_archive ALL DEPENDS ${archive})
-    install(FILES ${archive} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    install(FILES ${archive} DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${name})
   else()
-    install(TARGETS ${target}_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    install(TARGETS ${target}_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${name})
   endif()
-  install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${name} NAMELINK_COMPONENT ${name})
 endfunction()
 weft_library(weft weft OBJECTS ${WEFT_OBJECTS} LINK ${WEFT_LIBRARIES})
 weft_library(weft_serve weft-serve OBJECTS $<TARGET_OBJECTS:weft_serve_objects> LINK ${WEFT_SERVE_LIBRARIES})

@@ -271,6 +271,7 @@ row(cli        charts                   T......UA.R..    1 internal WITH chart_d
 row(cli        progress                 T......UA.R..    1 internal)
 row(cli        cli                      T.P..........   30 script   cli.sh)
 row(cli        help_options             T.....D......   49 script   help_options.sh)
+row(cli        completion               T.....D......    5 script   completion.sh)
 row(cli        simulate_compare         ..P..........   25 script   simulate_compare.sh)
 row(cli        invalid_options          T............    4 script   invalid_options.sh)
 row(cli        eval_predict             T............   28 script   eval_predict.sh)

@@ -133,6 +133,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_options_get(const weft_option *table, c
 WEFT_API WEFT_NODISCARD weft_status weft_option_help(const weft_option *option, char **out);
 WEFT_API WEFT_NODISCARD weft_status weft_option_choices(const weft_option *option, char **out);
 
+/* The kind of entries with whose names the value of an option may begin, as that of --device;
+ * WEFT_KIND_NONE: its values are no names. */
+WEFT_API weft_kind weft_option_names(const weft_option *option);
+
 /* Sets *out to the help of all options of a table, without those that are `unused`. The caller
  * frees the text with weft_free. */
 WEFT_API WEFT_NODISCARD weft_status weft_options_help(const weft_option *table, char **out);

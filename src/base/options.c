@@ -74,6 +74,12 @@ static void add_names(weft_text *text, const weft_option *o, weft_kind kind, boo
                           forms && e->form ? e->form : e->name);
 }
 
+weft_kind weft_option_names(const weft_option *o)
+{
+    WEFT_NEED_ELSE_AS(WEFT_KIND_NONE, "option", o);
+    return o->names ? o->names : o->forms ? o->forms : weft_kind_of_option(o->name);
+}
+
 weft_status weft_option_choices(const weft_option *o, char **out)
 {
     WEFT_NEED_AS("option, out", o, out);

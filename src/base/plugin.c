@@ -172,7 +172,7 @@ weft_status weft_plugin_load_options(weft_context *context, const weft_option *t
     WEFT_TRY(weft_options_valid(table, options));
     for (const weft_option *o = table; o->name; o++) {
         char *text;
-        weft_kind kind = o->names ? o->names : o->forms ? o->forms : weft_kind_of_option(o->name);
+        weft_kind kind = weft_option_names(o);
         if (o->kind != WEFT_OPT_STRING || kind == WEFT_KIND_NONE) continue;
         WEFT_TRY(weft_options_get(table, options, o->name, &text));
         weft_status status = text ? load_named(context, text, kind == WEFT_KIND_DEVICE) : WEFT_OK;

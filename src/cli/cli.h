@@ -47,6 +47,8 @@ bool suffix_fits(const char *command_name, const char *option, const char *path,
 #define OTHER_PICTURES "png jpg jpeg gif webp bmp tif tiff pdf eps ps html"
 /* errno of the first write to standard output that failed; 0: none has. */
 int stdout_error(void);
+/* completion.c: prints a completion script for bash; returns the exit code. */
+int print_completion(const weft_context *context);
 /* Raises this process's limit on open files to `wanted`, or to the hard limit if that is lower.
  * Returns the limit that holds. */
 int64_t raise_file_limit(int64_t wanted);

@@ -13,7 +13,7 @@ static void overview(void)
         "weft %s: parallel and distributed deep learning in C\n\nusage: weft COMMAND [options]\n\n",
         weft_version());
     for (int i = 0; commands[i]; i++)
-        printf("  %-11s %s\n", commands[i]->name, commands[i]->summary);
+        printf("  %-12s %s\n", commands[i]->name, commands[i]->summary);
     printf(
         "\nA first run, about ten seconds:\n  weft train\n\n"
         "'weft help COMMAND' explains a command, 'weft inspect --list' the models, layers, data\n"
@@ -77,8 +77,8 @@ static weft_status man_option(const weft_option *o)
 
 static int man_page(const weft_context *context, const command *c)
 {
-    printf(".TH WEFT\\-%s 1 \"\" \"weft %s\" \"Weft manual\"\n.SH NAME\nweft\\-%s \\- ", c->name,
-           weft_version(), c->name);
+    printf(".TH WEFT\\-%s 1 \"\" \"weft %s\" \"Weft manual\"\n.ad l\n.SH NAME\nweft\\-%s \\- ",
+           c->name, weft_version(), c->name);
     roff(c->summary);
     printf("\n.SH SYNOPSIS\n\\fBweft %s\\fR ", c->name);
     roff(c->usage);
@@ -123,6 +123,7 @@ static int man_overview(void)
 
 static int run(weft_context *context, int argc, char **argv)
 {
+    if (argc == 1 && strcmp(argv[0], "--bash") == 0) return print_completion(context);
     bool man = argc > 0 && strcmp(argv[0], "--man") == 0;
     const char *name = argc > man ? argv[man] : NULL;
     char shown[256];
@@ -148,9 +149,11 @@ static int run(weft_context *context, int argc, char **argv)
 
 const command command_help = {
     .name = "help",
-    .usage = "[--man] [COMMAND]",
+    .usage = "[--man] [COMMAND]\n       weft help --bash",
     .summary = "explain a command",
-    .text = "Without a command: the list of commands. With --man: the manual page of the command,\n"
-            "or of weft itself, as source for man(1).",
+    .text =
+        "Without a command: the list of commands. With --man: the manual page of the command,\n"
+        "or of weft itself, as source for man(1). With --bash: a script for bash that completes\n"
+        "commands, options and their values.",
     .run = run,
 };

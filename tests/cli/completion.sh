@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# In a bash that has read the completion script, each command completes its options and their legal values as the help lists them,
+# and man(1) finds no fault in the manual pages: tests/cli/completion.sh PATH/TO/weft
+set -u
+weft=$1
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../support/check.sh"
+
+"$weft" help --bash >script && pass || flunk "weft help --bash fails"
+. ./script
+complete -p weft | grep -q -- '-o default -F _weft weft' && pass || flunk "bash completes weft by: $(complete -p weft)"
+
+# offered WORD...: the completions of the last word.
+offered() {
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+    _weft
+    printf '%s\n' "${COMPREPLY[@]}" | sort
+}
+# same WORDS EXPECTED-LINES COMPLETED...
+same() {
+    local expected=$1
+    shift
+    local found
+    found=$(offered "$@")
+    [ "$found" = "$(sort <<<"$expected")" ] && pass || flunk "'${*}' is completed to: $(tr '\n' ' ' <<<"$found")"
+}
+commands=$("$weft" help | sed -n 's/^  \([a-z]\+\)  .*/\1/p' | grep -vx weft)
+same "$commands" weft ""
+same "$(grep ^s <<<"$commands")" weft s
+same "$commands" weft help ""
+same "" weft no-such-command --
+for command in $commands; do
+    "$weft" help "$command" | sed -n '/^  \(-., \)\?--[a-z]/,/^$/p' | python3 -c '
+import re, sys
+for part in re.split(r"\n(?=  (?:-., )?--[a-z])", "\n" + sys.stdin.read())[1:]:
+    letter, name = re.match(r"  (?:-(.), )?--([a-z0-9-]+)", part).groups()
+    names = re.search(r"\(one of ([^)]*)\)", re.sub(r"\s+", " ", part))
+    print(name, letter or "", names.group(1) if names else "", sep="|")' >options
+    same "$(cut -d'|' -f1 options | sed 's/^/--/'; printf '%s\n' --help --plugin)" weft "$command" -
+    while IFS='|' read -r name letter values; do
+        [ -n "$values" ] || continue
+        same "$(tr , '\n' <<<"$values")" weft "$command" "--$name" ""
+        same "$(tr , '\n' <<<"$values")" weft "$command" "--$name" =
+        same "$(tr , '\n' <<<"$values" | grep "^${values:0:1}")" weft "$command" x "--$name" = "${values:0:1}"
+        [ -z "$letter" ] || same "$(tr , '\n' <<<"$values")" weft "$command" "-$letter" ""
+    done <options
+done
+# Names of files stand where no list of values does; specifications begin with the names that the registry has.
+same "" weft train --checkpoint ""
+same "" weft train --quiet r
+same "lenet" weft train --model le
+
+"$here/../../scripts/man" "$weft" pages
+[ "$(ls pages | wc -l)" = $(($(wc -w <<<"$commands") + 1)) ] && pass || flunk "there are other manual pages than commands: $(ls pages)"
+for page in pages/*; do
+    # A system without documents has a man that shows nothing.
+    if MANWIDTH=80 man --warnings=all -l "$page" >shown 2>faults && grep -q NAME shown; then
+        [ -s faults ] && flunk "man finds in $page: $(head -n 3 faults)" || pass
+        [ "$(awk 'length > 80' shown | wc -l)" -le 10 ] || flunk "$page is shown in lines of more than 80 columns"
+    fi
+    if command -v mandoc >/dev/null; then
+        mandoc -Tlint -W warning "$page" 2>&1 | grep -v 'missing date' >faults
+        [ -s faults ] && flunk "mandoc finds in $page: $(head -n 3 faults)" || pass
+    fi
+done
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
