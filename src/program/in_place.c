@@ -166,13 +166,13 @@ weft_status weft_result_buffer(weft_program *p, const instruction *code, int o, 
     int from = weft_group_in(&code->group, leaf);
     /* The kernel reads a copy of the leaf in another space, so it does not read the leaf itself. */
     if (from >= 0 && old && layout_space(old->layout) != layout_space(layout)) from = -1;
-    /* The result may be written over the old value if this instruction reads the old value and its
-     * kernel works in place, or if neither this nor a later instruction reads it. Otherwise it gets
-     * memory of its own, and weft_version_back copies it over the old value. */
+    /* No later instruction may read the old value. The result is written over it if this one does
+     * not read it either, or its kernel works in place. Otherwise it gets memory of its own, and
+     * weft_version_back copies it over the old value. */
     bool unread = !read_later(p, code, leaf);
-    bool over = from >= 0 ? code->kernel->in_place[o] & 1u << from : unread;
+    bool over = unread && (from < 0 || code->kernel->in_place[o] & 1u << from);
     bool same = old && weft_layout_same(old->layout, layout);
-    if ((over || unread) && old && !(over && same)) return weft_program_add_buffer(p, own, out);
+    if (unread && old && !(over && same)) return weft_program_add_buffer(p, own, out);
     if (!over || !same || p->buffers[old->buffer].kind < BUFFER_SEQUENCE)
         return weft_fail(
             WEFT_ERR_ARGUMENT,
