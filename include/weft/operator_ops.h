@@ -63,8 +63,9 @@ typedef struct weft_operator_ops {
                          int *count);
     /* Writes the label signature of a node, such as "b k, k n -> b n": dimensions with one label
      * belong together. One that stands in inputs and outputs may be split over ranks, one that
-     * stands in inputs alone is summed over, and one with the mark '!' stays whole. NULL: all
-     * dimensions stay whole. */
+     * stands in inputs alone is summed over, and one with the mark '!' stays whole. If all tensors
+     * have the same labels without marks, a rank may compute a range of their elements, as
+     * vectors. NULL: all dimensions stay whole. */
     weft_status (*labels)(const weft_graph *graph, const weft_node *node, char *text, size_t size);
     /* Computes a node, whose values are f32 or f64 as the graph is, i32 or u8. */
     weft_status (*compute)(const weft_operator_call *call);

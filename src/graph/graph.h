@@ -14,6 +14,11 @@ typedef struct weft_op weft_op;
 typedef struct weft_incremental weft_incremental;
 typedef struct weft_graph_mapper weft_graph_mapper;
 
+/* Whether the output of an operator shares the memory of its input: never; always, as the same
+ * elements in another shape; where it is contiguous, as a slice along attribute `axis` from `start`
+ * on. */
+typedef enum weft_view_kind { WEFT_VIEW_NEVER, WEFT_VIEW_WHOLE, WEFT_VIEW_SLICE } weft_view_kind;
+
 /* An operator: the rules by which graphs, autodiff, rewrites and devices treat its nodes. */
 struct weft_op {
     const char *name;
@@ -48,21 +53,12 @@ struct weft_op {
     /* Bit i of in_place[o]: output o may overwrite input i, element by element. */
     unsigned in_place[WEFT_MAX_OUTPUTS];
 
-    /* view: the output is the input with another shape, in the same memory. as_it_lies: the
-     * elements of the output are in the order of the layout of value `like` (an attribute), instead
-     * of row-major. */
-    bool view, as_it_lies;
-
-    /* The output is a slice of the input along attribute `axis`, from `start` on. Where the slice
-     * is contiguous in memory, the output is a view. */
-    bool range;
+    /* Whether the output shares the memory of the input. as_it_lies: its elements are in the order
+     * of the layout of value `like` (an attribute), instead of row-major. */
+    weft_view_kind view;
+    bool as_it_lies;
 
     /* --- for rewrites: how a part of the node is computed --- */
-
-    /* The operator treats each element independently, so a range of the elements can be computed
-     * alone. Results with whole (unsplittable) dimensions, or without dimensions, are sums over the
-     * elements. */
-    bool by_element;
 
     /* Bit i: the outputs are jointly linear in the inputs with a bit, so these inputs may be
      * partial (addends of a sum over ranks); the outputs are then partial, too. */
@@ -84,9 +80,6 @@ struct weft_op {
      * none. */
     weft_status (*localize)(const weft_graph *graph, const weft_node *node, const int64_t *start,
                             weft_node *part);
-    /* Each position along dimension 1 of input 0 needs the one before it, so the domain axis must
-     * not split them. */
-    bool recurrent;
     /* Adds the nodes that compute one position of the node's results in incremental decoding, where
      * that takes states (graph/incremental.h). in[]: what stands for the node's inputs in
      * s->graph; out[]: the results that later nodes may read. NULL: by the labels. */
@@ -95,11 +88,11 @@ struct weft_op {
     /* Sets what stands for the results of node n in a graph that only predicts (graph/inference.h);
      * NULL: a copy of the node. */
     weft_status (*inference)(weft_graph_mapper *m, int n, weft_value *out);
-    /* transfer: the operator moves values between ranks, and a communicator runs it instead of a
-     * device. any_order: operands and results may have any layout, unless attribute `plain` is set.
-     * keeps_part: the output is this rank's part of the input along `dim`, and may stay in its
-     * place in the input. */
-    bool transfer, any_order, keeps_part;
+    /* The operator moves values between ranks, and a communicator runs it instead of a device. If a
+     * result may overwrite its operand and has its shape, both may have any layout, unless
+     * attribute `plain` is set; if it is smaller, it is this rank's part of the operand, and may
+     * stay there. */
+    bool transfer;
     /* The node is one end of a message (send or receive), so it runs even if nothing reads its
      * result. */
     bool effect;
@@ -313,6 +306,7 @@ enum { WEFT_MAX_LABELS = 32, WEFT_LABEL_SIZE = 12 };
 typedef struct weft_label {
     char name[WEFT_LABEL_SIZE];
     bool whole;    /* mark !: the dimension is never split */
+    bool ordered;  /* mark >: whole, since each position needs the one before it */
     bool windowed; /* mark ~: parts of an input need a halo, parts of an output overlap */
     bool scaled;   /* mark *: sizes differ by a factor; parts correspond in proportion */
 } weft_label;

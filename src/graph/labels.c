@@ -1,7 +1,7 @@
 /* Parses label signatures, such as "b c h~ w~, o c i j -> b o h w" (as in einsum). An operand is a
  * list of labels, one for each dimension. A comma separates operands, and the arrow separates
- * inputs from outputs. A mark precedes or follows its label: ! whole, ~ windowed, * scaled. An
- * operand without labels is a scalar. */
+ * inputs from outputs. A mark precedes or follows its label: ! whole, > ordered (and so whole),
+ * ~ windowed, * scaled. An operand without labels is a scalar. */
 #include <ctype.h>
 
 #include "graph/graph.h"
@@ -20,15 +20,17 @@ static weft_status parse_error(const parser *p, const char *what)
 
 static weft_status parse_marks(parser *p, weft_label *label)
 {
-    for (; *p->next == '!' || *p->next == '~' || *p->next == '*'; p->next++) {
+    for (; *p->next && strchr("!>~*", *p->next); p->next++) {
         bool *mark = *p->next == '!'   ? &label->whole
+                     : *p->next == '>' ? &label->ordered
                      : *p->next == '~' ? &label->windowed
                                        : &label->scaled;
         if (*mark) return parse_error(p, "the same mark twice");
         *mark = true;
     }
-    if (label->whole + label->windowed + label->scaled > 1)
-        return parse_error(p, "a label is whole (!), windowed (~) or scaled (*), one of them");
+    if (label->whole + label->ordered + label->windowed + label->scaled > 1)
+        return parse_error(
+            p, "a label is whole (!), ordered (>), windowed (~) or scaled (*), one of them");
     return WEFT_OK;
 }
 
@@ -50,6 +52,7 @@ static weft_status parse_label(parser *p)
         if (strcmp(operand->label[i].name, label.name) == 0)
             return parse_error(p, "the same label twice in one operand");
     if (operand->rank == WEFT_MAX_RANK) return parse_error(p, "an operand has at most 6 labels");
+    label.whole = label.whole || label.ordered;
     operand->label[operand->rank++] = label;
     return WEFT_OK;
 }

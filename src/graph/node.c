@@ -99,7 +99,7 @@ weft_cost weft_graph_node_cost(const weft_graph *graph, int index)
     WEFT_CHECK_INDEX_ELSE((weft_cost){0}, index, graph->node_count);
     const weft_node *node = graph->nodes[index];
     weft_cost cost = {0, 0};
-    if (node->op->view) return cost;
+    if (node->op->view == WEFT_VIEW_WHOLE) return cost;
     for (int i = 0; i < node->in_count; i++) {
         bool counted = false;
         for (int j = 0; j < i; j++) counted = counted || node->in[j] == node->in[i];

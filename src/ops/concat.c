@@ -196,7 +196,7 @@ const weft_op weft_op_slice = {.name = "slice",
                                .gradient = slice_gradient,
                                .labels = joined_labels,
                                .flops = no_flops,
-                               .range = true};
+                               .view = WEFT_VIEW_SLICE};
 const weft_op weft_op_pad = {.name = "pad",
                              .summary = "puts zeros before and after along an axis",
                              .min_inputs = 1,

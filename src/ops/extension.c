@@ -58,7 +58,6 @@ static weft_status accept_element(const weft_entry *entry, const weft_element *e
     op->min_inputs = op->max_inputs = e->count;
     op->shape = weft_element_shape;
     op->labels = weft_element_labels;
-    op->by_element = true;
     op->in_place[0] = (1U << e->count) - 1;
     return WEFT_OK;
 }

@@ -8,6 +8,13 @@
 /* The attribute list of an operator, as in WEFT_ATTRS("stride", "padding"). */
 #define WEFT_ATTRS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
+/* Each output may overwrite the input of the same number. */
+#define WEFT_EACH_IN_PLACE                                                                         \
+    {                                                                                              \
+        1u << 0, 1u << 1, 1u << 2, 1u << 3, 1u << 4, 1u << 5, 1u << 6, 1u << 7, 1u << 8, 1u << 9,  \
+            1u << 10, 1u << 11, 1u << 12, 1u << 13, 1u << 14, 1u << 15                             \
+    }
+
 static inline weft_type weft_type_like(const weft_type *type, int rank)
 {
     weft_type out = *type;

@@ -156,7 +156,7 @@ static void add_optional(weft_text *text, const weft_recurrence *r)
     if (r->h0 >= 0) weft_text_add(text, ", b !h");
     if (r->c0 >= 0) weft_text_add(text, ", b !h");
     if (r->lengths >= 0) weft_text_add(text, ", b");
-    if (r->dy >= 0) weft_text_add(text, ", b !t !h");
+    if (r->dy >= 0) weft_text_add(text, ", b >t !h");
     if (r->dh >= 0) weft_text_add(text, ", b !h");
     if (r->dc >= 0) weft_text_add(text, ", b !h");
 }
@@ -164,17 +164,17 @@ static void add_optional(weft_text *text, const weft_recurrence *r)
 static void forward_labels(const weft_graph *g, const weft_node *node, weft_text *text, int gates)
 {
     weft_recurrence r = weft_node_recurrence(g, node, gates, false);
-    weft_text_add(text, "b !t !g, !h !g%s", gates == GRU ? ", !g" : "");
+    weft_text_add(text, "b >t !g, !h !g%s", gates == GRU ? ", !g" : "");
     add_optional(text, &r);
-    weft_text_add(text, " -> b !t !h, b !h%s, b !t !g, b !t !h", gates == LSTM ? ", b !h" : "");
+    weft_text_add(text, " -> b >t !h, b !h%s, b >t !g, b >t !h", gates == LSTM ? ", b !h" : "");
 }
 
 static void gradient_labels(const weft_graph *g, const weft_node *node, weft_text *text, int gates)
 {
     weft_recurrence r = weft_node_recurrence(g, node, gates, true);
-    weft_text_add(text, "b !t !g, b !t !h, b !t !h, !h !g");
+    weft_text_add(text, "b >t !g, b >t !h, b >t !h, !h !g");
     add_optional(text, &r);
-    weft_text_add(text, " -> b !t !g%s, b !t !h, b !h%s", gates == GRU ? ", b !t !g" : "",
+    weft_text_add(text, " -> b >t !g%s, b >t !h, b !h%s", gates == GRU ? ", b >t !g" : "",
                   gates == LSTM ? ", b !h" : "");
 }
 
@@ -248,7 +248,6 @@ static weft_status one_position(weft_incremental *s, const weft_graph *g, const 
                                   .labels = op##_labels,                                           \
                                   .flops = flops,                                                  \
                                   .one_position = op##_one_position,                               \
-                                  .recurrent = true,                                               \
                                   .in_place = {[kept] = 1}};                                       \
     const weft_op weft_op_##op##_grad = {.name = #op "_grad",                                      \
                                          .summary = gradient_summary,                              \

@@ -105,7 +105,7 @@ const weft_op weft_op_reshape = {.name = "reshape",
                                  .gradient = reshape_gradient,
                                  .labels = reshape_labels,
                                  .flops = no_flops,
-                                 .view = true,
+                                 .view = WEFT_VIEW_WHOLE,
                                  .linear = 1,
                                  .dims = "shape"};
 const weft_op weft_op_transpose = {.name = "transpose",

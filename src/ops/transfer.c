@@ -235,10 +235,10 @@ static double no_flops(const weft_graph *g, const weft_node *node)
                                   .transfer = true,                                                \
                                   how}
 
-TRANSFER(all_reduce, "sums of values over ranks", -1, .any_order = true, "axes", "ranks", "index",
-         "plain", "compare", "leaves", "parts");
-TRANSFER(reduce_scatter, "sum over ranks, of which each keeps its part", 1, .keeps_part = true,
-         "axes", "ranks", "index", "dim", "compare", "leaves");
+TRANSFER(all_reduce, "sums of values over ranks", -1, .in_place = WEFT_EACH_IN_PLACE, "axes",
+         "ranks", "index", "plain", "compare", "leaves", "parts");
+TRANSFER(reduce_scatter, "sum over ranks, of which each keeps its part", 1, .in_place = {1}, "axes",
+         "ranks", "index", "dim", "compare", "leaves");
 TRANSFER(all_gather, "the parts of all ranks joined", 1, .effect = false, "axes", "ranks", "index",
          "dim", "whole", "like");
 TRANSFER(all_to_all, "another dimension split than before", 1, .effect = false, "axes", "ranks",

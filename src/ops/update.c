@@ -198,15 +198,13 @@ const weft_op weft_op_accumulate_tree = {
     .attrs = WEFT_ATTRS("leaves", "first"),
     .shape = accumulate_tree_shape,
     .labels = weft_labels_elementwise,
-    .in_place = {1u << 0, 1u << 1, 1u << 2, 1u << 3, 1u << 4, 1u << 5, 1u << 6, 1u << 7, 1u << 8,
-                 1u << 9, 1u << 10, 1u << 11, 1u << 12, 1u << 13, 1u << 14, 1u << 15}};
+    .in_place = WEFT_EACH_IN_PLACE};
 const weft_op weft_op_sum_squares = {.name = "sum_squares",
                                      .summary = "sum of the squares of all elements, not rounded",
                                      .min_inputs = 1,
                                      .max_inputs = 1,
                                      .shape = sum_squares_shape,
                                      .labels = sum_squares_labels,
-                                     .by_element = true,
                                      .flops = sum_flops};
 const weft_op weft_op_add_exact = {.name = "add_exact",
                                    .summary = "sum of two sums that are not rounded",

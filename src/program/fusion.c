@@ -154,7 +154,8 @@ static bool take_one(grouper *g, weft_group *group)
     for (size_t i = 0; i < g->near_count; i++) {
         const weft_node *node = g->graph->nodes[g->order[g->near[i]]];
         if ((i > 0 && g->near[i] == g->near[i - 1]) || member(group, node) ||
-            node->phase != group->node[0]->phase || node->op->view || !may_join(g, group, node))
+            node->phase != group->node[0]->phase || node->op->view == WEFT_VIEW_WHOLE ||
+            !may_join(g, group, node))
             continue;
         weft_group trial = *group;
         trial.node[trial.count++] = node;
@@ -221,7 +222,7 @@ static weft_status find_groups(grouper *g, timed *found, int *count)
                                       "has no more",
                                       WEFT_GROUP_VALUES);
             const weft_op *op = group.node[0]->op;
-            if (pass == 0 && !op->view && !op->transfer) grow(g, &group);
+            if (pass == 0 && op->view != WEFT_VIEW_WHOLE && !op->transfer) grow(g, &group);
             if (pass == 0 && group.count == 1) continue;
             WEFT_TRY(take(g, &group, *count + 1, &found[*count]));
             ++*count;

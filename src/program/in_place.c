@@ -107,20 +107,22 @@ static int replaced_piece(const weft_program *p, const instruction *code, int o)
     return -1;
 }
 
-/* Whether a reduce-scatter of a vector may write its result over the rank's part of its input: the
+/* Whether a transfer of a vector may write its result over the rank's part of its input: the
  * input is in the flat range of gradients, and nothing else reads it. */
 static bool keeps_part(const weft_program *p, const instruction *code)
 {
     const weft_node *node = code->group.node[0];
     const weft_graph *g = p->graph;
-    if (!node->op->keeps_part || weft_in(g, node, 0)->shape.rank != 1) return false;
+    if (!node->op->transfer || !node->op->in_place[0] || weft_in(g, node, 0)->shape.rank != 1 ||
+        weft_shape_equal(&weft_in(g, node, 0)->shape, &weft_out(g, node, 0)->shape))
+        return false;
     int ranks = (int)weft_node_int(node, "ranks", 0, 1);
     if (p->buffers[buffer_root(p, code->in[0])].kind != BUFFER_GRADIENT) return false;
     if (weft_node_int(node, "leaves", 0, ranks) != ranks) return false;
     for (weft_value v = node->in[0]; v != WEFT_NO_VALUE;) {
         int from = g->values[v].node;
         if (weft_readers_count(&p->readers, v) != 1 || from < 0) return false; /* a leaf is kept */
-        v = g->nodes[from]->op->view ? g->nodes[from]->in[0] : WEFT_NO_VALUE;
+        v = g->nodes[from]->op->view == WEFT_VIEW_WHOLE ? g->nodes[from]->in[0] : WEFT_NO_VALUE;
     }
     return true;
 }

@@ -142,12 +142,13 @@ static weft_status lower_apart(weft_program *p, const weft_group *group)
     return WEFT_OK;
 }
 
-/* Whether the node takes a slice that is contiguous in memory if the value is plain, and so a
- * view. */
-static bool is_piece(const weft_program *p, const weft_group *group)
+/* Whether the group is a view: of the whole input, or a slice that is contiguous in memory if the
+ * value is plain. */
+static bool is_view(const weft_program *p, const weft_group *group)
 {
     const weft_node *node = group->node[0];
-    if (group->count != 1 || !node->op->range) return false;
+    if (group->count != 1 || node->op->view != WEFT_VIEW_SLICE)
+        return node->op->view == WEFT_VIEW_WHOLE;
     int64_t outer = 1;
     for (int d = 0; d < weft_node_int(node, "axis", 0, 0); d++)
         outer *= weft_in(p->graph, node, 0)->shape.dim[d];
@@ -173,7 +174,8 @@ static weft_status choose_order(weft_program *p, const grouping *groups, const w
         if (group && (!reader || group < reader)) reader = group;
     }
     WEFT_TRY(weft_schema_order(p->schema, entry, &p->schema->entries[entry].order));
-    if (!reader || reader->node[0]->op->view || reader->node[0]->op->transfer) return WEFT_OK;
+    if (!reader || reader->node[0]->op->view == WEFT_VIEW_WHOLE || reader->node[0]->op->transfer)
+        return WEFT_OK;
     WEFT_TRY(weft_kernel_choose(p, reader, &chosen));
     const weft_layout *want = chosen.kernel->in[weft_group_in(reader, view->out)];
     chosen.kernel->ops->destroy(chosen.kernel);
@@ -197,7 +199,7 @@ static weft_status lower_view(weft_program *p, const grouping *groups, const wef
                 .entry = p->buffers[from].entry};
     WEFT_TRY(weft_program_add_buffer(p, b, &index));
     p->buffers[index].alias = from;
-    if (!node->op->view) /* a contiguous slice */
+    if (node->op->view == WEFT_VIEW_SLICE)
         p->buffers[index].within =
             in->bytes /
             (size_t)weft_in(p->graph, node, 0)->shape.dim[weft_node_int(node, "axis", 0, 0)] *
@@ -251,8 +253,8 @@ weft_status weft_program_lower(weft_program *p, const grouping *groups)
         const weft_group *group = &groups->groups[i];
         /* A value fetched from one phase must be ready before the next phase begins. */
         for (; phase < group->node[0]->phase; phase++) WEFT_TRY(lower_fetches(p, phase));
-        bool view = group->node[0]->op->view || is_piece(p, group);
-        weft_status status = view ? lower_view(p, groups, group->node[0]) : lower_group(p, group);
+        weft_status status =
+            is_view(p, group) ? lower_view(p, groups, group->node[0]) : lower_group(p, group);
         if (status == WEFT_ERR_UNSUPPORTED && group->count > 1) status = lower_apart(p, group);
         WEFT_TRY(status);
     }

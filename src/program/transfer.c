@@ -134,7 +134,9 @@ weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
     else
         (void)snprintf(t->head.text, sizeof(t->head.text), "rank %lld",
                        (long long)weft_node_int(node, "peer", 0, 0));
-    bool as_it_lies = node->op->any_order && !weft_node_int(node, "plain", 0, 0);
+    bool as_it_lies =
+        node->op->in_place[0] && !weft_node_int(node, "plain", 0, 0) &&
+        weft_shape_equal(&weft_in(p->graph, node, 0)->shape, &weft_out(p->graph, node, 0)->shape);
     weft_status status = WEFT_OK;
     for (int i = 0; i < group->in_count && status == WEFT_OK; i++) {
         /* The parts of a value (subtree sums of virtual workers) get the layout of its first

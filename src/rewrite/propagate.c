@@ -238,12 +238,43 @@ static bool carries(const rewriter *r, const weft_node *node, int axis)
     return any;
 }
 
+static bool same_labels(const weft_operand_labels *a, const weft_operand_labels *b)
+{
+    for (int i = 0; i < a->rank && a->rank == b->rank; i++)
+        if (strcmp(a->label[i].name, b->label[i].name) != 0) return false;
+    return a->rank == b->rank;
+}
+
+static bool all_whole_labels(const weft_operand_labels *o)
+{
+    for (int i = 0; i < o->rank; i++)
+        if (!o->label[i].whole) return false;
+    return true;
+}
+
+/* Whether the node treats each element independently, so that a range of the elements can be
+ * computed alone: all tensors have the same labels without marks. Results without dimensions, or
+ * with whole ones, are sums over the elements. */
+static bool by_element(const decision *d)
+{
+    const weft_operand_labels *tensor = NULL;
+    for (int i = 0; i < d->labels.inputs + d->labels.outputs; i++) {
+        const weft_operand_labels *o = &d->labels.operand[i];
+        if (o->rank == 0 || (i >= d->labels.inputs && all_whole_labels(o))) continue;
+        for (int k = 0; k < o->rank; k++)
+            if (o->label[k].whole || o->label[k].windowed || o->label[k].scaled) return false;
+        if (tensor && !same_labels(tensor, o)) return false;
+        tensor = o;
+    }
+    return tensor != NULL;
+}
+
 /* The operand of an elementwise node that is a FLAT range, or -1. The node then computes that
  * range, and needs the same range of its other operands. */
-static int flat_operand(const rewriter *r, const weft_node *node)
+static int flat_operand(const rewriter *r, const weft_node *node, const decision *d)
 {
     int flat = -1;
-    if (node->op->labels != weft_labels_elementwise && !node->op->by_element) return -1;
+    if (!by_element(d)) return -1;
     for (int i = 0; i < node->in_count && flat < 0; i++) {
         const value_state *v = &r->values[node->in[i]];
         bool stored = v->weak && node->phase != WEFT_PHASE_UPDATE;
@@ -285,25 +316,29 @@ static const char *remembered(const rewriter *r, const weft_node *node, const de
     return at < 0 ? NULL : d->labels.operand[at / WEFT_MAX_RANK].label[at % WEFT_MAX_RANK].name;
 }
 
-/* Fails if the domain axis splits the positions of a recurrence: every rank would gather them and
- * compute the same. */
-static weft_status check_recurrence(const rewriter *r, const weft_node *node)
+/* Fails if the domain axis, which is meant to split positions, splits those of a recurrence: every
+ * rank would gather them and compute the same. */
+static weft_status check_ordered(const rewriter *r, const weft_node *node, const decision *d)
 {
-    const weft_value_info *x = &r->from->values[node->in[0]];
-    if (!node->op->recurrent || r->values[node->in[0]].split.at[AXIS_DOMAIN] != 1) return WEFT_OK;
-    return weft_node_fail(node,
-                          "mesh domain=%d would split the %lld positions of a recurrence, each of "
-                          "which needs the one before it; use the axis data, which splits the "
-                          "batch, or pipeline, which splits the layers",
-                          r->plan->size[AXIS_DOMAIN], (long long)x->type.shape.dim[1]);
+    for (int i = 0; i < node->in_count; i++) {
+        int dim = r->values[node->in[i]].split.at[AXIS_DOMAIN];
+        if (dim < 0 || !d->labels.operand[i].label[dim].ordered) continue;
+        return weft_node_fail(
+            node,
+            "mesh domain=%d would split the %lld positions of a recurrence, each of "
+            "which needs the one before it; use the axis data, which splits the "
+            "batch, or pipeline, which splits the layers",
+            r->plan->size[AXIS_DOMAIN], (long long)shape_of(r, node, i)->dim[dim]);
+    }
+    return WEFT_OK;
 }
 
 weft_status weft_rewrite_decide(rewriter *r, const weft_node *node, decision *out)
 {
     memset(out, 0, sizeof(*out));
     WEFT_TRY(weft_node_signature(r->from, node, &out->labels));
-    WEFT_TRY(check_recurrence(r, node));
-    int flat = flat_operand(r, node);
+    WEFT_TRY(check_ordered(r, node, out));
+    int flat = flat_operand(r, node, out);
     out->flat = flat < 0 ? NULL : shape_of(r, node, flat);
     out->own = reads_own(r, node);
     for (int a = 0; a < SHARD_AXES; a++) {

@@ -299,6 +299,47 @@ static void test_what_is_spread_is_not_read_alone(void **state)
     }
 }
 
+/* With ZeRO the ranks gather parameters alone, once (with stage 3 in forward and in backward):
+ * every optimizer computes on their ranges, of whatever operators it consists. */
+static void test_optimizers_compute_on_ranges(void **state)
+{
+    (void)state;
+    const char *name;
+    for (int i = 0; (name = built_in(WEFT_KIND_OPTIMIZER, i)) != NULL; i++)
+        for (int zero = 1; zero <= 3; zero++) {
+            const mesh_case mesh = {"data=2", 2, zero, NULL, NULL};
+            setting s = net_setting(&dense_case, &mesh);
+            net n = {0};
+            weft_plan *plan;
+            weft_rewritten *mine;
+            int64_t parameters = 0, gathered = 0;
+            s.optimizer = name;
+            weft_plan_options o = net_plan_options(&s);
+            assert_ok(net_build(&n, &s));
+            assert_ok(weft_plan_create(n.graph, &o, &plan));
+            assert_ok(weft_plan_rewrite(plan, n.graph, 1, &mine));
+            for (weft_value v = 0; v < weft_graph_value_count(n.graph); v++) {
+                weft_type type = weft_graph_value_type(n.graph, v);
+                if (weft_graph_value_kind(n.graph, v) == WEFT_VALUE_PARAM)
+                    parameters += weft_shape_elements(&type.shape);
+            }
+            const weft_graph *g = weft_rewritten_graph(mine);
+            for (int k = 0; k < weft_graph_node_count(g); k++) {
+                weft_value first;
+                (void)weft_graph_node_outputs(g, k, &first);
+                weft_type type = weft_graph_value_type(g, first);
+                if (strcmp(weft_graph_node_op(g, k), "all_gather") == 0)
+                    gathered += weft_shape_elements(&type.shape);
+            }
+            if (gathered > (zero == 3 ? 2 : 1) * parameters)
+                fail_msg("%s with zero %d gathers %lld numbers of %lld parameters", name, zero,
+                         (long long)gathered, (long long)parameters);
+            weft_rewritten_destroy(&mine);
+            weft_plan_destroy(&plan);
+            net_drop(&n);
+        }
+}
+
 static void test_sizes_of_meshes(void **state)
 {
     (void)state;
@@ -325,6 +366,7 @@ int main(void)
         cmocka_unit_test(test_stages_hand_on_one_tensor),
         cmocka_unit_test(test_graphs_that_do_not_fit),
         cmocka_unit_test(test_what_is_spread_is_not_read_alone),
+        cmocka_unit_test(test_optimizers_compute_on_ranges),
         cmocka_unit_test(test_sizes_of_meshes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
